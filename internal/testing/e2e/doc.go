@@ -2,5 +2,7 @@
 // a real Gitea. Most objects need no node: ConfigMaps, and Deployments without replicas. One API server stands for all clusters
 // of a fleet, each with its own namespaces.
 //
-// `make e2e` builds the agents and runs the tests. It prints the time of each step.
+// Pipelines run on real runners, too: Gitea's engine for Actions, and Atlantis.
+//
+// `make e2e` builds the agents and runners, and runs the tests. It prints the time of each step.
 package e2e

@@ -1,0 +1,413 @@
+package e2e_test
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+// pipelineConfiguration has a rollout in two stages, which time alone moves. Jobs have no folder in common but that of the state.
+const pipelineConfiguration = `
+terraform {
+  required_providers {
+    flotilla = { source = "flotilla/flotilla" }
+  }
+  backend "local" {
+    path = "%[1]s"
+  }
+}
+
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [{ name = "canary" }, { name = "region" }]
+    workloads = [{
+      name = "web", workspace = "shop"
+      deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/shop/web", tag = "v1" } } }
+    }]
+    target_policies = [{ name = "everywhere", cluster_type_selector = {} }]
+  })
+  gitops_repo = { url = "%[2]s", branch = "dev" }
+}
+
+data "flotilla_compliance" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  feedback    = {}
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  evidence    = data.flotilla_compliance.dev.evidence
+  rollout     = { stages = [{ name = "canary", hosts = ["canary"], soak = "1s" }] }
+}
+
+data "flotilla_overview" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+}
+`
+
+// pipelinePlatforms are those of lock.sh.
+var pipelinePlatforms = []string{"linux_amd64", "linux_arm64", "darwin_arm64", "windows_amd64"}
+
+// pipelineMachine is a machine that runs pipelines. It has Terraform, and a mirror with the provider for several platforms.
+type pipelineMachine struct {
+	t           *testing.T
+	server      *giteatest.Gitea
+	user        giteatest.User
+	folder      string
+	environment []string
+	gitops      *repository
+	platform    *repository
+}
+
+func newPipelineMachine(t *testing.T) *pipelineMachine {
+	t.Helper()
+	server := giteatest.Start(t)
+	user := server.User(t)
+	tool, provider := os.Getenv("FLOTILLA_TERRAFORM"), os.Getenv("FLOTILLA_PROVIDER")
+	if tool == "" || provider == "" {
+		t.Skip("needs Terraform and the provider's binary, which `make e2e` names")
+	}
+	m := &pipelineMachine{
+		t: t, server: server, user: user, folder: t.TempDir(),
+		gitops: newPrivateRepository(t, server, user, "gitops"), platform: newPrivateRepository(t, server, user, "fleet"),
+	}
+	programs := mkdir(t, m.folder, "bin")
+	for _, name := range []string{"terraform", filepath.Base(tool)} {
+		if err := os.Symlink(tool, filepath.Join(programs, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+	mirror := filepath.Join(m.folder, "mirror")
+	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+		mirrorProvider(t, mkdir(t, mirror, host, "flotilla", "flotilla"), provider)
+	}
+	cli := filepath.Join(m.folder, "cli.tfrc")
+	m.write(cli, fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror))
+	m.environment = []string{
+		"PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + mkdir(t, m.folder, "home"),
+		"TMPDIR=" + mkdir(t, m.folder, "tmp"), "TF_CLI_CONFIG_FILE=" + cli, "TF_CLI_ARGS_providers_lock=-fs-mirror=" + mirror,
+		"CHECKPOINT_DISABLE=1", "GIT_CONFIG_NOSYSTEM=1",
+	}
+	return m
+}
+
+// mirrorProvider puts the provider of this platform into the folder of a mirror, and an empty one of each other platform.
+func mirrorProvider(t *testing.T, folder, provider string) {
+	t.Helper()
+	own := runtime.GOOS + "_" + runtime.GOARCH
+	if err := os.Symlink(provider, filepath.Join(mkdir(t, folder, "0.0.1"), own)); err != nil {
+		t.Fatal(err)
+	}
+	for _, platform := range pipelinePlatforms {
+		if platform == own {
+			continue
+		}
+		file, err := os.Create(filepath.Join(folder, "terraform-provider-flotilla_0.0.1_"+platform+".zip"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive := zip.NewWriter(file)
+		_, err = archive.Create("terraform-provider-flotilla_" + platform)
+		if err := all(err, archive.Close(), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (m *pipelineMachine) write(path, text string) {
+	m.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// start starts the program of a pipeline, whose output a failed test shows.
+func (m *pipelineMachine) start(binary string, environment []string, args ...string) *processtest.Process {
+	m.t.Helper()
+	process, err := processtest.Start(m.t.Context(), processtest.Command{
+		Name: filepath.Base(binary), Binary: program(m.t, binary), Args: args, Folder: m.folder,
+		Environment: slices.Concat(m.environment, environment),
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		process.Stop()
+		if m.t.Failed() {
+			m.t.Logf("%s printed last:\n%s", binary, process.Log())
+		}
+	})
+	return process
+}
+
+// example reads an example of a pipeline.
+func (m *pipelineMachine) example(name string) string {
+	m.t.Helper()
+	root, err := processtest.Repository()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "examples", "pipelines", name))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (m *pipelineMachine) configuration() string {
+	return fmt.Sprintf(pipelineConfiguration, filepath.ToSlash(filepath.Join(m.folder, "terraform.tfstate")), m.gitops.url)
+}
+
+// propose opens a pull request with the configuration, its lock file and these files.
+func (m *pipelineMachine) propose(files map[string]string) (number int) {
+	m.t.Helper()
+	m.platform.push(map[string]string{"README.md": "The fleet\n"})
+	m.write(filepath.Join(m.platform.clone, "main.tf"), m.configuration())
+	m.write(filepath.Join(m.platform.clone, ".gitignore"), ".terraform\n")
+	lock := exec.CommandContext(m.t.Context(), "sh", "-c", m.example("lock.sh"))
+	lock.Dir, lock.Env = m.platform.clone, m.environment
+	if printed, err := lock.CombinedOutput(); err != nil {
+		m.t.Fatalf("lock.sh: %v\n%s", err, printed)
+	}
+	locked, err := os.ReadFile(filepath.Join(m.platform.clone, ".terraform.lock.hcl"))
+	if err != nil || strings.Count(string(locked), "h1:") != len(pipelinePlatforms) {
+		m.t.Fatalf("the lock file has no checksum of each platform: %v\n%s", err, locked)
+	}
+	return m.request("change", files)
+}
+
+// request opens a pull request with these files from a branch.
+func (m *pipelineMachine) request(branch string, files map[string]string) (number int) {
+	m.t.Helper()
+	m.platform.pushTo(branch, files)
+	var request struct{ Number int }
+	body := map[string]any{"title": "Change web", "head": branch, "base": "main"}
+	m.server.API(m.t, m.user, "POST", m.path("/pulls"), body, &request)
+	return request.Number
+}
+
+func (m *pipelineMachine) merge(number int) {
+	m.t.Helper()
+	m.server.API(m.t, m.user, "POST", m.path("/pulls/%d/merge", number), map[string]any{"Do": "merge"}, nil)
+}
+
+// path is that of the platform's repository in Gitea's API, and what follows.
+func (m *pipelineMachine) path(rest string, args ...any) string {
+	return "/repos/" + m.user.Name + "/fleet" + fmt.Sprintf(rest, args...)
+}
+
+// hasComment looks for a comment on a pull request that has all of these texts.
+func (m *pipelineMachine) hasComment(number int, want ...string) error {
+	var comments []struct{ Body string }
+	m.server.API(m.t, m.user, "GET", m.path("/issues/%d/comments", number), nil, &comments)
+	for _, comment := range comments {
+		if !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(comment.Body, text) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no comment has %q: %v", want, comments)
+}
+
+// commits lists which cluster types each commit of the GitOps repository adds the deployment target to.
+func (m *pipelineMachine) commits() []string {
+	m.t.Helper()
+	m.gitops.git("fetch", "--quiet", m.gitops.write, "dev")
+	var added []string
+	for commit := range strings.FieldsSeq(m.gitops.git("log", "--reverse", "--format=%H", "FETCH_HEAD")) {
+		var hosts []string
+		for file := range strings.FieldsSeq(m.gitops.git("show", "--format=", "--name-only", "--diff-filter=A", commit, "--", "*/web-live/*")) {
+			host, _, _ := strings.Cut(file, "/")
+			hosts = append(hosts, host)
+		}
+		slices.Sort(hosts)
+		added = append(added, strings.Join(slices.Compact(hosts), " and "))
+	}
+	return added
+}
+
+// written lists the cluster types whose folder has the deployment target.
+func (m *pipelineMachine) written() []string {
+	output, err := git(m.t.Context(), m.gitops.clone, "ls-remote", m.gitops.write, "dev")
+	if err != nil || len(output) == 0 {
+		return nil
+	}
+	var found []string
+	for _, host := range []string{"canary", "region"} {
+		if len(m.gitops.files(host+"/web-live")) > 0 {
+			found = append(found, host)
+		}
+	}
+	return found
+}
+
+// removeByHand removes what is deployed on a cluster type.
+func (m *pipelineMachine) removeByHand(host string) {
+	m.t.Helper()
+	m.gitops.git("fetch", "--quiet", m.gitops.write, "dev")
+	m.gitops.git("checkout", "--quiet", "FETCH_HEAD")
+	m.gitops.git("rm", "--quiet", "-r", host+"/web-live")
+	m.gitops.git("commit", "--quiet", "-m", "Remove web")
+	m.gitops.git("push", "--quiet", m.gitops.write, "HEAD:dev")
+}
+
+// TestGiteaActions has a runner take a change from a pull request to the clusters' folders: the request gets the plan as a comment, its
+// merge writes the first stage, and runs on the schedule write the second one and repair drift.
+func TestGiteaActions(t *testing.T) {
+	t.Parallel()
+	m := newPipelineMachine(t)
+	server, user := m.server, m.user
+	w := &world{test: "Gitea Actions"}
+	server.API(t, user, "PATCH", m.path(""), map[string]any{"has_actions": true}, nil)
+	server.API(t, user, "PUT", m.path("/actions/secrets/GITOPS_TOKEN"), map[string]any{"data": user.Token}, nil)
+	var registration struct{ Token string }
+	server.API(t, user, "POST", m.path("/actions/runners/registration-token"), nil, &registration)
+	m.start("act-runner", nil, server.URL, registration.Token, mkdir(t, m.folder, "jobs"))
+
+	// Gitea adds a minute to each interval after the first.
+	workflow := strings.ReplaceAll(m.example("gitea-actions.yml"), "*/10 * * * *", "@every 5s")
+	number := m.propose(map[string]string{".gitea/workflows/fleet.yml": workflow})
+	noFailure := func() {
+		t.Helper()
+		var runs struct {
+			WorkflowRuns []struct{ Event, Conclusion string } `json:"workflow_runs"`
+		}
+		server.API(t, user, "GET", m.path("/actions/runs"), nil, &runs)
+		for _, run := range runs.WorkflowRuns {
+			if run.Conclusion == "failure" {
+				t.Fatalf("a run after %s has failed", run.Event)
+			}
+		}
+	}
+	arrives := func(what, host string) {
+		t.Helper()
+		w.step(t, "gitea", what, func() {
+			eventually(t, func() error {
+				noFailure()
+				if got := m.written(); !slices.Contains(got, host) {
+					return fmt.Errorf("the folders of %v have the deployment target, that of %s has not", got, host)
+				}
+				return nil
+			})
+		})
+	}
+	w.step(t, "gitea", "the plan is a comment", func() {
+		eventually(t, func() error {
+			noFailure()
+			return m.hasComment(number, "## Flotilla", "+ canary/web-live", "Plan: 1 to add")
+		})
+	})
+	if got := m.written(); got != nil {
+		t.Errorf("the plan has written %v", got)
+	}
+	m.merge(number)
+	arrives("the merge writes the first stage", "canary")
+	arrives("a run on the schedule writes the second", "region")
+	if got := m.commits(); !slices.Equal(got, []string{"canary", "region"}) {
+		t.Errorf("the commits change the folders of %v", got)
+	}
+	m.removeByHand("region")
+	arrives("a run on the schedule repairs drift", "region")
+}
+
+// TestAtlantis has Atlantis take a change from a pull request to the clusters' folders: the request gets the plan as a comment, and
+// calls of the schedule write the stages and repair drift, even while another request has a plan.
+func TestAtlantis(t *testing.T) {
+	t.Parallel()
+	m := newPipelineMachine(t)
+	server, user := m.server, m.user
+	w := &world{test: "Atlantis"}
+	ports, err := processtest.FreePorts(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	distribution := map[bool]string{false: "terraform", true: "opentofu"}[filepath.Base(os.Getenv("FLOTILLA_TERRAFORM")) == "tofu"]
+	repos := filepath.Join(m.folder, "repos.yaml")
+	m.write(repos, m.example("atlantis/repos.yaml"))
+	atlantis := m.start("atlantis", []string{
+		"ATLANTIS_REPO_CONFIG=" + repos, "ATLANTIS_API_SECRET=secret", "ATLANTIS_ALLOW_COMMANDS=plan,unlock", "FLOTILLA_GIT_TOKEN=" + user.Token,
+		"ATLANTIS_GITEA_BASE_URL=" + server.URL, "ATLANTIS_GITEA_USER=" + user.Name, "ATLANTIS_GITEA_TOKEN=" + user.Token,
+		"ATLANTIS_GITEA_WEBHOOK_SECRET=secret", "ATLANTIS_REPO_ALLOWLIST=*", fmt.Sprintf("ATLANTIS_PORT=%d", ports[0]),
+		"ATLANTIS_ATLANTIS_URL=" + url, "ATLANTIS_DATA_DIR=" + mkdir(t, m.folder, "atlantis"), "ATLANTIS_TF_DOWNLOAD=false",
+		"ATLANTIS_DEFAULT_TF_DISTRIBUTION=" + distribution,
+	}, "server")
+	eventually(t, func() error {
+		select {
+		case <-atlantis.Exited():
+			t.Fatal("Atlantis has ended")
+		default:
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/healthz", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		return err
+	})
+	server.API(t, user, "POST", m.path("/hooks"), map[string]any{
+		"type": "gitea", "active": true, "events": []string{"pull_request", "pull_request_sync", "pull_request_comment"},
+		"config": map[string]any{"url": url + "/events", "content_type": "json", "secret": "secret"},
+	}, nil)
+
+	number := m.propose(map[string]string{"atlantis.yaml": m.example("atlantis/atlantis.yaml")})
+	planned := func(what string, number int, want ...string) {
+		t.Helper()
+		w.step(t, "gitea", what, func() { eventually(t, func() error { return m.hasComment(number, want...) }) })
+	}
+	planned("the plan is a comment", number, "+ canary/web-live", "Plan: 1 to add")
+	server.API(t, user, "POST", m.path("/issues/%d/comments", number), map[string]any{"body": "atlantis apply"}, nil)
+	planned("an apply on the request is refused", number, `unknown command "apply"`)
+	if got := m.written(); got != nil {
+		t.Errorf("the plan has written %v", got)
+	}
+	m.merge(number)
+	schedule := func(what, host string) {
+		t.Helper()
+		w.step(t, "gitea", what, func() {
+			call := exec.CommandContext(t.Context(), "sh", "-c", m.example("atlantis/schedule.sh"))
+			call.Env = slices.Concat(m.environment, []string{
+				"ATLANTIS_URL=" + url, "ATLANTIS_API_SECRET=secret", "REPOSITORY=" + user.Name + "/fleet", "GIT_HOST=Gitea",
+			})
+			if printed, err := call.CombinedOutput(); err != nil {
+				t.Fatalf("schedule.sh: %v\n%s", err, printed)
+			}
+			if got := m.written(); !slices.Contains(got, host) {
+				t.Fatalf("the folders of %v have the deployment target, that of %s has not", got, host)
+			}
+		})
+	}
+	schedule("a call of the schedule writes the first stage", "canary")
+	time.Sleep(time.Second) // the time of soaking
+	schedule("a call of the schedule writes the second", "region")
+	if got := m.commits(); !slices.Equal(got, []string{"canary", "region"}) {
+		t.Errorf("the commits change the folders of %v", got)
+	}
+	number = m.request("newer", map[string]string{"main.tf": strings.ReplaceAll(m.configuration(), `"v1"`, `"v2"`)})
+	planned("the plan of another request is a comment", number, "Plan: 0 to add, 1 to change")
+	m.removeByHand("region")
+	schedule("a call of the schedule repairs drift", "region")
+}
