@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,9 +49,23 @@ data "flotilla_scheduling" "all" {
   fleet = local.fleet
 }
 `)
-			t.step(b, "plan-create", "plan", "-out=plan.out")
-			t.step(b, "apply-create", "apply", "plan.out")
-			t.step(b, "plan-no-op", "plan", "-detailed-exitcode")
+			t.steps(b)
+		})
+	}
+}
+
+// sizings are the numbers of assignments of BenchmarkSizing.
+var sizings = []int{1_000, 10_000, 100_000}
+
+// BenchmarkSizing is BenchmarkTerraform with an assignment alone. `make sizing` writes its figures into a guide.
+func BenchmarkSizing(b *testing.B) {
+	for _, assignments := range sizings {
+		b.Run(strconv.Itoa(assignments), func(b *testing.B) {
+			newTimedTerraform(b, fleettest.Input(fleettest.Reference(assignments, 1)), `
+locals {
+  fleet = provider::flotilla::fleet(local.input)
+}
+`).steps(b)
 		})
 	}
 }
@@ -114,6 +129,7 @@ type timedTerraform struct {
 	program, folder string
 	server          *timedServer
 	tool            time.Duration // of processors
+	toolPeak        int           // KiB
 }
 
 // newTimedTerraform makes a configuration of an assignment of local.fleet, which further makes of local.input.
@@ -167,6 +183,14 @@ func (t *timedTerraform) run(b *testing.B, arguments ...string) {
 		b.Fatalf("%s: %s", err, output[max(0, len(output)-4000):])
 	}
 	t.tool += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	t.toolPeak = max(t.toolPeak, processtest.PeakOf(command.ProcessState))
+}
+
+func (t *timedTerraform) steps(b *testing.B) {
+	b.Helper()
+	t.step(b, "plan-create", "plan", "-out=plan.out")
+	t.step(b, "apply-create", "apply", "plan.out")
+	t.step(b, "plan-no-op", "plan", "-detailed-exitcode")
 }
 
 // step is a benchmark of one command. What an apply has written, and what a plan has left on disk, is there for the next one.
@@ -177,7 +201,7 @@ func (t *timedTerraform) step(b *testing.B, name string, arguments ...string) {
 			b.Skip("it is done once: run with -benchtime 1x")
 		}
 		t.server.spent.Store(0)
-		t.tool = 0
+		t.tool, t.toolPeak = 0, 0
 		debug.FreeOSMemory()
 		processtest.ForgetPeakMemory()
 		before, workers := fleettest.ProcessorTime(), processtest.Children()
@@ -189,6 +213,9 @@ func (t *timedTerraform) step(b *testing.B, name string, arguments ...string) {
 		b.ReportMetric((fleettest.ProcessorTime()-before+after.Processors-workers.Processors).Seconds()/float64(b.N), "provider-processor-s/op")
 		b.ReportMetric(t.tool.Seconds()/float64(b.N), "tool-processor-s/op")
 		processtest.ReportPeakMemory(b)
+		if t.toolPeak > 0 {
+			b.ReportMetric(float64(t.toolPeak)/1024, "tool-peak-MiB")
+		}
 		if after.Peak > workers.Peak {
 			b.ReportMetric(float64(after.Peak-workers.Peak)/1024, "workers-peak-MiB")
 		}

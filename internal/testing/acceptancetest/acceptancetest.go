@@ -1,5 +1,5 @@
-// Package acceptancetest chooses the number of tests: a few of many similar cases in `make test`, and every server, tool and
-// random case in `make acceptance`, which sets FLOTILLA_ACCEPTANCE.
+// Package acceptancetest chooses the number of tests: few cases in `make test`; every server, tool and random case in
+// `make acceptance`, which sets FLOTILLA_ACCEPTANCE.
 package acceptancetest
 
 import (

@@ -18,8 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// Backend serves the repositories in a folder over http without processes. next serves repositories that [Local] does not, and
-// clients other than go-git.
+// Backend serves the repositories in a folder over http without processes. next serves what [Local] does not, and other
+// clients than go-git.
 func Backend(folder string, next http.Handler) http.Handler {
 	if GitServes {
 		return next

@@ -1,5 +1,4 @@
-// Package reliabilitytest runs the tests TestReliability... as often as the guide "Reliability" says, and collects the rows of
-// its table. `make reliability` names their folder; without it they run a few times.
+// Package reliabilitytest collects rows of TestReliability... for a guide, in the folder that `make reliability` names.
 package reliabilitytest
 
 import (
