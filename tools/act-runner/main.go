@@ -114,16 +114,17 @@ func (r *jobRunner) runTask(ctx context.Context, task *runnerv1.Task) error {
 		return err
 	}
 	run, err := runner.New(&runner.Config{
-		Workdir:        r.folder,
-		ActionCacheDir: r.folder,
-		EventJSON:      string(eventJSON),
-		Secrets:        task.Secrets,
-		Vars:           task.Vars,
-		GitHubInstance: r.url,
-		AutoRemove:     true,
-		LogOutput:      true,
-		NoSkipCheckout: true,
-		PlatformPicker: func([]string) string { return "-self-hosted" },
+		Workdir:               r.folder,
+		ActionCacheDir:        r.folder,
+		EventJSON:             string(eventJSON),
+		Secrets:               task.Secrets,
+		Vars:                  task.Vars,
+		GitHubInstance:        r.url,
+		DefaultActionInstance: r.url,
+		AutoRemove:            true,
+		LogOutput:             true,
+		NoSkipCheckout:        true,
+		PlatformPicker:        func([]string) string { return "-self-hosted" },
 		PresetGitHubContext: &model.GithubContext{
 			Event:           event,
 			RunID:           strconv.FormatInt(task.Id, 10),

@@ -142,6 +142,15 @@ func (m *pipelineMachine) write(path, text string) {
 	}
 }
 
+func (m *pipelineMachine) writeProgram(name, text string) {
+	m.t.Helper()
+	path := filepath.Join(m.folder, "bin", name)
+	m.write(path, text)
+	if err := os.Chmod(path, 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
 // start starts the program of a pipeline, whose output a failed test shows.
 func (m *pipelineMachine) start(binary string, environment []string, args ...string) *processtest.Process {
 	m.t.Helper()
@@ -271,13 +280,58 @@ func (m *pipelineMachine) removeByHand(host string) {
 	m.gitops.git("push", "--quiet", m.gitops.write, "HEAD:dev")
 }
 
-// TestGiteaActions has a runner take a change from a pull request to the clusters' folders: the request gets the plan as a comment, its
+// gh comments on a pull request of Gitea as the program of that name does on GitHub.
+const gh = `#!/bin/sh
+jq -Rs '{body: .}' "$5" | curl --fail --silent --show-error --header "Authorization: token $GH_TOKEN" \
+  --header "Content-Type: application/json" --data @- "$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/issues/$3/comments"
+`
+
+// checkout is what actions/checkout does here.
+const checkout = `
+    - shell: sh
+      run: |
+        git init --quiet
+        git -c http.extraHeader="Authorization: Basic $(printf 'x:%s' "${{ github.token }}" | base64)" \
+          fetch --quiet --depth 1 "${{ github.server_url }}/${{ github.repository }}" "${{ github.sha }}"
+        git checkout --quiet FETCH_HEAD
+`
+
+// TestActions has a runner take a change from a pull request to the clusters' folders: the request gets the plan as a comment, its
 // merge writes the first stage, and runs on the schedule write the second one and repair drift.
-func TestGiteaActions(t *testing.T) {
+func TestActions(t *testing.T) {
 	t.Parallel()
-	m := newPipelineMachine(t)
-	server, user := m.server, m.user
-	w := &world{test: "Gitea Actions"}
+	t.Run("Gitea", func(t *testing.T) {
+		t.Parallel()
+		newPipelineMachine(t).runActions("gitea-actions.yml", ".gitea/workflows/fleet.yml")
+	})
+	// Gitea runs workflows of GitHub, too.
+	t.Run("GitHub", func(t *testing.T) {
+		t.Parallel()
+		m := newPipelineMachine(t)
+		m.hostAction("actions", "checkout", "v4", checkout)
+		m.hostAction("hashicorp", "setup-terraform", "v3", "\n    - shell: sh\n      run: terraform version\n")
+		m.writeProgram("gh", gh)
+		m.runActions("github-actions.yml", ".github/workflows/fleet.yml")
+	})
+}
+
+// hostAction publishes an action on the Gitea, since none can be fetched from elsewhere.
+func (m *pipelineMachine) hostAction(owner, name, tag, steps string) {
+	m.t.Helper()
+	m.server.API(m.t, m.user, "POST", "/orgs", map[string]any{"username": owner}, nil)
+	m.server.API(m.t, m.user, "POST", "/orgs/"+owner+"/repos", map[string]any{"name": name, "default_branch": "main"}, nil)
+	remote := strings.Replace(m.platform.write, m.user.Name+"/fleet.git", owner+"/"+name+".git", 1)
+	action := &repository{t: m.t, write: remote, clone: m.t.TempDir()}
+	action.git("init", "--quiet", "-b", "main")
+	action.push(map[string]string{
+		"action.yml": "name: " + name + "\ninputs:\n  terraform_wrapper:\n    default: ''\nruns:\n  using: composite\n  steps:" + steps,
+	})
+	action.tag(tag)
+}
+
+func (m *pipelineMachine) runActions(example, path string) {
+	t, server, user := m.t, m.server, m.user
+	w := &world{}
 	server.API(t, user, "PATCH", m.path(""), map[string]any{"has_actions": true}, nil)
 	server.API(t, user, "PUT", m.path("/actions/secrets/GITOPS_TOKEN"), map[string]any{"data": user.Token}, nil)
 	var registration struct{ Token string }
@@ -285,37 +339,28 @@ func TestGiteaActions(t *testing.T) {
 	m.start("act-runner", nil, server.URL, registration.Token, mkdir(t, m.folder, "jobs"))
 
 	// Gitea adds a minute to each interval after the first.
-	workflow := strings.ReplaceAll(m.example("gitea-actions.yml"), "*/10 * * * *", "@every 5s")
-	number := m.propose(map[string]string{".gitea/workflows/fleet.yml": workflow})
-	noFailure := func() {
+	workflow := strings.ReplaceAll(m.example(example), "*/10 * * * *", "@every 5s")
+	number := m.propose(map[string]string{path: workflow})
+	eventually := func(what string, check func() error) {
 		t.Helper()
-		var runs struct {
-			WorkflowRuns []struct{ Event, Conclusion string } `json:"workflow_runs"`
-		}
-		server.API(t, user, "GET", m.path("/actions/runs"), nil, &runs)
-		for _, run := range runs.WorkflowRuns {
-			if run.Conclusion == "failure" {
-				t.Fatalf("a run after %s has failed", run.Event)
-			}
-		}
-	}
-	arrives := func(what, host string) {
-		t.Helper()
-		w.step(t, "gitea", what, func() {
+		w.step(t, "actions", what, func() {
 			eventually(t, func() error {
-				noFailure()
-				if got := m.written(); !slices.Contains(got, host) {
-					return fmt.Errorf("the folders of %v have the deployment target, that of %s has not", got, host)
-				}
-				return nil
+				m.checkRuns()
+				return check()
 			})
 		})
 	}
-	w.step(t, "gitea", "the plan is a comment", func() {
-		eventually(t, func() error {
-			noFailure()
-			return m.hasComment(number, "## Flotilla", "+ canary/web-live", "Plan: 1 to add")
+	arrives := func(what, host string) {
+		t.Helper()
+		eventually(what, func() error {
+			if got := m.written(); !slices.Contains(got, host) {
+				return fmt.Errorf("the folders of %v have the deployment target, that of %s has not", got, host)
+			}
+			return nil
 		})
+	}
+	eventually("the plan is a comment", func() error {
+		return m.hasComment(number, "## Flotilla", "+ canary/web-live", "Plan: 1 to add")
 	})
 	if got := m.written(); got != nil {
 		t.Errorf("the plan has written %v", got)
@@ -330,13 +375,27 @@ func TestGiteaActions(t *testing.T) {
 	arrives("a run on the schedule repairs drift", "region")
 }
 
+// checkRuns fails the test if a run of Actions has failed.
+func (m *pipelineMachine) checkRuns() {
+	m.t.Helper()
+	var runs struct {
+		WorkflowRuns []struct{ Event, Conclusion string } `json:"workflow_runs"`
+	}
+	m.server.API(m.t, m.user, "GET", m.path("/actions/runs"), nil, &runs)
+	for _, run := range runs.WorkflowRuns {
+		if run.Conclusion == "failure" {
+			m.t.Fatalf("a run after %s has failed", run.Event)
+		}
+	}
+}
+
 // TestAtlantis has Atlantis take a change from a pull request to the clusters' folders: the request gets the plan as a comment, and
 // calls of the schedule write the stages and repair drift, even while another request has a plan.
 func TestAtlantis(t *testing.T) {
 	t.Parallel()
 	m := newPipelineMachine(t)
 	server, user := m.server, m.user
-	w := &world{test: "Atlantis"}
+	w := &world{}
 	ports, err := processtest.FreePorts(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +435,7 @@ func TestAtlantis(t *testing.T) {
 	number := m.propose(map[string]string{"atlantis.yaml": m.example("atlantis/atlantis.yaml")})
 	planned := func(what string, number int, want ...string) {
 		t.Helper()
-		w.step(t, "gitea", what, func() { eventually(t, func() error { return m.hasComment(number, want...) }) })
+		w.step(t, "atlantis", what, func() { eventually(t, func() error { return m.hasComment(number, want...) }) })
 	}
 	planned("the plan is a comment", number, "+ canary/web-live", "Plan: 1 to add")
 	server.API(t, user, "POST", m.path("/issues/%d/comments", number), map[string]any{"body": "atlantis apply"}, nil)
@@ -387,7 +446,7 @@ func TestAtlantis(t *testing.T) {
 	m.merge(number)
 	schedule := func(what, host string) {
 		t.Helper()
-		w.step(t, "gitea", what, func() {
+		w.step(t, "atlantis", what, func() {
 			call := exec.CommandContext(t.Context(), "sh", "-c", m.example("atlantis/schedule.sh"))
 			call.Env = slices.Concat(m.environment, []string{
 				"ATLANTIS_URL=" + url, "ATLANTIS_API_SECRET=secret", "REPOSITORY=" + user.Name + "/fleet", "GIT_HOST=Gitea",

@@ -1,5 +1,5 @@
 // Package giteatest gives tests a real Git server: Gitea, built from the module tools/gitea. Each test binary starts its own, which
-// takes half a second of a processor: for the five of `make test` to share one would save a second of the run.
+// takes half a second of a processor.
 //
 // A package that uses it calls [Main], which stops the server:
 //
