@@ -202,3 +202,44 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 		}
 	}
 }
+
+// An adopted Application may name its cluster by a server. The label of its host tells the cluster, whose root alone knows nothing
+// of the Application.
+func TestAnApplicationOnAHubMayNameItsServer(t *testing.T) {
+	t.Parallel()
+	const ofGitops = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
+	const ofHost = "labels: {flotilla.dev/host: drone}"
+	roots := hubApplication("a-hub", ofHost, `server: "https://kubernetes.default.svc"`, ofGitops+`include: "*/reconciler.*"}`, tip) +
+		"\n---" + hubApplication("b-drone-1", ofHost, "name: drone-1", ofGitops+`exclude: "*/reconciler.*"}`, tip)
+	web := func(host, health string) string {
+		text := hubApplication(host+"-web", "labels: {flotilla.dev/owner: dev, flotilla.dev/host: "+host+"}", `server: "https://10.0.0.1"`,
+			`repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`, older)
+		return "\n---" + strings.Replace(text, "Healthy", health, 1)
+	}
+	types := map[string]string{"drone-1": "drone", "camera-1": "camera"}
+	for name, test := range map[string]struct {
+		others, message string
+		verdict         verdict.Verdict
+	}{
+		"all are healthy":        {web("camera", "Healthy"), "", verdict.Ready},
+		"one of another cluster": {web("camera", "Degraded"), "", verdict.Ready},
+		"it is degraded":         {web("drone", "Degraded"), "Application argocd/drone-web is degraded", verdict.Failed},
+	} {
+		text := roots + test.others
+		if test.verdict == verdict.Ready {
+			text += web("drone", "Healthy")
+		}
+		result := observe.Observe(observe.FleetReports{
+			Tip: tip, Types: types, OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone", "camera": "camera"},
+			Reports: observe.ReadHub(folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, types,
+				reconciler.Answer{Objects: objectsOf(t, text[1:])}),
+			Commits: map[string]observe.ReportedCommit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+			Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+				Objects: []reconciler.ObjectName{{Kind: "Application", Namespace: "argocd", Name: "drone-web"}}}},
+		})
+		at := slices.IndexFunc(result.Clusters, func(one observe.ClusterResult) bool { return one.Name == "drone-1" })
+		if got := result.Clusters[at].Assignments[0]; got.Verdict != test.verdict || got.Message != test.message {
+			t.Errorf("%s: %s, %q", name, got.Verdict, got.Message)
+		}
+	}
+}

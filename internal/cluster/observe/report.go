@@ -61,12 +61,15 @@ func ReadCluster(at folder.Location, clusterType, cluster string, listed reconci
 // destination.
 func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answer) map[string]ClusterReport {
 	onHub := reconciler.NewListing(listed)
-	byCluster, makers := onHub.ByDestination(), onHub.Makers()
+	byCluster, byHost := onHub.ByDestination()
+	makers := onHub.Makers()
 	reports := make(map[string]ClusterReport, len(types))
 	for name, clusterType := range types {
-		found := byCluster[name]
-		if found == nil {
-			found = reconciler.NewListing(reconciler.Answer{})
+		found := cmp.Or(byCluster[name], &reconciler.Listing{})
+		if byServer := byHost[clusterType]; byServer != nil {
+			both := *byServer
+			both.All = slices.Concat(found.All, byServer.All)
+			found = &both
 		}
 		report := newReport(found, at, listed.Unlisted)
 		report.isHub, report.makers = true, makers

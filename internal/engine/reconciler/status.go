@@ -59,18 +59,23 @@ func (l *Listing) Makers() map[ObjectName]verdict.Status {
 	return makers
 }
 
-// ByDestination groups the objects on a hub by the cluster they apply to.
-func (l *Listing) ByDestination() map[string]*Listing {
-	byCluster := map[string]*Listing{}
+// ByDestination groups the objects on a hub by the cluster they apply to, or by host label if they name its server.
+func (l *Listing) ByDestination() (byCluster, byHost map[string]*Listing) {
+	byCluster, byHost = map[string]*Listing{}, map[string]*Listing{}
 	for _, one := range l.All {
 		if one.of.Destination == "" {
 			continue
 		}
-		name := one.text(strings.Split(one.of.Destination, ".")...)
-		if byCluster[name] == nil {
-			byCluster[name] = &Listing{byName: l.byName, unlisted: l.unlisted}
+		field := strings.Split(one.of.Destination, ".")
+		to, name := byCluster, one.text(field...)
+		field[len(field)-1] = "server"
+		if server := one.text(field...); name == "" && server != HubServer {
+			to, name = byHost, one.Labels()[HostLabel]
 		}
-		byCluster[name].All = append(byCluster[name].All, one)
+		if to[name] == nil {
+			to[name] = &Listing{byName: l.byName, unlisted: l.unlisted}
+		}
+		to[name].All = append(to[name].All, one)
 	}
-	return byCluster
+	return byCluster, byHost
 }
