@@ -3,6 +3,7 @@ package agent
 import (
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +80,7 @@ func decodeApp(o *fleet.ObjectReader) *GitHubApp {
 
 func decodeRegistration(o *fleet.ObjectReader) *Registration {
 	return &Registration{
+		Secret: o.Text("secret"),
 		Server: o.Text("server"), CACertificate: armor.Normalize(o.Text("cluster_ca_certificate")), Token: o.Text("token"),
 		ClientCert: armor.Normalize(o.Text("client_certificate")), ClientKey: armor.Normalize(o.Text("client_key")),
 		TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
@@ -131,6 +133,15 @@ func (v *settingsValidator) checkRegistration() {
 	v.checkLabel("environment", v.settings.Environment, true)
 	if to == nil {
 		v.problem(at, "is required: how the hub reaches the cluster")
+		return
+	}
+	if to.Secret != "" {
+		if problem := fleet.CheckSubdomainName(to.Secret); problem != "" {
+			v.problem(at+".secret", "%q %s", to.Secret, problem)
+		}
+		if !reflect.DeepEqual(*to, Registration{Secret: to.Secret}) {
+			v.problem(at+".secret", "cannot be set together with other attributes: the Secret has all of them")
+		}
 		return
 	}
 	if parsed, err := url.Parse(to.Server); err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil {

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,5 +34,28 @@ func TestWhatClustersOfATypeHaveOnAHubIsShared(t *testing.T) {
 		if len(shared) > 0 {
 			t.Errorf("%s: there is no %v", name, shared)
 		}
+	}
+}
+
+// An existing Secret gets the labels by which ApplicationSets select the cluster, and no second one registers it.
+func TestAnExistingSecretRegistersTheCluster(t *testing.T) {
+	settings := small("argocd-hub")
+	settings.Environment, settings.Registration = "dev", &agent.Registration{Secret: "cluster-17"}
+	var secrets []string
+	for _, object := range rendered(t, settings) {
+		if object.GetKind() != "Secret" {
+			continue
+		}
+		secrets = append(secrets, object.ID().String())
+		want := map[string]string{
+			"flotilla.dev/agent": "flotilla", "flotilla.dev/cluster": "store-17", "flotilla.dev/cluster-type": "store",
+			"flotilla.dev/environment": "dev",
+		}
+		if !object.Partial || !maps.Equal(object.GetLabels(), want) || len(object.Object) != 3 {
+			t.Errorf("the Secret is partial: %v, and has %v", object.Partial, object.Object)
+		}
+	}
+	if want := []string{"Secret argocd/cluster-17 on the hub"}; !slices.Equal(secrets, want) {
+		t.Errorf("the Secrets are %q, want %q", secrets, want)
 	}
 }

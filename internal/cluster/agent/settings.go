@@ -74,6 +74,7 @@ type Reporting struct {
 
 // Registration gives a hub access to a cluster.
 type Registration struct {
+	Secret        string // existing Secret with the access, instead of all others
 	Server        string // of the Kubernetes API
 	CACertificate string // PEM
 	Token         string // of a service account

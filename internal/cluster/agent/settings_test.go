@@ -95,6 +95,12 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 		`registration.labels["flotilla.dev/x"]: is a label that Flotilla sets`: func(s *agent.Settings) {
 			s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{Token: "a", Server: "https://a", Labels: map[string]string{"flotilla.dev/x": "y"}}
 		},
+		`registration.secret: "A" is not`: func(s *agent.Settings) {
+			s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{Secret: "A"}
+		},
+		`registration.secret: cannot be set together with other attributes`: func(s *agent.Settings) {
+			s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{Secret: "a", Token: "a"}
+		},
 		`credentials.ssh_passphrase: is for Flux alone`: func(s *agent.Settings) {
 			s.Reconciler, s.Credentials.SSHPassphrase = "argocd", "x"
 		},

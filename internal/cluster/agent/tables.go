@@ -128,6 +128,11 @@ var RegistrationTable = &fleet.Table{
 		"defaults of `server`, `cluster_ca_certificate` and `tls_server_name`, and a token or a client certificate belongs to " +
 		"`credentials_wo.registration`.",
 	Attributes: []fleet.Attribute{
+		{
+			Name: "secret",
+			Meaning: "Name of an existing Secret of the hub that registers the cluster by its name. Flotilla adds its labels and " +
+				"leaves the rest. Excludes all other attributes.",
+		},
 		{Name: "server", Meaning: "URL of the cluster's API server."},
 		{Name: "cluster_ca_certificate", Meaning: "Trusted certificates as PEM text."},
 		{Name: "token", Meaning: "Bearer token."},

@@ -73,7 +73,6 @@ func (s *Settings) repositoryAuth() string {
 	return words[""]
 }
 
-// folders returns the values of both followed folders.
 func (s *Settings) folders() []map[string]string {
 	folder := func(suffix, name string) map[string]string {
 		return map[string]string{
@@ -88,7 +87,7 @@ func (s *Settings) folders() []map[string]string {
 func addRegistration(values map[string]any, to *Registration) {
 	exec, aws := cmp.Or(to.Exec, &Exec{}), cmp.Or(to.AWS, &AWS{})
 	maps.Copy(values, map[string]any{
-		"registration.server": strings.TrimRight(to.Server, "/"), "registration.insecure": to.Insecure,
+		"registration.secret": to.Secret, "registration.server": strings.TrimRight(to.Server, "/"), "registration.insecure": to.Insecure,
 		"registration.tls_server_name": to.TLSServerName, "registration.token": to.Token, "registration.labels": to.Labels,
 		"registration.ca_certificate_base64":     encoded(to.CACertificate),
 		"registration.client_certificate_base64": encoded(to.ClientCert), "registration.client_key_base64": encoded(to.ClientKey),

@@ -198,7 +198,6 @@ func (a *applier) patch(ctx context.Context, object *agent.StagedObject, created
 	return applied, err
 }
 
-// untilGone waits until a deleted object is gone.
 func untilGone(ctx context.Context, cluster ClusterAPI, ref kube.Ref, uid string) (blocker string, err error) {
 	err = poll(ctx, func() (bool, error) {
 		live, err := cluster.Read(ctx, ref)
@@ -275,7 +274,6 @@ func notAccepted(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// poll calls ask until it returns true or an error.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	for interval := 50 * time.Millisecond; ; interval = min(2*interval, 2*time.Second) {
 		isDone, err := ask()

@@ -128,11 +128,27 @@ func ownData(live *unstructured.Unstructured) map[string]any {
 	return own
 }
 
-// lostData returns the data keys of a Secret that another manager has changed since the apply, and so owns.
+// ownLabels returns the merge patch that removes Flotilla's labels.
+func ownLabels(live *unstructured.Unstructured) map[string]any {
+	ours, _, _ := unstructured.NestedMap(ownedFields(live), "f:metadata", "f:labels")
+	own := map[string]any{}
+	for key := range ours {
+		own[strings.TrimPrefix(key, "f:")] = nil
+	}
+	return own
+}
+
+// lostData returns the data keys of a Secret that another manager has changed since the apply, and so owns, and the
+// labels with other values.
 func lostData(object, live *unstructured.Unstructured) []string {
 	wanted, _, _ := unstructured.NestedMap(object.Object, "data")
 	owned, _ := ownedFields(live)["f:data"].(map[string]any)
 	var lost []string
+	for _, key := range slices.Sorted(maps.Keys(object.GetLabels())) {
+		if live.GetLabels()[key] != object.GetLabels()[key] {
+			lost = append(lost, "metadata.labels."+key)
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		if _, ours := owned["f:"+key]; !ours {
 			lost = append(lost, "data."+key)

@@ -3,6 +3,7 @@ package onboarding
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -27,6 +29,8 @@ const (
 	CauseRefused   Cause = "refused"
 	CauseForbidden Cause = "forbidden"
 	CauseNoKind    Cause = "no kind"
+	CauseNoSecret  Cause = "no secret" // that registers the cluster at a hub
+	CauseUnsuited  Cause = "unsuited"  // Secret of a hub
 	CauseTime      Cause = "time"
 	CauseCluster   Cause = "cluster"
 )
@@ -101,6 +105,8 @@ func FindFailures(objects []agent.StagedObject, look Inspection) Failures {
 		}
 		if seen.Err != nil {
 			found = append(found, failureOf(object, seen.Err))
+		} else if failure := findUnregistered(object, seen.Live); failure != nil {
+			found = append(found, failure)
 		}
 		if kind := object.GroupVersionKind().GroupKind(); seen.NoKind && !defined[kind.String()] && !missing[kind.String()] {
 			missing[kind.String()] = true
@@ -123,6 +129,36 @@ func FindFailures(objects []agent.StagedObject, look Inspection) Failures {
 		found = append(found, &Failure{Cause: CauseOther, Name: ids[0], Text: text})
 	}
 	return found
+}
+
+// findUnregistered checks that others' Secret registers the cluster of its label at a hub.
+func findUnregistered(object *agent.StagedObject, live *unstructured.Unstructured) *Failure {
+	cluster := object.GetLabels()[reconciler.ClusterLabel]
+	if !object.Partial || cluster == "" {
+		return nil
+	}
+	failure := &Failure{Cause: CauseUnsuited, Part: object.Part, Name: object.ID().String()}
+	label, value, _ := strings.Cut(reconciler.Hub().Agent.Registers, "=")
+	switch name := registeredName(live); {
+	case live == nil:
+		failure.Cause, failure.Text = CauseNoSecret, failure.Name+" does not exist"
+	case live.GetLabels()[label] != value:
+		failure.Text = fmt.Sprintf("%s registers no cluster: it has no label %s=%s", failure.Name, label, value)
+	case render.LabelValue(name) != cluster:
+		failure.Text = fmt.Sprintf("%s registers another cluster, with the name %q", failure.Name, wording.OneLine(name))
+	default:
+		return nil
+	}
+	return failure
+}
+
+func registeredName(secret *unstructured.Unstructured) string {
+	if secret == nil {
+		return ""
+	}
+	text, _, _ := unstructured.NestedString(secret.Object, "data", "name")
+	name, _ := base64.StdEncoding.DecodeString(text)
+	return string(name)
 }
 
 func failureOf(object *agent.StagedObject, err error) *Failure {

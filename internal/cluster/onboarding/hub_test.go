@@ -3,9 +3,15 @@ package onboarding_test
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
@@ -173,4 +179,122 @@ func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
 			}
 		}
 	})
+}
+
+// others' Secret registers a cluster at a hub.
+const othersSecret = `apiVersion: v1
+kind: Secret
+metadata: {name: cluster-%[2]s, namespace: %[1]s, labels: {argocd.argoproj.io/secret-type: cluster, env: prod}}
+stringData: {name: %[2]s, server: "https://%[2]s.example.com", config: '{}'}
+`
+
+// registeredBy has the settings of a cluster that an existing Secret registers.
+func registeredBy(namespace, cluster string) agent.Settings {
+	of := hubSettings(namespace, cluster)
+	of.Registration = &agent.Registration{Secret: "cluster-" + cluster}
+	return of
+}
+
+// A Secret of others that registers a cluster gets labels, keeps everything else, and stays when the agent goes.
+func TestTheSecretOfOthersStays(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: registered-hub}\n")
+	before := map[string]*unstructured.Unstructured{}
+	for _, name := range []string{"eu-1", "eu-2"} {
+		before[name] = server.Apply(t, fmt.Sprintf(othersSecret, "registered-hub", name))[0]
+	}
+	ours := func(name string) (labels []string) {
+		t.Helper()
+		live := server.Get(t, "v1", "Secret", "registered-hub", "cluster-"+name)
+		if live == nil || live.GetUID() != before[name].GetUID() || !reflect.DeepEqual(live.Object["data"], before[name].Object["data"]) ||
+			live.GetLabels()["env"] != "prod" {
+			t.Fatalf("the Secret of %s is %v", name, live)
+		}
+		for key := range live.GetLabels() {
+			if label, is := strings.CutPrefix(key, "flotilla.dev/"); is {
+				labels = append(labels, label)
+			}
+		}
+		slices.Sort(labels)
+		return labels
+	}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		done := map[string]onboarding.ApplyResult{}
+		for name := range before {
+			done[name] = apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, registeredBy("registered-hub", name))})
+			if want := []string{"agent", "cluster", "cluster-type", "environment"}; !slices.Equal(ours(name), want) {
+				t.Errorf("the Secret of %s has our labels %v, want %v", name, ours(name), want)
+			}
+		}
+		drifted := func(want string) {
+			t.Helper()
+			look, err := onboarding.Inspect(ctx, cluster, rendered(t, registeredBy("registered-hub", "eu-1")), onboarding.InspectOptions{SecretsUnknown: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := onboarding.FindDrift(rendered(t, registeredBy("registered-hub", "eu-1")), look).Findings["Secret registered-hub/cluster-eu-1 on the hub"]
+			if got.String() != want {
+				t.Errorf("the drift is %q, want %q", got, want)
+			}
+		}
+		drifted("")
+		ref := kube.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "registered-hub", Name: "cluster-eu-1"}
+		if _, err := cluster.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"labels": map[string]any{"flotilla.dev/environment": nil}}}); err != nil {
+			t.Fatal(err)
+		}
+		drifted("metadata.labels.flotilla.dev/environment changed")
+		done["eu-1"] = apply(ctx, t, cluster, onboarding.Wanted{
+			Objects: rendered(t, registeredBy("registered-hub", "eu-1")), Records: done["eu-1"].Records, UID: done["eu-1"].UID,
+		})
+		drifted("")
+
+		removal := func(name string, deletes bool) onboarding.Removal {
+			return onboarding.Removal{Name: name, Records: done[name].Records, UID: done[name].UID, Delete: deletes}
+		}
+		shared := func() bool {
+			return server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", "registered-hub", "flotilla-dev-"+hubSettings("", "").ClusterType) != nil
+		}
+		notes, err := remove(ctx, cluster, removal("eu-1", false))
+		want := "Secret registered-hub/cluster-eu-1 on the hub keeps the labels by which the hub deploys to the cluster"
+		if err != nil || !slices.Equal(notes, []string{want}) || !shared() {
+			t.Errorf("the notes are %q, %v; what the clusters share is there: %v", notes, err, shared())
+		}
+		if want := []string{"cluster", "cluster-type", "environment"}; !slices.Equal(ours("eu-1"), want) {
+			t.Errorf("after keep, the Secret has our labels %v, want %v", ours("eu-1"), want)
+		}
+		if _, err := remove(ctx, generating{ClusterAPI: cluster}, removal("eu-2", true)); err != nil || shared() {
+			t.Errorf("%v; what the clusters share is there: %v", err, shared())
+		}
+		if got := ours("eu-2"); len(got) > 0 {
+			t.Errorf("after delete, the Secret has our labels %v", got)
+		}
+	})
+}
+
+// Without the Secret that the settings name, or with one of another cluster, an apply changes nothing.
+func TestASecretMustRegisterTheCluster(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: unregistered-hub}\n")
+	for _, test := range []struct{ name, secret, want string }{
+		{"eu-1", "", "Secret unregistered-hub/cluster-eu-1 on the hub does not exist"},
+		{"eu-2", strings.Replace(othersSecret, "{argocd.argoproj.io/secret-type: cluster, ", "{", 1),
+			"Secret unregistered-hub/cluster-eu-2 on the hub registers no cluster: it has no label argocd.argoproj.io/secret-type=cluster"},
+		{"eu-3", strings.Replace(othersSecret, "{name: %[2]s, server", "{name: us-3, server", 1),
+			`Secret unregistered-hub/cluster-eu-3 on the hub registers another cluster, with the name "us-3"`},
+	} {
+		if test.secret != "" {
+			server.Apply(t, fmt.Sprintf(test.secret, "unregistered-hub", test.name))
+		}
+		within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+			_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, registeredBy("unregistered-hub", test.name))})
+			if err == nil || err.Error() != test.want {
+				t.Errorf("%s: %v, want %s", test.name, err, test.want)
+			}
+			if server.Get(t, "argoproj.io/v1alpha1", "AppProject", "unregistered-hub", "flotilla") != nil {
+				t.Errorf("%s: objects were applied", test.name)
+			}
+		})
+	}
 }

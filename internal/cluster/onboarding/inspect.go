@@ -111,7 +111,6 @@ func inspectOnce(
 	return seen, nil
 }
 
-// otherCluster returns the label of another cluster on an object.
 func otherCluster(object *agent.StagedObject, live *unstructured.Unstructured, options InspectOptions) string {
 	if live == nil || options.Force {
 		return ""

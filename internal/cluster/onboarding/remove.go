@@ -170,7 +170,7 @@ func (r *remover) remove(ctx context.Context, p *plannedRemoval) error {
 		return err
 	}
 	if r.removesContent() {
-		if err := r.unregister(ctx, p.rest); err != nil {
+		if err := r.unregister(ctx, slices.Concat(p.rest, p.released)); err != nil {
 			return err
 		}
 		if err := r.keepNamespacesInUse(ctx, p.left); err != nil {
@@ -273,10 +273,17 @@ func (r *remover) release(ctx context.Context, found []liveRecord) error {
 		if !r.releases(one.Record) {
 			maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(one.Merged, key) })
 		}
-		if len(own) == 0 {
+		patch := map[string]any{"data": own}
+		if labels := ownLabels(one.live); one.Partial && len(labels) > 0 {
+			if !r.removeAll {
+				labels = map[string]any{reconciler.AgentLabel: nil}
+				r.note("%s keeps the labels by which the hub deploys to the cluster", one.ID())
+			}
+			patch["metadata"] = map[string]any{"labels": labels}
+		} else if len(own) == 0 {
 			continue
 		}
-		if _, err := r.cluster.Patch(ctx, one.Ref, map[string]any{"data": own}); err != nil {
+		if _, err := r.cluster.Patch(ctx, one.Ref, patch); err != nil {
 			return err
 		}
 		r.changes.add("%s lost what Flotilla had set in it", one.ID())
@@ -300,10 +307,12 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			continue
 		}
 		labels := map[string]any{reconciler.TypeLabel: nil, reconciler.EnvironmentLabel: nil}
-		if _, err := r.cluster.Patch(ctx, one.Ref, map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
-			return err
+		if !one.Partial { // release has removed them
+			if _, err := r.cluster.Patch(ctx, one.Ref, map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
+				return err
+			}
+			r.changes.add("%s lost its labels", one.ID())
 		}
-		r.changes.add("%s lost its labels", one.ID())
 		var left []string
 		err := poll(ctx, func() (bool, error) {
 			list, err := r.cluster.List(ctx, listedAs(kind), kube.ListOptions{Namespace: one.Namespace})
@@ -335,7 +344,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 		return found, nil
 	}
 	clusters, err := r.cluster.List(ctx, kube.ResourceKind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
-		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.ClusterLabel, Skip: map[string][]string{"": {"data"}},
+		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.AgentLabel, Skip: map[string][]string{"": {"data"}},
 	})
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func (r *remover) checkReads(ctx context.Context, p *plannedRemoval, d *denied) 
 	if err != nil {
 		return err
 	}
-	for _, one := range p.rest {
+	for _, one := range slices.Concat(p.rest, p.released) {
 		switch {
 		case r.registers(one):
 			_, err = r.cluster.List(ctx, listedAs(hubsKind()), kube.ListOptions{Namespace: one.Namespace, Skip: notNames})

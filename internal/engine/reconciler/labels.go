@@ -8,6 +8,7 @@ const (
 	ClusterLabel     = LabelPrefix + "cluster"
 	TypeLabel        = LabelPrefix + "cluster-type"
 	EnvironmentLabel = LabelPrefix + "environment"
+	AgentLabel       = LabelPrefix + "agent" // on a hub's Secrets of clusters that have one
 
 	ManagedLabel = "app.kubernetes.io/managed-by"
 	ManagedBy    = "flotilla" // the value of ManagedLabel

@@ -56,7 +56,6 @@ func objectsValue(objects []agent.StagedObject, findings map[string]onboarding.O
 	return types.MapValueMust(types.StringType, values)
 }
 
-// apply applies the objects and sets the computed attributes.
 func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := r.model
 	secrets := m.secrets(r.diagnostics)
@@ -231,7 +230,6 @@ func (r *request) remove(ctx context.Context, before *agentPrivate) {
 	}
 }
 
-// withChanges adds earlier changes to a failure.
 func withChanges(failure *onboarding.Failure, changes []string) *onboarding.Failure {
 	if len(changes) == 0 {
 		return failure

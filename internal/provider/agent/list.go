@@ -140,7 +140,6 @@ const (
 		"in that namespace can have made them: find out who did, and correct or remove them."
 )
 
-// recognize sets the attributes from recognized settings.
 func (m *agentModel) recognize(settings *agent.Settings) {
 	text := func(given string) types.String {
 		if given == "" {

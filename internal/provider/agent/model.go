@@ -92,7 +92,6 @@ func (m *agentPrivate) equal(other *agentPrivate) bool {
 	return err == nil && otherErr == nil && string(one) == string(another)
 }
 
-// isOnHub reports whether the agent runs on a hub.
 func (m *agentModel) isOnHub() bool { return reconciler.Named(m.Reconciler.ValueString()).OnHub() }
 
 func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
@@ -177,7 +176,6 @@ func (m *agentModel) settings(
 	return settings, known
 }
 
-// join adds secrets to the other values of an attribute.
 func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[string]any, diagnostics *diag.Diagnostics) any {
 	given, secret := tfvalue.Plain(attribute), secrets[name]
 	if given == nil || secret == nil {
@@ -214,7 +212,7 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 // registration adds the provider's connection to the given registration.
 func (m *agentModel) registration(given any, clusters *connection.Clusters) any {
 	object, isObject := given.(map[string]any)
-	if !m.isOnHub() || given != nil && !isObject {
+	if !m.isOnHub() || given != nil && !isObject || object["secret"] != nil {
 		return given
 	}
 	full := map[string]any{}

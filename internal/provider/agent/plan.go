@@ -39,7 +39,6 @@ type past struct {
 	isCounted bool
 }
 
-// plan sets the computed attributes.
 func (r *request) plan(ctx context.Context, before past) {
 	m := r.model
 	waits, missing := r.access()
@@ -148,6 +147,9 @@ func (r *request) dryRun(ctx context.Context, objects []agent.StagedObject, secr
 			// Something else may install the kind in the same run.
 			r.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
 				r.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
+		case failure.Cause == onboarding.CauseNoSecret:
+			r.diagnostics.AddAttributeWarning(path.Root("registration"), "Cluster is not registered at the hub",
+				r.sentence(failure)+" If something else creates it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
 			once.Warning(r.diagnostics, r.targetPath(), "Cluster cannot be reached", r.sentence(failure)+" The plan was not tried on the cluster.")
 		default:

@@ -137,6 +137,10 @@ func (t *agentTarget) addFailure(failure *onboarding.Failure) {
 	case onboarding.CauseNoKind:
 		t.diagnostics.AddAttributeError(path.Root("install"), "Agent is not installed", text)
 		return
+	case onboarding.CauseNoSecret, onboarding.CauseUnsuited:
+		t.diagnostics.AddAttributeError(path.Root("registration"), "Cluster is not registered at the hub", text+
+			" registration.secret names the Secret in the agent's namespace whose data.name is the name of the cluster.")
+		return
 	case onboarding.CauseRefused:
 		if failure.Part == agent.Install {
 			at = path.Root("install")
