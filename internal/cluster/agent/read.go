@@ -254,7 +254,6 @@ func (r placeholderValues) matchText(made, live string) bool {
 	return true
 }
 
-// duration returns a duration; zero for the default.
 func (r placeholderValues) duration(name string, otherwise time.Duration) time.Duration {
 	given, err := time.ParseDuration(r[name])
 	if err != nil || given == otherwise {

@@ -93,7 +93,6 @@ func (r *renderer) checkSchemas() {
 	}
 }
 
-// settingOf returns the setting that a field comes from, if known.
 func settingOf(steps []string) string {
 	settings := map[string]string{
 		"url": "gitops_repo.url", "repo": "gitops_repo.url", "repoURL": "gitops_repo.url",

@@ -165,7 +165,6 @@ func (f *filler) fill(value any, at []string) any {
 	return value
 }
 
-// asText returns the text of a value in a Secret or ConfigMap.
 func (f *filler) asText(value any, at []string, key string) any {
 	_, isText := value.(string)
 	if isText || len(at) != 1 || at[0] != "data" && at[0] != "stringData" {

@@ -60,7 +60,6 @@ func accessOf(clusters *connection.Clusters, name string) clusterAccess {
 	return clusterAccess{known.Host, known.ClusterCACertificate, known.TLSServerName}
 }
 
-// clusters returns provider settings with this connection alone.
 func (r clusterAccess) clusters(name string) *connection.Clusters {
 	known := map[string]kube.Cluster{}
 	if r != (clusterAccess{}) {
@@ -267,7 +266,6 @@ func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.SettingsPr
 	}
 }
 
-// shapeOf lists the paths of given credentials.
 func shapeOf(secrets map[string]any) []string {
 	var shape []string
 	walk(nil, secrets, func(at []string, _ any) { shape = append(shape, strings.Join(at, ".")) })

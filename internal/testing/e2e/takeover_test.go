@@ -391,6 +391,12 @@ func (w *world) brought(t *testing.T, root *unstructured.Unstructured) map[refer
 // guided runs a command that the guide on adopting has.
 func (w *world) guided(t *testing.T, command string) {
 	t.Helper()
+	inGuide(t, command)
+	w.kubectl(t, command)
+}
+
+func inGuide(t *testing.T, command string) {
+	t.Helper()
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "adopting.md.tmpl"))
 	if err != nil {
 		t.Fatal(err)
@@ -398,5 +404,4 @@ func (w *world) guided(t *testing.T, command string) {
 	if !strings.Contains(string(guide), "\n"+command+"\n") {
 		t.Fatalf("the guide does not have the command %q", command)
 	}
-	w.kubectl(t, command)
 }
