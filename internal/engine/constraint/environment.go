@@ -50,7 +50,7 @@ func newLanguage() (*language, error) {
 
 func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
-		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))
+		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize))
 	}
 	return l.Program(ast, most)
 }
