@@ -34,7 +34,7 @@ func indexAt(t *testing.T, index string) (url string) {
 func TestAnIndexThatIsABombIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ index, want string }{
-		"few bytes sent":   {"entries:\n  till:\n  - version: 1.0.0\n    x: [" + strings.Repeat("a,", 31<<19) + "a]\n", "unpacks to more than 200 times the"},
+		"few bytes sent":   {"entries:\n  till:\n  - version: 1.0.0\n    x: [" + strings.Repeat("a,", 33<<19) + "a]\n", "its index.yaml has more than 32 MiB"},
 		"one version":      {"entries:\n  till:\n  - version: 1.0.0\n    x: [" + strings.Repeat("a,", 400<<10) + "a]\n", "a version of it (line 2 of it) has more than 256 KiB"},
 		"many versions":    {"entries:\n  till:\n" + strings.Repeat("  - version: 1.0.0\n", 21_000), "it has more than 20000 versions"},
 		"no lines":         {"entries: {till: [" + strings.Repeat("{version: 1.0.0},", 20<<10) + "]}\n", "neither JSON nor divided into lines as `helm repo index` divides it (line 1)"},

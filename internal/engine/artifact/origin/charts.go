@@ -76,22 +76,18 @@ func indexURL(repo string) string { return strings.TrimSuffix(repo, "/") + "/ind
 
 func (c *Resolver) fetchIndex(ctx context.Context, repo string, sources []string) (*chartIndex, error) {
 	tooLong := fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
-	// Automatic decompression would hide the number of bytes sent.
 	response, err := c.web.open(ctx, indexURL(repo), "gzip", &sourceLimits{sources: sources})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	sent := &counted{Reader: &bounded.Reader{From: response.Body, Left: maxIndex, TooLong: tooLong}}
-	var plain io.Reader = sent
+	var plain io.Reader = response.Body
 	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
-		inflated, err := gzip.NewReader(sent)
-		if err != nil {
+		if plain, err = gzip.NewReader(plain); err != nil {
 			return nil, fmt.Errorf("its index.yaml cannot be read: %w", err)
 		}
-		plain = &unpacked{Reader: &bounded.Reader{From: inflated, Left: maxIndex, TooLong: tooLong}, packed: sent}
 	}
-	index, err := readIndex(plain)
+	index, err := readIndex(&bounded.Reader{From: plain, Left: maxIndex, TooLong: tooLong})
 	isElsewhere := access.OriginOf(response.Request.URL) != access.OriginOf(firstOf(response.Request))
 	if err != nil && isElsewhere && !errors.Is(err, git.ErrTooLarge) {
 		return nil, errors.New("its index.yaml, for which it redirects to another server, cannot be read")

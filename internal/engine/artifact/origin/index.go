@@ -27,11 +27,6 @@ const (
 	maxChart    = 128    // bytes of a name
 	// maxParsed bounds the text of the YAML parser, whose tree takes up to 300 times as much memory.
 	maxParsed = 256 << 10
-	// maxRatio bounds the compression. Each version has a digest of 32 random bytes and gzip finds repetitions within 32 KiB,
-	// so a real index stays below 120.
-	maxRatio = 200
-	// unratedBytes may unpack at any ratio.
-	unratedBytes = 1 << 20
 )
 
 // chartIndex keeps compressed texts of a large index.yaml and parses one version at a time, because its tree would take
@@ -261,30 +256,4 @@ func mayGoOn(ctx context.Context, count int) error {
 		return fmt.Errorf("%w: it has more than %d versions", git.ErrTooLarge, maxVersions)
 	}
 	return ctx.Err()
-}
-
-type unpacked struct {
-	io.Reader // decompressed
-	packed    *counted
-	plain     int64
-}
-
-func (u *unpacked) Read(p []byte) (int, error) {
-	n, err := u.Reader.Read(p)
-	if u.plain += int64(n); u.plain > unratedBytes && u.plain > maxRatio*u.packed.count {
-		return n, fmt.Errorf("%w: its index.yaml unpacks to more than %d times the %d bytes that the server sent",
-			git.ErrTooLarge, maxRatio, u.packed.count)
-	}
-	return n, err
-}
-
-type counted struct {
-	io.Reader
-	count int64
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.count += int64(n)
-	return n, err
 }
