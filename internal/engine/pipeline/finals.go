@@ -107,7 +107,7 @@ func (u unrendered) Unwrap() error { return u.error }
 func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 	var rendered []int
 	for i, assignment := range r.Schedule.Assignments {
-		if render.IsRendered(assignment) && r.failed[i] == nil && r.Snapshots.All[i].Known {
+		if render.IsRendered(assignment) && r.folders[i].failed == nil && r.Snapshots.All[i].Known {
 			rendered = append(rendered, i)
 		}
 	}
@@ -116,24 +116,22 @@ func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 		assignments := r.Schedule.Assignments
 		return strings.Compare(assignments[a].Target.Name, assignments[b].Target.Name)
 	})
-	r.unrendered, r.exposed = make([]string, len(r.Trees)), make([][]exposure, len(r.Trees))
-	r.schemas = make([]schemaCheck, len(r.Trees))
 	parallel.EachAtMost(len(rendered), maxFinals, func(k int) {
 		i := rendered[k]
 		if render.HasObjects(r.Schedule.Assignments[i]) {
 			r.renderTree(ctx, i, deployed)
 			return
 		}
+		of := &r.folders[i]
 		result, _, err := r.finalResult(ctx, i)
 		switch {
 		case ctx.Err() != nil && err != nil:
-			r.unrendered[i] = context.Cause(ctx).Error()
+			of.unrendered = context.Cause(ctx).Error()
 		case err != nil:
-			r.unrendered[i] = err.Error()
+			of.unrendered = err.Error()
 		case result != nil:
-			r.missing[i] = missingOf(result)
 			subject := r.subject(i)
-			r.exposed[i], r.schemas[i] = r.exposedIn(subject, result.Objects), r.checkSchemas(subject, result)
+			of.missing, of.exposed, of.schemas = missingOf(result), r.exposedIn(subject, result.Objects), r.checkSchemas(subject, result)
 		}
 	})
 	r.checkUndefined()
@@ -141,8 +139,8 @@ func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 
 func (f *diagnostics) addUnrendered(r *Rendering) {
 	var all Unrendered
-	for i, problem := range r.unrendered {
-		if problem != "" {
+	for i := range r.folders {
+		if problem := r.folders[i].unrendered; problem != "" {
 			all.Add(problem, r.Schedule.Assignments[i].Target.Name)
 		}
 	}
@@ -154,8 +152,8 @@ func (f *diagnostics) addUnrendered(r *Rendering) {
 // Warnings returns warnings about final objects: exposed credentials, missing APIs, and schemas.
 func (r *Rendering) Warnings() []Diagnostic {
 	var all Unrendered
-	for i, exposures := range r.exposed {
-		for _, e := range exposures {
+	for i := range r.folders {
+		for _, e := range r.folders[i].exposed {
 			all.Add(e.clause+", and it is in plain text where the manifests are: "+remedy(e.name), r.Schedule.Assignments[i].Target.Name)
 		}
 	}

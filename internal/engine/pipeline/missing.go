@@ -26,8 +26,8 @@ func missingOf(result *objects.Rendering) missing {
 
 func (f *diagnostics) addRemoteSchemas(r *Rendering) {
 	byAddress := namesBy{}
-	for _, missing := range r.missing {
-		for _, schema := range missing.schemas {
+	for i := range r.folders {
+		for _, schema := range r.folders[i].missing.schemas {
 			byAddress.add(schema.URL, schema.Chart)
 		}
 	}
@@ -64,7 +64,8 @@ func (n namesSet) count(one, many string) string {
 // addMissing reports APIs that charts asked for and a cluster type could list. It needs a rendering by Render.
 func (f *diagnostics) addMissing(r *Rendering) {
 	charts, clusterTypes := namesBy{}, namesBy{}
-	for i, missing := range r.missing {
+	for i := range r.folders {
+		missing := &r.folders[i].missing
 		for _, api := range missing.apis {
 			if !fleet.IsAPIVersion(api) {
 				continue

@@ -5,6 +5,7 @@ package pipeline
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,12 +70,10 @@ func Compute(value fleet.Value) (*Computation, []Diagnostic) {
 		snapshot := r.Snapshots.All[i]
 		return render.EncryptedReach{Known: snapshot.Known, Files: snapshot.Encrypted(), References: snapshot.HasSecrets()}
 	})...)
-	wrong = append(
-		wrong,
-		r.Templates.CheckSecrets(r.Schedule.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
-			snapshot := r.Snapshots.All[i]
-			return snapshot.References(), snapshot.DecidedBy
-		})...)
+	references := func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+		return r.Snapshots.All[i].References(), r.Snapshots.All[i].DecidedBy
+	}
+	wrong = append(wrong, r.Templates.CheckSecrets(r.Schedule.Assignments, references)...)
 	wrong = append(wrong, r.Templates.CheckRenderable(r.Schedule.Assignments)...)
 	errors.addAll("Invalid rendering", wrong)
 	if found := errors.list(); len(found) > 0 {
@@ -176,11 +175,6 @@ func (r *Computation) Hosts() []*schedule.Host {
 	return slices.DeleteFunc(slices.Clone(r.Schedule.Hosts), func(host *schedule.Host) bool { return host.Cluster != nil })
 }
 
-// ClustersOf calls [ClustersOf] with the computed fleet.
-func (r *Computation) ClustersOf(hosts []string) []string {
-	return ClustersOf(r.Fleet, hosts)
-}
-
 // ClustersOf returns the clusters that follow the hosts, sorted, including clusters that the fleet no longer has.
 func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	clusters := map[string]bool{}
@@ -199,12 +193,7 @@ func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 			}
 		}
 	}
-	names := make([]string, 0, len(clusters))
-	for name := range clusters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(clusters))
 }
 
 // diagnostics collects distinct diagnostics, and the first few that differ only in quoted names.

@@ -47,17 +47,21 @@ func (r *Computation) renderer(to Destination) folderRenderer { return folderRen
 type Rendering struct {
 	folderRenderer
 	// Trees holds the tree ids by assignment, or "" while the content is unknown.
-	Trees            []string
-	objects          [][]folder.ObjectRef
-	failed, problems [][]string
-	checked          []bool
-	unrendered       []string     // errors in final objects
-	exposed          [][]exposure // in uncommitted final objects
-	missing          []missing
-	schemas          []schemaCheck
-	deployed         folder.Trees // need no check
+	Trees    []string
+	folders  []renderedFolder // by assignment; nil after FromTrees
+	deployed folder.Trees     // need no check
 	// Findings lists errors in rendered files. Deployed folders were checked when they were written.
 	Findings []Diagnostic
+}
+
+type renderedFolder struct {
+	objects          []folder.ObjectRef
+	failed, problems []string
+	checked          bool
+	unrendered       string     // error in final objects
+	exposed          []exposure // in uncommitted final objects
+	missing          missing
+	schemas          schemaCheck
 }
 
 func (r folderRenderer) subject(i int) render.Subject {
@@ -91,11 +95,9 @@ func (r *Computation) Render(ctx context.Context, to Destination, deployed folde
 }
 
 func (r folderRenderer) render(ctx context.Context, deployed folder.Trees) *Rendering {
-	rendering := &Rendering{folderRenderer: r, Trees: make([]string, len(r.Schedule.Assignments))}
-	rendering.objects = make([][]folder.ObjectRef, len(rendering.Trees))
-	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
-	rendering.checked, rendering.missing = make([]bool, len(rendering.Trees)), make([]missing, len(rendering.Trees))
-	parallel.Each(len(rendering.Trees), func(i int) {
+	count := len(r.Schedule.Assignments)
+	rendering := &Rendering{folderRenderer: r, Trees: make([]string, count), folders: make([]renderedFolder, count)}
+	parallel.Each(count, func(i int) {
 		if r.Snapshots.All[i].Known && !render.HasObjects(r.Schedule.Assignments[i]) {
 			rendering.renderTree(ctx, i, deployed)
 		}
@@ -111,17 +113,17 @@ func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering
 		return r.Trees[i] != "" && deployed[assignment.Host.Name][assignment.Target.Name] != r.Trees[i]
 	}
 	parallel.Each(len(r.Trees), func(i int) {
-		if !r.checked[i] && needsCheck(i) {
-			_, r.problems[i], _ = r.CheckedFiles(ctx, i, r.Destination) // Rendering succeeded before.
-			r.checked[i] = true
+		if of := &r.folders[i]; !of.checked && needsCheck(i) {
+			_, of.problems, _ = r.CheckedFiles(ctx, i, r.Destination) // Rendering succeeded before.
+			of.checked = true
 		}
 	})
 	var found diagnostics
 	var problems Problems
 	for i, assignment := range r.Schedule.Assignments {
-		problems.Add(assignment, r.failed[i]...)
+		problems.Add(assignment, r.folders[i].failed...)
 		if needsCheck(i) {
-			problems.Add(assignment, r.problems[i]...)
+			problems.Add(assignment, r.folders[i].problems...)
 		}
 	}
 	for _, message := range problems.Messages() {
@@ -165,31 +167,27 @@ func (r *Computation) FromTrees(to Destination, trees folder.Trees) *Rendering {
 }
 
 func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees) {
-	subject := r.subject(i)
+	subject, of := r.subject(i), &r.folders[i]
 	files, err := r.files(ctx, subject)
+	tree := ""
+	if err == nil {
+		tree, err = git.TreeID(filesOf(files.all))
+	}
 	switch {
 	case errors.Is(err, render.ErrUnknown):
 		return
 	case errors.Is(err, ErrUnrendered):
-		r.unrendered[i] = err.Error()
+		of.unrendered = err.Error()
 		return
 	case err != nil:
-		r.failed[i] = []string{err.Error()}
-		return
-	}
-	tree, err := git.TreeID(filesOf(files.all))
-	if err != nil {
-		r.failed[i] = []string{err.Error()}
+		of.failed = []string{err.Error()}
 		return
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
-		r.problems[i], r.checked[i] = r.checkFiles(subject, files.pointers), true
+		of.problems, of.checked = r.checkFiles(subject, files.pointers), true
 	}
-	r.Trees[i], r.objects[i] = tree, r.Templates.Objects(subject, files.pointers)
-	r.missing[i] = files.missing
-	if r.schemas != nil { // final objects only
-		r.schemas[i] = files.schemas
-	}
+	r.Trees[i], of.objects = tree, r.Templates.Objects(subject, files.pointers)
+	of.missing, of.schemas = files.missing, files.schemas
 }
 
 // Files renders one assignment.
@@ -244,8 +242,8 @@ func (r *Rendering) Record(i int) folder.Record {
 // objectsOf returns the reconciler objects of an assignment. After FromTrees it renders them again; only drifted
 // folders need that.
 func (r *Rendering) objectsOf(i int) []folder.ObjectRef {
-	if r.objects != nil {
-		return r.objects[i]
+	if r.folders != nil {
+		return r.folders[i].objects
 	}
 	subject := r.subject(i)
 	rendered, err := r.Templates.Render(subject)

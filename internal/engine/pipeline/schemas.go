@@ -56,10 +56,10 @@ func (s *schemaCheck) add(o *objects.FinalObject, message string, mayDrop bool) 
 func (r *Rendering) checkUndefined() {
 	byHost := map[string][]objects.FinalObject{}
 	isOpen := false
-	for i := range r.schemas {
+	for i := range r.folders {
 		host := r.Schedule.Assignments[i].Host.Name
-		byHost[host] = append(byHost[host], r.schemas[i].definitions...)
-		isOpen = isOpen || len(r.schemas[i].undefined) > 0
+		byHost[host] = append(byHost[host], r.folders[i].schemas.definitions...)
+		isOpen = isOpen || len(r.folders[i].schemas.undefined) > 0
 	}
 	if !isOpen {
 		return
@@ -72,8 +72,8 @@ func (r *Rendering) checkUndefined() {
 			}
 		}
 	}
-	parallel.Each(len(r.schemas), func(i int) {
-		check := &r.schemas[i]
+	parallel.Each(len(r.folders), func(i int) {
+		check := &r.folders[i].schemas
 		if len(check.undefined) == 0 {
 			return
 		}
@@ -111,9 +111,9 @@ func readDefinition(o *objects.FinalObject) (*kinds.Definition, error) {
 
 func (f *diagnostics) addRefused(r *Rendering) {
 	var all Unrendered
-	for i := range r.schemas {
+	for i := range r.folders {
 		if !r.isDeployed(i) {
-			for _, clause := range r.schemas[i].refused {
+			for _, clause := range r.folders[i].schemas.refused {
 				all.Add(clause, r.Schedule.Assignments[i].Target.Name)
 			}
 		}
@@ -126,13 +126,13 @@ func (f *diagnostics) addRefused(r *Rendering) {
 // addQuestioned adds warnings about fields that clusters may drop, and rejected parts of deployed objects.
 func (f *diagnostics) addQuestioned(r *Rendering) {
 	var dropped, refused Unrendered
-	for i := range r.schemas {
+	for i := range r.folders {
 		target := r.Schedule.Assignments[i].Target.Name
-		for _, clause := range r.schemas[i].dropped {
+		for _, clause := range r.folders[i].schemas.dropped {
 			dropped.Add(clause, target)
 		}
 		if r.isDeployed(i) {
-			for _, clause := range r.schemas[i].refused {
+			for _, clause := range r.folders[i].schemas.refused {
 				refused.Add(clause, target)
 			}
 		}
