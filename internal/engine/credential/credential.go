@@ -24,7 +24,7 @@ type Match struct {
 // It ignores other types and the texts in known. A name beside a value, as in an env entry, and the flag before an
 // argument count as keys.
 func Find(value any, known ...string) []Match {
-	f := finder{known: known}
+	f := finder{known: known, mask: func(_, text string) string { return text }}
 	f.value("", "", value)
 	return f.found
 }
@@ -63,7 +63,7 @@ func MayHave(text string) bool {
 type finder struct {
 	found []Match
 	known []string
-	mask  func(path, text string) string // nil: values are not copied
+	mask  func(path, text string) string
 }
 
 // value searches the value of a key, and returns a copy. List elements inherit the key.
@@ -89,17 +89,11 @@ func (f *finder) text(path, key, text string) string {
 		return text
 	}
 	f.found = append(f.found, Match{path, line, rule})
-	if f.mask == nil {
-		return text
-	}
 	return f.mask(path, text)
 }
 
 func (f *finder) list(path, key string, list []any) any {
-	var copied []any
-	if f.mask != nil {
-		copied = make([]any, len(list))
-	}
+	copied := make([]any, len(list))
 	for i, element := range list {
 		below := key
 		if i > 0 {
@@ -113,13 +107,7 @@ func (f *finder) list(path, key string, list []any) any {
 				step = name
 			}
 		}
-		element = f.value(path+"["+step+"]", below, element)
-		if f.mask != nil {
-			copied[i] = element
-		}
-	}
-	if f.mask == nil {
-		return nil
+		copied[i] = f.value(path+"["+step+"]", below, element)
 	}
 	return copied
 }
@@ -147,10 +135,7 @@ func isShown(name string) bool {
 const hiddenKey = "(hidden)"
 
 func (f *finder) object(path string, object map[string]any) any {
-	var copied map[string]any
-	if f.mask != nil {
-		copied = make(map[string]any, len(object))
-	}
+	copied := make(map[string]any, len(object))
 	named, _ := object["name"].(string)
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		shown, of := key, key
@@ -168,13 +153,7 @@ func (f *finder) object(path string, object map[string]any) any {
 		if shown != key {
 			copiedKey = f.text(below, "", key)
 		}
-		member := f.value(below, of, object[key])
-		if f.mask != nil {
-			copied[copiedKey] = member
-		}
-	}
-	if f.mask == nil {
-		return nil
+		copied[copiedKey] = f.value(below, of, object[key])
 	}
 	return copied
 }
