@@ -1,13 +1,9 @@
 package fleet
 
 import (
-	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v2"
 )
 
 // ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: a YAML map or list is decoded, all else stays text.
@@ -25,11 +21,7 @@ func ReadConfigMapValue(text string) (any, error) {
 		return text, nil
 	}
 	parsed, err := ParseLooseYAML(text)
-	var bound *BoundError
-	if errors.As(err, &bound) {
-		if parsed, isJSON := largeJSON(text); isJSON {
-			return Canonical(parsed)
-		}
+	if _, isBound := errors.AsType[*BoundError](err); isBound {
 		return nil, err
 	}
 	if err != nil {
@@ -51,47 +43,6 @@ func checkConfigMapValue(text string) error {
 		return err
 	}
 	return nil
-}
-
-// largeJSON reads JSON beyond the bounds for YAML, since JSON takes less memory. The result equals YAML's.
-func largeJSON(text string) (any, bool) {
-	if at := strings.TrimLeft(text, " \t\r\n"); at == "" || at[0] != '{' && at[0] != '[' || jsonEscape.MatchString(text) {
-		return nil, false
-	}
-	value, err := ParseJSON(text)
-	if err != nil {
-		return nil, false
-	}
-	return asYAML(value), true
-}
-
-var jsonEscape = regexp.MustCompile(`\\/|\\u[dD][89a-fA-F]`)
-
-// asYAML modifies the value: numbers as from the YAML parser.
-func asYAML(value any) any {
-	switch value := value.(type) {
-	case json.Number:
-		if plainInteger(string(value)) {
-			return value
-		}
-		var number any
-		if err := yaml.Unmarshal([]byte(value), &number); err != nil {
-			return string(value)
-		}
-		if read, err := jsonable(number, 0); err == nil {
-			return read
-		}
-		return string(value)
-	case []any:
-		for i := range value {
-			value[i] = asYAML(value[i])
-		}
-	case map[string]any:
-		for key, member := range value {
-			value[key] = asYAML(member)
-		}
-	}
-	return value
 }
 
 // mayBeCollection is a thousand times faster than the parser.

@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -71,14 +70,12 @@ func TestValuesOfConfigMaps(t *testing.T) {
 
 func TestValuesOfConfigMapsAreBounded(t *testing.T) {
 	for name, test := range map[string]struct{ text, err string }{
-		"aliases of 59 KiB":       {"a: &a [" + strings.Repeat("x", 40_000) + "]\nb: [" + strings.Repeat("*a,", 6_500) + "]", "its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
-		"a value too large":       {strings.Repeat("x", 1<<20+1), "is larger than 1 MiB, which is the most that a ConfigMap can hold"},
-		"more than is read":       {"[" + strings.Repeat("1,", 200_000) + "]", "has more than 100000 keys and values"},
-		"a large list":            {"[" + strings.Repeat("1,", 200_000) + "1]", ""},
-		"a large list of no JSON": {"[" + strings.Repeat("1,", 200_000) + `"\/"]`, "has more than 100000 keys and values"},
-		"a text just so long":     {strings.Repeat("x", 1<<20), ""},
-		"a table":                 {strings.Repeat("a, b - c\n", 100_000), ""},
-		"a key of a file":         {"-----BEGIN KEY-----\n" + strings.Repeat(strings.Repeat("x", 64)+"\n", 15_000), ""},
+		"aliases of 59 KiB":   {"a: &a [" + strings.Repeat("x", 40_000) + "]\nb: [" + strings.Repeat("*a,", 6_500) + "]", "its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
+		"a value too large":   {strings.Repeat("x", 1<<20+1), "is larger than 1 MiB, which is the most that a ConfigMap can hold"},
+		"more than is read":   {"[" + strings.Repeat("1,", 200_000) + "]", "has more than 100000 keys and values"},
+		"a text just so long": {strings.Repeat("x", 1<<20), ""},
+		"a table":             {strings.Repeat("a, b - c\n", 100_000), ""},
+		"a key of a file":     {"-----BEGIN KEY-----\n" + strings.Repeat(strings.Repeat("x", 64)+"\n", 15_000), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
@@ -167,23 +164,6 @@ func TestReadingControlPlanesIsBounded(t *testing.T) {
 				t.Errorf("%.300s, want %q", problems, test.err)
 			}
 		})
-	}
-}
-
-func TestLargeJSONIsReadAsYAMLWouldBe(t *testing.T) {
-	const some = `"a":[1,-0,1.50,1e3,1e400,123456789012345678901234567890,0.1000000000000000055,18446744073709551615],"b":{"c":null,"d":"\u00e9\n"}`
-	small, err := fleet.ReadConfigMapValue("{" + some + "}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := fleet.ReadConfigMapValue(`{"many":[` + strings.Repeat("0,", 110_000) + "0]," + some + "}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	large := value.(map[string]any)
-	delete(large, "many")
-	if !reflect.DeepEqual(large, small) {
-		t.Errorf("%v, want %v", large, small)
 	}
 }
 

@@ -22,49 +22,27 @@ func ParseJSON(text string) (any, error) {
 	tokens := newTokens(text)
 	value, err := nextValue(tokens, 0)
 	if err == nil {
+		end := tokens.InputOffset()
 		if _, err = tokens.ReadToken(); errors.Is(err, io.EOF) {
 			return value, nil
-		} else if err == nil {
-			err = io.EOF
 		}
+		err = fmt.Errorf("text follows the JSON value at offset %d", end)
 	}
-	return nil, readingError(text, err)
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		err = &SyntaxError{syntax}
+	}
+	return nil, err
+}
+
+// SyntaxError is an error of [ParseJSON].
+type SyntaxError struct{ *jsontext.SyntacticError }
+
+func (e *SyntaxError) Error() string {
+	return strings.TrimPrefix(e.SyntacticError.Error(), "jsontext: ")
 }
 
 func newTokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-}
-
-func readingError(text string, err error) error {
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return syntaxError(text)
-	}
-	return err
-}
-
-// syntaxError returns the error of encoding/json, or [io.ErrUnexpectedEOF] for a truncated text.
-func syntaxError(text string) error {
-	var raw json.RawMessage
-	err := json.Unmarshal([]byte(text), &raw)
-	var syntax *json.SyntaxError
-	switch {
-	case strings.Trim(text, " \t\r\n") == "":
-		return io.EOF
-	case !errors.As(err, &syntax):
-		return errors.New("is not JSON")
-	case strings.HasSuffix(err.Error(), "after top-level value"):
-		return fmt.Errorf("text follows the JSON value at offset %d", syntax.Offset-1)
-	case syntax.Offset == int64(len(text)) && endsEarly(text, err.Error()):
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// encoding/json reads a space after every text.
-func endsEarly(text, message string) bool {
-	return strings.HasPrefix(message, "unexpected end") ||
-		strings.HasPrefix(message, "invalid character ' '") && !strings.HasSuffix(text, " ")
 }
 
 func nextValue(tokens *jsontext.Decoder, depth int) (any, error) {

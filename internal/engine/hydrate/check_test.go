@@ -191,7 +191,7 @@ func TestSchemasReachAssignmentsAsContainersDo(t *testing.T) {
 func TestASchemaThatIsNoneIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ schema, want string }{
-		"not JSON":           {`{`, `is not JSON: unexpected EOF`},
+		"not JSON":           {`{`, `is not JSON: unexpected EOF after offset 1`},
 		"not a schema":       {`[]`, `is not a JSON Schema: expected object or boolean, but got array`},
 		"a bad keyword":      {`{"properties":{"A":{"type":"text"}}}`, `is not a JSON Schema: at /properties/A/type: value must be one of "array", "boolean", "integer", "null", "number", "object", "string"`},
 		"a bad pattern":      {`{"pattern":"("}`, `is not a JSON Schema: at /pattern: '(' is not valid 'regex'`},

@@ -171,7 +171,7 @@ func TestBadInputIsAnErrorThatNamesTheContainer(t *testing.T) {
 		given *given
 		want  string
 	}{
-		"not JSON":        {dev().container("c", nil, `{`), `config container "c": unexpected EOF`},
+		"not JSON":        {dev().container("c", nil, `{`), `config container "c": unexpected EOF after offset 1`},
 		"not an object":   {dev().container("c", nil, `[1]`), `config container "c": its data is not an object`},
 		"no priority":     {dev().container("c", nil, `{}`).priority("high"), `config container "c": priority "high" is not a number`},
 		"no mode of list": {dev().hydration(fleet.Hydration{Lists: "zip"}), `lists is "zip", and must be one of replace, append, merge`},

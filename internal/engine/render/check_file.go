@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -140,9 +139,8 @@ func (c *fileCheck) checkJSON(content []byte) {
 	value, err := fleet.ParseJSON(string(content))
 	if err != nil {
 		line := 0
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			line = 1 + bytes.Count(content[:min(int(syntax.Offset), len(content))], []byte("\n"))
+		if syntax, ok := errors.AsType[*fleet.SyntaxError](err); ok {
+			line = 1 + bytes.Count(content[:syntax.ByteOffset], []byte("\n"))
 		}
 		c.report(line, "is not JSON: %s", err)
 		return

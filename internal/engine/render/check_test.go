@@ -118,7 +118,7 @@ func TestCheckReadsJSON(t *testing.T) {
 	for manifest, want := range map[string]string{
 		`{"a": 1}`:                  "",
 		`[1]`:                       "",
-		"{\n\"a\": 1,\n}":           ", line 3: is not JSON: invalid character '}'",
+		"{\n\"a\": 1,\n}":           ", line 2: is not JSON: invalid character ','",
 		"{\"a\": {{ .Namespace }}}": ", line 1: is not JSON: invalid character 'd'",
 		`{"a": 1, "a": 2}`:          `is not JSON: key "a" appears twice`,
 		`{"a": 1} x`:                "is not JSON: text follows the JSON value",
