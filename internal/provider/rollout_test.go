@@ -295,6 +295,26 @@ func TestRolloutGoesOnAfterALostState(t *testing.T) {
 	r.run("2", "2 2 2")
 }
 
+// A run on a schedule mostly plans no change: its plan is where people look first.
+func TestAPlanThatChangesNothingNamesEachWait(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.run("2", "2 1 1")
+	r.warns("2", "Rollout waits", `at stage 1 of 3 "canary", on 1 of 3 hosts: waits for clusters to be ready: 0 of 1 cluster is ready, 1 unknown`)
+	r.rollout["stages"].([]any)[1].(map[string]any)["approval"] = true
+	r.report("canary", verdict.Ready)
+	r.run("2", "2 1 1")
+	r.warns("2", "Rollout waits", "waits for an approval")
+	r.rollout, r.further = nil, map[string]any{"holds": []any{map[string]any{"hosts": []any{"region"}, "reason": "audit"}}}
+	r.run("2", "2 1 2")
+	r.warns("2", "Rollout waits", "waits for a hold: audit")
+	r.further = nil
+	r.run("2", "2 2 2")
+	if plan, diagnostics := r.w.Plan(t.Context(), r.configuration("2")); !plan.Empty() || diagnostics.Has("Rollout waits") {
+		t.Errorf("once all have it, the plan says %v", diagnostics)
+	}
+}
+
 func TestHoldsKeepFoldersAsTheyAre(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)

@@ -286,11 +286,6 @@ func (o *Outcome) groups() []*progressGroup {
 	return order
 }
 
-// HasMore reports whether Lines has figures or times that are in no state.
-func (o *Outcome) HasMore() bool {
-	return slices.ContainsFunc(o.Progress, func(p Progress) bool { return p.Detail.Reason.Message != "" || p.never || !p.NotBefore.IsZero() })
-}
-
 // Split separates halted changes from the others.
 func (o *Outcome) Split() (failed, others *Outcome) {
 	failed, others = &Outcome{}, &Outcome{PassedOver: o.PassedOver}

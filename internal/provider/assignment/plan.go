@@ -118,7 +118,7 @@ func (d *decision) planUnwritten(ctx context.Context, unchanged types.List) type
 	hasProgress := d.isStaged && !m.hasProgressOf(&d.prior)
 	if hasProgress {
 		lines = d.outcome.Lines()
-	} else if _, others := d.outcome.Split(); others.HasMore() {
+	} else if _, others := d.outcome.Split(); len(others.Progress) > 0 {
 		d.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout waits", wording.Lines(others.Lines(), changes.MaxLines))
 	}
 	isProven := !m.Proven.IsUnknown() && !m.Proven.Equal(d.prior.Proven) && !m.Proven.IsNull()

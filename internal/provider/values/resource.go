@@ -160,7 +160,7 @@ func plan(ctx context.Context, c *frame.Call[rolloutModel]) {
 	if len(failed.Progress) > 0 {
 		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout has failed", strings.Join(failed.Lines(), "\n"))
 	}
-	if c.Prior != nil && c.Model.Changes.Equal(c.Prior.Changes) && others.HasMore() { // no state has it
+	if c.Prior != nil && c.Model.Changes.Equal(c.Prior.Changes) && len(others.Progress) > 0 {
 		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout waits", strings.Join(others.Lines(), "\n"))
 	}
 }
