@@ -95,11 +95,13 @@ var definition = schema.Schema{
 		"namespace": schemas.OptionalText("Namespace of the agent. Default: " + wording.Either(reconciler.AgentNamespaces(), "`") + "."),
 		"interval":  schemas.OptionalText("Time between two reads of the repository, such as `\"30s\"`. Default: `1m`."),
 		"timeout":   schemas.OptionalText("Time for the objects of a commit to become ready. Default: `5m`."),
-		"install": schemas.OptionalDynamic(
-			"The agent's own manifests, unless the agent is installed in another way: a text of YAML documents, such as the output " +
-				"of `flux install --export` or Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and " +
-				"namespaces are applied first.",
-		),
+		"install": schema.DynamicAttribute{
+			Optional: true, Sensitive: true,
+			MarkdownDescription: "The agent's own manifests, unless the agent is installed in another way: a text of YAML documents, " +
+				"such as the output of `flux install --export` or Argo CD's `manifests/install.yaml`, or a list or map of such texts. " +
+				"Definitions and namespaces are applied first. It is marked as sensitive so that a plan has one line for it: " +
+				"`changes` names the objects that change.",
+		},
 		"credentials_wo": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
 			MarkdownDescription: schemas.Setting(
