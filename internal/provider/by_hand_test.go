@@ -72,6 +72,8 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 					t.Fatal(said)
 				}
 			}
+			plan, _ := mustPlan(t, w, assigned(url, database("mysql://three"), nil))
+			checkRepaired(t, "a plan of another value", plan, want)
 			apply(t, w, assigned(url, database("mysql://two"), nil))
 			if plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil)); !plan.Empty() {
 				t.Errorf("one more plan has %q", linesOf(plan))

@@ -3,6 +3,7 @@ package assignment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // description has the lines of changes. isComplete is false if unknown values may change them at apply.
@@ -44,6 +46,7 @@ func describe(ctx context.Context, c *comparison) description {
 	if state.Drift.Request != "" {
 		notes.Lines = append(notes.Lines, state.Drift.Request)
 	}
+	notes.Lines = append(notes.Lines, c.driftLines(folders)...)
 	upgrades, isCertain := c.upgradeLines(ctx)
 	notes.Lines = append(notes.Lines, upgrades...)
 	after := c.goal.version()
@@ -177,6 +180,23 @@ func (c *comparison) readPresent(
 	}
 	maps.Copy(present, moved)
 	return present, nil
+}
+
+// driftLines explains the drift of folders whose changes have another cause.
+func (d *decision) driftLines(folders []changes.FolderChange) []string {
+	var groups wording.Groups[string, string]
+	state := d.before.state
+	for i := range folders {
+		if _, drifted := state.Drift.Trees[folders[i].Key]; drifted && folders[i].Drift == "" {
+			groups.Add(state.Drift.Explain(folders[i].Key), folders[i].String())
+		}
+	}
+	var lines []string
+	for drift, keys := range groups.All() {
+		verb := wording.OneOrMany(len(keys), "differs", "differ")
+		lines = append(lines, fmt.Sprintf("%s %s from the last apply: %s", wording.List(keys, wording.Named), verb, drift))
+	}
+	return lines
 }
 
 func (d *decision) driftOf(key folder.Key) string {
