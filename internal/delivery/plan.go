@@ -97,7 +97,8 @@ func checkHolder(owner Owner, adopt bool, by string) []PlanProblem {
 		"Another Terraform state has taken over the assignment %q on branch %q, by %s. Each state would undo the changes of the "+
 			"other.\n\nTo leave the assignment to the other state, remove it from this one, with removed { from = <address>, "+
 			"lifecycle { destroy = false } } or \"terraform state rm\". If they are two assignments, give this one another name. "+
-			"To take it over, set adopt = true for one apply: the next plan of the other state then fails.",
+			"To take it over, or if the branch was reset to a commit of a state that is lost, set adopt = true for one apply: the next "+
+			"plan of the other state then fails.",
 		owner.Name, owner.Location.Branch, by)}
 }
 
