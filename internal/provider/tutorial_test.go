@@ -5,9 +5,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/prometheustest"
 )
 
 // TestTheFirstClusterIsSetUpAsTheTutorialSays follows the tutorial with a real API server and a real Git host. Flux' controllers do
@@ -29,7 +31,7 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 			branch := "first-cluster-" + name
 			w := newWorkdir(t, tool, map[string]string{"main.tf": strings.Replace(config, `branch = "dev"`, `branch = "`+branch+`"`, 1)})
 			writeFile(t, filepath.Join(w.path, "store-1.kubeconfig"), server.Kubeconfig())
-			writeFile(t, filepath.Join(w.path, "flux.yaml"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n")
+			writeFile(t, filepath.Join(w.path, "flux.yaml"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n# A long text.\n")
 			says := func(printed string, lines ...string) {
 				t.Helper()
 				for _, line := range lines {
@@ -39,7 +41,11 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 					}
 				}
 			}
-			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[0][1], promises[1][1])
+			said := w.run("apply", "-input=false", "-auto-approve", "-no-color")
+			says(said, promises[0][1], promises[1][1])
+			if strings.Contains(said, "A long text.") {
+				t.Errorf("the plan repeats the agent's manifests:\n%s", said)
+			}
 			if tree := git(t, repo.folder, "ls-tree", "-r", "--name-only", branch); !strings.Contains(tree, "store/podinfo-web/reconciler.yaml") {
 				t.Errorf("the branch has\n%s", tree)
 			}
@@ -47,12 +53,57 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 			if root == nil || root.Object["spec"].(map[string]any)["path"] != "./store" {
 				t.Errorf("the cluster type's folder is followed by %v", root)
 			}
-			says(w.run("apply", "-input=false", "-auto-approve", "-no-color", "-var", "message=Good morning"), promises[2][1])
+			t.Setenv("TF_VAR_message", "Good morning")
+			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[2][1])
 			byHandOn(t, repo.cloneURL, branch, func(folder string) { git(t, folder, "rm", "-q", "store/podinfo-web/reconciler.yaml") })
-			says(w.run("apply", "-input=false", "-auto-approve", "-no-color", "-var", "message=Good morning"), promises[3][1])
+			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[3][1])
 			w.run("destroy", "-input=false", "-auto-approve", "-no-color")
-			if left := git(t, repo.folder, "ls-tree", "-r", "--name-only", branch); strings.Contains(left, "podinfo") {
+			if left := git(t, repo.folder, "ls-tree", "-r", "--name-only", branch); strings.TrimSpace(left) != "store/dev.md" {
 				t.Errorf("after the destroy, the branch has\n%s", left)
+			}
+		})
+	}
+}
+
+// TestTheRingsAreFollowedAsTheTutorialSays follows the tutorial with a real Prometheus and a soak time of a second, up to the
+// failure: the roll back five minutes later is a test of rollouts.
+func TestTheRingsAreFollowedAsTheTutorialSays(t *testing.T) {
+	acceptancetest.Only(t)
+	examples := filepath.Join("..", "..", "examples", "tutorials", "rings")
+	rules, settings := readFile(t, filepath.Join(examples, "requests.yml")), readFile(t, filepath.Join(examples, "prometheus.yml"))
+	failing := regexp.MustCompile(`(?m)^echo '(.*)' >> requests.yml$`).FindStringSubmatch(guideText(t, "rings.md.tmpl"))[1]
+	config := guideExample(t, "rings.md.tmpl", "examples/tutorials/rings/main.tf")
+	prometheus := func(rules string) string {
+		folder := t.TempDir()
+		writeFile(t, filepath.Join(folder, "requests.yml"), rules)
+		return strings.Replace(config, "http://127.0.0.1:9090", prometheustest.Start(t, folder, settings).URL, 1)
+	}
+	healthy, failed := prometheus(rules), prometheus(rules+failing+"\n")
+	t.Setenv("TF_VAR_soak", "1s")
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkdir(t, tool, map[string]string{"main.tf": healthy})
+			until := func(want string) {
+				t.Helper()
+				var printed string
+				for range 30 {
+					if printed = w.run("apply", "-input=false", "-auto-approve", "-no-color"); strings.Contains(strings.ReplaceAll(printed, `\"`, `"`), want) {
+						return
+					}
+					time.Sleep(2 * time.Second)
+				}
+				t.Fatalf("no apply says %s; the last one: %s", want, printed)
+			}
+			until(`at stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`)
+			until(`at stage 2 of 3 "early", on 2 of 4 hosts`)
+			until(`at stage 3 of 3 "all", on 3 of 4 hosts`)
+			until(`at stage 3 of 3 "all", on 4 of 4 hosts`)
+			until("No changes.")
+			t.Setenv("TF_VAR_release", "v1.5.0")
+			writeFile(t, filepath.Join(w.path, "main.tf"), failed)
+			until("Rollout has failed")
+			if released := git(t, filepath.Join(w.path, "gitops.git"), "grep", "--name-only", "v1.5.0", "prod", "--", "*.yaml"); strings.TrimSpace(released) != "prod:canary/payments-live/reconciler.yaml" {
+				t.Errorf("the release is on\n%s", released)
 			}
 		})
 	}

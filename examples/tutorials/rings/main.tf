@@ -13,6 +13,12 @@ variable "release" {
   default = "v1.4.0"
 }
 
+variable "soak" {
+  description = "How long a ring must be ready before the next one gets the release."
+  type        = string
+  default     = "30m"
+}
+
 locals {
   gitops_repo = { url = "gitops.git", branch = "prod" }
 
@@ -61,7 +67,7 @@ data "flotilla_measurements" "prod" {
     of   = "cluster"
     unit = "%"
     prometheus = {
-      url   = "http://prometheus.example.com"
+      url   = "http://127.0.0.1:9090"
       query = <<-EOT
         100 * (
             sum by (cluster) (increase(http_requests_total{code=~"5.."}[10m]))
@@ -84,8 +90,8 @@ resource "flotilla_assignment" "prod" {
 
   rollout = {
     stages = [
-      { name = "canary", cluster_type_selector = { match_labels = { ring = "0" } }, soak = "30m" },
-      { name = "early", cluster_type_selector = { match_labels = { ring = "1" } }, soak = "30m" },
+      { name = "canary", cluster_type_selector = { match_labels = { ring = "0" } }, soak = var.soak },
+      { name = "early", cluster_type_selector = { match_labels = { ring = "1" } }, soak = var.soak },
       { name = "all", cluster_type_selector = { match_labels = { ring = "2" } }, max_concurrent = 1 },
     ]
     on_failure = "roll_back"
