@@ -34,7 +34,13 @@ func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 }
 
 // checkPlanPermissions plans with all permissions but delete, and with read permissions alone.
-func checkPlanPermissions(t *testing.T, w *providertest.Workspace, server *kubetest.Server, agent map[string]any, always []agenttest.Permission) {
+func checkPlanPermissions(
+	t *testing.T,
+	w *providertest.Workspace,
+	server *kubetest.Server,
+	agent map[string]any,
+	always []agenttest.Permission,
+) {
 	t.Helper()
 	for name, drop := range map[string][]string{"planner": {"delete"}, "reader": {"delete", "create", "patch"}} {
 		var rules []agenttest.Permission

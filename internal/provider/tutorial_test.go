@@ -87,7 +87,8 @@ func TestTheRingsAreFollowedAsTheTutorialSays(t *testing.T) {
 				t.Helper()
 				var printed string
 				for range 30 {
-					if printed = w.run("apply", "-input=false", "-auto-approve", "-no-color"); strings.Contains(strings.ReplaceAll(printed, `\"`, `"`), want) {
+					printed = strings.ReplaceAll(w.run("apply", "-input=false", "-auto-approve", "-no-color"), `\"`, `"`)
+					if strings.Contains(printed, want) {
 						return
 					}
 					time.Sleep(2 * time.Second)
@@ -102,7 +103,8 @@ func TestTheRingsAreFollowedAsTheTutorialSays(t *testing.T) {
 			t.Setenv("TF_VAR_release", "v1.5.0")
 			writeFile(t, filepath.Join(w.path, "main.tf"), failed)
 			until("Rollout has failed")
-			if released := git(t, filepath.Join(w.path, "gitops.git"), "grep", "--name-only", "v1.5.0", "prod", "--", "*.yaml"); strings.TrimSpace(released) != "prod:canary/payments-live/reconciler.yaml" {
+			released := git(t, filepath.Join(w.path, "gitops.git"), "grep", "--name-only", "v1.5.0", "prod", "--", "*.yaml")
+			if strings.TrimSpace(released) != "prod:canary/payments-live/reconciler.yaml" {
 				t.Errorf("the release is on\n%s", released)
 			}
 		})
