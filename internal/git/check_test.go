@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
@@ -41,7 +42,7 @@ func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	paths, branches := map[string]bool{}, map[string]bool{}
-	for range 200000 {
+	for range acceptancetest.Count(20_000, 200_000) {
 		var text strings.Builder
 		for range 1 + random.IntN(5) {
 			text.WriteString(parts[random.IntN(len(parts))])
@@ -49,7 +50,7 @@ func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
 		if git.CheckPath(text.String()) == nil {
 			paths[text.String()] = true
 		}
-		if git.CheckBranch(text.String()) == nil && len(branches) < 500 {
+		if git.CheckBranch(text.String()) == nil && len(branches) < acceptancetest.Count(100, 500) {
 			branches[text.String()] = true
 		}
 	}

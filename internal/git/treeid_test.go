@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 30 {
+	for i := 0; i < 30; i += acceptancetest.Count(3, 1) {
 		directory := t.TempDir()
 		gittest.Run(t, directory, "git", "init", "--quiet")
 		var files []git.File

@@ -14,7 +14,14 @@ import (
 // mktree makes a tree of lines "<mode> <type> <id>\t<name>".
 func (r *repository) mktree(lines ...string) string {
 	r.t.Helper()
-	return strings.TrimSpace(gittest.Feed(r.t, r.checkout, []byte(strings.Join(lines, "\n")+"\n"), "mktree"))
+	return strings.TrimSpace(gittest.Feed(r.t, r.bare, []byte(strings.Join(lines, "\n")+"\n"), "mktree"))
+}
+
+// setMain makes a commit of a tree of the bare repository the tip of main there.
+func (r *repository) setMain(tree string) {
+	r.t.Helper()
+	commit := strings.TrimSpace(gittest.Run(r.t, r.bare, "git", "commit-tree", "-m", "bomb", tree))
+	gittest.Run(r.t, r.bare, "git", "update-ref", "refs/heads/main", commit)
 }
 
 // A tree of 60 folders in each other, whose names have 4 KiB, and 5,000 files at the end: some hundred kilobytes of objects
@@ -22,6 +29,7 @@ func (r *repository) mktree(lines ...string) string {
 func TestLongPathsAreBounded(t *testing.T) { // alone, or what others allocate would count
 	r := newRepository(t)
 	r.commit(map[string]string{"a": "a"})
+	r.push("main")
 	blob := r.git("rev-parse", "HEAD:a")
 	var lines []string
 	for i := range 4_999 {
@@ -31,8 +39,7 @@ func TestLongPathsAreBounded(t *testing.T) { // alone, or what others allocate w
 	for range 60 {
 		tree = r.mktree(fmt.Sprintf("040000 tree %s\t%s", tree, strings.Repeat("a", 4_000)))
 	}
-	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "bomb", tree))
-	r.push("main")
+	r.setMain(tree)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	wantError(t, source.Query{URL: r.bare}, "include", "A path may have 4096 bytes")
@@ -47,13 +54,13 @@ func TestManyFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
 	r.commit(map[string]string{"a": "a"})
+	r.push("main")
 	blob := r.git("rev-parse", "HEAD:a")
 	lines := make([]string, 100_001)
 	for i := range lines {
 		lines[i] = fmt.Sprintf("100644 blob %s\t%06d%s", blob, i, strings.Repeat("a", 200))
 	}
-	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "many", r.mktree(lines...)))
-	r.push("main")
+	r.setMain(r.mktree(lines...))
 	wantError(t, source.Query{URL: r.bare}, "limits", "More than 5000 files match", "limits.files")
 	wantError(t, source.Query{URL: r.bare, Limits: source.MaxLimits}, "limits", "More than 100000 files match")
 	wantError(t, source.Query{URL: r.bare, Limits: source.Limits{Files: 200_000, Bytes: 1 << 16}}, "limits", "more than 65536 bytes")
@@ -62,38 +69,36 @@ func TestManyFilesAreBounded(t *testing.T) {
 // What git itself never writes into a tree: names that lead elsewhere or steer a terminal, devices.
 func TestATreeThatGitWouldNotWrite(t *testing.T) {
 	t.Parallel()
+	r := newRepository(t)
+	r.commit(map[string]string{"a": "/etc/passwd"})
+	r.push("main")
+	tree, blob := r.git("rev-parse", "HEAD^{tree}"), r.git("rev-parse", "HEAD:a")
 	for _, name := range []string{"..", ".", ".git"} {
-		r := newRepository(t)
-		r.commit(map[string]string{"evil.yaml": "a"})
-		r.point("40000 "+name, "HEAD^{tree}")
+		r.point("40000 "+name, tree)
 		if _, err := read(t, source.Query{URL: r.bare}); err == nil || !strings.Contains(err.Error(), "malformed") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"a\x1b[2J", "a\u009b2J", "a\u202eb", "a\tb", `a\b`, "\xff"} {
-		r := newRepository(t)
-		r.commit(map[string]string{"evil.yaml": "a"})
-		r.point("40000 "+name, "HEAD^{tree}")
+		r.point("40000 "+name, tree)
 		wantError(t, source.Query{URL: r.bare}, "include", "Names cannot be paths")
 	}
-	for _, mode := range []string{"20644", "60644", "120000", "160000"} {
-		r := newRepository(t)
-		r.commit(map[string]string{"a": "/etc/passwd"})
-		r.point(mode+" device", "HEAD:a")
+	missing := strings.Repeat("1", 40) // git takes a device for a submodule, and pushes no blob for it
+	for mode, object := range map[string]string{"20644": missing, "60644": missing, "120000": blob, "160000": blob} {
+		r.point(mode+" device", object)
 		if files, err := read(t, source.Query{URL: r.bare}); err == nil {
 			t.Errorf("mode %s is read as %q", mode, files.Texts)
 		}
 	}
 }
 
-// point makes a commit of a tree with one entry, as git would not write it.
+// point lets main have a tree with one entry, as git would not write it.
 func (r *repository) point(entry, object string) {
 	r.t.Helper()
-	id, err := hex.DecodeString(r.git("rev-parse", object))
+	id, err := hex.DecodeString(object)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	tree := gittest.Feed(r.t, r.checkout, []byte(entry+"\x00"+string(id)), "hash-object", "-t", "tree", "--literally", "-w", "--stdin")
-	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "bomb", strings.TrimSpace(tree)))
-	r.push("main")
+	tree := gittest.Feed(r.t, r.bare, []byte(entry+"\x00"+string(id)), "hash-object", "-t", "tree", "--literally", "-w", "--stdin")
+	r.setMain(strings.TrimSpace(tree))
 }

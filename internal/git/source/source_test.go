@@ -12,14 +12,17 @@ import (
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/source"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
@@ -33,12 +36,12 @@ func newRepository(t *testing.T, settings ...string) *repository {
 	t.Helper()
 	folder := t.TempDir()
 	r := &repository{t: t, bare: filepath.Join(folder, "source.git"), checkout: filepath.Join(folder, "checkout")}
-	gittest.Run(t, folder, "git", "init", "--quiet", "--bare", "--initial-branch=main", r.bare)
+	gittest.Run(t, folder, "git", "init", "--quiet", "--bare", "--template=", "--initial-branch=main", r.bare)
 	for _, setting := range settings {
 		key, value, _ := strings.Cut(setting, "=")
 		gittest.Run(t, r.bare, "git", "config", key, value)
 	}
-	gittest.Run(t, folder, "git", "init", "--quiet", "--initial-branch=main", r.checkout)
+	gittest.Run(t, folder, "git", "init", "--quiet", "--template=", "--initial-branch=main", r.checkout)
 	r.git("remote", "add", "origin", r.bare)
 	return r
 }
@@ -92,12 +95,18 @@ func (c countedConnection) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// gitPrograms is the folder of git's programs, or empty without git.
+var gitPrograms = sync.OnceValue(func() string {
+	output, _ := exec.Command("git", "--exec-path").Output()
+	return strings.TrimSpace(string(output))
+})
+
 // serve is git's own http-backend; requests counts those for packs.
 func (r *repository) serve(token string) (url string, sent, requests *atomic.Int64) {
 	r.t.Helper()
 	sent, requests = &atomic.Int64{}, &atomic.Int64{}
 	backend := &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(gittest.Run(r.t, "", "git", "--exec-path")), "git-http-backend"),
+		Path: filepath.Join(gitPrograms(), "git-http-backend"),
 		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Dir(r.bare), "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard,
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -167,7 +176,9 @@ func wantError(t *testing.T, query source.Query, attribute string, says ...strin
 
 func TestFilesAreReadFromEveryServer(t *testing.T) {
 	t.Parallel()
-	for name, settings := range map[string][]string{"any object": anyObject, "blob filter": blobNone, "no tree filter": noTreeFilter, "plain": nil} {
+	few := map[string][]string{"any object": anyObject, "plain": nil}
+	all := map[string][]string{"any object": anyObject, "blob filter": blobNone, "no tree filter": noTreeFilter, "plain": nil}
+	for name, settings := range map[bool]map[string][]string{false: few, true: all}[acceptancetest.All()] {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, settings...)
@@ -186,7 +197,11 @@ func TestFilesAreReadFromEveryServer(t *testing.T) {
 			second := r.commit(map[string]string{"a.yaml": "second"})
 			r.push("main", "--tags")
 			overHTTP, _, _ := r.serve("")
-			for _, url := range []string{r.bare, "file://" + r.bare, r.checkout, overHTTP} {
+			urls := []string{overHTTP}
+			if settings == nil || acceptancetest.All() {
+				urls = append(urls, r.bare, "file://"+r.bare, r.checkout)
+			}
+			for _, url := range urls {
 				for ref, want := range map[string]string{"": second, "main": second, "refs/heads/main": second, "v1": first, "v1-again": first, "refs/tags/light": first, second: second} {
 					got := wantFiles(
 						t,
@@ -323,16 +338,15 @@ func TestATreeOfManyEqualTreesIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
 	tree := "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-	gittest.Feed(t, r.checkout, nil, "mktree")
+	gittest.Feed(t, r.bare, nil, "mktree")
 	for range 5 {
 		var text strings.Builder
 		for i := range 12 {
 			fmt.Fprintf(&text, "040000 tree %s\t%d\n", tree, i)
 		}
-		tree = strings.TrimSpace(gittest.Feed(t, r.checkout, []byte(text.String()), "mktree"))
+		tree = strings.TrimSpace(gittest.Feed(t, r.bare, []byte(text.String()), "mktree"))
 	}
-	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "bomb", tree))
-	r.push("main")
+	r.setMain(tree)
 	wantError(t, source.Query{URL: r.bare}, "include", "More than 200000 folders")
 }
 
@@ -390,11 +404,11 @@ func TestQueriesAreChecked(t *testing.T) {
 	}
 }
 
-// TestReadingALittleOfMuchReceivesLittle reads 40 files out of 100,000, and says
+// TestReadingALittleOfMuchReceivesLittle reads 40 files out of 20,000, in `make acceptance` out of 100,000, and says
 // how much more comes from a server that leaves nothing out.
 func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 	t.Parallel()
-	const folders, each = 1_000, 100
+	folders, each := acceptancetest.Count(200, 1_000), 100
 	r := newRepository(t)
 	var stream bytes.Buffer
 	stream.WriteString("commit refs/heads/main\ncommitter a <a@example.com> 1700000000 +0000\ndata 1\nx\n")
@@ -405,12 +419,12 @@ func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 		}
 	}
 	gittest.Feed(t, r.bare, stream.Bytes(), "fast-import", "--quiet")
-	query := source.Query{Ref: "main", Path: "teams", Include: []string{"team-{0,10,20,999}/file-?.yaml"}}
+	query := source.Query{Ref: "main", Path: "teams", Include: []string{fmt.Sprintf("team-{0,10,20,%d}/file-?.yaml", folders-1)}}
 	for _, server := range []struct {
 		name     string
 		settings []string
-		sent     int64 // at most
-	}{{"any object", anyObject, 1 << 20}, {"no tree filter", noTreeFilter, 8 << 20}, {"plain", nil, 64 << 20}} {
+		sent     int // at most, for each folder
+	}{{"any object", anyObject, 1_000}, {"no tree filter", noTreeFilter, 8_000}, {"plain", nil, 64_000}} {
 		_, _ = gittest.TryRun(t, r.bare, "git", "config", "--remove-section", "uploadpack")
 		_, _ = gittest.TryRun(t, r.bare, "git", "config", "--remove-section", "uploadpackfilter")
 		for _, setting := range server.settings {
@@ -423,11 +437,12 @@ func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got.Texts) != 40 || got.Texts["team-999/file-9.yaml"] != "kind: ConfigMap\nmetadata: {name: file-999-9}\n" {
+		last := fmt.Sprintf("kind: ConfigMap\nmetadata: {name: file-%d-9}\n", folders-1)
+		if len(got.Texts) != 40 || got.Texts[fmt.Sprintf("team-%d/file-9.yaml", folders-1)] != last {
 			t.Errorf("%s: %d files: %q", server.name, len(got.Texts), slices.Sorted(maps.Keys(got.Texts)))
 		}
-		if sent.Load() > server.sent {
-			t.Errorf("%s: received %d bytes, want %d at most", server.name, sent.Load(), server.sent)
+		if most := int64(server.sent * folders); sent.Load() > most {
+			t.Errorf("%s: received %d bytes, want %d at most", server.name, sent.Load(), most)
 		}
 		t.Logf("%s: received %d KiB in %d requests", server.name, sent.Load()>>10, requests.Load())
 	}
