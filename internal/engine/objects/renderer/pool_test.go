@@ -52,7 +52,7 @@ data: {text: {{ repeat 1000000 "x" }}}
 ---
 {{ end }}{{ end }}
 ` + settings})
-	short := pool(t, archives, renderer.PoolOptions{Time: 2 * time.Second, Memory: 256 << 20, Workers: 1})
+	short := pool(t, archives, renderer.PoolOptions{Time: 300 * time.Millisecond, Memory: 256 << 20, Workers: 1})
 	long := pool(t, archives, renderer.PoolOptions{Time: 30 * time.Second, Memory: 256 << 20, Workers: 1})
 	render := func(value string) string {
 		p := long
@@ -69,7 +69,7 @@ data: {text: {{ repeat 1000000 "x" }}}
 		return outcome(p.Render(t.Context(), &request))
 	}
 	for value, want := range map[string]string{
-		"loops":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1eloops: it takes more than 2s to render`,
+		"loops":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1eloops: it takes more than 300ms to render`,
 		"allocates": `error: folder "chart" of https://git.example.com/shop at 5ca1ab1eallocates: it needs more than 256 MiB of memory to render`,
 		"large":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1elarge: it renders more than 16 MiB`,
 		"calls":     `exceeded maximum template depth`,
