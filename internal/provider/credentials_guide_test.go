@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -26,6 +27,11 @@ func TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes(t *testing.T) {
 			anExpiredTokenAfterThePush,
 		},
 		{
+			"`flotilla_compliance`, `flotilla_overview` | the warning `Repository cannot be read`; the rest of the values is there",
+			anExpiredTokenOfReports,
+		},
+		{"`flotilla_diff`, `flotilla_history`, `flotilla_inventory` | an error at `gitops_repo`", anExpiredTokenOfViews},
+		{
 			"`flotilla_compliance` with commit statuses | the warning `Commit statuses cannot be read`; clusters are `unknown`, and a rollout waits",
 			anExpiredTokenForStatuses,
 		},
@@ -42,6 +48,8 @@ func TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes(t *testing.T) {
 		{"`flotilla_commit_status` | an error at `url`; the status stays unchanged", anExpiredTokenOfACommitStatus},
 		{"`flotilla_measurements` | a warning that names the server and its answer; the check has no figure", anExpiredTokenOfMeasurements},
 		{"`flotilla_repository_files` | an error at `url`", anExpiredTokenOfRepositoryFiles},
+		{"`flotilla_artifacts` | an error at `workloads`, which names the server and the deployment targets", anExpiredTokenOfArtifacts},
+		{"an agent that reads the repository | its cluster is `failed`; the message is that of the agent", anExpiredTokenOfAnAgent},
 	})
 }
 
@@ -176,6 +184,43 @@ func anExpiredTokenAfterThePush(t *testing.T) {
 	apply(t, h.w, proposed)
 	if h.expectDone(proposed); len(h.open) != 1 || git(t, h.bare, "rev-parse", head) != pushed {
 		t.Errorf("open are %v", h.open)
+	}
+}
+
+// reads reads a data source about the assignment.
+func (h *tokenHost) reads(name string, further map[string]any) (map[string]any, providertest.Diagnostics) {
+	h.t.Helper()
+	attributes := map[string]any{"gitops_repo": map[string]any{"url": h.url, "branch": "dev", "path": "clusters/all"}}
+	maps.Copy(attributes, further)
+	configuration := providertest.Configuration{Provider: h.assigned(nil, nil).Provider}
+	return h.w.ReadData(h.t.Context(), configuration, name, attributes)
+}
+
+func anExpiredTokenOfReports(t *testing.T) {
+	h := newTokenHost(t)
+	apply(t, h.w, h.assigned(clustered(nil), nil))
+	h.expire(isAnyRequest)
+	further := map[string][]any{"flotilla_compliance": {"feedback", map[string]any{"reports": []any{}}}, "flotilla_overview": nil}
+	for name, more := range further {
+		values, said := h.reads(name, with(map[string]any{"name": "dev", "fleet": clustered(nil)}, more...))
+		if said.Err() != nil || !said.Has("Repository cannot be read") || !strings.Contains(said.String(), "401 Unauthorized") {
+			t.Errorf("%s says %s", name, said)
+		}
+		if !strings.Contains(fmt.Sprint(values), "drone-1") {
+			t.Errorf("%s has %v", name, values)
+		}
+	}
+}
+
+func anExpiredTokenOfViews(t *testing.T) {
+	h := newTokenHost(t)
+	apply(t, h.w, h.assigned(fleetOf(nil), nil))
+	h.expire(isAnyRequest)
+	for name, further := range map[string]map[string]any{
+		"flotilla_diff": {"name": "dev", "fleet": fleetOf(nil)}, "flotilla_history": nil, "flotilla_inventory": nil,
+	} {
+		_, said := h.reads(name, further)
+		expectSaid(t, said, refusesCredentials, "gitops_repo", h.url, "401 Unauthorized")
 	}
 }
 
@@ -326,4 +371,30 @@ func anExpiredTokenOfRepositoryFiles(t *testing.T) {
 		"git": map[string]any{"credentials": []any{map[string]any{"url": server, "token": "expired-t0ken"}}},
 	}}, "flotilla_repository_files", map[string]any{"url": h.url, "ref": "dev"})
 	expectSaid(t, said, refusesCredentials, "url", server, "401 Unauthorized")
+}
+
+func anExpiredTokenOfArtifacts(t *testing.T) {
+	h := newTokenHost(t)
+	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
+	_, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
+		"git": map[string]any{"credentials": []any{map[string]any{"url": server, "token": "expired-t0ken"}}},
+	}}, "flotilla_artifacts", map[string]any{
+		"environment": "dev", "workloads": stolenWorkloads(map[string]any{"storage": "git", "repo": h.url, "branch": "dev"}),
+	})
+	expectSaid(t, said, "Artifacts cannot be resolved", "workloads", server, "401 Unauthorized", `"till-live"`)
+}
+
+func anExpiredTokenOfAnAgent(t *testing.T) {
+	const namespace = "agent-token-expired"
+	r := startRooted(t, "flux", namespace)
+	r.put(t, "Kustomization", namespace, "root", map[string]any{
+		"path": "clusters/all/drone", "interval": "1m", "prune": true, "wait": true,
+		"sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"},
+	}, rootCondition("True", "Succeeded", "applied"), "dev")
+	r.put(t, "GitRepository", namespace, "gitops", map[string]any{
+		"url": r.address, "interval": "1m", "ref": map[string]any{"branch": "dev"},
+	}, rootCondition("False", "GitOperationFailed", "authentication required"), "dev")
+	if got := r.read(); got != "failed: GitRepository "+namespace+"/gitops is not ready: authentication required" {
+		t.Errorf("the cluster is %s", got)
+	}
 }
