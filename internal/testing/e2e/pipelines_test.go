@@ -88,6 +88,11 @@ func newPipelineMachine(t *testing.T) *pipelineMachine {
 	if tool == "" || provider == "" {
 		t.Skip("needs Terraform and the provider's binary, which `make e2e` names")
 	}
+	for _, program := range []string{"jq", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("jobs need %s: %v", program, err)
+		}
+	}
 	m := &pipelineMachine{
 		t: t, server: server, user: user, folder: t.TempDir(),
 		gitops: newPrivateRepository(t, server, user, "gitops"), platform: newPrivateRepository(t, server, user, "fleet"),
@@ -330,6 +335,7 @@ func (m *pipelineMachine) hostAction(owner, name, tag, steps string) {
 }
 
 func (m *pipelineMachine) runActions(example, path string) {
+	m.t.Helper()
 	t, server, user := m.t, m.server, m.user
 	w := &world{}
 	server.API(t, user, "PATCH", m.path(""), map[string]any{"has_actions": true}, nil)
