@@ -1,11 +1,17 @@
 package provider
 
 import (
+	"context"
+	"errors"
+	"sync"
+
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
@@ -20,10 +26,32 @@ func StartAt(clock compliance.Clock) func() (tfprotov6.ProviderServer, error) {
 
 // StartWith starts a provider that has another clock, nil for the machine's, and these options of its Git client.
 func StartWith(clock compliance.Clock, options git.ConnectorOptions) func() (tfprotov6.ProviderServer, error) {
-	return func() (tfprotov6.ProviderServer, error) { return Server(forTest(clock, options)), nil }
+	return func() (tfprotov6.ProviderServer, error) {
+		server, isWhole := Server(forTest(clock, options)).(troubleshooting.Server)
+		if !isWhole {
+			return nil, errors.New("the provider has no actions, or lists nothing")
+		}
+		return describing{server}, nil
+	}
 }
+
+// describing is a provider whose schemas, which are always the same, are made once for all tests.
+type describing struct{ troubleshooting.Server }
+
+var testedSchema = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
+	return Server(ForTest()).GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+})
+
+func (describing) GetProviderSchema(
+	context.Context, *tfprotov6.GetProviderSchemaRequest,
+) (*tfprotov6.GetProviderSchemaResponse, error) {
+	return testedSchema()
+}
+
+// workers render for all providers of this process: starting one takes longer than rendering what most tests have.
+var workers = renderer.NewWorkers(8)
 
 func forTest(clock compliance.Clock, options git.ConnectorOptions) provider.Provider {
 	options.Local = gittest.Options().Local
-	return &flotilla{version: "test", clock: clock, git: options}
+	return &flotilla{version: "test", clock: clock, git: options, workers: workers}
 }

@@ -53,6 +53,7 @@ type flotilla struct {
 	version string
 	git     git.ConnectorOptions // data sources of tests
 	clock   compliance.Clock     // a clock for tests
+	workers *renderer.Workers    // of all tests
 }
 
 // Metadata names the provider.
@@ -170,7 +171,9 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	if c.Complete && trusted.complete && kept.complete {
 		c.Fleets.Definitions = defined
-		c.Fleets.Renderer = renderer.NewPool(origin.NewStore(c.Artifacts, kept.folder), renderer.PoolOptions{Cache: kept.folder})
+		c.Fleets.Renderer = renderer.NewPool(origin.NewStore(c.Artifacts, kept.folder), renderer.PoolOptions{
+			Cache: kept.folder, Workers: p.workers,
+		})
 	}
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = c, c, c
 	resp.ActionData, resp.ListResourceData = c, c

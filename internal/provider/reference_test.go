@@ -22,7 +22,10 @@ import (
 // that describes an object of a fleet: so each of them in tests and examples is checked by it.
 type validating struct{ troubleshooting.Server }
 
-var fleetSchema = jsonschema.MustCompileString("fleet.json", string(reference.Schemas()["fleet.json"]))
+// fleetSchema is compiled when a test needs it, since every process of the renderer starts with this program.
+var fleetSchema = sync.OnceValue(func() *jsonschema.Schema {
+	return jsonschema.MustCompileString("fleet.json", string(reference.Schemas()["fleet.json"]))
+})
 
 // objectSchemas are the JSON Schemas of what resources describe, by their types.
 var objectSchemas = sync.OnceValue(func() map[string]*jsonschema.Schema {
@@ -84,7 +87,7 @@ func (s validating) CallFunction(ctx context.Context, req *tfprotov6.CallFunctio
 	if err != nil || !fleet.IsKnown(argument) { // a fleet that is not known as a whole has no type
 		return resp, nil //nolint:nilerr // the provider has read it in another way
 	}
-	if err := fleetSchema.Validate(argument); err != nil {
+	if err := fleetSchema().Validate(argument); err != nil {
 		return nil, fmt.Errorf("the schema refuses what is a fleet: %w", err)
 	}
 	return resp, nil

@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"errors"
 	"maps"
 	"path/filepath"
 	"testing"
@@ -18,11 +17,11 @@ import (
 
 // startProvider is a new provider process.
 func startProvider() (tfprotov6.ProviderServer, error) {
-	server, isWhole := provider.Server(provider.ForTest()).(troubleshooting.Server)
-	if !isWhole {
-		return nil, errors.New("the provider has no actions, or lists nothing")
+	server, err := provider.StartAt(nil)()
+	if err != nil {
+		return nil, err
 	}
-	return validating{server}, nil
+	return validating{server.(troubleshooting.Server)}, nil
 }
 
 // fleetOf is what provider::flotilla::fleet makes of a small fleet with further attributes: "edge" goes to

@@ -71,7 +71,7 @@ func TestMissingAPIsAreKept(t *testing.T) {
 	}
 	folder := t.TempDir()
 	for _, name := range []string{"the first", "the second"} {
-		p := pool(t, archives, renderer.PoolOptions{Cache: diskcache.New(folder, diskcache.DefaultMaxSize), Workers: 1})
+		p := pool(t, archives, renderer.PoolOptions{Cache: diskcache.New(folder, diskcache.DefaultMaxSize), Workers: renderer.NewWorkers(1)})
 		result, err := p.Render(t.Context(), &request)
 		if err != nil || !slices.Equal(result.MissingAPIs, []string{"example.com/v1"}) {
 			t.Errorf("%s process: %+v, %v", name, result, err)

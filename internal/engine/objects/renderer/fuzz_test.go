@@ -24,7 +24,7 @@ type fuzzed struct {
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
 	all := &fuzzed{}
-	all.pool = renderer.NewPool(all, renderer.PoolOptions{Time: 5 * time.Second, Memory: 256 << 20, Workers: 1})
+	all.pool = renderer.NewPool(all, renderer.PoolOptions{Time: 5 * time.Second, Memory: 256 << 20, Workers: renderer.NewWorkers(1)})
 	f.Cleanup(all.pool.Close)
 	return all
 }

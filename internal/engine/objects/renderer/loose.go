@@ -29,7 +29,7 @@ const looseTime = 10 * time.Second
 // Render renders files with clean paths, equal in each call, instead of the request's artifact.
 func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 	l.once.Do(func() {
-		l.pool = NewPool(nil, PoolOptions{Time: looseTime, Workers: 1})
+		l.pool = NewPool(nil, PoolOptions{Time: looseTime, Workers: NewWorkers(1)})
 		l.archive, l.err = l.writeArchive(files)
 	})
 	if l.err != nil {

@@ -28,9 +28,6 @@ type Pool struct {
 	options PoolOptions
 	cache   *cache
 
-	free   chan *worker
-	closed sync.Once
-
 	mutex    sync.Mutex
 	exceeded map[artifactPath]error // renderings that exceeded a bound
 }
@@ -42,32 +39,41 @@ type PoolOptions struct {
 	Cache   *diskcache.Folder // nil caches in memory only
 	Time    time.Duration     // per request; 30 seconds by default
 	Memory  uint64            // bytes per worker; 512 MiB by default
-	Workers int               // one for each processor by default
+	Workers *Workers          // one for each processor by default
 }
 
-// NewPool starts workers on demand. They end with this process or Close.
+// NewPool makes a pool.
 func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
-	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
-	p := &Pool{
-		fetcher:  fetcher,
-		options:  options,
-		cache:    newCache(options.Cache),
-		free:     make(chan *worker, options.Workers),
-		exceeded: map[artifactPath]error{},
+	if options.Workers == nil {
+		options.Workers = NewWorkers(runtime.GOMAXPROCS(0))
 	}
-	for range options.Workers {
-		p.free <- &worker{}
-	}
-	return p
+	return &Pool{fetcher: fetcher, options: options, cache: newCache(options.Cache), exceeded: map[artifactPath]error{}}
 }
 
-// Close ends all workers after their current requests.
-func (p *Pool) Close() {
-	p.closed.Do(func() {
-		for range p.options.Workers {
-			w := <-p.free
-			w.end()
+// Close closes the workers.
+func (p *Pool) Close() { p.options.Workers.Close() }
+
+// Workers are processes of pools with equal memory.
+type Workers struct {
+	free   chan *worker
+	closed sync.Once
+}
+
+// NewWorkers starts processes on demand. They end with this process or Close.
+func NewWorkers(count int) *Workers {
+	w := &Workers{free: make(chan *worker, count)}
+	for range count {
+		w.free <- &worker{}
+	}
+	return w
+}
+
+// Close ends all processes after their current requests.
+func (w *Workers) Close() {
+	w.closed.Do(func() {
+		for range cap(w.free) {
+			(<-w.free).end()
 		}
 	})
 }
@@ -122,11 +128,11 @@ func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error)
 	}
 	var w *worker
 	select {
-	case w = <-p.free:
+	case w = <-p.options.Workers.free:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { p.free <- w }()
+	defer func() { p.options.Workers.free <- w }()
 	defer budget.Begin(ctx, wording.Visible(wording.Cut(describe(o.Request), 200)))()
 	of := artifactPath{o.Request.Artifact.Key(), o.Request.Path}
 	p.mutex.Lock()

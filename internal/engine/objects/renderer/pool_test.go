@@ -52,8 +52,8 @@ data: {text: {{ repeat 1000000 "x" }}}
 ---
 {{ end }}{{ end }}
 ` + settings})
-	short := pool(t, archives, renderer.PoolOptions{Time: 300 * time.Millisecond, Memory: 256 << 20, Workers: 1})
-	long := pool(t, archives, renderer.PoolOptions{Time: 30 * time.Second, Memory: 256 << 20, Workers: 1})
+	short := pool(t, archives, renderer.PoolOptions{Time: 300 * time.Millisecond, Memory: 256 << 20, Workers: renderer.NewWorkers(1)})
+	long := pool(t, archives, renderer.PoolOptions{Time: 30 * time.Second, Memory: 256 << 20, Workers: renderer.NewWorkers(1)})
 	render := func(value string) string {
 		p := long
 		if value == "loops" {
@@ -92,7 +92,7 @@ func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 	large := shop
 	large.Pin.Commit = "1a26e"
 	large = archives.Add(large, chart(map[string]string{"templates/all.yaml": `{{ repeat 200000000 "x" | len }}`}))
-	p := pool(t, archives, renderer.PoolOptions{Time: time.Second, Memory: 256 << 20, Workers: 1})
+	p := pool(t, archives, renderer.PoolOptions{Time: time.Second, Memory: 256 << 20, Workers: renderer.NewWorkers(1)})
 	render := func(what artifact.Artifact, values map[string]any) string {
 		return outcome(
 			p.Render(t.Context(), &objects.Request{Artifact: what, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}),
