@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -18,6 +19,9 @@ import (
 
 func TestMain(m *testing.M) {
 	renderer.RunIfWorker()
+	// Plans are short, and what they leave is little: collecting it seldom saves time while memory is not scarce.
+	debug.SetGCPercent(1000)
+	debug.SetMemoryLimit(2 << 30)
 	// As `make test` sets it: the address that configurations without a terraform block mean.
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "flotilla"))
 	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD", "FLOTILLA_GITHUB_APP_ID", "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "FLOTILLA_GITHUB_APP_PRIVATE_KEY"} {

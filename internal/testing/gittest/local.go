@@ -1,7 +1,6 @@
 package gittest
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -49,6 +48,9 @@ func Local(directory string) transport.Transport {
 			return nil
 		}
 	}
+	if _, err := os.Stat(filepath.Join(directory, "objects", "info", "alternates")); err == nil {
+		return nil
+	}
 	config, err := os.ReadFile(filepath.Join(directory, "config"))
 	if err != nil || special.Match(config) {
 		return nil
@@ -64,11 +66,10 @@ var special = regexp.MustCompile(
 // pushing makes comparing and changing a reference atomic.
 var pushing sync.Mutex
 
-// local is a store on disk.
 type local struct {
 	directory    string
 	filters, ids bool // capabilities
-	opened       *filesystem.Storage
+	packs        []map[git.Hash]git.RawObject
 }
 
 // NewUploadPackSession makes it a transport.Transport.
@@ -82,33 +83,34 @@ func (l local) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) 
 }
 
 func (l local) session() *session {
-	l.opened = l.storage()
 	return &session{store: &l, shallow: true, filters: l.filters, ids: l.ids, tipsOnly: !l.ids}
 }
 
-// storage opens the repository anew, with later packs.
 func (l *local) storage() *filesystem.Storage {
 	return filesystem.NewStorage(osfs.New(l.directory), cache.NewObjectLRUDefault())
 }
 
 func (l *local) references(advertised *packp.AdvRefs) error {
-	l.opened = l.storage()
 	var err error
 	if advertised.References, err = l.readReferences(); err != nil {
 		return err
 	}
 	for name, id := range advertised.References {
+		if !strings.HasPrefix(name, "refs/tags/") {
+			continue
+		}
 		if o := l.object(id); o.Kind == plumbing.TagObject { // "object <id>" is its first line
 			advertised.Peeled[name] = plumbing.NewHash(string(o.Content[len("object "):][:40]))
 		}
 	}
-	head, err := l.opened.Reference(plumbing.HEAD)
+	content, err := os.ReadFile(filepath.Join(l.directory, "HEAD"))
 	if err != nil {
 		return err
 	}
-	if id, ok := advertised.References[head.Target().String()]; ok {
+	branch, isSymbolic := strings.CutPrefix(strings.TrimSpace(string(content)), "ref: ")
+	if id, ok := advertised.References[branch]; ok && isSymbolic {
 		advertised.Head = &id
-		err = advertised.AddReference(head)
+		err = advertised.AddReference(plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.ReferenceName(branch)))
 	}
 	return err
 }
@@ -142,24 +144,29 @@ func (l *local) readReferences() (map[string]git.Hash, error) {
 }
 
 func (l *local) object(id git.Hash) git.RawObject {
-	encoded, err := l.opened.EncodedObject(plumbing.AnyObject, id)
-	if err != nil {
-		return git.RawObject{}
+	if o, ok := l.packed(id); ok {
+		return o
 	}
-	r, err := encoded.Reader()
-	if err != nil {
-		return git.RawObject{}
+	file := filepath.Join(l.directory, "objects", id.String()[:2], id.String()[2:])
+	if o, err := contents.readLoose(id, file); err == nil {
+		return o
 	}
-	defer r.Close()
-	var content bytes.Buffer
-	if _, err := content.ReadFrom(r); err != nil {
-		return git.RawObject{}
+	l.packs = contents.readPacks(filepath.Join(l.directory, "objects", "pack"))
+	o, _ := l.packed(id)
+	return o
+}
+
+func (l *local) packed(id git.Hash) (git.RawObject, bool) {
+	for _, pack := range l.packs {
+		if o, ok := pack[id]; ok {
+			return o, true
+		}
 	}
-	return git.RawObject{Kind: encoded.Type(), Content: append([]byte{}, content.Bytes()...)}
+	return git.RawObject{}, false
 }
 
 func (l *local) receive(pack io.Reader, command *packp.Command) error {
-	if err := packfile.UpdateObjectStorage(l.opened, pack); err != nil {
+	if err := packfile.UpdateObjectStorage(l.storage(), pack); err != nil {
 		return err
 	}
 	pushing.Lock()
@@ -183,8 +190,8 @@ func (l *local) update(command *packp.Command) error {
 		return err
 	}
 	var now git.Hash
-	if at, err := l.storage().Reference(command.Name); err == nil {
-		now = at.Hash()
+	if references, err := l.readReferences(); err == nil {
+		now = references[command.Name.String()]
 	}
 	if command.Old != now {
 		return errors.New("fetch first")

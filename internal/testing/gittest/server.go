@@ -37,7 +37,6 @@ type session struct {
 	tipsOnly              bool // refuses requests by ID
 }
 
-// Close makes it a transport.Session.
 func (s *session) Close() error { return nil }
 
 func (s *session) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {

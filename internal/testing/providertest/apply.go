@@ -43,7 +43,6 @@ func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 	})...)
 }
 
-// applying is an apply under way.
 type applying struct {
 	*process
 	mu    sync.Mutex

@@ -19,7 +19,7 @@ type asked struct {
 
 // kindOfBlock tells such blocks apart until they are validated.
 type kindOfBlock struct {
-	prefix, name string // of addresses, and in errors
+	prefix, name string
 	schemas      func(p *process) map[string]*tfprotov6.Schema
 	validate     func(ctx context.Context, p *process, typeName string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error)
 }

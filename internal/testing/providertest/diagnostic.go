@@ -103,7 +103,6 @@ func bugs(address, summary string, problems []error) Diagnostics {
 	return all
 }
 
-// at adds a resource to diagnostics.
 func (d Diagnostics) at(address string) Diagnostics {
 	for i := range d {
 		d[i].Address = address

@@ -389,20 +389,25 @@ func (p *process) plan(
 	return change, said
 }
 
-// validate asks the provider about the configuration.
 func (p *process) validate(ctx context.Context, address string, schema *tfprotov6.Schema, config tftypes.Value) Diagnostics {
 	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
 	if err != nil {
 		return broken(address, err)
 	}
-	response, err := p.server.ValidateResourceConfig(ctx, &tfprotov6.ValidateResourceConfigRequest{
-		TypeName: typeOf(address), Config: &value,
-		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+	said, err := p.answers.validate(typeOf(address), &value, func() ([]*tfprotov6.Diagnostic, error) {
+		response, err := p.server.ValidateResourceConfig(ctx, &tfprotov6.ValidateResourceConfigRequest{
+			TypeName: typeOf(address), Config: &value,
+			ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return response.Diagnostics, nil
 	})
 	if err != nil {
 		return broken(address, err)
 	}
-	return fromProtocol(address, response.Diagnostics)
+	return fromProtocol(address, said)
 }
 
 func (p *process) askPlan(

@@ -14,7 +14,6 @@ import (
 // Start starts a provider process. Core starts one for a plan and one for an apply.
 type Start func() (tfprotov6.ProviderServer, error)
 
-// process is one provider process.
 type process struct {
 	server  tfprotov6.ProviderServer
 	schema  *tfprotov6.GetProviderSchemaResponse
@@ -24,7 +23,6 @@ type process struct {
 	refreshesOrphans bool
 }
 
-// launcher starts processes of a provider.
 type launcher struct {
 	Start   Start
 	answers *answers
@@ -49,6 +47,7 @@ func (l *launcher) validate(ctx context.Context, configuration Configuration) Di
 	if err != nil {
 		return broken("", err)
 	}
+	p.answers.forget()
 	_, said := p.check(ctx, configuration.Provider)
 	for _, address := range names(configuration.Resources) {
 		schema, problems := p.resource(address)
@@ -73,17 +72,48 @@ func (l *launcher) begin(ctx context.Context, configuration Configuration, known
 	return p, p.configure(ctx, configuration.Provider)
 }
 
-// answers are shared by all processes of a provider, to save time: schemas, and results of pure functions.
+// answers are shared by all processes of a provider, to save time: schemas, results of pure functions, and for one plan and its
+// apply validations.
 type answers struct {
 	mu      sync.Mutex
 	schema  *tfprotov6.GetProviderSchemaResponse
 	ids     *tfprotov6.GetResourceIdentitySchemasResponse
 	now     map[string]map[string]any                  // identities by address
 	results map[string]*tfprotov6.CallFunctionResponse // by function and arguments
+	valid   map[string][]*tfprotov6.Diagnostic         // by type and configuration
 }
 
 func newAnswers() *answers {
-	return &answers{now: map[string]map[string]any{}, results: map[string]*tfprotov6.CallFunctionResponse{}}
+	return &answers{
+		now: map[string]map[string]any{}, results: map[string]*tfprotov6.CallFunctionResponse{},
+		valid: map[string][]*tfprotov6.Diagnostic{},
+	}
+}
+
+func (a *answers) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.valid)
+}
+
+func (a *answers) validate(
+	typeName string, config *tfprotov6.DynamicValue, ask func() ([]*tfprotov6.Diagnostic, error),
+) ([]*tfprotov6.Diagnostic, error) {
+	key := typeName + " " + string(config.MsgPack)
+	a.mu.Lock()
+	said, isKnown := a.valid[key]
+	a.mu.Unlock()
+	if isKnown {
+		return said, nil
+	}
+	said, err := ask()
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.valid[key] = said
+	return said, nil
 }
 
 func (a *answers) schemaOf(ctx context.Context, server tfprotov6.ProviderServer) (*tfprotov6.GetProviderSchemaResponse, error) {
@@ -131,11 +161,17 @@ func (p *process) check(ctx context.Context, block map[string]any) (*tfprotov6.D
 	if err != nil {
 		return nil, broken("", err)
 	}
-	validated, err := p.server.ValidateProviderConfig(ctx, &tfprotov6.ValidateProviderConfigRequest{Config: &value})
+	said, err := p.answers.validate("provider", &value, func() ([]*tfprotov6.Diagnostic, error) {
+		validated, err := p.server.ValidateProviderConfig(ctx, &tfprotov6.ValidateProviderConfigRequest{Config: &value})
+		if err != nil {
+			return nil, err
+		}
+		return validated.Diagnostics, nil
+	})
 	if err != nil {
 		return nil, broken("", err)
 	}
-	return &value, fromProtocol("", validated.Diagnostics)
+	return &value, fromProtocol("", said)
 }
 
 func (p *process) configure(ctx context.Context, block map[string]any) Diagnostics {
@@ -176,7 +212,6 @@ func typeOf(address string) string {
 	return name
 }
 
-// decode evaluates the configuration of a block.
 func (p *process) decode(ctx context.Context, schema *tfprotov6.SchemaBlock, configured map[string]any) (tftypes.Value, Diagnostics) {
 	var problems Diagnostics
 	attributes := map[string]tftypes.Value{}
@@ -210,7 +245,6 @@ func (p *process) decode(ctx context.Context, schema *tfprotov6.SchemaBlock, con
 	return tftypes.NewValue(schema.ValueType(), attributes), nil
 }
 
-// evaluate calls functions and inserts known values.
 func (p *process) evaluate(ctx context.Context, expression any) (any, error) {
 	switch expression := expression.(type) {
 	case Unknown:

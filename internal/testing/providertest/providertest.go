@@ -49,7 +49,6 @@ func New(start Start) *Workspace {
 	return &Workspace{launcher: launcher{Start: start, answers: newAnswers()}, State: State{}}
 }
 
-// parallelism is Terraform's.
 const parallelism = 10
 
 // runSteps runs a step for each resource, in order or, without one, concurrently.
@@ -93,7 +92,6 @@ func (w *Workspace) Import(ctx context.Context, configuration Configuration, add
 	return w.importBy(ctx, configuration, address, byID(id))
 }
 
-// naming adds the name of an object to an import request.
 type naming func(*process, *tfprotov6.ImportResourceStateRequest) Diagnostics
 
 func byID(id string) naming {
@@ -194,7 +192,6 @@ func (w *Workspace) read(ctx context.Context, configuration Configuration, how o
 	return read, said
 }
 
-// readValue reads the data sources in an attribute.
 func (w *Workspace) readValue(ctx context.Context, configuration Configuration, value any, how options) (any, Diagnostics) {
 	var said Diagnostics
 	switch value := value.(type) {

@@ -64,7 +64,6 @@ func (s State) set(address string, instance Instance) {
 	s[address] = instance
 }
 
-// setDeposed replaces or removes a deposed object.
 func (s State) setDeposed(address string, former, object *Object) {
 	instance := s[address]
 	instance.Deposed = slices.Clone(instance.Deposed)
@@ -77,7 +76,6 @@ func (s State) setDeposed(address string, former, object *Object) {
 	s.set(address, instance)
 }
 
-// depose makes the current object a deposed one.
 func (s State) depose(address string) *Object {
 	instance := s[address]
 	deposed := instance.Current
@@ -185,7 +183,6 @@ func (p *process) decodeObject(ctx context.Context, address string, object *Obje
 	return value, problems
 }
 
-// encodeObject returns the object for the state, or nil.
 func (p *process) encodeObject(address string, value tftypes.Value, private []byte, like *Object) (*Object, error) {
 	if value.IsNull() {
 		return nil, nil

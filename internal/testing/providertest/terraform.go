@@ -201,7 +201,6 @@ func (t *Terraform) Now() State {
 	return state
 }
 
-// configure writes the configuration, and initializes the folder once.
 func (t *Terraform) configure(ctx context.Context, configuration Configuration, how options) Diagnostics {
 	text, err := configuration.json(t.source, how)
 	if err == nil {
