@@ -16,7 +16,7 @@ import (
 // The three things that a Git host may lack have an error each.
 func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 	g := newStatusGitea(t)
-	reader := g.server.User(t)
+	reader := g.gitea.User(t)
 	g.api(http.MethodPut, "/collaborators/"+reader.Name, map[string]any{"permission": "read"}, nil)
 	for name, test := range map[string]struct {
 		configuration     providertest.Configuration
@@ -25,7 +25,7 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 		"no such commit":     {g.configured(g.wanted("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
 		"no right to write":  {configured(reader.Token, g.wanted()), "url", "Git host refuses the credentials", "to git.credentials of the provider"},
 		"no such token":      {configured(strings.Repeat("0", 40), g.wanted()), "url", "Git host refuses the credentials", "401"},
-		"no such repository": {g.configured(g.wanted("url", g.server.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
+		"no such repository": {g.configured(g.wanted("url", g.gitea.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
 		"nobody answers":     {g.configured(g.wanted("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
 	} {
 		w := providertest.New(startProvider)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -20,6 +21,7 @@ const (
 // statusGitea is a repository of a real Gitea with commits that have statuses.
 type statusGitea struct {
 	hosted
+	gitea   *giteatest.Gitea
 	url     string
 	commits []string
 }
@@ -28,7 +30,7 @@ func newStatusGitea(t *testing.T) *statusGitea {
 	t.Helper()
 	repo, server, user := giteaWithUser(t)
 	t.Parallel()
-	g := &statusGitea{hosted: hosted{t, server, user}, url: repo.url}
+	g := &statusGitea{hosted: hosted{t, server, user}, gitea: server, url: repo.url}
 	for i := range 2 {
 		var made struct{ Commit struct{ SHA string } }
 		g.api(

@@ -26,7 +26,7 @@ func (l *branchLife) merge(number int, how string) {
 // configuration. A commit of a person has no assignment.
 func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	t.Parallel()
-	l := newBranchLife(t)
+	l := newGiteaLife(t)
 	apply(t, l.w, l.configuration("dev", "first", nil))
 	ways := []string{"merge", "rebase", "rebase-merge", "squash"}
 	source := func(i int) string { return strings.Repeat(fmt.Sprint(i+1), 40) }

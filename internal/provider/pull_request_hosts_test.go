@@ -21,7 +21,7 @@ import (
 // hosted is the GitOps repository of a test as its host, Gitea, has it.
 type hosted struct {
 	t      *testing.T
-	server *giteatest.Gitea
+	server gitHost
 	user   giteatest.User
 }
 
@@ -138,7 +138,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 				},
 			},
 			{Config: proposed, ConfigPlanChecks: nothingToDo, Check: func(*terraform.State) error {
-				if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
+				if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
 					t.Errorf("the branch holds\n%s", content)
 				}
 				return nil
@@ -334,7 +334,7 @@ func namesake(repo repository, label, branch, path, value, delivery string) stri
 // valueAt is the value that a branch has at a path.
 func valueAt(t *testing.T, repo repository, branch, path string) string {
 	t.Helper()
-	_, value, _ := strings.Cut(files(t, repo.clone(t, branch))[path+"/drone/app-all/platform-config.yaml"], "VALUE: ")
+	_, value, _ := strings.Cut(repo.read(t, branch)[path+"/drone/app-all/platform-config.yaml"], "VALUE: ")
 	value, _, _ = strings.Cut(value, "\n")
 	return strings.Trim(value, `"`)
 }

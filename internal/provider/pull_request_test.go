@@ -39,7 +39,7 @@ type request struct {
 	} `json:"head"`
 }
 
-func requests(t *testing.T, server *giteatest.Gitea, user giteatest.User) []request {
+func requests(t *testing.T, server gitHost, user giteatest.User) []request {
 	t.Helper()
 	var all []request
 	server.API(t, user, http.MethodGet, "/repos/"+user.Name+"/gitops/pulls?state=all&sort=oldest", nil, &all)
@@ -91,7 +91,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 		knownvalue.StringRegexp(regexp.MustCompile(`/gitops/pulls/\d+$`)),
 	)
 	var base string
-	tip := func() string { return git(t, repo.clone(t, "dev"), "rev-parse", "HEAD") }
+	tip := func() string { return repo.tip(t, "dev") }
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo), Check: func(*terraform.State) error {
@@ -140,7 +140,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				Config:           value("mysql://three"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				Check: func(*terraform.State) error {
-					content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]
+					content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]
 					if !strings.Contains(content, "mysql://three") {
 						t.Errorf("the branch holds\n%s", content)
 					}
@@ -264,7 +264,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	}
 	deployed := func(database string) {
 		t.Helper()
-		if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, database) {
+		if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, database) {
 			t.Errorf("the branch holds\n%s", content)
 		}
 	}
@@ -388,7 +388,7 @@ func TestFormerRequestThatCannotBeClosedIsReported(t *testing.T) {
 			t.Errorf("the apply does not say %q:\n%s", text, said)
 		}
 	}
-	if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
+	if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
 		t.Errorf("the branch holds\n%s", content)
 	}
 	if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {

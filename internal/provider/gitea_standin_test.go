@@ -1,0 +1,270 @@
+package provider_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+)
+
+// gitHost is Gitea or its stand-in.
+type gitHost interface {
+	API(t testing.TB, user giteatest.User, method, path string, in, out any)
+}
+
+// standInGitea is a repository on a server that answers like Gitea: branches and requests of one person. Each change of Gitea takes
+// a second of a processor. `make acceptance` plays the same tests on Gitea itself.
+type standInGitea struct {
+	t         *testing.T
+	bare, url string
+	user      giteatest.User
+
+	mu        sync.Mutex
+	pulls     []*standInPull
+	protected map[string]bool // by branch: a merge needs an approval
+}
+
+type standInPull struct{ title, body, state, head, base, merged, mergedHead string }
+
+type standInBody struct {
+	Title, State, Base, Head, Name, Branch string
+	Body                                   *string
+	NewBranch                              string `json:"new_branch"`
+	NewBranchName                          string `json:"new_branch_name"`
+	OldBranchName                          string `json:"old_branch_name"`
+	RuleName                               string `json:"rule_name"`
+	Approvals                              int    `json:"required_approvals"`
+	HeadCommit                             string `json:"head_commit_id"`
+}
+
+func newStandInGitea(t *testing.T) (repository, *standInGitea) {
+	t.Helper()
+	root := t.TempDir()
+	s := &standInGitea{
+		t: t, bare: filepath.Join(root, "owner", "gitops.git"), protected: map[string]bool{},
+		user: giteatest.User{Name: "owner", Token: "a-token-of-the-owner"},
+	}
+	git(t, root, "init", "--quiet", "--bare", "--initial-branch=main", s.bare)
+	file, err := os.OpenFile(filepath.Join(s.bare, "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteString("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n")
+	if closed := file.Close(); err != nil || closed != nil {
+		t.Fatal(err, closed)
+	}
+	checkObjects(t, s.bare)
+	server := httptest.NewServer(gittest.Backend(root, s))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	at := server.URL + "/owner/gitops.git"
+	return repository{url: at, cloneURL: at, folder: s.bare}, s
+}
+
+// API sends a request like a person.
+func (s *standInGitea) API(t testing.TB, user giteatest.User, method, path string, in, out any) {
+	t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+"/api/v1"+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "token "+user.Token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %s %s %v", method, path, response.Status, answer, err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *standInGitea) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status, answer := s.answer(r)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if answer != nil {
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+}
+
+func refusal(status int, message string) (int, any) {
+	return status, map[string]any{"message": message}
+}
+
+func (s *standInGitea) tip(branch string) string {
+	return git(s.t, s.bare, "for-each-ref", "--format=%(objectname)", "refs/heads/"+branch)
+}
+
+func (s *standInGitea) answer(r *http.Request) (int, any) {
+	if r.Header.Get("Authorization") != "token "+s.user.Token {
+		return refusal(http.StatusUnauthorized, "user does not exist")
+	}
+	path, isRepository := strings.CutPrefix(r.URL.Path, "/api/v1/repos/owner/gitops")
+	var sent standInBody
+	_ = json.NewDecoder(r.Body).Decode(&sent)
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	switch action := r.Method + " " + kind; {
+	case !isRepository:
+		return refusal(http.StatusNotFound, "user does not exist")
+	case path == "":
+		return http.StatusOK, map[string]any{"default_merge_style": "merge", "allow_merge_commits": true}
+	case action == "POST contents":
+		file := filepath.FromSlash(rest)
+		to := sent.NewBranch
+		if to == "" {
+			to = sent.Branch
+		}
+		gittest.Commit(s.t, s.bare, sent.Branch, to, func(folder string) { writeFile(s.t, filepath.Join(folder, file), "x") })
+		return http.StatusCreated, map[string]any{}
+	case action == "POST branches":
+		git(s.t, s.bare, "branch", sent.NewBranchName, sent.OldBranchName)
+		return http.StatusCreated, map[string]any{}
+	case action == "DELETE branches":
+		git(s.t, s.bare, "branch", "--quiet", "-D", rest)
+		s.follow(rest, "")
+		return http.StatusNoContent, nil
+	case action == "PATCH branches":
+		git(s.t, s.bare, "branch", "-m", rest, sent.Name)
+		s.follow(rest, sent.Name)
+		return http.StatusNoContent, nil
+	case action == "POST branch_protections":
+		s.protected[sent.RuleName] = sent.Approvals > 0
+		return http.StatusCreated, map[string]any{}
+	case action == "DELETE branch_protections":
+		delete(s.protected, rest)
+		return http.StatusNoContent, nil
+	case kind == "pulls":
+		return s.answerPulls(r, rest, sent)
+	}
+	return refusal(http.StatusNotFound, r.Method+" "+path+" is not imitated")
+}
+
+func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBody) (int, any) {
+	switch {
+	case rest != "":
+	case r.Method == http.MethodGet:
+		shown := []any{}
+		for i, pull := range s.pulls {
+			if state := r.URL.Query().Get("state"); state == "all" || state == pull.state {
+				shown = append(shown, s.show(i, pull))
+			}
+		}
+		return http.StatusOK, shown
+	case s.tip(sent.Base) == "" || s.tip(sent.Head) == "":
+		return refusal(http.StatusNotFound, "the branch does not exist")
+	default:
+		s.pulls = append(s.pulls, &standInPull{title: sent.Title, body: *sent.Body, state: "open", head: sent.Head, base: sent.Base})
+		return http.StatusCreated, s.show(len(s.pulls)-1, s.pulls[len(s.pulls)-1])
+	}
+	number, rest, _ := strings.Cut(rest, "/")
+	i, err := strconv.Atoi(number)
+	if err != nil {
+		return s.find(number, rest)
+	}
+	if i--; i < 0 || i >= len(s.pulls) {
+		return refusal(http.StatusNotFound, "there is no such request")
+	}
+	pull := s.pulls[i]
+	switch r.Method + " " + rest {
+	case "PATCH ":
+		if sent.Title != "" {
+			pull.title = sent.Title
+		}
+		if sent.Body != nil {
+			pull.body = *sent.Body
+		}
+		if sent.State != "" {
+			pull.state = sent.State
+		}
+		return http.StatusCreated, s.show(i, pull)
+	case "GET ":
+		return http.StatusOK, s.show(i, pull)
+	case "POST merge":
+		return s.merge(pull, sent.HeadCommit)
+	}
+	return refusal(http.StatusNotFound, r.Method+" pulls/"+number+"/"+rest+" is not imitated")
+}
+
+// find returns the newest request between two branches.
+func (s *standInGitea) find(base, head string) (int, any) {
+	for i := len(s.pulls) - 1; i >= 0; i-- {
+		if pull := s.pulls[i]; pull.base == base && pull.head == head {
+			return http.StatusOK, s.show(i, pull)
+		}
+	}
+	return refusal(http.StatusNotFound, "there is no such request")
+}
+
+// follow has open requests follow a branch that was renamed or, without a new name, deleted.
+func (s *standInGitea) follow(branch, to string) {
+	for _, pull := range s.pulls {
+		switch {
+		case pull.state != "open":
+		case pull.head == branch && to == "":
+			pull.state = "closed"
+		case pull.head == branch:
+			pull.head = to
+		case pull.base == branch && to == "":
+			pull.base = "main"
+		case pull.base == branch:
+			pull.base = to
+		}
+	}
+}
+
+func (s *standInGitea) show(i int, pull *standInPull) map[string]any {
+	end := func(branch, commit string) map[string]any {
+		return map[string]any{"ref": branch, "label": branch, "sha": commit, "repo_id": 1}
+	}
+	head := s.tip(pull.head)
+	if pull.merged != "" {
+		head = pull.mergedHead
+	}
+	shown := map[string]any{
+		"id": i + 1, "number": i + 1, "title": pull.title, "body": pull.body, "state": pull.state, "mergeable": true,
+		"html_url": fmt.Sprintf("%s/owner/gitops/pulls/%d", s.url, i+1), "merged": pull.merged != "",
+		"head": end(pull.head, head), "base": end(pull.base, s.tip(pull.base)),
+	}
+	if pull.merged != "" {
+		shown["merge_commit_sha"] = pull.merged
+	}
+	return shown
+}
+
+func (s *standInGitea) merge(pull *standInPull, headCommit string) (int, any) {
+	base, head := s.tip(pull.base), s.tip(pull.head)
+	switch {
+	case s.protected[pull.base]:
+		return refusal(http.StatusMethodNotAllowed, "Does not have enough approvals")
+	case pull.state != "open" || base == "" || headCommit != "" && headCommit != head:
+		return refusal(http.StatusConflict, "head out of date")
+	}
+	tree := git(s.t, s.bare, "merge-tree", "--write-tree", base, head)
+	pull.merged, pull.mergedHead, pull.state = git(s.t, s.bare, "commit-tree", "-p", base, "-p", head, "-m", "Merged", tree), head, "closed"
+	git(s.t, s.bare, "update-ref", "refs/heads/"+pull.base, pull.merged, base)
+	return http.StatusOK, nil
+}
