@@ -45,7 +45,7 @@ func TestAFleetIsAdopted(t *testing.T) {
 			s.commit("platform/fleet.git", "adopted", example)
 			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `ref     = "main"`, `ref     = "adopted"`, 1)+requiredProviders)
 			w.plan("-detailed-exitcode")
-			written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
+			written := repository{cloneURL: filepath.Join(w.path, "gitops.git")}.read(t, "prod")
 			var folders []string
 			for path := range written {
 				if folder, ok := strings.CutSuffix(path, "/reconciler.yaml"); ok {

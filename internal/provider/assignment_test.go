@@ -80,7 +80,7 @@ func contentOf(lines ...string) string {
 func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		resource.Test(t, resource.TestCase{
+		testSteps(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),
 			Steps: []resource.TestStep{{
 				Config:           small{path: "clusters/all"}.config(repo),
@@ -147,7 +147,7 @@ func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 				{
 					Config: small{}.config(repo),
 					Check: func(*terraform.State) error {
-						before = git(t, repo.clone(t, "dev"), "rev-parse", "HEAD")
+						before = repo.tip(t, "dev")
 						return nil
 					},
 				},
@@ -226,8 +226,8 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 						{
 							Config: small{}.config(repo),
 							Check: func(*terraform.State) error {
-								original = files(t, repo.clone(t, "dev"))
-								repo.change(t, "dev", func(folder string) {
+								original = repo.read(t, "dev")
+								repo.changeByGit(t, "dev", func(folder string) {
 									tamper(t, folder)
 									writeFile(t, filepath.Join(folder, "drone/somebody/else.yaml"), "kind: Foreign\n")
 									writeFile(t, filepath.Join(folder, "README.md"), "Ours, by hand\r\n")
@@ -245,7 +245,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 								if commits := repo.commits(t, "dev"); commits != 3 {
 									t.Errorf("%d commits, want three: written, tampered with, repaired", commits)
 								}
-								repaired := files(t, repo.clone(t, "dev"))
+								repaired := repo.read(t, "dev")
 								if repaired["drone/somebody/else.yaml"] != "kind: Foreign\n" || repaired["README.md"] != "Ours, by hand\r\n" {
 									t.Error("foreign files were touched")
 								}
@@ -276,7 +276,7 @@ func TestAfterALostStateApplyChangesOnlyWhoHasTheRecords(t *testing.T) {
 			if commits := repo.commits(t, "dev"); commits != run+1 {
 				t.Fatalf("%d commits, want one for each state", commits)
 			}
-			written = append(written, withoutTimes(files(t, repo.clone(t, "dev"))))
+			written = append(written, withoutTimes(repo.read(t, "dev")))
 		}
 		sameFiles(t, written[1], written[0])
 	})
@@ -344,7 +344,7 @@ func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
 				{Config: repo.provider + "locals {}\n"},
 			},
 		})
-		got := files(t, repo.clone(t, "dev"))
+		got := repo.read(t, "dev")
 		for _, host := range []string{"drone", "large", "spare"} {
 			if marker := host + "/dev.md"; !isLeft(got[marker]) {
 				t.Errorf("%s = %q", marker, got[marker])
@@ -364,7 +364,7 @@ func TestMoveWritesTheNewLocationAndClearsTheOldOne(t *testing.T) {
 				{
 					Config: small{path: "new"}.config(repo),
 					Check: func(*terraform.State) error {
-						for name, content := range files(t, repo.clone(t, "dev")) {
+						for name, content := range repo.read(t, "dev") {
 							if !strings.HasPrefix(name, "new/") && !isLeft(content) {
 								t.Errorf("%s is still there", name)
 							}

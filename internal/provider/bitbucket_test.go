@@ -43,7 +43,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 		}
 		onBranch := func(want string) {
 			t.Helper()
-			if content := files(t, b.repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, want) {
+			if content := b.repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, want) {
 				t.Errorf("the branch has no %s:\n%s", want, content)
 			}
 		}

@@ -92,12 +92,7 @@ func claimRecordOf(folder, name string) string {
 
 func byHandOn(t *testing.T, url, branch string, change func(folder string)) {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "clone")
-	git(t, "", "clone", "-q", "-b", branch, url, folder)
-	change(folder)
-	git(t, folder, "add", "--all")
-	git(t, folder, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qm", "by hand")
-	git(t, folder, "push", "-q", "origin", branch)
+	repository{cloneURL: url}.change(t, branch, change)
 }
 
 func commitsOn(t *testing.T, url, branch string) string {

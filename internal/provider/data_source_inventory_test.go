@@ -243,7 +243,7 @@ func TestRecordsDoNothingToATerminal(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))
-	byHandOn(t, url, "dev", func(folder string) {
+	repository{cloneURL: url}.changeByGit(t, "dev", func(folder string) {
 		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
 		writeFile(t, at, strings.Replace(readFile(t, at), `"workload": "app"`, `"workload": "\u001b[2J\u202eapp"`, 1))
 		git(t, folder, "config", "user.name", "\x1b[2J\u202eme")

@@ -391,7 +391,7 @@ data "flotilla_measurements" "dev" {
 output "said" { value = data.flotilla_measurements.dev.results[0].` + output + ` }
 `
 	}
-	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{
+	testSteps(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{
 		{Config: config(server.URL, "figures[0]"), Check: resource.TestCheckOutput("said", "drone-1: 0.25 %")},
 		{Config: config(server.URL, "figures[0]"), PlanOnly: true},
 		{

@@ -61,7 +61,7 @@ func TestSchedulingListsAssignmentsAndTheirReasons(t *testing.T) {
 			"deployment_target": text(target), "reason": text(reason), "nearest_host": host, "failed_requirement": failed,
 		})
 	}
-	resource.Test(t, resource.TestCase{
+	testSteps(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{{
 			Config: explainedFleet + "data \"flotilla_scheduling\" \"dev\" {\n  fleet = local.fleet\n}\n",
@@ -107,7 +107,7 @@ func TestSchedulingListsAssignmentsAndTheirReasons(t *testing.T) {
 
 func TestConfigSnapshotsSayWhereAValueComesFrom(t *testing.T) {
 	t.Parallel()
-	resource.Test(t, resource.TestCase{
+	testSteps(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{{
 			Config: explainedFleet + `
@@ -147,7 +147,7 @@ data "flotilla_config_snapshots" "port" {
 
 func TestKeyThatIsNoJSONPointerIsRefused(t *testing.T) {
 	t.Parallel()
-	resource.Test(t, resource.TestCase{
+	testSteps(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{{
 			Config:      explainedFleet + "data \"flotilla_config_snapshots\" \"bad\" {\n  fleet = local.fleet\n  key   = \"REGION\"\n}\n",
@@ -160,7 +160,7 @@ func TestKeyThatIsNoJSONPointerIsRefused(t *testing.T) {
 func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		resource.Test(t, resource.TestCase{
+		testSteps(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),
 			Steps: []resource.TestStep{{
 				Config: small{}.config(repo) + "data \"flotilla_manifests\" \"all\" {\n  fleet = local.fleet\n}\n" +
@@ -177,7 +177,7 @@ func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
 							shown[path] = content
 						}
 					}
-					written := files(t, repo.clone(t, "dev"))
+					written := repo.read(t, "dev")
 					for name := range written {
 						if strings.HasSuffix(name, ".md") || strings.HasPrefix(name, ".flotilla/") {
 							delete(written, name)

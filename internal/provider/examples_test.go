@@ -103,7 +103,7 @@ func TestExamplesApply(t *testing.T) {
 						Config: text, ResourceName: match[1], ImportState: true, ImportStateId: inImport.Replace(match[2]),
 					})
 				}
-				resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+				testSteps(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
 			})
 		}
 	}

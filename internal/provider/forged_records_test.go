@@ -167,7 +167,7 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 		assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}),
 	)
 	for _, name := range []string{"Dev", "DEV", "de_v", "dev.x", "-dev"} {
-		byHandOn(t, url, "prod", func(folder string) {
+		repository{cloneURL: url}.changeByGit(t, "prod", func(folder string) {
 			writeFile(t, folder+"/.flotilla/"+name+"/large.json", `{"format": 1, "deployment_targets": {}}`)
 			writeFile(t, folder+"/.flotilla/.claims/"+name+".json", `{"format": 1, "clusters": []}`)
 		})

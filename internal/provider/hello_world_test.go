@@ -65,7 +65,7 @@ func testHelloWorld(t *testing.T, tool string) {
 		}
 	}
 	w.plan("-detailed-exitcode")
-	config := files(t, repo.clone(t, "dev"))["large/hello-world-app-performance-test/platform-config.yaml"]
+	config := repo.read(t, "dev")["large/hello-world-app-performance-test/platform-config.yaml"]
 	if !strings.Contains(config, "mysql://west:8806/mysql2") || !strings.Contains(config, `SOME_COMMON_ENVIRONMENT_VARIABLE: "false"`) {
 		t.Errorf("the configuration of large is\n%s", config)
 	}

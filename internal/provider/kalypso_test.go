@@ -85,7 +85,7 @@ func TestKalypsoControlPlaneGivesKalypsoOutput(t *testing.T) {
 							if commits := repo.commits(t, environment); commits != 1 {
 								t.Errorf("%d commits, want one", commits)
 							}
-							got := yamlDocuments(t, files(t, repo.clone(t, environment)))
+							got := yamlDocuments(t, repo.read(t, environment))
 							want := yamlDocuments(t, files(t, filepath.Join(root, "tutorial", "expected", environment)))
 							if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
 								t.Errorf("files %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
@@ -117,7 +117,7 @@ func TestKalypsoControlPlaneWithBuiltinTemplates(t *testing.T) {
 				Steps: []resource.TestStep{{
 					Config: config,
 					Check: func(*terraform.State) error {
-						got := yamlDocuments(t, files(t, repo.clone(t, environment)))
+						got := yamlDocuments(t, repo.read(t, environment))
 						want := yamlDocuments(t, files(t, filepath.Join(root, "tutorial", "expected", environment)))
 						sameNamespacesAndConfiguration(t, got, want)
 						return nil

@@ -28,7 +28,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 		var written map[string]string
 		isKept := func(commits int) resource.TestCheckFunc {
 			return func(*terraform.State) error {
-				sameFiles(t, files(t, repo.clone(t, "dev")), withoutRecords(written, ""))
+				sameFiles(t, repo.read(t, "dev"), withoutRecords(written, ""))
 				if got := repo.commits(t, "dev"); got != commits {
 					t.Errorf("%d commits, want %d", got, commits)
 				}
@@ -40,7 +40,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 				{
 					Config: small{extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
 					Check: func(*terraform.State) error {
-						written = files(t, repo.clone(t, "dev"))
+						written = repo.read(t, "dev")
 						return nil
 					},
 				},
@@ -49,7 +49,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 				{ // the same assignment has it again, as it is
 					Config: small{extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
 					Check: func(*terraform.State) error {
-						sameFiles(t, withoutTimes(files(t, repo.clone(t, "dev"))), withoutTimes(written))
+						sameFiles(t, withoutTimes(repo.read(t, "dev")), withoutTimes(written))
 						return nil
 					},
 				},
@@ -75,7 +75,7 @@ func TestProtectionDoesNotHoldWhatIsKept(t *testing.T) {
 			{Config: "locals {}\n"},
 		},
 	})
-	if left := files(t, repo.clone(t, "dev")); len(left) != 24*4 {
+	if left := repo.read(t, "dev"); len(left) != 24*4 {
 		t.Errorf("%d files are left, want the marker and three files of 24 assignments", len(left))
 	}
 }
@@ -89,7 +89,7 @@ func TestMoveKeepsTheOldLocationWithOnDestroyKeep(t *testing.T) {
 			{
 				Config: small{path: "old"}.config(repo),
 				Check: func(*terraform.State) error {
-					old = files(t, repo.clone(t, "dev"))
+					old = repo.read(t, "dev")
 					return nil
 				},
 			},
@@ -97,7 +97,7 @@ func TestMoveKeepsTheOldLocationWithOnDestroyKeep(t *testing.T) {
 				Config: small{path: "new", extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					left := map[string]string{}
-					for name, content := range files(t, repo.clone(t, "dev")) {
+					for name, content := range repo.read(t, "dev") {
 						if strings.HasPrefix(name, "old/") {
 							left[name] = content
 						}

@@ -31,7 +31,7 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 	merged := func(database string) {
 		t.Helper()
 		clone := repo.clone(t, "flotilla/dev/dev")
-		if base := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"); !slices.Contains(
+		if base := repo.tip(t, "dev"); !slices.Contains(
 			strings.Fields(git(t, clone, "log", "-1", "--format=%P")),
 			base,
 		) {
@@ -80,7 +80,7 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 	if all := requests(t, server, user); len(all) != 2 || !all[1].Merged {
 		t.Errorf("requests %+v, want the second one merged", all)
 	}
-	if content := files(t, repo.clone(t, "dev"))[file]; !strings.Contains(content, "mysql://two") {
+	if content := repo.read(t, "dev")[file]; !strings.Contains(content, "mysql://two") {
 		t.Errorf("dev has\n%s", content)
 	}
 	if plan := apply(t, w, proposes("mysql://two", `, merge = "now"`)); !plan.Empty() {
@@ -115,7 +115,7 @@ func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
 		all := requests(t, server, user)
 		mergeRequest(t, server, user, all[0].Number, all[0].Head.SHA)
 		w.run("plan", "-detailed-exitcode", "-input=false")
-		if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
+		if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
 			t.Errorf("dev has\n%s", content)
 		}
 	}

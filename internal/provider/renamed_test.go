@@ -405,7 +405,7 @@ resource "flotilla_assignment" "test" {
 	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
 		t.Errorf("after the merge an apply does %q", linesOf(plan))
 	}
-	has := files(t, repo.clone(t, "dev"))
+	has := repo.read(t, "dev")
 	for _, file := range slices.Sorted(maps.Keys(has)) {
 		if strings.HasPrefix(file, "old/") {
 			t.Errorf("there still is %s", file)

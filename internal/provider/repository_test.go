@@ -19,6 +19,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -104,9 +105,12 @@ func requireAcceptance(t *testing.T) {
 	}
 }
 
-// git runs the git binary in a folder and returns what it printed.
+// git runs the git binary in a folder and returns what it printed. [gittest.Answer] answers the most frequent questions.
 func git(t *testing.T, folder string, arguments ...string) string {
 	t.Helper()
+	if output, ok := gittest.Answer(folder, arguments...); ok {
+		return strings.TrimSpace(output)
+	}
 	command := exec.CommandContext(t.Context(), "git", append([]string{
 		"-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "-c", "protocol.version=2",
 		"-c", "maintenance.auto=false",
@@ -139,8 +143,34 @@ func (r repository) commits(t *testing.T, branch string) int {
 	return number
 }
 
-// change commits what edit does to a checkout of a branch.
+func (r repository) tip(t *testing.T, branch string) string {
+	t.Helper()
+	return git(t, cmp.Or(r.folder, r.cloneURL), "rev-parse", branch)
+}
+
+// read returns the content of a branch's files, by path.
+func (r repository) read(t *testing.T, branch string) map[string]string {
+	t.Helper()
+	if at := cmp.Or(r.folder, r.cloneURL); !gittest.GitServes && gittest.Local(at) != nil {
+		if found := gittest.Files(t, at, branch); found != nil {
+			return found
+		}
+	}
+	return files(t, r.clone(t, branch))
+}
+
+// change commits what edit does to the files of a branch.
 func (r repository) change(t *testing.T, branch string, edit func(folder string)) {
+	t.Helper()
+	if !gittest.GitServes && gittest.Local(r.cloneURL) != nil {
+		gittest.Commit(t, r.cloneURL, branch, branch, edit)
+		return
+	}
+	r.changeByGit(t, branch, edit)
+}
+
+// changeByGit is change in a clone, for links, submodules and commands of git.
+func (r repository) changeByGit(t *testing.T, branch string, edit func(folder string)) {
 	t.Helper()
 	folder := r.clone(t, branch)
 	edit(folder)
@@ -183,6 +213,13 @@ func writeFile(t *testing.T, path, content string) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeAll(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -30,7 +30,7 @@ func past(t *testing.T, repo repository, configs ...string) (commits []string) {
 	var steps []resource.TestStep
 	for _, config := range configs {
 		steps = append(steps, resource.TestStep{Config: config, Check: func(*terraform.State) error {
-			commits = append(commits, git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"))
+			commits = append(commits, repo.tip(t, "dev"))
 			return nil
 		}})
 	}
@@ -49,7 +49,7 @@ func twoVersions(t *testing.T, repo repository) (first, second string) {
 // database is the value in the folder of large, on a branch.
 func (r repository) database(t *testing.T, branch string) string {
 	t.Helper()
-	content := files(t, r.clone(t, branch))["large/app-core/platform-config.yaml"]
+	content := r.read(t, branch)["large/app-core/platform-config.yaml"]
 	_, value, _ := strings.Cut(content, "DATABASE_URL: ")
 	value, _, _ = strings.Cut(value, "\n")
 	return strings.Trim(value, `"`)
@@ -172,7 +172,7 @@ func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 		repo.change(t, "dev", func(folder string) {
 			os.RemoveAll(filepath.Join(folder, ".flotilla"))
 		})
-		foreign := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD")
+		foreign := repo.tip(t, "dev")
 		var steps []resource.TestStep
 		for commit, want := range map[string]string{
 			"":                         `"" is not an object id; it is the full id of a commit, 40 hexadecimal digits`,
@@ -217,7 +217,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Errorf("requests %+v, want one that is open", all)
 					}
-					if got := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"); got != second {
+					if got := repo.tip(t, "dev"); got != second {
 						t.Error("the branch moved before the request was merged")
 					}
 					if got := repo.database(t, "flotilla/dev/dev"); got != "mysql://one" {

@@ -305,7 +305,7 @@ func TestTheGuideOnStagedRolloutsWaitsForTheRequestOfTheStepBefore(t *testing.T)
 	apply(t, w, proposed)
 	if all := requests(t, server, user); len(all) != 2 {
 		t.Fatalf("after the merge, requests %+v", all)
-	} else if content := files(t, repo.clone(t, all[1].Head.Ref)); !strings.Contains(content["region/app-core/platform-config.yaml"], "VERSION: \"2\"") || strings.Contains(content["rest/app-core/platform-config.yaml"], "VERSION: \"2\"") {
+	} else if content := repo.read(t, all[1].Head.Ref); !strings.Contains(content["region/app-core/platform-config.yaml"], "VERSION: \"2\"") || strings.Contains(content["rest/app-core/platform-config.yaml"], "VERSION: \"2\"") {
 		t.Errorf("the second request has %v", content)
 	}
 }

@@ -21,7 +21,7 @@ func pushes() map[string]struct {
 		}
 	}
 	remove := func(name string) func(t *testing.T, folder string) {
-		return func(t *testing.T, folder string) { git(t, folder, "rm", "-rq", name) }
+		return func(t *testing.T, folder string) { removeAll(t, filepath.Join(folder, filepath.FromSlash(name))) }
 	}
 	return map[string]struct {
 		byHand func(t *testing.T, folder string)
@@ -171,7 +171,7 @@ func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
 				if said.Err() != nil {
 					t.Fatal(said.Err())
 				}
-				repo.change(t, "dev", func(folder string) { put(t, filepath.Join(folder, filepath.FromSlash(test.folder))) })
+				repo.changeByGit(t, "dev", func(folder string) { put(t, filepath.Join(folder, filepath.FromSlash(test.folder))) })
 				checkLate(t, repo, test.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, name)
 			})
 		}

@@ -69,7 +69,7 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 		if len(requests(t, server, user)) != before+1 || newest().State != "open" {
 			t.Fatalf("%s: requests %+v, want one more that is open", step.value, requests(t, server, user))
 		}
-		if content := files(t, repo.clone(t, newest().Head.Ref))["large/app-core/platform-config.yaml"]; !strings.Contains(content, step.value) {
+		if content := repo.read(t, newest().Head.Ref)["large/app-core/platform-config.yaml"]; !strings.Contains(content, step.value) {
 			t.Errorf("%s: the request has\n%s", step.value, content)
 		}
 		if next, said := w.Plan(t.Context(), wanted); said.Err() != nil || !next.Empty() {
@@ -84,7 +84,7 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
 		t.Fatalf("the destroy says %s", said)
 	}
-	if left := files(t, repo.clone(t, newest().Head.Ref)); newest().State != "open" || left["large/app-core/platform-config.yaml"] != "" {
+	if left := repo.read(t, newest().Head.Ref); newest().State != "open" || left["large/app-core/platform-config.yaml"] != "" {
 		t.Errorf("%+v does not propose the destroy: %v", newest(), left)
 	}
 }

@@ -18,7 +18,7 @@ func manifestsOf(t *testing.T, example string, check func(files map[string]strin
 		t.Fatal(err)
 	}
 	config, _, _ := strings.Cut(string(text), "\nresource ")
-	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{{
+	testSteps(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{{
 		Config: config + "\ndata \"flotilla_manifests\" \"all\" {\n  fleet = local.fleet\n  name = \"prod\"\n}\n",
 		Check: func(state *terraform.State) error {
 			files := map[string]string{}
@@ -91,7 +91,7 @@ func TestReferencesThatCannotArriveAreErrorsAtPlan(t *testing.T) {
 		`config_containers["all"].secrets["DB_PASSWORD"].store: cluster type "store" has no store "valut" among its secret_stores; did you mean "vault"?`,
 		`workloads["cache"].deployment_targets["live"].config_as: "values" cannot have the references to secrets on cluster type "store": Argo CD renders charts before`,
 	} {
-		resource.Test(
+		testSteps(
 			t,
 			resource.TestCase{
 				ProtoV6ProviderFactories: factories(),

@@ -85,7 +85,7 @@ func TestTheGuideToSecretsOfWorkloadsHolds(t *testing.T) {
 		)
 	}
 	steps = append(steps, resource.TestStep{Config: vault})
-	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+	testSteps(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
 }
 
 // Several stores make one Secret; and each cluster type has a provider of its own for the same reference.
@@ -117,7 +117,7 @@ func TestTheGuideToSecretsOfWorkloadsHoldsForStoresOfClouds(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
 			config := strings.ReplaceAll(guideExample(t, secretsGuide, "examples/secrets/"+name+"/main.tf"), `"gitops.git"`, strconv.Quote(url))
-			resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{{
+			testSteps(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{{
 				Config: strings.Replace(config, test.old, test.wrong, 1), PlanOnly: true, ExpectError: words(test.message),
 			}, {
 				Config: config,

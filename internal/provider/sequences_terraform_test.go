@@ -1,11 +1,8 @@
 package provider_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,34 +53,14 @@ func (w *bareWorld) git(repository string, input []byte, arguments ...string) (s
 		gittest.Feed(w.t, filepath.Join(w.folder, repository+".git"), input, arguments...)
 		return "", nil
 	}
+	if output, ok := gittest.Answer(filepath.Join(w.folder, repository+".git"), arguments...); ok {
+		return output, nil
+	}
 	return gittest.TryRun(w.t, filepath.Join(w.folder, repository+".git"), "git", arguments...)
 }
 
 func (w *bareWorld) files(repository, branch string) map[string]string {
-	if _, err := w.git(repository, nil, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch); err != nil {
-		return nil
-	}
-	archive, err := w.git(repository, nil, "archive", "--format=tar", branch)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	files, reader := map[string]string{}, tar.NewReader(strings.NewReader(archive))
-	for {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if header.Typeflag == tar.TypeReg {
-			content, err := io.ReadAll(reader)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			files[header.Name] = string(content)
-		}
-	}
+	return gittest.Files(w.t, filepath.Join(w.folder, repository+".git"), branch)
 }
 
 func (w *bareWorld) commit(repository, branch string, files map[string]string) {

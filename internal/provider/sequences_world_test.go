@@ -87,8 +87,8 @@ func (w *memoryWorld) check() {
 // gets stuck.
 func TestReliabilitySequencesOfAssignments(t *testing.T) {
 	t.Parallel()
-	const steps, batch = 50, 10
-	sequences := reliabilitytest.Count(acceptancetest.Count(batch, 4*batch), 200*batch)
+	const steps, batch = 50, 5
+	sequences := reliabilitytest.Count(acceptancetest.Count(batch, 8*batch), 400*batch)
 	var all struct{ steps, applied, refused, removed, renamed atomic.Int64 }
 	t.Run("seeds", func(t *testing.T) {
 		for first := 0; first < sequences; first += batch {

@@ -145,7 +145,7 @@ func TestNoFolderGoesThatOnlyARecordListsWhichNoKnownKeyHasSigned(t *testing.T) 
 			}
 			// As the error says: what was added to the record goes by hand.
 			bad := s.tip(t)
-			s.repo.change(t, "dev", func(folder string) { git(t, folder, "revert", "--no-commit", bad) })
+			s.repo.changeByGit(t, "dev", func(folder string) { git(t, folder, "revert", "--no-commit", bad) })
 			apply(t, s.w, s.with(map[string]any{"adopt": true}))
 		})
 	}
@@ -376,7 +376,7 @@ func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T
 	if _, said := inventory(checked(web(1))); !strings.Contains(said, "ghost.json") || strings.Contains(said, "ours.json") {
 		t.Errorf("the inventory says %s", said)
 	}
-	byHandOn(t, url, "prod", func(folder string) { git(t, folder, "rm", "-q", claimRecordOf(folder, "ghost")) })
+	byHandOn(t, url, "prod", func(folder string) { removeAll(t, claimRecordOf(folder, "ghost")) })
 	if _, said := w.Plan(t.Context(), checked(web(2))); len(said) > 0 {
 		t.Errorf("without the record the plan says %s", said)
 	}

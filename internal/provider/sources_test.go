@@ -135,7 +135,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 			repo := filepath.Join(w.path, "gitops.git")
 			targets := func() string {
 				var found []string
-				for name := range files(t, repository{cloneURL: repo}.clone(t, "dev")) {
+				for name := range (repository{cloneURL: repo}).read(t, "dev") {
 					if folder, ok := strings.CutSuffix(name, "/reconciler.yaml"); ok {
 						found = append(found, folder)
 					}
@@ -147,7 +147,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 			if got, want := targets(), "large/metrics-agent large/payments-live small/metrics-agent"; got != want {
 				t.Errorf("folders are %s, want %s", got, want)
 			}
-			text := files(t, repository{cloneURL: repo}.clone(t, "dev"))["large/payments-live/platform-config.yaml"]
+			text := repository{cloneURL: repo}.read(t, "dev")["large/payments-live/platform-config.yaml"]
 			if !strings.Contains(text, "postgres://east.example.com/payments") {
 				t.Errorf("the configuration is\n%s", text)
 			}
@@ -246,7 +246,7 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 				})
 				w.run("apply", "-input=false", "-auto-approve")
 				w.plan("-detailed-exitcode")
-				got := yamlDocuments(t, files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, environment)))
+				got := yamlDocuments(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.read(t, environment))
 				want := yamlDocuments(t, sample("tutorial", "expected", environment))
 				if !reflect.DeepEqual(got, want) {
 					t.Errorf("got\n%v\nwant\n%v", got, want)
@@ -274,7 +274,7 @@ func TestThoseWhoComeFromElsewhereGetWhatTheyHad(t *testing.T) {
 				w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
 				w.run("apply", "-input=false", "-auto-approve")
 				w.plan("-detailed-exitcode")
-				written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, test.branch))
+				written := repository{cloneURL: filepath.Join(w.path, "gitops.git")}.read(t, test.branch)
 				var folders []string
 				for path := range written {
 					if folder, ok := strings.CutSuffix(path, "/reconciler.yaml"); ok {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
@@ -99,7 +101,14 @@ func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) 
 		p.workspace.Lose(address)
 	}
 	data := map[string]map[string]any{}
-	if !step.PlanOnly {
+	if step.PlanOnly {
+		for _, address := range slices.Sorted(maps.Keys(module.Data)) {
+			typeName, _, _ := strings.Cut(strings.TrimPrefix(address, "data."), ".")
+			if _, said := p.workspace.PlanData(p.t.Context(), module.Configuration, typeName, module.Data[address]); said.Err() != nil {
+				return said.Err(), nil
+			}
+		}
+	} else {
 		plan, said := p.plan(module, options...)
 		if said.Err() != nil {
 			return said.Err(), nil
@@ -124,7 +133,7 @@ func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) 
 			data[address] = read
 		}
 		if step.Check != nil {
-			if err := step.Check(nil); err != nil {
+			if err := step.Check(stateOf(p.values(data))); err != nil {
 				return nil, err
 			}
 		}
@@ -228,14 +237,51 @@ func knownAndNot(value any) (known, unknown any) {
 	return value, nil
 }
 
-func (p *stepPlayer) checkState(data map[string]map[string]any, checks []statecheck.StateCheck) error {
-	if len(checks) == 0 {
-		return nil
-	}
+// values are the attributes of resources and data sources, by address.
+func (p *stepPlayer) values(data map[string]map[string]any) map[string]map[string]any {
 	values := maps.Clone(data)
 	for address := range p.workspace.State {
 		values[address] = p.workspace.State.Values(address)
 	}
+	return values
+}
+
+// stateOf is the state as checks of terraform-plugin-testing read it.
+func stateOf(values map[string]map[string]any) *terraform.State {
+	root := &terraform.ModuleState{Path: []string{"root"}, Resources: map[string]*terraform.ResourceState{}}
+	for address, attributes := range values {
+		flat := map[string]string{}
+		for name, value := range attributes {
+			flatten(flat, name, value)
+		}
+		root.Resources[address] = &terraform.ResourceState{Primary: &terraform.InstanceState{Attributes: flat}}
+	}
+	return &terraform.State{Modules: []*terraform.ModuleState{root}}
+}
+
+func flatten(flat map[string]string, name string, value any) {
+	switch value := value.(type) {
+	case nil:
+	case map[string]any:
+		flat[name+".%"] = strconv.Itoa(len(value))
+		for key, element := range value {
+			flatten(flat, name+"."+key, element)
+		}
+	case []any:
+		flat[name+".#"] = strconv.Itoa(len(value))
+		for i, element := range value {
+			flatten(flat, name+"."+strconv.Itoa(i), element)
+		}
+	default:
+		flat[name] = fmt.Sprint(value)
+	}
+}
+
+func (p *stepPlayer) checkState(data map[string]map[string]any, checks []statecheck.StateCheck) error {
+	if len(checks) == 0 {
+		return nil
+	}
+	values := p.values(data)
 	root := &tfjson.StateModule{}
 	for _, address := range slices.Sorted(maps.Keys(values)) {
 		text, err := json.Marshal(values[address])

@@ -215,7 +215,7 @@ func TestATenantUsesWhatItsWorkspaceAllows(t *testing.T) {
 			repo.url,
 		),
 		Check: func(*terraform.State) error {
-			text := files(t, repo.clone(t, "main"))["edge/app-live/reconciler.yaml"]
+			text := repo.read(t, "main")["edge/app-live/reconciler.yaml"]
 			for _, want := range []string{"name: \"team-charts\"", "valuesFrom:", "kubeConfig:", "serviceAccountName: \"team\""} {
 				if !strings.Contains(text, want) {
 					return fmt.Errorf("%s is not in\n%s", want, text)
@@ -243,7 +243,7 @@ func TestWhatAClusterTypeRequiresStaysInForce(t *testing.T) {
 	steps := []resource.TestStep{{
 		Config: with("flux", verify, tenantGit+`parameters = { git_repository = { interval = "9m" } }`),
 		Check: func(*terraform.State) error {
-			text := files(t, repo.clone(t, "main"))["edge/app-live/reconciler.yaml"]
+			text := repo.read(t, "main")["edge/app-live/reconciler.yaml"]
 			for _, want := range []string{"interval: 9m", "  verify:\n    mode: HEAD\n    secretRef:\n      name: platform-keys\n"} {
 				if !strings.Contains(text, want) {
 					return fmt.Errorf("%s is not in\n%s", want, text)
@@ -309,7 +309,7 @@ func TestAKeyThatMergesIsAText(t *testing.T) {
 		{
 			Config: config,
 			Check: func(*terraform.State) error {
-				if text := files(t, repo.clone(t, "main"))["edge/app-live/reconciler.yaml"]; !strings.Contains(text, "\n    \"<<\":\n        a: b\n") {
+				if text := repo.read(t, "main")["edge/app-live/reconciler.yaml"]; !strings.Contains(text, "\n    \"<<\":\n        a: b\n") {
 					return fmt.Errorf("the values are\n%s", text)
 				}
 				return nil

@@ -55,7 +55,9 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 			}
 			t.Setenv("TF_VAR_message", "Good morning")
 			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[2][1])
-			byHandOn(t, repo.cloneURL, branch, func(folder string) { git(t, folder, "rm", "-q", "store/podinfo-web/reconciler.yaml") })
+			byHandOn(t, repo.cloneURL, branch, func(folder string) {
+				removeAll(t, filepath.Join(folder, "store", "podinfo-web", "reconciler.yaml"))
+			})
 			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[3][1])
 			w.run("destroy", "-input=false", "-auto-approve", "-no-color")
 			if left := git(t, repo.folder, "ls-tree", "-r", "--name-only", branch); strings.TrimSpace(left) != "store/dev.md" {
