@@ -31,7 +31,7 @@ func (b *reconciled) has(ref kube.Ref) bool {
 }
 
 func withGroup(ref kube.Ref) kube.Ref {
-	ref.APIVersion = ref.Group()
+	ref.APIVersion = schema.GroupVersion{Group: ref.Group()}.String()
 	return ref
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // What folders name: a namespace that a deployment target sets, one in which somebody has put something, one in which
-// somebody else's Kustomization has, and one that nobody else uses.
+// somebody else's Kustomization has, one that nobody else uses, and one with the name of an object of another group's kind Namespace.
 const namespaces = `
 {apiVersion: v1, kind: Namespace, metadata: {name: spared-set, annotations: {kustomize.toolkit.fluxcd.io/prune: disabled, argocd.argoproj.io/sync-options: "Prune=false,Delete=false"}}}
 ---
@@ -31,6 +31,10 @@ const namespaces = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: spared-used}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: spared-followed}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: spared-unlisted}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: spared-unlisted}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: spared-own}}
 ---
@@ -127,7 +131,8 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 `)
 			var entries []any
 			for _, id := range []string{
-				"_spared-set__Namespace", "_spared-used__Namespace", "_spared-followed__Namespace", "_spared-own__Namespace", "spared-own_brought__ConfigMap", "spared-set_kept__ConfigMap",
+				"_spared-set__Namespace", "_spared-used__Namespace", "_spared-followed__Namespace", "_spared-own__Namespace", "_spared-unlisted_example.com_Namespace",
+				"spared-own_brought__ConfigMap", "spared-set_kept__ConfigMap",
 				"spared-flux_web_helm.toolkit.fluxcd.io_HelmRelease", "spared-flux_keeps_kustomize.toolkit.fluxcd.io_Kustomization",
 			} {
 				entries = append(entries, map[string]any{"id": id, "v": map[bool]string{true: "v2", false: "v1"}[strings.HasSuffix(id, "HelmRelease")]})
