@@ -25,7 +25,7 @@ const definitionsAttribute = "custom_resource_definitions"
 func decodeDefinitions(value types.Dynamic, diagnostics *diag.Diagnostics) (defined pipeline.Definitions) {
 	at := path.Root(definitionsAttribute)
 	report := func(format string, arguments ...any) {
-		diagnostics.AddAttributeError(at, "Invalid definitions", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
+		tfvalue.AddErrorf(diagnostics, at, "Invalid definitions", format, arguments...)
 	}
 	read := tfvalue.Plain(value)
 	elements, areMany := fleet.Elements((*fleet.Path)(nil).Attribute(definitionsAttribute), read)

@@ -56,13 +56,11 @@ type flotilla struct {
 	workers *renderer.Workers    // of all tests
 }
 
-// Metadata names the provider.
 func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
 	resp.TypeName = "flotilla"
 	resp.Version = p.version
 }
 
-// Schema returns the provider block.
 func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Runs workloads on fleets of Kubernetes clusters: schedules deployment targets onto cluster types and " +
@@ -94,7 +92,6 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 	}
 }
 
-// ValidateConfig checks the configuration without servers.
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
 	decode(ctx, req.Config, &resp.Diagnostics)
 	decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)

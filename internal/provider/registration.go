@@ -36,7 +36,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/values"
 )
 
-// Resources lists the constructors of all resources.
 func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
 		agent.New,
@@ -58,7 +57,6 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 	}
 }
 
-// DataSources lists the constructors of all data sources.
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
 		artifacts.New,
@@ -77,12 +75,10 @@ func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	}
 }
 
-// Actions lists the constructors of all actions.
 func (p *flotilla) Actions(context.Context) []func() action.Action {
 	return []func() action.Action{reconcile.New}
 }
 
-// EphemeralResources lists the constructors of all ephemeral resources.
 func (p *flotilla) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{clustertoken.New}
 }
@@ -92,7 +88,6 @@ func (p *flotilla) ListResources(context.Context) []func() list.ListResource {
 	return []func() list.ListResource{branchlist.Assignments, branchlist.Claims, agent.NewList}
 }
 
-// Functions lists the constructors of all functions.
 func (p *flotilla) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
 		functions.Adopt.New,

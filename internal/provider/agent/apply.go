@@ -124,8 +124,8 @@ func foundValue(records []onboarding.Record) types.List {
 
 func (r *request) warnOf(notes []string) {
 	if len(notes) > 0 {
-		r.diagnostics.AddAttributeWarning(path.Root("cluster"), "Objects stay on the cluster",
-			fmt.Sprintf("Cluster %q: %s.", r.model.Cluster.ValueString(), wording.List(notes, wording.Named)))
+		tfvalue.AddWarningf(r.diagnostics, path.Root("cluster"), "Objects stay on the cluster",
+			"Cluster %q: %s.", r.model.Cluster.ValueString(), wording.List(notes, wording.Named))
 	}
 }
 

@@ -40,22 +40,18 @@ var ListDefinition = listschema.Schema{
 	},
 }
 
-// Metadata names the list.
 func (l *listed) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_agent"
 }
 
-// ListResourceConfigSchema returns the definition.
 func (l *listed) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
 	resp.Schema = ListDefinition
 }
 
-// Configure takes over the provider's connection.
 func (l *listed) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	l.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// List reads the agents from the clusters.
 func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
 	var diagnostics diag.Diagnostics
 	var names []string

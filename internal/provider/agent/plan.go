@@ -113,15 +113,16 @@ func (r *request) checkTwice(objects []agent.StagedObject) {
 		id := object.ID()
 		other, isPlanned := r.connection.PlannedRoots.LoadOrStore(plannedRoot{r.address(), id}, r.targetName())
 		if isPlanned && other != r.targetName() {
-			r.diagnostics.AddAttributeError(r.targetPath(), "Two names for one cluster", fmt.Sprintf(
+			tfvalue.AddErrorf(r.diagnostics, r.targetPath(), "Two names for one cluster",
 				"The provider's clusters reach cluster %q and cluster %q by the same address, and the agent of each has %s there. "+
-					"Correct the address of one, or remove one of the two.", min(r.targetName(), other.(string)), max(r.targetName(), other.(string)), id))
+					"Correct the address of one, or remove one of the two.",
+				min(r.targetName(), other.(string)), max(r.targetName(), other.(string)), id)
 			return
 		}
 		if isPlanned {
-			r.diagnostics.AddAttributeError(path.Root("name"), "Two agents have the same name", fmt.Sprintf(
+			tfvalue.AddErrorf(r.diagnostics, path.Root("name"), "Two agents have the same name",
 				"Another flotilla_agent of this configuration has the same cluster, namespace and name, and with them %s on cluster %q. "+
-					"Remove one of the two, or give it another name.", id, r.targetName()))
+					"Remove one of the two, or give it another name.", id, r.targetName())
 			return
 		}
 	}

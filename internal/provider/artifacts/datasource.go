@@ -132,7 +132,7 @@ func validate(m *artifactsModel, diagnostics *diag.Diagnostics) { m.decode(diagn
 func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 	w := wanted{of: m.Name.ValueString(), mayUpdate: func(string) bool { return true }}
 	invalid := func(attribute, format string, arguments ...any) {
-		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
+		tfvalue.AddErrorf(diagnostics, path.Root(attribute), "Invalid "+attribute, format, arguments...)
 	}
 	if environment := m.Environment.ValueString(); !m.Environment.IsNull() && !m.Environment.IsUnknown() {
 		if problem := fleet.CheckLabelName(environment); problem != "" {

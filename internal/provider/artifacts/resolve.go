@@ -200,11 +200,8 @@ func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnos
 	kinds := slices.SortedFunc(maps.Keys(targets), func(a, b kind) int { return strings.Compare(a.text, b.text) })
 	for i, of := range kinds {
 		if i == fleetvalue.MaxDiagnostics {
-			diagnostics.AddAttributeError(
-				path.Root("workloads"),
-				"Artifacts cannot be resolved",
-				fmt.Sprintf("%d repositories more have errors.", len(kinds)-i),
-			)
+			tfvalue.AddErrorf(diagnostics, path.Root("workloads"), "Artifacts cannot be resolved",
+				"%d repositories more have errors.", len(kinds)-i)
 			return
 		}
 		detail := tfvalue.Sentence(of.text) + "\n\nDeployment targets: " + wording.List(wording.Quoted(targets[of]), wording.Named) + "."

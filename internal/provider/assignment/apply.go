@@ -2,7 +2,6 @@ package assignment
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -97,8 +96,9 @@ func write(ctx context.Context, d *decision, lines []string) (*assignmentPrivate
 	if !d.before.isNew && (done.Identity != delivery.Moved || done.FormerGone) { // else a request there may clear the old location
 		head, err := d.connection.Delivery.CloseFormerRequest(ctx, d.before.saved, d.owner, d.settings)
 		if err != nil {
-			d.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", tfvalue.Sentence(fmt.Sprintf(
-				"everything is delivered, but the former pull request from branch %q could not be closed: %s. Close it by hand", head, err)))
+			tfvalue.AddWarningf(d.diagnostics, path.Root("delivery"), "A former pull request may still be open",
+				"everything is delivered, but the former pull request from branch %q could not be closed: %s. Close it by hand",
+				head, err)
 		}
 	}
 	m := d.model

@@ -64,9 +64,9 @@ func (c *comparison) isDone(content types.String) bool {
 	}
 	if c.outcome.Closed {
 		if !state.Drift.IsNone() {
-			c.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
+			tfvalue.AddWarningf(c.diagnostics, path.Root("rollout"), "Drift waits for a window",
 				"The folders of %q are not as they were written. A repair is a change, too, and waits for %s.",
-				state.Owner.Name, gate.Waits(c.config.evidence.Time(), c.config.settings.Windows)))
+				state.Owner.Name, gate.Waits(c.config.evidence.Time(), c.config.settings.Windows))
 		}
 		return true
 	}
@@ -83,9 +83,9 @@ func (c *comparison) warnOfImport() {
 	if imported == "" || c.model.Adopt.ValueBool() || c.model.Adopt.IsUnknown() {
 		return
 	}
-	c.diagnostics.AddAttributeWarning(path.Root("name"), "Assignment is taken over from another state", fmt.Sprintf(
+	tfvalue.AddWarningf(c.diagnostics, path.Root("name"), "Assignment is taken over from another state",
 		"This state knows the assignment %q from its records, which were written by %s. This apply makes it this state's: if another state "+
-			"still has the assignment, the next plan of that one fails.", c.before.state.Owner.Name, imported))
+			"still has the assignment, the next plan of that one fails.", c.before.state.Owner.Name, imported)
 }
 
 // warnOfDeparture lists the folders to be removed at the former location. Terraform hides warnings of the second plan of a
@@ -110,8 +110,8 @@ func warnOfUnknownHosts(goal *fleetGoal, d *decision) {
 	}
 	for _, host := range d.protection.EmptiedHosts {
 		if !slices.Contains(known, host) {
-			d.diagnostics.AddAttributeWarning(path.Root("protection"), "A host of emptied_hosts does not exist",
-				tfvalue.Sentence(fmt.Sprintf("neither the fleet nor what is deployed has a host %q%s", host, fleet.DidYouMean(host, known))))
+			tfvalue.AddWarningf(d.diagnostics, path.Root("protection"), "A host of emptied_hosts does not exist",
+				"neither the fleet nor what is deployed has a host %q%s", host, fleet.DidYouMean(host, known))
 		}
 	}
 }
@@ -188,16 +188,11 @@ func (c *comparison) warnOfReconcilers(folders []changes.FolderChange) {
 	for _, pair := range ordered {
 		of := hosts[pair]
 		slices.Sort(of)
-		c.diagnostics.AddAttributeWarning(path.Root("fleet"), "Reconciler changes", fmt.Sprintf(
+		tfvalue.AddWarningf(c.diagnostics, path.Root("fleet"), "Reconciler changes",
 			"The reconciler of %s changes from %q to %q: %s. An agent of %s that still follows the folders then prunes its objects, and "+
 				"with them all that they have deployed, before the other agent creates anything: workloads stop, and their volumes may go. The "+
 				"section \"Another reconciler\" of the guide \"Onboarding clusters: reference\" has the way on which everything stays.",
-			wording.Count(len(of), "host", "hosts"),
-			pair.from,
-			pair.to,
-			wording.List(of, wording.Named),
-			reconciler.Named(pair.from).Product,
-		))
+			wording.Count(len(of), "host", "hosts"), pair.from, pair.to, wording.List(of, wording.Named), reconciler.Named(pair.from).Product)
 	}
 }
 

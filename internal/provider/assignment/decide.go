@@ -2,7 +2,6 @@ package assignment
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -156,9 +155,9 @@ func (d *decision) checkWindows() bool {
 	if gate.Open(d.connection.Now(), d.outcome.Windowed...) {
 		return true
 	}
-	d.diagnostics.AddAttributeError(path.Root("rollout"), "Windows have closed", fmt.Sprintf(
+	tfvalue.AddErrorf(d.diagnostics, path.Root("rollout"), "Windows have closed",
 		"The plan was made while changes could be written; now they wait for %s. Nothing was written: plan again.",
-		gate.Waits(d.connection.Now(), d.outcome.Windowed...)))
+		gate.Waits(d.connection.Now(), d.outcome.Windowed...))
 	return false
 }
 

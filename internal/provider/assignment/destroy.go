@@ -54,10 +54,10 @@ func planDestroy(ctx context.Context, c *frame.Call[assignmentModel]) {
 	repository.AddProblems(c.Diagnostics, outlook.Problems)
 	repository.AddProblems(c.Diagnostics, c.Connection.Delivery.RegisterDestroy(ctx, known, outlook))
 	if known.Settings.PullRequest && len(known.Trees) > 0 && !state.keeps() && !c.Diagnostics.HasError() {
-		c.Diagnostics.AddAttributeWarning(path.Root("delivery"), "Folders stay until the request is merged", fmt.Sprintf(
+		tfvalue.AddWarningf(c.Diagnostics, path.Root("delivery"), "Folders stay until the request is merged",
 			"A destroy of the assignment %q proposes the removal of its folders in a pull request, and removes the assignment from the state. "+
 				"Until the request is merged, the folders stay on branch %q, and clusters run what is in them. "+
-				"If the request is closed, they stay for good.", known.Owner.Name, known.Owner.Location.Branch))
+				"If the request is closed, they stay for good.", known.Owner.Name, known.Owner.Location.Branch)
 	}
 }
 

@@ -3,7 +3,6 @@ package assignment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -35,9 +34,9 @@ func (s *rolloutStep) checkEvidence(in rollout.StepInput) {
 	}
 	for i, document := range s.config.evidence.List {
 		if at := document.Time(); at.Before(last) {
-			s.diagnostics.AddAttributeWarning(s.config.evidence.At[i], "Evidence is older than the deployed content", fmt.Sprintf(
+			tfvalue.AddWarningf(s.diagnostics, s.config.evidence.At[i], "Evidence is older than the deployed content",
 				"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the "+
-					"clocks are right.", at.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
+					"clocks are right.", at.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package assignment
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -66,10 +65,10 @@ func setUnknown(r *request) {
 
 func (r *request) checkWithoutLook() {
 	if r.before.isRelocated {
-		r.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
+		tfvalue.AddWarningf(r.diagnostics, path.Root("gitops_repo"), "Branch has another name now",
 			"Nothing is at the former location of %q any more, and branch %q at %s has the records of this assignment: it is the same location. "+
 				"No folder moves because of that. With render = \"objects\", objects that name the branch change with it.",
-			r.before.state.Owner.Name, r.owner.Location.Branch, r.owner.Location.URL))
+			r.before.state.Owner.Name, r.owner.Location.Branch, r.owner.Location.URL)
 	}
 	if !r.isLocated || r.connection == nil {
 		return
@@ -246,9 +245,9 @@ func wantCommit(ctx context.Context, r request) (wanted, bool) {
 	if r.model.RollbackTo.IsUnknown() || !r.isLocated || r.diagnostics.HasError() || !r.connection.CanAsk() {
 		return wanted{}, false
 	}
-	r.diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back", fmt.Sprintf(
+	tfvalue.AddWarningf(r.diagnostics, path.Root("rollback_to"), "Assignment is rolled back",
 		"The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.",
-		r.model.Name.ValueString(), commit))
+		r.model.Name.ValueString(), commit)
 	r.owner.Environment = r.before.private.Environment
 	w := wanted{request: r, former: r.before.state.Former, relocations: relocations{}}
 	folders, err := w.foldersAt(ctx, commit)

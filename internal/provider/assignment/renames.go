@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
@@ -25,9 +26,9 @@ func (w *wanted) applyRenames() bool {
 	w.movedHosts = w.formerHosts(w.before.trees)
 	merges := w.renames.FindMerges(w.before.trees)
 	for _, former := range slices.Sorted(maps.Keys(merges)) {
-		w.diagnostics.AddAttributeError(path.Root("fleet"), "Cluster types cannot become one", fmt.Sprintf(
+		tfvalue.AddErrorf(w.diagnostics, path.Root("fleet"), "Cluster types cannot become one",
 			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly: the cluster type can go, "+
-				"and its clusters be of the other one, as a change that removes what it has.", former, merges[former], former))
+				"and its clusters be of the other one, as a change that removes what it has.", former, merges[former], former)
 	}
 	w.before = w.before.renamed(w.renames)
 	return len(merges) == 0
@@ -58,10 +59,10 @@ func (w *wanted) warnOfFirstNames(after *fleet.Fleet) {
 	for i := range after.ClusterTypes {
 		one := &after.ClusterTypes[i]
 		if was := first[one.Name]; was != "" && was != one.FirstName() {
-			w.diagnostics.AddAttributeWarning(path.Root("fleet"), "Names on clusters change", fmt.Sprintf(
+			tfvalue.AddWarningf(w.diagnostics, path.Root("fleet"), "Names on clusters change",
 				"Namespaces and objects of cluster type %q were called after %q, and will be called after %q. Agents remove the objects of "+
 					"the former names, and create the same objects again. If that is not meant, let formerly of the cluster type begin with %q.",
-				one.Name, was, one.FirstName(), was))
+				one.Name, was, one.FirstName(), was)
 		}
 	}
 }
@@ -90,10 +91,10 @@ func warnOfNewName(goal *fleetGoal, deployed folder.Trees, diagnostics *diag.Dia
 		joined[targets] = joined[targets][1:]
 	}
 	if len(pairs) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("fleet"), "Cluster type may have another name now", fmt.Sprintf(
+		tfvalue.AddWarningf(diagnostics, path.Root("fleet"), "Cluster type may have another name now",
 			"Of these cluster types the one has the deployment targets of the other: %s. If they are the same under another name, add the former "+
 				"name to formerly of the cluster type, such as formerly = [%q]: then its folders move, and nothing on clusters is removed.",
-			wording.List(pairs, wording.Named), first))
+			wording.List(pairs, wording.Named), first)
 	}
 }
 

@@ -206,22 +206,14 @@ func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 	switch at := known.Owner.Location; {
 	case known.Drift.Cause == delivery.BranchGone && !known.Settings.PullRequest: // else the plan has an error
-		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch does not exist any more", fmt.Sprintf(
+		tfvalue.AddWarningf(c.Diagnostics, path.Root("gitops_repo"), "Branch does not exist any more",
 			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo. Otherwise the next apply creates the branch again, "+
 				"with the folders of this assignment. It lacks those of other assignments until they are applied, too: until then, agents "+
-				"remove what others run on the same hosts.",
-			at.Branch,
-			at.URL,
-		))
+				"remove what others run on the same hosts.", at.Branch, at.URL)
 	case known.Drift.Cause == delivery.RepositoryGone:
-		c.Diagnostics.AddAttributeWarning(
-			path.Root("gitops_repo"),
-			"Repository is gone",
-			fmt.Sprintf(
-				"There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.",
-				known.Owner.Location.URL,
-			),
-		)
+		tfvalue.AddWarningf(c.Diagnostics, path.Root("gitops_repo"), "Repository is gone",
+			"There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.",
+			known.Owner.Location.URL)
 	}
 	state.Content = contentValue(known.Current())
 	state.Changes = tfvalue.Texts(nil)

@@ -235,9 +235,9 @@ func (s *rolloutStep) advance(ctx context.Context, in rollout.StepInput) (*rollo
 		for _, commit := range outcome.Missing {
 			hosts, err := s.foldersAt(ctx, commit)
 			if errors.Is(err, git.ErrCommit) {
-				s.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
+				tfvalue.AddWarningf(s.diagnostics, path.Root("rollout"), "Cannot roll back",
 					"the failed content stays, because the content before it is not in the history any more: %s. "+
-						"Set rollback_to, or write newer content", err)))
+						"Set rollback_to, or write newer content", err)
 				return outcome, contents
 			}
 			if err != nil {

@@ -91,7 +91,6 @@ func importable(all []found) (listed []found, forged []string) {
 	return listed, forged
 }
 
-// Metadata names the list.
 func (s *served) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + s.name
 }
@@ -109,24 +108,20 @@ func Definition(name string) schema.Schema {
 	}
 }
 
-// ListResourceConfigSchema returns the definition.
 func (s *served) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
 	resp.Schema = Definition(s.name)
 }
 
-// Configure takes over the provider's connection.
 func (s *served) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	s.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateListResourceConfig checks the configuration without servers.
 func (s *served) ValidateListResourceConfig(ctx context.Context, req list.ValidateConfigRequest, resp *list.ValidateConfigResponse) {
 	var repo types.Dynamic
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("gitops_repo"), &repo)...)
 	repository.DecodeLocation(repo, &resp.Diagnostics)
 }
 
-// List reads the records.
 func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
 	var diagnostics diag.Diagnostics
 	var repo types.Dynamic

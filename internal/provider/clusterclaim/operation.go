@@ -42,11 +42,8 @@ func decode(m *clusterClaimModel, diagnostics *diag.Diagnostics) (r claimRequest
 	r = claimRequest{at: delivery.Claim{Location: location, Name: m.Name.ValueString()}, number: m.number()}
 	checkClaimName(m.Name, diagnostics)
 	if value := m.Number.ValueBigFloat(); value != nil && (!value.IsInt() || r.number < 0 || r.number > gitops.MaxClaimed) {
-		diagnostics.AddAttributeError(
-			path.Root("number"),
-			"Invalid number",
-			fmt.Sprintf("The number must be a whole number from 0 to %d.", gitops.MaxClaimed),
-		)
+		tfvalue.AddErrorf(diagnostics, path.Root("number"), "Invalid number",
+			"The number must be a whole number from 0 to %d.", gitops.MaxClaimed)
 	}
 	selector, poolKnown, findings := fleet.DecodeSelector(tfvalue.Plain(m.Pool))
 	for i := range findings {
@@ -223,14 +220,14 @@ func (o *operation) warn(kept claim.Decision) {
 		o.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
 	}
 	if len(kept.Gone) > 0 {
-		o.diagnostics.AddAttributeWarning(fleetvalue.Path, "Clusters of the claim have left the fleet", fmt.Sprintf(
+		tfvalue.AddWarningf(o.diagnostics, fleetvalue.Path, "Clusters of the claim have left the fleet",
 			"The claim %q releases %s, which the fleet does not have any more, and takes other clusters of the pool instead.",
-			o.at.Name, wording.List(kept.Gone, wording.Named)))
+			o.at.Name, wording.List(kept.Gone, wording.Named))
 	}
 	if len(kept.Lost) > 0 {
-		o.diagnostics.AddAttributeWarning(path.Root("clusters"), "Clusters belong to another claim", fmt.Sprintf(
+		tfvalue.AddWarningf(o.diagnostics, path.Root("clusters"), "Clusters belong to another claim",
 			"According to the records, another claim has %s, too: the claim %q releases them, and takes other clusters of the pool.",
-			wording.List(kept.Lost, wording.Named), o.at.Name))
+			wording.List(kept.Lost, wording.Named), o.at.Name)
 	}
 }
 
@@ -277,10 +274,9 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 		return o.former.exists && at == gitops.ClaimRecordPath(o.at.Location.Path, o.at.Name)
 	})
 	if len(claim.KeepClusters(s).Clusters) < s.Number && len(unreadable) > 0 {
-		o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
+		tfvalue.AddErrorf(o.diagnostics, path.Root("gitops_repo"), "Record of a claim cannot be read",
 			"It is not known which clusters are free: %s. The next apply of their claims writes the records again.",
-			wording.List(unreadable, wording.Named),
-		))
+			wording.List(unreadable, wording.Named))
 	}
 }
 
@@ -298,17 +294,9 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	}
 	others = slices.DeleteFunc(others, func(name string) bool { return unsigned[name] == "" })
 	for _, name := range others[:min(len(others), fleetvalue.MaxDiagnostics)] {
-		o.diagnostics.AddAttributeWarning(
-			path.Root("pool"),
-			"Clusters of the pool are taken by a record that no known key has signed",
-			fmt.Sprintf(
-				"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that "+
-					"signed the commit to allowed_signers.",
-				name,
-				wording.List(by[name], wording.Named),
-				unsigned[name],
-			),
-		)
+		tfvalue.AddWarningf(o.diagnostics, path.Root("pool"), "Clusters of the pool are taken by a record that no known key has signed",
+			"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that "+
+				"signed the commit to allowed_signers.", name, wording.List(by[name], wording.Named), unsigned[name])
 	}
 }
 
@@ -344,8 +332,8 @@ func (o *operation) checkHolder(found gitops.Claim) {
 	switch {
 	case slices.Contains(o.former.holders, found.Holder), o.model.Adopt.IsUnknown():
 	case o.model.Adopt.ValueBool():
-		o.diagnostics.AddAttributeWarning(path.Root("adopt"), "A claim is taken over", fmt.Sprintf(
-			"The record of the claim %q has %s. A state that had the claim before loses it.", o.at.Name, has))
+		tfvalue.AddWarningf(o.diagnostics, path.Root("adopt"), "A claim is taken over",
+			"The record of the claim %q has %s. A state that had the claim before loses it.", o.at.Name, has)
 	default:
 		addHeld(o.diagnostics, fmt.Sprintf("there is already a record of a claim %q that is not in this state; it has %s", o.at.Name, has))
 	}
@@ -390,8 +378,8 @@ func (o *operation) apply(ctx context.Context) (*claimPrivate, error) {
 	o.model.Clusters, o.model.Commit = tfvalue.Texts(result.Clusters), types.StringValue(result.Commit)
 	if isMoved {
 		if _, err := o.connection.Delivery.ReleaseClaim(ctx, o.former.at, []string{o.former.Holder}, edit.Subject); err != nil {
-			o.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", tfvalue.Sentence(fmt.Sprintf(
-				"the claim is made at its new location, but the old one could not be released: %s", err)))
+			tfvalue.AddWarningf(o.diagnostics, path.Root("gitops_repo"), "Clusters are claimed at the former location",
+				"the claim is made at its new location, but the old one could not be released: %s", err)
 		}
 	}
 	return after, nil

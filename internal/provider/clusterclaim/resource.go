@@ -158,8 +158,8 @@ func read(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 		return
 	}
 	if seen.Gone {
-		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone", fmt.Sprintf(
-			"There is no repository at %q any more. The next apply records the claim again, if the repository exists by then.", at.URL))
+		tfvalue.AddWarningf(c.Diagnostics, path.Root("gitops_repo"), "Repository is gone",
+			"There is no repository at %q any more. The next apply records the claim again, if the repository exists by then.", at.URL)
 	}
 	state.Clusters = tfvalue.Texts(seen.Clusters)
 	if private.Seen = seen; !seen.Touched {
@@ -206,8 +206,8 @@ func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	case err != nil:
 		addClaimError(ctx, c.Diagnostics, err)
 	case foreign:
-		c.Diagnostics.AddAttributeWarning(path.Root("name"), "Claim belongs to another holder", fmt.Sprintf(
-			"The record of the claim %q belongs to another object now, and is not changed.", state.Name.ValueString()))
+		tfvalue.AddWarningf(c.Diagnostics, path.Root("name"), "Claim belongs to another holder",
+			"The record of the claim %q belongs to another object now, and is not changed.", state.Name.ValueString())
 	}
 }
 

@@ -119,9 +119,9 @@ func (m *clusterFactsModel) decode(diagnostics *diag.Diagnostics) (s settings) {
 			case err != nil:
 				diagnostics.AddAttributeError(at, "Invalid labels_from", tfvalue.Sentence(err.Error()))
 			case choice.IsOfHub() && s.hub == nil && isKnown:
-				diagnostics.AddAttributeError(at, "Invalid labels_from", fmt.Sprintf("Only a hub knows %q: set hub in sources.", choice))
+				tfvalue.AddErrorf(diagnostics, at, "Invalid labels_from", "Only a hub knows %q: set hub in sources.", choice)
 			case choice.IsRequested() && !m.Requested.ValueBool() && !m.Requested.IsUnknown():
-				diagnostics.AddAttributeError(at, "Invalid labels_from", fmt.Sprintf("%q is read only where requested is true.", choice))
+				tfvalue.AddErrorf(diagnostics, at, "Invalid labels_from", "%q is read only where requested is true.", choice)
 			}
 			s.choices = append(s.choices, choice)
 		}
@@ -181,8 +181,8 @@ func (s *settings) decodeDefaults(m *clusterFactsModel, diagnostics *diag.Diagno
 			at := root.AtMapKey(name).AtMapKey(label)
 			if _, has := m.LabelsFrom.Elements()[label]; !has && !m.LabelsFrom.IsUnknown() {
 				similar := fleet.DidYouMean(label, slices.Sorted(maps.Keys(m.LabelsFrom.Elements())))
-				diagnostics.AddAttributeError(at, "Invalid label_defaults",
-					tfvalue.Sentence(fmt.Sprintf("there is no label %q in labels_from%s", label, similar)))
+				tfvalue.AddErrorf(diagnostics, at, "Invalid label_defaults",
+					"there is no label %q in labels_from%s", label, similar)
 			}
 			if problem := fleet.CheckLabelValue(text.ValueString()); problem != "" {
 				diagnostics.AddAttributeError(at, "Invalid label_defaults", tfvalue.Sentence(problem))
@@ -206,8 +206,8 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 		return
 	}
 	if len(unusable) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("sources"), "Clusters of the hub have no name that can be used",
-			fmt.Sprintf("These objects are left out: %s.", wording.List(unusable, wording.Named)))
+		tfvalue.AddWarningf(diagnostics, path.Root("sources"), "Clusters of the hub have no name that can be used",
+			"These objects are left out: %s.", wording.List(unusable, wording.Named))
 	}
 	labels := facts.Label(known, s.choices, s.defaults, complete)
 	if m.LabelsFrom.IsNull() {
@@ -250,8 +250,8 @@ func (s *settings) question(c *connection.Connection, requested bool, diagnostic
 		if known.Unknown || slices.Contains(there, name) {
 			return true
 		}
-		diagnostics.AddAttributeError(root, "Invalid sources",
-			tfvalue.Sentence(fmt.Sprintf("%s: the provider's clusters have no entry %q%s", at, name, fleet.DidYouMean(name, there))))
+		tfvalue.AddErrorf(diagnostics, root, "Invalid sources",
+			"%s: the provider's clusters have no entry %q%s", at, name, fleet.DidYouMean(name, there))
 		return false
 	}
 	q = discovery.Question{Reach: map[string]kube.Cluster{}, Options: s.options, ReadyPercent: s.percent, Requested: requested}

@@ -48,12 +48,10 @@ type clusterTokenModel struct {
 	ExpiresAt      types.String `tfsdk:"expires_at"`
 }
 
-// Metadata names the ephemeral resource.
 func (s *served) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_cluster_token"
 }
 
-// Schema returns the schema.
 func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A short-lived token of a service account on a cluster. No plan and no state contains it: each plan " +
@@ -79,12 +77,10 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 	}
 }
 
-// Configure takes over the provider's connection.
 func (s *served) Configure(_ context.Context, req ephemeral.ConfigureRequest, _ *ephemeral.ConfigureResponse) {
 	s.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateConfig checks the configuration without clusters.
 func (s *served) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse) {
 	m := &clusterTokenModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
@@ -92,7 +88,6 @@ func (s *served) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfi
 	}
 }
 
-// Open requests the token.
 func (s *served) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
 	m := &clusterTokenModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); resp.Diagnostics.HasError() {

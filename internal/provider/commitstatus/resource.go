@@ -4,7 +4,6 @@ package commitstatus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -152,9 +151,9 @@ func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnos
 }
 
 func planDestroy(_ context.Context, c *frame.Call[commitStatusModel]) {
-	c.Diagnostics.AddAttributeWarning(path.Root("state"), "Status stays on the commit", fmt.Sprintf(
+	tfvalue.AddWarningf(c.Diagnostics, path.Root("state"), "Status stays on the commit",
 		"No Git host removes a status of a commit: the status %q of commit %s stays %s. To leave another state, apply that first.",
-		c.Model.Context.ValueString(), c.Model.Commit.ValueString(), c.Model.State.ValueString()))
+		c.Model.Context.ValueString(), c.Model.Commit.ValueString(), c.Model.State.ValueString())
 }
 
 func set(ctx context.Context, c *frame.Call[commitStatusModel]) {

@@ -79,11 +79,9 @@ func validate(m *comparisonModel, diagnostics *diag.Diagnostics) { m.decode(diag
 func read(ctx context.Context, c *connection.Connection, m *comparisonModel, diagnostics *diag.Diagnostics) {
 	q := m.decode(diagnostics)
 	if q.left == q.right && !diagnostics.HasError() {
-		diagnostics.AddAttributeError(path.Root("right"), "Both sides are the same", fmt.Sprintf(
+		tfvalue.AddErrorf(diagnostics, path.Root("right"), "Both sides are the same",
 			"Both are the assignment %q on branch %q. Give one of them another commit, name or gitops_repo.",
-			q.left.Owner.Name,
-			q.left.Owner.Location.Branch,
-		))
+			q.left.Owner.Name, q.left.Owner.Location.Branch)
 	}
 	if diagnostics.HasError() {
 		return

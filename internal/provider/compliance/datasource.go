@@ -220,8 +220,9 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 	if hub := q.Feedback.Hub; hub != nil {
 		hub.Options.UserAgent = connection.UserAgent(c.Release)
 		if hub.Reach, hub.Known = known.Known[hub.Name]; !hub.Known && !known.Unknown && !known.Waiting[hub.Name] {
-			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(
-				"hub: the provider's clusters have no entry %q%s", hub.Name, fleet.DidYouMean(hub.Name, slices.Sorted(maps.Keys(known.Known))))))
+			tfvalue.AddErrorf(diagnostics, path.Root("feedback"), "Invalid feedback",
+				"hub: the provider's clusters have no entry %q%s",
+				hub.Name, fleet.DidYouMean(hub.Name, slices.Sorted(maps.Keys(known.Known))))
 		}
 	}
 	if from := q.Feedback.Statuses; from != nil {

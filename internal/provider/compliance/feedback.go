@@ -1,7 +1,6 @@
 package compliance
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -129,8 +128,8 @@ func checkReports(
 	for i, report := range reports {
 		if _, ok := clusters[report.Cluster]; !ok && !seen[report.Cluster] {
 			seen[report.Cluster] = true
-			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(
-				"reports[%d]: no cluster of this fleet is called %q%s", i, report.Cluster, fleet.DidYouMean(report.Cluster, names))))
+			tfvalue.AddErrorf(diagnostics, path.Root("feedback"), "Invalid feedback",
+				"reports[%d]: no cluster of this fleet is called %q%s", i, report.Cluster, fleet.DidYouMean(report.Cluster, names))
 		}
 		of, known := clusters[report.Cluster]
 		if report.Assignment == "" || !known {
@@ -142,9 +141,9 @@ func checkReports(
 			})
 		})
 		if !slices.Contains(there, report.Assignment) {
-			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(
+			tfvalue.AddErrorf(diagnostics, path.Root("feedback"), "Invalid feedback",
 				"reports[%d].assignment: cluster %q has no assignment with the key %q%s; a key is <host>/<deployment target>",
-				i, report.Cluster, report.Assignment, fleet.DidYouMean(report.Assignment, there))))
+				i, report.Cluster, report.Assignment, fleet.DidYouMean(report.Assignment, there))
 		}
 	}
 }
@@ -154,8 +153,8 @@ func checkCreators(creators compliance.Creators, clusters map[string]compliance.
 	names := slices.Sorted(maps.Keys(clusters))
 	for _, cluster := range slices.Sorted(maps.Keys(creators.ByCluster)) {
 		if _, ok := clusters[cluster]; !ok {
-			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(
-				"commit_statuses.creators: no cluster of this fleet is called %q%s", cluster, fleet.DidYouMean(cluster, names))))
+			tfvalue.AddErrorf(diagnostics, path.Root("feedback"), "Invalid feedback",
+				"commit_statuses.creators: no cluster of this fleet is called %q%s", cluster, fleet.DidYouMean(cluster, names))
 		}
 	}
 }

@@ -278,13 +278,11 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 		}
 	}
 	if len(names) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("clusters"), "Certificates of clusters are not checked", fmt.Sprintf(
+		tfvalue.AddWarningf(diagnostics, path.Root("clusters"), "Certificates of clusters are not checked",
 			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with "+
 				"flotilla_agent those of the GitOps repository. Set certificate-authority-data instead.",
-			wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"),
-			wording.List(names, wording.Named),
-			wording.OneOrMany(len(names), "sets", "set"),
-		))
+			wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"), wording.List(names, wording.Named),
+			wording.OneOrMany(len(names), "sets", "set"))
 	}
 }
 

@@ -4,7 +4,6 @@ package fleetvalue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -178,8 +177,8 @@ func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
 func AddLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T)) {
 	for i, finding := range findings {
 		if i == MaxDiagnostics {
-			diagnostics.AddAttributeWarning(Path, "More findings",
-				fmt.Sprintf("%d further findings of the same kind are not shown.", len(findings)-MaxDiagnostics))
+			tfvalue.AddWarningf(diagnostics, Path, "More findings",
+				"%d further findings of the same kind are not shown.", len(findings)-MaxDiagnostics)
 			return
 		}
 		add(finding)
@@ -283,8 +282,8 @@ func (n Narrowing) Check(scheduled *schedule.Decisions, diagnostics *diag.Diagno
 		{"deployment_target", "deployment target", n.DeploymentTarget, targets},
 	} {
 		if name := by.value.ValueString(); !by.value.IsNull() && !slices.Contains(by.names, name) {
-			diagnostics.AddAttributeError(path.Root(by.attribute), "No such "+by.kind,
-				tfvalue.Sentence(fmt.Sprintf("no %s of this fleet is called %q%s", by.kind, name, fleet.DidYouMean(name, by.names))))
+			tfvalue.AddErrorf(diagnostics, path.Root(by.attribute), "No such "+by.kind,
+				"no %s of this fleet is called %q%s", by.kind, name, fleet.DidYouMean(name, by.names))
 		}
 	}
 }

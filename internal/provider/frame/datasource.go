@@ -41,22 +41,18 @@ type servedDataSource[M any] struct {
 	connection *connection.Connection
 }
 
-// Metadata names the data source.
 func (d *servedDataSource[M]) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + d.is.Name
 }
 
-// Schema returns the schema.
 func (d *servedDataSource[M]) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = d.is.Schema
 }
 
-// Configure takes over the provider's connection.
 func (d *servedDataSource[M]) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
 	d.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateConfig validates the configuration.
 func (d *servedDataSource[M]) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
@@ -70,7 +66,6 @@ func (d *servedDataSource[M]) ValidateConfig(
 	}
 }
 
-// Read reads the data source.
 func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	defer func() { d.connection.Reduce(&resp.Diagnostics) }()
 	model := new(M)
@@ -111,17 +106,14 @@ func (f Function) New() function.Function { return servedFunction{f} }
 
 type servedFunction struct{ is Function }
 
-// Metadata names the function.
 func (f servedFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
 	resp.Name = f.is.Name
 }
 
-// Definition describes the function.
 func (f servedFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = f.is.Definition
 }
 
-// Run calls the function.
 func (f servedFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	result, err := f.is.Run(ctx, req)
 	if resp.Error = err; err == nil {

@@ -75,23 +75,19 @@ type Call[M any] struct {
 	Gone bool
 }
 
-// Metadata names the resource.
 func (r *servedResource[M]) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + r.is.Name
 	resp.ResourceBehavior.MutableIdentity = true // a new name or location moves the object
 }
 
-// Schema returns the schema.
 func (r *servedResource[M]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = r.is.Schema
 }
 
-// Configure takes over the provider's connection.
 func (r *servedResource[M]) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	r.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateConfig checks the configuration.
 func (r *servedResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	model := new(M)
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
@@ -117,7 +113,6 @@ func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyP
 	}
 }
 
-// Create creates the resource.
 func (r *servedResource[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Create, r.is.Create, req.Plan, &req.Config, nil) {
@@ -126,7 +121,6 @@ func (r *servedResource[M]) Create(ctx context.Context, req resource.CreateReque
 	}
 }
 
-// Read refreshes the state.
 func (r *servedResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	kept := r.is.Read != nil && r.call(ctx, c, timeouts.Read, r.is.Read, req.State, nil, nil)
@@ -141,7 +135,6 @@ func (r *servedResource[M]) Read(ctx context.Context, req resource.ReadRequest, 
 	}
 }
 
-// Update changes the resource.
 func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Update, r.is.Update, req.Plan, &req.Config, &req.State) {
@@ -160,7 +153,6 @@ func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteReque
 
 type importedResource[M any] struct{ *servedResource[M] }
 
-// ImportState imports the resource.
 func (r importedResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	r.is.Import(ctx, r.connection, req, resp)
 }
@@ -228,7 +220,6 @@ var _ resource.ResourceWithIdentity = identifiedResource[struct{}]{}
 // identifiedResource is a resource with an identity.
 type identifiedResource[M any] struct{ importedResource[M] }
 
-// IdentitySchema returns the schema.
 func (r identifiedResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: r.is.Identity}
 }

@@ -268,9 +268,9 @@ func (m *inventoryModel) narrowing() map[string]types.String {
 // claims.
 func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if len(found.Unreadable) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",
-			fmt.Sprintf("The inventory lacks what these files record: %s. The next apply of their owners writes them again.",
-				wording.List(found.Unreadable, fleetvalue.MaxDiagnostics)))
+		tfvalue.AddWarningf(diagnostics, path.Root("gitops_repo"), "Records cannot be read",
+			"The inventory lacks what these files record: %s. The next apply of their owners writes them again.",
+			wording.List(found.Unreadable, fleetvalue.MaxDiagnostics))
 	}
 	if len(found.Unsigned) > 0 {
 		named := make([]string, len(found.Unsigned))
@@ -307,11 +307,11 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 	if !m.Cluster.IsNull() && found.TypeUnknown {
 		name := m.Cluster.ValueString()
 		if near := fleet.DidYouMean(name, clusters); near != "" && !slices.Contains(clusters, name) {
-			diagnostics.AddAttributeWarning(path.Root("cluster"), "No record of this cluster",
-				tfvalue.Sentence(fmt.Sprintf("no record is of a cluster %q%s", name, near)))
+			tfvalue.AddWarningf(diagnostics, path.Root("cluster"), "No record of this cluster",
+				"no record is of a cluster %q%s", name, near)
 		} else {
-			diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster type is not known", fmt.Sprintf(
-				"No record names the type of cluster %q, so the inventory lacks what it gets by its type. Set cluster_type.", name))
+			tfvalue.AddWarningf(diagnostics, path.Root("cluster"), "Cluster type is not known",
+				"No record names the type of cluster %q, so the inventory lacks what it gets by its type. Set cluster_type.", name)
 		}
 	}
 	if len(found.Assignments) > 0 {
@@ -329,8 +329,8 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 		{"workspace", "workspace", m.Workspace, found.Names.Workspaces},
 	} {
 		if name := by.value.ValueString(); name != "" && !slices.Contains(by.names, name) {
-			diagnostics.AddAttributeWarning(path.Root(by.attribute), "No record of this "+by.kind,
-				tfvalue.Sentence(fmt.Sprintf("no record that was read is of %s %q%s", by.kind, name, fleet.DidYouMean(name, by.names))))
+			tfvalue.AddWarningf(diagnostics, path.Root(by.attribute), "No record of this "+by.kind,
+				"no record that was read is of %s %q%s", by.kind, name, fleet.DidYouMean(name, by.names))
 		}
 	}
 }

@@ -140,11 +140,8 @@ func warn(results []measure.Measurement, diagnostics *diag.Diagnostics) {
 	for i := range results {
 		r := &results[i]
 		for _, problem := range r.Problems() {
-			diagnostics.AddAttributeWarning(
-				path.Root("checks"),
-				"Check decides nothing",
-				tfvalue.Sentence(fmt.Sprintf("check %q: %s", r.Name, problem)),
-			)
+			tfvalue.AddWarningf(diagnostics, path.Root("checks"), "Check decides nothing",
+				"check %q: %s", r.Name, problem)
 		}
 	}
 }

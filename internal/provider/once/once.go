@@ -15,7 +15,6 @@ import (
 // common is a diagnostic that other objects may have, too.
 type common struct{ diag.DiagnosticWithPath }
 
-// Equal reports whether two diagnostics are equal.
 func (c common) Equal(other diag.Diagnostic) bool {
 	same, ok := other.(common)
 	return ok && c.DiagnosticWithPath.Equal(same.DiagnosticWithPath)

@@ -235,8 +235,9 @@ func warnOfRegionLabel(label string, result *pipeline.Computation, diagnostics *
 		}
 	}
 	if label != "" && !keys[label] {
-		diagnostics.AddAttributeWarning(path.Root("region_label"), "Nothing has the label", tfvalue.Sentence(fmt.Sprintf(
-			"no cluster type and no cluster of the fleet has a label %q%s", label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(keys))))))
+		tfvalue.AddWarningf(diagnostics, path.Root("region_label"), "Nothing has the label",
+			"no cluster type and no cluster of the fleet has a label %q%s",
+			label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(keys))))
 	}
 }
 

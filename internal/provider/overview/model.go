@@ -3,7 +3,6 @@ package overview
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -113,8 +112,8 @@ func (m *overviewModel) decodeComparisons(diagnostics *diag.Diagnostics) []repor
 	var comparisons []report.Comparison
 	given := tfvalue.PlainMap(m.Comparisons.Elements())
 	if len(given) > report.MaxComparisons {
-		diagnostics.AddAttributeError(path.Root("comparisons"), "Too many comparisons",
-			fmt.Sprintf("A page has at most %d comparisons, not %d.", report.MaxComparisons, len(given)))
+		tfvalue.AddErrorf(diagnostics, path.Root("comparisons"), "Too many comparisons",
+			"A page has at most %d comparisons, not %d.", report.MaxComparisons, len(given))
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		text, _ := given[name].(string)

@@ -112,7 +112,7 @@ func importState(ctx context.Context, _ *connection.Connection, req resource.Imp
 // decode returns known as false while a part is unknown.
 func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
 	report := func(attribute, format string, arguments ...any) {
-		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
+		tfvalue.AddErrorf(diagnostics, path.Root(attribute), "Invalid promotion", format, arguments...)
 	}
 	known = !m.Open.IsUnknown() && !m.Soak.IsUnknown() && !m.Approval.IsUnknown() && !m.Hold.IsUnknown() && !m.Now.IsUnknown()
 	p.Open = m.Open.IsNull() || m.Open.ValueBool()

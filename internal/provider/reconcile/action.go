@@ -75,22 +75,18 @@ func asking() []string {
 	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).Refresh == nil })
 }
 
-// Metadata names the action.
 func (s *served) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_reconcile"
 }
 
-// Schema returns the schema.
 func (s *served) Schema(_ context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
 	resp.Schema = Definition()
 }
 
-// Configure takes over the provider's connection.
 func (s *served) Configure(_ context.Context, req action.ConfigureRequest, _ *action.ConfigureResponse) {
 	s.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateConfig checks the configuration without clusters.
 func (s *served) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
 	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
@@ -106,7 +102,6 @@ func (s *served) ModifyPlan(ctx context.Context, req action.ModifyPlanRequest, r
 	}
 }
 
-// Invoke makes the agents read the branch.
 func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
 	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); resp.Diagnostics.HasError() {

@@ -63,11 +63,11 @@ func OwnersAt(
 		element, owner := path.Root(evidencesName).AtListIndex(i), of[e]
 		switch {
 		case owner == nil:
-			diagnostics.AddAttributeWarning(element, "Evidence of an unknown owner",
-				fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About))
+			tfvalue.AddWarningf(diagnostics, element, "Evidence of an unknown owner",
+				"The evidence is about %s, which has nothing there.", e.About)
 		case e.About.Environment != owner.Owner.Environment && owner.Owner.Environment != "":
-			diagnostics.AddAttributeError(element, "Evidence of another environment", fmt.Sprintf(
-				"The evidence is about %s. The branch has this assignment in environment %q.", e.About, owner.Owner.Environment))
+			tfvalue.AddErrorf(diagnostics, element, "Evidence of another environment",
+				"The evidence is about %s. The branch has this assignment in environment %q.", e.About, owner.Owner.Environment)
 		case len(e.Clusters) > 0 && e.Tip != "":
 			CheckTip(owner.Seen.Past[e.Tip], at.Branch, element, diagnostics)
 		}
@@ -95,9 +95,9 @@ func decodeEvidences(evidences types.List, branch string, diagnostics *diag.Diag
 		about := parsed.About
 		about.Environment = "" // each owner has one document
 		if before, twice := first[about]; twice {
-			diagnostics.AddAttributeError(at, "Evidence is given twice", fmt.Sprintf("It is about %s, as that at index %d.", parsed.About, before))
+			tfvalue.AddErrorf(diagnostics, at, "Evidence is given twice", "It is about %s, as that at index %d.", parsed.About, before)
 		} else if about.Branch != branch {
-			diagnostics.AddAttributeError(at, "Evidence of another branch", fmt.Sprintf("It is about %s. This is branch %q.", parsed.About, branch))
+			tfvalue.AddErrorf(diagnostics, at, "Evidence of another branch", "It is about %s. This is branch %q.", parsed.About, branch)
 		}
 		first[about], given[i] = i, parsed
 	}
@@ -132,11 +132,9 @@ func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delive
 			return
 		}
 	}
-	diagnostics.AddAttributeError(at, "Evidence of another assignment", fmt.Sprintf(
+	tfvalue.AddErrorf(diagnostics, at, "Evidence of another assignment",
 		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.",
-		evidence.About,
-		is,
-	))
+		evidence.About, is)
 }
 
 func about(owner delivery.Owner) observe.About {
@@ -158,10 +156,9 @@ func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, di
 // CheckTip refuses evidence gathered at a commit that the branch lacks: it belongs to another repository.
 func CheckTip(found gitops.ReportedCommit, branch string, at path.Path, diagnostics *diag.Diagnostics) bool {
 	if found.ID == "" {
-		diagnostics.AddAttributeError(at, "Evidence of another repository", fmt.Sprintf(
+		tfvalue.AddErrorf(diagnostics, at, "Evidence of another repository",
 			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. Set evidence to that of a "+
-				"flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
-			branch, found.Reason))
+				"flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.", branch, found.Reason)
 	}
 	return found.ID != ""
 }
@@ -219,9 +216,9 @@ func (g GivenEvidence) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics
 	for i, d := range g.List {
 		switch {
 		case d.Measurements != nil && d.Measurements.Environment != of.Environment:
-			diagnostics.AddAttributeError(g.At[i], "Evidence of another environment", fmt.Sprintf(
+			tfvalue.AddErrorf(diagnostics, g.At[i], "Evidence of another environment",
 				"The measurements are of environment %q, and this fleet is of %q. Set evidence to that of a flotilla_measurements with the same fleet.",
-				d.Measurements.Environment, of.Environment))
+				d.Measurements.Environment, of.Environment)
 		case d.Compliance != nil:
 			CheckClusters(d.Compliance, of, g.At[i], diagnostics)
 		case d.Facts != nil:

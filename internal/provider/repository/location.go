@@ -3,7 +3,6 @@ package repository
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -81,7 +80,7 @@ func CheckOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 		return
 	}
 	if problem := fleet.CheckLabelName(name.ValueString()); problem != "" {
-		diagnostics.AddAttributeError(path.Root("name"), "Invalid name", fmt.Sprintf("%q %s.", name.ValueString(), problem))
+		tfvalue.AddErrorf(diagnostics, path.Root("name"), "Invalid name", "%q %s.", name.ValueString(), problem)
 	}
 }
 

@@ -101,8 +101,8 @@ func ComputedTextMap(what string) schema.MapAttribute {
 // Evidence returns a document. One longer than a rollout reads is an error with a remedy.
 func Evidence(document []byte, remedy string, diagnostics *diag.Diagnostics) types.String {
 	if size := len(document); size > observe.MaxEvidence {
-		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence is too long",
-			fmt.Sprintf("It would have %d MiB, and %d MiB are the most: %s.", size>>20, observe.MaxEvidence>>20, remedy))
+		tfvalue.AddErrorf(diagnostics, path.Root("evidence"), "Evidence is too long",
+			"It would have %d MiB, and %d MiB are the most: %s.", size>>20, observe.MaxEvidence>>20, remedy)
 	}
 	return types.StringValue(string(document))
 }

@@ -106,6 +106,16 @@ func Sentence(message string) string {
 	return message
 }
 
+// AddErrorf adds an error about an attribute. It formats the detail as a sentence.
+func AddErrorf(diagnostics *diag.Diagnostics, at path.Path, summary, format string, arguments ...any) {
+	diagnostics.AddAttributeError(at, summary, Sentence(fmt.Sprintf(format, arguments...)))
+}
+
+// AddWarningf adds a warning like AddErrorf.
+func AddWarningf(diagnostics *diag.Diagnostics, at path.Path, summary, format string, arguments ...any) {
+	diagnostics.AddAttributeWarning(at, summary, Sentence(fmt.Sprintf(format, arguments...)))
+}
+
 // attributePath converts a path. rest is inside of a set or a dynamic value, where Terraform has no paths.
 func attributePath(root path.Path, text string) (at path.Path, rest string) {
 	at = root
@@ -186,8 +196,8 @@ func CheckOpenText(attribute string, value types.String, diagnostics *diag.Diagn
 // CheckOneOf reports a text that is not allowed.
 func CheckOneOf(attribute string, value types.String, diagnostics *diag.Diagnostics, allowed ...string) {
 	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(allowed, text) {
-		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute,
-			Sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(allowed, ", "), fleet.DidYouMean(text, allowed))))
+		AddErrorf(diagnostics, path.Root(attribute), "Invalid "+attribute,
+			"%q is none of %s%s", text, strings.Join(allowed, ", "), fleet.DidYouMean(text, allowed))
 	}
 }
 
@@ -264,8 +274,8 @@ func WholeWithin(attribute string, value types.Int64, byDefault, least, most int
 		return byDefault
 	}
 	if number := value.ValueInt64(); number < int64(least) || number > int64(most) {
-		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute,
-			fmt.Sprintf("It must be a whole number from %d to %d, not %d.", least, most, number))
+		AddErrorf(diagnostics, path.Root(attribute), "Invalid "+attribute,
+			"It must be a whole number from %d to %d, not %d.", least, most, number)
 		return byDefault
 	}
 	return int(value.ValueInt64())

@@ -75,7 +75,7 @@ var titleForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9 _'-]+$`)
 // have a name with one of the prefixes, and the summary anywhere. holding has the types with a summary.
 var (
 	reporting = map[string]int{
-		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2,
+		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2, "AddErrorf": 2, "AddWarningf": 2,
 		"addAll": 0, "Error": 2, "Warning": 2, "NewAttributeErrorDiagnostic": 1, "unreadable": 0, "KindOf": 1,
 		"newError": 1, "newWarning": 1,
 	}

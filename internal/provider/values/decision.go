@@ -79,11 +79,9 @@ func decide(m *rolloutModel, before past, at time.Time, diagnostics *diag.Diagno
 func (s *settings) checkEnvironment(environment string, diagnostics *diag.Diagnostics) {
 	for i, document := range s.evidence.List {
 		if of := document.Compliance; of != nil && len(of.Clusters) > 0 && of.About.Environment != environment {
-			diagnostics.AddAttributeError(s.evidence.At[i], "Evidence of another environment", fmt.Sprintf(
+			tfvalue.AddErrorf(diagnostics, s.evidence.At[i], "Evidence of another environment",
 				"The evidence is about %s, and this fleet is of %q. Set evidence to that of a flotilla_compliance with the same fleet.",
-				of.About,
-				environment,
-			))
+				of.About, environment)
 		}
 	}
 }
@@ -153,12 +151,9 @@ func (d *decision) findForgotten() (clusters []string) {
 
 func (d *decision) warn(diagnostics *diag.Diagnostics) {
 	if len(d.AtOnce) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("wanted"), "The first value reaches clusters at once", fmt.Sprintf(
+		tfvalue.AddWarningf(diagnostics, path.Root("wanted"), "The first value reaches clusters at once",
 			"Nothing is known of %s, so that the wanted value is for clusters that are to be made: %s. If they are there already, set released "+
-				"to what they have.",
-			wording.Count(len(d.AtOnce), "cluster", "clusters"),
-			listed(d.AtOnce),
-		))
+				"to what they have.", wording.Count(len(d.AtOnce), "cluster", "clusters"), listed(d.AtOnce))
 	}
 	if len(d.Others) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
@@ -181,12 +176,9 @@ func (d *decision) warn(diagnostics *diag.Diagnostics) {
 		}
 	}
 	if now := d.evidence.Time(); now.Before(last) {
-		diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than the last values", fmt.Sprintf(
+		tfvalue.AddWarningf(diagnostics, path.Root("evidence"), "Evidence is older than the last values",
 			"The evidence is from %s, and a value was given at %s, so it says nothing about that value. Read it again, and check that the "+
-				"clocks are right.",
-			tfvalue.TimeText(now),
-			tfvalue.TimeText(last),
-		))
+				"clocks are right.", tfvalue.TimeText(now), tfvalue.TimeText(last))
 	}
 }
 
@@ -195,8 +187,9 @@ func (d *decision) checkWindows(now time.Time, diagnostics *diag.Diagnostics) bo
 	if gate.Open(now, d.Windowed...) {
 		return true
 	}
-	diagnostics.AddAttributeError(path.Root("windows"), "Windows have closed", fmt.Sprintf(
-		"The plan was made while values could be changed; now they wait for %s. Nothing was given: plan again.", gate.Waits(now, d.Windowed...)))
+	tfvalue.AddErrorf(diagnostics, path.Root("windows"), "Windows have closed",
+		"The plan was made while values could be changed; now they wait for %s. Nothing was given: plan again.",
+		gate.Waits(now, d.Windowed...))
 	return false
 }
 

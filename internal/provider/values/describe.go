@@ -209,9 +209,9 @@ func (s *settings) checkMeasurements(diagnostics *diag.Diagnostics) {
 		for _, check := range document.Measurements.Checks {
 			if check.Of != evidence.OfCluster && check.Of != evidence.OfFleet {
 				at := s.evidence.At[i]
-				diagnostics.AddAttributeError(at, "Measurements of hosts or assignments", tfvalue.Sentence(fmt.Sprintf(
+				tfvalue.AddErrorf(diagnostics, at, "Measurements of hosts or assignments",
 					"%s: the check %q is of = %q: a rollout of values knows clusters, no hosts or assignments: use of = %q or %q",
-					at, check.Name, check.Of, evidence.OfCluster, evidence.OfFleet)))
+					at, check.Name, check.Of, evidence.OfCluster, evidence.OfFleet)
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func entriesOf(value attr.Value) map[string]attr.Value {
 func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) rollout.ByCluster {
 	plain := tfvalue.Plain(value)
 	report := func(format string, arguments ...any) rollout.ByCluster {
-		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
+		tfvalue.AddErrorf(diagnostics, path.Root(attribute), "Invalid "+attribute, format, arguments...)
 		return rollout.ByCluster{}
 	}
 	if !fleet.IsKnown(plain) {
@@ -191,12 +191,8 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.FleetHost, 
 	for attribute, of := range map[string]rollout.ByCluster{"wanted": s.wanted, "released": s.released} {
 		for _, cluster := range slices.Sorted(maps.Keys(of.Each)) {
 			if hosts[cluster] == nil {
-				diagnostics.AddAttributeError(
-					path.Root(attribute),
-					"Invalid "+attribute,
-					tfvalue.Sentence(fmt.Sprintf("%s: the fleet has no cluster %q%s",
-						byCluster, cluster, fleet.DidYouMean(cluster, clusters))),
-				)
+				tfvalue.AddErrorf(diagnostics, path.Root(attribute), "Invalid "+attribute,
+					"%s: the fleet has no cluster %q%s", byCluster, cluster, fleet.DidYouMean(cluster, clusters))
 			}
 		}
 	}
