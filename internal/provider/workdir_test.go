@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,7 +101,7 @@ func newWorkdir(t *testing.T, tool string, configuration map[string]string) work
 	t.Helper()
 	w := workdir{t: t, tool: tool, path: t.TempDir()}
 	for name, content := range configuration {
-		if ext := filepath.Ext(name); ext == ".tf" || ext == ".yaml" {
+		if slices.Contains([]string{".tf", ".yaml", ".json"}, filepath.Ext(name)) {
 			writeFile(t, filepath.Join(w.path, name), content)
 		}
 	}

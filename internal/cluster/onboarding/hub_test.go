@@ -283,6 +283,8 @@ func TestASecretMustRegisterTheCluster(t *testing.T) {
 			"Secret unregistered-hub/cluster-eu-2 on the hub registers no cluster: it has no label argocd.argoproj.io/secret-type=cluster"},
 		{"eu-3", strings.Replace(othersSecret, "{name: %[2]s, server", "{name: us-3, server", 1),
 			`Secret unregistered-hub/cluster-eu-3 on the hub registers another cluster, with the name "us-3"`},
+		{"eu-4", strings.Replace(othersSecret, "{name: %[2]s, server", `{name: "arn:aws:eks:eu:1:cluster/%[2]s", server`, 1),
+			`Secret unregistered-hub/cluster-eu-4 on the hub registers another cluster, with the name "arn:aws:eks:eu:1:cluster/eu-4"`},
 	} {
 		if test.secret != "" {
 			server.Apply(t, fmt.Sprintf(test.secret, "unregistered-hub", test.name))
