@@ -110,7 +110,7 @@ func TestTheTutorialOfRingsShowsTheWordsOfRollouts(t *testing.T) {
 			t.Errorf("no rollout says %q", row[1])
 		}
 	}
-	if len(rows) != 4 {
+	if len(rows) != 5 {
 		t.Errorf("the table has %d texts", len(rows))
 	}
 }
