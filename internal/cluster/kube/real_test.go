@@ -25,7 +25,7 @@ spec: {interval: 10m, prune: true, path: ./large, sourceRef: {kind: GitRepositor
 // Every way to sign in works at a real API server.
 func TestARealServerTakesEveryCredential(t *testing.T) {
 	t.Parallel()
-	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server := kubetest.Start(t, kubetest.Options{Flux: true})
 	certificate, key := server.ClientCertificate(t, "admin", "system:masters")
 	byHost := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA}
 	with := func(change func(*kube.Cluster)) kube.Cluster {
@@ -59,8 +59,8 @@ func TestARealServerTakesEveryCredential(t *testing.T) {
 
 func TestARealServerListsInPages(t *testing.T) {
 	t.Parallel()
-	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	const namespace, count = "kube-pages", 620
+	server := kubetest.Start(t, kubetest.Options{Flux: true})
+	const namespace, count = "kube-pages", 502 // in pages of 500
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}\n")
 	var objects []string
 	for i := range count {
@@ -84,14 +84,14 @@ func TestARealServerListsInPages(t *testing.T) {
 		return fmt.Sprint(len(all.Items), " ", len(odd.Items), " ", none.Served, " ", newer.Version, " ", len(newer.Items), " ", one.GetName(), " ", len(one.GetManagedFields()) > 0,
 			" ", gone, " ", maps.Items[0].GetKind(), maps.Items[0].GetAPIVersion(), " ", all.Items[0].GetName()), nil
 	})["one"]
-	if want := "620 310 false v1 620 target-0007 true <nil> Namespacev1 target-0000"; answer.Err != nil || answer.Value != want {
+	if want := "502 251 false v1 502 target-0007 true <nil> Namespacev1 target-0000"; answer.Err != nil || answer.Value != want {
 		t.Errorf("the answer is %q: %v; want %q", answer.Value, answer.Err, want)
 	}
 }
 
 func TestARealServerRefusesInItsWords(t *testing.T) {
 	t.Parallel()
-	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server := kubetest.Start(t, kubetest.Options{Flux: true})
 	certificate, key := server.ClientCertificate(t, "nobody", "nothing")
 	for name, c := range map[string]struct {
 		cluster kube.Cluster

@@ -34,12 +34,12 @@ import (
 func TestReliabilityAgentsConverge(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
-	count := reliabilitytest.Count(12, 1000)
+	count := reliabilitytest.Count(4, 1000)
 	var steps, applies, conflicts, next atomic.Int64
 	begin := uint64(time.Now().UnixNano())
 	within(t, server, 3*time.Hour, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		var workers sync.WaitGroup
-		for range 6 {
+		for range min(6, count) {
 			workers.Go(func() {
 				for !t.Failed() {
 					number := next.Add(1)

@@ -72,7 +72,7 @@ func TestReferenceWithSecretsIsValid(t *testing.T) {
 
 func TestAnAssignmentIsAsMuchWorkAtEverySize(t *testing.T) {
 	reference := perAssignment(t, fleettest.ReferenceAssignments)
-	for _, size := range []int{1_000, fleettest.StretchAssignments} {
+	for _, size := range []int{1_000, acceptancetest.Count(2*fleettest.ReferenceAssignments, fleettest.StretchAssignments)} {
 		for name, got := range perAssignment(t, size) {
 			if size == 1_000 && (name == allocatedBefore || name == allocatedByRendering) {
 				continue // what is done once for all weighs there

@@ -21,6 +21,11 @@ func Definitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return !slices.Contains(secretGroups, group) })
 }
 
+// FluxDefinitions returns the definition of Kustomizations.
+func FluxDefinitions(context.Context) (map[string][][]byte, error) {
+	return kinds.Definitions(func(group string) bool { return group == "kustomize.toolkit.fluxcd.io" })
+}
+
 // SecretDefinitions returns the definitions of secret services and SealedSecrets.
 func SecretDefinitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })

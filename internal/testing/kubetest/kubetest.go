@@ -22,7 +22,8 @@ import (
 type Options struct {
 	// Controllers runs kube-controller-manager: without it no namespace ends, and no Deployment gets replicas.
 	Controllers bool
-	Agents      bool // kinds of Flux, Argo CD and Rancher Fleet
+	Agents      bool // kinds of Flux, Argo CD and Rancher Fleet, which take two seconds of a processor
+	Flux        bool // Kustomizations alone
 	Secrets     bool // kinds of secret services and SealedSecrets
 }
 
@@ -41,6 +42,7 @@ type Server struct {
 
 	controllers started
 	agents      started
+	flux        started
 	secrets     started
 }
 
@@ -87,6 +89,10 @@ func Start(t testing.TB, options Options) *Server {
 		server.agents.once.Do(func() { server.agents.err = server.define(ctx, Definitions) })
 		check(t, server.agents.err)
 	}
+	if options.Flux {
+		server.flux.once.Do(func() { server.flux.err = server.define(ctx, FluxDefinitions) })
+		check(t, server.flux.err)
+	}
 	if options.Secrets {
 		server.secrets.once.Do(func() { server.secrets.err = server.define(ctx, SecretDefinitions) })
 		check(t, server.secrets.err)
@@ -115,6 +121,9 @@ func StartAnother(t testing.TB, options Options) *Server {
 	t.Cleanup(server.stop)
 	if options.Agents {
 		check(t, server.define(ctx, Definitions))
+	}
+	if options.Flux {
+		check(t, server.define(ctx, FluxDefinitions))
 	}
 	if options.Secrets {
 		check(t, server.define(ctx, SecretDefinitions))

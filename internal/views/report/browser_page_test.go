@@ -321,7 +321,7 @@ func TestPageInABrowser(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			leave(t, "3-print-"+name+".pdf", pdf)
+			save(t, "3-print-"+name+".pdf", pdf)
 			tab.is("nothing of it is left", `document.getElementById('print').children.length === 0`)
 			ask[bool](tab, `dispatchEvent(new Event('beforeprint'))`)
 			tab.is("what was found is printed", `document.querySelectorAll('#print tbody tr').length === result.found.length`)
