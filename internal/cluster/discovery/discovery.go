@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -161,7 +162,7 @@ func (h *Hub) kinds() (kinds []registrationKind) {
 		kinds = append(kinds, registrationKind{
 			facts.ArgoCD, kube.ResourceKind{Versions: "v1", Resource: "secrets"},
 			kube.ListOptions{
-				Namespace: h.ArgoCD, LabelSelector: facts.ArgoCDSelector,
+				Namespace: h.ArgoCD, LabelSelector: reconciler.Hub().Agent.Registers,
 				Skip: map[string][]string{"metadata": {"annotations"}, "data": {"config"}}, // they contain credentials
 			}, facts.ReadSecret,
 		})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
@@ -178,11 +179,6 @@ func mergeSources(known KnownFacts, registered map[Source][]Registration, asked 
 	return known
 }
 
-// ArgoCDSelector selects the Secrets of Argo CD's clusters.
-const ArgoCDSelector = secretType + "=cluster"
-
-const secretType = "argocd.argoproj.io/secret-type"
-
 // ReadSecret reads name, server and labels from Argo CD's Secret of a cluster, and no credentials or annotations, which
 // may repeat the whole Secret, as kubectl's do. ok is false if no cluster can have the name.
 func ReadSecret(secret *unstructured.Unstructured) (r Registration, ok bool) {
@@ -195,7 +191,7 @@ func ReadSecret(secret *unstructured.Unstructured) (r Registration, ok bool) {
 		r.Facts["server"] = textOf((&url.URL{Scheme: server.Scheme, Host: server.Host, Path: server.Path}).String())
 	}
 	labels := secret.GetLabels()
-	delete(labels, secretType)
+	delete(labels, reconciler.SecretType)
 	r.Facts["registered_labels"] = textsByName(labels)
 	return r, textOf(r.Name) != ""
 }
