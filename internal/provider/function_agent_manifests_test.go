@@ -83,7 +83,7 @@ func TestAllMistakesInAgentManifestsAreReportedAtOnce(t *testing.T) {
 		`gitops_repo.url: is a repository on this machine.*gitops_repo.branch: branch "a..b"`: `{ cluster = "a", cluster_type = "b", gitops_repo = { url = "/srv/a", branch = "a..b" } }`,
 		`must be an object, not a string`:                                                     `"a"`,
 	} {
-		resource.Test(t, resource.TestCase{
+		testSteps(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),
 			Steps: []resource.TestStep{{
 				Config:      call(settings),

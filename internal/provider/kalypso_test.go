@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/zclconf/go-cty/cty"
 	"sigs.k8s.io/yaml"
 )
 
@@ -30,23 +32,30 @@ func kalypsoRoot(t *testing.T) string {
 	return filepath.ToSlash(root)
 }
 
-// kalypsoConfig reads the sample as it is, edited by an HCL expression over each text.
-func kalypsoConfig(root, environment, edit string, repo repository) string {
+// kalypsoConfig reads the sample as it is, edited; a document without text is left out.
+func kalypsoConfig(t *testing.T, root, environment string, edit func(name, text string) string, repo repository) string {
+	t.Helper()
+	var documents strings.Builder
+	for _, folder := range []string{"control-plane/main", "control-plane/" + environment, "tutorial/app", "tutorial/main", "tutorial/" + environment} {
+		found := files(t, filepath.Join(root, filepath.FromSlash(folder)))
+		for _, name := range slices.Sorted(maps.Keys(found)) {
+			if text := edit(folder+"/"+name, found[name]); strings.HasSuffix(name, ".yaml") && text != "" {
+				fmt.Fprintf(&documents, "    %q = %s\n", folder+"/"+name, hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
+			}
+		}
+	}
 	return repo.provider + fmt.Sprintf(`
 locals {
-  root    = %[1]q
-  folders = ["control-plane/main", "control-plane/%[2]s", "tutorial/app", "tutorial/main", "tutorial/%[2]s"]
-  names   = flatten([for folder in local.folders : [for name in fileset("${local.root}/${folder}", "**/*.yaml") : "${folder}/${name}"]])
-  texts   = { for name in local.names : name => file("${local.root}/${name}") }
-  fleet   = provider::flotilla::control_plane(%[2]q, { for name, text in local.texts : name => %[3]s })
+  fleet = provider::flotilla::control_plane(%[1]q, {
+%[2]s  })
 }
 
 resource "flotilla_assignment" "test" {
-  name        = %[2]q
+  name        = %[1]q
   fleet       = local.fleet
-  gitops_repo = { url = %[4]q, branch = %[2]q }
+  gitops_repo = { url = %[3]q, branch = %[1]q }
 }
-`, root, environment, edit, repo.url)
+`, environment, documents.String(), repo.url)
 }
 
 // yamlDocuments parses the documents of every YAML file.
@@ -77,10 +86,10 @@ func TestKalypsoControlPlaneGivesKalypsoOutput(t *testing.T) {
 			t.Parallel()
 			onEveryServer(t, func(t *testing.T, repo repository) {
 				root := kalypsoRoot(t)
-				resource.Test(t, resource.TestCase{
+				testSteps(t, resource.TestCase{
 					ProtoV6ProviderFactories: factories(),
 					Steps: []resource.TestStep{{
-						Config: kalypsoConfig(root, environment, "text", repo),
+						Config: kalypsoConfig(t, root, environment, func(_, text string) string { return text }, repo),
 						Check: func(*terraform.State) error {
 							if commits := repo.commits(t, environment); commits != 1 {
 								t.Errorf("%d commits, want one", commits)
@@ -111,8 +120,13 @@ func TestKalypsoControlPlaneWithBuiltinTemplates(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)
 			root := kalypsoRoot(t)
-			config := kalypsoConfig(root, environment, `replace(text, "arc-flux", "flux") if !strcontains(name, "/templates/")`, repo)
-			resource.Test(t, resource.TestCase{
+			config := kalypsoConfig(t, root, environment, func(name, text string) string {
+				if strings.Contains(name, "/templates/") {
+					return ""
+				}
+				return strings.ReplaceAll(text, "arc-flux", "flux")
+			}, repo)
+			testSteps(t, resource.TestCase{
 				ProtoV6ProviderFactories: factories(),
 				Steps: []resource.TestStep{{
 					Config: config,
