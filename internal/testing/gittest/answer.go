@@ -113,7 +113,7 @@ func Commit(t testing.TB, folder, from, branch string, edit func(checkout string
 		return tree.Put(filepath.ToSlash(name), git.ModeFile, id)
 	}))
 	root := tree.Write(func(id git.Hash, content []byte) { r.write(t, id, plumbing.TreeObject, content) })
-	at := fmt.Sprintf("somebody <somebody@example.com> %d +0000", time.Now().Unix())
+	at := fmt.Sprintf("A Person <person@example.com> %d +0000", time.Now().Unix())
 	text := fmt.Appendf(nil, "tree %s\n", root)
 	if !parent.IsZero() {
 		text = fmt.Appendf(text, "parent %s\n", parent)
