@@ -31,6 +31,17 @@ func anAgent(namespace string, further map[string]any) map[string]any {
 	return attributes
 }
 
+// Terraform shows the first of several warnings with the same title, and counts the others.
+func TestAPlanHasEachWarningOfAnAgentOnce(t *testing.T) {
+	t.Parallel()
+	cluster := map[string]any{"host": "https://127.0.0.1:1", "token": "x"}
+	agent := anAgent("flux-system", map[string]any{"gitops_repo": map[string]any{"url": "http://git.example.com/gitops", "branch": "dev"}})
+	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, agent))
+	if count := strings.Count(said.String(), "gitops_repo.url is not https"); count != 1 {
+		t.Errorf("%d warnings: %s", count, said)
+	}
+}
+
 // onCluster is a configuration with one agent, and how its cluster is reached.
 func onCluster(cluster any, agent map[string]any) providertest.Configuration {
 	configuration := providertest.Configuration{

@@ -203,9 +203,12 @@ func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
 	tfvalue.CheckOneOf("on_unreachable", m.OnUnreachable, diagnostics, failUnreachable, forgetCluster)
 	m.checkHub(diagnostics)
-	if settings, known := m.settings(m.secrets(diagnostics), nil, diagnostics); known && !diagnostics.HasError() {
-		(&request{}).render(settings, diagnostics)
+	var problems diag.Diagnostics
+	settings, known := m.settings(m.secrets(&problems), nil, &problems)
+	if known && !problems.HasError() && !diagnostics.HasError() {
+		(&request{}).render(settings, &problems)
 	}
+	diagnostics.Append(problems.Errors()...) // the plan has the warnings
 }
 
 // plan plans from configuration and state alone, because Terraform plans again when it applies, and the cluster may
