@@ -1,12 +1,19 @@
 package provider_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
@@ -33,28 +40,97 @@ spec:
     spec: {project: default, source: {repoURL: "https://git.example.com/metrics", path: ".", targetRevision: v1}, destination: {name: "{{name}}", namespace: metrics}}
 `
 
+// ownSecret is the Secret of the hub's own cluster, which gives it labels for generators.
+const ownSecret = `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own", "namespace": "argocd", "labels":
+	{"argocd.argoproj.io/secret-type": "cluster"}}, "data": {"name": "Y2VudHJhbA==", "server": "aHR0cHM6Ly9rdWJlcm5ldGVzLmRlZmF1bHQuc3Zj"}}`
+
 // TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub adopts ApplicationSets with the guide's list of clusters: each cluster has a
 // folder, and so has the hub.
 func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 	t.Parallel()
+	const head = "`root` follows | `hosts` | cluster type, in the fleet and of the agent"
 	clusters := readFile(t, "../../examples/adopting/hub/clusters.json")
-	documents := map[string]any{"clusters/central/all.yaml": setsOfAHub, "clusters.json": clusters}
-	value, err := evaluateAdopt(t, "prod", documents, map[string]any{"hosts": "clusters/{cluster_type}"})
-	if err != nil {
-		t.Fatal(err)
+	withOwn := strings.Replace(clusters, `"items": [`, `"items": [`+ownSecret+",", 1)
+	rows := guideTableOf(t, "adopting.md", head).rows
+	if len(rows) != 2 {
+		t.Fatalf("the table has the rows %q", rows)
 	}
-	adopted := value.(map[string]any)["fleet"].(map[string]any)
-	names := func(key string) (names []string) {
-		for _, one := range adopted[key].([]any) {
-			names = append(names, fmt.Sprint(one.(map[string]any)["name"]))
+	for _, row := range rows {
+		for _, registered := range []string{clusters, withOwn} {
+			quoted := strings.Split(row, "`") // the folder is in the row's first or only code, the cluster type in its last
+			options, folder, own := map[string]any{}, quoted[1], quoted[len(quoted)-2]
+			if len(quoted) > 5 {
+				options["hosts"] = strings.Trim(quoted[3], `"`)
+			}
+			documents := map[string]any{
+				folder + "/all.yaml": setsOfAHub, "clusters.json": registered,
+				"chart/templates/web.yaml": "metadata: { name: {{ .Release.Name }} }\n",
+			}
+			value, err := evaluateAdopt(t, "prod", documents, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			adopted := value.(map[string]any)
+			fleet := adopted["fleet"].(map[string]any)
+			names := func(key string) (names []string) {
+				for _, one := range fleet[key].([]any) {
+					names = append(names, fmt.Sprint(one.(map[string]any)["name"]))
+				}
+				return slices.Sorted(slices.Values(names))
+			}
+			if got, want := names("cluster_types"), []string{own, "store-1", "store-2"}; !slices.Equal(got, want) {
+				t.Errorf("%s: cluster types are %q, want %q", row, got, want)
+			}
+			if got, want := names("clusters"), []string{"store-1", "store-2"}; !slices.Equal(got, want) {
+				t.Errorf("%s: clusters are %q, want %q", row, got, want)
+			}
+			listed := fmt.Sprint(adopted["listed"])
+			for _, part := range []string{"Secret argocd/cluster-store-1", "ApplicationSet argocd/web", "chart/templates/web.yaml"} {
+				if !strings.Contains(listed, part) {
+					t.Errorf("%s: %s is not in %s", row, part, listed)
+				}
+			}
+			fleet["clusters"] = append(fleet["clusters"].([]any), map[string]any{"name": "central", "cluster_type": own})
+			called := providertest.Call{Function: "fleet", Arguments: []any{fleet}}
+			plan, _ := mustPlan(t, providertest.New(startProvider), assigned(bare(t), called, map[string]any{"name": "prod"}))
+			if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "5 added, 0 removed, 5 in all") { // Applications
+				t.Errorf("%s: the plan has\n%s", row, lines)
+			}
 		}
-		return names
 	}
-	for key, want := range map[string][]string{
-		"cluster_types": {"central", "store-1", "store-2"}, "clusters": {"store-1", "store-2"}, "workloads": {"metrics", "web"},
-	} {
-		if got := names(key); !slices.Equal(got, want) {
-			t.Errorf("%s are %q, want %q", key, got, want)
+}
+
+// TestTheGuideOnAdoptingMakesNoSecondAgentOfAHub evaluates the Secrets of the example, among them that of the hub's own cluster.
+func TestTheGuideOnAdoptingMakesNoSecondAgentOfAHub(t *testing.T) {
+	t.Parallel()
+	file, problems := hclsyntax.ParseConfig([]byte(readFile(t, "../../examples/adopting/hub/takeover.tf")), "takeover.tf", hcl.InitialPos)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	clusters := readFile(t, "../../examples/adopting/hub/clusters.json")
+	scope := &hcl.EvalContext{
+		Functions: map[string]function.Function{"jsondecode": stdlib.JSONDecodeFunc, "base64decode": function.New(&function.Spec{
+			Params: []function.Parameter{{Name: "text", Type: cty.String}},
+			Type:   function.StaticReturnType(cty.String),
+			Impl: func(arguments []cty.Value, _ cty.Type) (cty.Value, error) {
+				text, err := base64.StdEncoding.DecodeString(arguments[0].AsString())
+				return cty.StringVal(string(text)), err
+			},
+		})},
+		Variables: map[string]cty.Value{"local": cty.ObjectVal(map[string]cty.Value{
+			"registered": cty.StringVal(strings.Replace(clusters, `"items": [`, `"items": [`+ownSecret+",", 1)),
+		})},
+	}
+	for _, block := range file.Body.(*hclsyntax.Body).Blocks {
+		if block.Type != "locals" {
+			continue
+		}
+		secrets, problems := block.Body.Attributes["secrets"].Expr.Value(scope)
+		if problems.HasErrors() {
+			t.Fatal(problems)
+		}
+		if got := slices.Sorted(maps.Keys(secrets.AsValueMap())); !slices.Equal(got, []string{"store-1", "store-2"}) {
+			t.Errorf("agents are made of %q", got)
 		}
 	}
 }

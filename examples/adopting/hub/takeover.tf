@@ -4,8 +4,11 @@ provider "flotilla" {
 }
 
 locals {
-  # The Secret that registers each cluster at the hub, by the name of the cluster.
-  secrets = { for secret in jsondecode(local.registered).items : base64decode(secret.data.name) => secret.metadata.name }
+  # The Secret that registers each other cluster at the hub, by the name of the cluster.
+  secrets = {
+    for secret in jsondecode(local.registered).items : base64decode(secret.data.name) => secret.metadata.name
+    if base64decode(secret.data.server) != "https://kubernetes.default.svc"
+  }
 }
 
 # Argo CD applies the folders of its own cluster: central/ and clusters/central/.
