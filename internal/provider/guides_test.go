@@ -159,6 +159,20 @@ func TestShellCommandsHaveNoPrompt(t *testing.T) {
 	}
 }
 
+// TestShellCommandsCanBePasted finds commands that ask for a yes and would read the next line of their block as the answer.
+func TestShellCommandsCanBePasted(t *testing.T) {
+	t.Parallel()
+	asks := regexp.MustCompile(`(?m)^(?:terraform|tofu) (?:apply|destroy|force-unlock)(?: .*)?\n.`)
+	for name, text := range documentation(t) {
+		for _, block := range strings.Split(text, "```shell\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			if asks.MatchString(strings.ReplaceAll(block, "-auto-approve", "\n")) {
+				t.Errorf("%s has a command that asks, and others after it, in\n%s", name, block)
+			}
+		}
+	}
+}
+
 // guidesOfTheStartPage returns the files of the guides in the order of the start page.
 func guidesOfTheStartPage(t *testing.T) []string {
 	t.Helper()
