@@ -35,7 +35,7 @@ func TestTheGuideRecoversWhatIsLost(t *testing.T) {
 			aLostRepository},
 		{"both | The first plan creates everything, as on the first day. | As for the repository. With `rollout`, all stages start at the " +
 			"first one: use `expedite`, so that the branch soon has everything that runs.", aLostStateAndRepository},
-		{"a branch that someone rewound | The plan says that the branch was rewritten and which commit it lacks, and shows the differences. | " +
+		{"a branch that someone rewound, by a force push | The plan says that the branch was rewritten and which commit it lacks, and shows the differences. | " +
 			"Apply.", aRewoundBranch},
 		{"the branch, deleted | The plan has the warning `Branch does not exist any more`. With pull requests it is an error. | Restore the " +
 			"branch at the Git host, or apply all assignments of the branch, best in one run, as for the repository.", aDeletedBranch},
@@ -225,8 +225,9 @@ func TestTheGuideContinuesAFailedApply(t *testing.T) {
 			aChangeSinceThePlan},
 		{"`The commit is pushed, but its pull request is not complete` | the proposed commit on its branch | Apply again: it completes the " +
 			"same request.", anIncompleteRequest},
-		{"that the process was killed | the former commit or the whole new one | Plan. If the state is locked, run `terraform force-unlock`.",
-			aKilledProcess},
+		{"that the process was killed | the former commit or the whole new one | Plan.", aKilledProcess},
+		{"`Error acquiring the state lock` | the former commit or the whole new one | If no run is under way, run `terraform force-unlock` with " +
+			"the ID in the error. Then plan.", aLeftLock},
 		{"anything else | the former commit | Correct the cause, plan, and apply.", anotherFailure},
 	})
 }
@@ -346,15 +347,18 @@ func aKilledProcess(t *testing.T) {
 		h.w.State = before
 		h.continues("two")
 	}
+}
+
+func aLeftLock(t *testing.T) {
 	if acceptancetest.All() {
 		for _, tool := range tools(t) {
-			aLeftLock(t, tool)
+			aLockLeftBy(t, tool)
 		}
 	}
 }
 
-// aLeftLock unlocks the state that a killed process has locked.
-func aLeftLock(t *testing.T, tool string) {
+// aLockLeftBy unlocks the state that a killed process has locked.
+func aLockLeftBy(t *testing.T, tool string) {
 	t.Helper()
 	const id = "5d3bd0f4-3c0e-4a52-a2f6-0d3f0a7f6c11"
 	var mu sync.Mutex
@@ -390,7 +394,8 @@ func aLeftLock(t *testing.T, tool string) {
 	mu.Lock()
 	locked = true
 	mu.Unlock()
-	if out, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(out+said, id) {
+	if out, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(out+said, id) ||
+		!strings.Contains(out+said, "Error acquiring the state lock") {
 		t.Errorf("a plan of a locked state says %v\n%s%s", err, out, said)
 	}
 	w.run("force-unlock", "-force", id)
