@@ -23,13 +23,14 @@ type idleSchema struct {
 }
 
 func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
-	matcher := newMatcher(e.environment)
+	var things []fleet.Labels
 	for i := range e.containers {
-		matcher.add(e.containers[i].labels)
+		things = append(things, e.containers[i].labels)
 	}
 	for i := range f.ConfigSchemas {
-		matcher.add(f.ConfigSchemas[i].Labels)
+		things = append(things, f.ConfigSchemas[i].Labels)
 	}
+	matcher := newMatcher(e.environment, things)
 	pairs, pair := matcher.pairs(assignments)
 	matches := make([]match, len(pairs))
 	parallel.EachWith(len(pairs), func() func(int) {
