@@ -14,8 +14,7 @@ import (
 type composer struct {
 	*mergeIndex
 	columns [][]keptValue     // by key: values of the current snapshot, in merge order
-	touched numberSet         // keys with a column
-	keys    []int32           // touched keys, in order
+	keys    []int32           // keys with a column, in order
 	merged  map[string]*value // by ids of the merged values
 	results map[string]*value // merged values by JSON
 	fields  []keyedValue
@@ -30,14 +29,14 @@ type keptValue struct {
 
 func newComposer(e *mergeIndex) *composer {
 	return &composer{
-		mergeIndex: e, columns: make([][]keptValue, len(e.keys)), touched: newNumberSet(len(e.keys)), merged: map[string]*value{},
-		results: map[string]*value{},
+		mergeIndex: e, columns: make([][]keptValue, len(e.keys)), merged: map[string]*value{}, results: map[string]*value{},
 	}
 }
 
 // snapshot composes containers, given in merge order, and finds nodes that only names decide.
 func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 	made := &Snapshot{Known: true, mergeIndex: c.mergeIndex, members: members}
+	c.keys = c.keys[:0]
 	certain := 0 // rank from which unknown values cannot resolve ambiguities
 	for _, member := range members {
 		one := &c.containers[member]
@@ -48,11 +47,13 @@ func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 			}
 		}
 		for _, entry := range one.entries {
-			c.touched.add(int32(entry.key))
+			if len(c.columns[entry.key]) == 0 {
+				c.keys = append(c.keys, int32(entry.key))
+			}
 			c.columns[entry.key] = append(c.columns[entry.key], keptValue{member, entry.value})
 		}
 	}
-	c.keys = c.touched.drain(c.keys[:0])
+	slices.Sort(c.keys)
 	var ambiguities []ambiguity
 	if c.files {
 		made.files, ambiguities = c.filesOf(members)
