@@ -21,12 +21,14 @@ func TestTheGuideNamesWhatIsListed(t *testing.T) {
 		rows[row] = reconciler.Named(name).ListedKinds()
 	}
 	for row, kinds := range rows {
-		var resources []string
+		resources := map[string][]string{}
 		for _, kind := range kinds {
-			resources = append(resources, "`"+kind.Resource+"`")
+			resources[kind.Group] = append(resources[kind.Group], "`"+kind.Resource+"`")
 		}
-		if want := "| " + row + " | " + strings.Join(resources, ", ") + " |\n"; !strings.Contains(string(text), want) {
-			t.Errorf("the guide has no row %s", want)
+		for group, of := range resources {
+			if want := "| " + row + " | `" + group + "` | " + strings.Join(of, ", ") + " |\n"; !strings.Contains(string(text), want) {
+				t.Errorf("the guide has no row %s", want)
+			}
 		}
 	}
 }
