@@ -127,7 +127,7 @@ func TestWhatIsWrongWithACommandIsAReason(t *testing.T) {
 		"a key that is none": {`printf '%s' '` + credential(`{"clientCertificateData":`+string(inJSON)+`,"clientKeyData":"canary-printed-9d"}`) + `'`, kube.ReasonConfiguration, `its certificates cannot be used: `},
 		"too much":           {`head -c 3000000 /dev/zero`, kube.ReasonCommand, `the exec command "sh" `},
 		"hangs":              {`sleep 1000 & sleep 1000`, kube.ReasonTimeout, `the exec command "sh" was stopped: it did not end in time`},
-		"leaves one behind": {`sleep 1000 & echo '` + credential("null") + `'`, kube.ReasonCommand,
+		"leaves one behind": {`sleep 60 & echo '` + credential("null") + `'`, kube.ReasonCommand,
 			`the exec command "sh" prints an ExecCredential without a credential`},
 	} {
 		t.Run(name, func(t *testing.T) {
