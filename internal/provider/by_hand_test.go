@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,6 +75,66 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 			}
 			plan, _ := mustPlan(t, w, assigned(url, database("mysql://three"), nil))
 			checkRepaired(t, "a plan of another value", plan, want)
+			apply(t, w, assigned(url, database("mysql://two"), nil))
+			if plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil)); !plan.Empty() {
+				t.Errorf("one more plan has %q", linesOf(plan))
+			}
+		})
+	}
+}
+
+// A folder that a person and the configuration change has lines of both.
+func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
+	t.Parallel()
+	const byConfig = `, on large: app-core, by config container "large"`
+	in := func(name string) string { return filepath.Join("clusters", "all", "large", "app-core", name) }
+	for name, test := range map[string]struct {
+		do   func(t *testing.T, folder string)
+		want []string // lines with the first words; "HAND" is the commit
+	}{
+		"a new file": {
+			func(t *testing.T, folder string) {
+				writeFile(t, filepath.Join(folder, in("by-hand.yaml")), "by: hand\n")
+			},
+			[]string{"by-hand.yaml: file removed, on large: app-core, HAND", "platform-config.yaml: data.DATABASE_URL" + byConfig},
+		},
+		"a file removed": {
+			func(t *testing.T, folder string) { removeFile(t, filepath.Join(folder, in("namespace.yaml"))) },
+			[]string{"namespace.yaml: new file, on large: app-core, HAND", "platform-config.yaml: data.DATABASE_URL" + byConfig},
+		},
+		"another key of the file": {
+			func(t *testing.T, folder string) {
+				at := filepath.Join(folder, in("platform-config.yaml"))
+				text, err := os.ReadFile(at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, at, strings.Replace(string(text), "LOG_LEVEL: info", "LOG_LEVEL: loud", 1))
+			},
+			[]string{"data.LOG_LEVEL, on large: app-core, HAND", "data.DATABASE_URL" + byConfig},
+		},
+		"the whole folder": {
+			func(t *testing.T, folder string) {
+				if err := os.RemoveAll(filepath.Join(folder, in(""))); err != nil {
+					t.Fatal(err)
+				}
+			},
+			[]string{"+ large/app-core, HAND"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, w := bare(t), providertest.New(startProvider)
+			apply(t, w, assigned(url, database("mysql://one"), nil))
+			byHandOn(t, url, "dev", func(folder string) { test.do(t, folder) })
+			since := "by hand, since commit " + git(t, url, "rev-parse", "dev")[:8]
+			plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil))
+			lines := strings.Join(linesOf(plan), "\n")
+			for _, want := range test.want {
+				if want = strings.Replace(want, "HAND", since, 1); !strings.Contains(lines, want) {
+					t.Errorf("%q is not in\n%s", want, lines)
+				}
+			}
 			apply(t, w, assigned(url, database("mysql://two"), nil))
 			if plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil)); !plan.Empty() {
 				t.Errorf("one more plan has %q", linesOf(plan))

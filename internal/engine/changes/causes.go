@@ -275,12 +275,12 @@ var ofConfig = regexp.MustCompile(`(?i)config|values|substitute`)
 func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	back := cmp.Or(e.notes.RolledBack, folder.Back)
 	switch {
+	case folder.Drift != "":
+		return e.set([]Cause{{Kind: ByDrift, Name: folder.Drift}})
 	case back != "":
 		return e.set([]Cause{{Kind: ByRollback, Name: back}})
 	case folder.Location != "":
 		return e.set(nil)
-	case folder.Drift != "":
-		return e.set([]Cause{{Kind: ByDrift, Name: folder.Drift}})
 	}
 	return nil
 }

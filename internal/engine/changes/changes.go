@@ -22,6 +22,9 @@ type FolderChange struct {
 	WaitsFor string
 	// Drift describes a change in the repository that this one repairs: "by hand, since commit 1a2b3c4d".
 	Drift string
+	// Edit is Drift beside other changes. Written has the files of the last apply.
+	Edit    string
+	Written []folder.File
 	// Back is the commit to which the folder rolls back, the cause of the change, or "".
 	Back   string
 	Finals *Finals

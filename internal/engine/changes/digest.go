@@ -39,7 +39,6 @@ func digestOf(text string) string {
 // encryptedFiles is the key for all encrypted files in a digest. References cannot have it.
 const encryptedFiles = "/encrypted"
 
-// secretsDigest returns the digest of a container's references and encrypted files by key.
 func secretsDigest(text string) string {
 	var secrets struct {
 		References map[string]json.RawMessage `json:"secrets"`

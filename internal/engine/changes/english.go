@@ -129,7 +129,6 @@ func (k Key) english() string {
 	return k.Path
 }
 
-// maxCauses bounds the causes in a line.
 const maxCauses = 3
 
 // by returns the end of a line: `, by config containers "east", "west"`, or "".
@@ -190,7 +189,6 @@ func (m Move) english() string {
 	return strings.TrimLeft(m.What+" "+word(m.From)+" -> "+word(m.To), " ")
 }
 
-// maxAssignments bounds the named assignments in a line.
 const maxAssignments = 3
 
 // which returns "large, small: 14 assignments", or names a few: "large: payments-live", "large/a-live, small/b-live".

@@ -146,14 +146,18 @@ func (s *summary) contents() (contents, drift []Line) {
 		if besides == nil {
 			by = s.reach(&s.folders[i])
 		}
-		s.finals(i, by, besides, found[at], &objects)
+		edit := s.editOf(&s.folders[i])
+		s.finals(i, by, besides, edit.without(found[at]), &objects)
 		for _, one := range found[at] {
 			for j := range one.keys {
 				key, causes := &one.keys[j], besides
 				if s.folders[i].Finals.tell(one.file, key) {
 					continue
 				}
-				if causes == nil {
+				switch {
+				case edit.has(one.file, key.Key):
+					causes = edit.causes
+				case causes == nil:
 					causes = s.explain(by, one.file, key)
 				}
 				among := &changed

@@ -49,7 +49,7 @@ func (c *collector) shownKind(of *yamlDocument, several bool) string {
 	return of.Kind
 }
 
-// maxDocuments bounds the documents of a file. Reading one takes some kilobytes.
+// Reading a document takes some kilobytes.
 const maxDocuments = 200
 
 // readFile parses a file by its extension. ok is false if it is invalid or has no keys.

@@ -44,7 +44,7 @@ func compare(ctx context.Context, d decision) comparison {
 	return c
 }
 
-// checkOtherPlans finds folders that other assignments want, too. It skips the second plan of a replacement.
+// checkOtherPlans skips the second plan of a replacement.
 func (c *comparison) checkOtherPlans(ctx context.Context) {
 	if c.connection != nil && c.isLocated && !c.isReplacement {
 		repository.AddProblems(c.diagnostics, c.connection.Delivery.RegisterPlan(ctx, c.desired(), c.outlook))
@@ -77,7 +77,6 @@ func (c *comparison) isDone(content types.String) bool {
 	return c.model.Delivery.Equal(c.prior.Delivery) || c.prior.PullRequest.IsNull() || !c.before.isProposed()
 }
 
-// warnOfImport warns that another state may still have the assignment.
 func (c *comparison) warnOfImport() {
 	imported := c.before.state.Imported
 	if imported == "" || c.model.Adopt.ValueBool() || c.model.Adopt.IsUnknown() {
@@ -116,7 +115,6 @@ func warnOfUnknownHosts(goal *fleetGoal, d *decision) {
 	}
 }
 
-// warnOfRepublished warns of versions whose digest differs from the record.
 func (c *comparison) warnOfRepublished(ctx context.Context, folders []changes.FolderChange, before folder.Trees) {
 	goal, isFleet := c.goal.(*fleetGoal)
 	if !isFleet || c.before.isNew {
@@ -162,8 +160,6 @@ func (c *comparison) warnOfRepublished(ctx context.Context, folders []changes.Fo
 	}
 }
 
-// warnOfReconcilers warns of hosts that get another reconciler: the agent of the former one prunes before the new one
-// creates.
 func (c *comparison) warnOfReconcilers(folders []changes.FolderChange) {
 	type change struct{ from, to string }
 	hosts := map[change][]string{}

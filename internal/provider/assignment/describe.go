@@ -69,7 +69,8 @@ func (c *comparison) changedFolders(ctx context.Context) (folders []changes.Fold
 	for _, key := range c.after.Keys() {
 		tree, was := before[key.Host][key.DeploymentTarget]
 		now := c.after[key.Host][key.DeploymentTarget]
-		one := changes.FolderChange{Key: key, Added: !was, Drift: c.driftOf(key)}
+		one := changes.FolderChange{Key: key, Added: !was}
+		one.Drift, one.Edit = c.driftOf(key, !was)
 		switch {
 		case now == "":
 			complete = false
@@ -161,6 +162,29 @@ func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChan
 			folders[i].Before, folders[i].After = files, wanted[key]
 		}
 	}
+	c.fillWritten(ctx, folders, wanted)
+}
+
+// fillWritten sets the files of the last apply of edited folders.
+func (c *comparison) fillWritten(ctx context.Context, folders []changes.FolderChange, wanted map[folder.Key][]git.File) {
+	written := folder.Trees{}
+	for i := range folders {
+		if key := folders[i].Key; folders[i].Edit != "" {
+			folder.Put(written, key, c.before.state.Trees[key.Host][key.DeploymentTarget])
+		}
+	}
+	if written.Count() == 0 {
+		return
+	}
+	files, err := c.connection.Delivery.ReadFiles(ctx, c.owner, written, wanted)
+	if err != nil && (ctx.Err() != nil || git.Classify(err) != nil) { // otherwise the branch has lost the commit
+		repository.AddError(ctx, c.diagnostics, err, false)
+	}
+	for i := range folders {
+		if folders[i].Edit != "" {
+			folders[i].Written = files[folders[i].Key]
+		}
+	}
 }
 
 // readPresent returns the files of present folders. The repository lacks the trees of folders whose place changes.
@@ -182,7 +206,6 @@ func (c *comparison) readPresent(
 	return present, nil
 }
 
-// driftLines explains the drift of folders whose changes have another cause.
 func (d *decision) driftLines(folders []changes.FolderChange) []string {
 	var groups wording.Groups[string, string]
 	state := d.before.state
@@ -199,15 +222,20 @@ func (d *decision) driftLines(folders []changes.FolderChange) []string {
 	return lines
 }
 
-func (d *decision) driftOf(key folder.Key) string {
+// driftOf explains a change that only repairs a folder, or else a commit by hand beside the change.
+func (d *decision) driftOf(key folder.Key, isAdded bool) (drift, edit string) {
 	state := d.before.state
-	if d.before.isNew || state.Trees[key.Host][key.DeploymentTarget] != d.after[key.Host][key.DeploymentTarget] {
-		return ""
+	if _, drifted := state.Drift.Trees[key]; !drifted || d.before.isNew {
+		return "", ""
 	}
-	if _, drifted := state.Drift.Trees[key]; !drifted {
-		return ""
+	explained := state.Drift.Explain(key)
+	switch {
+	case isAdded || state.Trees[key.Host][key.DeploymentTarget] == d.after[key.Host][key.DeploymentTarget]:
+		return explained, ""
+	case state.Drift.Since[key] != "":
+		return "", explained
 	}
-	return state.Drift.Explain(key)
+	return "", ""
 }
 
 // fillFinals sets the changes of final objects. It returns false if an artifact is not available now, so that the apply may
@@ -254,7 +282,7 @@ func committedFinals(one *changes.FolderChange) *changes.Finals {
 	return &changes.Finals{Changes: changes.CompareObjects(before, after)}
 }
 
-// finalChanges calls yield with the changes of each assignment. It returns false if a later call may find others.
+// finalChanges returns false if a later call may find other changes.
 func (g *fleetGoal) finalChanges(
 	ctx context.Context, former map[int]render.FormerFolder, yield func(i int, finals *changes.Finals),
 ) (complete bool) {
@@ -295,7 +323,7 @@ func (c *comparison) formerOf(
 }
 
 // upgradeLines describes final objects that change with the Kubernetes version or the APIs of a cluster type while their
-// folder stays. complete is false if the apply may have other lines.
+// folder stays.
 func (d *decision) upgradeLines(ctx context.Context) (lines []string, complete bool) {
 	goal, isFleet := d.goal.(*fleetGoal)
 	private := d.before.private
