@@ -127,6 +127,14 @@ func (k *OwnerState) seenCommit() string {
 	return k.Tip
 }
 
+// OnPresentBranch returns an owner at the branch with its present content.
+func (k *OwnerState) OnPresentBranch(owner Owner) Owner {
+	if k.Proposed && owner.Location == k.Owner.Location {
+		owner.Location.Branch = k.Settings.selector(k.Owner).Head
+	}
+	return owner
+}
+
 // Current returns the trees in the repository.
 func (k *OwnerState) Current() folder.Trees {
 	current := k.Trees.Clone()

@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// mostListed bounds the folders in one warning.
 const mostListed = 50
 
 // Desired is the target state of one owner.

@@ -297,7 +297,6 @@ func (d Drift) Explain(key folder.Key) string {
 	return "not as it was written"
 }
 
-// maxSearched bounds the commits in the search for changes.
 const maxSearched = 200
 
 // explainDrift finds the commits by hand that began the drift, or another cause.

@@ -221,6 +221,21 @@ func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
 	return errors.New("the server did not send trees that past commits consist of")
 }
 
+// NeedRecent is Need for objects of the tip or of recent commits. Not all servers give objects by id.
+func (t *Tip) NeedRecent(ctx context.Context, ids []Hash) error {
+	err := t.Need(ctx, ids)
+	for depth := FirstDepth; err != nil && depth <= lastTreesDepth; depth *= 4 {
+		if t.Commit.IsZero() || t.takesIDs() || ctx.Err() != nil || Classify(err) != nil {
+			break
+		}
+		before := len(t.objectStore)
+		if err = t.NeedPast(ctx, ids, depth); len(t.objectStore) == before {
+			break
+		}
+	}
+	return err
+}
+
 type objectStore map[Hash]RawObject
 
 // Has reports whether an object was fetched.

@@ -60,7 +60,7 @@ func (v *OwnerView) ReadFiles(
 				missing = append(missing, p.ID)
 			}
 		}
-		if err := v.work.Need(ctx, missing); err != nil {
+		if err := v.work.NeedRecent(ctx, missing); err != nil {
 			return nil, err
 		}
 		slices.SortFunc(all, func(a, b folderEntry) int { return strings.Compare(a.name, b.name) })
@@ -97,7 +97,7 @@ func (w *layout) walkFolders(ctx context.Context, level []folderEntry, each func
 		for i, at := range level {
 			ids[i] = at.ID
 		}
-		if err := w.Need(ctx, ids); err != nil {
+		if err := w.NeedRecent(ctx, ids); err != nil {
 			return err
 		}
 		var below []folderEntry

@@ -196,3 +196,21 @@ func TestOnlyFilesThatAreAskedForAreFetched(t *testing.T) {
 		t.Errorf("%d blobs were fetched, %v", view.Blobs(), err)
 	}
 }
+
+// Folders stay readable after a commit that replaced them, whatever the server can give.
+func TestFilesOfReplacedFoldersAreRead(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		old := rendered(t, "a", "1", "objects/b", "2")
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": old}))
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "3")}))
+		files, err := inspect(t, r, dev).ReadFiles(t.Context(), deployedTrees{"drone": {"app": old.Tree}}, nil, nil)
+		if want := map[string]string{"drone/app": "a 1; objects/b 2"}; err != nil || sprint(printed(files)) != sprint(want) {
+			t.Errorf("files = %v, %v", printed(files), err)
+		}
+		gone := git.BlobID([]byte("never written")).String()
+		if _, err := inspect(t, r, dev).ReadFiles(t.Context(), deployedTrees{"drone": {"app": gone}}, nil, nil); err == nil {
+			t.Error("a folder that was never there is read")
+		}
+	})
+}

@@ -198,7 +198,7 @@ func (c *comparison) readPresent(
 			moved[key] = at.files
 		}
 	}
-	present, err := c.connection.Delivery.ReadFiles(ctx, c.owner, written, wanted)
+	present, err := c.connection.Delivery.ReadFiles(ctx, c.before.state.OnPresentBranch(c.owner), written, wanted)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,95 @@
+package provider_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// plainLife is on a server that gives only the tips of branches, with all their files.
+func plainLife(t *testing.T) *branchLife {
+	t.Helper()
+	repo, server := newStandInGitea(t)
+	for _, setting := range []string{"uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
+		git(t, repo.folder, "config", setting, "false")
+	}
+	return beginLife(t, repo, server, server.user)
+}
+
+// The files of folders are read where they are now, although no tip has them or another branch does.
+func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
+	t.Parallel()
+	const (
+		file  = "large/app-core/platform-config.yaml"
+		inAll = `data.DATABASE_URL, on drone/app-core, drone/app-edge, large/app-core, by config container "all"`
+	)
+	byHand := func(l *branchLife) {
+		byHandOn(l.t, l.repo.folder, "dev", func(folder string) { writeFile(l.t, filepath.Join(folder, filepath.FromSlash(file)), "by: hand\n") })
+	}
+	for name, test := range map[string]struct {
+		prepare func(l *branchLife)
+		wanted  func(l *branchLife) providertest.Configuration
+		line    string
+		between func(l *branchLife) // before the apply
+		says    string
+	}{
+		"a change from a pull request to pushes": {
+			prepare: func(l *branchLife) {
+				apply(l.t, l.w, l.configuration("dev", "one", nil))
+				apply(l.t, l.w, l.configuration("dev", "two", requested()))
+			},
+			wanted: func(l *branchLife) providertest.Configuration { return l.configuration("dev", "three", nil) },
+			line:   inAll,
+		},
+		"another value in a pull request": {
+			prepare: func(l *branchLife) {
+				apply(l.t, l.w, l.configuration("dev", "one", nil))
+				apply(l.t, l.w, l.configuration("dev", "two", requested()))
+			},
+			wanted: func(l *branchLife) providertest.Configuration { return l.configuration("dev", "three", requested()) },
+			line:   inAll,
+		},
+		"a commit by hand after the plan": {
+			prepare: func(l *branchLife) { apply(l.t, l.w, l.configuration("dev", "one", nil)) },
+			wanted:  func(l *branchLife) providertest.Configuration { return l.configuration("dev", "two", nil) },
+			line:    inAll,
+			between: byHand,
+			says:    "Repository has changed since the plan",
+		},
+		"commits by hand before and after the plan": {
+			prepare: func(l *branchLife) {
+				apply(l.t, l.w, l.configuration("dev", "one", nil))
+				byHandOn(l.t, l.repo.folder, "dev", func(folder string) {
+					writeFile(l.t, filepath.Join(folder, "large", "app-core", "by-hand.yaml"), "by: hand\n")
+				})
+			},
+			wanted:  func(l *branchLife) providertest.Configuration { return l.configuration("dev", "two", nil) },
+			line:    `by-hand.yaml: file removed, on large: app-core, by hand, since commit `,
+			between: byHand,
+			says:    "Repository has changed since the plan",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := plainLife(t)
+			test.prepare(l)
+			wanted := test.wanted(l)
+			plan, _ := mustPlan(t, l.w, wanted)
+			if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, test.line) {
+				t.Errorf("the plan has\n%s", lines)
+			}
+			if test.between != nil {
+				test.between(l)
+				expectSaid(t, l.w.ApplyPlan(t.Context(), plan), test.says, "gitops_repo", "large/app-core", "Nothing was written")
+			} else if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+				t.Fatal(said)
+			}
+			apply(t, l.w, wanted)
+			if plan, _ := mustPlan(t, l.w, wanted); !plan.Empty() {
+				t.Errorf("one more plan has %q", linesOf(plan))
+			}
+		})
+	}
+}
