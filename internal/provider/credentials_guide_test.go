@@ -20,7 +20,7 @@ func TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes(t *testing.T) {
 	t.Parallel()
 	playTable(t, "delivery.md", "operation | effect", []guideRow{
 		{"plan | an error that names the server and its answer; nothing is written", anExpiredTokenAtPlan},
-		{"apply, before the push | an error; nothing is written, and the next apply writes everything", anExpiredTokenBeforeThePush},
+		{"apply, before the push | an error that says `Nothing was written`; the next apply writes everything", anExpiredTokenBeforeThePush},
 		{
 			"apply, after the push | an error that says `The commit is pushed`; the branch has the whole commit, and the next apply completes the " +
 				"request",
@@ -157,7 +157,7 @@ func anExpiredTokenBeforeThePush(t *testing.T) {
 		plan, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
 		before := h.tip()
 		h.expire(when)
-		expectSaid(t, h.w.ApplyPlan(t.Context(), plan), refusesCredentials, "gitops_repo", "401 Unauthorized")
+		expectSaid(t, h.w.ApplyPlan(t.Context(), plan), refusesCredentials, "gitops_repo", "401 Unauthorized", "Nothing was written.")
 		h.renew()
 		if h.tip() != before {
 			t.Errorf("%s: something was written", name)

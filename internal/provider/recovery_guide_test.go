@@ -270,6 +270,9 @@ func anUnknownOutcome(t *testing.T) {
 		})
 		said := h.w.ApplyPlan(t.Context(), plan)
 		expectSaid(t, said, "Repository cannot be reached", "gitops_repo", "whether the branch has commit ", " is not known")
+		if strings.Contains(said.String(), "Nothing was written") {
+			t.Errorf("it says %s", said)
+		}
 		h.renew()
 		if isWritten == (h.tip() == before) {
 			t.Errorf("written: %t", isWritten)
@@ -309,7 +312,7 @@ func aChangeSinceThePlan(t *testing.T) {
 		t.Error("something was written")
 	}
 	next, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
-	if lines := strings.Join(linesOf(next), "\n"); !strings.Contains(lines, "by-hand.yaml: file removed, on large: app-core") {
+	if lines := strings.Join(linesOf(next), "\n"); !strings.Contains(lines, "by-hand.yaml: file removed, on large: app-core, by hand, since commit "+theirs[:8]) {
 		t.Errorf("the next plan has\n%s", lines)
 	}
 	h.continues("two")
@@ -411,7 +414,8 @@ func anotherFailure(t *testing.T) {
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
 		return true
 	})
-	expectSaid(t, h.w.ApplyPlan(t.Context(), plan), "Repository cannot be reached", "gitops_repo", "503 Service Unavailable")
+	said := h.w.ApplyPlan(t.Context(), plan)
+	expectSaid(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable", "Nothing was written.")
 	h.renew()
 	if h.tip() != before {
 		t.Error("something was written")

@@ -3,6 +3,7 @@ package repository
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -108,6 +109,16 @@ func AddError(ctx context.Context, diagnostics *diag.Diagnostics, err error, cre
 	case creates && errors.Is(kind.of, git.ErrUnreachable):
 		once.Warning(diagnostics, at, kind.Summary, detail+" If it answers by then, the apply succeeds; otherwise it fails.")
 	default:
-		once.Error(diagnostics, at, kind.Summary, detail+kind.Advice)
+		once.Error(diagnostics, at, kind.Summary, detail+kind.Advice+nothingWritten(err, kind))
 	}
+}
+
+// beforeCommit are errors without an accepted commit, unless their text says otherwise.
+var beforeCommit = []error{git.ErrKey, git.ErrUnauthorized, git.ErrNotFound, git.ErrUnreachable, git.ErrHostKey}
+
+func nothingWritten(err error, kind Kind) string {
+	if !slices.Contains(beforeCommit, kind.of) || errors.Is(err, git.ErrUnknown) || errors.Is(err, delivery.ErrProposed) {
+		return ""
+	}
+	return " Nothing was written."
 }
