@@ -27,7 +27,8 @@ func TestTheGuideRecoversWhatIsLost(t *testing.T) {
 	t.Parallel()
 	playTable(t, nightGuide, "lost | what happens | recovery", []guideRow{
 		{"the state | The first plan finds the records of the former state and names their last commit in a warning. It changes no file whose " +
-			"content is as wanted. | Apply. Or [import](assignments.md#list-and-import) the assignment. Give `flotilla_promotion` and " +
+			"content is as wanted. | Apply. Or [import](assignments.md#list-and-import) the assignment. The apply finds the " +
+			"objects of `flotilla_agent`; `flotilla_cluster_claim` needs `adopt = true`, or an import. Give `flotilla_promotion` and " +
 			"`flotilla_rollout` their values by import.", aLostState},
 		{"the GitOps repository | The plan has the warning `Repository is gone`. Agents report that they cannot read their source; workloads " +
 			"keep running. | Create an empty repository at the same URL, and apply all assignments of each branch, best in one run: an agent " +
@@ -88,6 +89,7 @@ func (p *pair) expectDone() {
 	}
 }
 
+// TestAnAgentIsPutOntoAClusterAndKeptThere loses the state of an agent, and TestAClaimThatLostItsStateIsImported that of a claim.
 func aLostState(t *testing.T) {
 	p := newPair(t)
 	tip := git(t, p.url, "rev-parse", "dev")
