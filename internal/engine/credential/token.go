@@ -31,9 +31,9 @@ var ownRules = []*rule{
 	},
 }
 
-// tokens indexes the rules by the first two characters of their keywords.
+// tokens indexes the rules by the first characters of their keywords.
 type tokens struct {
-	starts   [1 << 14]uint8 // 0: no keyword begins so, else 1 and the index in the lists
+	starts   [1 << (startLength * startBits)]uint16 // 0: no keyword begins so, else 1 and the index in the lists
 	keywords [][]keyword
 	shortest int
 	common   []*regexp.Regexp // placeholders of all rules
@@ -49,13 +49,7 @@ var all = sync.OnceValue(func() *tokens {
 	for _, rule := range slices.Concat(tokenRules, ownRules) {
 		t.shortest = min(t.shortest, rule.shortest)
 		for _, text := range rule.keywords {
-			at := startOf(text[0], text[1])
-			if t.starts[at] == 0 {
-				t.keywords = append(t.keywords, nil)
-				t.starts[at] = uint8(len(t.keywords))
-			}
-			list := &t.keywords[t.starts[at]-1]
-			*list = append(*list, keyword{text, rule})
+			t.add(keyword{text, rule})
 		}
 	}
 	for _, pattern := range placeholders {
@@ -64,7 +58,37 @@ var all = sync.OnceValue(func() *tokens {
 	return t
 })
 
-func startOf(first, second byte) int { return int(lower(first)&127)<<7 | int(lower(second)&127) }
+// A start has the lowest bits of each character, which are equal for both cases of a letter.
+const startLength, startBits = 3, 5
+
+func nextStart(start int, c byte) int {
+	return (start<<startBits | int(c&(1<<startBits-1))) & (1<<(startLength*startBits) - 1)
+}
+
+func (t *tokens) add(k keyword) {
+	starts := []int{0}
+	for i := range startLength {
+		var longer []int
+		for _, start := range starts {
+			if i < len(k.text) {
+				longer = append(longer, nextStart(start, k.text[i]))
+				continue
+			}
+			for c := range byte(1 << startBits) {
+				longer = append(longer, nextStart(start, c))
+			}
+		}
+		starts = longer
+	}
+	for _, start := range starts {
+		if t.starts[start] == 0 {
+			t.keywords = append(t.keywords, nil)
+			t.starts[start] = uint16(len(t.keywords))
+		}
+		list := &t.keywords[t.starts[start]-1]
+		*list = append(*list, k)
+	}
+}
 
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
@@ -79,9 +103,11 @@ func findToken(text string) (id string, at int) {
 		return "", 0
 	}
 	var tried []*rule
-	for i := 0; i+1 < len(text); i++ {
-		list := t.starts[startOf(text[i], text[i+1])]
-		if list == 0 {
+	start := 0
+	for last := range len(text) {
+		start = nextStart(start, text[last])
+		list, i := t.starts[start], last+1-startLength
+		if list == 0 || i < 0 {
 			continue
 		}
 		for _, keyword := range t.keywords[list-1] {
