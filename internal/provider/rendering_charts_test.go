@@ -238,6 +238,11 @@ func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 		maps.Copy(files, further)
 		return files
 	}
+	named := map[string]string{ // expressions in a Secret count as values
+		"live/Chart.yaml": fmt.Sprintf(about, "storefront") + "dependencies: [{name: storefront-api, version: 1.x, repository: \"file://../storefront-api\"}]\n",
+		"live/templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ include \"storefront-api.fullname\" . }}\n" +
+			"data:\n  chart: {{ include \"storefront.fullname\" . }}\n",
+	}
 	disabled := map[string]string{"live/values.yaml": "base: {enabled: false}\n"}
 	including := map[string]string{"live/templates/all.yaml": object(`{{ include "name" . }}`)}
 	for _, test := range []struct {
@@ -259,6 +264,7 @@ func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 			`at file:///base, which is outside of the artifact`},
 		{with(`{name: base, version: 1.x, repository: "https://charts.example.com"}`, nil), "live",
 			`depends on base, which its folder charts does not have`},
+		{with("", named), "live", `chart "storefront" depends on storefront-api at file://../storefront-api, where there is no chart`},
 		{with("", nil), "library", `chart "library" is a library, which reconcilers do not install`},
 	} {
 		repo, commit := served(t, test.files)

@@ -15,7 +15,6 @@ import (
 // orLeave ends errors about content that only agents can render.
 const orLeave = ", or leave `render` away"
 
-// render repeats no value of the request in errors.
 func render(ctx context.Context, kept *artifactCache, archive string, request *objects.Request) (*objects.Rendering, error) {
 	b, err := kept.load(request.Artifact.Key(), archive)
 	if err != nil {

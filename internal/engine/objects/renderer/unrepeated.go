@@ -2,6 +2,7 @@ package renderer
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -119,11 +120,14 @@ func withoutNames(value any) any {
 	})
 }
 
-// placeIn matches files and template fields.
+// placeIn matches files, template fields, and charts by name.
 func placeIn(t *tree) *regexp.Regexp {
 	places := []string{`at <\.[\w.$]*>`}
 	if t != nil {
 		for _, name := range t.names {
+			if path.Base(name) == "Chart.yaml" {
+				places = append(places, chartNames(t.files[name])...)
+			}
 			if strings.Contains(name, "/") {
 				places = append(places, regexp.QuoteMeta(name))
 			}
@@ -133,4 +137,25 @@ func placeIn(t *tree) *regexp.Regexp {
 		}
 	}
 	return regexp.MustCompile(strings.Join(places, "|"))
+}
+
+// chartNames returns patterns of phrases with the names of a chart and its dependencies.
+func chartNames(chart []byte) (patterns []string) {
+	type named struct{ Name, Repository string }
+	var about struct {
+		named
+		Dependencies []named
+	}
+	if yaml.Unmarshal(chart, &about) != nil {
+		return nil
+	}
+	for _, one := range append(about.Dependencies, about.named) {
+		if one.Name != "" {
+			patterns = append(patterns, fmt.Sprintf(`(chart "|depends on |" of )%s([\s",]|$)`, regexp.QuoteMeta(one.Name)))
+		}
+		if strings.HasPrefix(one.Repository, "file://") {
+			patterns = append(patterns, "at "+regexp.QuoteMeta(one.Repository))
+		}
+	}
+	return patterns
 }
