@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,6 +158,55 @@ func TestTheGuideOnAdoptingNamesTheAgentsOfAHub(t *testing.T) {
 	}
 }
 
+// TestAnAgentClaimsNothingOfAHubThatIsNotRead plans agents with existing Secrets on hubs that answer no question.
+func TestAnAgentClaimsNothingOfAHubThatIsNotRead(t *testing.T) {
+	t.Parallel()
+	refusing := func(status int) map[string]any {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "message": "no"}`, status)
+		}))
+		t.Cleanup(server.Close)
+		return map[string]any{"host": server.URL, "token": "x"}
+	}
+	for name, test := range map[string]struct {
+		hub   map[string]any
+		fails bool
+		each  string // what each agent says
+	}{
+		"away":      {map[string]any{"host": "https://127.0.0.1:1", "token": "x"}, false, `The plan for cluster %q was not tried.`},
+		"overtaxed": {refusing(http.StatusServiceUnavailable), false, `The plan for cluster %q was not tried.`},
+		"unknown":   {refusing(http.StatusUnauthorized), true, ""},
+		"forbidden": {refusing(http.StatusForbidden), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configuration := providertest.Configuration{
+				Provider:  map[string]any{"clusters": map[string]any{"hub": test.hub}},
+				Resources: map[string]providertest.Resource{},
+			}
+			clusters := []string{"edge-paris", "edge-rome"}
+			for _, cluster := range clusters {
+				configuration.Resources["flotilla_agent."+cluster] = providertest.Resource{Attributes: anAgent("argocd", map[string]any{
+					"cluster": cluster, "reconciler": "argocd-hub", "hub": "hub", "environment": "dev",
+					"registration": map[string]any{"secret": "cluster-" + cluster},
+				})}
+			}
+			_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
+			if (said.Err() != nil) != test.fails || strings.Contains(said.String(), "does not exist") ||
+				said.Has("Cluster is not registered at the hub") {
+				t.Errorf("the plan says %s", said)
+			}
+			for _, cluster := range clusters {
+				if want := fmt.Sprintf(test.each, cluster); test.each != "" && !strings.Contains(said.String(), want) {
+					t.Errorf("no agent says %q: %s", want, said)
+				}
+			}
+		})
+	}
+}
+
 // TestAnExistingSecretOfAHubIsUsed onboards clusters that Secrets register at their hub, as the guide on adopting does.
 func TestAnExistingSecretOfAHubIsUsed(t *testing.T) {
 	t.Parallel()
@@ -184,6 +235,20 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 	}
 	of := configuration(map[string]any{"secret": "cluster-edge-1"})
 	w := providertest.New(startProvider)
+	through := func(hub map[string]any) providertest.Configuration {
+		made := configuration(map[string]any{"secret": "cluster-edge-1"})
+		made.Provider["clusters"] = map[string]any{"hub": hub}
+		return made
+	}
+	narrow := asUser(t, server, namespace, `[{apiGroups: ["argoproj.io"], resources: ["*"], verbs: [get, list, create, patch]}]`)
+	planNarrow := func() {
+		t.Helper()
+		if _, said := w.Plan(t.Context(), through(narrow)); strings.Contains(said.String(), "does not exist") ||
+			!strings.Contains(said.String(), "get Secret "+namespace+"/cluster-edge-1 (403 Forbidden)") {
+			t.Errorf("without rights on Secrets, the plan says %s", said)
+		}
+	}
+	planNarrow()
 	const summary = "Cluster is not registered at the hub"
 	plan, said := w.Plan(t.Context(), of)
 	if said.Err() != nil || !said.Has(summary) || !strings.Contains(said.String(), "cluster-edge-1 on the hub does not exist") {
@@ -226,6 +291,12 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 	if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
 		t.Errorf("the state has a secret in it: %s", state)
 	}
+	plan, said = w.Plan(t.Context(), through(map[string]any{"host": "https://127.0.0.1:1", "token": "x"}))
+	if said.Err() != nil || !plan.Empty() || strings.Count(said.String(), `Cluster "hub": the API server cannot be reached`) != 2 ||
+		!strings.Contains(said.String(), `The state of the agent of cluster "edge-1" keeps what was applied last.`) {
+		t.Errorf("of a refresh of a hub that is away, the plan says %s, and has %q", said, agentLines(plan))
+	}
+	planNarrow()
 	if _, said := w.Apply(t.Context(), of, providertest.Destroy()); said.Err() != nil ||
 		!strings.Contains(said.String(), "keeps the labels by which the hub deploys to the cluster") {
 		t.Errorf("the destroy says %s", said)

@@ -167,12 +167,15 @@ func (r *request) refresh(ctx context.Context, before *agentPrivate) *agentPriva
 		look, err := onboarding.Inspect(ctx, client, objects, onboarding.InspectOptions{
 			Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UID, Records: before.Records,
 		})
+		if err != nil {
+			return err
+		}
 		drift = onboarding.FindDrift(objects, look)
 		r.checkConfinement(ctx, client)
-		return err
+		return nil
 	})
 	if err != nil {
-		r.warnOfAway(err, " The state keeps what was applied last.")
+		r.warnOfAway(err, "The state of the agent of cluster %q keeps what was applied last.")
 		return &after
 	}
 	m.Objects = objectsValue(objects, drift.Findings)

@@ -220,7 +220,7 @@ func (r *request) recognize(ctx context.Context) *agentPrivate {
 		return nil
 	})
 	if err != nil {
-		r.warnOfAway(err, " The next apply applies everything again.")
+		r.warnOfAway(err, "The next apply for cluster %q applies everything again.")
 	}
 	if !recognized {
 		return nil

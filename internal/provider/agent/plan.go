@@ -138,9 +138,12 @@ func (r *request) dryRun(ctx context.Context, objects []agent.StagedObject, secr
 	var failures onboarding.Failures
 	err := r.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, client *kube.ClusterClient) error {
 		look, err := onboarding.Inspect(ctx, client, objects, options)
+		if err != nil {
+			return err
+		}
 		failures = onboarding.FindFailures(objects, look)
 		r.checkConfinement(ctx, client)
-		return err
+		return nil
 	})
 	for _, failure := range append(failures, onboarding.FailuresOf(err)...) {
 		switch {
@@ -152,10 +155,18 @@ func (r *request) dryRun(ctx context.Context, objects []agent.StagedObject, secr
 			r.diagnostics.AddAttributeWarning(path.Root("registration"), "Cluster is not registered at the hub",
 				r.sentence(failure)+" If something else creates it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
-			once.Warning(r.diagnostics, r.targetPath(), "Cluster cannot be reached", r.sentence(failure)+" The plan was not tried on the cluster.")
+			r.warnOfAway(failure, "The plan for cluster %q was not tried.")
 		default:
 			r.addFailure(failure)
 		}
+	}
+}
+
+// warnOfAway names the agent's cluster in effect, because equal warnings of a hub's agents are merged.
+func (r *request) warnOfAway(err error, effect string) {
+	for _, failure := range onboarding.FailuresOf(err) {
+		once.Warning(r.diagnostics, r.targetPath(), "Cluster cannot be reached",
+			fmt.Sprintf("%s "+effect, r.sentence(failure), r.model.Cluster.ValueString()))
 	}
 }
 

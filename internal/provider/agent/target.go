@@ -157,12 +157,6 @@ func (t *agentTarget) addFailure(failure *onboarding.Failure) {
 	once.Error(t.diagnostics, at, "Cluster cannot be reached", text)
 }
 
-func (t *agentTarget) warnOfAway(err error, effect string) {
-	for _, failure := range onboarding.FailuresOf(err) {
-		once.Warning(t.diagnostics, t.targetPath(), "Cluster cannot be reached", t.sentence(failure)+effect)
-	}
-}
-
 // SecretTable describes the attribute credentials.
 var SecretTable = &fleet.Table{
 	Name:    "Secret of an agent",
