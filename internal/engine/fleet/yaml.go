@@ -318,6 +318,9 @@ func yamlProblem(err error, firstLine int) string {
 	message := err.Error()
 	match := yamlLine.FindStringSubmatch(message)
 	rest := strings.Join(strings.Fields(strings.TrimPrefix(message, match[0])), " ")
+	if strings.HasPrefix(rest, "invalid map key: ") {
+		rest = "a key is not a string" // the library prints the key as Go
+	}
 	line, numberErr := strconv.Atoi(match[1])
 	if numberErr != nil {
 		return fmt.Sprintf(", from line %d: %s", firstLine, rest)

@@ -50,7 +50,7 @@ func TestYAMLReader(t *testing.T) {
 		"an alias to itself":         {"a: &a [*a]", nil, "anchor 'a' value contains itself"},
 		"an alias to nothing":        {"a: *b", nil, "unknown anchor 'b' referenced"},
 		"a bomb of aliases":          {bomb(), nil, "YAML from line 1 its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
-		"a list as a key":            {"? [a]\n: b", nil, "invalid map key"},
+		"a list as a key":            {"? [a]\n: b", nil, "invalid YAML, from line 1: a key is not a string"},
 		"endless nesting":            {strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000), nil, "nested deeper than 1000 levels"},
 	} {
 		t.Run(name, func(t *testing.T) {
