@@ -86,6 +86,13 @@ func decode(parsed []fleet.YAMLText, given any) *documents {
 		texts: map[string]string{}, folders: map[string]bool{}, filesOf: map[string][]string{},
 		overlays: map[string]overlay{}, usedBy: map[string][]string{},
 	}
+	charts := map[string]bool{}
+	for _, text := range parsed {
+		if name := path.Clean(text.Name); path.Base(name) == "Chart.yaml" {
+			charts[path.Dir(name)] = true
+		}
+	}
+	withTemplates := map[string]bool{}
 	for _, text := range parsed {
 		extension := path.Ext(text.Name)
 		isManifest := slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
@@ -97,6 +104,7 @@ func decode(parsed []fleet.YAMLText, given any) *documents {
 		for at := name; !d.folders[at] && at != "." && at != "/"; at = path.Dir(at) {
 			d.folders[at] = true
 		}
+		before := len(d.listed)
 		for _, problem := range text.Problems {
 			d.listed = append(d.listed, Listed{File: text.Name, Reason: problem})
 		}
@@ -107,6 +115,14 @@ func decode(parsed []fleet.YAMLText, given any) *documents {
 			} else {
 				d.readDocument(name, fields, 0)
 			}
+		}
+		folder := templatesFolder(charts, name)
+		if folder == "" || len(d.listed) == before {
+			continue
+		}
+		if d.listed = d.listed[:before]; !withTemplates[folder] {
+			withTemplates[folder] = true
+			d.listed = append(d.listed, Listed{File: folder, Reason: "has templates of a Helm chart: they stay where they are"})
 		}
 	}
 	byPath, _ := given.(map[string]any)
@@ -121,6 +137,16 @@ func decode(parsed []fleet.YAMLText, given any) *documents {
 	}
 	slices.SortFunc(d.clusters, func(a, b *cluster) int { return strings.Compare(a.name, b.name) })
 	return d
+}
+
+// templatesFolder returns the templates folder of the chart that has a file as a template, or "".
+func templatesFolder(charts map[string]bool, file string) string {
+	for folder := path.Dir(file); folder != "." && folder != "/"; folder = path.Dir(folder) {
+		if path.Base(folder) == "templates" && charts[path.Dir(folder)] {
+			return folder
+		}
+	}
+	return ""
 }
 
 func (a *documents) agentsRepository() string {
