@@ -66,6 +66,7 @@ func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 			}
 			documents := map[string]any{
 				folder + "/all.yaml": setsOfAHub, "clusters.json": registered,
+				"chart/Chart.yaml":         "name: web\n",
 				"chart/templates/web.yaml": "metadata: { name: {{ .Release.Name }} }\n",
 			}
 			value, err := evaluateAdopt(t, "prod", documents, options)
@@ -87,7 +88,9 @@ func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 				t.Errorf("%s: clusters are %q, want %q", row, got, want)
 			}
 			listed := fmt.Sprint(adopted["listed"])
-			for _, part := range []string{"Secret argocd/cluster-store-1", "ApplicationSet argocd/web", "chart/templates/web.yaml"} {
+			for _, part := range []string{
+				"Secret argocd/cluster-store-1", "ApplicationSet argocd/web", "chart/templates object: reason:has templates",
+			} {
 				if !strings.Contains(listed, part) {
 					t.Errorf("%s: %s is not in %s", row, part, listed)
 				}
@@ -133,6 +136,35 @@ func TestTheGuideOnAdoptingMakesNoSecondAgentOfAHub(t *testing.T) {
 		}
 		if got := slices.Sorted(maps.Keys(secrets.AsValueMap())); !slices.Equal(got, []string{"store-1", "store-2"}) {
 			t.Errorf("agents are made of %q", got)
+		}
+	}
+}
+
+// TestTheExamplesOnAdoptingListInOneForm evaluates the output listed for an object and for a document without one.
+func TestTheExamplesOnAdoptingListInOneForm(t *testing.T) {
+	t.Parallel()
+	listed := func(file, object string, taken bool) cty.Value {
+		return cty.ObjectVal(map[string]cty.Value{
+			"file": cty.StringVal(file), "object": cty.StringVal(object), "reason": cty.StringVal("is left"), "taken": cty.BoolVal(taken),
+		})
+	}
+	scope := &hcl.EvalContext{
+		Functions: map[string]function.Function{"join": stdlib.JoinFunc, "compact": stdlib.CompactFunc},
+		Variables: map[string]cty.Value{"local": cty.ObjectVal(map[string]cty.Value{"adopted": cty.ObjectVal(map[string]cty.Value{
+			"listed": cty.TupleVal([]cty.Value{listed("a.yaml", "Secret b/c", false), listed("d", "", false), listed("e", "", true)}),
+		})})},
+	}
+	for _, name := range []string{"main.tf", "hub/main.tf"} {
+		file, problems := hclsyntax.ParseConfig([]byte(readFile(t, "../../examples/adopting/"+name)), name, hcl.InitialPos)
+		if problems.HasErrors() {
+			t.Fatal(problems)
+		}
+		blocks := file.Body.(*hclsyntax.Body).Blocks
+		at := slices.IndexFunc(blocks, func(one *hclsyntax.Block) bool { return one.Type == "output" && one.Labels[0] == "listed" })
+		value, problems := blocks[at].Body.Attributes["value"].Expr.Value(scope)
+		want := cty.TupleVal([]cty.Value{cty.StringVal("a.yaml: Secret b/c is left"), cty.StringVal("d: is left")})
+		if problems.HasErrors() || !value.RawEquals(want) {
+			t.Errorf("%s lists %#v, %v", name, value, problems)
 		}
 	}
 }

@@ -29,5 +29,5 @@ resource "flotilla_assignment" "prod" {
 
 # What is not in the fleet, and why.
 output "listed" {
-  value = [for one in local.adopted.listed : "${one.file}: ${one.object} ${one.reason}" if !one.taken]
+  value = [for one in local.adopted.listed : join(" ", compact(["${one.file}:", one.object, one.reason])) if !one.taken]
 }
