@@ -51,7 +51,7 @@ func MayHave(text string) bool {
 		if i < len(text) && isOfKey(rune(text[i])) {
 			continue
 		}
-		if start < i && kindOf(text[start:i]) != plain {
+		if start < i && (kindOf(text[start:i]) != plain || endsSpacedKey(text[:i], text[start:i])) {
 			return true
 		}
 		start = i + 1

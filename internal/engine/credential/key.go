@@ -25,11 +25,13 @@ const (
 	password
 )
 
+type ending struct {
+	text string
+	kind kind
+}
+
 // endings are in lower case. The first match wins.
-var endings = []struct {
-	ending string
-	kind   kind
-}{
+var endings = []ending{
 	{"password", password}, {"passwd", password}, {"passphrase", password}, {"pwd", token},
 	{"apikey", token}, {"privatekey", token}, {"secretkey", token}, {"secretaccesskey", token}, {"accesskeysecret", token},
 	{"accountkey", token}, {"encryptionkey", token}, {"masterkey", token},
@@ -44,16 +46,13 @@ var referring = []string{"existing", "pull", "ref", "name", "public", "path", "f
 
 // kindOf classifies a key by its last words. It ignores a trailing number, as in password_2.
 func kindOf(key string) kind {
-	for key != "" && isAfterWords(key[len(key)-1]) {
-		key = key[:len(key)-1]
-	}
-	if !hasEnding(key) {
+	if key = withoutNumber(key); !hasEnding(key) {
 		return plain // most keys
 	}
 	words := wordsOf(key)
 	joined := strings.Join(words, "")
 	for _, known := range endings {
-		if strings.HasSuffix(joined, known.ending) {
+		if strings.HasSuffix(joined, known.text) {
 			if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(referring, word) }) {
 				return plain
 			}
@@ -63,7 +62,29 @@ func kindOf(key string) kind {
 	return plain
 }
 
-func isAfterWords(c byte) bool { return '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' }
+// endsSpacedKey reports whether text, with its last word, may end in a key of several words, such as "API key".
+func endsSpacedKey(text, word string) bool {
+	text, word = withoutNumber(text), withoutNumber(word)
+	if !hasEnding(word) {
+		return false
+	}
+	const longest = 64 // bytes
+	joined, last := strings.Join(wordsOf(text[max(0, len(text)-longest):]), ""), strings.Join(wordsOf(word), "")
+	return slices.ContainsFunc(endings, func(e ending) bool {
+		return strings.HasSuffix(joined, e.text) && !strings.HasSuffix(last, e.text)
+	})
+}
+
+func withoutNumber(key string) string {
+	for key != "" {
+		c := key[len(key)-1]
+		if (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
+			break
+		}
+		key = key[:len(key)-1]
+	}
+	return key
+}
 
 func hasEnding(key string) bool {
 	const length = 3

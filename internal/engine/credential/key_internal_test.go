@@ -6,8 +6,8 @@ import "testing"
 func TestEveryEndingIsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, known := range endings {
-		if !hasEnding(known.ending) || kindOf("my_"+known.ending) != known.kind {
-			t.Errorf("%s is no ending", known.ending)
+		if !hasEnding(known.text) || kindOf("my_"+known.text) != known.kind {
+			t.Errorf("%s is no ending", known.text)
 		}
 	}
 }

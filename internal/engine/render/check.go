@@ -1,6 +1,9 @@
 package render
 
 import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
@@ -80,14 +83,18 @@ type folderCheck struct {
 	catalog    *kinds.Catalog
 	names      slots
 	reconciler *reconciler.Reconciler // built-in, or nil
-	objects    map[objects.Identity]position
-	findings   fleet.Findings
+	// areNamesUnexposed is known only for users' templates.
+	areNamesUnexposed bool
+	objects           map[objects.Identity]position
+	findings          fleet.Findings
 }
 
 func newFolderCheck(t *Templates, host *hostTemplates, subject Subject) *folderCheck {
+	names := slotsOf(subject)
 	return &folderCheck{
-		subject: subject, templates: t, catalog: host.catalog, names: slotsOf(subject), reconciler: host.reconciler,
-		objects: map[objects.Identity]position{},
+		subject: subject, templates: t, catalog: host.catalog, names: names, reconciler: host.reconciler,
+		areNamesUnexposed: !host.isBuiltin && !slices.ContainsFunc(names, credential.MayHave),
+		objects:           map[objects.Identity]position{},
 	}
 }
 

@@ -46,8 +46,7 @@ func (c *folderCheck) reportCredentials(u uncheckedFile) {
 
 // isShapeUnexposed reports that neither the shape nor the names have credentials, if each name is a whole value.
 func (c *folderCheck) isShapeUnexposed(u uncheckedFile) bool {
-	return u.template.contentType == "yaml" && u.shape != nil && c.readShape(u) && u.shape.isUnexposed &&
-		!slices.ContainsFunc(u.shape.slots, func(slot int) bool { return credential.MayHave(c.names[slot]) })
+	return u.template.contentType == "yaml" && u.shape != nil && c.readShape(u) && u.shape.isUnexposed && c.areNamesUnexposed
 }
 
 type exposurePart struct {

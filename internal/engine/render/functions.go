@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -58,7 +59,7 @@ func unknownFunction(name string) string {
 
 // functions returns sprig's functions. Our own replace functions that hide errors, depend on the order of a map, or return
 // unbounded results.
-func functions() template.FuncMap {
+var functions = sync.OnceValue(func() template.FuncMap {
 	all := sprig.GenericFuncMap()
 	for name := range refusedFunctions {
 		delete(all, name)
@@ -90,7 +91,7 @@ func functions() template.FuncMap {
 	maps.Copy(all, boundedFunctions(all))
 	maps.Copy(all, withPatternLimit(all))
 	return all
-}
+})
 
 func shorten(longest int, name string) (string, error) {
 	if longest < naming.Shortest {
