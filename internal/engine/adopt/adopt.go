@@ -96,9 +96,11 @@ func Adopt(environment, texts, given any, render Render) (result *Adoption, know
 	units := b.units(kept)
 	b.listMarkers(units, d.texts)
 	workloads := b.groupUnits(units)
+	hosts := hostsOf(workloads, p.hosts)
+	d.listClusters(hosts)
 	listed := slices.Concat(d.listed, a.listed, b.listed)
 	slices.SortStableFunc(listed, func(a, b Listed) int { return strings.Compare(a.File+"\x00"+a.Object, b.File+"\x00"+b.Object) })
-	return &Adoption{b.fleet(workloads, p.hosts), listed}, true, nil
+	return &Adoption{b.fleet(workloads, hosts), listed}, true, nil
 }
 
 // OptionsTable describes the options.

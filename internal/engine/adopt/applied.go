@@ -24,7 +24,6 @@ const (
 	maxDepth    = 20  // nesting of roots
 )
 
-// applier replaces objects by the objects that a reconciler applies for them.
 type applier struct {
 	docs       *documents
 	placer     *placer

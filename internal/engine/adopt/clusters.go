@@ -3,6 +3,7 @@ package adopt
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,17 +11,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // cluster is a destination of an Argo CD hub.
 type cluster struct {
 	name, server, project string
 	labels, annotations   map[string]string
+	secret                *manifestObject // nil if parameters describe the cluster
 }
 
-// readCluster reads a cluster Secret of Argo CD.
 func (a *documents) readCluster(o *manifestObject, fields map[string]any) (is bool) {
-	read := &cluster{labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations")}
+	read := &cluster{
+		labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations"), secret: o,
+	}
 	if o.kind.Kind != "Secret" || o.kind.Group != "" || read.labels[reconciler.SecretType] != reconciler.SecretCluster {
 		return false
 	}
@@ -37,9 +41,42 @@ func (a *documents) readCluster(o *manifestObject, fields map[string]any) (is bo
 		a.listed.add(o, false, "is the Secret of a cluster of Argo CD that another Secret has, too")
 	default:
 		a.clusters = append(a.clusters, read)
-		a.listed.add(o, false, "is the Secret of a cluster of Argo CD: its name and labels are those of a cluster type, and it stays where it is")
 	}
 	return true
+}
+
+// listClusters lists the Secrets of clusters with the cluster types that have their labels.
+func (a *documents) listClusters(hosts []*host) {
+	for _, one := range a.clusters {
+		if one.secret == nil {
+			continue
+		}
+		var names, lost []string
+		for _, h := range hosts {
+			if h.cluster != one {
+				continue
+			}
+			names = append(names, h.name)
+			for key, value := range one.labels {
+				if key != reconciler.SecretType && h.labels[key] != value {
+					lost = append(lost, key)
+				}
+			}
+		}
+		slices.Sort(lost)
+		text := "no cluster type is made of it, because no adopted object is for the cluster"
+		switch {
+		case len(names) > 0:
+			text = fmt.Sprintf("the cluster %s %s %s its labels", wording.OneOrMany(len(names), "type", "types"),
+				wording.List(wording.Quoted(names), wording.Named), wording.OneOrMany(len(names), "has", "have"))
+		case !isHub(one.server):
+			text = "another cluster has the name that its cluster type would have"
+		}
+		if len(lost) > 0 {
+			text += " without " + wording.List(wording.Quoted(slices.Compact(lost)), wording.Named)
+		}
+		a.listed.add(one.secret, false, "is the Secret of a cluster of Argo CD: "+text+", and it stays where it is")
+	}
 }
 
 func textsAt(value any, field string) map[string]string {

@@ -20,7 +20,6 @@ type host struct {
 	isNamed   bool     // placeholders stand for its name or server
 }
 
-// placer assigns objects to hosts.
 type placer struct {
 	environment string
 	pattern     []string          // segments of the folder pattern in the options, or nil
@@ -66,11 +65,9 @@ func (a *placer) placeObject(o *manifestObject, file string) {
 	case to == nil:
 		o.host = a.hostNamed(name, labels)
 	case isHub(to.server):
-		if labels == nil {
-			labels = to.labelsOfHost()
-		}
 		o.host = a.hostNamed(name, labels)
 		o.host.cluster = to
+		o.host.addLabels(to.labelsOfHost())
 	default:
 		o.host = a.hostOf(to)
 	}
@@ -82,7 +79,12 @@ func (a *placer) hostOf(to *cluster) *host {
 	return one
 }
 
-// hostNamed returns the host with a name.
+// addLabels keeps the labels that the host has.
+func (h *host) addLabels(labels map[string]string) {
+	maps.Copy(labels, h.labels)
+	h.labels = labels
+}
+
 func (a *placer) hostNamed(name string, labels map[string]string) *host {
 	if name = labelName(name); name == "clusters" {
 		name = "clusters-1" // clusters/ contains all clusters

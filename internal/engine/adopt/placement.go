@@ -115,22 +115,27 @@ func workspaceOf(o *manifestObject) string {
 	return labelName(project)
 }
 
-func (a *builder) fleet(workloads []*workload, all map[string]*host) map[string]any {
+func hostsOf(workloads []*workload, all map[string]*host) (hosts []*host) {
 	on := map[string]bool{}
-	workspaces := map[string]bool{}
 	for _, w := range workloads {
-		workspaces[w.workspace] = true
 		for _, one := range w.variants {
 			for _, name := range one.hosts {
 				on[name] = true
 			}
 		}
 	}
-	var hosts []*host
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if h := all[name]; on[name] || h.isCluster { // a cluster without objects is a placement, too
 			hosts = append(hosts, h)
 		}
+	}
+	return hosts
+}
+
+func (a *builder) fleet(workloads []*workload, hosts []*host) map[string]any {
+	workspaces := map[string]bool{}
+	for _, w := range workloads {
+		workspaces[w.workspace] = true
 	}
 	policies := a.policies(workloads, hosts)
 	result := map[string]any{

@@ -139,7 +139,7 @@ func decode(parsed []fleet.YAMLText, given any) *documents {
 	return d
 }
 
-// templatesFolder returns the templates folder of the chart that has a file as a template, or "".
+// templatesFolder returns "" for other files than chart templates.
 func templatesFolder(charts map[string]bool, file string) string {
 	for folder := path.Dir(file); folder != "." && folder != "/"; folder = path.Dir(folder) {
 		if path.Base(folder) == "templates" && charts[path.Dir(folder)] {

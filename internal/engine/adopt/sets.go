@@ -58,7 +58,6 @@ func (a *applier) expandSets() (expanded bool) {
 	return expanded
 }
 
-// madeBy returns the Applications of an ApplicationSet and their parameters.
 func (a *applier) madeBy(set *manifestObject, namespace string) (made []*manifestObject, params []map[string]any, err error) {
 	for _, field := range unsaid {
 		if value := at(set.spec(), field); !isEmpty(value) {

@@ -268,6 +268,72 @@ func TestLaterGeneratorsSwitchOff(t *testing.T) {
 	}
 }
 
+// A Secret of a cluster says which cluster type has its labels, and that of the hub may have none.
+func TestSecretsOfClustersNameTheirClusterTypes(t *testing.T) {
+	hub := fmt.Sprintf(clusterSecret, "central", "https://kubernetes.default.svc", "tier: core, environment: dev")
+	spoke := fmt.Sprintf(clusterSecret, "Store.1", "https://10.0.0.1", "tier: edge")
+	onSpoke := fmt.Sprintf(application, "one", "default", "main", "name: Store.1")
+	onHub := strings.ReplaceAll(fmt.Sprintf(application, "web", "default", "main", "name: central"), "apps, path", "web, path")
+	const of, none = `is the Secret of a cluster of Argo CD: `, "no cluster type is made of it, because no adopted object is for the cluster"
+	for name, test := range map[string]struct {
+		documents map[string]any
+		hosts     string
+		want      []string
+	}{
+		"nothing is for the hub": {
+			documents: map[string]any{"clusters.yaml": hub + spoke, "web.yaml": onSpoke},
+			want: []string{
+				"cluster type store-1 map[tier:edge]", "Secret argocd/cluster-Store.1 " + of + `the cluster type "store-1" has its labels`,
+				"Secret argocd/cluster-central " + of + none,
+			},
+		},
+		"an Application is for the hub": {
+			documents: map[string]any{"clusters.yaml": hub, "web.yaml": onHub},
+			want: []string{
+				"cluster type prod map[tier:core]", "Secret argocd/cluster-central " + of + `the cluster type "prod" has its labels without "environment"`,
+			},
+		},
+		"after an object that names no cluster": {
+			documents: map[string]any{"clusters.yaml": hub, "a.yaml": fmt.Sprintf(kustomization, "apps", "./apps"), "web.yaml": onHub},
+			want: []string{
+				"cluster type prod map[tier:core]", "Secret argocd/cluster-central " + of + `the cluster type "prod" has its labels without "environment"`,
+			},
+		},
+		"two names that become one": {
+			documents: map[string]any{"clusters.yaml": spoke + fmt.Sprintf(clusterSecret, "store-1", "https://10.0.0.2", "tier: core"), "web.yaml": onSpoke},
+			want: []string{
+				"cluster type store-1 map[tier:edge]", "Secret argocd/cluster-Store.1 " + of + `the cluster type "store-1" has its labels`,
+				"Secret argocd/cluster-store-1 " + of + "another cluster has the name that its cluster type would have",
+			},
+		},
+		"folders with labels": {
+			documents: map[string]any{"clusters.yaml": hub, "eu/one/web.yaml": onHub}, hosts: "{region}/{cluster_type}",
+			want: []string{
+				"cluster type one map[region:eu tier:core]",
+				"Secret argocd/cluster-central " + of + `the cluster type "one" has its labels without "environment"`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := map[string]any{}
+			if test.hosts != "" {
+				options["hosts"] = test.hosts
+			}
+			result, _ := adopted(t, test.documents, options)
+			var got []string
+			for _, line := range lines(result) {
+				line = strings.TrimSuffix(strings.TrimPrefix(line, "listed clusters.yaml: "), ", and it stays where it is")
+				if strings.HasPrefix(line, "cluster type ") || strings.HasPrefix(line, "Secret ") {
+					got = append(got, line)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
 // TestAReasonIsTheSameEachTime adopts objects with several defects of one kind: Terraform refuses a function whose result varies.
 func TestAReasonIsTheSameEachTime(t *testing.T) {
 	t.Parallel()

@@ -91,7 +91,6 @@ func (s sourceIndex) find(named sourceReference, on *host) *manifestObject {
 	return nil
 }
 
-// builder makes the fleet.
 type builder struct {
 	environment    string
 	repository     manifests // of the documents

@@ -23,7 +23,7 @@ import (
 // applied is the state of an object without drift.
 const applied = "applied"
 
-// render renders the objects and parses equal manifests only once.
+// render parses equal manifests only once.
 func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.StagedObject {
 	render := agent.Render
 	if r.connection != nil {

@@ -267,7 +267,6 @@ func update(ctx context.Context, c *frame.Call[agentModel]) {
 	}
 }
 
-// remove removes the applied objects according to on_destroy.
 func remove(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() {
