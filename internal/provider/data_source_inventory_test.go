@@ -243,10 +243,13 @@ func TestRecordsDoNothingToATerminal(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))
+	const evil = "a\x1b[2J\u202eb"
 	repository{cloneURL: url}.changeByGit(t, "dev", func(folder string) {
+		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "app-core", evil+".yaml"), "a: b\n")
+		git(t, folder, "add", "--all")
+		git(t, folder, "commit", "--quiet", "--author", evil+"author <"+evil+"email@example.com>", "--message", evil+"subject")
 		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
 		writeFile(t, at, strings.Replace(readFile(t, at), `"workload": "app"`, `"workload": "\u001b[2J\u202eapp"`, 1))
-		git(t, folder, "config", "user.name", "\x1b[2J\u202eme")
 		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "\x1b[2J.yaml"), "a: b\n")
 	})
 	branch := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
@@ -257,6 +260,11 @@ func TestRecordsDoNothingToATerminal(t *testing.T) {
 		t.Logf("%s: %d bytes, %s", source, len(text), said)
 		if said.Err() != nil || wording.Visible(text) != text {
 			t.Errorf("%s steers the terminal: %q", source, text)
+		}
+		for _, part := range []string{"author", "email", "subject"} {
+			if want := wording.Visible(evil) + part; source == "flotilla_history" && !strings.Contains(text, want) {
+				t.Errorf("it does not have %q: %q", want, text)
+			}
 		}
 		if source == "flotilla_inventory" &&
 			!strings.Contains(text, "The inventory lacks what these files record: clusters/all/.flotilla/dev/large.json") {
