@@ -80,11 +80,9 @@ type pipelineMachine struct {
 	platform    *repository
 }
 
-func newPipelineMachine(t *testing.T) *pipelineMachine {
+func needPipelinePrograms(t *testing.T) (tool, provider string) {
 	t.Helper()
-	server := giteatest.Start(t)
-	user := server.User(t)
-	tool, provider := os.Getenv("FLOTILLA_TERRAFORM"), os.Getenv("FLOTILLA_PROVIDER")
+	tool, provider = os.Getenv("FLOTILLA_TERRAFORM"), os.Getenv("FLOTILLA_PROVIDER")
 	if tool == "" || provider == "" {
 		t.Skip("needs Terraform and the provider's binary, which `make e2e` names")
 	}
@@ -93,6 +91,14 @@ func newPipelineMachine(t *testing.T) *pipelineMachine {
 			t.Skipf("jobs need %s: %v", program, err)
 		}
 	}
+	return tool, provider
+}
+
+func newPipelineMachine(t *testing.T) *pipelineMachine {
+	t.Helper()
+	tool, provider := needPipelinePrograms(t)
+	server := giteatest.Start(t)
+	user := server.User(t)
 	m := &pipelineMachine{
 		t: t, server: server, user: user, folder: t.TempDir(),
 		gitops: newPrivateRepository(t, server, user, "gitops"), platform: newPrivateRepository(t, server, user, "fleet"),
@@ -305,6 +311,7 @@ const checkout = `
 // merge writes the first stage, and runs on the schedule write the second one and repair drift.
 func TestActions(t *testing.T) {
 	t.Parallel()
+	needPipelinePrograms(t)
 	t.Run("Gitea", func(t *testing.T) {
 		t.Parallel()
 		newPipelineMachine(t).runActions("gitea-actions.yml", ".gitea/workflows/fleet.yml")
