@@ -52,20 +52,28 @@ func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 	t.Parallel()
 	const head = "`root` follows | `hosts` | cluster type, in the fleet and of the agent"
 	clusters := readFile(t, "../../examples/adopting/hub/clusters.json")
+	third := strings.Replace(ownSecret, "Y2VudHJhbA==", "c3RvcmUtMw==", 1) // store-3
+	third = strings.Replace(third, "aHR0cHM6Ly9rdWJlcm5ldGVzLmRlZmF1bHQuc3Zj", "aHR0cHM6Ly9zdG9yZS0zLmV4YW1wbGUuY29t", 1)
+	withThird := strings.Replace(clusters, `"items": [`, `"items": [`+third+",", 1)
 	withOwn := strings.Replace(clusters, `"items": [`, `"items": [`+ownSecret+",", 1)
 	rows := guideTableOf(t, "adopting.md", head).rows
 	if len(rows) != 2 {
 		t.Fatalf("the table has the rows %q", rows)
 	}
 	for _, row := range rows {
-		for _, registered := range []string{clusters, withOwn} {
-			quoted := strings.Split(row, "`") // the folder is in the row's first or only code, the cluster type in its last
+		for _, registered := range []string{clusters, withOwn, withThird} {
+			quoted := strings.Split(row, "`")                                               // the folder is in the row's first or only code, the cluster type in its last
+			stores, count := []string{"store-1", "store-2"}, "5 added, 0 removed, 5 in all" // Applications
+			if registered == withThird {
+				stores, count = append(stores, "store-3"), "6 added, 0 removed, 6 in all" // no label env: prod
+			}
 			options, folder, own := map[string]any{}, quoted[1], quoted[len(quoted)-2]
 			if len(quoted) > 5 {
 				options["hosts"] = strings.Trim(quoted[3], `"`)
 			}
 			documents := map[string]any{
 				folder + "/all.yaml": setsOfAHub, "clusters.json": registered,
+				"clusters/store-1/a.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: deployed}\n",
 				"chart/Chart.yaml":         "name: web\n",
 				"chart/templates/web.yaml": "metadata: { name: {{ .Release.Name }} }\n",
 			}
@@ -81,11 +89,11 @@ func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 				}
 				return slices.Sorted(slices.Values(names))
 			}
-			if got, want := names("cluster_types"), []string{own, "store-1", "store-2"}; !slices.Equal(got, want) {
+			if got, want := names("cluster_types"), append([]string{own}, stores...); !slices.Equal(got, want) {
 				t.Errorf("%s: cluster types are %q, want %q", row, got, want)
 			}
-			if got, want := names("clusters"), []string{"store-1", "store-2"}; !slices.Equal(got, want) {
-				t.Errorf("%s: clusters are %q, want %q", row, got, want)
+			if got := names("clusters"); !slices.Equal(got, stores) {
+				t.Errorf("%s: clusters are %q, want %q", row, got, stores)
 			}
 			listed := fmt.Sprint(adopted["listed"])
 			for _, part := range []string{
@@ -98,7 +106,7 @@ func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 			fleet["clusters"] = append(fleet["clusters"].([]any), map[string]any{"name": "central", "cluster_type": own})
 			called := providertest.Call{Function: "fleet", Arguments: []any{fleet}}
 			plan, _ := mustPlan(t, providertest.New(startProvider), assigned(bare(t), called, map[string]any{"name": "prod"}))
-			if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "5 added, 0 removed, 5 in all") { // Applications
+			if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, count) {
 				t.Errorf("%s: the plan has\n%s", row, lines)
 			}
 		}
