@@ -26,9 +26,9 @@ const nightGuide = "night.md"
 func TestTheGuideRecoversWhatIsLost(t *testing.T) {
 	t.Parallel()
 	playTable(t, nightGuide, "lost | what happens | recovery", []guideRow{
-		{"the state | The first plan finds the records of the former state and names their last commit in a warning. It changes no file whose " +
-			"content is as wanted. | Apply. Or [import](assignments.md#list-and-import) the assignment. The apply finds the " +
-			"objects of `flotilla_agent`; `flotilla_cluster_claim` needs `adopt = true`, or an import. Give `flotilla_promotion` and " +
+		{"the state | The first plan finds the records of the former state and names their last commit in a warning. `changes` lists every " +
+			"assignment as added, but files whose content is as wanted stay as they are, so clusters change nothing. | Apply. Or " +
+			"[import](assignments.md#list-and-import) the assignment. The apply finds the objects of `flotilla_agent`; `flotilla_cluster_claim` needs `adopt = true`, or an import. Give `flotilla_promotion` and " +
 			"`flotilla_rollout` their values by import.", aLostState},
 		{"the GitOps repository | The plan has the warning `Repository is gone`. Agents report that they cannot read their source; workloads " +
 			"keep running. | Create an empty repository at the same URL, and apply all assignments of each branch, best in one run: an agent " +
@@ -94,7 +94,10 @@ func aLostState(t *testing.T) {
 	p := newPair(t)
 	tip := git(t, p.url, "rev-parse", "dev")
 	p.w.Lose(assignment)
-	_, said := mustPlan(t, p.w, p.configuration("two"))
+	plan, said := mustPlan(t, p.w, p.configuration("two"))
+	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "0 changed, 3 added, 0 removed, 3 in all") {
+		t.Errorf("the plan has\n%s", lines)
+	}
 	last := git(t, p.url, "log", "-1", "--format=%H", "--grep=Assignment: dev$", "dev")[:12]
 	if !said.Has("Folders are there already") || !strings.Contains(said.String(), last) {
 		t.Errorf("the plan says %s", said)
