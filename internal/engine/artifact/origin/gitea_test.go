@@ -66,6 +66,10 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 	}
 	want["1.2.0"] = push(t, user, repository, "1.2.0", archive)
 
+	var reader struct{ SHA1 string }
+	byPassword := giteatest.User{Name: user.Name, Password: user.Password}
+	scopes := map[string]any{"name": "reader", "scopes": []string{"read:package"}}
+	server.API(t, byPassword, "POST", "/users/"+user.Name+"/tokens", scopes, &reader)
 	config := filepath.Join(t.TempDir(), "config.json")
 	login := base64.StdEncoding.EncodeToString([]byte(user.Name + ":" + user.Token))
 	if err := os.WriteFile(config, []byte(`{"auths":{"`+host+`":{"auth":"`+login+`"}}}`), 0o600); err != nil {
@@ -73,7 +77,10 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 	}
 	for name, client := range map[string]*origin.Resolver{
 		"of the URL": newClient(t, byURL(server.URL+"/"+strings.ToLower(user.Name), user.Name, user.Token)),
-		"of docker":  origin.NewResolver(origin.ResolverOptions{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
+		"of the scope in the guide": newClient(t, git.Credentials{ByURL: []git.URLCredentials{
+			{URL: server.URL + "/" + strings.ToLower(user.Name), Login: git.Login{Token: reader.SHA1}},
+		}}),
+		"of docker": origin.NewResolver(origin.ResolverOptions{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
 	} {
 		repo := "oci://" + strings.TrimSuffix(repository, "/till")
 		for _, test := range []struct {
