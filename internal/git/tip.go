@@ -1,19 +1,15 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
 // Tip is a commit with its fetched objects. It is not safe for concurrent use.
@@ -163,64 +159,6 @@ func (t *Tip) readRoot() error {
 	return nil
 }
 
-// FirstDepth is the depth of the first request. Each further one quadruples it, up to LastDepth: some megabytes.
-const (
-	FirstDepth = 64
-	LastDepth  = 16 << 10
-)
-
-// lastTreesDepth is LastDepth for commits with all their trees.
-const lastTreesDepth = 1 << 10
-
-// Past fetches the last commits to a depth. complete means that the server cannot limit it and sent all. If it gives no files
-// by id, all objects come, too.
-func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
-	if !t.takesIDs() {
-		t.step = everything
-	}
-	return t.past(ctx, depth)
-}
-
-// PastCommits is Past without files, and without trees if NeedPast can fetch those. A refusal does not affect the tip.
-func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
-	return t.apart().past(ctx, depth)
-}
-
-func (t *Tip) past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
-	shallow := t.capabilities.Supports(capability.Shallow)
-	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest { return t.shallow(t.Commit, depth, 0) })
-	return commits, !shallow, err
-}
-
-// MaxPast returns the largest useful depth for PastCommits.
-func (t *Tip) MaxPast() int {
-	if t.takesIDs() && t.step < allTrees {
-		return LastDepth
-	}
-	return lastTreesDepth
-}
-
-// NeedPast is Need after PastCommits with this depth. After a refusal it fetches more of the past, not of the tip.
-func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
-	missing, asked := t.missing(ids), t.apart()
-	if all, err := asked.tryIDs(ctx, missing); all || err != nil {
-		return err
-	}
-	for step := max(asked.step, allTrees); step <= everything; step++ {
-		asked.stepDown(ctx, step, nil)
-		objects := map[Hash]RawObject{}
-		err := asked.fetchInto(ctx, asked.shallow(t.Commit, depth, 0), objects)
-		if err != nil && (step == everything || !mayStepDown(ctx, err)) {
-			return err
-		}
-		maps.Copy(t.objectStore, objects)
-		if t.hasAll(missing) {
-			return nil
-		}
-	}
-	return errors.New("the server did not send trees that past commits consist of")
-}
-
 // NeedRecent is Need for objects of the tip or of recent commits. Not all servers give objects by id.
 func (t *Tip) NeedRecent(ctx context.Context, ids []Hash) error {
 	err := t.Need(ctx, ids)
@@ -234,55 +172,4 @@ func (t *Tip) NeedRecent(ctx context.Context, ids []Hash) error {
 		}
 	}
 	return err
-}
-
-type objectStore map[Hash]RawObject
-
-// Has reports whether an object was fetched.
-func (s objectStore) Has(id Hash) bool {
-	_, ok := s[id]
-	return ok || id == EmptyTree
-}
-
-// Fetched returns the fetched objects in no order.
-func (s objectStore) Fetched() iter.Seq2[Hash, RawObject] { return maps.All(s) }
-
-// Entries parses a fetched tree.
-func (s objectStore) Entries(id Hash) ([]Entry, error) {
-	if id == EmptyTree {
-		return nil, nil
-	}
-	o, ok := s[id]
-	if !ok {
-		return nil, fmt.Errorf("tree %s was not fetched", id)
-	}
-	if o.Kind != plumbing.TreeObject {
-		return nil, errMalformedTree
-	}
-	return ParseTree(o.Content)
-}
-
-// Blob returns a fetched file.
-func (s objectStore) Blob(id Hash) ([]byte, error) {
-	o, ok := s[id]
-	if !ok || o.Kind != plumbing.BlobObject {
-		return nil, fmt.Errorf("blob %s was not fetched", id)
-	}
-	return o.Content, nil
-}
-
-// CommitText returns the content of a fetched commit.
-func (s objectStore) CommitText(id Hash) ([]byte, bool) {
-	o, ok := s[id]
-	return o.Content, ok && o.Kind == plumbing.CommitObject
-}
-
-func (s objectStore) hasAll(ids []Hash) bool {
-	return !slices.ContainsFunc(ids, func(id Hash) bool { return !s.Has(id) })
-}
-
-func (s objectStore) missing(ids []Hash) []Hash {
-	missing := slices.DeleteFunc(slices.Clone(ids), s.Has)
-	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(missing)
 }

@@ -142,8 +142,8 @@ func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	return nil
 }
 
-// settings decodes the settings with their secrets. known is false while a part is unknown. clusters, from which a hub
-// takes its connection, may be nil.
+// settings decodes the settings with their secrets. known is false while a part is unknown. A hub takes its connection
+// from clusters, which may be nil.
 func (m *agentModel) settings(
 	secrets map[string]any,
 	clusters *connection.Clusters,

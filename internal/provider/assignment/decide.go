@@ -114,7 +114,7 @@ func (d *decision) removalCauses(removed []folder.Key) []string {
 	return changes.English(changes.Removals(d.before.private.version(after.Fleet), after, folders, notes))
 }
 
-// rollsBackTo returns the commit to which the rollout takes a folder back, "" if it stays.
+// rollsBackTo returns the commit that the rollout restores in a folder; "" leaves the folder.
 func (d *decision) rollsBackTo(key folder.Key) string {
 	if target := d.outcome.State.Targets[key.DeploymentTarget]; target != nil && target.Failed && target.Hosts[key.Host] != nil {
 		return target.Hosts[key.Host].From

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -18,11 +16,8 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 var attributeTypes = map[string]attr.Type{
@@ -186,134 +181,3 @@ func AddLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T))
 }
 
 // Terraform drops members of a fleet that a data source does not name, so their unknown values do not defer it to apply.
-
-// ModelAttribute is the attribute fleet with the model alone. further extends its description.
-func ModelAttribute(further string) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Required:            true,
-		MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
-		Attributes: map[string]schema.Attribute{
-			"format":      schemas.OptionalText("Format of the fleet."),
-			"environment": schemas.RequiredText("Name of the environment."),
-			"model":       schemas.RequiredText("Canonical JSON of the fleet." + further),
-		},
-	}
-}
-
-// ValuedAttribute adds configuration values.
-func ValuedAttribute() schema.SingleNestedAttribute {
-	attribute := ModelAttribute("")
-	attribute.Attributes["config"] = EntriesAttribute(true, "The data of the config containers.")
-	return attribute
-}
-
-// RenderedAttribute adds manifests, which rendering needs.
-func RenderedAttribute() schema.SingleNestedAttribute {
-	attribute := ValuedAttribute()
-	attribute.Attributes["manifests"] = EntriesAttribute(false, "The manifests of the deployment targets, by full name.")
-	return attribute
-}
-
-// EntriesAttribute is for entries. With pending, Terraform reads the data source only after all are known.
-func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Required: required, Optional: !required, MarkdownDescription: what,
-		Attributes: map[string]schema.Attribute{
-			"known":   schemas.RequiredText("JSON of the known ones, by name."),
-			"pending": schemas.OptionalTextMap("Unknown ones, by name."),
-		},
-	}
-}
-
-// Hashed replaces the contents by a hash of the model, so that the state differs if the fleet does.
-func Hashed(of types.Object) types.Object {
-	attributes := of.Attributes()
-	for name, value := range attributes {
-		switch name {
-		case "format", "environment":
-		case "model":
-			attributes[name] = types.StringValue(tfvalue.Hash(value.(types.String).ValueString()))
-		case "config": // it is required
-			attributes[name] = types.ObjectValueMust(EntriesTypes,
-				map[string]attr.Value{"known": types.StringValue("{}"), "pending": types.MapNull(types.StringType)})
-		default:
-			attributes[name] = types.ObjectNull(EntriesTypes)
-		}
-	}
-	return types.ObjectValueMust(of.AttributeTypes(context.Background()), attributes)
-}
-
-// Narrowing selects assignments in data sources. null selects all.
-type Narrowing struct {
-	ClusterType      types.String `tfsdk:"cluster_type"`
-	Cluster          types.String `tfsdk:"cluster"`
-	DeploymentTarget types.String `tfsdk:"deployment_target"`
-}
-
-// NarrowingAttributes are the attributes of a Narrowing.
-func NarrowingAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{
-		"cluster_type":      schemas.OptionalText("Only assignments to this cluster type, or to clusters of it."),
-		"cluster":           schemas.OptionalText("Only assignments to this cluster."),
-		"deployment_target": schemas.OptionalText("Only assignments of this deployment target, by its full name."),
-	}
-}
-
-// Check reports names that the fleet lacks, which would silently select nothing.
-func (n Narrowing) Check(scheduled *schedule.Decisions, diagnostics *diag.Diagnostics) {
-	var clusterTypes, clusters, targets []string
-	for _, host := range scheduled.Hosts {
-		if host.Cluster != nil {
-			clusters = append(clusters, host.Cluster.Name)
-		} else {
-			clusterTypes = append(clusterTypes, host.ClusterType.Name)
-		}
-	}
-	for _, target := range scheduled.Targets {
-		targets = append(targets, target.Name)
-	}
-	for _, by := range []struct {
-		attribute, kind string
-		value           types.String
-		names           []string
-	}{
-		{"cluster_type", "cluster type", n.ClusterType, clusterTypes},
-		{"cluster", "cluster", n.Cluster, clusters},
-		{"deployment_target", "deployment target", n.DeploymentTarget, targets},
-	} {
-		if name := by.value.ValueString(); !by.value.IsNull() && !slices.Contains(by.names, name) {
-			tfvalue.AddErrorf(diagnostics, path.Root(by.attribute), "No such "+by.kind,
-				"no %s of this fleet is called %q%s", by.kind, name, fleet.DidYouMean(name, by.names))
-		}
-	}
-}
-
-// Includes reports whether an assignment is selected.
-func (n Narrowing) Includes(assignment *schedule.Assignment) bool {
-	cluster := ""
-	if assignment.Host.Cluster != nil {
-		cluster = assignment.Host.Cluster.Name
-	}
-	return n.selects(assignment.Host.ClusterType.Name, cluster, assignment.Target.Name)
-}
-
-// IncludesGone reports whether a folder is selected that is no longer wanted.
-func (n Narrowing) IncludesGone(key folder.Key, f *fleet.Fleet) bool {
-	cluster, isCluster := strings.CutPrefix(key.Host, "clusters/")
-	if !isCluster {
-		return n.selects(key.Host, "", key.DeploymentTarget)
-	}
-	clusterType := ""
-	for i := range f.Clusters {
-		if f.Clusters[i].Name == cluster {
-			clusterType = f.Clusters[i].ClusterType
-		}
-	}
-	return n.selects(clusterType, cluster, key.DeploymentTarget)
-}
-
-func (n Narrowing) selects(clusterType, cluster, target string) bool {
-	return (n.ClusterType.IsNull() || n.ClusterType.ValueString() == clusterType) &&
-		(n.Cluster.IsNull() || n.Cluster.ValueString() == cluster) &&
-		(n.DeploymentTarget.IsNull() || n.DeploymentTarget.ValueString() == target)
-}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -20,12 +19,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
-	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
@@ -239,60 +236,4 @@ func warnOfRegionLabel(label string, result *pipeline.Computation, diagnostics *
 			"no cluster type and no cluster of the fleet has a label %q%s",
 			label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(keys))))
 	}
-}
-
-// HealthTable describes the attribute health.
-var HealthTable = &fleet.Table{
-	Name:    "health",
-	Meaning: "The attribute `health` of `flotilla_overview`: bounds of the health score. A score between them is `fair`.",
-	Attributes: []fleet.Attribute{
-		{Name: "good", Type: fleet.WholeType, Default: health.DefaultBounds().Good, Most: 100, Meaning: "A score that reaches it is `good`."},
-		{Name: "poor", Type: fleet.WholeType, Default: health.DefaultBounds().Poor, Most: 100, Meaning: "A score below it is `poor`."},
-	},
-}
-
-// LinksTable describes the attribute links.
-var LinksTable = &fleet.Table{
-	Name: "links",
-	Meaning: "The attribute `links` of `flotilla_overview`: links of the page to an agent's UI, to logs or to the Git host, by their " +
-		"titles. Each is an https URL with placeholders, whose values are escaped. A link with a placeholder without a value, such as " +
-		"`{cluster}` of an assignment to a cluster type, is left out.",
-	Attributes: []fleet.Attribute{
-		{
-			Name:         "assignments",
-			Type:         fleet.TextMapType,
-			NullElements: true,
-			Meaning:      "Links of each assignment, with the placeholders " + placeholders(report.OfAssignment) + ".",
-		},
-		{
-			Name:         "clusters",
-			Type:         fleet.TextMapType,
-			NullElements: true,
-			Meaning:      "Links of each cluster, with the placeholders " + placeholders(report.OfCluster) + ".",
-		},
-	},
-}
-
-func placeholders(names []string) string { return "`{" + strings.Join(names, "}`, `{") + "}`" }
-
-// PromotionTable describes an element of promotions. A resource has more attributes.
-var PromotionTable = withOthers(&fleet.Table{
-	Name:    "promotion of an overview",
-	Meaning: "One of `promotions` of `flotilla_overview`: a resource `flotilla_promotion`, or an object with some of its attributes.",
-	Attributes: []fleet.Attribute{
-		{Name: "candidate", Type: fleet.AnyType, Meaning: "The value that is to be let through."},
-		{Name: "promoted", Type: fleet.AnyType, Meaning: "The value that was let through last."},
-		{Name: "waiting_for", Meaning: "The reason why the candidate waits."},
-		{Name: "opened_at", Type: fleet.TimeType, Meaning: "When the gate opened for the candidate."},
-		{Name: "promoted_at", Type: fleet.TimeType, Meaning: "When the value was let through."},
-	},
-})
-
-func withOthers(table *fleet.Table) *fleet.Table {
-	for _, name := range slices.Sorted(maps.Keys(promotion.Schema.Attributes)) {
-		if table.Find(name) == nil {
-			table.Attributes = append(table.Attributes, fleet.Attribute{Name: name, Computed: true})
-		}
-	}
-	return table
 }

@@ -29,12 +29,13 @@ var connecting = map[string][]string{
 var connections = map[string]struct{ decides, why string }{
 	"internal/engine/artifact/origin/web.go":      {"internal/engine/artifact/origin/login.go", "chart repositories and registries"},
 	"internal/engine/artifact/origin/registry.go": {"internal/engine/artifact/origin/login.go", "registries"},
-	"internal/shared/bounded/bounded.go":          {"", "the transports below the others"},
+	"internal/shared/bounded/bounded.go":          {"", "the transport below the others"},
+	"internal/shared/bounded/public.go":           {"", "the transport below the others, which asks IsPublic"},
 	"internal/git/forge/forge.go":                 {"internal/git/forge/transport.go", "APIs of Git hosts"},
 	"internal/git/forge/github_app.go":            {"internal/git/forge/transport.go", "tokens of GitHub Apps"},
 	"internal/git/git.go":                         {"internal/git/http.go", "Git over http"},
 	"internal/git/ssh.go":                         {"internal/git/wire.go", "Git over ssh"},
-	"internal/cluster/kube/kube.go":               {"internal/cluster/kube/kube.go", "clusters, by kubeconfig or by attributes"},
+	"internal/cluster/kube/connect.go":            {"internal/cluster/kube/connect.go", "clusters, by kubeconfig or by attributes"},
 	"internal/cluster/measure/transport.go":       {"internal/provider/provider_measurements.go", "Prometheus and web servers"},
 	"internal/engine/objects/renderer/worker.go":  {"", "a transport that refuses every request"},
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Format is the version of the JSON, to which members may be added. Members never disappear or change their meaning.
+// Format is the version of the JSON. Later programs may add members to a version, but never remove or redefine one.
 const Format = "1"
 
 // Report is the report; its tags are the names in the JSON. Times are RFC 3339 in UTC. Unknown members are null.

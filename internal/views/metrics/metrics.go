@@ -37,7 +37,7 @@ type Metric struct {
 	Unit string
 	// Help has no quotes, backslashes or line breaks.
 	Help string
-	// Labels come after those of commonLabels.
+	// Labels follow commonLabels.
 	Labels []string
 	// Summed lists the labels that remain over the limit; nil omits the series.
 	Summed []string
