@@ -1,7 +1,6 @@
 package changes_test
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -367,89 +366,6 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
-	t.Parallel()
-	f, config := sample()
-	before := mustRender(t, f, config)
-	f, config = sample()
-	f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
-	after := mustRender(t, f, config)
-	folders := append(foldersOf(before, after), changes.FolderChange{
-		Key: folder.Key{Host: "small", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d",
-		Before: file("namespace.yaml", "extra: 1\n"), After: file("namespace.yaml", "{}\n"),
-	})
-	equalLines(t, values(changes.Summarize(before.version, after.version, folders, changes.Notes{})), []string{
-		"count hosts=2 changed=2",
-		"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
-		"file files=namespace.yaml keys=extra:removed at=small/hello-live by=drift:by hand, since commit 1a2b3c4d",
-	})
-}
-
-func TestEditsAreReportedBesideChangesOfTheirFolder(t *testing.T) {
-	t.Parallel()
-	f, config := sample()
-	before := mustRender(t, f, config)
-	f, config = sample()
-	f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
-	after := mustRender(t, f, config)
-	const edit = "by hand, since commit 1a2b3c4d"
-	for name, test := range map[string]struct {
-		edited func(files []folder.File) []folder.File
-		back   string
-		want   []string
-	}{
-		"nothing else": {
-			func(files []folder.File) []folder.File { return files }, "",
-			[]string{"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports"},
-		},
-		"a file": {
-			func(files []folder.File) []folder.File { return append(files, file("x.yaml", "x: 1\n")...) }, "",
-			[]string{
-				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
-				"file files=x.yaml keys=removed_file at=large/reports-nightly by=drift:" + edit,
-			},
-		},
-		"a file beside a rollback": {
-			func(files []folder.File) []folder.File { return append(files, file("x.yaml", "x: 1\n")...) }, "5e6f7a8b",
-			[]string{
-				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=rollback:5e6f7a8b",
-				"file files=x.yaml keys=removed_file at=large/reports-nightly by=drift:" + edit,
-			},
-		},
-		"the changed key": {
-			func(files []folder.File) []folder.File {
-				return edited(files, "reconciler.yaml", "v1.0.0", "v0")
-			}, "",
-			[]string{"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports"},
-		},
-		"the changed file removed": {
-			func(files []folder.File) []folder.File {
-				return slices.DeleteFunc(files, func(one folder.File) bool { return one.Name == "reconciler.yaml" })
-			}, "",
-			[]string{"file files=reconciler.yaml keys=new_file at=large/reports-nightly by=drift:" + edit},
-		},
-	} {
-		folders := foldersOf(before, after)
-		one := &folders[0]
-		one.Edit, one.Back, one.Written = edit, test.back, one.Before
-		one.Before = test.edited(slices.Clone(one.Before))
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			lines := values(changes.Summarize(before.version, after.version, folders, changes.Notes{}))
-			equalLines(t, lines, append([]string{"count hosts=1 changed=1"}, test.want...))
-		})
-	}
-}
-
-func edited(files []folder.File, name, from, to string) []folder.File {
-	for i := range files {
-		if files[i].Name == name {
-			files[i].Content = bytes.Replace(files[i].Content, []byte(from), []byte(to), 1)
-		}
-	}
-	return files
 }
 
 func TestNotesAreLines(t *testing.T) {

@@ -1,0 +1,295 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+)
+
+// owner is an assignment with a fleet of its own, whose value reaches its one folder.
+func owner(repo repository, name, value, delivery string) string {
+	return fmt.Sprintf(`
+resource "flotilla_assignment" %[1]q {
+  name        = %[1]q
+  gitops_repo = { url = %[2]q, branch = "dev", path = %[1]q }
+  fleet = provider::flotilla::fleet({
+    environment       = "dev"
+    workspaces        = [{ name = "team" }]
+    cluster_types     = [{ name = "drone" }]
+    workloads         = [{ name = "app", workspace = "team", deployment_targets = { all = { environment = "dev", manifests = { repo = "https://git.example.com/app" } } } }]
+    target_policies   = [{ name = "all", cluster_type_selector = {} }]
+    config_containers = [{ name = "all", data = { VALUE = %[3]q } }]
+  })
+  %[4]s
+}
+`, name, repo.url, value, delivery)
+}
+
+func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
+	acceptancetest.Only(t)
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
+	config := func(one, two, delivery string) string {
+		config := repo.provider
+		if one != "" {
+			config += owner(repo, "one", one, delivery)
+		}
+		return config + owner(repo, "two", two, delivery)
+	}
+	var persons int
+	before := map[int]stamped{}
+	// unchanged finds requests that are as they were after the step before.
+	unchanged := func(numbers ...int) {
+		t.Helper()
+		for _, number := range numbers {
+			if now := host.pull(number); now != before[number] {
+				t.Errorf("request %d was\n%+v\nand is\n%+v", number, before[number], now)
+			}
+		}
+	}
+	testSteps(t, resource.TestCase{
+		Steps: []resource.TestStep{
+			{Config: config("1", "1", "")},
+			{ // one request each
+				PreConfig: func() {
+					host.commit("topic", "dev", "by-hand")
+					persons = host.propose("topic")
+					before[persons] = host.pull(persons)
+				},
+				Config: config("2", "2", proposes),
+				Check: func(*terraform.State) error {
+					if open := host.open(); len(open) != 3 || open["flotilla/dev/one/one"].Number == 0 || open["flotilla/dev/two/two"].Number == 0 {
+						t.Fatalf("requests %+v, want one of each owner and the person's", open)
+					}
+					unchanged(persons)
+					for _, one := range host.open() {
+						before[one.Number] = host.pull(one.Number)
+					}
+					return nil
+				},
+			},
+			{ // what one proposes leaves the others as they are
+				Config: config("3", "2", proposes),
+				Check: func(*terraform.State) error {
+					open := host.open()
+					unchanged(persons, open["flotilla/dev/two/two"].Number)
+					if one := open["flotilla/dev/one/one"]; len(open) != 3 || one.Head.SHA == before[one.Number].Head.SHA {
+						t.Errorf("requests %+v, want that of one with another head", open)
+					}
+					return nil
+				},
+			},
+			{ // a destroy is proposed, too
+				Config: config("", "2", proposes),
+				Check: func(*terraform.State) error {
+					open := host.open()
+					unchanged(persons, open["flotilla/dev/two/two"].Number)
+					if body := open["flotilla/dev/one/one"].Body; len(open) != 3 || !strings.Contains(body, "| removed |") {
+						t.Errorf("requests %+v, want one that removes", open)
+					}
+					return nil
+				},
+			},
+			{ // nothing left to propose: the owner's request is closed, and no other
+				Config: config("", "1", proposes),
+				Check: func(*terraform.State) error {
+					open := host.open()
+					unchanged(persons)
+					if len(open) != 2 || open["flotilla/dev/one/one"].Number == 0 {
+						t.Errorf("requests %+v, want those of one and of the person", open)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
+
+// namesake is an assignment that is called fleet, as others are, elsewhere.
+func namesake(repo repository, label, branch, path, value, delivery string) string {
+	return strings.NewReplacer(
+		`"flotilla_assignment" "fleet"`, `"flotilla_assignment" "`+label+`"`,
+		`branch = "dev", path = "fleet"`, `branch = "`+branch+`", path = "`+path+`"`,
+	).Replace(owner(repo, "fleet", value, delivery))
+}
+
+// valueAt is the value that a branch has at a path.
+func valueAt(t *testing.T, repo repository, branch, path string) string {
+	t.Helper()
+	_, value, _ := strings.Cut(repo.read(t, branch)[path+"/drone/app-all/platform-config.yaml"], "VALUE: ")
+	value, _, _ = strings.Cut(value, "\n")
+	return strings.Trim(value, `"`)
+}
+
+func TestPullRequestsOfOneNameAreApart(t *testing.T) {
+	t.Parallel()
+	acceptancetest.Only(t)
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	config := func(value, second, delivery string) string {
+		return repo.provider + namesake(repo, "first", "dev", "eu", value, delivery) + namesake(repo, "second", "dev", second, value, delivery) +
+			namesake(repo, "third", "prod", "eu", value, delivery)
+	}
+	opens := func(want ...string) {
+		t.Helper()
+		if are := slices.Sorted(maps.Keys(host.open())); !slices.Equal(are, want) {
+			t.Errorf("open requests from %q, want %q", are, want)
+		}
+	}
+	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
+	testSteps(t, resource.TestCase{
+		Steps: []resource.TestStep{
+			{Config: config("1", "us", "")},
+			{ // each proposes its own
+				Config: config("2", "us", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					opens("flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					for _, at := range []struct{ branch, path, value string }{
+						{"flotilla/dev/eu/fleet", "eu", "2"}, {"flotilla/dev/eu/fleet", "us", "1"},
+						{"flotilla/dev/us/fleet", "eu", "1"}, {"flotilla/dev/us/fleet", "us", "2"},
+						{"flotilla/prod/eu/fleet", "eu", "2"}, {"flotilla/prod/eu/fleet", "us", ""},
+					} {
+						if value := valueAt(t, repo, at.branch, at.path); value != at.value {
+							t.Errorf("branch %s has value %q at %s, want %q", at.branch, value, at.path, at.value)
+						}
+					}
+					return nil
+				},
+			},
+			{ // who moves proposes the new location, and that the old one goes
+				Config: config("2", "asia", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					opens("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					for branch, value := range map[string]string{"flotilla/dev/asia/fleet": "1", "flotilla/dev/us/fleet": ""} {
+						if is := valueAt(t, repo, branch, "us"); is != value {
+							t.Errorf("branch %s has value %q at us, want %q", branch, is, value)
+						}
+					}
+					return nil
+				},
+			},
+			{ // a branch that two shall share is an error
+				Config:      config("3", "asia", strings.Replace(proposes, "}", `, branch = "shared" }`, 1)),
+				ExpectError: words(`belongs to assignment "`),
+			},
+			{
+				Config: config("3", "asia", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					opens("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					return nil
+				},
+			},
+		},
+	})
+}
+
+func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
+	acceptancetest.Only(t)
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	config := func(branch, path, value, delivery string) string {
+		return repo.provider + namesake(repo, "test", branch, path, value, delivery)
+	}
+	const proposes = `delivery = { mode = "pull_request", forge = "gitea", branch = "shared" }`
+	testSteps(t, resource.TestCase{
+		Steps: []resource.TestStep{
+			{Config: config("dev", "eu", "1", "")},
+			{Config: config("dev", "eu", "1", proposes)},
+			{ // the branch is for the new location, and the old one has another
+				Config: config("dev", "us", "1", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					if are := slices.Sorted(maps.Keys(host.open())); !slices.Equal(are, []string{"flotilla/dev/eu/fleet", "shared"}) {
+						t.Errorf("open requests from %q", are)
+					}
+					host.api(http.MethodPost, "/branches", map[string]any{"new_branch_name": "prod", "old_branch_name": "dev"}, nil)
+					return nil
+				},
+			},
+			{ // a name that no branch can have
+				Config: config(
+					"dev",
+					strings.Repeat(strings.Repeat("long", 30)+"/", 3)+"us",
+					"1",
+					strings.Replace(proposes, `, branch = "shared"`, "", 1),
+				),
+				ExpectError: words(`The branch is longer than`),
+			},
+			{
+				Config:      config("prod", "us", "2", proposes),
+				ExpectError: words(`of assignment "us/fleet" goes from "shared" into "dev", not into "prod"; close it, or use another branch:`),
+			},
+		},
+	})
+}
+
+func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
+	acceptancetest.Only(t)
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	var persons int
+	var before stamped
+	testSteps(t, resource.TestCase{
+		Steps: []resource.TestStep{
+			{Config: small{}.config(repo)},
+			{
+				PreConfig: func() {
+					host.commit("flotilla/dev/dev", "dev", "by-hand")
+					persons = host.propose("flotilla/dev/dev")
+					before = host.pull(persons)
+				},
+				Config:      small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
+				ExpectError: words("was not opened by assignment"),
+			},
+			{Config: small{}.config(repo), ConfigPlanChecks: nothingToDo, Check: func(*terraform.State) error {
+				if now := host.pull(persons); now != before {
+					t.Errorf("the request was\n%+v\nand is\n%+v", before, now)
+				}
+				return nil
+			}},
+		},
+	})
+}
+
+func TestDestroyClosesWhatWasNeverMerged(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	testSteps(t, resource.TestCase{
+		Steps: []resource.TestStep{
+			{
+				PreConfig: func() { host.commit("dev", "", "by-hand") },
+				Config:    small{extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
+				Check: func(*terraform.State) error {
+					if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number == 0 {
+						t.Errorf("requests %+v, want one", open)
+					}
+					return nil
+				},
+			},
+			{
+				Config: repo.provider,
+				Check: func(*terraform.State) error {
+					if open := host.open(); len(open) != 0 {
+						t.Errorf("requests %+v, want none", open)
+					}
+					if commits := repo.commits(t, "dev"); commits != 1 {
+						t.Errorf("the branch has %d commits, want that by hand", commits)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
