@@ -136,7 +136,7 @@ func sameAs(t *testing.T, result *objects.Rendering, want string) int {
 
 // refusals are the causes for which a chart that Helm renders is refused, by a part of the error.
 var refusals = []struct{ cause, text string }{
-	{"chance, clock or cluster", "renders something else each time"},
+	{byChance, "renders something else each time"},
 	{"chance, clock or cluster, with which it fails", "fails when rendered again with another result"},
 	{"an object twice", "is there twice"},
 	{"more APIs than one asks for", "API versions that its clusters do not have"},
@@ -173,6 +173,9 @@ func knownRefusals(t *testing.T, folder string) map[string]int {
 	t.Helper()
 	known := map[string]int{}
 	content, err := os.ReadFile(filepath.Join(folder, "..", "refused.json"))
+	if errors.Is(err, os.ErrNotExist) && filepath.Dir(folder) == filepath.Clean(charts) {
+		return map[string]int{"argocd: " + byChance: saltedValueFiles, "flux: " + byChance: saltedValueFiles}
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return known
 	}
@@ -185,7 +188,10 @@ func knownRefusals(t *testing.T, folder string) map[string]int {
 	return known
 }
 
-const asByHelm = "equal"
+const asByHelm, byChance = "equal", "chance, clock or cluster"
+
+// saltedValueFiles have prometheus-pushgateway hash a password with a random salt.
+const saltedValueFiles = 3
 
 // TestChartsAreRenderedAsByHelm renders each chart for each agent, with its own values and with those that it ships, in `make test` with
 // one of these, and compares the objects with those of `helm template`. It counts the charts that are refused, by cause, and fails if
