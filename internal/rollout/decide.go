@@ -217,6 +217,7 @@ func (r *decider) rollBack(t *target, waits *waits) bool {
 		}
 		m.done = false
 	}
+	r.assignStages(t) // as all later plans do
 	return true
 }
 

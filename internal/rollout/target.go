@@ -73,6 +73,7 @@ type member struct {
 	touched          *HostState
 	stage            int
 	done             bool // it is as wanted after this step
+	spread           string
 }
 
 func byName(a, b *member) int { return strings.Compare(a.host, b.host) }
@@ -133,8 +134,15 @@ func (r *tracker) follow(t *target) {
 	r.assignStages(t)
 	if r.Lost {
 		r.passByRecords(t)
+		r.assignStages(t)
 	}
-	r.pass(t)
+	for {
+		passed := t.state.Passed
+		if r.pass(t); passed == t.state.Passed {
+			break
+		}
+		r.assignStages(t) // the share of a passed stage has only hosts that are proven
+	}
 }
 
 // isSame reports whether the change under way is still wanted. Hosts may join or leave; another placement on the others is
@@ -344,6 +352,7 @@ func (r *stageTable) assignStages(t *target) {
 	if slices.ContainsFunc(t.members, isRemoved) {
 		r.assignFrom(t, r.ways, isRemoved)
 	}
+	t.stages = t.stages[:0]
 	for _, m := range t.members {
 		if m.touched != nil {
 			t.stages = append(t.stages, m.stage)
@@ -367,7 +376,7 @@ func (r *stageTable) assignFrom(t *target, first int, names func(*member) bool) 
 			return 4
 		case m.touched.Proven:
 			return 0
-		case !m.pending():
+		case !m.pending() && !t.state.Failed: // a rollback leaves all hosts pending
 			return 1
 		case m.hold == nil:
 			return 2
@@ -391,7 +400,7 @@ func (r *stageTable) assignFrom(t *target, first int, names func(*member) bool) 
 				}
 			}
 			slices.SortFunc(selected, func(a, b *member) int {
-				return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(spread(a.host), spread(b.host)))
+				return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.spreadKey(), b.spreadKey()))
 			})
 			if first+i < t.state.Passed && !t.state.Failed { // no host joins a proven share
 				selected = slices.DeleteFunc(selected, func(m *member) bool { return !m.touched.Proven })
@@ -424,8 +433,11 @@ func (r *stageTable) selects(stage int, m *member) bool {
 	return matches[stage]
 }
 
-// spread returns a stable sort key that does not follow the names of hosts.
-func spread(host string) string {
-	sum := sha256.Sum256([]byte(host))
-	return string(sum[:8])
+// spreadKey returns a stable sort key that does not follow the names of hosts.
+func (m *member) spreadKey() string {
+	if m.spread == "" {
+		sum := sha256.Sum256([]byte(m.host))
+		m.spread = string(sum[:8])
+	}
+	return m.spread
 }

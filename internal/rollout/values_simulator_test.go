@@ -19,7 +19,7 @@ import (
 // cluster was given is what the repository has of a host.
 func TestSimulatedRolloutsOfValues(t *testing.T) {
 	t.Parallel()
-	simulate(t, newValuesWorld)
+	simulate(t, newValuesWorld, 1887, 8641)
 }
 
 // simValues is what a world has where values are rolled out.
