@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
@@ -84,7 +86,7 @@ func TestAStandInRefusesWhatItsServerDoes(t *testing.T) {
 		"want " + commit + " multi_ack ofs-delta\n":               "ofs-delta was not advertised",
 		"want " + commit + " multi_ack side-band-64k agent=x/1\n": "agent=x/1 was not advertised",
 	} {
-		response, err := http.Post(
+		response, err := webtest.Client.Post(
 			remote.URL+"/git-upload-pack",
 			"application/x-git-upload-pack-request",
 			strings.NewReader(line(want)+"0000"+line("done\n")),

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
@@ -84,7 +86,7 @@ func (s *standInGitea) API(t testing.TB, user giteatest.User, method, path strin
 		t.Fatal(err)
 	}
 	request.Header.Set("Authorization", "token "+user.Token)
-	response, err := http.DefaultClient.Do(request)
+	response, err := webtest.Client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

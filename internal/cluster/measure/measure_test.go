@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/measure"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -63,7 +65,7 @@ func measured(t testing.TB, url string, check measure.Check) measure.Measurement
 	if check.Prometheus != nil {
 		check.Prometheus.URL, check.Prometheus.Query = url, "value"
 	}
-	client := &measure.Measurer{Over: http.DefaultTransport, UserAgent: "flotilla/test"}
+	client := &measure.Measurer{Over: webtest.Transport, UserAgent: "flotilla/test"}
 	check.Name, check.Pass = "errors", "true"
 	found := client.Measure(t.Context(), []measure.Check{check}, subjects)
 	for name := range found[0].Figures {
@@ -277,7 +279,7 @@ func TestAReadThatIsOverIsAReason(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	client := &measure.Measurer{Over: http.DefaultTransport}
+	client := &measure.Measurer{Over: webtest.Transport}
 	for _, check := range []measure.Check{
 		{Of: evidence.OfFleet, Pass: "true", Prometheus: &measure.Prometheus{URL: url, Query: "value"}},
 		{Of: evidence.OfFleet, Pass: "true", Web: &measure.Web{URL: url}},
@@ -320,7 +322,7 @@ func TestOneQueryForEachCheck(t *testing.T) {
 	check := measure.Check{Of: evidence.OfCluster, Prometheus: &measure.Prometheus{URL: url, Query: "value"}}
 	withSamples := check
 	withSamples.Samples = "count"
-	(&measure.Measurer{Over: http.DefaultTransport}).Measure(t.Context(), []measure.Check{check, withSamples}, subjects)
+	(&measure.Measurer{Over: webtest.Transport}).Measure(t.Context(), []measure.Check{check, withSamples}, subjects)
 	if asked.Load() != 3 {
 		t.Errorf("it asks %d times", asked.Load())
 	}

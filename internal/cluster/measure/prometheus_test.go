@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/measure"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -50,7 +52,7 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 	t.Parallel()
 	metrics, names := thousands(3000)
 	url := scraped(t, metrics)
-	client := &measure.Measurer{Over: http.DefaultTransport}
+	client := &measure.Measurer{Over: webtest.Transport}
 	found := client.Measure(t.Context(), []measure.Check{
 		{
 			Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 10.0 && samples >= 100", Samples: "sum by (cluster) (requests)",
@@ -92,7 +94,7 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 func BenchmarkThousandsOfClusters(b *testing.B) {
 	metrics, names := thousands(3000)
 	url := scraped(b, metrics)
-	client := &measure.Measurer{Over: http.DefaultTransport}
+	client := &measure.Measurer{Over: webtest.Transport}
 	checks := []measure.Check{{
 		Name: "errors", Of: evidence.OfCluster, Pass: "value < 10.0 && samples >= 100", Samples: "sum by (cluster) (requests)",
 		Prometheus: &measure.Prometheus{URL: url, Query: share},

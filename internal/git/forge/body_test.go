@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
@@ -26,7 +28,7 @@ func (p *project) render(markdown string) string {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "token "+p.user.Token)
-	response, err := http.DefaultClient.Do(request)
+	response, err := webtest.Client.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
 	}

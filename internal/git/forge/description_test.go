@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
@@ -338,7 +340,7 @@ func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := d.api.checkRequest(r, body); err != nil {
 		d.t.Errorf("%s %s %s: %v", r.Method, r.URL, body, err)
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	return webtest.Transport.RoundTrip(r)
 }
 
 // The descriptions are no sieve that lets everything through.

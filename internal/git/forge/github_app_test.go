@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
@@ -86,7 +88,7 @@ type toOneServer struct{ to *url.URL }
 func (a toOneServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Clone(r.Context())
 	to.Host, to.URL.Host, to.URL.Scheme = r.URL.Host, a.to.Host, "http"
-	return http.DefaultTransport.RoundTrip(to)
+	return webtest.Transport.RoundTrip(to)
 }
 
 func startApps(t *testing.T, lasts time.Duration) (*appServer, http.RoundTripper) {
@@ -200,7 +202,7 @@ func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
 	// A server that is not there is no mistake of the App.
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(
+	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", webtest.Transport); !errors.Is(
 		err,
 		forge.ErrUnreachable,
 	) {
@@ -208,7 +210,7 @@ func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(
+	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", webtest.Transport); !errors.Is(
 		err,
 		context.Canceled,
 	) {

@@ -1,16 +1,17 @@
 package forge
 
 import (
-	"net/http"
 	"net/url"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
 // A kind that claims labels or auto-merge implements them, and the other way round.
 func TestKindsHaveTheCapabilitiesOfTheirAPI(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {
-		connected, err := kind.connect(session{client: http.DefaultClient, at: address{kind: kind, api: &url.URL{Scheme: "https", Host: "git.example.com", Path: "/"}}})
+		connected, err := kind.connect(session{client: webtest.Client, at: address{kind: kind, api: &url.URL{Scheme: "https", Host: "git.example.com", Path: "/"}}})
 		if err != nil {
 			t.Fatalf("%s: %v", kind.Title, err)
 		}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
@@ -434,7 +436,7 @@ func TestAtlantis(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		answer, err := http.DefaultClient.Do(request)
+		answer, err := webtest.Client.Do(request)
 		if err == nil {
 			err = answer.Body.Close()
 		}

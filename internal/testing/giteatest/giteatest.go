@@ -26,6 +26,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
@@ -181,7 +183,7 @@ func (s *Gitea) call(ctx context.Context, user User, method, path string, in, ou
 	} else {
 		request.Header.Set("Authorization", "token "+user.Token)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := webtest.Client.Do(request)
 	if err != nil {
 		return err
 	}

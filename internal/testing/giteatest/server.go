@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
@@ -246,7 +248,7 @@ func (s *Gitea) signUp(ctx context.Context) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := http.DefaultTransport.RoundTrip(request)
+	response, err := webtest.Transport.RoundTrip(request)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"k8s.io/client-go/rest"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
@@ -151,7 +153,7 @@ func (s *Server) startEtcd(ctx context.Context, clients, peers int) (string, err
 		return "", err
 	}
 	return url, s.etcd.Ready(ctx, startTimeout, func(ctx context.Context) error {
-		return get(ctx, http.DefaultClient, url+"/health", "")
+		return get(ctx, webtest.Client, url+"/health", "")
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
@@ -122,7 +124,7 @@ func (s *Prometheus) get(ctx context.Context, path string, query url.Values, dat
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := webtest.Client.Do(request)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
+
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
@@ -136,7 +138,7 @@ func TestAChartRepositoryOfAServerIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.SetBasicAuth(user.Name, user.Token)
-		response, err := http.DefaultClient.Do(request)
+		response, err := webtest.Client.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
