@@ -190,11 +190,11 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 	const (
 		refused, unreachable, noCommit = "Repository refuses the credentials", "Repository cannot be reached", "Repository refuses the commit"
 		unusable, noHost, noRequest    = "Repository cannot be used", "Git host cannot be reached", "Git host refuses the pull request"
-		hostRefuses                    = "Git host refuses the credentials"
+		hostRefuses, denied            = "Git host refuses the credentials", "URL is not allowed"
 	)
 	for way, want := range map[string]string{
 		"400": unusable, "401": refused, "403": refused, "404": "Repository does not exist", "429": unreachable, "500": unreachable,
-		"cut": refused, "redirect": unreachable, "page": unreachable, "words": unusable,
+		"cut": refused, "redirect": denied, "page": unreachable, "words": unusable,
 	} {
 		add("web-"+way, "token", at(way, "empty"), "", want)
 	}
@@ -205,7 +205,7 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 	}
 	for _, provider := range []string{"named", "password"} {
 		add(provider+"-401", provider, at("401", "empty"), "", refused)
-		add(provider+"-redirect", provider, at("redirect", "empty"), "", unreachable)
+		add(provider+"-redirect", provider, at("redirect", "empty"), "", denied)
 		add(provider+"-push", provider, at("push-report", "empty"), "", noCommit)
 		add(provider+"-forge", provider, at("serve", "based"), pullRequest("gitea", server.URL+"/api/403"), hostRefuses)
 	}

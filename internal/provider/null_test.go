@@ -104,6 +104,23 @@ func planOf(t *testing.T, w providertest.Runner, configuration providertest.Conf
 	return fmt.Sprint(after, said)
 }
 
+// Terraform 1.11 writes the paths of sensitive attributes into the state in random order, and compares them: with two of
+// them, plan -refresh-only -detailed-exitcode returns 2 at random.
+func TestNoResourceHasTwoSensitiveAttributes(t *testing.T) {
+	t.Parallel()
+	for name, schema := range providerSchemas(t).ResourceSchemas {
+		var sensitive []string
+		for _, attribute := range schema.Block.Attributes {
+			if attribute.Sensitive {
+				sensitive = append(sensitive, attribute.Name)
+			}
+		}
+		if len(sensitive) > 1 {
+			t.Errorf("%s has the sensitive attributes %q", name, sensitive)
+		}
+	}
+}
+
 // A module passes var.x, whose type is known and whose value is null, to every argument.
 func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ var definition = schema.Schema{
 				"`changes` names the objects that change.",
 		},
 		"credentials_wo": schema.DynamicAttribute{
-			Optional: true, WriteOnly: true, Sensitive: true,
+			Optional: true, WriteOnly: true,
 			MarkdownDescription: schemas.Setting(
 				"Credentials with which the agent reads the repository, and the credentials of `feedback` and `registration`. The "+
 					"argument is write-only: no plan and no state contains it. A change takes effect with the next change of "+
