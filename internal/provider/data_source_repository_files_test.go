@@ -130,11 +130,11 @@ func TestFilesOfAPrivateRepositoryOnGitea(t *testing.T) {
 		credentials map[string]any
 		says        string
 	}{
-		"nobody":          {nil, "Repository "},
-		"somebody else":   {map[string]any{"token": "nobody-has-it"}, "Repository refuses the credentials"},
-		"another origin":  {map[string]any{"credentials": []any{map[string]any{"url": "https://git.example.com", "token": user.Token}}}, "Repository "},
-		"by its own":      {map[string]any{"credentials": []any{map[string]any{"url": address.Scheme + "://" + address.Host + "/" + user.Name, "token": user.Token}}}, ""},
-		"by the provider": {map[string]any{"token": user.Token}, ""},
+		"nobody":         {nil, "Repository "},
+		"somebody else":  {map[string]any{"token": "nobody-has-it"}, "Repository refuses the credentials"},
+		"another origin": {map[string]any{"credentials": []any{map[string]any{"url": "https://git.example.com", "token": user.Token}}}, "Repository "},
+		"by its own":     {map[string]any{"credentials": []any{map[string]any{"url": address.Scheme + "://" + address.Host + "/" + user.Name, "token": user.Token}}}, ""},
+		"the plain one":  {map[string]any{"token": user.Token}, "Repository refuses the credentials"},
 	} {
 		read, said := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": test.credentials}}, "flotilla_repository_files", map[string]any{
