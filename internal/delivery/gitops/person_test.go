@@ -1,10 +1,7 @@
 package gitops_test
 
 import (
-	"bytes"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 // workTree is a person's clone.
@@ -29,28 +27,11 @@ type workTree struct {
 
 func (w *workTree) write(name, content string) {
 	w.r.t.Helper()
-	w.put(name, "100644", content)
-}
-
-// put writes a file or a link of a mode as git prints it.
-func (w *workTree) put(name, mode, content string) {
-	w.r.t.Helper()
 	at := filepath.Join(w.directory, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		w.r.t.Fatal(err)
 	}
-	var err error
-	switch mode {
-	case "100644":
-		err = os.WriteFile(at, []byte(content), 0o644)
-	case "100755":
-		err = os.WriteFile(at, []byte(content), 0o755)
-	case "120000":
-		err = os.Symlink(content, at)
-	default:
-		err = fmt.Errorf("%s has mode %s, which only a clone keeps", name, mode)
-	}
-	if err != nil {
+	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
 		w.r.t.Fatal(err)
 	}
 }
@@ -69,26 +50,14 @@ func (w *workTree) push() {
 	run(w.r.t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
 }
 
-// byHand makes a person's commit on the branch. In `make acceptance` and on mirrors, git clones, commits and pushes, in
-// ten processes. Otherwise git has one.
+// byHand makes a person's commit on the branch. In `make acceptance` and on mirrors, git clones, commits and pushes.
 func (r *repository) byHand(change func(w *workTree)) {
 	r.t.Helper()
 	if r.mirror || acceptancetest.All() {
 		r.byGit(change)
 		return
 	}
-	w := &workTree{r: r, directory: r.t.TempDir()}
-	var stream bytes.Buffer
-	message := "by hand"
-	fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter A Person <person@example.com> %d +0000\ndata %d\n%s\n", time.Now().Unix(), len(message), message)
-	if o := r.objects(); !o.tip().IsZero() {
-		fmt.Fprintf(&stream, "from %s\ndeleteall\n", o.tip())
-		tree, _ := o.heads(o.tip())
-		o.walk(tree, "", w.put)
-	}
-	change(w)
-	w.export(&stream)
-	feed(r.t, r.directory, stream.Bytes(), "fast-import", "--quiet")
+	gittest.Commit(r.t, r.directory, "main", "main", func(checkout string) { change(&workTree{r: r, directory: checkout}) })
 }
 
 // byGit makes a person's commit in a clone, which may have submodules.
@@ -97,42 +66,6 @@ func (r *repository) byGit(change func(w *workTree)) {
 	w := r.clone()
 	change(w)
 	w.push()
-}
-
-// export writes all files as commands of fast-import.
-func (w *workTree) export(stream *bytes.Buffer) {
-	w.r.t.Helper()
-	err := filepath.WalkDir(w.directory, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(w.directory, at)
-		if err != nil {
-			return err
-		}
-		mode, read := "100644", os.ReadFile
-		switch {
-		case info.Mode()&fs.ModeSymlink != 0:
-			mode, read = "120000", readLink
-		case info.Mode()&0o100 != 0:
-			mode = "100755"
-		}
-		content, err := read(at)
-		fmt.Fprintf(stream, "M %s inline %s\ndata %d\n%s\n", mode, filepath.ToSlash(name), len(content), content)
-		return err
-	})
-	if err != nil {
-		w.r.t.Fatal(err)
-	}
-}
-
-func readLink(at string) ([]byte, error) {
-	target, err := os.Readlink(at)
-	return []byte(target), err
 }
 
 // objects reads the repository without processes of git.
@@ -263,12 +196,7 @@ func (r *repository) begin(name, content string) {
 		r.byHand(func(w *workTree) { w.write(name, content) })
 		return
 	}
-	feed(
-		r.t,
-		r.directory,
-		fmt.Appendf(nil, "commit refs/heads/main\ncommitter A Person <person@example.com> 1700000000 +0000\ndata 7\nby hand\n"+
-			"M 100644 inline %s\ndata %d\n%s\n", name, len(content), content),
-		"fast-import",
-		"--quiet",
-	)
+	gittest.CommitAt(r.t, time.Unix(1_700_000_000, 0), r.directory, "main", "main", func(checkout string) {
+		(&workTree{r: r, directory: checkout}).write(name, content)
+	})
 }

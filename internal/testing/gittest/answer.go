@@ -80,27 +80,83 @@ func Files(t testing.TB, folder, branch string) map[string]string {
 	return contents
 }
 
-// Commit commits an edited checkout of one branch to another of a bare repository. Files are plain.
+// Commit commits an edited checkout of one branch to another of a bare repository. It has no submodules.
 func Commit(t testing.TB, folder, from, branch string, edit func(checkout string)) {
 	t.Helper()
+	CommitAt(t, time.Now(), folder, from, branch, edit)
+}
+
+// CommitAt is [Commit] at a time.
+func CommitAt(t testing.TB, at time.Time, folder, from, branch string, edit func(checkout string)) {
+	t.Helper()
 	r, checkout := &local{directory: folder}, t.TempDir()
-	parent, _ := r.resolve("refs/heads/" + from)
+	parent, err := r.resolve("refs/heads/" + from)
 	old, _ := r.resolve("refs/heads/" + branch)
-	for name, content := range Files(t, folder, from) {
-		file := filepath.Join(checkout, filepath.FromSlash(name))
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, []byte(content), 0o644))
+	if err == nil {
+		entries, err := r.files("refs/heads/" + from)
+		must(t, err)
+		for name, e := range entries {
+			must(t, checkOut(filepath.Join(checkout, filepath.FromSlash(name)), e.Mode, r.object(e.ID).Content))
+		}
 	}
 	edit(checkout)
+	root := r.add(t, checkout)
+	text := fmt.Appendf(nil, "tree %s\n", root)
+	if !parent.IsZero() {
+		text = fmt.Appendf(text, "parent %s\n", parent)
+	}
+	person := fmt.Sprintf("A Person <person@example.com> %d +0000", at.Unix())
+	text = fmt.Appendf(text, "author %s\ncommitter %s\n\nby hand\n", person, person)
+	id := plumbing.ComputeHash(plumbing.CommitObject, text)
+	r.write(t, id, plumbing.CommitObject, text)
+	pushing.Lock()
+	defer pushing.Unlock()
+	must(t, r.update(&packp.Command{Name: plumbing.NewBranchReferenceName(branch), Old: old, New: id}))
+}
+
+const (
+	modeExecutable = "100755"
+	modeLink       = "120000"
+)
+
+func checkOut(file, mode string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	switch mode {
+	case git.ModeFile:
+		return os.WriteFile(file, content, 0o644)
+	case modeExecutable:
+		return os.WriteFile(file, content, 0o755)
+	case modeLink:
+		return os.Symlink(string(content), file)
+	}
+	return fmt.Errorf("%s has mode %s, which only a clone keeps", file, mode)
+}
+
+// add writes the blobs and trees of a folder.
+func (l *local) add(t testing.TB, checkout string) git.Hash {
+	t.Helper()
 	tree, hasher := (&git.Tip{}).Tree(), git.NewHasher()
 	must(t, filepath.WalkDir(checkout, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		if info, err := entry.Info(); err != nil || !info.Mode().IsRegular() || info.Mode()&0o100 != 0 {
-			return fmt.Errorf("%s is %s", file, entry.Type())
+		info, err := entry.Info()
+		if err != nil {
+			return err
 		}
-		content, err := os.ReadFile(file)
+		mode, read := git.ModeFile, os.ReadFile
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			mode, read = modeLink, func(name string) ([]byte, error) {
+				target, err := os.Readlink(name)
+				return []byte(target), err
+			}
+		case info.Mode()&0o100 != 0:
+			mode = modeExecutable
+		}
+		content, err := read(file)
 		if err != nil {
 			return err
 		}
@@ -109,21 +165,10 @@ func Commit(t testing.TB, folder, from, branch string, edit func(checkout string
 			return err
 		}
 		id := hasher.Blob(content)
-		r.write(t, id, plumbing.BlobObject, content)
-		return tree.Put(filepath.ToSlash(name), git.ModeFile, id)
+		l.write(t, id, plumbing.BlobObject, content)
+		return tree.Put(filepath.ToSlash(name), mode, id)
 	}))
-	root := tree.Write(func(id git.Hash, content []byte) { r.write(t, id, plumbing.TreeObject, content) })
-	at := fmt.Sprintf("A Person <person@example.com> %d +0000", time.Now().Unix())
-	text := fmt.Appendf(nil, "tree %s\n", root)
-	if !parent.IsZero() {
-		text = fmt.Appendf(text, "parent %s\n", parent)
-	}
-	text = fmt.Appendf(text, "author %s\ncommitter %s\n\nBy hand\n", at, at)
-	id := plumbing.ComputeHash(plumbing.CommitObject, text)
-	r.write(t, id, plumbing.CommitObject, text)
-	pushing.Lock()
-	defer pushing.Unlock()
-	must(t, r.update(&packp.Command{Name: plumbing.NewBranchReferenceName(branch), Old: old, New: id}))
+	return tree.Write(func(id git.Hash, content []byte) { l.write(t, id, plumbing.TreeObject, content) })
 }
 
 func must(t testing.TB, err error) {
