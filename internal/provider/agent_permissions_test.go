@@ -9,28 +9,67 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// An account with the permissions that the guide always lists sets up an agent, compares it and removes it. Package onboarding
-// proves the other permissions, and that each of them is needed.
+// An account with the permissions that the guide lists for an agent with credentials sets up the agent, compares it and removes
+// it: a Role in the agent's namespace and a ClusterRole, as the guide divides them. Package onboarding proves the other
+// permissions, and that each of them is needed.
 func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	for _, reconciler := range []string{"argocd", "config-sync", "fleet", "flux"} {
-		t.Run(reconciler, func(t *testing.T) {
+	on := func(reconciler string, further ...any) map[string]any {
+		return anAgent("permitted-"+reconciler, with(map[string]any{"reconciler": reconciler, "confine": false}, further...))
+	}
+	onHub := func(namespace string, registration, credentials map[string]any) map[string]any {
+		credentials["token"] = "a-t0ken"
+		return on("argocd-hub", "namespace", namespace, "cluster", "store-1", "hub", "edge-1", "environment", "dev",
+			"registration", registration, "credentials_wo", credentials)
+	}
+	registered := onHub("permitted-registered", map[string]any{"secret": "cluster-store-1"}, map[string]any{})
+	for name, test := range map[string]struct {
+		agent map[string]any
+		use   agenttest.Use
+	}{
+		"argocd": {agent: on("argocd")}, "config-sync": {agent: on("config-sync")}, "fleet": {agent: on("fleet")}, "flux": {agent: on("flux")},
+		"argocd-hub": {onHub("permitted-argocd-hub", map[string]any{"server": "https://store-1.example.com"},
+			map[string]any{"registration": map[string]any{"token": "b-t0ken"}}), agenttest.Registration},
+		"argocd-hub with a Secret of others": {registered, agenttest.Registered},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			always := slices.DeleteFunc(agenttest.Permissions(reconciler), func(one agenttest.Permission) bool {
-				return one.Use != agenttest.Always
+			namespace, reconciler := test.agent["namespace"].(string), test.agent["reconciler"].(string)
+			permitted := slices.DeleteFunc(agenttest.Permissions(reconciler), func(one agenttest.Permission) bool {
+				return one.Use != agenttest.Always && one.Use != agenttest.Credentials && one.Use != test.use
 			})
-			user := "permitted-" + reconciler
 			w := providertest.New(startProvider)
-			reach := asUser(t, server, user, agenttest.Rules(always))
-			agent := anAgent(user, map[string]any{"reconciler": reconciler, "confine": false})
-			appliedAgent(t, w, onCluster(reach, agent))
-			checkPlanPermissions(t, w, server, agent, always)
+			reach := asPermitted(t, server, namespace, namespace, permitted)
+			if test.use == agenttest.Registered {
+				server.Apply(t, "apiVersion: v1\nkind: Secret\n"+
+					"metadata: {name: cluster-store-1, namespace: "+namespace+", labels: {argocd.argoproj.io/secret-type: cluster}}\n"+
+					"stringData: {name: store-1, server: \"https://store-1.example.com\", config: '{}'}\n")
+			}
+			appliedAgent(t, w, onCluster(reach, test.agent))
+			checkPlanPermissions(t, w, server, test.agent, permitted)
 			if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
 				t.Fatal(said)
 			}
 		})
 	}
+}
+
+// asPermitted is how a user with permissions is reached: those of a namespace by a Role there, the others by a ClusterRole.
+func asPermitted(t *testing.T, server *kubetest.Server, user, namespace string, all []agenttest.Permission) map[string]any {
+	t.Helper()
+	var everywhere, within []agenttest.Permission
+	for _, one := range all {
+		if one.InNamespace() {
+			within = append(within, one)
+		} else {
+			everywhere = append(everywhere, one)
+		}
+	}
+	certificate, key := server.PermitIn(t, user, agenttest.Rules(everywhere), namespace, agenttest.Rules(within))
+	server.AwaitPermission(t, user, "", everywhere[0].Group, everywhere[0].Resource, everywhere[0].Verbs[0])
+	server.AwaitPermission(t, user, namespace, within[0].Group, within[0].Resource, within[0].Verbs[0])
+	return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
 }
 
 // checkPlanPermissions plans with all permissions but delete, and with read permissions alone.
@@ -48,7 +87,8 @@ func checkPlanPermissions(
 			one.Verbs = slices.DeleteFunc(slices.Clone(one.Verbs), func(verb string) bool { return slices.Contains(drop, verb) })
 			rules = append(rules, one)
 		}
-		reach := asUser(t, server, name+"-"+agent["cluster"].(string)+"-"+agent["reconciler"].(string), agenttest.Rules(rules))
+		namespace := agent["namespace"].(string)
+		reach := asPermitted(t, server, name+"-"+namespace, namespace, rules)
 		plan, said := w.Plan(t.Context(), onCluster(reach, agent))
 		switch {
 		case name == "reader" && !said.Has("Credentials of the cluster lack permissions"):

@@ -29,7 +29,8 @@ const onboardingGuide = "clusters.md.tmpl"
 //   - Clusters that cannot be reached: examples_test.go, and onboarding_clouds_unix_test.go (Arc).
 //   - Drift, and what others manage: here; agent_life_test.go (clusters that were recreated), onboarding/apply_test.go
 //     (fields, conflicts).
-//   - Leaving: here; onboarding/remove_test.go and reconciled_test.go, and e2e/onboarding_test.go (namespaces, with agents).
+//   - Leaving: here; onboarding/remove_test.go, hub_test.go and reconciled_test.go, e2e/onboarding_test.go (namespaces, with
+//     agents) and e2e/hub_gone_test.go (a lost cluster behind a hub).
 //   - Another reconciler: reconciler_change_test.go (the warning), and e2e/another_reconciler_test.go, which runs its commands.
 
 // What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by

@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write the table of permissions into the
 
 // The guide has the table of permissions that the code makes. A real API proves them in internal/provider.
 func TestTheGuideListsThePermissions(t *testing.T) {
-	const guide, begin = "../../../templates/guides/reference-observing.md.tmpl", "| agent | for | API group | resource | verbs |\n"
+	const guide, begin = "../../../templates/guides/reference-observing.md.tmpl", "| agent | for | API group | resource | verbs | in a |\n"
 	text, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)

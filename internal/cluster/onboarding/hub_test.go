@@ -150,6 +150,69 @@ spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destin
 	})
 }
 
+// unreachable is a hub that cannot delete what it has applied to a lost cluster. It ends the time of a removal that waits for that.
+type unreachable struct {
+	onboarding.ClusterAPI
+	end   context.CancelFunc
+	waits bool
+	asked int
+}
+
+func (u *unreachable) Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+	u.waits = u.waits || ref.Kind == "Secret"
+	return u.ClusterAPI.Patch(ctx, ref, patch)
+}
+
+func (u *unreachable) List(ctx context.Context, kind kube.ResourceKind, options kube.ListOptions) (kube.List, error) {
+	if u.waits {
+		if u.asked++; u.asked == 2 {
+			u.end()
+		}
+	}
+	return u.ClusterAPI.List(ctx, kind, options)
+}
+
+// Of a lost cluster, a destroy that deletes waits for the hub in vain, until the Secret of the cluster is gone. The end-to-end
+// test TestAClusterBehindAHubIsLost shows that Argo CD drops the Applications then.
+func TestADestroyOfALostClusterNeedsNoSecretOnTheHub(t *testing.T) {
+	t.Parallel()
+	const namespace = "lost-hub"
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: lost-hub}\n") // no controller would end it
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings(namespace, "eu-1"))})
+		set := server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", namespace, "flotilla-dev-"+hubSettings("", "").ClusterType)
+		application := server.Apply(t, `apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: of-type
+  namespace: lost-hub
+  labels: {app.kubernetes.io/managed-by: flotilla}
+  finalizers: [resources-finalizer.argocd.argoproj.io]
+spec: {project: flotilla, destination: {name: eu-1, namespace: default}, source: {repoURL: "https://git.example.com/x", path: x}}
+`)[0]
+		owner := map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": set.GetName(), "uid": string(set.GetUID())}
+		change := map[string]any{"metadata": map[string]any{"ownerReferences": []any{owner}}}
+		if _, err := cluster.Patch(ctx, kube.RefOf(application), change); err != nil {
+			t.Fatal(err)
+		}
+		removal := onboarding.Removal{Name: "eu-1", Records: result.Records, UID: result.UID, Delete: true}
+		limited, end := context.WithCancel(ctx)
+		defer end()
+		_, err := onboarding.Remove(limited, &unreachable{ClusterAPI: cluster, end: end}, removal)
+		if err == nil || !strings.Contains(err.Error(), "what the hub has applied to the cluster is still there: Application lost-hub/of-type") {
+			t.Errorf("the removal says %v", err)
+		}
+		server.Delete(t, "v1", "Secret", namespace, "flotilla-dev-clusters-eu-1")
+		if _, err := onboarding.Remove(ctx, generating{ClusterAPI: cluster}, removal); err != nil {
+			t.Error(err)
+		}
+		if server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", namespace, set.GetName()) != nil {
+			t.Error("the ApplicationSet is still there")
+		}
+	})
+}
+
 // A certificate by which the hub reads the repository is of all clusters, though it is in a ConfigMap of others.
 func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
 	t.Parallel()

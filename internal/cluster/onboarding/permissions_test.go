@@ -10,8 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
@@ -30,27 +28,7 @@ func asPermitted(
 ) {
 	t.Helper()
 	certificate, key := server.Permit(t, user, agenttest.Rules(all))
-	reviews := server.Client().Resource(schema.GroupVersionResource{
-		Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews",
-	})
-	review := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": map[string]any{
-			"user": user,
-			"resourceAttributes": map[string]any{
-				"group": all[0].Group, "resource": all[0].Resource, "verb": all[0].Verbs[0],
-			},
-		},
-	}}
-	for {
-		answer, err := reviews.Create(t.Context(), review, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed"); allowed {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	server.AwaitPermission(t, user, "", all[0].Group, all[0].Resource, all[0].Verbs[0])
 	reach := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}
 	options := kube.QueryOptions{Deadline: 2 * time.Minute}
 	err := kube.QueryOne(t.Context(), reach, options, func(ctx context.Context, c *kube.ClusterClient) error {
@@ -112,7 +90,8 @@ func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 	for _, name := range []string{"argocd", "argocd-hub", "config-sync", "fleet", "flux"} {
 		for _, use := range agenttest.Uses {
 			permissions := slices.DeleteFunc(agenttest.Permissions(name), func(one agenttest.Permission) bool {
-				return one.Use != agenttest.Always && one.Use != use
+				isRegistered := one.Use == agenttest.Registration && use != agenttest.Registered
+				return one.Use != agenttest.Always && one.Use != use && !isRegistered
 			})
 			if !slices.ContainsFunc(permissions, func(one agenttest.Permission) bool { return one.Use == use }) {
 				continue
@@ -120,7 +99,8 @@ func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 			of := strings.Trim(strings.Fields(string(use))[0], "`")
 			t.Run(name+"/"+of, func(t *testing.T) {
 				t.Parallel()
-				p := permissionTest{server: server, name: name, use: use, namespace: strings.ReplaceAll("may-"+name+"-"+of, "_", "-")}
+				namespace := strings.NewReplacer("_", "-", ".", "-").Replace("may-" + name + "-" + of)
+				p := permissionTest{server: server, name: name, use: use, namespace: namespace}
 				p.run(t, permissions)
 			})
 		}
@@ -138,13 +118,19 @@ type permissionTest struct {
 
 func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 	settings := agent.Settings{
-		Cluster: "eu-1", ClusterType: "type", Reconciler: p.name, Namespace: p.namespace, Credentials: agent.Credentials{Token: "t"},
+		Cluster: "eu-1", ClusterType: "type", Reconciler: p.name, Namespace: p.namespace,
 	}
 	settings.Repository = folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "main", Path: p.namespace}
 	if p.name == "argocd-hub" {
 		settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://eu-1.example.com", Token: "t"}
 	}
 	switch p.use {
+	case agenttest.Credentials:
+		settings.Credentials.Token = "t"
+	case agenttest.Registered:
+		settings.Registration = &agent.Registration{Secret: "cluster-eu-1"}
+		namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: " + p.namespace + "}}\n---\n"
+		p.server.Apply(t, namespace+fmt.Sprintf(othersSecret, p.namespace, "eu-1"))
 	case agenttest.Feedback:
 		settings.Feedback = &agent.Reporting{Forge: "github", Token: "t"}
 	case agenttest.Install:
@@ -163,7 +149,10 @@ func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 	leavesOut := acceptancetest.All() || p.name == "flux" || p.name == "argocd-hub"
 	for i, one := range all {
 		for _, verb := range one.Verbs {
-			if one.Use == p.use && leavesOut {
+			isTwice := slices.ContainsFunc(all, func(other agenttest.Permission) bool {
+				return other.Use != one.Use && other.Resource == one.Resource && slices.Contains(other.Verbs, verb)
+			})
+			if one.Use == p.use && leavesOut && !isTwice {
 				text := fmt.Sprintf("%s %s.%s", verb, one.Resource, one.Group)
 				variants = append(variants, variant{text, without(all, i, verb), fmt.Sprintf("%s-%d", p.namespace, len(variants))})
 			}

@@ -316,6 +316,9 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 		var left []string
 		err := poll(ctx, func() (bool, error) {
 			list, err := r.cluster.List(ctx, listedAs(kind), kube.ListOptions{Namespace: one.Namespace})
+			if err != nil {
+				return false, err
+			}
 			left = nil
 			for _, live := range list.Items {
 				name, _, _ := unstructured.NestedString(live.Object, strings.Split(kind.Destination, ".")...)
@@ -324,7 +327,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 					left = append(left, kube.RefOf(live).String())
 				}
 			}
-			return len(left) == 0, err
+			return len(left) == 0, nil
 		})
 		if err != nil {
 			return timeoutError(ctx, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
@@ -340,10 +343,12 @@ func (r *removalScope) registers(one liveRecord) bool {
 
 // withoutShared omits objects that agents of other clusters in the same namespace need, too.
 func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]liveRecord, error) {
-	if !slices.ContainsFunc(found, func(one liveRecord) bool { return one.Shared }) {
+	at := slices.IndexFunc(found, func(one liveRecord) bool { return one.Shared })
+	if at < 0 {
 		return found, nil
 	}
 	clusters, err := r.cluster.List(ctx, kube.ResourceKind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
+		Namespace:     found[at].Namespace,
 		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.AgentLabel, Skip: map[string][]string{"": {"data"}},
 	})
 	if err != nil {
@@ -354,8 +359,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 			labels := other.GetLabels()
 			sameType := one.Type == "" ||
 				labels[reconciler.TypeLabel] == one.Type && (one.Environment == "" || labels[reconciler.EnvironmentLabel] == one.Environment)
-			return labels[reconciler.ClusterLabel] != render.LabelValue(r.name) && sameType && other.GetNamespace() == one.Namespace &&
-				other.GetDeletionTimestamp() == nil
+			return labels[reconciler.ClusterLabel] != render.LabelValue(r.name) && sameType && other.GetDeletionTimestamp() == nil
 		})
 	}), nil
 }

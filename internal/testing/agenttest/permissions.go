@@ -20,7 +20,12 @@ type Use string
 
 // The uses, in the order of the table.
 const (
-	Always   Use = "always"
+	Always      Use = "always"
+	Credentials Use = "`credentials_wo`"
+	// Registration is of a cluster that Flotilla registers, Registered of one that an existing Secret registers.
+	Registration Use = "`registration`"
+	Registered   Use = "`registration.secret`"
+
 	Feedback Use = "`feedback`"
 	Install  Use = "`install`"
 	Wait     Use = "`wait`"
@@ -28,7 +33,7 @@ const (
 )
 
 // Uses lists all uses.
-var Uses = []Use{Always, Feedback, Install, Wait, Delete}
+var Uses = []Use{Always, Credentials, Registration, Registered, Feedback, Install, Wait, Delete}
 
 // Permission lists the verbs that an account needs for a resource.
 type Permission struct {
@@ -37,11 +42,23 @@ type Permission struct {
 	Verbs           []string
 }
 
-// Permissions returns the permissions to apply, compare and remove the objects of an agent that reads with a token; for
-// argocd-hub, on the hub.
+// InNamespace reports whether a Role in the agent's namespace is enough.
+func (p Permission) InNamespace() bool {
+	return p.Use != Wait && p.Resource != "*" && p.Resource != "namespaces" && p.Resource != "customresourcedefinitions"
+}
+
+// Permissions returns the permissions to apply, compare and remove the objects of an agent; for argocd-hub, on the hub.
 func Permissions(name string) []Permission {
 	by, settings, found := reconciler.Named(name), permissionSettings(name), permissions{}
 	found.addObjects(Always, settings)
+	settings.Credentials.Token = "token"
+	found.addObjects(Credentials, settings)
+	settings.Credentials.Token = ""
+	if by.OnHub() {
+		found.add(Registered, "", "secrets", "get", "patch")
+		settings.Registration = &agent.Registration{Server: "https://cluster.example.com", Token: "token"}
+		found.addObjects(Registration, settings)
+	}
 	if by.Agent.NoFeedback == "" {
 		settings.Feedback = &agent.Reporting{Forge: forge.GitHub, Token: "token"}
 		found.addObjects(Feedback, settings)
@@ -72,22 +89,22 @@ func Permissions(name string) []Permission {
 
 func permissionSettings(name string) agent.Settings {
 	settings := agent.Settings{
-		Cluster: "cluster", ClusterType: "type", Reconciler: name, Credentials: agent.Credentials{Token: "token"},
+		Cluster: "cluster", ClusterType: "type", Reconciler: name,
 		Repository: folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "main"},
 	}
 	if reconciler.Named(name).OnHub() {
-		settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://cluster.example.com", Token: "token"}
+		settings.Environment, settings.Registration = "dev", &agent.Registration{Secret: "cluster"}
 	}
 	return settings
 }
 
 type permissions []Permission
 
-// add adds verbs that neither the use nor Always has yet.
+// add adds verbs that neither the use nor Always has yet; in all namespaces, Always has none.
 func (p *permissions) add(use Use, group, resource string, verbs ...string) {
 	at := -1
 	for i, one := range *p {
-		if one.Group != group || one.Resource != resource || one.Use != use && one.Use != Always {
+		if one.Group != group || one.Resource != resource || one.Use != use && (one.Use != Always || use == Wait) {
 			continue
 		}
 		verbs = slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return slices.Contains(one.Verbs, verb) })
@@ -111,6 +128,9 @@ func (p *permissions) addObjects(use Use, settings agent.Settings) {
 		panic(fmt.Sprint(problems))
 	}
 	for i := range objects {
+		if objects[i].Partial && objects[i].GetKind() == "Secret" && use != Feedback {
+			continue // Registered
+		}
 		group, kind := objects[i].GroupVersionKind().Group, objects[i].GetKind()
 		resource, known := strings.ToLower(kind)+"s", reconciler.KindOf(group, kind)
 		if known != nil {
@@ -159,12 +179,16 @@ func Rules(all []Permission) string {
 // PermissionsTable returns the permissions of each reconciler in Markdown.
 func PermissionsTable() string {
 	var table strings.Builder
-	table.WriteString("| agent | for | API group | resource | verbs |\n|---|---|---|---|---|\n")
+	table.WriteString("| agent | for | API group | resource | verbs | in a |\n|---|---|---|---|---|---|\n")
 	for _, name := range reconciler.Agents() {
 		for _, one := range Permissions(name) {
+			role := "ClusterRole"
+			if one.InNamespace() {
+				role = "Role"
+			}
 			fmt.Fprintf(
-				&table, "| `%s` | %s | `%s` | `%s` | `%s` |\n",
-				name, one.Use, cmp.Or(one.Group, `""`), one.Resource, strings.Join(one.Verbs, "`, `"),
+				&table, "| `%s` | %s | `%s` | `%s` | `%s` | %s |\n",
+				name, one.Use, cmp.Or(one.Group, `""`), one.Resource, strings.Join(one.Verbs, "`, `"), role,
 			)
 		}
 	}

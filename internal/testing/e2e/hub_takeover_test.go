@@ -160,7 +160,7 @@ func (h *hubFleet) uids(t *testing.T) map[string]string {
 // guidedInto runs a command of the guide in the folder of the configuration.
 func (h *hubFleet) guidedInto(t *testing.T, command string) {
 	t.Helper()
-	inGuide(t, command)
+	inGuide(t, "adopting.md.tmpl", command)
 	h.kubectl(t, "cd '"+h.tf.folder+"' && "+command)
 }
 

@@ -391,13 +391,13 @@ func (w *world) brought(t *testing.T, root *unstructured.Unstructured) map[refer
 // guided runs a command that the guide on adopting has.
 func (w *world) guided(t *testing.T, command string) {
 	t.Helper()
-	inGuide(t, command)
+	inGuide(t, "adopting.md.tmpl", command)
 	w.kubectl(t, command)
 }
 
-func inGuide(t *testing.T, command string) {
+func inGuide(t *testing.T, name, command string) {
 	t.Helper()
-	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "adopting.md.tmpl"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", name))
 	if err != nil {
 		t.Fatal(err)
 	}

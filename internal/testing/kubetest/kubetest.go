@@ -12,7 +12,11 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
@@ -185,4 +189,50 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 `, user, rules))
 	return s.ClientCertificate(t, user)
+}
+
+// PermitIn is like Permit, and adds rules of a Role in a namespace, which it creates.
+func (s *Server) PermitIn(t testing.TB, user, rules, namespace, inNamespace string) (certificate, key string) {
+	t.Helper()
+	s.Apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[2]s}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: %[1]s, namespace: %[2]s}
+rules: %[3]s
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[1]s, namespace: %[2]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[1]s}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
+`, user, namespace, inNamespace))
+	return s.Permit(t, user, rules)
+}
+
+// AwaitPermission waits until the API grants a user a permission, in a namespace or, with "", in all.
+func (s *Server) AwaitPermission(t testing.TB, user, namespace, group, resource, verb string) {
+	t.Helper()
+	reviews := s.Client().Resource(schema.GroupVersionResource{
+		Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews",
+	})
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": map[string]any{
+			"user":               user,
+			"resourceAttributes": map[string]any{"namespace": namespace, "group": group, "resource": resource, "verb": verb},
+		},
+	}}
+	for {
+		answer, err := reviews.Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed"); allowed {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }

@@ -1,0 +1,265 @@
+package e2e_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// hubOfStores is the configuration of clusters behind a hub. The file stores.json has them by name.
+const hubOfStores = required + `
+provider "flotilla" {
+  clusters = { central = { kubeconfig = file("hub.kubeconfig") } }
+}
+
+locals {
+  stores = jsondecode(file("stores.json"))
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [{ name = "store", reconciler = "argocd-hub" }]
+    clusters      = [for name in keys(local.stores) : { name = name, cluster_type = "store" }]
+    workloads = [{
+      name = "web", workspace = "shop"
+      deployment_targets = {
+        live = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
+        own  = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./own" } }
+      }
+    }]
+    target_policies = ` + byLabel + `
+  })
+  gitops_repo = { url = "%[2]s", branch = "dev" }
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+}
+
+resource "flotilla_agent" "store" {
+  for_each       = local.stores
+  cluster        = each.key
+  cluster_type   = "store"
+  reconciler     = "argocd-hub"
+  hub            = "central"
+  environment    = "dev"
+  gitops_repo    = local.gitops_repo
+  registration   = each.value.registration
+  credentials_wo = each.value.credentials
+  on_destroy     = each.value.on_destroy
+  timeouts       = { delete = "20s" }
+  depends_on     = [flotilla_assignment.dev]
+}
+`
+
+// A mortalRoute leads to a server until it is cut.
+type mortalRoute struct {
+	address, to string
+	mu          sync.Mutex
+	open        []io.Closer
+}
+
+func (r *mortalRoute) start(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = listener.Addr().String()
+	r.add(listener)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", r.to)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			r.add(from, to)
+			running.Go(func() { _, _ = io.Copy(to, from); _ = to.Close() })
+			running.Go(func() { _, _ = io.Copy(from, to); _ = from.Close() })
+		}
+	})
+	t.Cleanup(func() { r.cut(); running.Wait() })
+}
+
+func (r *mortalRoute) add(open ...io.Closer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = append(r.open, open...)
+}
+
+func (r *mortalRoute) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.open {
+		_ = one.Close()
+	}
+	r.open = nil
+}
+
+// hubWithLoss is a hub with the clusters store-1 and store-2, of which the second one can be lost.
+type hubWithLoss struct {
+	*world
+	hub, first, second *kubetest.Server
+	route              mortalRoute
+	team               *repository
+	tf                 *terraform
+	user               giteatest.User
+}
+
+func newHubWithLoss(t *testing.T) *hubWithLoss {
+	t.Helper()
+	h := &hubWithLoss{world: &world{git: giteatest.Start(t)}}
+	h.hub = kubetest.StartAnother(t, kubetest.Options{Controllers: true, Agents: true})
+	h.first = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
+	h.second = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
+	h.route = mortalRoute{address: "127.0.0.1:0", to: strings.TrimPrefix(h.second.Host, "https://")}
+	h.cluster = h.hub
+	central := argoCD{h.hub}
+	h.hub.Apply(t, central.settings())
+	central.start(t)
+	startSets(t, h.hub)
+	h.user = h.git.User(t)
+	gitops := newPrivateRepository(t, h.git, h.user, "gitops")
+	h.team = newRepository(t, h.git, h.user, "team")
+	h.team.push(map[string]string{
+		"live/all.yaml": fmt.Sprintf(workload, "world", 0), "own/all.yaml": fmt.Sprintf(workload, "own", 0),
+	})
+	h.tf = newTerraform(t, h.user)
+	h.tf.write("hub.kubeconfig", h.hub.Kubeconfig())
+	h.tf.write("main.tf", fmt.Sprintf(hubOfStores, h.team.url, gitops.url))
+	return h
+}
+
+// store is an entry of stores.json: a cluster that Flotilla registers, or that a Secret registers.
+func (h *hubWithLoss) store(on *kubetest.Server, host, secret, onDestroy string) map[string]any {
+	credentials := map[string]any{"username": h.user.Name, "password": h.user.Token}
+	registration := map[string]any{"secret": secret}
+	if secret == "" {
+		registration = map[string]any{"server": host, "cluster_ca_certificate": on.CA}
+		credentials["registration"] = map[string]any{"token": on.Token}
+	}
+	return map[string]any{"registration": registration, "credentials": credentials, "on_destroy": onDestroy}
+}
+
+// configure writes store-1 and, unless it is nil, store-2.
+func (h *hubWithLoss) configure(t *testing.T, second map[string]any) {
+	t.Helper()
+	stores := map[string]any{"store-1": h.store(h.first, h.first.Host, "", "keep")}
+	if second != nil {
+		stores["store-2"] = second
+	}
+	text, err := json.Marshal(stores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.tf.write("stores.json", string(text))
+}
+
+// left lists the Applications and the ApplicationSets of store-2 on the hub.
+func (h *hubWithLoss) left(t *testing.T) (found []string) {
+	t.Helper()
+	for _, name := range namesOf(t, h.hub, applications, "argocd") {
+		if strings.Contains(name, "store-2") {
+			found = append(found, "Application "+name)
+		}
+	}
+	for _, name := range namesOf(t, h.hub, applicationSets, "argocd") {
+		if strings.Contains(name, "store-2") {
+			found = append(found, "ApplicationSet "+name)
+		}
+	}
+	return found
+}
+
+// deploys checks that both Applications of store-2 are healthy.
+func (h *hubWithLoss) deploys(t *testing.T) error {
+	t.Helper()
+	for _, name := range []string{"dev-store-web-live-store-2", "dev-store-2-web-own-store-2"} {
+		application := h.hub.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
+		if is := field(application, "status", "health", "status"); is != "Healthy" {
+			return fmt.Errorf("%s is %v: %s", name, is, argoCD{h.hub}.says(t, namesOf(t, h.hub, applications, "argocd")...))
+		}
+	}
+	return nil
+}
+
+// follow runs a command of the guide, whose cluster is store-17, on the hub.
+func (h *hubWithLoss) follow(t *testing.T, command string) {
+	t.Helper()
+	inGuide(t, "clusters.md.tmpl", command)
+	h.kubectl(t, strings.ReplaceAll(command, "store-17", "store-2"))
+}
+
+// TestAClusterBehindAHubIsLost follows the guide on clusters where a cluster behind a hub does not exist any more.
+func TestAClusterBehindAHubIsLost(t *testing.T) {
+	if os.Getenv("FLOTILLA_E2E") == "" {
+		t.Skip("starts real agents: `make e2e` builds them and runs it")
+	}
+	t.Parallel()
+	h := newHubWithLoss(t)
+	for _, lost := range []struct{ what, secret, onDestroy, left string }{
+		{"a cluster", "", "keep", "ApplicationSet dev-store-2-web-own"},
+		{"a cluster with on_destroy = \"delete\"", "", "delete", ""},
+		{"a cluster with a Secret of others", "cluster-store-2", "keep", "ApplicationSet dev-store-2-web-own"},
+	} {
+		h.step(t, "hub", lost.what+" is there", func() {
+			h.route.start(t)
+			if lost.secret != "" {
+				certificate := base64.StdEncoding.EncodeToString([]byte(h.second.CA))
+				h.hub.Apply(t, fmt.Sprintf(registered, "store-2", "https://"+h.route.address, h.second.Token, certificate))
+			}
+			h.configure(t, h.store(h.second, "https://"+h.route.address, lost.secret, lost.onDestroy))
+			h.tf.run("apply", "-auto-approve", "-no-color")
+			eventually(t, func() error { return h.deploys(t) })
+		})
+		h.step(t, "hub", lost.what+" is lost, and leaves", func() {
+			h.route.cut()
+			h.configure(t, nil)
+			if lost.onDestroy == "delete" {
+				_, err := h.tf.try("apply", "-auto-approve", "-no-color")
+				const text = "what the hub has applied to the cluster is still there"
+				if err == nil || !strings.Contains(strings.Join(strings.Fields(err.Error()), " "), text) {
+					t.Errorf("with the Secret, the apply says %v", err)
+				}
+			}
+			h.follow(t, "kubectl --namespace argocd delete secrets "+
+				"--selector argocd.argoproj.io/secret-type=cluster,flotilla.dev/cluster=store-17")
+			h.tf.run("apply", "-auto-approve", "-no-color")
+			eventually(t, func() error {
+				if left := strings.Join(h.left(t), " "); left != lost.left {
+					return fmt.Errorf("the hub has %s", left)
+				}
+				return nil
+			})
+			h.follow(t, "kubectl --namespace argocd delete applicationsets --selector flotilla.dev/host=clusters.store-17")
+			if left := h.left(t); len(left) > 0 {
+				t.Errorf("the hub has %q", left)
+			}
+		})
+		h.step(t, "hub", "the other cluster gets a change", func() {
+			if err := h.tf.plansNothing(); err != nil {
+				t.Error(err)
+			}
+			h.team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, lost.what, 0)})
+			eventually(t, func() error {
+				return configMapSays(t, h.first, "dev-store-web-live", "greeting", "hello", lost.what)
+			})
+		})
+	}
+}
