@@ -50,7 +50,7 @@ func tools(t *testing.T) map[string]string {
 }
 
 // acceptanceTools are the tools in `make acceptance` and `make lives`. Elsewhere the test, or what of it follows, is
-// skipped: the stand-in finds what is the provider's. TestHelloWorld has Terraform in each `make test`.
+// skipped: the stand-in finds what is the provider's. TestHelloWorld and TestListingsApply have Terraform in each `make test`.
 func acceptanceTools(t *testing.T) map[string]string {
 	t.Helper()
 	acceptancetest.Only(t)

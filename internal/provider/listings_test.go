@@ -1,0 +1,374 @@
+//go:build unix
+
+package provider_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// pageListing is a fenced block of a page. Its key is the path of the page and the anchor of the section, such as
+// "guides/rollouts/decisions-by-people". Further listings of a language in a section have a number: "…-2".
+type pageListing struct{ page, key, language, text string }
+
+var fencePattern = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
+
+// listingsOf returns the listings of a language on all pages, in the order of the pages.
+func listingsOf(t *testing.T, language string) []pageListing {
+	t.Helper()
+	pages := documentation(t)
+	var found []pageListing
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		name := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md"))
+		inSection := map[string]int{}
+		for _, at := range fencePattern.FindAllStringSubmatchIndex(pages[page], -1) {
+			indent, block := pages[page][at[2]:at[3]], pageListing{page: pages[page], key: name, language: pages[page][at[4]:at[5]]}
+			if block.language != language {
+				continue
+			}
+			headings := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(pages[page][:at[0]], ""), -1)
+			if len(headings) > 0 {
+				slug := slugPattern.ReplaceAllString(strings.ToLower(headings[len(headings)-1][1]), "")
+				block.key += "/" + strings.ReplaceAll(slug, " ", "-")
+			}
+			if inSection[block.key]++; inSection[block.key] > 1 {
+				block.key = fmt.Sprintf("%s-%d", block.key, inSection[block.key])
+			}
+			block.text = strings.ReplaceAll("\n"+pages[page][at[6]:at[7]], "\n"+indent, "\n")[1:]
+			found = append(found, block)
+		}
+	}
+	return found
+}
+
+const listingsFolder = "testdata/listings"
+
+// TestListingsApply applies each HCL listing that is no example with Terraform. If a listing is a part of a configuration,
+// testdata/listings has a context that completes it:
+//
+//   - Attributes without a block replace the line "# listing" of the context.
+//   - The lines of the context after "# …" replace "# …" in an object.
+//   - A block that the context has, too, overrides its attributes, as in Terraform's override files. So do locals.
+//   - shared.tf is part of each context, and completes listings without one. Each configuration finds the files in files.
+//
+// The first line of a context says how the listing is checked, if it is not applied.
+func TestListingsApply(t *testing.T) {
+	t.Parallel()
+	requireAcceptance(t)
+	contexts, further := map[string]string{}, listingFiles(t)
+	for name, text := range files(t, listingsFolder) {
+		if file, isFile := strings.CutPrefix(name, "files/"); isFile {
+			further[file] = text
+		} else {
+			contexts[name] = text
+		}
+	}
+	shared := contexts["shared.tf"]
+	delete(contexts, "shared.tf")
+	examples := exampleTexts(t)
+	for _, block := range listingsOf(t, "terraform") {
+		if examples[strings.TrimSpace(block.text)] {
+			continue
+		}
+		context := contexts[block.key+".tf"]
+		delete(contexts, block.key+".tf")
+		t.Run(block.key, func(t *testing.T) {
+			t.Parallel()
+			check := readListingCheck(context)
+			if check.by != "" {
+				requireTest(t, check.by)
+				return
+			}
+			if !strings.Contains(block.page, check.fails) {
+				t.Errorf("the page does not show %s", check.fails)
+			}
+			f := newListingFolder(t, further)
+			context, rest, _ := strings.Cut(context, "\n# …\n")
+			texts := []string{shared, context, strings.Replace(block.text, "# …\n", "\n"+rest, 1)}
+			if isPart(t, block.text) {
+				const place = "# listing\n"
+				if !strings.Contains(context, place) {
+					t.Fatalf("%s/%s.tf has no line %q for\n%s", listingsFolder, block.key, place, block.text)
+				}
+				texts = []string{shared, strings.Replace(context, place, block.text, 1)}
+			}
+			f.check(check, texts)
+		})
+	}
+	for name := range contexts {
+		t.Errorf("%s/%s belongs to no listing", listingsFolder, name)
+	}
+}
+
+// listingFiles are the files of listings that tests make, and other listings.
+func listingFiles(t *testing.T) map[string]string {
+	t.Helper()
+	further := map[string]string{"db.yaml": readFile(t, filepath.Join("..", "..", "examples", "secrets", "sops", "db.yaml"))}
+	for _, block := range listingsOf(t, "yaml") {
+		if block.key == "guides/reference-fleet/reference-the-fleet" {
+			further["clusters.yaml"] = block.text
+		}
+	}
+	further["fleet.key"], further["fleet.pub"] = sshKey(t, "")
+	_, further["shop.pub"] = sshKey(t, "")
+	_, further["alice.asc"] = openPGPKey(t)
+	_, further["cosign.pub"] = cosignKey(t)
+	further["app.key"] = newKeyTexts(t).rsa
+	return further
+}
+
+// exampleTexts are the files of examples, which have tests of their own.
+func exampleTexts(t *testing.T) map[string]bool {
+	t.Helper()
+	texts := map[string]bool{}
+	for _, text := range files(t, filepath.Join("..", "..", "examples")) {
+		texts[strings.TrimSpace(text)] = true
+	}
+	return texts
+}
+
+// requireTest fails unless there is a test of this name.
+func requireTest(t *testing.T, name string) {
+	t.Helper()
+	tests, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range tests {
+		if strings.Contains(readFile(t, file), "\nfunc "+name+"(t *testing.T) {") {
+			return
+		}
+	}
+	t.Errorf("there is no test %s", name)
+}
+
+// listingCheck is how a listing is checked. Without a context, it is applied.
+type listingCheck struct {
+	how   string // "Applied after", "Planned", "Validated", or ""
+	fails string // the error, if it must fail
+	by    string // another test that applies it
+}
+
+var listingCheckPattern = regexp.MustCompile(
+	`^# (?:(Planned|Validated) only: .+|(Applied after) its context: .+|Fails with: (.+)|Applied by (\w+): .+)\n`)
+
+func readListingCheck(context string) listingCheck {
+	given := listingCheckPattern.FindStringSubmatch(context)
+	if given == nil {
+		return listingCheck{}
+	}
+	return listingCheck{how: given[1] + given[2], fails: given[3], by: given[4]}
+}
+
+// listingFolder is a folder in which Terraform applies a listing, with the provider in the test's process. A server in this
+// process takes the place of the Git host and of clusters.
+type listingFolder struct {
+	t           *testing.T
+	path        string
+	tool        string
+	host        string // the URL of the Git host
+	repository  string // the path of the GitOps repository
+	cluster     *cloudClusters
+	environment []string
+}
+
+func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
+	t.Helper()
+	installed := tools(t)
+	f := &listingFolder{
+		t: t, path: t.TempDir(), tool: cmp.Or(installed["terraform"], installed["tofu"]), cluster: newCloudClusters(t),
+	}
+	for name, text := range further {
+		writeFile(t, filepath.Join(f.path, name), text)
+	}
+	writeFile(t, filepath.Join(f.path, "edge.kubeconfig"), f.cluster.kubeconfig("edge-1"))
+	repositories := t.TempDir()
+	f.repository = filepath.Join(repositories, "platform", "gitops.git")
+	for _, path := range []string{f.repository, filepath.Join(repositories, "checkout"), filepath.Join(repositories, "payments")} {
+		git(t, repositories, "init", "--quiet", "--bare", "--initial-branch=main", path)
+		tree := git(t, path, "hash-object", "-t", "tree", "-w", os.DevNull)
+		git(t, path, "update-ref", "refs/heads/main", git(t, path, "commit-tree", "-m", "Begin", tree))
+	}
+	if err := os.Symlink(f.repository, strings.TrimSuffix(f.repository, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(gittest.Backend(repositories, &standInStatuses{}))
+	t.Cleanup(server.Close)
+	f.host = server.URL
+	return f
+}
+
+// check runs Terraform on a configuration that is the last one of some texts, completed by those before it.
+func (f *listingFolder) check(check listingCheck, texts []string) {
+	f.t.Helper()
+	f.serve(strings.Join(texts, "\n"))
+	if check.how == "Applied after" {
+		f.write(texts[:len(texts)-1])
+		f.run("apply -auto-approve", "")
+		commit := git(f.t, f.repository, "rev-parse", "dev")
+		texts[len(texts)-1] = commitPattern.ReplaceAllLiteralString(texts[len(texts)-1], commit)
+	}
+	f.write(texts)
+	if strings.Contains(texts[1], "\nmodule ") {
+		f.run("get", "")
+	}
+	switch check.how {
+	case "Planned":
+		f.run("plan", check.fails)
+	case "Validated":
+		f.run("validate", check.fails)
+	default:
+		f.run("apply -auto-approve", check.fails)
+	}
+}
+
+var commitPattern = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
+
+// write writes texts of HCL. A part that an earlier text has, too, is in an override file. Terraform reads these in the
+// order of their names.
+func (f *listingFolder) write(texts []string) {
+	f.t.Helper()
+	written, seen := map[string]string{}, map[string]bool{}
+	for i, text := range texts {
+		for _, part := range hclParts(f.t, f.here(text)) {
+			name := fmt.Sprintf("%d.tf", i)
+			if seen[part.label] {
+				name = fmt.Sprintf("%d_override.tf", i)
+			}
+			seen[part.label] = true
+			written[name] += part.text + "\n"
+		}
+	}
+	for name, text := range written {
+		writeFile(f.t, filepath.Join(f.path, name), text)
+	}
+}
+
+// here replaces servers and programs of listings.
+func (f *listingFolder) here(text string) string {
+	repository := filepath.ToSlash(filepath.Join(f.path, "gitops.git"))
+	text = strings.NewReplacer(`"https://git.example.com`, `"`+f.host, `"gitops.git"`, `"`+repository+`"`).Replace(text)
+	for _, program := range execPattern.FindAllStringSubmatch(text, -1) {
+		path := filepath.Join(f.path, program[2])
+		script := fmt.Sprintf("#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":%q,\"status\":{\"token\":\"t\"}}'\n", program[1])
+		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+			f.t.Fatal(err)
+		}
+		text = strings.ReplaceAll(text, `"`+program[2]+`"`, `"`+filepath.ToSlash(path)+`"`)
+	}
+	return text
+}
+
+// execPattern finds the version of the answer and the program of an exec of a cluster.
+var execPattern = regexp.MustCompile(`api_version *= "(client\.authentication\.k8s\.io/\w+)"\s+command *= "([\w-]+)"`)
+
+// serve serves the provider and the clouds that a configuration uses.
+func (f *listingFolder) serve(text string) {
+	f.t.Helper()
+	servers := map[string]json.RawMessage{}
+	add := func(source string, start providertest.Start) {
+		_, value, _ := strings.Cut(providertest.Serve(f.t, f.tool, source, start), "=")
+		if err := json.Unmarshal([]byte(value), &servers); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	add("flotilla/flotilla", startProvider)
+	for _, name := range []string{"azurerm", "aws", "google", "azapi"} {
+		if strings.Contains(text, `"`+name+"_") || strings.Contains(text, " "+name+"_") || name == "aws" && strings.Contains(text, "\nmodule ") {
+			add("hashicorp/"+name, func() (tfprotov6.ProviderServer, error) {
+				return providerserver.NewProtocol6(&cloud{name: name, clusters: f.cluster})(), nil
+			})
+		}
+	}
+	value, err := json.Marshal(servers)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.environment = append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_REATTACH_PROVIDERS="+string(value),
+		"TF_VAR_app_private_key="+readFile(f.t, filepath.Join(f.path, "app.key")),
+		"TF_VAR_signing_key="+readFile(f.t, filepath.Join(f.path, "fleet.key")),
+		"TF_VAR_edge_key="+readFile(f.t, filepath.Join(f.path, "fleet.key")),
+		"TF_VAR_git_token=a-token", "TF_VAR_commit="+strings.Repeat("a1", 20))
+}
+
+// run runs Terraform, which must print an error if fails is not empty.
+func (f *listingFolder) run(command, fails string) {
+	f.t.Helper()
+	terraform := exec.CommandContext(f.t.Context(), f.tool, append(strings.Fields(command), "-no-color")...)
+	terraform.Dir, terraform.Env = f.path, f.environment
+	output, err := terraform.CombinedOutput()
+	printed := strings.NewReplacer("│", "", "registry.opentofu.org", "registry.terraform.io").Replace(string(output))
+	// Terraform names the members of a cycle in any order.
+	words := strings.FieldsFunc(fails, func(r rune) bool { return r == ' ' || r == ',' })
+	isSilent := func(word string) bool { return !strings.Contains(printed, word) }
+	if (err != nil) != (fails != "") || slices.ContainsFunc(words, isSilent) {
+		f.t.Fatalf("%s: %v, want the error %q\n%s\n%s", command, err, fails, output, f.configuration())
+	}
+}
+
+func (f *listingFolder) configuration() string {
+	f.t.Helper()
+	names, err := filepath.Glob(filepath.Join(f.path, "*.tf"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&all, "-- %s --\n%s", filepath.Base(name), readFile(f.t, name))
+	}
+	return all.String()
+}
+
+// isPart reports whether HCL has attributes outside of blocks.
+func isPart(t *testing.T, text string) bool {
+	t.Helper()
+	return len(hclBody(t, text).Attributes) > 0
+}
+
+func hclBody(t *testing.T, text string) *hclsyntax.Body {
+	t.Helper()
+	file, problems := hclsyntax.ParseConfig([]byte(text), "listing.tf", hcl.InitialPos)
+	if problems.HasErrors() {
+		t.Fatalf("%v:\n%s", problems, text)
+	}
+	return file.Body.(*hclsyntax.Body)
+}
+
+// hclPart is a block, or one of the locals.
+type hclPart struct{ label, text string }
+
+// hclParts divides HCL into the parts that an override file can replace.
+func hclParts(t *testing.T, text string) []hclPart {
+	t.Helper()
+	var parts []hclPart
+	for _, block := range hclBody(t, text).Blocks {
+		if block.Type != "locals" {
+			label := strings.Join(append([]string{block.Type}, block.Labels...), " ")
+			parts = append(parts, hclPart{label, string(block.Range().SliceBytes([]byte(text)))})
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(block.Body.Attributes)) {
+			value := string(block.Body.Attributes[name].SrcRange.SliceBytes([]byte(text)))
+			parts = append(parts, hclPart{"local " + name, "locals {\n  " + value + "\n}"})
+		}
+	}
+	return parts
+}

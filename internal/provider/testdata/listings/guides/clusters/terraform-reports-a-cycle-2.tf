@@ -1,0 +1,1 @@
+# Applied by TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle: two configurations of the provider need two processes.

@@ -1,0 +1,4 @@
+# Validated only: dev.azure.com is recognized by its name.
+variable "azure_devops_token" {
+  default = "a-token"
+}

@@ -1,0 +1,1 @@
+# Validated only: github.com is recognized by its name.

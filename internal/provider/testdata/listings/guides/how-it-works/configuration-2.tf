@@ -1,0 +1,3 @@
+locals {
+  cluster_types = [{ name = "drone" }]
+}
