@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cgi"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
 // gitHost is Gitea or its stand-in.
@@ -67,7 +68,21 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 		t.Fatal(err, closed)
 	}
 	checkObjects(t, s.bare)
-	server := httptest.NewServer(gittest.Backend(root, s))
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := &cgi.Handler{
+		Path: program, Args: []string{"http-backend"},
+		Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=owner"},
+	}
+	server := httptest.NewServer(gittest.Backend(root, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/owner/gitops.git/") {
+			git.ServeHTTP(w, r)
+			return
+		}
+		s.ServeHTTP(w, r)
+	})))
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	at := server.URL + "/owner/gitops.git"
