@@ -1,9 +1,12 @@
 package provider_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/agenttest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
@@ -96,5 +99,30 @@ func checkPlanPermissions(
 		case name == "planner" && (said.Err() != nil || !plan.Empty()):
 			t.Errorf("a plan that may not delete says %s", said)
 		}
+	}
+}
+
+// An account with the rights that the guide lists for reports has a verdict about each link of the chain, and reads no Secret.
+func TestTheRightsToReadReportsAreEnough(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	var rights []agenttest.Permission
+	for _, kind := range reconciler.Named("flux").ListedKinds() {
+		rights = append(rights, agenttest.Permission{Group: kind.Group, Resource: kind.Resource, Verbs: []string{"list"}})
+	}
+	reach := map[string]any{"drone-1": asUser(t, server, "reads-reports", agenttest.Rules(rights))}
+	last := rights[len(rights)-1]
+	server.AwaitPermission(t, "reads-reports", "", last.Group, last.Resource, "list")
+	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
+	if text := fmt.Sprint(drone["message"]); said.Err() != nil || strings.Contains(text, "may not") || !strings.Contains(text, "follows") {
+		t.Errorf("it says %s; %s", text, said)
+	}
+	reads := map[string]any{"drone-1": with(reach["drone-1"].(map[string]any))}
+	_, said = readFacts(t, reads, map[string]any{"requested": true, "sources": map[string]any{"hub": "drone-1"}})
+	if said.Err() == nil || !strings.Contains(said.String(), "secrets") {
+		t.Errorf("with these rights, Secrets are read: %s", said)
 	}
 }

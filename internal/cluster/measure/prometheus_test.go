@@ -3,7 +3,9 @@ package measure_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,11 +50,27 @@ func thousands(count int) (metrics string, names []string) {
 
 const share = `100 * sum by (cluster) (requests{code="500"}) / sum by (cluster) (requests)`
 
+// askedPaths records the methods and paths of requests, each once.
+type askedPaths struct {
+	mu    sync.Mutex
+	paths []string
+}
+
+func (a *askedPaths) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	if asked := r.Method + " " + r.URL.Path; !slices.Contains(a.paths, asked) {
+		a.paths = append(a.paths, asked)
+	}
+	a.mu.Unlock()
+	return webtest.Transport.RoundTrip(r)
+}
+
 func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 	t.Parallel()
 	metrics, names := thousands(3000)
 	url := scraped(t, metrics)
-	client := &measure.Measurer{Over: webtest.Transport}
+	asked := &askedPaths{}
+	client := &measure.Measurer{Over: asked}
 	found := client.Measure(t.Context(), []measure.Check{
 		{
 			Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 10.0 && samples >= 100", Samples: "sum by (cluster) (requests)",
@@ -83,6 +101,9 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 		if got := found[test.check].Judge(test.subject, nil); got.Verdict != test.verdict || !strings.HasPrefix(got.Message, test.message) {
 			t.Errorf("%s: %+v", test.subject, got)
 		}
+	}
+	if want := []string{"POST /api/v1/query"}; !slices.Equal(asked.paths, want) { // the right that the guide names
+		t.Errorf("asked was %q, want %q", asked.paths, want)
 	}
 	if got := found[0]; got.Expected != 3000 || len(got.Figures) != 2999 || got.Measured() != 2998 {
 		t.Errorf("%d, %d, %d", got.Expected, len(got.Figures), got.Measured())

@@ -298,6 +298,20 @@ func TestGiteaWantsTheRightCredentials(t *testing.T) {
 	if _, err := host.Merge(t.Context(), request, request.HeadCommit, forge.Now); err != nil {
 		t.Errorf("merging: %v", err)
 	}
+
+	// An account that may only write turns on auto-merge with the scopes of pull requests.
+	other := forge.Selector{Owner: "other", Base: "main", Head: "flotilla/other"}
+	p.commit(other.Head, "main", "b", "2")
+	var made struct{ SHA1 string }
+	p.server.API(t, giteatest.User{Name: reviewer.Name, Password: reviewer.Password}, "POST", "/users/"+reviewer.Name+"/tokens",
+		map[string]any{"name": "writer", "scopes": []string{"write:repository"}}, &made)
+	host = p.as(forge.Credentials{Token: made.SHA1})
+	if request, err = host.Ensure(t.Context(), wanted(other)); err != nil {
+		t.Fatalf("a collaborator: %v", err)
+	}
+	if _, err := host.Merge(t.Context(), request, request.HeadCommit, forge.WhenChecksSucceed); err != nil {
+		t.Errorf("auto-merge by a collaborator: %v", err)
+	}
 }
 
 func TestGiteaCallsEndWithTheirContext(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,8 @@ type appServer struct {
 	mu    sync.Mutex
 	asked int
 	paths []string
+
+	bodies string
 }
 
 func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -54,6 +57,8 @@ func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.asked++
 	s.paths = append(s.paths, r.Method+" "+r.Host+r.URL.Path)
+	body, _ := io.ReadAll(r.Body)
+	s.bodies += strings.TrimSpace(string(body))
 	answer := func(status int, body any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -173,6 +178,9 @@ func TestAGitHubAppAsksItsOwnAPIForRepositoriesOfThatServerAlone(t *testing.T) {
 		}
 		if want := []string{"POST " + c.want + "/app/installations/8/access_tokens"}; !slices.Equal(s.paths, want) {
 			t.Errorf("%s: asked was %q, want %q", name, s.paths, want)
+		}
+		if s.bodies != "null" { // it would narrow the permissions or the repositories
+			t.Errorf("%s: asked was for %s", name, s.bodies)
 		}
 	}
 }

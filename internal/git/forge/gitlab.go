@@ -29,7 +29,7 @@ func gitlabKind() GitHostKind {
 		MaxBody: MaxBody, Labels: true, AutoMerge: true, Reviewers: "a username", isReviewer: segmentPattern.MatchString,
 		locate: locateGitLab, connect: newGitLab, hook: gitlabHook, sign: Credentials.asBearer,
 		Tokens: []TokenRights{{
-			"personal, project or group", "`read_repository`", "`write_repository`, and *Developer*, or *Maintainer* if the branch requires it",
+			"personal, project or group", "`read_repository`, and *Reporter* in a private project", "`write_repository`, and *Developer*, or *Maintainer* if the branch requires it",
 			"`api`, and the same role", "`api`, and *Developer*",
 		}},
 		statuses:   gitlabStatuses,

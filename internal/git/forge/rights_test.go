@@ -99,3 +99,25 @@ func TestTheGuidesNameWhatGitHostsCanDo(t *testing.T) {
 		}
 	}
 }
+
+// TestTheGuideNamesTheHostsWhoseStatusesTakeTheRightToPush compares the row of such tokens in the guide on secrets.
+func TestTheGuideNamesTheHostsWhoseStatusesTakeTheRightToPush(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../templates/guides/secrets.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, named, _ := strings.Cut(string(text), "push as well where both take the same right, as on ")
+	named, _, _ = strings.Cut(named, " |")
+	var same []string
+	for _, kind := range forge.Kinds() {
+		rights := kind.Tokens[0]
+		if rights.Status == rights.Push || strings.HasPrefix(rights.Status, "`api`") { // GitLab's api is read and write of all
+			same = append(same, kind.Title)
+		}
+	}
+	last := len(same) - 1
+	if want := strings.Join(same[:last], ", ") + " and " + same[last]; named != want {
+		t.Errorf("the guide names %s, want %s", named, want)
+	}
+}
