@@ -130,6 +130,12 @@ func summaries(t *testing.T) map[string]string {
 					} else if nameOf(node.Type) != "Definition" { // of a function
 						note(len(node.Elts), node.Elts...) // fields called Summary alone
 					}
+				case *ast.ValueSpec:
+					for i, name := range node.Names {
+						if strings.HasSuffix(name.Name, "Summary") && i < len(node.Values) {
+							note(0, node.Values[i])
+						}
+					}
 				case *ast.AssignStmt:
 					for i, to := range node.Lhs {
 						if name := nameOf(to); (name == "Summary" || name == "summary" || name == "kind") && len(node.Lhs) == len(node.Rhs) {
