@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
 func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 
 func TestRepositoryIsEmptyAndTakesAPush(t *testing.T) {
+	acceptancetest.Only(t)
 	server := giteatest.Start(t)
 	t.Parallel()
 	user := server.User(t)
@@ -49,6 +51,7 @@ func TestRepositoryIsEmptyAndTakesAPush(t *testing.T) {
 }
 
 func TestRepositoryRefusesOthers(t *testing.T) {
+	acceptancetest.Only(t)
 	server := giteatest.Start(t)
 	t.Parallel()
 	owner, other := server.User(t), server.User(t)
@@ -66,6 +69,7 @@ func TestRepositoryRefusesOthers(t *testing.T) {
 }
 
 func TestServerListensOnLoopbackWithItsHostKey(t *testing.T) {
+	acceptancetest.Only(t)
 	server := giteatest.Start(t)
 	t.Parallel()
 	if !strings.HasPrefix(server.URL, "http://127.0.0.1:") {
