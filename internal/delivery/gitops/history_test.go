@@ -24,7 +24,7 @@ func history(t *testing.T, r *repository, owner gitops.Owner, filter gitops.Hist
 
 func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 	t.Parallel()
-	forEachOf(t, slices.Concat(someServings(t), likeHosts), func(t *testing.T, r *repository) {
+	forEachOf(t, slices.Concat(someServings(t), someLikeHosts(t)), func(t *testing.T, r *repository) {
 		if got := history(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 0 || !got.Complete {
 			t.Errorf("of nothing: %+v", got)
 		}

@@ -139,7 +139,7 @@ func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
 
 func TestADeepFolderInPlaceOfOursIsRepaired(t *testing.T) {
 	t.Parallel()
-	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
+	for _, serving := range someServings(t) {
 		r := newRepository(t, serving)
 		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
 		apply(t, r, edit)

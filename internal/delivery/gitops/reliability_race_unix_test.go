@@ -25,7 +25,7 @@ func TestReliabilityRaces(t *testing.T) {
 	for i, serving := range raceServers() {
 		t.Run(serving.name, func(t *testing.T) {
 			atOnce(t)
-			processes, commits := reliabilitytest.Count(4, 32), reliabilitytest.Count(3, 100)
+			processes, commits := reliabilitytest.Count(4, 32), reliabilitytest.Count(2, 100)
 			if serving.mirror { // Gitea does much more for a push
 				processes, commits = reliabilitytest.Count(3, 32), reliabilitytest.Count(2, 10)
 			}

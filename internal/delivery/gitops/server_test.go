@@ -103,9 +103,22 @@ func someServings(t *testing.T) []serving {
 	if acceptancetest.All() {
 		return servings
 	}
-	often := slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !one.often })
-	one := crc32.ChecksumIEEE([]byte(t.Name())) % uint32(len(often))
-	return often[one : one+1]
+	return oneOf(t, slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !one.often }))
+}
+
+// someLikeHosts is one of likeHosts, by the name of the test, and all of them in `make acceptance`.
+func someLikeHosts(t *testing.T) []serving {
+	t.Helper()
+	if acceptancetest.All() {
+		return likeHosts
+	}
+	return oneOf(t, likeHosts)
+}
+
+func oneOf(t *testing.T, servings []serving) []serving {
+	t.Helper()
+	one := crc32.ChecksumIEEE([]byte(t.Name())) % uint32(len(servings))
+	return servings[one : one+1]
 }
 
 // forEachOf is forEachServing with other kinds.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // applySigned makes a commit, one after another, and one for a pull request.
@@ -133,6 +134,9 @@ func TestACommitSignedWithAnSSHKeyIsVerifiedByGit(t *testing.T) {
 	rs, _ := rsa.GenerateKey(rand.Reader, 2048)
 	for name, key := range map[string]crypto.Signer{"ed25519": ed, "ecdsa": ec, "rsa": rs} {
 		for _, passphrase := range []string{"", canary} {
+			if !acceptancetest.All() && (passphrase == "") != (name == "ecdsa") {
+				continue
+			}
 			var block *pem.Block
 			var err error
 			if passphrase == "" {
