@@ -83,7 +83,7 @@ metadata: {name: made, namespace: %s}, spec: {project: x, destination: {name: ot
 }
 
 // The permissions in the guide are enough for each use, and no verb of them can be left out: of all agents in `make
-// acceptance`, else of one on a cluster and of one on a hub.
+// acceptance`, else of Flux.
 func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
@@ -146,7 +146,7 @@ func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 		user string
 	}
 	var variants []variant
-	leavesOut := acceptancetest.All() || p.name == "flux" || p.name == "argocd-hub"
+	leavesOut := acceptancetest.All() || p.name == "flux"
 	for i, one := range all {
 		for _, verb := range one.Verbs {
 			isTwice := slices.ContainsFunc(all, func(other agenttest.Permission) bool {

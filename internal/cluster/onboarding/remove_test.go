@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
@@ -27,6 +29,30 @@ func (w *watched) Delete(ctx context.Context, ref kube.Ref, uid string) error {
 	w.did = append(w.did, "delete "+ref.String())
 	w.mu.Unlock()
 	return w.ClusterAPI.Delete(ctx, ref, uid)
+}
+
+// impatient ends a context when one object has been read often: while it is awaited.
+type impatient struct {
+	onboarding.ClusterAPI
+	end   func()
+	mu    sync.Mutex
+	reads map[kube.Ref]int
+}
+
+func (i *impatient) Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructured, error) {
+	live, err := i.ClusterAPI.Read(ctx, ref)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.reads == nil {
+		i.reads = map[kube.Ref]int{}
+	}
+	if live != nil {
+		i.reads[ref]++
+	}
+	if i.reads[ref] == 6 {
+		i.end()
+	}
+	return live, err
 }
 
 // By default everything runs on: pruning is off before what prunes is deleted.
@@ -57,10 +83,10 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 					}
 				}
 				watched := &watched{ClusterAPI: cluster}
-				short, cancel := context.WithTimeout(ctx, 10*time.Second)
-				defer cancel()
+				short, end := context.WithCancel(ctx)
+				defer end()
 				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
-				_, err := onboarding.Remove(short, watched, removal)
+				_, err := onboarding.Remove(short, &impatient{ClusterAPI: watched, end: end}, removal)
 				if err == nil ||
 					!strings.Contains(err.Error(), "was deleted, and is still there (it waits for what has set its finalizers: flotilla.dev/held)") {
 					t.Errorf("the error is %v", err)
@@ -211,9 +237,9 @@ status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 			},
 		)
 		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true}
-		short, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_, err := onboarding.Remove(short, cluster, removal)
+		short, end := context.WithCancel(ctx)
+		defer end()
+		_, err := onboarding.Remove(short, &impatient{ClusterAPI: cluster, end: end}, removal)
 		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil ||
 			err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)

@@ -34,7 +34,7 @@ import (
 func TestReliabilityAgentsConverge(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
-	count := reliabilitytest.Count(4, 1000)
+	count := reliabilitytest.Count(2, 1000)
 	var steps, applies, conflicts, next atomic.Int64
 	begin := uint64(time.Now().UnixNano())
 	within(t, server, 3*time.Hour, func(ctx context.Context, cluster onboarding.ClusterAPI) {

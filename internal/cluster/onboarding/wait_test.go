@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +22,12 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 	wanted := onboarding.Wanted{Objects: objects, Following: &onboarding.Following{
 		Location: folder.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
 		Cluster:  of.Cluster, ClusterType: of.ClusterType,
-		Tip: func(context.Context) (string, error) { return tip, nil },
 	}}
 	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-		short, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_, err := onboarding.Apply(short, cluster, wanted)
+		wanted.Following.Tip = func(context.Context) (string, error) { return tip, nil }
+		limited, end := context.WithCancel(ctx)
+		defer end()
+		_, err := onboarding.Apply(limited, &impatient{ClusterAPI: cluster, end: end}, wanted)
 		if failures := onboarding.FailuresOf(err); len(failures) != 1 || failures[0].Cause != onboarding.CauseTime ||
 			!strings.HasPrefix(err.Error(), "not ready in time: GitRepository followed/flotilla ") {
 			t.Errorf("the error is %v", err)
@@ -54,21 +53,22 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 			}
 		}
 		revision("2222222222222222222222222222222222222222")
-		short, cancel = context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_, err = onboarding.Apply(short, cluster, wanted)
+		limited, end = context.WithCancel(ctx)
+		defer end()
+		_, err = onboarding.Apply(limited, &impatient{ClusterAPI: cluster, end: end}, wanted)
 		if err == nil || !strings.Contains(err.Error(), "folder store: commit 1111111 has not been applied yet") {
 			t.Errorf("at another commit the error is %v", err)
 		}
-		var later sync.WaitGroup
-		later.Go(func() {
-			time.Sleep(time.Second)
-			revision(tip)
-		})
+		asked := 0
+		wanted.Following.Tip = func(context.Context) (string, error) {
+			if asked++; asked == 3 {
+				revision(tip)
+			}
+			return tip, nil
+		}
 		if result := apply(ctx, t, cluster, wanted); len(result.Records) != len(objects) ||
 			slices.ContainsFunc(result.Records, func(r onboarding.Record) bool { return !r.Created }) {
 			t.Errorf("the records are %+v", result.Records)
 		}
-		later.Wait()
 	})
 }
