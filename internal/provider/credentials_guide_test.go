@@ -397,4 +397,8 @@ func anExpiredTokenOfAnAgent(t *testing.T) {
 	if got := r.read(); got != "failed: GitRepository "+namespace+"/gitops is not ready: authentication required" {
 		t.Errorf("the cluster is %s", got)
 	}
+	// TestAFailureOfTheRootHaltsAndRollsNothingBack shows what a rollout makes of it.
+	if evidence := fmt.Sprint(r.compliance()["evidence"]); !strings.Contains(evidence, `"of":"root"`) {
+		t.Errorf("it is no failure of the root: %s", evidence)
+	}
 }

@@ -17,6 +17,7 @@ import (
 type rooted struct {
 	server                  *kubetest.Server
 	namespace, tip, address string
+	compliance              func() map[string]any
 	read                    func() string // the verdict of the cluster
 }
 
@@ -35,7 +36,7 @@ func startRooted(t *testing.T, reconciler, namespace string) rooted {
 		"clusters": []any{map[string]any{"name": "drone-1", "cluster_type": "drone"}}, "config_containers": []any{}})
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
-	r := rooted{kubetest.Start(t, kubetest.Options{Agents: true}), namespace, git(t, url, "rev-parse", "dev"), "http://" + url, nil}
+	r := rooted{kubetest.Start(t, kubetest.Options{Agents: true}), namespace, git(t, url, "rev-parse", "dev"), "http://" + url, nil, nil}
 	for _, name := range []string{namespace, "flux-system", "argocd"} {
 		r.server.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`)
 	}
@@ -53,13 +54,16 @@ func startRooted(t *testing.T, reconciler, namespace string) rooted {
 				"applied"), "main")
 		}
 	}
-	r.read = func() string {
+	r.compliance = func() map[string]any {
 		values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": theCluster(r.server)}},
 			map[string]any{"feedback": map[string]any{"clusters": true}, "fleet": fleet})
 		if said.Err() != nil {
 			t.Fatal(said)
 		}
-		drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
+		return values
+	}
+	r.read = func() string {
+		drone := r.compliance()["clusters"].(map[string]any)["drone-1"].(map[string]any)
 		return fmt.Sprintf("%v: %v", drone["verdict"], drone["message"])
 	}
 	return r

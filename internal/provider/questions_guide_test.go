@@ -17,6 +17,7 @@ import (
 //   - One cluster: here; rollout_guide_proof_test.go (rollouts that wait for it); onboarding_guide_test.go and onboarding/remove_test.go (pruning, clusters that cannot be reached,
 //     clusters that the provider does not name).
 //   - Errors: here; troubleshooting/troubleshooting_test.go (a section for each title).
+//   - Accidents: what_now_guide_test.go.
 func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join("templates", "guides", "night.md")
@@ -199,7 +200,7 @@ func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
 	beginning, _, _ := strings.Cut(pages["docs/index.md"], "\n## Five minutes\n")
 	night, _, _ := strings.Cut(pages["docs/guides/night.md"], "\n## Backup and recovery\n")
 	questions := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(night, ""), -1)[1:]
-	if len(questions) != 6 {
+	if len(questions) != 7 {
 		t.Errorf("%d questions", len(questions))
 	}
 	for _, question := range questions {

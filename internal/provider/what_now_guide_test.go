@@ -1,0 +1,242 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// TestTheGuideSaysWhatToDoAfterAnAccident plays each row of the table.
+func TestTheGuideSaysWhatToDoAfterAnAccident(t *testing.T) {
+	t.Parallel()
+	playTable(t, nightGuide, "it happened | what it does | do this", []guideRow{
+		{"two runs applied at once | The lock of the state stops one of them. Without a lock, the later one fails where " +
+			"both write a folder, and writes nothing. No commit is lost. | Plan again, and apply. Use a backend with [a " +
+			"lock](ci.md#pipelines).", twoRunsAtOnce},
+		{"a credential expired during a rollout | The run fails, and the rollout stays at its stage. A cluster whose " +
+			"agent cannot read the branch has failed: that halts the rollout, and rolls nothing back. | [Renew " +
+			"it](delivery.md#an-expired-or-wrong-credential), and apply. The rollout goes on.", aCredentialOfARollout},
+		{"a person edited files on the branch | The next plan names the files and the commit. The next apply restores " +
+			"them, also on a schedule. | Make the edit in the configuration. Until then, a " +
+			"[hold](rollouts.md#decisions-by-people) on the host keeps it.", anEditByHand},
+		{"a workload or a deployment target was renamed | It is another one: one apply removes the former folder of a " +
+			"host and adds the new one. A [namespace that Flotilla names](clusters.md#remove-a-cluster) goes with its " +
+			"content. | Keep the former name. Or add the new one beside it, move the data, and remove the former one in a " +
+			"later apply.", aRenamedWorkload},
+		{"the Git server is down | Plans and applies fail with `Repository cannot be reached`, and write nothing. " +
+			"Clusters keep running; rollouts and repairs wait. | Apply when it answers.", aGitServerThatIsDown},
+		{"a server of charts or artifacts is down | The plan has the error `Artifacts cannot be resolved`. | Set " +
+			"`keep_unreachable = true` of [`flotilla_artifacts`](rendering.md#pins): the deployed pins stay, with a " +
+			"warning.", aServerOfChartsThatIsDown},
+		{"a chart, a version or a tag is gone from its server | The same error, also with `keep_unreachable`. | Name " +
+			"another version. To keep the deployed pin, leave the deployment target out of [`update`](rendering.md#pins).", aChartThatIsGone},
+		{"the key of a signature was changed | Content that only the new key signed is the error `Manifests cannot be " +
+			"rendered`, and the branch keeps what it has. | Add the new key to [`keys`](rendering.md#signatures) beside " +
+			"the old one. Each plan verifies again: remove the old one when it signs nothing of the fleet any more.", aChangedKey},
+	})
+}
+
+// twoRunsAtOnce applies two plans of one state without a lock.
+func twoRunsAtOnce(t *testing.T) {
+	h, first := started(t)
+	second := providertest.New(startProvider)
+	second.State = h.w.State.Clone()
+	other, _ := mustPlan(t, second, h.assigned(database("three"), nil))
+	if said := h.w.ApplyPlan(t.Context(), first); said.Err() != nil {
+		t.Fatal(said)
+	}
+	tip := h.tip()
+	expectSaid(t, second.ApplyPlan(t.Context(), other), "Repository has changed since the plan", "gitops_repo", tip, "Nothing was written")
+	h.w = second
+	h.continues("three")
+}
+
+// anEditByHand keeps an edit by a hold.
+func anEditByHand(t *testing.T) {
+	p := newPair(t)
+	const file = "clusters/all/large/app-core/platform-config.yaml"
+	byHandOn(t, p.url, "dev", func(folder string) {
+		path := filepath.Join(folder, filepath.FromSlash(file))
+		writeFile(t, path, strings.Replace(readFile(t, path), "two", "by-hand", 1))
+	})
+	edited := git(t, p.url, "rev-parse", "--short=8", "dev")
+	plan, _ := mustPlan(t, p.w, p.configuration("two"))
+	want := "platform-config.yaml: data.DATABASE_URL, on large: app-core, by hand, since commit " + edited
+	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, want) {
+		t.Errorf("the plan has\n%s", lines)
+	}
+	held := p.configuration("two")
+	held.Resources[assignment].Attributes["holds"] = []any{map[string]any{"hosts": []any{"large"}, "reason": "a hot fix"}}
+	apply(t, p.w, held)
+	if text := git(t, p.url, "show", "dev:"+file); !strings.Contains(text, "by-hand") {
+		t.Errorf("a hold does not keep the edit:\n%s", text)
+	}
+	apply(t, p.w, p.configuration("two"))
+	if text := git(t, p.url, "show", "dev:"+file); strings.Contains(text, "by-hand") {
+		t.Errorf("the edit is still there:\n%s", text)
+	}
+	p.expectDone()
+}
+
+// aRenamedWorkload renames a workload at once, and another one in the two steps of the guide.
+func aRenamedWorkload(t *testing.T) {
+	r := newRings(t)
+	fleet := func(names ...string) providertest.Configuration {
+		workloads := []any{}
+		for _, name := range names {
+			workloads = append(workloads, map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{
+				"core": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
+			}})
+		}
+		call := providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", map[string]any{"workloads": workloads})}}
+		return r.reporting(assigned(r.url, call, map[string]any{"rollout": r.rollout}), call)
+	}
+	plan, _ := mustPlan(t, r.w, fleet("shop"))
+	lines := strings.Join(linesOf(plan), "\n")
+	if !strings.HasPrefix(lines, "1 host; assignments: 0 changed, 1 added, 1 removed, 3 in all\n- canary/app-core, by ") ||
+		!strings.Contains(lines, "\n+ canary/shop-core, by ") {
+		t.Errorf("the plan has\n%s", lines)
+	}
+	namespace := func(name string) string {
+		return git(t, r.url, "show", "dev:clusters/all/canary/"+name+"-core/namespace.yaml")
+	}
+	if plan, _ := mustPlan(t, r.w, fleet("app", "shop")); !strings.Contains(linesOf(plan)[0], " 0 removed") {
+		t.Errorf("beside it, the plan has %q", linesOf(plan))
+	}
+	apply(t, r.w, fleet("app", "shop"))
+	for _, name := range []string{"app", "shop"} {
+		if is := namespace(name); !strings.Contains(is, "dev-canary-"+name+"-core") {
+			t.Errorf("the namespace of %s is\n%s", name, is)
+		}
+	}
+}
+
+// reporting adds evidence without reports, by which only time counts.
+func (r *rings) reporting(c providertest.Configuration, fleet providertest.Call) providertest.Configuration {
+	c.Resources[assignment].Attributes["evidence"] = providertest.Reading{
+		DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
+			"name": "dev", "fleet": fleet, "gitops_repo": map[string]any{"url": r.url, "branch": "dev", "path": "clusters/all"},
+			"feedback": map[string]any{},
+		},
+	}
+	return c
+}
+
+// aGitServerThatIsDown plans and applies meanwhile.
+func aGitServerThatIsDown(t *testing.T) {
+	h, plan := started(t)
+	before := h.tip()
+	h.meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+		http.Error(w, "maintenance", http.StatusServiceUnavailable)
+		return true
+	})
+	_, said := h.w.Plan(t.Context(), h.assigned(database("two"), nil))
+	expectSaid(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable")
+	expectSaid(t, h.w.ApplyPlan(t.Context(), plan), "Repository cannot be reached", "gitops_repo", "Nothing was written.")
+	h.renew()
+	if h.tip() != before {
+		t.Error("something was written")
+	}
+	h.continues("two")
+}
+
+// deployedCharts returns how pins of a deployed chart are read, with further attributes, and what its repository has.
+func deployedCharts(t *testing.T) (read func(further ...any) (map[string]any, string), has func(versions ...string), repo string) {
+	t.Helper()
+	repo, has = chartsAt(t)
+	has("1.2.1")
+	url, workloads := bare(t), tills(repo, "1.x")
+	first, _ := readArtifacts(t, map[string]any{"workloads": workloads, "environment": "dev"})
+	fleet := fleetOf(map[string]any{"workloads": workloads, "artifacts": first["artifacts"]})
+	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
+	return func(further ...any) (map[string]any, string) {
+		return readArtifacts(t, with(map[string]any{
+			"workloads": workloads, "environment": "dev", "name": "dev",
+			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		}, further...))
+	}, has, repo
+}
+
+func aServerOfChartsThatIsDown(t *testing.T) {
+	read, has, _ := deployedCharts(t)
+	has()
+	if _, said := read(); !strings.Contains(said, "Artifacts cannot be resolved") {
+		t.Errorf("it says %s", said)
+	}
+	values, said := read("keep_unreachable", true)
+	if pins := fmt.Sprint(values["pins"]); !strings.Contains(pins, "1.2.1") || !strings.Contains(said, "Pins stay as they are deployed") {
+		t.Errorf("the pins are %s: %s", pins, said)
+	}
+}
+
+func aChartThatIsGone(t *testing.T) {
+	read, has, repo := deployedCharts(t)
+	has("2.0.0")
+	for _, keep := range []bool{false, true} {
+		if _, said := read("keep_unreachable", keep); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) {
+			t.Errorf("with keep_unreachable = %t it says %s", keep, said)
+		}
+	}
+	values, said := read("update", []any{})
+	if pins := fmt.Sprint(values["pins"]); !strings.Contains(pins, "1.2.1") {
+		t.Errorf("without an update the pins are %s: %s", pins, said)
+	}
+}
+
+// aChangedKey trusts the old key, both keys, and the new one.
+func aChangedKey(t *testing.T) {
+	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
+	oldKey, oldPublic := sshKey(t, "")
+	newKey, newPublic := sshKey(t, "")
+	ids := commits(t, repository, unsigned, map[string]string{"old": oldKey, "new": newKey})
+	for _, test := range []struct {
+		commit string
+		keys   []string
+		wants  string // "" for none
+	}{
+		{"new", []string{oldPublic}, "has no signature of a trusted key"}, {"new", []string{oldPublic, newPublic}, ""},
+		{"old", []string{oldPublic, newPublic}, ""}, {"old", []string{newPublic}, "has no signature of a trusted key"},
+	} {
+		block := trusting(append([]string{repo}, test.keys...))
+		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}, nil, requiring(gitVerify))
+		said := verified(t, block, fleet)
+		isTitled := said == "" || strings.Contains(said, "Manifests cannot be rendered")
+		if test.wants == "" && said != "" || !strings.Contains(said, test.wants) || !isTitled {
+			t.Errorf("the %s commit, with %d keys: %q", test.commit, len(test.keys), said)
+		}
+	}
+}
+
+// aCredentialOfARollout lets the token of a run expire between two stages, and that of an agent.
+func aCredentialOfARollout(t *testing.T) {
+	h := newTokenHost(t)
+	configuration := func(version string) providertest.Configuration {
+		fleet := providertest.Call{Function: "fleet", Arguments: []any{ringFleet(version, nil)}}
+		return h.assigned(fleet, map[string]any{
+			"rollout": ringRollout(nil),
+			"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
+				"name": "dev", "fleet": fleet, "gitops_repo": map[string]any{"url": h.url, "branch": "dev", "path": "clusters/all"},
+				"feedback": map[string]any{},
+			}},
+		})
+	}
+	apply(t, h.w, h.assigned(providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, nil))
+	apply(t, h.w, configuration("2")) // canary gets it
+	before := h.tip()
+	h.expire(isAnyRequest)
+	if _, said := h.w.Apply(t.Context(), configuration("2")); !said.Has(refusesCredentials) || said.Err() == nil {
+		t.Errorf("it says %s", said)
+	}
+	h.renew()
+	if h.tip() != before {
+		t.Error("something was written")
+	}
+	if plan := apply(t, h.w, configuration("2")); !strings.Contains(strings.Join(linesOf(plan), " "), "on region") {
+		t.Errorf("with a token the plan has %q", linesOf(plan))
+	}
+}
