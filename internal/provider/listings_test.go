@@ -25,40 +25,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// pageListing is a fenced block of a page. Its key is the path of the page and the anchor of the section, such as
-// "guides/rollouts/decisions-by-people". Further listings of a language in a section have a number: "…-2".
-type pageListing struct{ page, key, language, text string }
-
-var fencePattern = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
-
-// listingsOf returns the listings of a language on all pages, in the order of the pages.
-func listingsOf(t *testing.T, language string) []pageListing {
-	t.Helper()
-	pages := documentation(t)
-	var found []pageListing
-	for _, page := range slices.Sorted(maps.Keys(pages)) {
-		name := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md"))
-		inSection := map[string]int{}
-		for _, at := range fencePattern.FindAllStringSubmatchIndex(pages[page], -1) {
-			indent, block := pages[page][at[2]:at[3]], pageListing{page: pages[page], key: name, language: pages[page][at[4]:at[5]]}
-			if block.language != language {
-				continue
-			}
-			headings := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(pages[page][:at[0]], ""), -1)
-			if len(headings) > 0 {
-				slug := slugPattern.ReplaceAllString(strings.ToLower(headings[len(headings)-1][1]), "")
-				block.key += "/" + strings.ReplaceAll(slug, " ", "-")
-			}
-			if inSection[block.key]++; inSection[block.key] > 1 {
-				block.key = fmt.Sprintf("%s-%d", block.key, inSection[block.key])
-			}
-			block.text = strings.ReplaceAll("\n"+pages[page][at[6]:at[7]], "\n"+indent, "\n")[1:]
-			found = append(found, block)
-		}
-	}
-	return found
-}
-
 const listingsFolder = "testdata/listings"
 
 // TestListingsApply applies each HCL listing that is no example with Terraform. If a listing is a part of a configuration,
@@ -85,7 +51,7 @@ func TestListingsApply(t *testing.T) {
 	delete(contexts, "shared.tf")
 	examples := exampleTexts(t)
 	for _, block := range listingsOf(t, "terraform") {
-		if examples[strings.TrimSpace(block.text)] {
+		if examples[strings.TrimSpace(block.text)] != "" {
 			continue
 		}
 		context := contexts[block.key+".tf"]
@@ -133,31 +99,6 @@ func listingFiles(t *testing.T) map[string]string {
 	_, further["cosign.pub"] = cosignKey(t)
 	further["app.key"] = newKeyTexts(t).rsa
 	return further
-}
-
-// exampleTexts are the files of examples, which have tests of their own.
-func exampleTexts(t *testing.T) map[string]bool {
-	t.Helper()
-	texts := map[string]bool{}
-	for _, text := range files(t, filepath.Join("..", "..", "examples")) {
-		texts[strings.TrimSpace(text)] = true
-	}
-	return texts
-}
-
-// requireTest fails unless there is a test of this name.
-func requireTest(t *testing.T, name string) {
-	t.Helper()
-	tests, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range tests {
-		if strings.Contains(readFile(t, file), "\nfunc "+name+"(t *testing.T) {") {
-			return
-		}
-	}
-	t.Errorf("there is no test %s", name)
 }
 
 // listingCheck is how a listing is checked. Without a context, it is applied.
@@ -309,8 +250,8 @@ func (f *listingFolder) serve(text string) {
 		"TF_VAR_git_token=a-token", "TF_VAR_commit="+strings.Repeat("a1", 20))
 }
 
-// run runs Terraform, which must print an error if fails is not empty.
-func (f *listingFolder) run(command, fails string) {
+// run runs Terraform, which must print an error if fails is not empty, and returns what it prints.
+func (f *listingFolder) run(command, fails string) string {
 	f.t.Helper()
 	terraform := exec.CommandContext(f.t.Context(), f.tool, append(strings.Fields(command), "-no-color")...)
 	terraform.Dir, terraform.Env = f.path, f.environment
@@ -322,6 +263,7 @@ func (f *listingFolder) run(command, fails string) {
 	if (err != nil) != (fails != "") || slices.ContainsFunc(words, isSilent) {
 		f.t.Fatalf("%s: %v, want the error %q\n%s\n%s", command, err, fails, output, f.configuration())
 	}
+	return string(output)
 }
 
 func (f *listingFolder) configuration() string {
@@ -371,4 +313,29 @@ func hclParts(t *testing.T, text string) []hclPart {
 		}
 	}
 	return parts
+}
+
+// TestTheGuideShowsChangesOfFinalObjects plans a new version of a chart with the example that the guide shows.
+func TestTheGuideShowsChangesOfFinalObjects(t *testing.T) {
+	t.Parallel()
+	requireAcceptance(t)
+	charts := newPublished(t)
+	charts.publish(t, "1.2.1", tillFiles)
+	example := guideExample(t, "rendering.md.tmpl", "examples/rendering/preview/main.tf")
+	f := newListingFolder(t, listingFiles(t))
+	text := strings.ReplaceAll(example, "https://charts.example.com", charts.url)
+	f.serve(text)
+	f.write([]string{text})
+	f.run("apply -auto-approve", "")
+	next := map[string]string{}
+	for name, content := range tillFiles {
+		next[name] = strings.ReplaceAll(content, "tag: v1", "tag: v2")
+	}
+	charts.publish(t, "1.2.2", next)
+	printed := f.run("plan", "")
+	for line := range strings.Lines(textListing(t, "", "guides/rendering/final-objects")) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "+ ") && !strings.Contains(printed, line) {
+			t.Errorf("the plan does not say %s:\n%s", line, printed)
+		}
+	}
 }

@@ -87,24 +87,30 @@ func TestTheRingsAreFollowedAsTheTutorialSays(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": healthy})
 			until := func(want string) {
 				t.Helper()
+				parts := strings.Split(strings.Trim(strings.ReplaceAll(want, `\"`, `"`), `+ ",`), "...")
+				for i, part := range parts {
+					parts[i] = regexp.QuoteMeta(part)
+				}
+				says := regexp.MustCompile(strings.Join(parts, ".*"))
 				var printed string
 				for range 30 {
-					printed = strings.ReplaceAll(w.run("apply", "-input=false", "-auto-approve", "-no-color"), `\"`, `"`)
-					if strings.Contains(printed, want) {
+					printed = w.run("apply", "-input=false", "-auto-approve", "-no-color")
+					printed = strings.Join(strings.Fields(strings.NewReplacer(`\"`, `"`, "│", "").Replace(printed)), " ")
+					if says.MatchString(printed) {
 						return
 					}
 					time.Sleep(2 * time.Second)
 				}
 				t.Fatalf("no apply says %s; the last one: %s", want, printed)
 			}
-			until(`at stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`)
+			until(textListing(t, "", "guides/rings/3-roll-out-the-first-release"))
 			until(`at stage 2 of 3 "early", on 2 of 4 hosts`)
 			until(`at stage 3 of 3 "all", on 3 of 4 hosts`)
 			until(`at stage 3 of 3 "all", on 4 of 4 hosts`)
 			until("No changes.")
 			t.Setenv("TF_VAR_release", "v1.5.0")
 			writeFile(t, filepath.Join(w.path, "main.tf"), failed)
-			until("Rollout has failed")
+			until(textListing(t, "", "guides/rings/4-see-a-release-fail"))
 			released := git(t, filepath.Join(w.path, "gitops.git"), "grep", "--name-only", "v1.5.0", "prod", "--", "*.yaml")
 			if strings.TrimSpace(released) != "prod:canary/payments-live/reconciler.yaml" {
 				t.Errorf("the release is on\n%s", released)

@@ -1,0 +1,180 @@
+//go:build unix
+
+package provider_test
+
+import (
+	"maps"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// commandPage is a page with commands. Commands may use the HCL and the files that the page shows or links to.
+type commandPage struct {
+	t        *testing.T
+	name     string
+	hcl      string
+	files    map[string]bool // names of files of examples, and of files that earlier commands write
+	makefile string
+	help     func(subcommand string) string
+}
+
+var (
+	referenceLink = regexp.MustCompile(`\(\.\./((?:resources|data-sources)/\w+\.md)`)
+	exampleLink   = regexp.MustCompile(`/(?:tree|blob)/main/(examples/[\w./-]+)\)`)
+	makeCommand   = regexp.MustCompile(`(?:^|[|&;] *)make((?: -C \S+)?(?: [a-z][a-z0-9-]*)+)`)
+	toolCommand   = regexp.MustCompile(`\bterraform ((?:providers )?[a-z-]+)([^|>&]*)`)
+	testCommand   = regexp.MustCompile(`go test (?:-v )?(\./\S+) .*-run '?([\w|]+)'?`)
+	variableUse   = regexp.MustCompile(`\bTF_VAR_(\w+)`)
+	addressUse    = regexp.MustCompile(`\b(data\.)?(flotilla_[a-z_]+)\.(\w+)\b`)
+	outputUse     = regexp.MustCompile(`terraform output -json (\w+)`)
+	fileWritten   = regexp.MustCompile(`(?:>>? ?|-out=|--kubeconfig )([\w.-]+\.\w+)`)
+	fileRead      = regexp.MustCompile(`(?:show -json |--config\.file=|--kubeconfig |>> ?)([\w.-]+\.\w+)`)
+)
+
+// TestCommandsNameWhatExists checks the commands of all pages: targets of make, subcommands and flags of Terraform, tests of Go,
+// and the variables, addresses, outputs and files that the page shows.
+func TestCommandsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	requireAcceptance(t)
+	var mu sync.Mutex
+	helps := map[string]string{}
+	help := func(subcommand string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, ok := helps[subcommand]; !ok {
+			output, _ := exec.CommandContext(t.Context(), tools(t)["terraform"], append(strings.Fields(subcommand), "-help")...).Output()
+			helps[subcommand] = string(output)
+		}
+		return helps[subcommand]
+	}
+	commands := map[string][]string{}
+	for _, language := range []string{"shell", "console"} {
+		for _, block := range listingsOf(t, language) {
+			commands[block.page] = append(commands[block.page], commandLines(block)...)
+		}
+	}
+	pages, examples := documentation(t), exampleTexts(t)
+	if len(commands) < 15 {
+		t.Errorf("%d pages have commands", len(commands))
+	}
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		if name == "docs/guides/night.md" { // TestTheQuestionsAtNightAreAnswered runs its commands with examples
+			continue
+		}
+		page := newCommandPage(t, name, pages, examples)
+		page.help = help
+		for _, command := range commands[pages[name]] {
+			page.check(command)
+		}
+	}
+}
+
+// commandLines returns the commands of a block. Consoles have output between lines that begin with "$ ".
+func commandLines(block pageListing) []string {
+	var lines []string
+	hasPrompt := strings.HasPrefix(block.text, "$ ")
+	for line := range strings.Lines(block.text) {
+		text, isCommand := strings.CutPrefix(strings.TrimSpace(line), "$ ")
+		if text, _, _ = strings.Cut(text, " # "); (isCommand || !hasPrompt) && !strings.HasPrefix(text, "#") {
+			lines = append(lines, strings.TrimSpace(text))
+		}
+	}
+	return lines
+}
+
+func newCommandPage(t *testing.T, name string, pages, examples map[string]string) commandPage {
+	t.Helper()
+	p := commandPage{
+		t: t, name: name, files: map[string]bool{}, makefile: readFile(t, filepath.Join("..", "..", "GNUmakefile")),
+	}
+	texts := pages[name]
+	for _, link := range referenceLink.FindAllStringSubmatch(pages[name], -1) {
+		texts += pages["docs/"+link[1]]
+	}
+	for _, fence := range fencePattern.FindAllStringSubmatch(texts, -1) {
+		if fence[2] == "terraform" {
+			p.hcl += fence[3]
+		}
+		if example := examples[strings.TrimSpace(fence[3])]; example != "" {
+			p.files[path.Base(example)] = true
+		}
+	}
+	for _, link := range exampleLink.FindAllStringSubmatch(pages[name], -1) {
+		folder := link[1]
+		if path.Ext(folder) != "" {
+			folder = path.Dir(folder)
+		}
+		for file, content := range files(t, filepath.Join("..", "..", filepath.FromSlash(folder))) {
+			p.files[path.Base(file)] = true
+			p.hcl += "\n" + content
+		}
+	}
+	return p
+}
+
+func (p commandPage) check(command string) {
+	p.t.Helper()
+	require := func(ok bool, missing string) {
+		p.t.Helper()
+		if !ok {
+			p.t.Errorf("%s: there is no %s for the command %s", p.name, missing, command)
+		}
+	}
+	for _, run := range makeCommand.FindAllStringSubmatch(command, -1) {
+		words := strings.Fields(run[1])
+		if words[0] == "-C" {
+			words = words[2:]
+		}
+		for _, target := range words {
+			require(strings.Contains(p.makefile, "\n"+target+":"), "target "+target)
+		}
+	}
+	for _, run := range toolCommand.FindAllStringSubmatch(command, -1) {
+		help := p.help(run[1])
+		require(help != "", "subcommand "+run[1])
+		for _, flag := range regexp.MustCompile(`\s(-[a-z][a-z-]*)`).FindAllStringSubmatch(run[2], -1) {
+			isKnown := strings.Contains(help, flag[1]) || strings.Contains(p.help("plan"), flag[1]) // apply refers to plan
+			require(isKnown, "flag "+flag[1])
+		}
+	}
+	if run := testCommand.FindStringSubmatch(command); run != nil {
+		tests, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(run[1]), "*_test.go"))
+		require(err == nil && len(tests) > 0, "package "+run[1])
+		for _, test := range strings.Split(run[2], "|") {
+			named := regexp.MustCompile(`\nfunc Test\w*` + test)
+			require(slices.ContainsFunc(tests, func(file string) bool { return named.MatchString(readFile(p.t, file)) }), "test "+test)
+		}
+	}
+	p.checkNames(command, require)
+}
+
+// checkNames checks the names of a command that belong to a configuration or are files.
+func (p commandPage) checkNames(command string, require func(ok bool, missing string)) {
+	p.t.Helper()
+	for _, use := range variableUse.FindAllStringSubmatch(command, -1) {
+		require(strings.Contains(p.hcl, `variable "`+use[1]+`"`), "variable "+use[1])
+	}
+	for _, use := range outputUse.FindAllStringSubmatch(command, -1) {
+		require(strings.Contains(p.hcl, `output "`+use[1]+`"`), "output "+use[1])
+	}
+	for _, use := range addressUse.FindAllStringSubmatch(command, -1) {
+		kind := "resource"
+		if use[1] != "" {
+			kind = "data"
+		}
+		require(strings.Contains(p.hcl, kind+` "`+use[2]+`" "`+use[3]+`"`), kind+" "+use[2]+"."+use[3])
+	}
+	for _, read := range fileRead.FindAllStringSubmatch(command, -1) {
+		isNew := strings.Contains(command, "create ")
+		require(p.files[read[1]] || isNew, "file "+read[1])
+	}
+	for _, written := range fileWritten.FindAllStringSubmatch(command, -1) {
+		p.files[written[1]] = true
+	}
+}

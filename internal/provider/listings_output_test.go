@@ -1,0 +1,94 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// listingTests are the tests of listings that are neither HCL nor commands, by the beginnings of their keys.
+var listingTests = map[string]string{
+	"guides/adopting/applicationsets":                    "TestTheGuideAdoptsAnApplicationSet",
+	"guides/assignments/read-a-plan":                     "TestTheGuideOnAssignmentsShowsWhatAPlanSays",
+	"guides/ci/pipelines":                                "TestPipelinesFollowTheirSchemas",
+	"guides/clusters/terraform-reports-a-cycle":          "TestListingsApply",
+	"guides/first-cluster/":                              "TestTheFirstClusterIsSetUpAsTheTutorialSays",
+	"guides/night/":                                      "TestTheQuestionsAtNightAreAnswered",
+	"guides/observe/metrics-and-alerts":                  "TestPrometheusHasDataForEveryPanelAndEveryAlert",
+	"guides/reference-fleet/reference-the-fleet":         "TestListingsApply",
+	"guides/reference-observing/facts-of-clusters":       "TestTheRoleOfTheGuideIsEnoughForFacts",
+	"guides/rendering/final-objects":                     "TestTheGuideShowsChangesOfFinalObjects",
+	"guides/rings/":                                      "TestTheRingsAreFollowedAsTheTutorialSays",
+	"guides/rollouts/metrics":                            "TestGuideToMeasurementsComparesTheCanaryWithTheOthers",
+	"guides/secrets/the-guard-against-plain-credentials": "TestTheGuideShowsTheGuardAgainstPlainCredentials",
+	"index/five-minutes":                                 "TestNewcomersGetWhatTheStartPageShows",
+	"readme/the-core-of-a-configuration":                 "TestTheReadmesConfigurationHasTheReadmesPlan",
+}
+
+// TestListingsHaveTests finds listings of YAML and of output that no test reads. Signatures of functions are generated,
+// TestCommandsNameWhatExists reads commands, and drawings have no test.
+func TestListingsHaveTests(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, language := range []string{"", "text", "console", "yaml", "json", "hcl"} {
+		for _, block := range listingsOf(t, language) {
+			isCommands := language == "console" && !strings.HasPrefix(block.text, "$ ")
+			if isCommands || strings.Contains(block.text, "──") || strings.HasSuffix(block.key, "/signature") {
+				continue
+			}
+			has := false
+			for key := range listingTests {
+				if strings.HasPrefix(block.key, key) {
+					used[key], has = true, true
+				}
+			}
+			if !has {
+				t.Errorf("no test reads the listing %s:\n%s", block.key, block.text)
+			}
+		}
+	}
+	for key, test := range listingTests {
+		requireTest(t, test)
+		if !used[key] {
+			t.Errorf("there is no listing %s", key)
+		}
+	}
+}
+
+func TestTheGuideAdoptsAnApplicationSet(t *testing.T) {
+	t.Parallel()
+	secret := func(name, env string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %[1]s, namespace: argocd, labels: "+
+			"{argocd.argoproj.io/secret-type: cluster, env: %[2]s}}\nstringData: {name: %[1]s, server: 'https://%[1]s'}\n", name, env)
+	}
+	value, err := evaluateAdopt(t, "prod", map[string]any{
+		"web.yaml":      textListing(t, "yaml", "guides/adopting/applicationsets"),
+		"clusters.yaml": secret("berlin", "prod") + "---\n" + secret("lyon", "prod") + "---\n" + secret("oslo", "dev"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	adopted := value.(map[string]any)["fleet"].(map[string]any)
+	workload := adopted["workloads"].([]any)[0].(map[string]any)
+	policy := adopted["target_policies"].([]any)[0].(map[string]any)
+	got := fmt.Sprintf("workload %s with %q, policy %s with %v", workload["name"],
+		slices.Collect(maps.Keys(workload["deployment_targets"].(map[string]any))), policy["name"], policy["cluster_type_selector"])
+	if got != `workload web with ["default"], policy prod with map[match_labels:map[env:prod]]` {
+		t.Errorf("it becomes %s", got)
+	}
+}
+
+func TestTheGuideShowsTheGuardAgainstPlainCredentials(t *testing.T) {
+	t.Parallel()
+	want := textListing(t, "text", "guides/secrets/the-guard-against-plain-credentials")
+	_, err := providertest.New(startProvider).Evaluate(t.Context(), fleetOf(map[string]any{
+		"config_containers": []any{map[string]any{"name": "db", "data": map[string]any{"DB_PASSWORD": "canary-4714"}}},
+	}))
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+}
