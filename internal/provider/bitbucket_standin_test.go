@@ -5,9 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -63,10 +61,7 @@ func newBitbucket(t *testing.T, cloud bool) *bitbucket {
 		git(t, b.bare, "commit-tree", "-m", "Begin", git(t, b.bare, "hash-object", "-t", "tree", "-w", os.DevNull)),
 	)
 	checkObjects(t, b.bare)
-	backend := &cgi.Handler{
-		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"}, Stderr: io.Discard,
-	}
+	backend := httpBackend(t, root)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/"+path) {
 			backend.ServeHTTP(w, r)

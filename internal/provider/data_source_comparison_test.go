@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -296,10 +294,7 @@ func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 	url := compared(t)
 	git(t, url, "config", "uploadpack.allowAnySHA1InWant", "true")
 	git(t, url, "config", "uploadpack.allowFilter", "true")
-	path, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backend := httpBackend(t, filepath.Dir(url))
 	var looks, requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/info/refs") {
@@ -307,10 +302,7 @@ func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 		} else {
 			requests.Add(1)
 		}
-		(&cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(url), "GIT_HTTP_EXPORT_ALL=1"}}).ServeHTTP(
-			w,
-			r,
-		)
+		backend.ServeHTTP(w, r)
 	}))
 	defer server.Close()
 	remote := server.URL + "/gitops.git"

@@ -10,7 +10,6 @@ import (
 	"io"
 	"log"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -59,10 +58,7 @@ func startGitHub(t *testing.T) *gitHub {
 		"refs/heads/dev",
 		git(t, bare, "commit-tree", "-m", "Begin", git(t, bare, "hash-object", "-t", "tree", "-w", os.DevNull)),
 	)
-	backend := &cgi.Handler{
-		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"}, Stderr: io.Discard,
-	}
+	backend := httpBackend(t, root)
 	server := httptest.NewUnstartedServer(nil)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that a test drops
 	whole := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

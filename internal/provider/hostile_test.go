@@ -8,7 +8,6 @@ import (
 	"log"
 	"maps"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
@@ -28,14 +27,10 @@ type hostile struct {
 	refuses atomic.Bool // everything, whatever the path says
 }
 
-// newHostile serves the repositories in a folder, over git's own http-backend.
+// newHostile serves the repositories in a folder over http.
 func newHostile(t *testing.T, root string) (*hostile, *httptest.Server) {
 	t.Helper()
-	h := &hostile{backend: &cgi.Handler{
-		Path:   filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
-		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"},
-		Stderr: io.Discard,
-	}}
+	h := &hostile{backend: httpBackend(t, root)}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return h, server

@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"log"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -360,11 +359,7 @@ func foreignBackendPlace(t *testing.T, handle func(http.Handler) http.Handler) *
 		git(t, p.directory, "config", key, "true")
 	}
 	p.seed()
-	backend := &cgi.Handler{
-		Path:   filepath.Join(git(t, "", "--exec-path"), "git-http-backend"),
-		Env:    []string{"GIT_PROJECT_ROOT=" + filepath.Dir(p.directory), "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
-		Stderr: io.Discard,
-	}
+	backend := gitBackend(t, filepath.Dir(p.directory))
 	server := httptest.NewServer(handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Told how long a request is, git-http-backend waits forever for the rest of one whose client is gone.
 		r.ContentLength = -1

@@ -6,10 +6,8 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -203,12 +201,7 @@ func served(t *testing.T, files map[string]string) (url, commit string) {
 func servedFrom(t *testing.T, files map[string]string) (url, commit, repository string) {
 	t.Helper()
 	root := t.TempDir()
-	server := httptest.NewServer(&cgi.Handler{
-		Path: filepath.Join(
-			git(t, root, "--exec-path"),
-			"git-http-backend",
-		), Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard,
-	})
+	server := httptest.NewServer(httpBackend(t, root))
 	t.Cleanup(server.Close)
 	repository = filepath.Join(root, "team")
 	if err := os.Mkdir(repository, 0o700); err != nil {

@@ -7,12 +7,16 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/cgi"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -53,10 +57,16 @@ func bareRepository(t *testing.T) repository {
 	return repository{url: path, cloneURL: path}
 }
 
-// checkObjects lets git check every object of a local repository when the test is over.
+// checkObjects checks every object of a local repository when the test is over.
 func checkObjects(t *testing.T, path string) {
 	t.Cleanup(func() {
 		if _, err := os.Stat(path); err != nil {
+			return
+		}
+		if !gittest.GitServes {
+			if err := gittest.Check(path); err != nil {
+				t.Errorf("objects of %s: %v", path, err)
+			}
 			return
 		}
 		if output, err := exec.Command("git", "-C", path, "fsck", "--strict", "--no-dangling").CombinedOutput(); err != nil {
@@ -64,6 +74,31 @@ func checkObjects(t *testing.T, path string) {
 		}
 	})
 }
+
+// httpBackend serves the repositories in a folder over http, and takes pushes. [gittest.Backend] starts no process for a request.
+func httpBackend(t *testing.T, root string) http.Handler {
+	t.Helper()
+	return gittest.Backend(root, gitBackend(t, root))
+}
+
+// gitBackend is httpBackend by git's own http-backend.
+func gitBackend(t *testing.T, root string) http.Handler {
+	t.Helper()
+	folder, err := gitPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cgi.Handler{
+		Path:   filepath.Join(folder, "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
+		Stderr: io.Discard,
+	}
+}
+
+var gitPrograms = sync.OnceValues(func() (string, error) {
+	output, err := exec.Command("git", "--exec-path").Output()
+	return strings.TrimSpace(string(output)), err
+})
 
 func giteaRepository(t *testing.T) repository {
 	t.Helper()

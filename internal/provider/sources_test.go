@@ -3,9 +3,7 @@ package provider_test
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -83,10 +81,7 @@ func (s *sources) config(text string) string {
 // serve has the repositories on a web server.
 func (s *sources) serve() *sources {
 	s.t.Helper()
-	server := httptest.NewServer(&cgi.Handler{
-		Path: filepath.Join(git(s.t, s.folder, "--exec-path"), "git-http-backend"), Stderr: io.Discard,
-		Env: []string{"GIT_PROJECT_ROOT=" + s.folder, "GIT_HTTP_EXPORT_ALL=1"},
-	})
+	server := httptest.NewServer(httpBackend(s.t, s.folder))
 	s.t.Cleanup(server.Close)
 	s.web = server.URL + "/"
 	return s

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -181,11 +180,7 @@ func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
 	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
 		git(t, path, "config", setting, "true")
 	}
-	backend := &cgi.Handler{
-		Path:   filepath.Join(git(t, folder, "--exec-path"), "git-http-backend"),
-		Env:    []string{"GIT_PROJECT_ROOT=" + folder, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
-		Stderr: io.Discard,
-	}
+	backend := httpBackend(t, folder)
 	var stalled atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stalled.Load() {

@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -71,10 +70,7 @@ type recorder struct {
 
 func newRecorder(t *testing.T, root string) *recorder {
 	t.Helper()
-	backend := &cgi.Handler{
-		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"},
-	}
+	backend := httpBackend(t, root)
 	r := &recorder{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		r.mu.Lock()
