@@ -16,7 +16,6 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // TestExamplesApply applies every configuration that the documentation shows.
@@ -116,8 +115,7 @@ func TestExamplesApply(t *testing.T) {
 func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 	t.Helper()
 	for _, tool := range tools(t) {
-		w := newWorkdir(t, tool, configuration)
-		w.environment = []string{providertest.Serve(t, tool, "flotilla/flotilla", startProvider)}
+		w := newServedWorkdir(t, tool, configuration)
 		w.run("apply", "-input=false", "-auto-approve")
 		if !strings.Contains(fmt.Sprint(configuration), "candidate") {
 			w.plan("-detailed-exitcode")

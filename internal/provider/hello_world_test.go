@@ -25,7 +25,8 @@ func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
 	return nil
 }
 
-// TestHelloWorld plays the example with both tools; in `make test` with one of them.
+// TestHelloWorld plays the example with both tools and the installed provider; in `make test` with one tool, and the provider in
+// this process.
 func TestHelloWorld(t *testing.T) {
 	t.Parallel()
 	all := allTools(t)
@@ -44,7 +45,14 @@ func TestHelloWorld(t *testing.T) {
 }
 
 func testHelloWorld(t *testing.T, tool string) {
-	w := newWorkdir(t, tool, files(t, filepath.Join("..", "..", "examples", "hello-world")))
+	newFolder := newServedWorkdir
+	if acceptancetest.All() {
+		newFolder = newWorkdir
+	}
+	w := newFolder(t, tool, files(t, filepath.Join("..", "..", "examples", "hello-world")))
+	if !acceptancetest.All() { // the provider in this process has another working folder
+		w.environment = append(w.environment, "TF_VAR_gitops_url="+filepath.ToSlash(filepath.Join(w.path, "gitops.git")))
+	}
 
 	plan := w.plan()
 	for _, resource := range plan.ResourceChanges {

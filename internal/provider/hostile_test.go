@@ -249,9 +249,9 @@ func pullRequest(forge, api string) string {
 
 // TestCanariesAppearInNoComparison has flotilla_comparison read from the servers that say the secrets.
 func TestCanariesAppearInNoComparison(t *testing.T) {
-	requireAcceptance(t)
+	tools := acceptanceTools(t)
 	c, _ := newCanaries(t)
-	for name, tool := range acceptanceTools(t) {
+	for name, tool := range tools {
 		t.Run(name, func(t *testing.T) {
 			var credentials, others strings.Builder
 			used, read := map[string]bool{}, map[string]string{} // by name of the data source, what its error begins with

@@ -20,6 +20,7 @@ import (
 //   - Accidents: what_now_guide_test.go.
 func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	t.Parallel()
+	tools := acceptanceTools(t)
 	page := filepath.Join("templates", "guides", "night.md")
 	mirrored, err := mirror()
 	if err != nil {
@@ -27,7 +28,7 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	}
 	newcomers := readFile(t, filepath.Join("..", "..", "examples", "newcomer", "main.tf"))
 	staged := requiredProviders + readFile(t, filepath.Join("..", "..", filepath.FromSlash(stagesExample)))
-	for name, tool := range acceptanceTools(t) {
+	for name, tool := range tools {
 		answer := func(t *testing.T, question string) (newcomer, []codeBlock) {
 			t.Helper()
 			return newNewcomer(

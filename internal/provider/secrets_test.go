@@ -227,9 +227,9 @@ func title(message string) string {
 // TestCanariesAppearNowhere puts a secret into every field that takes one, and goes every way to an error
 // that can be reached. The server knows the secrets, and says them in all of their forms.
 func TestCanariesAppearNowhere(t *testing.T) {
-	requireAcceptance(t)
+	tools := acceptanceTools(t)
 	c, server := newCanaries(t)
-	for name, tool := range acceptanceTools(t) {
+	for name, tool := range tools {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": c.config(func(string) bool { return true })})
 			variable, err := json.Marshal(c.secrets)

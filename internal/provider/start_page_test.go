@@ -18,11 +18,12 @@ func TestNewcomersGetWhatTheStartPageShows(t *testing.T) {
 	if len(blocks) < 4 || blocks[0].language != "terraform" {
 		t.Fatalf("the section has %d blocks, and begins with no configuration", len(blocks))
 	}
+	tools := acceptanceTools(t)
 	mirrored, err := mirror()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tool := range acceptanceTools(t) {
+	for name, tool := range tools {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"))

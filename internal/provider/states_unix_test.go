@@ -26,7 +26,7 @@ func newStates(t *testing.T, tool, name string, folders ...string) *states {
 	url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 	s := &states{url: url, configuration: example(t, name, url), of: map[string]workdir{}}
 	root := newWorkdir(t, tool, s.configuration)
-	root.environment = []string{"PG_CONN_STR=" + postgrestest.Start(t)}
+	root.environment = append(root.environment, "PG_CONN_STR="+postgrestest.Start(t))
 	for _, folder := range folders {
 		w := root
 		w.path = filepath.Join(root.path, folder)

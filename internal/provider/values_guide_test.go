@@ -174,9 +174,7 @@ func TestTheGuideOnInfrastructureIsRightAboutCycles(t *testing.T) {
 	for _, tool := range acceptanceTools(t) {
 		config := readFile(t, filepath.Join("..", "..", "examples", "rollouts", "infrastructure", "main.tf")) + requiredProviders
 		cycle := config + "\nprovider \"flotilla\" {\n  clusters = { aks-canary = { host = terraform_data.aks[\"aks-canary\"].output.name } }\n}\n"
-		w := workdir{t: t, tool: tool, path: t.TempDir()}
-		writeFile(t, filepath.Join(w.path, "main.tf"), cycle)
-		w.run("init", "-input=false")
+		w := newWorkdir(t, tool, map[string]string{"main.tf": cycle})
 		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(said, "Cycle") {
 			t.Errorf("said is %s", said)
 		}

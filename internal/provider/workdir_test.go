@@ -16,6 +16,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // allTools are the programs that apply configurations: those that the environment names, or that are on PATH.
@@ -99,7 +100,22 @@ type workdir struct {
 
 func newWorkdir(t *testing.T, tool string, configuration map[string]string) workdir {
 	t.Helper()
-	w := workdir{t: t, tool: tool, path: t.TempDir()}
+	folder, err := mirror()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return initWorkdir(t, tool, configuration, "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"))
+}
+
+// newServedWorkdir is newWorkdir with the provider in this process: nothing is built, installed or started.
+func newServedWorkdir(t *testing.T, tool string, configuration map[string]string) workdir {
+	t.Helper()
+	return initWorkdir(t, tool, configuration, providertest.Serve(t, tool, "flotilla/flotilla", startProvider))
+}
+
+func initWorkdir(t *testing.T, tool string, configuration map[string]string, environment ...string) workdir {
+	t.Helper()
+	w := workdir{t: t, tool: tool, path: t.TempDir(), environment: environment}
 	for name, content := range configuration {
 		if slices.Contains([]string{".tf", ".yaml", ".json"}, filepath.Ext(name)) {
 			writeFile(t, filepath.Join(w.path, name), content)
@@ -111,14 +127,9 @@ func newWorkdir(t *testing.T, tool string, configuration map[string]string) work
 
 // try runs the tool and returns what it printed, and whether it succeeded.
 func (w workdir) try(arguments ...string) (stdout, stderr string, err error) {
-	folder, err := mirror()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	command := exec.CommandContext(w.t.Context(), w.tool, arguments...)
 	command.Dir = w.path
-	command.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
-	command.Env = append(command.Env, w.environment...)
+	command.Env = append(append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"), w.environment...)
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems
 	err = command.Run()
