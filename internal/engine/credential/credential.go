@@ -24,15 +24,15 @@ type Match struct {
 // It ignores other types and the texts in known. A name beside a value, as in an env entry, and the flag before an
 // argument count as keys.
 func Find(value any, known ...string) []Match {
-	f := finder{known: known, mask: func(_, text string) string { return text }}
-	f.value("", "", value)
+	f := finder{known: known}
+	f.value("", value)
 	return f.found
 }
 
 // Masked copies a value, and replaces matching texts by the result of mask.
 func Masked(value any, mask func(path, text string) string) any {
 	f := finder{mask: mask}
-	return f.value("", "", value)
+	return f.value("", value)
 }
 
 // Texts returns the matching texts in a value.
@@ -51,7 +51,8 @@ func MayHave(text string) bool {
 		if i < len(text) && isOfKey(rune(text[i])) {
 			continue
 		}
-		if start < i && (kindOf(text[start:i]) != plain || endsSpacedKey(text[:i], text[start:i])) {
+		word := withoutNumber(text[start:i])
+		if hasEnding(word) && (kindOf(word) != plain || endsSpacedKey(text[:start+len(word)], word)) {
 			return true
 		}
 		start = i + 1
@@ -63,51 +64,91 @@ func MayHave(text string) bool {
 type finder struct {
 	found []Match
 	known []string
-	mask  func(path, text string) string
+	steps []step
+	mask  func(path, text string) string // nil: values are not copied
 }
 
-// value searches the value of a key, and returns a copy. List elements inherit the key.
-func (f *finder) value(path, key string, value any) any {
+type step struct {
+	name      string
+	isElement bool
+}
+
+func (f *finder) path() string {
+	path := ""
+	for _, step := range f.steps {
+		switch {
+		case step.isElement:
+			path += "[" + step.name + "]"
+		case path != "":
+			path += "." + step.name
+		default:
+			path = step.name
+		}
+	}
+	return path
+}
+
+func (f *finder) below(step step, key string, value any) any {
+	f.steps = append(f.steps, step)
+	copied := f.value(key, value)
+	f.steps = f.steps[:len(f.steps)-1]
+	return copied
+}
+
+// value searches the value of a key. List elements inherit the key.
+func (f *finder) value(key string, value any) any {
 	switch value := value.(type) {
 	case string:
-		return f.text(path, key, value)
+		if masked, isFound := f.text(key, value); isFound {
+			return masked
+		}
 	case []any:
-		return f.list(path, key, value)
+		return f.list(key, value)
 	case map[string]any:
-		return f.object(path, value)
+		return f.object(value)
 	}
 	return value
 }
 
-func (f *finder) text(path, key, text string) string {
+func (f *finder) text(key, text string) (masked string, isFound bool) {
 	judged := text
 	for _, known := range f.known {
 		judged = strings.ReplaceAll(judged, known, "")
 	}
 	rule, line := inText(key, judged)
 	if rule == "" {
-		return text
+		return text, false
 	}
+	path := f.path()
 	f.found = append(f.found, Match{path, line, rule})
-	return f.mask(path, text)
+	if f.mask == nil {
+		return text, true
+	}
+	return f.mask(path, text), true
 }
 
-func (f *finder) list(path, key string, list []any) any {
-	copied := make([]any, len(list))
+func (f *finder) list(key string, list []any) any {
+	var copied []any
+	if f.mask != nil {
+		copied = make([]any, len(list))
+	}
 	for i, element := range list {
-		below := key
+		of := key
 		if i > 0 {
 			if flag := flagBefore(list[i-1], element); flag != "" {
-				below = flag
+				of = flag
 			}
 		}
-		step := strconv.Itoa(i)
+		name := strconv.Itoa(i)
 		if object, isObject := element.(map[string]any); isObject {
-			if name, _ := object["name"].(string); isShown(name) {
-				step = name
+			if given, _ := object["name"].(string); isShown(given) {
+				name = given
 			}
 		}
-		copied[i] = f.value(path+"["+step+"]", below, element)
+		element = f.below(step{name: name, isElement: true}, of, element)
+		if copied != nil {
+			copied[i] = element
+		}
 	}
 	return copied
 }
@@ -134,26 +175,28 @@ func isShown(name string) bool {
 
 const hiddenKey = "(hidden)"
 
-func (f *finder) object(path string, object map[string]any) any {
-	copied := make(map[string]any, len(object))
+func (f *finder) object(object map[string]any) any {
+	var copied map[string]any
+	if f.mask != nil {
+		copied = make(map[string]any, len(object))
+	}
 	named, _ := object["name"].(string)
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		shown, of := key, key
-		if rule, _ := inText("", key); rule != "" {
-			shown = hiddenKey
-		}
-		below := shown
-		if path != "" {
-			below = path + "." + shown
-		}
+	keys := slices.AppendSeq(make([]string, 0, len(object)), maps.Keys(object))
+	slices.Sort(keys)
+	for _, key := range keys {
+		of := key
 		if key == "value" && named != "" {
 			of = named
 		}
-		copiedKey := key
-		if shown != key {
-			copiedKey = f.text(below, "", key)
+		at, copiedKey := step{name: key}, key
+		if rule, _ := inText("", key); rule != "" {
+			at.name = hiddenKey
+			copiedKey, _ = f.below(at, "", key).(string)
 		}
-		copied[copiedKey] = f.value(below, of, object[key])
+		value := f.below(at, of, object[key])
+		if copied != nil {
+			copied[copiedKey] = value
+		}
 	}
 	return copied
 }

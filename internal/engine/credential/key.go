@@ -64,10 +64,6 @@ func kindOf(key string) kind {
 
 // endsSpacedKey reports whether text, with its last word, may end in a key of several words, such as "API key".
 func endsSpacedKey(text, word string) bool {
-	text, word = withoutNumber(text), withoutNumber(word)
-	if !hasEnding(word) {
-		return false
-	}
 	const longest = 64 // bytes
 	joined, last := strings.Join(wordsOf(text[max(0, len(text)-longest):]), ""), strings.Join(wordsOf(word), "")
 	return slices.ContainsFunc(endings, func(e ending) bool {
