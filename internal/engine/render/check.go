@@ -27,49 +27,45 @@ func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Finding
 			if files[i].isValid && host.isBuiltin {
 				continue
 			}
-			shape := t.shapeOf(host, template, subject, check.names, files[i].Content)
 			// Built-in templates write different kinds, so their checked shapes cannot collide. Users' templates may.
-			if !host.isBuiltin || shape == nil || !shape.checked.Load() {
-				open = append(open, uncheckedFile{template, &files[i], shape})
+			if shape := files[i].shape; !host.isBuiltin || shape == nil || !shape.checked.Load() {
+				open = append(slices.Grow(open, len(files)-i), uncheckedFile{template: template, file: &files[i]})
 			}
 		}
 	}
 	isRight := true
-	for _, u := range open {
-		isRight = isRight && (check.isQuicklyValid(u) || check.checkFile(u.template, *u.file))
+	for i := range open {
+		isRight = isRight && (check.isQuicklyValid(&open[i]) || check.checkFile(open[i].template, *open[i].file))
 	}
 	if !isRight { // again, with lines
 		clear(check.objects)
 		check.addEncrypted()
 		check.findings = nil
 	}
-	for _, u := range open {
+	for i := range open {
+		u := &open[i]
 		isContentRight := isRight || check.checkFile(u.template, *u.file)
 		if !u.template.isBuiltin {
 			check.reportCredentials(u)
-		} else if u.shape != nil && isContentRight {
-			u.shape.checked.Store(true)
+		} else if u.file.shape != nil && isContentRight {
+			u.file.shape.checked.Store(true)
 		}
 	}
 	return check.findings
 }
 
 type uncheckedFile struct {
-	template *compiledTemplate
-	file     *AssignmentFile
-	shape    *shape
+	template     *compiledTemplate
+	file         *AssignmentFile
+	isShapeValid bool // with the names of the folder
+	text         string
 }
 
-func (t *Templates) shapeOf(host *hostTemplates, template *compiledTemplate, subject Subject, names slots, content []byte) *shape {
-	key, hasShape := t.shapeKeyOf(host, template, subject)
-	if !hasShape {
-		return nil
+func (u *uncheckedFile) content() string {
+	if u.text == "" {
+		u.text = string(u.file.Content)
 	}
-	shape := t.shapes.with(&key).get(&key).shape
-	if shape == nil || shape == noShape || !shape.matches(content, names) {
-		return nil
-	}
-	return shape
+	return u.text
 }
 
 type position struct {

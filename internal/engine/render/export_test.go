@@ -29,7 +29,7 @@ func ForgetShapes(t *Templates) { t.shapes = shapeCache{} }
 // IsPlainlyRight says whether Check leaves a file at a glance.
 func IsPlainlyRight(t *Templates, subject Subject, file AssignmentFile) bool {
 	check := newFolderCheck(t, hostOf(t, subject), subject)
-	return check.isQuicklyValid(uncheckedFile{templateOf(t, subject, file), &file, nil})
+	return check.isQuicklyValid(&uncheckedFile{template: templateOf(t, subject, file), file: &file})
 }
 
 // FullCheck checks files with all that Check has.
@@ -37,7 +37,7 @@ func FullCheck(t *Templates, subject Subject, files ...AssignmentFile) fleet.Fin
 	check := newFolderCheck(t, hostOf(t, subject), subject)
 	for _, file := range files {
 		check.checkFile(templateOf(t, subject, file), file)
-		check.reportCredentials(uncheckedFile{template: templateOf(t, subject, file), file: &file})
+		check.reportCredentials(&uncheckedFile{template: templateOf(t, subject, file), file: &file})
 	}
 	return check.findings
 }

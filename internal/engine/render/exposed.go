@@ -17,11 +17,11 @@ func (t *Templates) PlainTexts(subject Subject) []string {
 }
 
 // reportCredentials checks a file of a user's template.
-func (c *folderCheck) reportCredentials(u uncheckedFile) {
-	if c.isShapeUnexposed(u) {
-		return
+func (c *folderCheck) reportCredentials(u *uncheckedFile) {
+	if u.isShapeValid && u.file.shape.isUnexposed && c.areNamesUnexposed {
+		return // each name is a whole value
 	}
-	text, template, file := string(u.file.Content), u.template, u.file.Name
+	text, template, file := u.content(), u.template, u.file.Name
 	if !credential.MayHave(text) {
 		return
 	}
@@ -42,11 +42,6 @@ func (c *folderCheck) reportCredentials(u uncheckedFile) {
 				template.kind, file, name, where, found.Rule, name, c.subject.Assignment.Target.Name)
 		}
 	}
-}
-
-// isShapeUnexposed reports that neither the shape nor the names have credentials, if each name is a whole value.
-func (c *folderCheck) isShapeUnexposed(u uncheckedFile) bool {
-	return u.template.contentType == "yaml" && u.shape != nil && c.readShape(u) && u.shape.isUnexposed && c.areNamesUnexposed
 }
 
 type exposurePart struct {

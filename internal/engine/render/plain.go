@@ -10,73 +10,66 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // isQuicklyValid reports whether a file is plain YAML without mistakes. [folderCheck.checkFile] takes twenty times as long.
-func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
+func (c *folderCheck) isQuicklyValid(u *uncheckedFile) bool {
 	if u.template.contentType != "yaml" {
 		return u.template.contentType != "json"
 	}
-	found, ok := c.objectsOfShape(u)
-	if !ok {
-		_, found, ok = c.readPlainObjects(u.template, string(u.file.Content))
-	}
-	if !ok {
-		return false
-	}
-	for _, identity := range found {
-		if _, twice := c.objects[identity]; twice {
+	named := func(text string) string { return text }
+	var found []objects.Identity
+	if u.isShapeValid = u.file.shape != nil && c.readShape(u); u.isShapeValid {
+		found, named = u.file.shape.objects, c.nameOf
+	} else {
+		var ok bool
+		if _, found, ok = c.readPlainObjects(u.template, u.content()); !ok {
 			return false
 		}
-		c.objects[identity] = position{}
 	}
-	if !u.template.isBuiltin {
-		u.file.objects, u.file.isRead = nil, true
-		for _, of := range found {
-			u.file.objects = appendReconciled(u.file.objects, of)
+	var reconciled []folder.ObjectRef
+	for _, of := range found {
+		of = objects.Identity{Group: of.Group, Kind: named(of.Kind), Namespace: named(of.Namespace), Name: named(of.Name)}
+		if _, twice := c.objects[of]; twice {
+			return false
 		}
+		c.objects[of] = position{}
+		reconciled = appendReconciled(reconciled, of)
 	}
+	u.file.objects, u.file.isRead = reconciled, true
 	return true
 }
 
-// objectsOfShape reads a shape once, with marks for names. If each mark is a whole value, a file with plain names is as valid.
-func (c *folderCheck) objectsOfShape(u uncheckedFile) (found []objects.Identity, ok bool) {
-	if u.shape == nil || !c.readShape(u) {
-		return nil, false
+// nameOf replaces a mark.
+func (c *folderCheck) nameOf(text string) string {
+	if slot, isMark := slotOf(text); isMark {
+		return c.names[slot]
 	}
-	named := func(text string) string {
-		if slot, isMark := slotOf(text); isMark {
-			return c.names[slot]
-		}
-		return text
-	}
-	found = slices.Clone(u.shape.objects)
-	for i, of := range found {
-		found[i] = objects.Identity{Group: of.Group, Kind: named(of.Kind), Namespace: named(of.Namespace), Name: named(of.Name)}
-	}
-	return found, true
+	return text
 }
 
-// readShape reports whether the shape and the names are certainly valid.
-func (c *folderCheck) readShape(u uncheckedFile) bool {
-	u.shape.read.Do(func() { c.readMarked(u) })
-	return u.shape.isValid && !slices.ContainsFunc(u.shape.slots, func(slot int) bool {
+// readShape reports whether the shape and the names are certainly valid. It reads a shape once, with marks for names. If each
+// mark is a whole value, a file with plain names is as valid.
+func (c *folderCheck) readShape(u *uncheckedFile) bool {
+	shape := u.file.shape
+	shape.read.Do(func() { c.readMarked(u.template, shape) })
+	return shape.isValid && !slices.ContainsFunc(shape.slots, func(slot int) bool {
 		return !isPlain(c.names[slot]) || fleet.CheckLabelName(c.names[slot]) != ""
 	})
 }
 
 // readMarked reads a shape with marks for names. It refuses data documents, which not all hosts allow.
-func (c *folderCheck) readMarked(u uncheckedFile) {
+func (c *folderCheck) readMarked(template *compiledTemplate, of *shape) {
 	marks := make(slots, len(c.names))
 	for slot := range marks {
 		marks[slot] = mark(slot)
 	}
-	text := string(u.shape.fill(marks))
-	documents, found, ok := c.readPlainObjects(u.template, text)
-	u.shape.objects = found
-	u.shape.isValid = ok && len(found) == len(documents) && !deep.Holds(documents, hasPartOfMark)
-	hasCredential := credential.MayHave(text) && len(credential.Find(documents)) > 0
-	u.shape.isUnexposed = u.shape.isValid && !hasCredential
+	text := string(of.fill(marks))
+	documents, found, ok := c.readPlainObjects(template, text)
+	of.objects = found
+	of.isValid = ok && len(found) == len(documents) && !deep.Holds(documents, hasPartOfMark)
+	of.isUnexposed = of.isValid && (!credential.MayHave(text) || len(credential.Find(documents)) == 0)
 }
 
 // hasPartOfMark reports whether a mark is part of a longer text or a key.

@@ -74,19 +74,13 @@ type secretFile struct {
 func (r *secretFile) renderHead(store string) (head []byte, isRight bool, err error) {
 	subject := r.subject
 	subject.ConfigVersion = "head\n" + store
-	key, _ := r.shapeKeyOf(r.host, r.template, subject)
-	shape := r.shapes.with(&key).get(&key).shape
-	var file []byte
-	if shape != nil && shape != noShape {
-		file, isRight = shape.fill(slotsOf(subject)), shape.checked.Load()
-	} else {
-		subject.Secrets = map[string]fleet.SecretReference{"KEY": {Store: store, Key: "key"}} // any reference gives the same head
-		if file, err = r.renderFile(subject); err != nil {
-			return nil, false, err
-		}
+	subject.Secrets = map[string]fleet.SecretReference{"KEY": {Store: store, Key: "key"}} // any reference gives the same head
+	file, shape, err := r.renderFile(subject)
+	if err != nil {
+		return nil, false, err
 	}
-	if !isRight {
-		if isRight = r.isValidFile(subject, file); isRight && shape != nil && shape != noShape {
+	if isRight = shape != nil && shape.checked.Load(); !isRight {
+		if isRight = r.isValidFile(subject, file); isRight && shape != nil {
 			shape.checked.Store(true)
 		}
 	}
@@ -106,7 +100,7 @@ func (r *secretFile) renderEntry(key string) (secretEntry, error) {
 	}
 	subject := r.subject
 	subject.Secrets, subject.ConfigVersion = map[string]fleet.SecretReference{key: r.subject.Secrets[key]}, ""
-	file, err := r.renderFile(subject)
+	file, _, err := r.renderFile(subject)
 	if begin := entriesAt(file); err == nil && begin > 0 {
 		entry = secretEntry{bytes.Clone(file[begin:]), r.isValidFile(subject, file)}
 		r.entries.keep(&at, entry, maxEntries)
@@ -114,13 +108,13 @@ func (r *secretFile) renderEntry(key string) (secretEntry, error) {
 	return entry, err
 }
 
-func (r *secretFile) renderFile(subject Subject) ([]byte, error) {
+func (r *secretFile) renderFile(subject Subject) ([]byte, *shape, error) {
 	r.runner.isFilled = false
-	return r.runner.renderFile(r.Templates, r.host, r.template, subject)
+	return r.runner.renderFile(r.Templates, r.host, r.template, subject, slotsOf(subject))
 }
 
 func (r *secretFile) isValidFile(subject Subject, content []byte) bool {
-	return newFolderCheck(r.Templates, r.host, subject).isQuicklyValid(uncheckedFile{r.template, &AssignmentFile{Content: content}, nil})
+	return newFolderCheck(r.Templates, r.host, subject).isQuicklyValid(&uncheckedFile{template: r.template, file: &AssignmentFile{Content: content}})
 }
 
 // entriesAt returns the start of the entries; 0 if it has none.

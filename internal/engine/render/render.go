@@ -37,6 +37,7 @@ type AssignmentFile struct {
 	Name    string
 	Content []byte
 
+	shape   *shape             // with this content, or nil
 	objects []folder.ObjectRef // if isRead
 	isRead  bool
 	isValid bool // a check has accepted its parts
@@ -66,6 +67,7 @@ func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 
 	runner.isFilled = false
 	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // they sort first
+	names := slotsOf(subject)
 	var failures []error
 	arranged := t.roles[subject.Assignment]
 	unknown := arranged != nil && arranged.isPending
@@ -88,7 +90,7 @@ func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 		file, ok, err := t.renderExternalSecrets(host, template, subject)
 		if err == nil && !ok {
 			file.Name = template.file
-			file.Content, err = runner.renderFile(t, host, template, subject)
+			file.Content, file.shape, err = runner.renderFile(t, host, template, subject, names)
 		}
 		switch {
 		case errors.Is(err, ErrUnknown):
@@ -108,19 +110,23 @@ func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	return files, nil
 }
 
-func (e *runner) renderFile(t *Templates, host *hostTemplates, template *compiledTemplate, subject Subject) ([]byte, error) {
+// renderFile returns the content and its shape, if any.
+func (e *runner) renderFile(
+	t *Templates, host *hostTemplates, template *compiledTemplate, subject Subject, names slots,
+) ([]byte, *shape, error) {
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
-		return e.renderTemplate(t, template, subject)
+		content, err := e.renderTemplate(t, template, subject)
+		return content, nil, err
 	}
 	shapes := t.shapes.with(&key)
 	known := shapes.get(&key)
 	if shape := known.shape; shape != nil && shape != noShape {
-		return shape.fill(slotsOf(subject)), nil
+		return shape.fill(names), shape, nil
 	}
 	content, err := e.renderTemplate(t, template, subject)
 	if err != nil || content == nil {
-		return content, err
+		return content, nil, err
 	}
 	ofConfig := template.kind == "config" || template.kind == "secret"
 	switch {
@@ -128,9 +134,13 @@ func (e *runner) renderFile(t *Templates, host *hostTemplates, template *compile
 	case ofConfig && known.first == nil: // half of all configurations belong to a single assignment
 		shapes.keep(&key, shapeEntry{first: subject.Assignment}, maxShapes)
 	case !ofConfig || known.first != subject.Assignment: // an apply renders each assignment once more
-		shapes.keep(&key, shapeEntry{shape: e.makeShape(t, template, subject, content)}, maxShapes)
+		made := e.makeShape(t, template, subject, names, content)
+		shapes.keep(&key, shapeEntry{shape: made}, maxShapes)
+		if made != noShape {
+			return content, made, nil
+		}
 	}
-	return content, nil
+	return content, nil, nil
 }
 
 func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subject Subject) ([]byte, error) {
@@ -194,8 +204,7 @@ func tooLarge(subject Subject) error {
 }
 
 // makeShape renders again with marks in place of names.
-func (e *runner) makeShape(t *Templates, template *compiledTemplate, subject Subject, plain []byte) *shape {
-	names := slotsOf(subject)
+func (e *runner) makeShape(t *Templates, template *compiledTemplate, subject Subject, names slots, plain []byte) *shape {
 	e.data.setNames(mark)
 	defer e.data.setNames(func(slot int) string { return names[slot] })
 	marked, err := e.renderTemplate(t, template, subject)

@@ -15,7 +15,7 @@ import (
 // A template's files for one deployment target differ between hosts only in a few names. A shape is a file with slots for
 // these names, made by a second rendering with marks in their place. Files of configuration have shapes for equal
 // configuration. One check covers all files of a built-in template, because names are quoted DNS labels. For users' templates
-// see [folderCheck.objectsOfShape].
+// see [folderCheck.readShape].
 
 // shapeKey identifies a file except for its slots.
 type shapeKey struct {
@@ -116,25 +116,6 @@ func (s *shape) fill(names slots) []byte {
 		}
 	}
 	return content
-}
-
-func (s *shape) matches(content []byte, names slots) bool {
-	for i, piece := range s.pieces {
-		rest, ok := bytes.CutPrefix(content, piece)
-		if !ok {
-			return false
-		}
-		content = rest
-		if i == len(s.slots) {
-			return len(content) == 0
-		}
-		name := names[s.slots[i]]
-		if len(content) < len(name) || string(content[:len(name)]) != name {
-			return false
-		}
-		content = content[len(name):]
-	}
-	return false
 }
 
 type shapeEntry struct {
