@@ -70,10 +70,10 @@ type folderFiles struct {
 }
 
 // files renders an assignment's folder. The error may be [ErrUnrendered].
-func (r folderRenderer) files(ctx context.Context, subject render.Subject) (*folderFiles, error) {
+func (r folderRenderer) files(ctx context.Context, subject render.Subject) (folderFiles, error) {
 	pointers, err := r.Templates.Render(subject)
 	if err != nil || !render.HasObjects(subject.Assignment) {
-		return &folderFiles{all: pointers, pointers: pointers}, err
+		return folderFiles{all: pointers, pointers: pointers}, err
 	}
 	var all []render.AssignmentFile
 	result, err := r.final(ctx, subject, pointers)
@@ -85,13 +85,13 @@ func (r folderRenderer) files(ctx context.Context, subject render.Subject) (*fol
 	}
 	switch {
 	case errors.Is(err, render.ErrUnknown):
-		return nil, render.ErrUnknown
+		return folderFiles{}, render.ErrUnknown
 	case ctx.Err() != nil:
-		return nil, unrendered{context.Cause(ctx)}
+		return folderFiles{}, unrendered{context.Cause(ctx)}
 	case err != nil:
-		return nil, unrendered{err}
+		return folderFiles{}, unrendered{err}
 	}
-	return &folderFiles{all, pointers, missingOf(result), r.checkSchemas(subject, result)}, nil
+	return folderFiles{all, pointers, missingOf(result), r.checkSchemas(subject, result)}, nil
 }
 
 // ErrUnrendered marks an error in rendering final objects.

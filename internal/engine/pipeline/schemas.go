@@ -54,20 +54,18 @@ func (s *schemaCheck) add(o *objects.FinalObject, message string, mayDrop bool) 
 // checkUndefined validates objects whose kinds are defined by other assignments of the host, the provider or published
 // schemas.
 func (r *Rendering) checkUndefined() {
-	byHost := map[string][]objects.FinalObject{}
 	isOpen := false
 	for i := range r.folders {
-		host := r.Schedule.Assignments[i].Host.Name
-		byHost[host] = append(byHost[host], r.folders[i].schemas.definitions...)
 		isOpen = isOpen || len(r.folders[i].schemas.undefined) > 0
 	}
 	if !isOpen {
 		return
 	}
-	definitions := map[string][]*kinds.Definition{}
-	for host, all := range byHost {
-		for i := range all {
-			if definition, err := readDefinition(&all[i]); err == nil { // Validation of the object reports an invalid definition.
+	definitions := map[string][]*kinds.Definition{} // by host
+	for i := range r.folders {
+		host, found := r.Schedule.Assignments[i].Host.Name, r.folders[i].schemas.definitions
+		for j := range found {
+			if definition, err := readDefinition(&found[j]); err == nil { // Validation of the object reports an invalid definition.
 				definitions[host] = append(definitions[host], definition)
 			}
 		}
