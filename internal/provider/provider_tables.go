@@ -32,9 +32,9 @@ var gitTable = &fleet.Table{
 		{Name: "signing_key", Meaning: "Private key that signs commits: OpenPGP, armored, or ssh. Unset: `FLOTILLA_SIGNING_KEY`."},
 		{Name: "signing_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SIGNING_PASSPHRASE`."},
 		{Name: "allowed_signers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys, OpenPGP, armored, or ssh, " +
-			"the line of a `.pub` file. With it, a record that the state does not know is believed only where one of these keys " +
-			"has signed the commit that changed it last: any other is drift, which the next apply repairs, and no folder is " +
-			"removed because such a record lists it. It needs a `signing_key`, and must contain its public key."},
+			"the line of a `.pub` file. With it, Flotilla believes a record that the state does not know only if one of these " +
+			"keys signed the commit that last changed it. Any other such record is drift: the next apply repairs it, and a folder that " +
+			"only this record lists is not removed. It needs a `signing_key`, and must contain its public key."},
 		{Name: "author_name", Meaning: "Name of author and committer. Unset: `Flotilla`."},
 		{Name: "author_email", Meaning: "Their address."},
 	},
@@ -47,8 +47,8 @@ func appAttribute(meaning string) fleet.Attribute {
 var credentialsTable = &fleet.Table{
 	Name: "credentials by URL",
 	Meaning: "Credentials for repositories whose URL begins with `url`: with its scheme, host, port and each segment of its path. The " +
-		"longest `url` wins. A server that such a repository leads to gets none of them. An entry without credentials allows answers to " +
-		"lead to its server, also to a private address.",
+		"longest `url` wins. If such a repository refers to another server, that server gets none of " +
+		"them. An entry with `url` alone allows such references to its server, also to a private address.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories, such as `https://git.example.com/platform`."},
 		{Name: "token", Meaning: "Access token; it wins over a password."},
@@ -76,8 +76,8 @@ var appTable = &fleet.Table{
 
 var verificationTable = &fleet.Table{
 	Name: "verification",
-	Meaning: "The attribute `verification` of the provider: whose signatures content needs before it is rendered into final objects. " +
-		"With it, content that comes from none of its `sources` is an error. See the guide \"Rendering\".",
+	Meaning: "The attribute `verification` of the provider: the keys that must have signed content before it is rendered into final " +
+		"objects. With it, content from any other source than `sources` is an error: see [Signatures](rendering.md#signatures).",
 	Attributes: []fleet.Attribute{
 		{Name: "sources", Type: fleet.ObjectsType, Required: true, Of: trustedTable, Meaning: "Sources of content, and the keys " +
 			"that must have signed it."},
@@ -86,7 +86,7 @@ var verificationTable = &fleet.Table{
 
 var trustedTable = &fleet.Table{
 	Name:    "trusted source",
-	Meaning: "Says whose signatures content needs whose URL begins with `url`. The longest `url` wins.",
+	Meaning: "The keys that must have signed content whose URL begins with `url`. The longest `url` wins.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories of Git, or of registries: " +
 			"`https://git.example.com/shop`, `oci://registry.example.com/shop`."},

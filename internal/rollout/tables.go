@@ -20,8 +20,8 @@ const (
 // SettingsTable describes the attribute rollout.
 var SettingsTable = &fleet.Table{
 	Name: "rollout",
-	Meaning: "The attribute `rollout` of `flotilla_assignment`: a change is written to one stage after the other, each when the one before " +
-		"has proven it. " +
+	Meaning: "The attribute `rollout` of `flotilla_assignment`: a change is written stage by stage, to each stage after the one " +
+		"before has proven it. " +
 		"`flotilla_rollout` has the same as attributes of its own.",
 	Attributes: []fleet.Attribute{
 		{
@@ -30,7 +30,7 @@ var SettingsTable = &fleet.Table{
 		},
 		{
 			Name: "on_failure", Default: halt, Allowed: []string{halt, rollBack},
-			Meaning: "The fate of content that has failed: it halts, or the hosts that have it go back to what they had before.",
+			Meaning: "The reaction to failed content: it halts, or its hosts return to the content before it.",
 		},
 		{
 			Name: "failed_for", Type: fleet.DurationType,
@@ -56,9 +56,8 @@ var SettingsTable = &fleet.Table{
 // StageTable describes a stage.
 var StageTable = &fleet.Table{
 	Name: "stage",
-	Meaning: "Hosts that get a change together. One without selectors and `hosts` takes hosts that no stage before has taken. The `stages` " +
-		"of `flotilla_rollout` are " +
-		"the same, where each cluster is a host.",
+	Meaning: "Hosts that get a change together. A stage without selectors and `hosts` takes all hosts that no earlier stage " +
+		"took. The `stages` of `flotilla_rollout` are the same, where each cluster is a host.",
 	Attributes: []fleet.Attribute{
 		{Name: "name", Required: true, Meaning: "Name of the stage, which plans print. Each stage has its own."},
 		{
@@ -83,7 +82,7 @@ var StageTable = &fleet.Table{
 		},
 		{
 			Name: "ready_percent", Type: fleet.WholeType, Default: 100, Least: 1, Most: 100,
-			Meaning: "The share of clusters that has to be ready, without those that may fail.",
+			Meaning: "The share of clusters that has to be ready. Failures within `max_failed` do not count.",
 		},
 		{Name: "max_failed", Type: fleet.WholeType, Default: 0, Most: maxCount, Meaning: "How many clusters may fail before the change halts."},
 		{Name: "soak", Type: fleet.DurationType, Meaning: "How long clusters must have been ready. Unset: no time."},

@@ -34,7 +34,7 @@ resource "flotilla_assignment" "dev" {
     max_removed_percent = 20
   }
 
-  # The full id of a commit, as flotilla_history gives it, goes back to what that commit has.
+  # The full id of a commit, from flotilla_history. All folders return to their content at that commit.
   rollback_to = null
 
   # When the assignment goes, its folders stay for another one to take over.

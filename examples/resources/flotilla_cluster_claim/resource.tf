@@ -2,8 +2,8 @@ locals {
   # What there is, before anybody decides what a cluster is for.
   clusters = [for name in ["pool-1", "pool-2", "pool-3"] : { name = name, labels = { state = "ready" } }]
 
-  # The fleet of the pool is made of the clusters alone. A fleet that is made of what the claim has, as the one below,
-  # cannot be where it takes them from: that would be a cycle.
+  # The claim takes clusters from a fleet that has only the clusters. It cannot take them from the fleet below, which depends
+  # on the claim: that would be a cycle.
   pool = provider::flotilla::fleet({
     environment   = "prod"
     cluster_types = [{ name = "pool" }]

@@ -110,7 +110,7 @@ var OptionsTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{
 			Name: "repository", Type: fleet.ObjectType, Of: repositoryTable,
-			Meaning: "The repository of the documents: that of objects whose own is not among the documents.",
+			Meaning: "The repository of the documents. Objects whose own repository is not among the documents get this one.",
 		},
 		{
 			Name: "hosts",

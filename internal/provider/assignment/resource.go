@@ -58,9 +58,9 @@ var definition = schema.Schema{
 			"anything is written."),
 		"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location to write to, such as " +
 			"`flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or `file://` URL that does not " +
-			"exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: a location that has the " +
-			"commit of the other one is the same. A different location is written first; then the former one is cleared. The plan " +
-			"shows that, and `protection` applies to it.")),
+			"exist becomes a bare repository. Another URL of the same repository, such as a mirror, changes nothing: " +
+			"Flotilla recognizes the repository by its last commit. A different location is written first; then the former one is " +
+			"cleared. The plan shows that, and `protection` applies to it.")),
 		"delivery": schemas.OptionalDynamic(schemas.Setting("How to write: by commits to the branch (default), or by one pull "+
 			"request that stays up to date. An open request is pending, not drift.", fleet.ObjectType, DeliveryTable)),
 		"adopt": schemas.OptionalBool("Whether to take over folders that are an error otherwise: folders in the records of another assignment, " +
@@ -84,17 +84,17 @@ var definition = schema.Schema{
 			"removed.", fleet.ObjectsType, rollout.HoldTable)),
 		"evidence": schemas.OptionalWriteOnly("The reports of clusters: `evidence` of the `flotilla_compliance` with the same " +
 			"name, fleet and location, or a list of documents, also from `flotilla_cluster_facts` and `flotilla_measurements` " +
-			"with the same fleet. All documents that mention an assignment must agree: it is proven if all call it ready, and " +
-			"failed if any calls it failed. The plan names the document that a rollout waits for, with its figure. `evidence` is " +
-			"write-only: it is in no state, and makes no difference in a plan. The rollout takes place at the time of the oldest " +
-			"document; a clock is read only to check windows before writing."),
+			"with the same fleet. An assignment is proven if all documents that mention it call it ready, " +
+			"and failed if one calls it failed. The plan names the document that a rollout waits for, with its figure. `evidence` is " +
+			"write-only: it is in no state, and makes no difference in a plan. Soak times and deadlines count by the time of the " +
+			"oldest document. An apply reads a clock only to check windows."),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("Time limits of operations, including "+
 			"connecting.", fleet.ObjectType, timeouts.Table)),
 		"commit_message": schemas.OptionalText("First line of commit messages, without a line break. Default: the numbers of " +
 			"added, changed and removed assignments."),
 		"source": schemas.OptionalWriteOnly(schemas.Setting("The commit of the Terraform configuration. Commits of this assignment have it "+
 			"as the trailer `Flotilla-Source`, and the records of changed folders have it for `flotilla_history` and `flotilla_inventory`. "+
-			"It is write-only: another commit alone makes no difference in a plan, and writes nothing. A destroy does not have it.",
+			"It is write-only: another commit alone makes no difference in a plan, and writes nothing. The commit of a destroy has no trailer.",
 			fleet.ObjectType, SourceTable)),
 		"changes": schemas.ComputedTexts("The changes of the plan for people: the numbers of hosts and assignments; removals and " +
 			"additions; the changed keys, their files and hosts, and the object of the fleet that caused the change; with " +
@@ -103,10 +103,10 @@ var definition = schema.Schema{
 			"has the changes known so far."),
 		"content": schemas.ComputedText("Hash of all folders of this assignment on all hosts. `flotilla_inventory` lists the folders."),
 		"candidate": schemas.OptionalDynamic("The sources of the fleet, as a value of any type: versions, a commit. It has no " +
-			"effect here; once its whole content is written and proven, it becomes `proven`."),
-		"proven": schemas.ComputedDynamic("The last `candidate` whose whole content was on the branch, by the refreshed state: " +
-			"merged, if a pull request proposes it; rolled out, with a `rollout`; ready on all clusters, with `evidence` and no " +
-			"`rollout`. It never changes in a plan that writes: a later plan shows `proven = A -> B`, and its apply writes " +
+			"effect here. When the whole content of this fleet is written and proven, `proven` gets this value."),
+		"proven": schemas.ComputedDynamic("The last `candidate` whose whole content is on the branch. With pull requests, it has to be merged; " +
+			"with `rollout`, rolled out; with `evidence` and no `rollout`, ready on all clusters. It follows from the refreshed state, so it " +
+			"never changes in a plan that writes: a later plan shows `proven = A -> B`, and its apply writes " +
 			"nothing. Use it as the `candidate` of a `flotilla_promotion`."),
 		"rolling_out": schema.MapAttribute{
 			Computed: true, ElementType: repository.RollingOut.Type(),
@@ -122,7 +122,7 @@ var definition = schema.Schema{
 				"secret. It is marked as sensitive so that a plan has one line for it.",
 		},
 		"rolled_out": schemas.ComputedBool("Whether everything is as the fleet wants it after this apply, and proven if there is " +
-			"a `rollout`. Without a `rollout`, the plan that writes already shows `true`: let promotions wait for `proven`."),
+			"a `rollout`. Without a `rollout`, the plan that writes already shows `true`, so use `proven` for promotions."),
 		"commit":       schemas.ComputedText("The last commit of this owner, or the commit that already had the wanted content."),
 		"pull_request": schemas.ComputedText("URL of the pull request; null with `mode = \"push\"`."),
 	},

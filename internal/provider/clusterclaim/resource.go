@@ -64,7 +64,7 @@ var definition = schema.Schema{
 				"branch is protected, use another branch for claims. At a new location, the claim is made again, and the former one is released."),
 		),
 		"adopt": schemas.OptionalBool(
-			"Whether to take over the record of a claim of this name that the state does not know, which is an error otherwise. It may belong " +
+			"Whether to take over a record of this name that the state does not know. Otherwise such a record is an error. It may belong " +
 				"to a lost state or, by mistake, to another state, whose next plan then reports it. A replacement with " +
 				"`create_before_destroy` needs it, too.",
 		),

@@ -223,8 +223,8 @@ var askingTable = &fleet.Table{
 
 var hubTable = &fleet.Table{
 	Name: "hub",
-	Meaning: "The settings of a hub. A kind that it does not serve has no clusters; a hub that does not answer, or does not let these " +
-		"be listed, is an error, since it is not known then which clusters there are.",
+	Meaning: "The settings of a hub. A kind that it does not serve has no clusters. A hub that does not answer, or refuses the " +
+		"list, is an error, because its clusters are not known then.",
 	Attributes: []fleet.Attribute{
 		{Name: "name", Required: true, Meaning: "Name of the hub, one of the provider's `clusters`."},
 		{

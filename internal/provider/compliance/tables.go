@@ -19,7 +19,7 @@ var FeedbackTable = &fleet.Table{
 			Type:    fleet.BoolOrObjectType,
 			Of:      askingTable,
 			Default: false,
-			Meaning: "Whether every cluster of the fleet is asked that the provider's `clusters` knows, and how.",
+			Meaning: "Whether to ask each cluster of the fleet that the provider's `clusters` has, and how.",
 		},
 		{
 			Name: "hub",
@@ -32,8 +32,8 @@ var FeedbackTable = &fleet.Table{
 			Type:    fleet.BoolOrObjectType,
 			Of:      statusesTable,
 			Default: false,
-			Meaning: "Whether the commit statuses are read that agents reported to the Git host, and which. A success counts as " +
-				"ready, so what reports it has to wait for health.",
+			Meaning: "Whether to read the commit statuses that agents reported to the Git host, and which. A success counts as ready, " +
+				"so an agent has to report it only after its health checks.",
 		},
 	},
 }

@@ -29,8 +29,8 @@ type Clusters struct {
 // ClusterTable describes a cluster of the provider.
 var ClusterTable = &fleet.Table{
 	Name: "cluster of the provider",
-	Meaning: "How to reach a cluster, with the meaning that attributes have in the provider hashicorp/kubernetes. One with " +
-		"`kubeconfig` has only that and `context`. The provider's `clusters` has them by the names of clusters.",
+	Meaning: "How to reach a cluster. The attributes mean the same as in the provider hashicorp/kubernetes. An entry with " +
+		"`kubeconfig` takes no other attribute than `context`. The provider's `clusters` has an entry for each cluster, by its name.",
 	Attributes: []fleet.Attribute{
 		{Name: "host", Meaning: "URL of the API server, such as `https://api.example.com:6443`."},
 		{Name: "cluster_ca_certificate", Meaning: "PEM text of trusted certificates. Default: the certificates of the machine."},

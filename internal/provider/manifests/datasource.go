@@ -51,10 +51,10 @@ func definition() schema.Schema {
 		"The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
 			"[Final objects](../guides/rendering.md#final-objects). They are sorted by assignment, and then by group, kind, namespace and name.",
 	)
-	attributes["images"] = schemas.ComputedTexts("The images of the containers of those objects, each once, sorted.")
+	attributes["images"] = schemas.ComputedTexts("The images of all containers of `objects`, each once, sorted.")
 	return schema.Schema{
-		MarkdownDescription: "The files that `flotilla_assignment` writes, and the final objects that they come to: to read, to test, or " +
-			"for other tools. They are in the state: narrow them down where the fleet is large.",
+		MarkdownDescription: "The files that `flotilla_assignment` writes, and the final objects of its manifests, for people, tests and " +
+			"other tools. All of them are in the state: select a part of a large fleet.",
 		Attributes: attributes,
 	}
 }
@@ -98,7 +98,7 @@ var objectsTable = table.Definition[object]{
 	),
 	table.TextOrNull(
 		"on",
-		"`install` or `upgrade` where a chart makes the object, or this form of it, only then; else null.",
+		"`install` or `upgrade` if the chart makes the object, or this form of it, only then; otherwise null.",
 		func(o object) string { return string(o.On) },
 	),
 	table.Text(

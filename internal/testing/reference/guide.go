@@ -82,8 +82,8 @@ description: |-
 
 # Reference: settings
 
-Attributes such as ` + "`rollout`" + ` and ` + "`delivery`" + ` are objects, or lists or maps of them. These tables are those by which the provider reads such objects, so that a misspelt attribute, ` +
-	`which Terraform would drop, is an error. ` + "`null`" + ` is the same as an attribute that is not set.
+Attributes such as ` + "`rollout`" + ` and ` + "`delivery`" + ` are objects, or lists or maps of them. The provider reads them by these tables: a misspelt attribute, ` +
+	`which Terraform would drop without a word, is an error. ` + "`null`" + ` is the same as an attribute that is not set.
 
 All other attributes are on the pages of the resources and data sources. Objects of a fleet, such as selectors and ` + "`gitops_repo`" + `, are in [Reference: the fleet](reference-fleet.md).
 
