@@ -98,21 +98,6 @@ func hclBlocks(t *testing.T, text string) map[string]string {
 	return blocks
 }
 
-// TestGuidesShowHCLThatParses reads every block of HCL of every guide.
-func TestGuidesShowHCLThatParses(t *testing.T) {
-	t.Parallel()
-	guides, err := filepath.Glob(filepath.Join("..", "..", "templates", "guides", "*.md*"))
-	if err != nil || len(guides) == 0 {
-		t.Fatalf("%d guides: %v", len(guides), err)
-	}
-	for _, guide := range guides {
-		for _, block := range strings.Split(guideText(t, filepath.Base(guide)), "```terraform\n")[1:] {
-			block, _, _ = strings.Cut(block, "```")
-			hclBlocks(t, block)
-		}
-	}
-}
-
 // kindsOfGuides lists the subcategories of guides in their order, and the most lines of a page outside of listings. 0 is no limit.
 var kindsOfGuides = []struct {
 	subcategory string

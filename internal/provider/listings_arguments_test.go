@@ -14,8 +14,7 @@ import (
 // metaArguments are those of Terraform itself.
 var metaArguments = []string{"for_each", "count", "depends_on", "provider"}
 
-// TestListingsUseArgumentsOfTheirSchemas checks the arguments of each block in each listing of the pages, also of listings that
-// show a part of a configuration and are applied by no test.
+// TestListingsUseArgumentsOfTheirSchemas checks the syntax of each HCL listing and the arguments of its blocks, without Terraform.
 func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 	t.Parallel()
 	schemas := providerSchemas(t)

@@ -37,7 +37,7 @@ func newCloudClusters(t *testing.T) *cloudClusters {
 
 // kubeconfig is a kubeconfig with one context.
 func (c *cloudClusters) kubeconfig(cluster string) string {
-	return fmt.Sprintf(`{"contexts": [{"name": %[1]q, "context": {"cluster": %[1]q, "user": %[1]q}}],
+	return fmt.Sprintf(`{"current-context": %[1]q, "contexts": [{"name": %[1]q, "context": {"cluster": %[1]q, "user": %[1]q}}],
 "clusters": [{"name": %[1]q, "cluster": {"server": %[2]q, "certificate-authority-data": %[3]q}}],
 "users": [{"name": %[1]q, "user": {"token": "a-token"}}]}`, cluster, c.url+"/"+cluster, encoded(c.ca))
 }

@@ -68,7 +68,7 @@ func exampleTexts(t *testing.T) map[string]string {
 // requireTest fails unless there is a test of this name.
 func requireTest(t *testing.T, name string) {
 	t.Helper()
-	for _, folder := range []string{".", "../views/metrics"} {
+	for _, folder := range []string{".", "../views/metrics", "../testing/e2e"} {
 		tests, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

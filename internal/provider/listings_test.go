@@ -27,13 +27,14 @@ import (
 
 const listingsFolder = "testdata/listings"
 
-// TestListingsApply applies each HCL listing that is no example with Terraform. If a listing is a part of a configuration,
-// testdata/listings has a context that completes it:
+// TestListingsApply applies each HCL listing with Terraform. If a listing is a part of a configuration, testdata/listings has a
+// context that completes it:
 //
 //   - Attributes without a block replace the line "# listing" of the context.
 //   - The lines of the context after "# …" replace "# …" in an object.
 //   - A block that the context has, too, overrides its attributes, as in Terraform's override files. So do locals.
-//   - shared.tf is part of each context, and completes listings without one. Each configuration finds the files in files.
+//   - shared.tf is part of each context, and completes listings without one, but not examples.
+//   - Each configuration finds the files in the folder files.
 //
 // The first line of a context says how the listing is checked, if it is not applied.
 func TestListingsApply(t *testing.T) {
@@ -51,9 +52,7 @@ func TestListingsApply(t *testing.T) {
 	delete(contexts, "shared.tf")
 	examples := exampleTexts(t)
 	for _, block := range listingsOf(t, "terraform") {
-		if examples[strings.TrimSpace(block.text)] != "" {
-			continue
-		}
+		example := examples[strings.TrimSpace(block.text)]
 		context := contexts[block.key+".tf"]
 		delete(contexts, block.key+".tf")
 		t.Run(block.key, func(t *testing.T) {
@@ -67,6 +66,11 @@ func TestListingsApply(t *testing.T) {
 				t.Errorf("the page does not show %s", check.fails)
 			}
 			f := newListingFolder(t, further)
+			f.addExample(example)
+			shared := shared
+			if example != "" {
+				shared = requiredProviders
+			}
 			context, rest, _ := strings.Cut(context, "\n# …\n")
 			texts := []string{shared, context, strings.Replace(block.text, "# …\n", "\n"+rest, 1)}
 			if isPart(t, block.text) {
@@ -157,6 +161,25 @@ func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
 	return f
 }
 
+var kubeconfigName = regexp.MustCompile(`[\w-]+\.kubeconfig`)
+
+// addExample adds the other files of an example, and the kubeconfigs that it reads.
+func (f *listingFolder) addExample(name string) {
+	f.t.Helper()
+	if name == "" {
+		return
+	}
+	for file, text := range files(f.t, filepath.Join("..", "..", "examples", filepath.Dir(filepath.FromSlash(name)))) {
+		if strings.HasSuffix(file, ".tf") {
+			for _, kubeconfig := range kubeconfigName.FindAllString(text, -1) {
+				writeFile(f.t, filepath.Join(f.path, kubeconfig), f.cluster.kubeconfig(strings.TrimSuffix(kubeconfig, ".kubeconfig")))
+			}
+		} else {
+			writeFile(f.t, filepath.Join(f.path, file), text)
+		}
+	}
+}
+
 // check runs Terraform on a configuration that is the last one of some texts, completed by those before it.
 func (f *listingFolder) check(check listingCheck, texts []string) {
 	f.t.Helper()
@@ -206,7 +229,7 @@ func (f *listingFolder) write(texts []string) {
 // here replaces servers and programs of listings.
 func (f *listingFolder) here(text string) string {
 	repository := filepath.ToSlash(filepath.Join(f.path, "gitops.git"))
-	text = strings.NewReplacer(`"https://git.example.com`, `"`+f.host, `"gitops.git"`, `"`+repository+`"`).Replace(text)
+	text = hostPattern.ReplaceAllString(strings.ReplaceAll(text, `"gitops.git"`, `"`+repository+`"`), "${1}"+f.host+"${2}")
 	for _, program := range execPattern.FindAllStringSubmatch(text, -1) {
 		path := filepath.Join(f.path, program[2])
 		script := fmt.Sprintf("#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":%q,\"status\":{\"token\":\"t\"}}'\n", program[1])
@@ -217,6 +240,9 @@ func (f *listingFolder) here(text string) string {
 	}
 	return text
 }
+
+// hostPattern finds the Git host in URLs of repositories.
+var hostPattern = regexp.MustCompile(`(\b(?:url|repo) *= ")https://git\.example\.com(/(?:platform|checkout|payments)\b)`)
 
 // execPattern finds the version of the answer and the program of an exec of a cluster.
 var execPattern = regexp.MustCompile(`api_version *= "(client\.authentication\.k8s\.io/\w+)"\s+command *= "([\w-]+)"`)
@@ -233,7 +259,8 @@ func (f *listingFolder) serve(text string) {
 	}
 	add("flotilla/flotilla", startProvider)
 	for _, name := range []string{"azurerm", "aws", "google", "azapi"} {
-		if strings.Contains(text, `"`+name+"_") || strings.Contains(text, " "+name+"_") || name == "aws" && strings.Contains(text, "\nmodule ") {
+		isUsed := strings.Contains(text, `"`+name+"_") || strings.Contains(text, " "+name+"_")
+		if isUsed || name == "aws" && strings.Contains(text, "\nmodule ") {
 			add("hashicorp/"+name, func() (tfprotov6.ProviderServer, error) {
 				return providerserver.NewProtocol6(&cloud{name: name, clusters: f.cluster})(), nil
 			})
@@ -247,7 +274,7 @@ func (f *listingFolder) serve(text string) {
 		"TF_VAR_app_private_key="+readFile(f.t, filepath.Join(f.path, "app.key")),
 		"TF_VAR_signing_key="+readFile(f.t, filepath.Join(f.path, "fleet.key")),
 		"TF_VAR_edge_key="+readFile(f.t, filepath.Join(f.path, "fleet.key")),
-		"TF_VAR_git_token=a-token", "TF_VAR_commit="+strings.Repeat("a1", 20))
+		"TF_VAR_repository="+f.host+"/platform/gitops", "TF_VAR_token=a-token", "TF_VAR_git_token=a-token", "TF_VAR_commit="+strings.Repeat("a1", 20))
 }
 
 // run runs Terraform, which must print an error if fails is not empty, and returns what it prints.

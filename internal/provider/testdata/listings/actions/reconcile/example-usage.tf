@@ -1,0 +1,1 @@
+# Applied by TestActionsAfterAnUpdate: actions need Terraform 1.14.

@@ -1,0 +1,1 @@
+# Applied by TestExamplesApply: it needs a repository of charts.

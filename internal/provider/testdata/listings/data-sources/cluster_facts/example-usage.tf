@@ -1,0 +1,1 @@
+# Applied by TestExamplesApply: it needs clusters with nodes.

@@ -1,0 +1,1 @@
+# Applied by TestATokenIsInNoState: two configurations of the provider need two processes.

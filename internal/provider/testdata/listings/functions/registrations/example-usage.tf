@@ -1,0 +1,1 @@
+# Applied by TestExamplesApply: it needs the repositories of a control plane.

@@ -1,0 +1,1 @@
+# Applied by TestAFleetIsAdopted: it needs the repository of a fleet.

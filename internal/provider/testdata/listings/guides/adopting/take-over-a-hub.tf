@@ -1,0 +1,1 @@
+# Applied by TestAHubIsTakenOver: it needs the repository of a hub.

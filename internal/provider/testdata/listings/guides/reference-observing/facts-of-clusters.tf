@@ -1,0 +1,1 @@
+# Applied by TestPoliciesSelectByWhatClustersSay: it needs clusters with nodes.

@@ -1,0 +1,1 @@
+# Applied by TestTheGuideShowsChangesOfFinalObjects: it needs a repository of charts.

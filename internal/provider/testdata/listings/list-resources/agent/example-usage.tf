@@ -1,0 +1,1 @@
+# Applied by TestQueriesListAgents: lists need Terraform 1.14.

@@ -1,0 +1,1 @@
+# Applied by TestQueriesListWhatABranchHas: lists need Terraform 1.14.
