@@ -187,7 +187,7 @@ func hostiles(t *testing.T) map[string]hostile {
 			map[string]string{
 				"charts/sub.tgz": packed(
 					t,
-					map[string]string{"Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "zeros": strings.Repeat("\x00", 120<<20)},
+					map[string]string{"Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "zeros": strings.Repeat("\x00", 101<<20)},
 				),
 			},
 		),
@@ -370,7 +370,7 @@ func hostiles(t *testing.T) map[string]hostile {
 		"Jsonnet": plain("apps/a.jsonnet is Jsonnet, which cannot be rendered", map[string]string{"apps/a.jsonnet": "{}"}),
 		"thousands of large files": plain(
 			"it renders more than 16 MiB",
-			many(3000, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\ndata: {text: "+strings.Repeat("x", 8000)+"}\n"),
+			many(2200, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\ndata: {text: "+strings.Repeat("x", 8000)+"}\n"),
 		),
 		"files of more than the memory": plain(
 			"its files have more than 128 MiB",
@@ -392,13 +392,14 @@ func hostiles(t *testing.T) map[string]hostile {
 // similar are cases that exceed the memory or the time as another case does. `make acceptance` plays them.
 var similar = []string{
 	"a great until", "a great untilStep", "a great random text", "a great indent", "a list that doubles", "a tpl that doubles",
-	"a dict within itself, as JSON", "a dict within itself, copied", "a dict within itself, merged",
+	"a dict within itself, as JSON", "a dict within itself, copied", "a dict within itself, merged", "values within themselves",
+	"a deep pipeline",
 }
 
 func TestMeanInputIsAnErrorWithinBounds(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	long := pool(t, archives, renderer.PoolOptions{Time: 5 * time.Minute, Memory: 256 << 20})
-	short := pool(t, archives, renderer.PoolOptions{Time: 2 * time.Second, Memory: 256 << 20})
+	short := pool(t, archives, renderer.PoolOptions{Time: 500 * time.Millisecond, Memory: 256 << 20})
 	shortest := pool(t, archives, renderer.PoolOptions{Time: 300 * time.Millisecond, Memory: 256 << 20})
 	number := 0
 	for name, test := range hostiles(t) {
