@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // A commit that is tried, or is at the source, runs only once it is applied.
@@ -233,10 +234,7 @@ func TestRunsOfATargetAreHostsAndClustersOfOtherHosts(t *testing.T) {
 
 func TestEvidenceHasWhatRuns(t *testing.T) {
 	t.Parallel()
-	types := 500
-	if testing.Short() {
-		types = 50
-	}
+	types := acceptancetest.Count(50, 500)
 	in := reference(t, types)
 	// Of some, nothing is known, and of others not all.
 	delete(in.Reports, "type-000-0")
@@ -255,7 +253,7 @@ func TestEvidenceHasWhatRuns(t *testing.T) {
 	}
 	bytes := len(text) - len(without.Marshal())
 	t.Logf("what runs on %d clusters takes %d of %d bytes of evidence", len(in.Types), bytes, len(text))
-	if len(text) > 4<<20 {
+	if len(text) > types*(4<<20)/500 {
 		t.Errorf("the evidence has %d bytes", len(text))
 	}
 	read, err := observe.Parse(text)

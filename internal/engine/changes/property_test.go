@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -143,7 +144,7 @@ func secretive(config fleet.Config) {
 
 func TestOfRandomChangesEachFolderIsCountedOnceAndTheCauseIsWhatWasChanged(t *testing.T) {
 	summarized := map[string]int{}
-	for seed := range uint64(700) {
+	for seed := range uint64(acceptancetest.Count(200, 700)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		one := mutations[random.IntN(len(mutations))]
 		f, config := fleettest.Small(seed)

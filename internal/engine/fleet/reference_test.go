@@ -14,6 +14,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
 )
 
@@ -276,7 +277,7 @@ func (m *mistake) foundBy(err *jsonschema.ValidationError) bool {
 // or two attributes of which only one may be set, are found by the schema where provider::flotilla::fleet finds them.
 func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 	t.Parallel()
-	const mistakes = 400
+	mistakes := acceptancetest.Count(200, 400)
 	random := rand.New(rand.NewSource(25))
 	kinds := map[string]int{}
 	for made := 0; made < mistakes; {
@@ -309,9 +310,10 @@ func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 			t.Errorf("%s at %s: the schema does not find it: %#v", m.what, m.pointer, err)
 		}
 	}
-	if kinds["misspelt"] < 40 || kinds["missing"] < 10 || kinds["malformed"] < 20 || kinds["malkeyed"] < 20 || kinds["labels"] < 15 ||
-		kinds["both"] < 10 {
-		t.Errorf("the mistakes are of too few kinds: %v", kinds)
+	for kind, want := range map[string]int{"misspelt": 40, "missing": 10, "malformed": 20, "malkeyed": 20, "labels": 15, "both": 10} {
+		if kinds[kind] < want*mistakes/400 {
+			t.Errorf("too few mistakes are %s: %v", kind, kinds)
+		}
 	}
 }
 

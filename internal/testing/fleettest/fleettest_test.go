@@ -33,7 +33,7 @@ func TestReferenceHasTheSizesOfTheDesign(t *testing.T) {
 }
 
 func TestReferenceIsValidAtEverySize(t *testing.T) {
-	for _, size := range []int{0, 40, 1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments} {
+	for _, size := range []int{0, 40, 1_000, fleettest.ReferenceAssignments, acceptancetest.Count(40_000, fleettest.StretchAssignments)} {
 		f, config := fleettest.Reference(size, 1)
 		sameWhenDecoded(t, f, config)
 		result, findings := schedule.Schedule(f)
