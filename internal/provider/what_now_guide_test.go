@@ -19,7 +19,7 @@ func TestTheGuideSaysWhatToDoAfterAnAccident(t *testing.T) {
 			"both write a folder, and writes nothing. No commit is lost. | Plan again, and apply. Use a backend with [a " +
 			"lock](ci.md#pipelines).", twoRunsAtOnce},
 		{"a credential expired during a rollout | The run fails, and the rollout stays at its stage. A cluster whose " +
-			"agent cannot read the branch has failed: that halts the rollout, and rolls nothing back. | [Renew " +
+			"agent cannot read the branch counts as failed: that halts the rollout, and rolls nothing back. | [Renew " +
 			"it](delivery.md#an-expired-or-wrong-credential), and apply. The rollout goes on.", aCredentialOfARollout},
 		{"a person edited files on the branch | The next plan names the files and the commit. The next apply restores " +
 			"them, also on a schedule. | Make the edit in the configuration. Until then, a " +
