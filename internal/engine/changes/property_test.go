@@ -144,7 +144,7 @@ func secretive(config fleet.Config) {
 
 func TestOfRandomChangesEachFolderIsCountedOnceAndTheCauseIsWhatWasChanged(t *testing.T) {
 	summarized := map[string]int{}
-	for seed := range uint64(acceptancetest.Count(200, 700)) {
+	for seed := range uint64(acceptancetest.Count(300, 700)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		one := mutations[random.IntN(len(mutations))]
 		f, config := fleettest.Small(seed)
