@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
 // commandPage is a page with commands. Commands may use the HCL and the files that the page shows or links to.
@@ -22,6 +24,7 @@ type commandPage struct {
 	files    map[string]bool // names of files of examples, and of files that earlier commands write
 	makefile string
 	help     func(subcommand string) string
+	schemas  *tfprotov6.GetProviderSchemaResponse
 }
 
 var (
@@ -33,12 +36,13 @@ var (
 	variableUse   = regexp.MustCompile(`\bTF_VAR_(\w+)`)
 	addressUse    = regexp.MustCompile(`\b(data\.)?(flotilla_[a-z_]+)\.(\w+)\b`)
 	outputUse     = regexp.MustCompile(`terraform output -json (\w+)`)
+	valueUse      = regexp.MustCompile(`"data\.(flotilla_\w+)\.\w+"\)\.values\.(\w+)`)
 	fileWritten   = regexp.MustCompile(`(?:>>? ?|-out=|--kubeconfig )([\w.-]+\.\w+)`)
 	fileRead      = regexp.MustCompile(`(?:show -json |--config\.file=|--kubeconfig |>> ?)([\w.-]+\.\w+)`)
 )
 
 // TestCommandsNameWhatExists checks the commands of all pages: targets of make, subcommands and flags of Terraform, tests of Go,
-// and the variables, addresses, outputs and files that the page shows.
+// and the variables, addresses, attributes, outputs and files that the page shows.
 func TestCommandsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
@@ -59,7 +63,7 @@ func TestCommandsNameWhatExists(t *testing.T) {
 			commands[block.page] = append(commands[block.page], commandLines(block)...)
 		}
 	}
-	pages, examples := documentation(t), exampleTexts(t)
+	pages, examples, schemas := documentation(t), exampleTexts(t), providerSchemas(t)
 	if len(commands) < 15 {
 		t.Errorf("%d pages have commands", len(commands))
 	}
@@ -68,7 +72,7 @@ func TestCommandsNameWhatExists(t *testing.T) {
 			continue
 		}
 		page := newCommandPage(t, name, pages, examples)
-		page.help = help
+		page.help, page.schemas = help, schemas
 		for _, command := range commands[pages[name]] {
 			page.check(command)
 		}
@@ -169,6 +173,11 @@ func (p commandPage) checkNames(command string, require func(ok bool, missing st
 			kind = "data"
 		}
 		require(strings.Contains(p.hcl, kind+` "`+use[2]+`" "`+use[3]+`"`), kind+" "+use[2]+"."+use[3])
+	}
+	for _, use := range valueUse.FindAllStringSubmatch(command, -1) {
+		schema := p.schemas.DataSourceSchemas[use[1]]
+		isNamed := func(attribute *tfprotov6.SchemaAttribute) bool { return attribute.Name == use[2] }
+		require(schema != nil && slices.ContainsFunc(schema.Block.Attributes, isNamed), "attribute "+use[2])
 	}
 	for _, read := range fileRead.FindAllStringSubmatch(command, -1) {
 		isNew := strings.Contains(command, "create ")

@@ -3,9 +3,12 @@ package provider_test
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -92,3 +95,40 @@ func TestTheGuideShowsTheGuardAgainstPlainCredentials(t *testing.T) {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
+
+// TestTheGuideAsksAgentsThatExist compares the commands that ask agents with the objects of agents.
+func TestTheGuideAsksAgentsThatExist(t *testing.T) {
+	t.Parallel()
+	commands := annotateCommand.FindAllStringSubmatch(textListing(t, "shell", "guides/clusters/ask-agents-to-look-now"), -1)
+	if len(commands) != 2 {
+		t.Fatalf("the commands are %q", commands)
+	}
+	for i, reconciler := range []string{"flux", "argocd"} {
+		value, err := providertest.New(startProvider).Evaluate(t.Context(), providertest.Call{Function: "agent_manifests", Arguments: []any{
+			map[string]any{
+				"cluster": "store-17", "cluster_type": "store", "reconciler": reconciler,
+				"gitops_repo": map[string]any{"url": "https://git.example.com/platform/gitops", "branch": "dev"},
+			},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		namespace, kind, name := commands[i][1], commands[i][2], commands[i][3]
+		isNamed := func(text any) bool {
+			var object struct {
+				Kind     string
+				Metadata struct{ Name, Namespace string }
+			}
+			if err := yaml.Unmarshal([]byte(text.(string)), &object); err != nil {
+				t.Fatal(err)
+			}
+			isKind := strings.TrimSuffix(kind, "s") == strings.ToLower(object.Kind)
+			return isKind && object.Metadata.Namespace == namespace && (name == "" || object.Metadata.Name == name)
+		}
+		if !slices.ContainsFunc(value.([]any), isNamed) {
+			t.Errorf("an agent of %s has no %s %s/%s", reconciler, kind, namespace, name)
+		}
+	}
+}
+
+var annotateCommand = regexp.MustCompile(`(?m)^kubectl --namespace (\S+) annotate --overwrite (\w+)(?:/(\S+))? `)

@@ -274,7 +274,8 @@ func (f *listingFolder) serve(text string) {
 		"TF_VAR_app_private_key="+readFile(f.t, filepath.Join(f.path, "app.key")),
 		"TF_VAR_signing_key="+readFile(f.t, filepath.Join(f.path, "fleet.key")),
 		"TF_VAR_edge_key="+readFile(f.t, filepath.Join(f.path, "fleet.key")),
-		"TF_VAR_repository="+f.host+"/platform/gitops", "TF_VAR_token=a-token", "TF_VAR_git_token=a-token", "TF_VAR_commit="+strings.Repeat("a1", 20))
+		"TF_VAR_repository="+f.host+"/platform/gitops", "TF_VAR_token=a-token", "TF_VAR_git_token=a-token",
+		"TF_VAR_commit="+strings.Repeat("a1", 20))
 }
 
 // run runs Terraform, which must print an error if fails is not empty, and returns what it prints.
