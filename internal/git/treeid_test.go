@@ -16,7 +16,7 @@ import (
 func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := 0; i < 30; i += acceptancetest.Count(3, 1) {
+	for i := 0; i < 30; i += acceptancetest.Count(6, 1) {
 		directory := t.TempDir()
 		gittest.Run(t, directory, "git", "init", "--quiet")
 		var files []git.File

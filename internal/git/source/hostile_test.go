@@ -58,7 +58,7 @@ func TestManyFilesAreBounded(t *testing.T) {
 	blob := r.git("rev-parse", "HEAD:a")
 	lines := make([]string, 100_001)
 	for i := range lines {
-		lines[i] = fmt.Sprintf("100644 blob %s\t%06d%s", blob, i, strings.Repeat("a", 200))
+		lines[i] = fmt.Sprintf("100644 blob %s\t%06d%s", blob, i, strings.Repeat("a", 20))
 	}
 	r.setMain(r.mktree(lines...))
 	wantError(t, source.Query{URL: r.bare}, "limits", "More than 5000 files match", "limits.files")

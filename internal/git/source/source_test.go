@@ -408,7 +408,7 @@ func TestQueriesAreChecked(t *testing.T) {
 // how much more comes from a server that leaves nothing out.
 func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 	t.Parallel()
-	folders, each := acceptancetest.Count(200, 1_000), 100
+	folders, each := acceptancetest.Count(60, 1_000), 100
 	r := newRepository(t)
 	var stream bytes.Buffer
 	stream.WriteString("commit refs/heads/main\ncommitter a <a@example.com> 1700000000 +0000\ndata 1\nx\n")
