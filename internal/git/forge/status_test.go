@@ -390,12 +390,13 @@ func TestStatusesWithoutEndAreAnError(t *testing.T) {
 
 func TestALimitThatOutlastsTheDeadlineIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, header := range map[string][2]string{
-		"seconds": {"Retry-After", "50"},
-		"a date":  {"X-RateLimit-Reset", fmt.Sprint(time.Now().Add(50 * time.Second).Unix())},
+	const wait = 50 * time.Second
+	for name, limit := range map[string]func(http.Header){
+		"seconds": func(header http.Header) { header.Set("Retry-After", fmt.Sprint(wait.Seconds())) },
+		"a date":  func(header http.Header) { header.Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(wait).Unix())) },
 	} {
 		handler := func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set(header[0], header[1])
+			limit(w.Header())
 			w.Header().Set("X-RateLimit-Remaining", "0")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
