@@ -200,7 +200,9 @@ spec: {project: flotilla, destination: {name: eu-1, namespace: default}, source:
 		limited, end := context.WithCancel(ctx)
 		defer end()
 		_, err := onboarding.Remove(limited, &unreachable{ClusterAPI: cluster, end: end}, removal)
-		if err == nil || !strings.Contains(err.Error(), "what the hub has applied to the cluster is still there: Application lost-hub/of-type") {
+		const want = "what the hub has applied to the cluster is still there: Application lost-hub/of-type; if the cluster is gone for good, " +
+			"delete Secret lost-hub/flotilla-dev-clusters-eu-1 on the hub, and apply again"
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the removal says %v", err)
 		}
 		server.Delete(t, "v1", "Secret", namespace, "flotilla-dev-clusters-eu-1")

@@ -330,7 +330,8 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			return len(left) == 0, nil
 		})
 		if err != nil {
-			return timeoutError(ctx, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
+			text := "what the hub has applied to the cluster is still there: " + wording.List(left, wording.Named)
+			return timeoutError(ctx, "", fmt.Sprintf("%s; if the cluster is gone for good, delete %s, and apply again", text, one.ID()), err)
 		}
 	}
 	return nil
