@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -115,18 +117,23 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	const start, item = `{"kind":"XList","apiVersion":"v1","items":[`, `{"metadata":{"name":"a"},"data":{"a":"%s"}},`
 	forgets := func(*unstructured.Unstructured) error { return nil }
-	for name, endless := range map[string]string{
-		"one object":          start + fmt.Sprintf(item, strings.Repeat("x", maxObject)),
-		"a member of many":    start + `{"metadata":{"name":"a"},"data":[` + strings.Repeat("{},", maxObject/3),
-		"before the objects":  `{"kind":"` + strings.Repeat("x", maxObject),
-		"after the objects":   start + fmt.Sprintf(item, "x") + `{"metadata":{"name":"b"}}],"x":"` + strings.Repeat("x", 2*maxObject),
-		"many within a limit": start + strings.Repeat(fmt.Sprintf(item, strings.Repeat("x", maxObject-1000)), maxAnswer/maxObject+2),
+	large := fmt.Sprintf(item, strings.Repeat("x", maxObject-1000))
+	for name, endless := range map[string][]string{
+		"one object":          {start, fmt.Sprintf(item, strings.Repeat("x", 2*maxObject))},
+		"a member of many":    {start, `{"metadata":{"name":"a"},"data":[`, strings.Repeat("{},", 2*maxObject/3)},
+		"before the objects":  {`{"kind":"`, strings.Repeat("x", 2*maxObject)},
+		"after the objects":   {start, fmt.Sprintf(item, "x"), `{"metadata":{"name":"b"}}],"x":"`, strings.Repeat("x", 2*maxObject)},
+		"many within a limit": append([]string{start}, slices.Repeat([]string{large}, maxAnswer/maxObject+2)...),
 	} {
-		if _, err := newReader(strings.NewReader(endless)).list(forgets); !errors.Is(err, errTooLarge) {
+		parts := make([]io.Reader, len(endless))
+		for i, part := range endless {
+			parts[i] = strings.NewReader(part)
+		}
+		if _, err := newReader(io.MultiReader(parts...)).list(forgets); !errors.Is(err, errTooLarge) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 	}
-	whole := strings.TrimSuffix(start+strings.Repeat(fmt.Sprintf(item, strings.Repeat("x", maxObject-1000)), 3), ",") + "]}"
+	whole := strings.TrimSuffix(start+strings.Repeat(large, 3), ",") + "]}"
 	if _, err := newReader(strings.NewReader(whole)).list(forgets); err != nil {
 		t.Errorf("objects within the limit: %v", err)
 	}

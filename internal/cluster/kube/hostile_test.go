@@ -140,7 +140,7 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 			repeat(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
 		}},
-		{name: "pages without end of objects that are trimmed", ask: trimmed, deadline: 2 * time.Second, want: "did not answer", answer: func(w io.Writer, _ *http.Request, asked int64) {
+		{name: "pages without end of objects that are trimmed", ask: trimmed, deadline: 500 * time.Millisecond, want: "did not answer", answer: func(w io.Writer, _ *http.Request, asked int64) {
 			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, asked)
 			repeat(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
