@@ -4,6 +4,7 @@ import (
 	"embed"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
@@ -15,7 +16,7 @@ import (
 //go:embed templates
 var builtinFiles embed.FS
 
-func builtins() map[templateKey]*fleet.Template {
+var builtins = sync.OnceValue(func() map[templateKey]*fleet.Template {
 	contentTypes := map[string]string{}
 	for contentType, extension := range extensions {
 		contentTypes[extension] = contentType
@@ -39,6 +40,22 @@ func builtins() map[templateKey]*fleet.Template {
 		}
 	}
 	return templates
+})
+
+// compiledBuiltins has compiled templates of builtins, for all fleets, by source.
+var compiledBuiltins sync.Map
+
+func compileBuiltin(source *fleet.Template) *compiledTemplate {
+	if compiled, isCompiled := compiledBuiltins.Load(source); isCompiled {
+		return compiled.(*compiledTemplate)
+	}
+	template, findings := compileTemplate(source)
+	if findings != nil {
+		panic(findings)
+	}
+	template.isBuiltin = true
+	compiledBuiltins.Store(source, template)
+	return template
 }
 
 func builtinTexts(folder string) map[string]string {

@@ -164,8 +164,10 @@ func (c *compiler) compile(kind, name string) (*compiledTemplate, bool) {
 	if !ok {
 		return nil, false
 	}
+	if c.builtins[key] == source {
+		return compileBuiltin(source), true
+	}
 	template, findings := compileTemplate(source)
-	template.isBuiltin = c.builtins[key] == source
 	c.compiled[key] = template
 	c.findings = append(c.findings, findings...)
 	return template, true
