@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
@@ -87,6 +88,17 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 	s.url = server.URL
 	at := server.URL + "/owner/gitops.git"
 	return repository{url: at, cloneURL: at, folder: s.bare}, s
+}
+
+// requestHost is Gitea in `make acceptance`, else its stand-in.
+func requestHost(t *testing.T) (repository, gitHost, giteatest.User) {
+	t.Helper()
+	if acceptancetest.All() {
+		return giteaAlways(t)
+	}
+	repo, server := newStandInGitea(t)
+	repo.provider = fmt.Sprintf("provider \"flotilla\" {\n  git = { token = %q }\n}\n", server.user.Token)
+	return repo, server, server.user
 }
 
 // API sends a request like a person.
@@ -174,6 +186,10 @@ func (s *standInGitea) answer(r *http.Request) (int, any) {
 	case action == "DELETE branch_protections":
 		delete(s.protected, rest)
 		return http.StatusNoContent, nil
+	case action == "GET labels":
+		return http.StatusOK, []any{map[string]any{"id": 1, "name": "flotilla"}}
+	case action == "POST issues": // labels of a request
+		return http.StatusOK, []any{}
 	case kind == "pulls":
 		return s.answerPulls(r, rest, sent)
 	}

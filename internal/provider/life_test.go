@@ -378,7 +378,7 @@ func cmpFiles(got, want map[string]string) string {
 // plan after it not empty; and when all is well again, everything is as wanted.
 func TestReliabilityOfALifeFromOutside(t *testing.T) {
 	t.Parallel()
-	steps, seeds := reliabilitytest.Count(acceptancetest.Count(24, 60), 60), reliabilitytest.Count(1, 20)
+	steps, seeds := reliabilitytest.Count(acceptancetest.Count(14, 60), 60), reliabilitytest.Count(1, 20)
 	tally := &lifeTally{}
 	t.Run("lives", func(t *testing.T) {
 		for _, onFailure := range []string{"halt", "roll_back"} {

@@ -48,7 +48,7 @@ func requests(t *testing.T, server gitHost, user giteatest.User) []request {
 
 // mergeRequest merges a request as a person does, once Gitea has found out that it can be. A check of a request that
 // fails on a busy machine is not repeated by itself: a rule for the branch, added and removed, has Gitea check anew.
-func mergeRequest(t *testing.T, server *giteatest.Gitea, user giteatest.User, number int, head string) {
+func mergeRequest(t *testing.T, server gitHost, user giteatest.User, number int, head string) {
 	t.Helper()
 	repository := fmt.Sprintf("/repos/%s/gitops", user.Name)
 	request := fmt.Sprintf("%s/pulls/%d", repository, number)
@@ -80,7 +80,7 @@ func mergeRequest(t *testing.T, server *giteatest.Gitea, user giteatest.User, nu
 
 func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 	t.Parallel()
-	repo, server, user := giteaAlways(t)
+	repo, server, user := requestHost(t)
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea", labels = ["flotilla"] }`
 	value := func(database string) string {
 		return small{database: fmt.Sprintf("%q", database), extra: proposes}.config(repo)

@@ -3,7 +3,6 @@ package provider_test
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -355,8 +354,7 @@ func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
 	r.run("2", "2 1 1")
 	r.report("canary", verdict.Ready)
 	configuration := r.configuration("2") // with the evidence of before what others commit
-	var pushed atomic.Int64
-	others(t, r.url, 3, &pushed)
+	others(t, r.url, func(commits int64) bool { return commits == 3 })
 	apply(t, r.w, configuration)
 	if got := r.versions(); got != "2 2 1" {
 		t.Errorf("deployed %q", got)
