@@ -3,6 +3,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"maps"
 	"os/exec"
 	"path"
@@ -10,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -46,13 +46,11 @@ var (
 func TestCommandsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
-	var mu sync.Mutex
-	helps := map[string]string{}
+	installed, helps := allTools(t), map[string]string{}
 	help := func(subcommand string) string {
-		mu.Lock()
-		defer mu.Unlock()
 		if _, ok := helps[subcommand]; !ok {
-			output, _ := exec.CommandContext(t.Context(), tools(t)["terraform"], append(strings.Fields(subcommand), "-help")...).Output()
+			output, _ := exec.CommandContext(t.Context(), cmp.Or(installed["terraform"], installed["tofu"]),
+				append(strings.Fields(subcommand), "-help")...).Output()
 			helps[subcommand] = string(output)
 		}
 		return helps[subcommand]

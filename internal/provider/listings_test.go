@@ -152,8 +152,15 @@ func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
 		tree := git(t, path, "hash-object", "-t", "tree", "-w", os.DevNull)
 		git(t, path, "update-ref", "refs/heads/main", git(t, path, "commit-tree", "-m", "Begin", tree))
 	}
-	if err := os.Symlink(f.repository, strings.TrimSuffix(f.repository, ".git")); err != nil {
-		t.Fatal(err)
+	for _, path := range []string{"platform/gitops", "example/gitops.git", "example/My Project/_git/gitops", "scm/plat/gitops.git"} {
+		path = filepath.Join(repositories, filepath.FromSlash(path))
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.Symlink(f.repository, path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	server := httptest.NewServer(gittest.Backend(repositories, &standInStatuses{}))
 	t.Cleanup(server.Close)
@@ -212,13 +219,13 @@ func (f *listingFolder) write(texts []string) {
 	f.t.Helper()
 	written, seen := map[string]string{}, map[string]bool{}
 	for i, text := range texts {
-		for _, part := range hclParts(f.t, f.here(text)) {
+		for _, part := range hclParts(f.t, text) {
 			name := fmt.Sprintf("%d.tf", i)
 			if seen[part.label] {
 				name = fmt.Sprintf("%d_override.tf", i)
 			}
 			seen[part.label] = true
-			written[name] += part.text + "\n"
+			written[name] += f.here(part.text) + "\n"
 		}
 	}
 	for name, text := range written {
@@ -229,7 +236,15 @@ func (f *listingFolder) write(texts []string) {
 // here replaces servers and programs of listings.
 func (f *listingFolder) here(text string) string {
 	repository := filepath.ToSlash(filepath.Join(f.path, "gitops.git"))
-	text = hostPattern.ReplaceAllString(strings.ReplaceAll(text, `"gitops.git"`, `"`+repository+`"`), "${1}"+f.host+"${2}")
+	text = strings.ReplaceAll(text, `"gitops.git"`, `"`+repository+`"`)
+	for host, kind := range gitHostKinds {
+		if strings.Contains(text, `"`+host) && !strings.Contains(text, "forge") {
+			text = requestPattern.ReplaceAllString(text, "${1}${2}forge = \""+kind+"\"${2}")
+		}
+		text = strings.ReplaceAll(text, `"`+host, `"`+f.host+"/example")
+	}
+	text = strings.ReplaceAll(text, "commit_statuses = {", `commit_statuses = { forge = "gitea",`)
+	text = hostPattern.ReplaceAllString(text, "${1}"+f.host+"${2}")
 	for _, program := range execPattern.FindAllStringSubmatch(text, -1) {
 		path := filepath.Join(f.path, program[2])
 		script := fmt.Sprintf("#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":%q,\"status\":{\"token\":\"t\"}}'\n", program[1])
@@ -241,8 +256,16 @@ func (f *listingFolder) here(text string) string {
 	return text
 }
 
+// gitHostKinds are the kinds of Git hosts that are recognized by their names. Elsewhere they need forge.
+var gitHostKinds = map[string]string{
+	"https://github.com/example": "github", "https://dev.azure.com/example": "azure", "https://bitbucket.org/example": "bitbucket",
+}
+
+// requestPattern finds the mode of a delivery, and what separates it from the next attribute.
+var requestPattern = regexp.MustCompile(`(mode *= "pull_request")(,|\n)`)
+
 // hostPattern finds the Git host in URLs of repositories.
-var hostPattern = regexp.MustCompile(`(\b(?:url|repo) *= ")https://git\.example\.com(/(?:platform|checkout|payments)\b)`)
+var hostPattern = regexp.MustCompile(`(\b(?:url|repo) *= ")https://git\.example\.com(/(?:platform|checkout|payments|scm)\b)`)
 
 // execPattern finds the version of the answer and the program of an exec of a cluster.
 var execPattern = regexp.MustCompile(`api_version *= "(client\.authentication\.k8s\.io/\w+)"\s+command *= "([\w-]+)"`)

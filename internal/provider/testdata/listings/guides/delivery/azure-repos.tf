@@ -1,4 +1,4 @@
-# Validated only: dev.azure.com is recognized by its name.
+# Planned only: no stand-in has the requests of this Git host.
 variable "azure_devops_token" {
   default = "a-token"
 }

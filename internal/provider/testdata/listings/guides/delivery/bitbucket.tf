@@ -1,4 +1,4 @@
-# Validated only: bitbucket.org is recognized by its name.
+# Planned only: no stand-in has the requests of this Git host.
 variable "bitbucket_api_token" {
   default = "a-token"
 }

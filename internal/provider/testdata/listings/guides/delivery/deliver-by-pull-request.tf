@@ -1,1 +1,1 @@
-# Validated only: github.com is recognized by its name.
+# Planned only: no stand-in has the requests of this Git host.

@@ -1,4 +1,7 @@
-# Validated only: the kind of the Git host is recognized by its name.
+locals {
+  clusters = [for name in ["store-17", "store-18"] : { name = name, cluster_type = "store" }]
+}
+
 data "flotilla_compliance" "dev" {
   name        = "dev"
   fleet       = local.fleet

@@ -1,4 +1,3 @@
-# Validated only: the kind of the Git host is recognized by its name.
 data "flotilla_compliance" "dev" {
   name        = "dev"
   fleet       = local.fleet
