@@ -60,6 +60,9 @@ func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_")
 
 // Image returns the reference of an image by digest, tag or exact version, or "" for a range of versions.
 func Image(m folder.Manifests) string {
+	if !IsRegistry(m.Repo) {
+		return ""
+	}
 	pinned, digest := m.Pinned()
 	at, err := ParseRepository(pinned)
 	if err != nil || digest == "" && pinned.Tag == "" && pinned.Version != "" && !IsVersion(pinned.Version) {
