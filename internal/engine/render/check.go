@@ -17,6 +17,7 @@ const maxConfigMap = 1 << 20
 func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Findings {
 	host := t.hostOf(subject.Assignment)
 	check := newFolderCheck(t, host, subject)
+	defer check.releaseObjects()
 	check.addEncrypted()
 	var open []uncheckedFile
 	for i := range files {
@@ -73,6 +74,8 @@ type position struct {
 	line int
 }
 
+type objectPositions map[objects.Identity]position
+
 type folderCheck struct {
 	subject    Subject
 	templates  *Templates
@@ -81,7 +84,7 @@ type folderCheck struct {
 	reconciler *reconciler.Reconciler // built-in, or nil
 	// areNamesUnexposed is known only for users' templates.
 	areNamesUnexposed bool
-	objects           map[objects.Identity]position
+	objects           objectPositions
 	findings          fleet.Findings
 }
 
@@ -90,7 +93,16 @@ func newFolderCheck(t *Templates, host *hostTemplates, subject Subject) *folderC
 	return &folderCheck{
 		subject: subject, templates: t, catalog: host.catalog, names: names, reconciler: host.reconciler,
 		areNamesUnexposed: !host.isBuiltin && !slices.ContainsFunc(names, credential.MayHave),
-		objects:           map[objects.Identity]position{},
+		objects:           t.objects.Get().(objectPositions),
+	}
+}
+
+// releaseObjects keeps a small map for other folders. A new one for each takes a twentieth of the memory.
+func (c *folderCheck) releaseObjects() {
+	const most = 64
+	if len(c.objects) <= most {
+		clear(c.objects)
+		c.templates.objects.Put(c.objects)
 	}
 }
 

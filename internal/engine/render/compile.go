@@ -30,6 +30,7 @@ type Templates struct {
 	entries  boundedCache[secretEntryKey, secretEntry]
 	roles    map[*schedule.Assignment]*assignmentRole
 	runners  sync.Pool // of *runner
+	objects  sync.Pool // of empty objectPositions
 }
 
 type compiledTemplate struct {
@@ -123,6 +124,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	}}
 	templates.problems = templates.indexProblems(f)
 	templates.runners.New = func() any { return newRunner() }
+	templates.objects.New = func() any { return objectPositions{} }
 	return templates, nil
 }
 
