@@ -114,7 +114,8 @@ func (r *secretFile) renderFile(subject Subject) ([]byte, *shape, error) {
 }
 
 func (r *secretFile) isValidFile(subject Subject, content []byte) bool {
-	return newFolderCheck(r.Templates, r.host, subject).isQuicklyValid(&uncheckedFile{template: r.template, file: &AssignmentFile{Content: content}})
+	file := &uncheckedFile{template: r.template, file: &AssignmentFile{Content: content}}
+	return newFolderCheck(r.Templates, r.host, subject).isQuicklyValid(file)
 }
 
 // entriesAt returns the start of the entries; 0 if it has none.

@@ -15,8 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Check finds damage in a bare repository, as `git fsck --strict` does, without processes: objects that are missing, have the
-// wrong ID or are malformed.
+// Check finds missing, misnamed and malformed objects of a bare repository, as `git fsck --strict` does, without processes.
 func Check(folder string) error {
 	l := &local{directory: folder}
 	objects := map[git.Hash]git.RawObject{}

@@ -16,9 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Host is a Git host in memory, for tests with more load than processes can take. Clients with it as
-// git.ConnectorOptions.Transport reach its repositories by http URLs with any host: the path without ".git" is the name. It is
-// safe for concurrent use.
+// Host is a Git host in memory, for high load. As git.ConnectorOptions.Transport, it serves http URLs with any host: the path
+// without ".git" is the repository's name. It is safe for concurrent use.
 type Host struct {
 	mu           sync.Mutex
 	repositories map[string]*MemoryRepository
@@ -51,7 +50,7 @@ func (h *Host) find(endpoint *transport.Endpoint) (*MemoryRepository, error) {
 	return repository, nil
 }
 
-// NewUploadPackSession makes it a transport.Transport.
+// NewUploadPackSession serves fetches.
 func (h *Host) NewUploadPackSession(at *transport.Endpoint, auth transport.AuthMethod) (transport.UploadPackSession, error) {
 	repository, err := h.find(at)
 	if err != nil {
@@ -60,7 +59,7 @@ func (h *Host) NewUploadPackSession(at *transport.Endpoint, auth transport.AuthM
 	return repository.NewUploadPackSession(at, auth)
 }
 
-// NewReceivePackSession makes it a transport.Transport.
+// NewReceivePackSession serves pushes.
 func (h *Host) NewReceivePackSession(at *transport.Endpoint, auth transport.AuthMethod) (transport.ReceivePackSession, error) {
 	repository, err := h.find(at)
 	if err != nil {
@@ -69,8 +68,7 @@ func (h *Host) NewReceivePackSession(at *transport.Endpoint, auth transport.Auth
 	return repository.NewReceivePackSession(at, auth)
 }
 
-// MemoryRepository is a repository in memory, which every http URL reaches. It is safe for concurrent use. Git should check its
-// content; see [Pack].
+// MemoryRepository is a repository in memory at every http URL. It is safe for concurrent use. Check its content by git: see [Pack].
 type MemoryRepository struct {
 	filters  bool
 	mu       sync.Mutex
@@ -83,12 +81,12 @@ func NewRepository(filters bool) *MemoryRepository {
 	return &MemoryRepository{filters: filters, objects: map[git.Hash]git.RawObject{}, branches: map[string]git.Hash{}}
 }
 
-// NewUploadPackSession makes it a transport.Transport.
+// NewUploadPackSession serves fetches.
 func (r *MemoryRepository) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
 	return &session{store: r, shallow: true, filters: r.filters, ids: r.filters}, nil
 }
 
-// NewReceivePackSession makes it a transport.Transport.
+// NewReceivePackSession serves pushes.
 func (r *MemoryRepository) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) (transport.ReceivePackSession, error) {
 	return &session{store: r}, nil
 }

@@ -33,9 +33,8 @@ func Options() git.ConnectorOptions {
 	return git.ConnectorOptions{Local: Local}
 }
 
-// Local is a git.ConnectorOptions.Local that serves a repository on disk without git's processes, the slowest part of small tests.
-// git may use it at the same time. Local returns nil for clones and repositories with hooks or unusual configuration: git has to
-// serve them.
+// Local is a git.ConnectorOptions.Local that serves a repository on disk without processes, the slowest part of small tests. git
+// may use it, too. Local returns nil for clones and for repositories with hooks or unusual configuration.
 func Local(directory string) transport.Transport {
 	for name, folder := range map[string]bool{"objects": true, "refs": true, "HEAD": false} {
 		if info, err := os.Stat(filepath.Join(directory, name)); err != nil || info.IsDir() != folder {
@@ -72,12 +71,12 @@ type local struct {
 	packs        []map[git.Hash]git.RawObject
 }
 
-// NewUploadPackSession makes it a transport.Transport.
+// NewUploadPackSession serves fetches.
 func (l local) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
 	return l.session(), nil
 }
 
-// NewReceivePackSession makes it a transport.Transport.
+// NewReceivePackSession serves pushes.
 func (l local) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) (transport.ReceivePackSession, error) {
 	return l.session(), nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// contents caches objects and packs of all repositories. Their names are hashes of their content.
+// contents caches objects and packs of all repositories by hash.
 var contents = keptContents{loose: map[git.Hash]git.RawObject{}, packs: map[string]map[git.Hash]git.RawObject{}}
 
 type keptContents struct {

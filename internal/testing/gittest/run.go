@@ -1,5 +1,5 @@
-// Package gittest has Git servers without processes: [Local] and [Backend] serve repositories on disk, [Host] in memory.
-// [StandIn] imitates other Git hosts. Helpers run the git command line.
+// Package gittest has Git servers without processes: [Local] and [Backend] on disk, [Host] in memory, [StandIn] for other Git
+// hosts. Helpers run git.
 package gittest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Hurry configures git, in this process and its children, to skip flushing and packing. The configuration goes into the folder.
+// Hurry makes git skip flushing and packing, in this process and its children, by a configuration in the folder.
 func Hurry(folder string) {
 	file := filepath.Join(folder, "gitconfig")
 	if err := os.WriteFile(file, []byte(hurried), 0o600); err != nil {

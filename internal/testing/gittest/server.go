@@ -140,7 +140,7 @@ func walkHistory(from store, id git.Hash, generations int, visit func(git.Hash) 
 	}
 }
 
-// send writes an object and levels of its trees. As in git, filtered entries are omitted even if they are wanted, too.
+// send writes an object and levels of its trees. As in git, a filter omits even wanted entries.
 func send(from store, w *git.Pack, id git.Hash, levels int, blobs bool, omitted map[git.Hash]bool) {
 	o := from.object(id)
 	w.Add(id, o)

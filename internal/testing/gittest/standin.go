@@ -16,8 +16,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 )
 
-// StandIn makes a Git server advertise and refuse like another one; internal/git/capabilities.go has the sources. It is safe
-// for concurrent use.
+// StandIn makes a server advertise and refuse like another one: internal/git/capabilities.go has sources. It is safe for
+// concurrent use.
 type StandIn struct {
 	Upload, Receive string
 	// Insists are capabilities. A fetch needs one of them, else the answer is Refusal.
@@ -44,7 +44,7 @@ type UploadRequest struct {
 	Refused      string // "" when it was not
 }
 
-// AzureRepos imitates Azure Repos. The repository has to allow filters and any object.
+// AzureRepos imitates Azure Repos on a repository that allows filters and any object.
 func AzureRepos() *StandIn {
 	return &StandIn{
 		Upload: " multi_ack thin-pack side-band side-band-64k no-progress multi_ack_detailed no-done shallow allow-tip-sha1-in-want filter " +
