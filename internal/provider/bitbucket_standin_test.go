@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 // bitbucket stands in for Bitbucket Cloud, or for Bitbucket Data Center: one repository, and of the REST API what the
@@ -49,17 +50,8 @@ func newBitbucket(t *testing.T, cloud bool) *bitbucket {
 	}
 	root := t.TempDir()
 	b := &bitbucket{t: t, cloud: cloud, bare: filepath.Join(root, filepath.FromSlash(path))}
-	git(t, root, "init", "--quiet", "--bare", "--initial-branch=dev", path)
-	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
-		git(t, b.bare, "config", setting, "true")
-	}
-	git(
-		t,
-		b.bare,
-		"update-ref",
-		"refs/heads/dev",
-		git(t, b.bare, "commit-tree", "-m", "Begin", git(t, b.bare, "hash-object", "-t", "tree", "-w", os.DevNull)),
-	)
+	initHosted(t, root, path, "dev")
+	gittest.Commit(t, b.bare, "dev", "dev", func(string) {})
 	checkObjects(t, b.bare)
 	backend := httpBackend(t, root)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -56,34 +53,18 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 	t.Helper()
 	root := t.TempDir()
 	s := &standInGitea{
-		t: t, bare: filepath.Join(root, "owner", "gitops.git"), protected: map[string]bool{},
+		t: t, bare: initHosted(t, root, "owner/gitops.git", "main"), protected: map[string]bool{},
 		user: giteatest.User{Name: "owner", Token: "a-token-of-the-owner"},
 	}
-	git(t, root, "init", "--quiet", "--bare", "--initial-branch=main", s.bare)
-	file, err := os.OpenFile(filepath.Join(s.bare, "config"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = file.WriteString("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n")
-	if closed := file.Close(); err != nil || closed != nil {
-		t.Fatal(err, closed)
-	}
 	checkObjects(t, s.bare)
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	git := &cgi.Handler{
-		Path: program, Args: []string{"http-backend"},
-		Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=owner"},
-	}
-	server := httptest.NewServer(gittest.Backend(root, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	backend := httpBackend(t, root)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/owner/gitops.git/") {
-			git.ServeHTTP(w, r)
+			backend.ServeHTTP(w, r)
 			return
 		}
 		s.ServeHTTP(w, r)
-	})))
+	}))
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	at := server.URL + "/owner/gitops.git"

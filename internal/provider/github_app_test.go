@@ -22,6 +22,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -39,25 +40,18 @@ type gitHub struct {
 	disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 }
 
+// gitHubKey is of the app at each host: making one takes a tenth of a second.
+var gitHubKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 func startGitHub(t *testing.T) *gitHub {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := gitHubKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	g, root := &gitHub{key: key}, t.TempDir()
-	git(t, root, "init", "--quiet", "--bare", "--initial-branch=dev", "owner/gitops.git")
-	bare := filepath.Join(root, "owner", "gitops.git")
-	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} { // as GitHub has them
-		git(t, bare, "config", setting, "true")
-	}
-	git(
-		t,
-		bare,
-		"update-ref",
-		"refs/heads/dev",
-		git(t, bare, "commit-tree", "-m", "Begin", git(t, bare, "hash-object", "-t", "tree", "-w", os.DevNull)),
-	)
+	bare := initHosted(t, root, "owner/gitops.git", "dev")
+	gittest.Commit(t, bare, "dev", "dev", func(string) {})
 	backend := httpBackend(t, root)
 	server := httptest.NewUnstartedServer(nil)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that a test drops
@@ -239,7 +233,12 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 // What GitHub refuses is an error of the plan that names the App's settings.
 func TestAGitHubAppThatGetsNoTokenIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
-	g, other := startGitHub(t), startGitHub(t)
+	g := startGitHub(t)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &gitHub{key: key}
 	for name, c := range map[string]struct {
 		app  map[string]any
 		want string

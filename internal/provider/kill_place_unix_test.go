@@ -354,10 +354,7 @@ func backendPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
 func foreignBackendPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
 	t.Helper()
 	p := missingPlace(t)
-	git(t, "", "init", "--quiet", "--bare", "--initial-branch="+branch, p.directory)
-	for _, key := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
-		git(t, p.directory, "config", key, "true")
-	}
+	initHosted(t, filepath.Dir(p.directory), filepath.Base(p.directory), branch)
 	p.seed()
 	backend := gitBackend(t, filepath.Dir(p.directory))
 	server := httptest.NewServer(handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -193,11 +194,30 @@ func asList(value any) []any {
 // symbolic link to what follows.
 func served(t *testing.T, files map[string]string) (url, commit string) {
 	t.Helper()
-	url, commit, _ = servedFrom(t, files)
-	return url, commit
+	root := t.TempDir()
+	server := httptest.NewServer(httpBackend(t, root))
+	t.Cleanup(server.Close)
+	bare := initHosted(t, root, "team.git", "main")
+	gittest.Commit(t, bare, "main", "main", func(folder string) { writeAll(t, folder, files) })
+	return server.URL + "/team.git", git(t, bare, "rev-parse", "main")
 }
 
-// servedFrom is served with the folder of the repository.
+func writeAll(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		target, isLink := strings.CutPrefix(content, "-> ")
+		if !isLink {
+			writeFile(t, path, content)
+			continue
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(target, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// servedFrom is served with the working copy of the repository.
 func servedFrom(t *testing.T, files map[string]string) (url, commit, repository string) {
 	t.Helper()
 	root := t.TempDir()
@@ -213,19 +233,7 @@ func servedFrom(t *testing.T, files map[string]string) (url, commit, repository 
 		)
 	}
 	run("init", "-q", "-b", "main")
-	for name, content := range files {
-		path := filepath.Join(repository, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		write := func() error { return os.WriteFile(path, []byte(content), 0o600) }
-		if target, isLink := strings.CutPrefix(content, "-> "); isLink {
-			write = func() error { return os.Symlink(target, path) }
-		}
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeAll(t, repository, files)
 	run("add", ".")
 	run("commit", "-qm", "one")
 	return server.URL + "/team/.git", run("rev-parse", "HEAD"), repository

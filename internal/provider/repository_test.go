@@ -75,6 +75,17 @@ func checkObjects(t *testing.T, path string) {
 	})
 }
 
+// initHosted makes a bare repository with the settings of Git hosts.
+func initHosted(t *testing.T, root, path, branch string) (bare string) {
+	t.Helper()
+	git(t, root, "init", "--quiet", "--bare", "--initial-branch="+branch, path)
+	bare = filepath.Join(root, filepath.FromSlash(path))
+	const settings = "[http]\n\treceivepack = true\n[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n"
+	config := filepath.Join(bare, "config")
+	writeFile(t, config, readFile(t, config)+settings)
+	return bare
+}
+
 // httpBackend serves the repositories in a folder over http, and takes pushes. [gittest.Backend] starts no process for a request.
 func httpBackend(t *testing.T, root string) http.Handler {
 	t.Helper()

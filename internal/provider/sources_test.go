@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 // sourceHost is where the repositories of testdata/sources are in examples and guides.
@@ -90,20 +91,15 @@ func (s *sources) serve() *sources {
 // commit adds files to a branch of a repository, both made when they are not there, and returns the commit.
 func (s *sources) commit(name, branch string, contents map[string]string) string {
 	s.t.Helper()
-	folder := s.t.TempDir()
-	git(s.t, folder, "init", "--quiet", "--initial-branch", branch)
 	if _, err := os.Stat(s.url(name)); err != nil {
-		git(s.t, folder, "init", "--quiet", "--bare", "--initial-branch", "main", s.url(name))
-	} else if git(s.t, s.url(name), "branch", "--list", branch) != "" {
-		git(s.t, folder, "pull", "--quiet", s.url(name), branch)
+		initHosted(s.t, s.folder, name, "main")
 	}
-	for path, content := range contents {
-		writeFile(s.t, filepath.Join(folder, path), s.config(content))
-	}
-	git(s.t, folder, "add", "--all")
-	git(s.t, folder, "commit", "--quiet", "--message", "Write")
-	git(s.t, folder, "push", "--quiet", s.url(name), "HEAD:refs/heads/"+branch)
-	return git(s.t, folder, "rev-parse", "HEAD")
+	gittest.Commit(s.t, s.url(name), branch, branch, func(folder string) {
+		for path, content := range contents {
+			writeFile(s.t, filepath.Join(folder, path), s.config(content))
+		}
+	})
+	return git(s.t, s.url(name), "rev-parse", branch)
 }
 
 // kalypsoExample is examples/sources/kalypso with a repository to write to, and the repositories that it reads.

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -175,11 +174,7 @@ func TestBadTimeoutsAndOnDestroyAreRefusedAtPlan(t *testing.T) {
 func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	path := filepath.Join(folder, "r.git")
-	git(t, folder, "init", "--quiet", "--bare", path)
-	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
-		git(t, path, "config", setting, "true")
-	}
+	initHosted(t, folder, "r.git", "main")
 	backend := httpBackend(t, folder)
 	var stalled atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
