@@ -9,12 +9,14 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // metaArguments are those of Terraform itself.
 var metaArguments = []string{"for_each", "count", "depends_on", "provider"}
 
-// TestListingsUseArgumentsOfTheirSchemas checks the syntax of each HCL listing and the arguments of its blocks, without Terraform.
+// TestListingsUseArgumentsOfTheirSchemas checks the syntax of each HCL listing, the arguments of its blocks and the attributes of
+// elements, without Terraform.
 func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 	t.Parallel()
 	schemas := providerSchemas(t)
@@ -30,6 +32,7 @@ func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 				t.Errorf("%s: %v:\n%s", page, problems, listing)
 				continue
 			}
+			count += checkElements(t, page, schemas, file.Body.(*hclsyntax.Body))
 			for _, block := range file.Body.(*hclsyntax.Body).Blocks {
 				if len(block.Labels) == 0 || !strings.HasPrefix(block.Labels[0], "flotilla_") || blocksOf[block.Type] == nil {
 					continue
@@ -52,4 +55,77 @@ func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 	if count < 100 {
 		t.Errorf("only %d blocks were checked", count)
 	}
+}
+
+// checkElements checks the attributes of elements of lists and maps in for expressions, and returns their number. Terraform checks
+// them only if there are elements.
+func checkElements(t *testing.T, page string, schemas *tfprotov6.GetProviderSchemaResponse, body *hclsyntax.Body) int {
+	t.Helper()
+	count := 0
+	_ = hclsyntax.VisitAll(body, func(node hclsyntax.Node) hcl.Diagnostics {
+		loop, isLoop := node.(*hclsyntax.ForExpr)
+		if !isLoop {
+			return nil
+		}
+		element := elementOf(schemas, loop.CollExpr)
+		if element == nil {
+			return nil
+		}
+		for _, part := range []hclsyntax.Expression{loop.KeyExpr, loop.ValExpr, loop.CondExpr} {
+			if part == nil {
+				continue
+			}
+			for _, traversal := range part.Variables() {
+				if traversal.RootName() != loop.ValVar || len(traversal) < 2 {
+					continue
+				}
+				step, isAttribute := traversal[1].(hcl.TraverseAttr)
+				count++
+				if isAttribute && element[step.Name] == nil {
+					t.Errorf("%s: an element of %s has no attribute %q", page, referenceText(loop.CollExpr), step.Name)
+				}
+			}
+		}
+		return nil
+	})
+	return count
+}
+
+// elementOf returns the attributes of the objects in a list, set or map of a resource or data source, or nil.
+func elementOf(schemas *tfprotov6.GetProviderSchemaResponse, collection hclsyntax.Expression) map[string]tftypes.Type {
+	steps := strings.Split(strings.TrimPrefix(referenceText(collection), "data."), ".")
+	schema := schemas.ResourceSchemas[steps[0]]
+	if strings.HasPrefix(referenceText(collection), "data.") {
+		schema = schemas.DataSourceSchemas[steps[0]]
+	}
+	if schema == nil || len(steps) != 3 {
+		return nil
+	}
+	object, _ := schema.ValueType().(tftypes.Object)
+	var element tftypes.Type
+	switch attribute := object.AttributeTypes[steps[2]].(type) {
+	case tftypes.List:
+		element = attribute.ElementType
+	case tftypes.Set:
+		element = attribute.ElementType
+	case tftypes.Map:
+		element = attribute.ElementType
+	}
+	object, _ = element.(tftypes.Object)
+	return object.AttributeTypes
+}
+
+// referenceText returns an expression as text if it is a reference, or "".
+func referenceText(expression hclsyntax.Expression) string {
+	traversal, problems := hcl.AbsTraversalForExpr(expression)
+	if problems.HasErrors() {
+		return ""
+	}
+	text := traversal.RootName()
+	for _, step := range traversal[1:] {
+		if attribute, ok := step.(hcl.TraverseAttr); ok {
+			text += "." + attribute.Name
+		}
+	}
+	return text
 }

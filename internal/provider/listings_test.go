@@ -194,7 +194,7 @@ func (f *listingFolder) check(check listingCheck, texts []string) {
 	if check.how == "Applied after" {
 		f.write(texts[:len(texts)-1])
 		f.run("apply -auto-approve", "")
-		commit := git(f.t, f.repository, "rev-parse", "dev")
+		commit := git(f.t, f.repository, "for-each-ref", "--format=%(objectname)", "refs/heads/dev", "refs/heads/prod")
 		texts[len(texts)-1] = commitPattern.ReplaceAllLiteralString(texts[len(texts)-1], commit)
 	}
 	f.write(texts)
