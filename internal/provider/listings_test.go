@@ -107,13 +107,13 @@ func listingFiles(t *testing.T) map[string]string {
 
 // listingCheck is how a listing is checked. Without a context, it is applied.
 type listingCheck struct {
-	how   string // "Applied after", "Planned", "Validated", or ""
+	how   string // "Applied after", "Planned", or ""
 	fails string // the error, if it must fail
 	by    string // another test that applies it
 }
 
 var listingCheckPattern = regexp.MustCompile(
-	`^# (?:(Planned|Validated) only: .+|(Applied after) its context: .+|Fails with: (.+)|Applied by (\w+): .+)\n`)
+	`^# (?:(Planned) only: .+|(Applied after) its context: .+|Fails with: (.+)|Applied by (\w+): .+)\n`)
 
 func readListingCheck(context string) listingCheck {
 	given := listingCheckPattern.FindStringSubmatch(context)
@@ -201,14 +201,11 @@ func (f *listingFolder) check(check listingCheck, texts []string) {
 	if strings.Contains(texts[1], "\nmodule ") {
 		f.run("get", "")
 	}
-	switch check.how {
-	case "Planned":
-		f.run("plan", check.fails)
-	case "Validated":
-		f.run("validate", check.fails)
-	default:
-		f.run("apply -auto-approve", check.fails)
+	command := "apply -auto-approve"
+	if check.how == "Planned" {
+		command = "plan"
 	}
+	f.run(command, check.fails)
 }
 
 var commitPattern = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
