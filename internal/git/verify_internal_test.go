@@ -15,6 +15,7 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -147,4 +148,34 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("%q verifies", signature)
 		}
 	})
+}
+
+// TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended verifies a commit that was signed while its key was valid.
+func TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended(t *testing.T) {
+	t.Parallel()
+	made := time.Now().Add(-2 * time.Hour)
+	config := &packet.Config{KeyLifetimeSecs: 3600, Time: func() time.Time { return made }}
+	entity, err := openpgp.NewEntity("Fleet", "", "fleet@example.com", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := []byte("tree of nothing\n\nmessage")
+	var signature bytes.Buffer
+	if err := openpgp.ArmoredDetachSign(&signature, entity, bytes.NewReader(commit), config); err != nil {
+		t.Fatal(err)
+	}
+	verifier := &Verifier{openPGP: openpgp.EntityList{entity}}
+	if verifier.verify(commit, signature.String()) {
+		t.Error("an expired key is trusted")
+	}
+	extended := uint32(24 * 3600)
+	for _, identity := range entity.Identities {
+		identity.SelfSignature.KeyLifetimeSecs = &extended
+	}
+	if entity.SelfSignature != nil {
+		entity.SelfSignature.KeyLifetimeSecs = &extended
+	}
+	if !verifier.verify(commit, signature.String()) {
+		t.Error("an extended key is not trusted")
+	}
 }

@@ -41,6 +41,11 @@ func TestTheGuideRecoversWhatIsLost(t *testing.T) {
 		{"the branch, deleted | The plan has the warning `Branch does not exist any more`. With pull requests it is an error. | Restore the " +
 			"branch at the Git host, or apply all assignments of the branch, best in one run, as for the repository.", aDeletedBranch},
 		{"a record in `.flotilla/` | The plan shows it as drift. | Apply.", aLostRecord},
+		{"the newest state, so that a backup took its place | The plan reads the folders from the branch: at most, " +
+			"it repairs records. Objects that are newer than the backup are as with a lost state. " +
+			"`flotilla_promotion` and `flotilla_rollout` have the values of the backup, so a fleet may go back to " +
+			"older versions. | Remove these two from the state, and give them today's values by import. Then read the plan, and " +
+			"apply.", aRestoredState},
 	})
 }
 
@@ -224,7 +229,8 @@ func TestTheGuideContinuesAFailedApply(t *testing.T) {
 	playTable(t, nightGuide, "the error says | the branch has | do this", []guideRow{
 		{"`whether the branch has commit … is not known` | the former commit or the whole new one | Plan: it reads the branch and shows what is " +
 			"left.", anUnknownOutcome},
-		{"`Repository refuses the commit` | the former commit | Read the server's words: a protected branch, a hook, or missing permissions.",
+		{"`Repository refuses the commit` | the former commit | Read the server's words: a protected branch, a hook, or missing permissions. " +
+			"Let the account push, or deliver by [pull request](delivery.md).",
 			aRefusedCommit},
 		{"`Repository has changed since the plan` | the former commit and the commit of the other writer | Plan again, and review it.",
 			aChangeSinceThePlan},
@@ -233,6 +239,8 @@ func TestTheGuideContinuesAFailedApply(t *testing.T) {
 		{"that the process was killed | the former commit or the whole new one | Plan.", aKilledProcess},
 		{"`Error acquiring the state lock` | the former commit or the whole new one | If no run is under way, run `terraform force-unlock` with " +
 			"the ID in the error. Then plan.", aLeftLock},
+		{"`The operation took longer than timeouts` | the former commit, or the whole new one if the server " +
+			"accepts it later | Plan, and apply. If the server is slow, set the `timeouts` in the error.", aTimeoutOfAPush},
 		{"anything else | the former commit | Correct the cause, plan, and apply.", anotherFailure},
 	})
 }

@@ -102,6 +102,11 @@ func openPGPKey(t *testing.T) (private, public string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return armoredKeys(t, entity)
+}
+
+func armoredKeys(t *testing.T, entity *openpgp.Entity) (private, public string) {
+	t.Helper()
 	text := func(kind string, write func(io.Writer) error) string {
 		var b bytes.Buffer
 		w, err := armor.Encode(&b, kind, nil)

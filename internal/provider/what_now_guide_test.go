@@ -38,6 +38,36 @@ func TestTheGuideSaysWhatToDoAfterAnAccident(t *testing.T) {
 		{"the key of a signature was changed | Content that only the new key signed is the error `Manifests cannot be " +
 			"rendered`, and the branch keeps what it has. | Add the new key to [`keys`](rendering.md#signatures) beside " +
 			"the old one. Each plan verifies again: remove the old one when it signs nothing of the fleet any more.", aChangedKey},
+		{"a plan adds everything again | The run has no state of the assignment: it has another backend or " +
+			"workspace, or the state is lost. The warning `Folders are there already` names the last commit and its " +
+			"run. | Do not apply before you know which. Correct the backend or the workspace; for a lost state, see " +
+			"[Backup and recovery](#backup-and-recovery). A wrong apply takes the folders over: see [One name in two " +
+			"states](assignments.md#one-name-in-two-states).", aRunWithoutItsState},
+		{"a plan is empty although a value changed | The value reaches no folder: no assignment has all labels of " +
+			"its container, or a later container overrides it. A rollout that waits and `rollback_to` have a warning. " +
+			"| Ask [`flotilla_config_snapshots`](how-it-works.md#configuration) with `key`: it names the container of " +
+			"each value, and those that it overrode.", aValueWithoutEffect},
+		{"a destroy was stopped | One commit removes the folders of an assignment, so either all are there or none. Agents that " +
+			"follow removed folders remove their workloads. | To keep the fleet, apply at once: this writes the folders and " +
+			"agents again, but restores no data of [namespaces](clusters.md#remove-a-cluster). To finish, destroy again.", aStoppedDestroy},
+		{"a cluster was rebuilt under its name | The plan says that the cluster was replaced by another one. Its " +
+			"folders stay as they are. | Set its new address and credentials in `clusters`, and apply: this brings " +
+			"its agent and the agent's credentials. Bring keys for [encrypted files](secrets.md#secrets-of-workloads) " +
+			"yourself.", aRebuiltCluster},
+		{"a cluster was renamed | It is another one: one apply removes its own folders and adds them under the new " +
+			"name. A [namespace that Flotilla names](clusters.md#remove-a-cluster) goes with its content. | Keep the " +
+			"former name in the fleet and in `clusters`; it may differ from the name in the cloud. Or keep both names " +
+			"in `clusters` until the apply has replaced the agent.", aRenamedCluster},
+		{"the GitOps repository has another URL: it was renamed, or moved to another Git host | With its history, " +
+			"the assignment continues at the new URL, and no folder changes. Without, it is a " +
+			"[move](assignments.md#move). | Copy it with `git clone --mirror`. Set the new URL in `gitops_repo` of " +
+			"assignments and agents, and credentials for the new host, and apply.", aMovedRepository},
+		{"the `signing_key` expired | Plans fail. With `allowed_signers`, records that an expired key signed are " +
+			"not believed, except by the state that wrote them. SSH keys do not expire. | Extend the key, or make a " +
+			"new one. Set it as `signing_key`, and its public key in `allowed_signers`, and apply.", anExpiredSigningKey},
+		{"two teams have a workload of one name | In one fleet, the plan has an error that names both. In two " +
+			"fleets that share a host, it has the error `Folder does not belong to this assignment`. | Give the newer " +
+			"one another name.", twoWorkloadsOfOneName},
 	})
 }
 

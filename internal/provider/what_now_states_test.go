@@ -1,0 +1,292 @@
+package provider_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// aRunWithoutItsState plans and applies with another state, and then the state of before takes the assignment back.
+func aRunWithoutItsState(t *testing.T) {
+	h, _ := started(t)
+	tip, ours := h.tip(), h.w
+	h.w = providertest.New(startProvider)
+	plan, said := mustPlan(t, h.w, h.assigned(database("one"), nil))
+	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "0 changed, 3 added, 0 removed") {
+		t.Errorf("the plan has\n%s", lines)
+	}
+	if !said.Has("Folders are there already") || !strings.Contains(said.String(), "written last by commit "+tip[:12]) {
+		t.Errorf("the plan says %s", said)
+	}
+	h.w = ours
+	h.expectDone(h.assigned(database("one"), nil))
+
+	apply(t, providertest.New(startProvider), h.assigned(database("one"), nil))
+	if _, said := h.w.Plan(t.Context(), h.assigned(database("one"), nil)); said.Err() == nil || !said.Has(otherState) {
+		t.Errorf("after the apply of another state, the plan says %s", said)
+	}
+	apply(t, h.w, h.assigned(database("one"), adopts))
+	h.continues("one")
+}
+
+// aStoppedDestroy kills a destroy before its state is saved, and then keeps the fleet, or goes on.
+func aStoppedDestroy(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		p := newPair(t)
+		before := p.w.State.Clone()
+		if _, said := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); said.Err() != nil {
+			t.Fatal(said)
+		}
+		if left := files(t, repository{cloneURL: p.url}.clone(t, "dev")); len(left) >= len(p.wants) {
+			t.Errorf("%d files are left of %d", len(left), len(p.wants))
+		}
+		p.w.State = before
+		if keeps {
+			p.recover()
+			continue
+		}
+		if _, said := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); said.Err() != nil || len(p.w.State) > 0 {
+			t.Errorf("the second destroy says %s", said)
+		}
+	}
+}
+
+// aRebuiltCluster replaces a cluster by an empty one.
+func aRebuiltCluster(t *testing.T) {
+	api := &standInCluster{}
+	url, certificate := api.start(t)
+	configuration := onCluster(
+		map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}, anAgent("flux-system", nil),
+	)
+	w := providertest.New(startProvider)
+	appliedAgent(t, w, configuration)
+	kept := func() []string {
+		api.mu.Lock()
+		defer api.mu.Unlock()
+		return slices.Sorted(maps.Keys(api.objects))
+	}
+	had := kept()
+	api.replace()
+	plan := appliedAgent(t, w, configuration)
+	if lines := agentLines(plan); len(lines) != 1 || !strings.Contains(lines[0], "was replaced by another one") {
+		t.Errorf("the plan has %q", lines)
+	}
+	if has := kept(); !slices.Equal(has, had) || !strings.Contains(fmt.Sprint(has), "/secrets/") {
+		t.Errorf("the cluster had %q and has %q", had, has)
+	}
+}
+
+// aRenamedCluster renames a cluster in the fleet, and then in the provider and its agent.
+func aRenamedCluster(t *testing.T) {
+	url, w := bare(t), providertest.New(startProvider)
+	fleet := func(name string) providertest.Configuration {
+		return assigned(url, fleetOf(map[string]any{
+			"clusters":        []any{map[string]any{"name": name, "cluster_type": "large"}},
+			"target_policies": []any{map[string]any{"name": "clusters", "cluster_selector": map[string]any{}}},
+		}), nil)
+	}
+	apply(t, w, fleet("north"))
+	plan, _ := mustPlan(t, w, fleet("south"))
+	lines := strings.Join(linesOf(plan), "\n")
+	if !strings.Contains(lines, "- clusters/north/app-core") || !strings.Contains(lines, "+ clusters/south/app-core") {
+		t.Errorf("the plan has\n%s", lines)
+	}
+
+	api := &standInCluster{}
+	host, certificate := api.start(t)
+	named := func(name string, names ...string) providertest.Configuration {
+		agent := anAgent("flux-system", map[string]any{"cluster": name})
+		configuration, reach := onCluster(nil, agent), map[string]any{}
+		for _, one := range append(names, name) {
+			reach[one] = map[string]any{"host": host + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}
+		}
+		configuration.Provider["clusters"] = reach
+		return configuration
+	}
+	w = providertest.New(startProvider)
+	appliedAgent(t, w, named("north"))
+	refuses(t, w, named("south"), otherAgent, `of the agent of cluster "north"`)
+	appliedAgent(t, w, named("south", "north"))
+}
+
+// aValueWithoutEffect changes values that reach no folder, or that something keeps from it.
+func aValueWithoutEffect(t *testing.T) {
+	url, w := bare(t), providertest.New(startProvider)
+	fleet := func(value string) providertest.Call {
+		return fleetOf(map[string]any{"config_containers": []any{
+			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": value}},
+			map[string]any{"name": "core", "labels": map[string]any{"workload": "app"}, "data": map[string]any{"LOG_LEVEL": "warn"}},
+			map[string]any{"name": "typo", "labels": map[string]any{"region": "esat"}, "data": map[string]any{"REGION": value}},
+		}})
+	}
+	apply(t, w, assigned(url, fleet("info"), nil))
+	if plan, said := mustPlan(t, w, assigned(url, fleet("debug"), nil)); !plan.Empty() {
+		t.Errorf("the plan has %q: %s", linesOf(plan), said)
+	}
+	values, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_config_snapshots", map[string]any{
+		"fleet": fleet("debug"), "key": "/LOG_LEVEL",
+	})
+	if text := fmt.Sprint(values["snapshots"]); said.Err() != nil || !strings.Contains(text, "container:core") ||
+		!strings.Contains(text, "overridden:[all]") {
+		t.Errorf("the snapshots are %s: %s", text, said)
+	}
+	back := map[string]any{"rollback_to": git(t, url, "rev-parse", "dev")}
+	apply(t, w, assigned(url, fleet("info"), back))
+	plan, warned := mustPlan(t, w, assigned(url, database("mysql://new"), back))
+	if !plan.Empty() || !warned.Has("Assignment is rolled back") {
+		t.Errorf("with rollback_to the plan has %q: %s", linesOf(plan), warned)
+	}
+}
+
+// twoWorkloadsOfOneName are in one fleet, and then in two.
+func twoWorkloadsOfOneName(t *testing.T) {
+	url := bare(t)
+	workload := func(workspace string) map[string]any {
+		return map[string]any{"name": "app", "workspace": workspace, "deployment_targets": map[string]any{
+			"core": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + workspace}},
+		}}
+	}
+	fleet := func(workloads ...any) providertest.Call {
+		return fleetOf(map[string]any{
+			"workspaces": []any{map[string]any{"name": "one"}, map[string]any{"name": "two"}}, "workloads": workloads,
+			"target_policies": []any{map[string]any{"name": "types", "cluster_type_selector": map[string]any{}}},
+		})
+	}
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("one"), workload("two")), nil))
+	if !strings.Contains(said.String(), `"app" is also the name of workloads[0]`) {
+		t.Errorf("one fleet: %s", said)
+	}
+	apply(t, providertest.New(startProvider), assigned(url, fleet(workload("one")), nil))
+	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("two")), map[string]any{"name": "other"}))
+	if said.Err() == nil || !said.Has("Folder does not belong to this assignment") {
+		t.Errorf("two fleets: %s", said)
+	}
+}
+
+// aMovedRepository copies a repository with its history to another URL.
+func aMovedRepository(t *testing.T) {
+	p := newPair(t)
+	moved := p.url + ".moved.git"
+	git(t, "", "clone", "--quiet", "--mirror", p.url, moved)
+	tip := git(t, p.url, "rev-parse", "dev")
+	former := p.url
+	p.url = moved
+	p.recover()
+	for _, url := range []string{former, moved} {
+		if is := git(t, url, "rev-parse", "dev"); is != tip {
+			t.Errorf("%s was written", url)
+		}
+	}
+}
+
+// aRestoredState puts an older state in the place of the newest one, from before folders were added, changed or removed.
+func aRestoredState(t *testing.T) {
+	for name, fleets := range map[string][2]providertest.Call{
+		"added": {onlyCore("one"), database("two")}, "removed": {database("one"), onlyCore("two")},
+	} {
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, fleets[0], nil))
+		backup := w.State.Clone()
+		newest := assigned(url, fleets[1], nil)
+		apply(t, w, newest)
+		tip := git(t, url, "rev-parse", "dev")
+		w.State = backup
+		plan, said := mustPlan(t, w, newest)
+		if lines := strings.Join(linesOf(plan), "\n"); !plan.Empty() && !strings.Contains(lines, "0 changed, 0 added, 0 removed") {
+			t.Errorf("%s: the plan has\n%s: %s", name, lines, said)
+		}
+		apply(t, w, newest)
+		if plan, _ := mustPlan(t, w, newest); !plan.Empty() || git(t, url, "rev-parse", "dev") != tip {
+			t.Errorf("%s: after the apply, the plan has %q, and the branch is at %s", name, linesOf(plan), git(t, url, "rev-parse", "dev"))
+		}
+	}
+
+	promotes := providertest.New(startProvider)
+	apply(t, promotes, promoting(map[string]any{"candidate": "a"}))
+	apply(t, promotes, promoting(map[string]any{"candidate": "a"}))
+	older := promotes.State.Clone()
+	apply(t, promotes, promoting(map[string]any{"candidate": "b"}))
+	apply(t, promotes, promoting(map[string]any{"candidate": "b"}))
+	is := func(want string) {
+		t.Helper()
+		if value := fmt.Sprint(promotes.State.Values(promotion)["promoted"]); !strings.Contains(value, "value:"+want) {
+			t.Errorf("%s is promoted, want %s", value, want)
+		}
+	}
+	is("b")
+	promotes.State = older
+	is("a")
+	promotes.Lose(promotion)
+	if said := promotes.Import(t.Context(), promoting(map[string]any{"candidate": "b"}), promotion, `"b"`); said.Err() != nil {
+		t.Fatal(said)
+	}
+	is("b")
+}
+
+// anExpiredSigningKey plans with a key that expired an hour ago. TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended verifies with it.
+func anExpiredSigningKey(t *testing.T) {
+	made := time.Now().Add(-2 * time.Hour)
+	entity, err := openpgp.NewEntity("Fleet", "", "fleet@example.com", &packet.Config{
+		KeyLifetimeSecs: 3600, Time: func() time.Time { return made },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expired, _ := armoredKeys(t, entity)
+	valid, public := openPGPKey(t)
+	url, w := bare(t), providertest.New(startProvider)
+	signing := func(key string) providertest.Configuration {
+		c := assigned(url, database("one"), nil)
+		c.Provider = map[string]any{"git": map[string]any{"signing_key": key, "allowed_signers": []any{public}}}
+		return c
+	}
+	if _, said := w.Plan(t.Context(), signing(expired)); said.Err() == nil || !strings.Contains(said.String(), "the signing key has expired") {
+		t.Errorf("the plan says %s", said)
+	}
+	apply(t, w, signing(valid))
+}
+
+// aTimeoutOfAPush gets no answer to a push, which the server takes afterwards, or never.
+func aTimeoutOfAPush(t *testing.T) {
+	for _, isTaken := range []bool{true, false} {
+		h, _ := started(t)
+		before, take := h.tip(), func() {}
+		h.meddle(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
+			if !isPush(r) || r.Method != http.MethodPost {
+				return false
+			}
+			body, _ := io.ReadAll(r.Body)
+			push := r.Clone(context.WithoutCancel(r.Context()))
+			take = func() {
+				push.Body = io.NopCloser(bytes.NewReader(body))
+				next.ServeHTTP(httptest.NewRecorder(), push)
+			}
+			<-r.Context().Done()
+			return true
+		})
+		_, said := h.w.Apply(t.Context(), h.assigned(database("two"), map[string]any{"timeouts": map[string]any{"update": "1s"}}))
+		expectSaid(t, said, "Timeout", "timeouts", `The operation took longer than timeouts.update = "1s" allows`,
+			"if a slow server still accepts the commit, the next plan shows it")
+		h.renew()
+		if isTaken {
+			take()
+		}
+		if isTaken == (h.tip() == before) {
+			t.Errorf("taken: %t", isTaken)
+		}
+		h.continues("two")
+	}
+}
