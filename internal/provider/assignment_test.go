@@ -15,6 +15,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // small is a fleet of two cluster types and two deployment targets: "edge" goes to drone, "core" to both.
@@ -119,8 +121,10 @@ func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
 	})
 }
 
+// TestHelloWorld sees the same in `make test`.
 func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
 	t.Parallel()
+	acceptancetest.Only(t)
 	repo := bareRepository(t)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),

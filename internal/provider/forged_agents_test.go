@@ -211,12 +211,12 @@ func TestConfigurationThatIsGeneratedOfForgedObjectsHasNoTemplates(t *testing.T)
 func TestThousandsOfForgedAgentsAreListedInTimeThatIsLinear(t *testing.T) {
 	t.Parallel()
 	var objects []any
-	for i := range 3_000 {
+	for i := range 2_000 {
 		objects = append(objects, forgedFlux(fmt.Sprintf("team-%d", i), func(_, _ map[string]any) {})...)
 	}
 	identities, _, said := providertest.New(startProvider).
 		Query(t.Context(), onCluster(forgedCluster(t, objects...), nil), "flotilla_agent", nil)
-	if len(identities) != 3_000 || said.Err() != nil {
+	if len(identities) != 2_000 || said.Err() != nil {
 		t.Errorf("%d are listed: %s", len(identities), said)
 	}
 }
