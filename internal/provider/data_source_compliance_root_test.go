@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -29,8 +30,13 @@ func rootCondition(status, reason, message string) []any {
 	}}
 }
 
+// rootedTests take turns: the objects of their assignments have the same names on the one API server.
+var rootedTests sync.Mutex
+
 func startRooted(t *testing.T, reconciler, namespace string) rooted {
 	t.Helper()
+	rootedTests.Lock()
+	t.Cleanup(rootedTests.Unlock)
 	fleet := clustered(map[string]any{"cluster_types": []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"},
 		"reconciler": reconciler}},
 		"clusters": []any{map[string]any{"name": "drone-1", "cluster_type": "drone"}}, "config_containers": []any{}})
