@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -204,14 +203,7 @@ func TestWrongTokenIsAnErrorAtPlanThatDoesNotShowIt(t *testing.T) {
 func TestUnreachableRepositoryIsAWarningOnlyWhileItMayBeCreated(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "http://" + listener.Addr().String() + "/gitops.git"
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	const address = "http://127.0.0.1:1/gitops.git"
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repository{url: address}), PlanOnly: true, ExpectNonEmptyPlan: true},

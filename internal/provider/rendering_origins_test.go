@@ -134,9 +134,7 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 // While nothing can be fetched, a plan names what, and each repository; what was fetched before is planned all the same.
 func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 	newCache(t)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	address := gone.Listener.Addr().String()
+	const address = "127.0.0.1:1"
 	charts := newPublished(t)
 	p := &previews{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
 	files := map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}

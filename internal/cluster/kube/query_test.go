@@ -342,11 +342,9 @@ func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 	})
 	t.Cleanup(func() { close(release) })
 	alive := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "", "a") })
-	gone := httptest.NewTLSServer(nil)
-	gone.Close()
 	clusters := map[string]kube.Cluster{
 		"silent": {Host: "https://" + silent.Addr().String()}, "slow": trusted(slow), "half": trusted(half), "untrusted": {Host: alive.URL},
-		"gone": {Host: gone.URL}, "no name": {Host: "https://cluster.invalid"},
+		"gone": {Host: "https://127.0.0.1:1"}, "no name": {Host: "https://cluster.invalid"},
 	}
 	for i := range 20 {
 		clusters[fmt.Sprintf("alive-%d", i)] = trusted(alive)
@@ -359,7 +357,7 @@ func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 		"silent":    {kube.ReasonUnreachable, "the API server cannot be reached: no connection within 4s"},
 		"slow":      {kube.ReasonTimeout, "the API server did not answer within 10s"},
 		"half":      {kube.ReasonTimeout, "the API server did not answer within 10s"},
-		"gone":      {kube.ReasonUnreachable, "the API server cannot be reached: dial " + strings.TrimPrefix(gone.URL, "https://") + ": connect: connection refused"},
+		"gone":      {kube.ReasonUnreachable, "the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused"},
 		"untrusted": {kube.ReasonUnreachable, "the API server cannot be reached: its certificate is not trusted: x509: certificate signed by unknown authority"},
 	} {
 		if err := answers[name].Err; kube.ReasonOf(err) != want.reason || err.Error() != want.text {

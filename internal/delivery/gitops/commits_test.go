@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
@@ -424,7 +425,14 @@ func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
 	imported(r, "main", "", 3)
 	id := r.git("rev-parse", "main~1")
-	server := httptest.NewServer(backend(t, filepath.Dir(r.directory)))
+	var isGone atomic.Bool
+	serving := backend(t, filepath.Dir(r.directory))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if isGone.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		serving.ServeHTTP(w, request)
+	}))
 	t.Cleanup(server.Close)
 	view := look(t, git.Remote{IsGitOps: true, URL: server.URL + "/gitops.git", Branch: "main"})
 	if _, err := view.FindCommits(t.Context(), []string{id}, deployedTrees{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
@@ -435,7 +443,7 @@ func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
 	if _, err := view.FindCommits(ended, []string{id}, wantedOfDev); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
-	server.Close()
+	isGone.Store(true)
 	if _, err := view.FindCommits(t.Context(), []string{id}, wantedOfDev); !errors.Is(err, git.ErrUnreachable) {
 		t.Errorf("nobody there: %v", err)
 	}

@@ -208,9 +208,8 @@ func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
 		}
 	}
 	// A server that is not there is no mistake of the App.
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", webtest.Transport); !errors.Is(
+	const gone = "http://127.0.0.1:1"
+	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), gone), gone+"/owner/gitops", webtest.Transport); !errors.Is(
 		err,
 		forge.ErrUnreachable,
 	) {
@@ -218,7 +217,7 @@ func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", webtest.Transport); !errors.Is(
+	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), gone), gone+"/owner/gitops", webtest.Transport); !errors.Is(
 		err,
 		context.Canceled,
 	) {

@@ -317,10 +317,9 @@ func TestARepositoryThatIsDownIsAskedOnceAndNamed(t *testing.T) {
 	if asked.Load() != 1 {
 		t.Errorf("asked %d times", asked.Load())
 	}
-	server.Close()
 	for _, manifests := range []folder.Manifests{
-		{Storage: "helm", Repo: server.URL, Chart: "till"}, {Storage: "git", Repo: server.URL + "/a.git"},
-		{Storage: "oci", Repo: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/a"},
+		{Storage: "helm", Repo: "http://127.0.0.1:1", Chart: "till"}, {Storage: "git", Repo: "http://127.0.0.1:1/a.git"},
+		{Storage: "oci", Repo: "oci://127.0.0.1:1/a"},
 	} {
 		if _, err := newClient(t, git.Credentials{}).Resolve(t.Context(), manifests, nil); !errors.Is(err, git.ErrUnreachable) {
 			t.Errorf("%s: %v", manifests.Storage, err)
