@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,7 +25,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/garbage"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
@@ -146,6 +149,12 @@ func newTimedTerraform(b *testing.B, input map[string]any, further string) *time
 	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO", "TF_LOG_PROVIDER"} {
 		b.Setenv(variable, "off")
 	}
+	garbage.Bound() // as in the provider's own process
+	debug.SetMemoryLimit(math.MaxInt64)
+	// Git has its own processes, too: in this one, its server would count as the provider.
+	before := gittest.GitServes
+	b.Cleanup(func() { gittest.GitServes = before })
+	gittest.GitServes = true
 	t.server = newTimedServer(b)
 	text, err := fleet.CanonicalJSON(input)
 	if err != nil {
