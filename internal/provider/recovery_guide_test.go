@@ -44,7 +44,8 @@ func TestTheGuideRecoversWhatIsLost(t *testing.T) {
 		{"the newest state, so that a backup took its place | The plan reads the folders from the branch: at most, " +
 			"it repairs records. Objects that are newer than the backup are as with a lost state. " +
 			"`flotilla_promotion` and `flotilla_rollout` have the values of the backup, so a fleet may go back to " +
-			"older versions. | Remove these two from the state, and give them today's values by import. Then read the plan, and " +
+			"older versions. | Remove these two from the state, and import them with today's values: " +
+			"[promotion](../resources/promotion.md#import), [rollout](../resources/rollout.md#import). Then read the plan, and " +
 			"apply.", aRestoredState},
 	})
 }

@@ -22,8 +22,9 @@ func TestTheGuideSaysWhatToDoAfterAnAccident(t *testing.T) {
 			"agent cannot read the branch counts as failed: that halts the rollout, and rolls nothing back. | [Renew " +
 			"it](delivery.md#an-expired-or-wrong-credential), and apply. The rollout goes on.", aCredentialOfARollout},
 		{"a person edited files on the branch | The next plan names the files and the commit. The next apply restores " +
-			"them, also on a schedule. | Make the edit in the configuration. Until then, a " +
-			"[hold](rollouts.md#decisions-by-people) on the host keeps it.", anEditByHand},
+			"them, also on a schedule. | Stop the schedule, and apply a [hold](reference-settings.md#hold) on the host: " +
+			"it keeps the edit. Make it in the configuration, by [`parameters`](reference-rendering.md#parameters), a config " +
+			"container or the manifests, and remove the hold.", anEditByHand},
 		{"a workload or a deployment target was renamed | It is another one: one apply removes the former folder of a " +
 			"host and adds the new one. A [namespace that Flotilla names](clusters.md#remove-a-cluster) goes with its " +
 			"content. | Keep the former name. Or add the new one beside it, move the data, and remove the former one in a " +
