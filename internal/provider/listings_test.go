@@ -147,10 +147,13 @@ func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
 	writeFile(t, filepath.Join(f.path, "edge.kubeconfig"), f.cluster.kubeconfig("edge-1"))
 	repositories := t.TempDir()
 	f.repository = filepath.Join(repositories, "platform", "gitops.git")
-	for _, path := range []string{f.repository, filepath.Join(repositories, "checkout"), filepath.Join(repositories, "payments")} {
-		git(t, repositories, "init", "--quiet", "--bare", "--initial-branch=main", path)
-		tree := git(t, path, "hash-object", "-t", "tree", "-w", os.DevNull)
-		git(t, path, "update-ref", "refs/heads/main", git(t, path, "commit-tree", "-m", "Begin", tree))
+	git(t, repositories, "init", "--quiet", "--bare", "--initial-branch=main", f.repository)
+	tree := git(t, f.repository, "hash-object", "-t", "tree", "-w", os.DevNull)
+	git(t, f.repository, "update-ref", "refs/heads/main", git(t, f.repository, "commit-tree", "-m", "Begin", tree))
+	for _, name := range []string{"checkout", "payments"} {
+		if err := os.CopyFS(filepath.Join(repositories, name), os.DirFS(f.repository)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, path := range []string{"platform/gitops", "example/gitops.git", "example/My Project/_git/gitops", "scm/plat/gitops.git"} {
 		path = filepath.Join(repositories, filepath.FromSlash(path))

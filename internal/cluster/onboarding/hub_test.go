@@ -57,6 +57,27 @@ func TestAClusterThatChangesItsTypeLeavesWhatOthersShareOnAHub(t *testing.T) {
 	})
 }
 
+// What the clusters of one namespace of a hub share goes with the last of them, although other namespaces have clusters.
+func TestTheLastClusterOfANamespaceTakesWhatIsSharedThere(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: last-hub}\n") // no controller would end it
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("last-hub", "eu-1"))})
+		apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("other-hub", "eu-2"))})
+		removal := onboarding.Removal{Name: "eu-1", Records: result.Records, UID: result.UID, Delete: true}
+		if _, err := onboarding.Remove(ctx, generating{ClusterAPI: cluster}, removal); err != nil {
+			t.Error(err)
+		}
+		shared := "flotilla-dev-" + hubSettings("", "").ClusterType
+		for namespace, want := range map[string]bool{"last-hub": false, "other-hub": true} {
+			if is := server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", namespace, shared) != nil; is != want {
+				t.Errorf("in %s the ApplicationSet is there: %v, want %v", namespace, is, want)
+			}
+		}
+	})
+}
+
 // generating plays the controller of ApplicationSets: an Application is there as long as the Secret of the cluster has
 // the labels by which its ApplicationSet selects.
 type generating struct {
