@@ -67,14 +67,8 @@ func hash(text string) string {
 
 // visible replaces invisible characters and invalid UTF-8.
 func visible(text []byte) []byte {
-	bad := func(r rune) bool {
-		return r != '\n' && (r == utf8.RuneError || r == 0x2028 || r == 0x2029 || isHidden(r))
-	}
-	if bytes.IndexFunc(text, bad) < 0 {
-		return text
-	}
 	return bytes.Map(func(r rune) rune {
-		if bad(r) {
+		if r != '\n' && (r == '\u2028' || r == '\u2029' || isHidden(r)) {
 			return utf8.RuneError
 		}
 		return r

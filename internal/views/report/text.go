@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
@@ -20,25 +21,22 @@ func clean(text string) string {
 	if isPlain(text) {
 		return text
 	}
-	var b strings.Builder
-	b.Grow(len(text))
-	shown := 0
-	for _, r := range text {
-		if shown == shownRunes {
-			b.WriteRune('…')
-			break
-		}
+	return cutRunes(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
-			b.WriteByte(' ')
+			return ' '
 		case isHidden(r):
-			b.WriteRune(utf8.RuneError)
-		default:
-			b.WriteRune(r)
+			return utf8.RuneError
 		}
-		shown++
+		return r
+	}, text), shownRunes)
+}
+
+func cutRunes(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
-	return b.String()
+	return text
 }
 
 func isPlain(text string) bool {
@@ -53,17 +51,9 @@ func isPlain(text string) bool {
 	return true
 }
 
-// isHidden finds control characters, direction marks, annotations and tags.
+// isHidden finds control characters, direction marks, annotations and tags, but no joiners, which emoji and some scripts need.
 func isHidden(r rune) bool {
-	switch {
-	case r < ' ', r >= 0x7f && r < 0xa0:
-		return true
-	case r == 0x061c, r == 0x200b, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
-		return true
-	case r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe007f:
-		return true
-	}
-	return false
+	return unicode.In(r, unicode.Cc, unicode.Cf) && r != '\u200c' && r != '\u200d'
 }
 
 func short(id string) string {
