@@ -138,6 +138,14 @@ type Part struct {
 	MoreHosts    int      `json:"more_hosts,omitempty"`
 }
 
+// Count returns the number of hosts.
+func (p *Part) Count() (hosts int) {
+	for i := range p.Versions {
+		hosts += p.Versions[i].Count()
+	}
+	return hosts
+}
+
 // Version is the manifests on some hosts.
 type Version struct {
 	Manifests *folder.Manifests `json:"manifests,omitempty"` // nil if the records lack them

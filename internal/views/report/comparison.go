@@ -34,10 +34,6 @@ func sideName(of, other *comparison.Seen) string {
 	return of.Name + " at " + cmp.Or(short(of.Commit), "no commit")
 }
 
-func (c Comparison) in(state comparison.State) []comparison.Target {
-	return slices.DeleteFunc(slices.Clone(c.Targets), func(t comparison.Target) bool { return t.State != state })
-}
-
 // Differences counts the targets that differ.
 func (c Comparison) Differences() int { return c.OnlyLeft + c.OnlyRight + c.Different }
 
@@ -92,43 +88,7 @@ func namesText(names []string, more int) string {
 
 // ComparisonMarkdown returns Markdown limited like [Markdown].
 func ComparisonMarkdown(result *comparison.Result, limit int) string {
-	c, m := Comparison{Result: result}, &markdown{}
-	left, right := code(c.LeftName()), code(c.RightName())
-	m.add("## Flotilla: "+left+" and "+right, "")
-	if c.Differences() == 0 {
-		m.add("Nothing differs: "+counted(c.Same, "deployment target")+".", "")
-	} else {
-		m.add("**"+counted(c.Different, "deployment target")+" "+isAre(c.Different)+" different**, "+number(c.OnlyLeft)+" only in "+left+", "+
-			number(c.OnlyRight)+" only in "+right+", "+number(c.Same)+" the same.", "")
-	}
-	m.heads([]string{"", left, right})
-	m.row([]string{"branch", code(c.Left.Branch), code(c.Right.Branch)})
-	m.row([]string{"commit", code(short(clean(c.Left.Commit))), code(short(clean(c.Right.Commit)))})
-	m.row([]string{"hosts", number(c.Left.Hosts), number(c.Right.Hosts)})
-	m.row([]string{"assignments", number(c.Left.Assignments), number(c.Right.Assignments)})
-	for _, note := range c.Notes {
-		m.add("", codeOf(note, shownRunes))
-	}
-	m.different(c, left, right)
-	m.keys(c, left, right)
-	m.only(c.in(comparison.OnlyLeft), left, func(t *comparison.Target) *comparison.Part { return &t.Left })
-	m.only(c.in(comparison.OnlyRight), right, func(t *comparison.Target) *comparison.Part { return &t.Right })
-	m.either("Hosts", comparison.ByHosts, c, left, right, func(p *comparison.Part) string { return namesText(p.OnlyHosts, p.MoreHosts) })
-	m.either("Target policies", comparison.ByPolicies, c, left, right, func(p *comparison.Part) string { return namesText(p.OnlyPolicies, 0) })
-	return cut(m.lines, limit)
-}
-
-func (m *markdown) different(c Comparison, left, right string) {
-	all := c.in(comparison.Different)
-	m.table(
-		"Different ("+number(c.Different)+")",
-		c.Different,
-		[]string{"Deployment target", "By", left, right},
-		rowsOf(all, func(t *comparison.Target) []string {
-			one, other := versionTexts(t)
-			return []string{code(targetName(t)), aspects(t), code(one), code(other)}
-		}),
-	)
+	return cut(execute("comparison", Comparison{Result: result}), limit)
 }
 
 func aspects(t *comparison.Target) string {
@@ -141,24 +101,31 @@ func aspects(t *comparison.Target) string {
 	return strings.Join(words, ", ")
 }
 
-func (m *markdown) keys(c Comparison, left, right string) {
-	var rows [][]string
-	all, values := 0, false
+// comparedValue is a key of a target in the Markdown.
+type comparedValue struct {
+	Target string
+	*comparison.Key
+}
+
+// Values returns the first keys with different values.
+func (c Comparison) Values() []comparedValue {
+	var values []comparedValue
 	for i := range c.Targets {
 		t := &c.Targets[i]
-		all += len(t.Keys) + t.MoreKeys
 		for j := range t.Keys {
-			k := &t.Keys[j]
-			values = values || len(k.Left)+len(k.Right) > 0
-			if len(rows) < markdownRows {
-				rows = append(rows, []string{
-					code(targetName(t)), code(k.Key),
-					valueCell(k.Left, k.State == comparison.OnlyRight), valueCell(k.Right, k.State == comparison.OnlyLeft),
-				})
-			}
+			values = append(values, comparedValue{targetName(t), &t.Keys[j]})
 		}
 	}
-	m.table("Values ("+number(all)+")", all, []string{"Deployment target", "Key", left, right}, rows)
+	return values
+}
+
+// ValueCount counts the keys with different values.
+func (c Comparison) ValueCount() int {
+	count := 0
+	for i := range c.Targets {
+		count += len(c.Targets[i].Keys) + c.Targets[i].MoreKeys
+	}
+	return count
 }
 
 func valueCell(values []string, absent bool) string {
@@ -169,63 +136,50 @@ func valueCell(values []string, absent bool) string {
 	return valuesText(texts, absent)
 }
 
-func (m *markdown) only(all []comparison.Target, side string, part func(*comparison.Target) *comparison.Part) {
-	m.table(
-		"Only in "+side+" ("+number(len(all))+")",
-		len(all),
-		[]string{"Deployment target", "Workload", "Version", "Hosts:"},
-		rowsOf(all, func(t *comparison.Target) []string {
-			of, hosts := part(t), 0
-			for i := range of.Versions {
-				hosts += of.Versions[i].Count()
-			}
-			return []string{code(t.Name), code(t.Workload), code(versionsOf(of.Versions, false)), number(hosts)}
-		}),
-	)
+// oneSided has the names that targets have on only one side.
+type oneSided struct {
+	Title string
+	Rows  []oneSidedRow
 }
 
-// either lists names on only one side, of targets that differ by an aspect.
-func (m *markdown) either(title string, by comparison.Aspect, c Comparison, left, right string, names func(*comparison.Part) string) {
-	var rows [][]string
-	all := 0
-	for i := range c.Targets {
-		t := &c.Targets[i]
-		one, other := code(names(&t.Left)), code(names(&t.Right))
-		if !t.Has(by) || one == "" && other == "" { // such as the same policies on other hosts
-			continue
+type oneSidedRow struct{ Name, Left, Right string }
+
+// OneSided returns hosts and policies on only one side, of targets that differ by them.
+func (c Comparison) OneSided() []oneSided {
+	var found []oneSided
+	for _, of := range []struct {
+		title string
+		by    comparison.Aspect
+		names func(*comparison.Part) string
+	}{
+		{"Hosts", comparison.ByHosts, hostNames}, {"Target policies", comparison.ByPolicies, policyNames},
+	} {
+		var rows []oneSidedRow
+		for i := range c.Targets {
+			t := &c.Targets[i]
+			left, right := code(of.names(&t.Left)), code(of.names(&t.Right))
+			if t.Has(of.by) && left+right != "" { // else such as the same policies on other hosts
+				rows = append(rows, oneSidedRow{targetName(t), cmp.Or(left, "–"), cmp.Or(right, "–")})
+			}
 		}
-		if all++; len(rows) < markdownRows {
-			rows = append(rows, []string{code(targetName(t)), cmp.Or(one, "–"), cmp.Or(other, "–")})
+		if len(rows) > 0 {
+			found = append(found, oneSided{of.title, rows})
 		}
 	}
-	m.table(title+" ("+number(all)+")", all, []string{"Deployment target", "only in " + left, "only in " + right}, rows)
+	return found
 }
 
-func (m *markdown) comparisons() {
-	all := m.page.Comparisons
-	m.table(
-		"Comparisons",
-		len(all),
-		[]string{"Comparison", "Left", "Right", "Different:", "Only left:", "Only right:", "Same:"},
-		rowsOf(all, func(c *Comparison) []string {
-			return []string{
-				code(c.Name), code(c.LeftName()), code(c.RightName()), number(c.Different), number(c.OnlyLeft), number(c.OnlyRight), number(c.Same),
-			}
-		}),
-	)
-}
+func hostNames(p *comparison.Part) string { return namesText(p.OnlyHosts, p.MoreHosts) }
+
+func policyNames(p *comparison.Part) string { return namesText(p.OnlyPolicies, 0) }
 
 // ComparedRow is a target in the table of a comparison.
 type ComparedRow struct {
+	*comparison.Target
 	Name, By, Left, Right string
 	// Also has sentences about hosts and policies.
 	Also []string
-	Keys []ComparedKey
-	More int
 }
-
-// ComparedKey is a key with different values.
-type ComparedKey struct{ Key, Left, Right string }
 
 // Rows returns the targets that differ.
 func (c Comparison) Rows() []ComparedRow {
@@ -233,7 +187,7 @@ func (c Comparison) Rows() []ComparedRow {
 	left, right := c.LeftName(), c.RightName()
 	for i := range c.Targets {
 		t := &c.Targets[i]
-		row := ComparedRow{Name: targetName(t), By: aspects(t), More: t.MoreKeys}
+		row := ComparedRow{Target: t, Name: targetName(t), By: aspects(t)}
 		row.Left, row.Right = versionTexts(t)
 		switch t.State {
 		case comparison.OnlyLeft:
@@ -245,29 +199,28 @@ func (c Comparison) Rows() []ComparedRow {
 			name string
 			of   *comparison.Part
 		}{{left, &t.Left}, {right, &t.Right}} {
-			if names := namesText(side.of.OnlyHosts, side.of.MoreHosts); names != "" {
+			if names := hostNames(side.of); names != "" {
 				row.Also = append(row.Also, "hosts only in "+side.name+": "+names)
 			}
-			if names := namesText(side.of.OnlyPolicies, 0); names != "" {
+			if names := policyNames(side.of); names != "" {
 				row.Also = append(row.Also, "target policies only in "+side.name+": "+names)
 			}
 		}
 		if t.KeysUnknown {
 			row.Also = append(row.Also, "which values differ is not known")
 		}
-		for j := range t.Keys {
-			k := &t.Keys[j]
-			row.Keys = append(row.Keys, ComparedKey{
-				k.Key, valuesText(k.Left, k.State == comparison.OnlyRight), valuesText(k.Right, k.State == comparison.OnlyLeft),
-			})
-		}
 		rows[i] = row
 	}
 	return rows
 }
 
+// RowsOf returns the rows of targets in a state.
+func (c Comparison) RowsOf(state comparison.State) []ComparedRow {
+	return slices.DeleteFunc(c.Rows(), func(row ComparedRow) bool { return row.State != state })
+}
+
 // KeyCount returns the number of different keys.
-func (r ComparedRow) KeyCount() int { return len(r.Keys) + r.More }
+func (r ComparedRow) KeyCount() int { return len(r.Keys) + r.MoreKeys }
 
 func valuesText(values []string, absent bool) string {
 	if absent {

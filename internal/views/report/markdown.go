@@ -1,12 +1,13 @@
 package report
 
 import (
-	"slices"
+	"cmp"
+	_ "embed"
+	"maps"
 	"strings"
+	"text/template"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
@@ -17,33 +18,43 @@ const (
 	markdownRunes = 200
 )
 
+var (
+	//go:embed assets/page.md
+	pageMarkdown string
+	//go:embed assets/comparison.md
+	comparisonMarkdown string
+)
+
+// markdownTemplates have the functions of the HTML, with other limits.
+var markdownTemplates = func() *template.Template {
+	all := maps.Clone(template.FuncMap(functions))
+	maps.Copy(all, template.FuncMap{
+		"code": code, "note": func(text string) string { return codeOf(text, shownRunes) }, "clean": clean, "isAre": isAre, "values": valueCell,
+		"shown": func(list any) any { return firstOf(list, markdownRows) },
+	})
+	parsed := template.Must(template.New("page").Funcs(all).Parse(pageMarkdown))
+	return template.Must(parsed.New("comparison").Parse(comparisonMarkdown))
+}()
+
 // Markdown returns the page for a pull request: counts, then problems. The last line counts lines beyond limit bytes; 0 means no
 // limit. Texts are code spans, in which no Git host makes links, mentions or pictures.
 func Markdown(p *Page, limit int) string {
-	m := &markdown{page: p}
-	m.counts(p.Count())
-	m.rules()
-	m.assignments(verdict.Failed)
-	m.rollouts()
-	m.promotions()
-	m.comparisons()
-	m.assignments(verdict.Behind)
-	m.clusters()
-	m.unscheduled()
-	m.assignments(verdict.Progressing)
-	m.assignments(verdict.Unknown)
-	m.idle()
-	return cut(m.lines, limit)
+	return cut(execute("page", &view{Page: p, Counts: p.Count()}), limit)
 }
 
-func cut(lines []string, limit int) string {
-	size := 0
-	for _, line := range lines {
-		size += len(line) + 1
+func execute(name string, of any) string {
+	var b strings.Builder
+	if err := markdownTemplates.ExecuteTemplate(&b, name, of); err != nil {
+		panic(err) // the templates are part of the binary
 	}
-	if limit <= 0 || size <= limit {
-		return strings.Join(lines, "\n") + "\n"
+	return b.String()
+}
+
+func cut(text string, limit int) string {
+	if limit <= 0 || len(text) <= limit {
+		return text
 	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	note := func(kept int) string {
 		return "\n_" + counted(len(lines)-kept, "more line") + " would not fit and " + isAre(len(lines)-kept) + " left out._\n"
 	}
@@ -57,11 +68,11 @@ func cut(lines []string, limit int) string {
 		return ""
 	}
 	kept = withoutTableHeads(lines, kept)
-	text := strings.Join(lines[:kept], "\n")
+	shown := strings.Join(lines[:kept], "\n")
 	if kept > 0 {
-		text += "\n"
+		shown += "\n"
 	}
-	return text + note(kept)
+	return shown + note(kept)
 }
 
 // withoutTableHeads returns the number of lines to keep without a final heading or head of a table.
@@ -90,10 +101,7 @@ func Code(text string) string { return code(text) }
 func code(text string) string { return codeOf(text, markdownRunes) }
 
 func codeOf(text string, most int) string {
-	text = clean(text)
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
+	text = cutRunes(clean(text), most)
 	if text == "" {
 		return ""
 	}
@@ -113,234 +121,76 @@ func codeOf(text string, most int) string {
 	return fence + text + fence
 }
 
-type markdown struct {
-	page  *Page
-	lines []string
-}
-
-func (m *markdown) add(lines ...string) { m.lines = append(m.lines, lines...) }
-
-// table writes a section with the first rows of a list.
-func (m *markdown) table(title string, all int, heads []string, rows [][]string) {
-	if len(rows) == 0 {
-		return
-	}
-	m.add("", "### "+title, "")
-	m.heads(heads)
-	for _, row := range rows {
-		m.row(row)
-	}
-	if all > len(rows) {
-		m.add("", "… and "+number(all-len(rows))+" more.")
-	}
-}
-
-// heads begins a table. A final colon marks a column of numbers.
-func (m *markdown) heads(heads []string) {
-	marks := make([]string, len(heads))
-	for i, head := range heads {
-		marks[i] = "---"
-		if strings.HasSuffix(head, ":") {
-			marks[i] = "--:"
-		}
-	}
-	m.row(heads)
-	m.add("|" + strings.Join(marks, "|") + "|")
-}
-
-func (m *markdown) row(cells []string) {
-	trimmed := make([]string, len(cells))
-	for i, cell := range cells {
-		trimmed[i] = strings.TrimSuffix(cell, ":")
-	}
-	m.add("| " + strings.Join(trimmed, " | ") + " |")
-}
-
-func (m *markdown) counts(s Counts) {
-	p := m.page
-	title := "## Flotilla: " + code(p.Title)
-	if p.Environment != "" {
-		title += " in " + code(p.Environment)
-	}
-	m.add(title, "")
-	var facts []string
-	if p.Health != nil {
-		facts = append(facts, "**Health "+number(p.Health.Value)+", "+string(p.Grade(p.Health))+"**")
-	}
+// HostCount counts the hosts of assignments.
+func (v *view) HostCount() int {
 	hosts := map[string]bool{}
-	for i := range p.Assignments {
-		hosts[p.Assignments[i].Host] = true
+	for i := range v.Page.Assignments {
+		hosts[v.Page.Assignments[i].Host] = true
 	}
-	facts = append(facts, counted(len(p.Assignments), "assignment")+" on "+counted(len(hosts), "host"), counted(len(p.Clusters), "cluster"))
-	if at := moment(p.Time); at != "" {
-		facts = append(facts, "evidence of "+at)
-	}
-	if p.Commit != "" {
-		facts = append(facts, "commit "+code(short(clean(p.Commit))))
-	}
-	m.add(strings.Join(facts, " · "), "")
-	heads := []string{""}
-	assignments, clusters := []string{"assignments"}, []string{"clusters"}
-	for i, verdict := range verdicts {
-		if verdict == "" && s.assignments[i] == 0 && s.clusters[i] == 0 {
-			continue
-		}
-		name := verdictName(verdict)
-		if verdict == "" {
-			name = "not reported"
-		}
-		heads = append(heads, name+":")
-		assignments, clusters = append(assignments, number(s.assignments[i])), append(clusters, number(s.clusters[i]))
-	}
-	m.heads(heads)
-	m.row(assignments)
-	if len(p.Clusters) > 0 {
-		m.row(clusters)
-	}
-	if pending := s.New + s.Changed + s.Removed; pending > 0 {
-		m.add("", counted(pending, "assignment")+" "+isAre(pending)+" not deployed as wanted: "+number(s.New)+" new, "+number(s.Changed)+
-			" changed, "+number(s.Removed)+" being removed. Waiting for something: "+number(s.Waiting)+".")
-	}
+	return len(hosts)
 }
 
-func (m *markdown) rules() {
-	var rows [][]string
-	all := 0
-	for i := range m.page.Rules {
-		rule := &m.page.Rules[i]
-		all += broken(rule)
-		add := func(where, why string) {
-			if len(rows) < markdownRows {
-				rows = append(rows, []string{code(rule.Name), code(rule.Mode), where, why})
-			}
+type verdictCount struct {
+	Name                  string
+	Assignments, Clusters int
+}
+
+// VerdictCounts shows "not reported" only if it occurs.
+func (v *view) VerdictCounts() []verdictCount {
+	var counts []verdictCount
+	for i, is := range verdicts {
+		if of := (verdictCount{string(is), v.assignments[i], v.clusters[i]}); is != "" {
+			counts = append(counts, of)
+		} else if of.Assignments+of.Clusters > 0 {
+			of.Name = "not reported"
+			counts = append(counts, of)
 		}
+	}
+	return counts
+}
+
+// brokenRule is a violation with its place and reason as code spans.
+type brokenRule struct{ Name, Mode, Where, Why string }
+
+// BrokenRules returns the first violations of all rules.
+func (v *view) BrokenRules() []brokenRule {
+	var rows []brokenRule
+	for i := range v.Rules {
+		rule := &v.Rules[i]
+		add := func(where, why string) { rows = append(rows, brokenRule{rule.Name, rule.Mode, where, why}) }
 		switch {
 		case rule.Error != "":
 			add(code("the rule itself"), code(rule.Error))
 		case broken(rule) > 0 && len(rule.Violations) == 0:
 			add("", number(broken(rule))+" of "+number(rule.Looked))
 		}
-		for _, v := range first(rule.Violations, markdownRows) {
-			add(code(v.Subject.String()), code(v.Message))
+		for _, violation := range first(rule.Violations, markdownRows) {
+			add(code(violation.Subject.String()), code(violation.Message))
 		}
 	}
-	m.table("Constraints broken ("+number(all)+")", all, []string{"Constraint", "Mode", "Where", "Why"}, rows)
+	return first(rows, markdownRows)
 }
 
-func (m *markdown) assignments(of verdict.Verdict) {
-	var rows [][]string
-	all := 0
-	for i := range m.page.Assignments {
-		a := &m.page.Assignments[i]
-		if verdicts[rank(a.Verdict)] != of {
-			continue
-		}
-		all++
-		if len(rows) < markdownRows {
-			why := code(a.Message)
-			if a.WaitsFor != "" {
-				why = strings.TrimPrefix(why+", waits for "+code(a.WaitsFor), ", ")
-			}
-			rows = append(rows, []string{code(a.Target), code(a.Host), m.since(a.Since), why})
-		}
-	}
+// Violations counts the known violations.
+func (v *view) Violations() int { return v.Broken + v.Informed }
+
+// assigned has the assignments with one verdict.
+type assigned struct {
+	*view
+	Title string
+	All   []*Assignment
+}
+
+func (v *view) Assigned(of verdict.Verdict) assigned {
 	name := string(of)
-	title := strings.ToUpper(name[:1]) + name[1:] + " (" + number(all) + ")"
-	m.table(title, all, []string{"Deployment target", "Host", "Since", "Why"}, rows)
-}
-
-func rowsOf[T any](list []T, cells func(one *T) []string) [][]string {
-	var rows [][]string
-	for i := range first(list, markdownRows) {
-		rows = append(rows, cells(&list[i]))
+	found := assigned{view: v, Title: strings.ToUpper(name[:1]) + name[1:]}
+	for i := range v.Page.Assignments {
+		if a := &v.Page.Assignments[i]; verdicts[rank(a.Verdict)] == of {
+			found.All = append(found.All, a)
+		}
 	}
-	return rows
+	return found
 }
 
-func (m *markdown) rollouts() {
-	ordered := slices.Clone(m.page.Rollouts)
-	slices.SortStableFunc(ordered, func(a, b rollout.Progress) int { return oneIf(b.IsHalted()) - oneIf(a.IsHalted()) })
-	m.table(
-		"Rollouts ("+number(len(ordered))+")",
-		len(ordered),
-		[]string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"},
-		rowsOf(ordered, func(r *rollout.Progress) []string {
-			stage, state := number(r.Stage)+" of "+number(r.Stages), "under way"
-			if r.Removes {
-				stage = "removal " + stage
-			}
-			if r.StageName != "" {
-				stage += ", " + code(r.StageName)
-			}
-			if r.IsHalted() {
-				state = "**halted**"
-			}
-			return []string{
-				code(r.DeploymentTarget),
-				state,
-				stage,
-				number(r.HostsDone) + " of " + number(r.Hosts),
-				code(r.WaitText()),
-				m.since(r.Since),
-			}
-		}),
-	)
-}
-
-func (m *markdown) promotions() {
-	m.table(
-		"Promotions",
-		len(m.page.Promotions),
-		[]string{"Promotion", "Candidate", "Promoted", "Waits for", "Since"},
-		rowsOf(m.page.Promotions, func(one *Promotion) []string {
-			return []string{code(one.Name), code(one.Candidate), code(one.Promoted), code(one.WaitsFor), m.since(one.Since)}
-		}),
-	)
-}
-
-func (m *markdown) clusters() {
-	found := notReady(m.page.Clusters)
-	m.table(
-		"Clusters that are not ready ("+number(len(found))+")",
-		len(found),
-		[]string{"Cluster", "Verdict", "Commits behind:", "Since", "Why"},
-		rowsOf(found, func(c **Cluster) []string {
-			behind := ""
-			if (*c).Behind > 0 {
-				behind = number((*c).Behind)
-			}
-			return []string{code((*c).Name), verdictName((*c).Verdict), behind, m.since((*c).Since), code((*c).Message)}
-		}),
-	)
-}
-
-func (m *markdown) unscheduled() {
-	all := m.page.Unscheduled
-	m.table(
-		"Deployment targets without a host ("+number(len(all))+")",
-		len(all),
-		[]string{"Deployment target", "Why", "Nearest host", "Lacks"},
-		rowsOf(all, func(u *schedule.Unscheduled) []string {
-			return []string{code(u.DeploymentTarget), code(u.Reason), code(u.NearestHost), code(u.FailedRequirement)}
-		}),
-	)
-}
-
-func (m *markdown) idle() {
-	all := m.page.IdlePolicies
-	m.table(
-		"Target policies that select nothing ("+number(len(all))+")",
-		len(all),
-		[]string{"Target policy", "Why"},
-		rowsOf(all, func(one *schedule.IdlePolicy) []string {
-			return []string{code(one.Name), code(one.Reason)}
-		}),
-	)
-}
-
-func (m *markdown) since(t time.Time) string {
-	if long := ago(t, m.page.Time); long != "" {
-		return long
-	}
-	return moment(t)
-}
+// Lasts returns text such as "3 h", or else the time.
+func (v *view) Lasts(t time.Time) string { return cmp.Or(v.Ago(t), moment(t)) }

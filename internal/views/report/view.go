@@ -165,7 +165,7 @@ func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
 var functions = template.FuncMap{
 	"broken": func(rule constraint.RuleResult) int { return broken(&rule) }, "number": number, "count": counted, "short": short,
-	"moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
+	"moment": moment, "verdict": verdictName, "shown": shown, "detail": detail, "values": valuesText,
 	"more": func(all int, list any) int { return all - reflect.ValueOf(list).Len() },
 }
 
@@ -176,8 +176,12 @@ var bounds = map[reflect.Type]int{
 }
 
 func shown(list any) any {
+	return firstOf(list, cmp.Or(bounds[reflect.TypeOf(list).Elem()], shownRows))
+}
+
+func firstOf(list any, most int) any {
 	all := reflect.ValueOf(list)
-	return all.Slice(0, min(all.Len(), cmp.Or(bounds[all.Type().Elem()], shownRows))).Interface()
+	return all.Slice(0, min(all.Len(), most)).Interface()
 }
 
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
