@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientauthentication "k8s.io/client-go/pkg/apis/clientauthentication/v1"
@@ -35,23 +36,11 @@ const (
 // commands runs the exec commands of one query, equal ones only once. client-go's implementation cannot be interrupted
 // and shows what commands write to standard error.
 type commands struct {
-	slots chan struct{}
+	slots *semaphore.Weighted
 	runs  wait.Answers[*clientauthentication.ExecCredentialStatus]
 }
 
-func newCommands() *commands { return &commands{slots: make(chan struct{}, maxCommands)} }
-
-// acquire waits for a free place, before the cluster's deadline starts.
-func (c *commands) acquire(ctx context.Context) error {
-	select {
-	case c.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (c *commands) release() { <-c.slots }
+func newCommands() *commands { return &commands{slots: semaphore.NewWeighted(maxCommands)} }
 
 func (c *commands) signIn(ctx context.Context, connection *config) (secrets []string, err error) {
 	info, err := connection.execInfo()

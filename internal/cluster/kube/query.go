@@ -93,7 +93,8 @@ func queryOne(
 		return publicError(whole, whole, err, options, scrubber)
 	}
 	if connection.exec != nil {
-		if err := running.acquire(whole); err != nil {
+		// The cluster's deadline starts once the command has a free place.
+		if err := running.slots.Acquire(whole, 1); err != nil {
 			return publicError(whole, whole, err, options, scrubber)
 		}
 	}
@@ -101,7 +102,7 @@ func queryOne(
 	defer cancel()
 	if connection.exec != nil {
 		printed, err = running.signIn(ctx, connection)
-		running.release()
+		running.slots.Release(1)
 		if err != nil {
 			return publicError(whole, ctx, err, options, scrubber)
 		}

@@ -82,7 +82,8 @@ func (c *ClusterClient) Apply(ctx context.Context, object *unstructured.Unstruct
 	if options.DryRun {
 		query.Set("dryRun", "All")
 	}
-	applied, created, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", object.Object)
+	request := objectRequest{ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", object.Object}
+	applied, created, err := c.requestObject(ctx, request)
 	if errors.Is(err, errNoObject) { // an apply gets a 404 only if the kind does not exist
 		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
@@ -94,14 +95,13 @@ func (c *ClusterClient) Apply(ctx context.Context, object *unstructured.Unstruct
 
 // Read reads one object with its managed fields; nil if the cluster lacks it or its kind.
 func (c *ClusterClient) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	return c.orNone(c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil))
+	return c.orNone(c.requestObject(ctx, objectRequest{ref: ref, verb: "get", method: http.MethodGet}))
 }
 
 // Patch applies a merge patch; nil if the object does not exist.
 func (c *ClusterClient) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
-	return c.orNone(
-		c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch),
-	)
+	query := url.Values{"fieldManager": {FieldManager}}
+	return c.orNone(c.requestObject(ctx, objectRequest{ref, VerbPatch, http.MethodPatch, query, mergePatch, patch}))
 }
 
 // The verbs of [ClusterClient.Try].
@@ -112,12 +112,13 @@ const (
 
 // Try reports by a dry run whether the credentials permit a change. Other obstacles are no error.
 func (c *ClusterClient) Try(ctx context.Context, verb string, ref Ref) error {
-	method, contentType, body := http.MethodPatch, "application/merge-patch+json", map[string]any{}
+	query := url.Values{"dryRun": {"All"}}
+	request := objectRequest{ref, verb, http.MethodPatch, query, mergePatch, map[string]any{}}
 	if verb == VerbDelete {
-		method, contentType = http.MethodDelete, "application/json"
-		body = map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": []string{"All"}}
+		options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": []string{"All"}}
+		request = objectRequest{ref, verb, http.MethodDelete, query, "application/json", options}
 	}
-	_, _, err := c.requestObject(ctx, ref, verb, method, url.Values{"dryRun": {"All"}}, contentType, body)
+	_, _, err := c.requestObject(ctx, request)
 	switch {
 	case errors.Is(err, errNoObject), ReasonOf(err) == ReasonNoKind, ReasonOf(err) == ReasonRefused, ReasonOf(err) == ReasonConflict:
 		return nil // a webhook may have side effects and reject dry runs
@@ -143,45 +144,48 @@ func (c *ClusterClient) Delete(ctx context.Context, ref Ref, uid string) error {
 	if uid != "" {
 		how["preconditions"] = map[string]any{"uid": uid}
 	}
-	_, _, err := c.requestObject(ctx, ref, VerbDelete, http.MethodDelete, nil, "application/json", how)
+	_, _, err := c.requestObject(ctx, objectRequest{ref, VerbDelete, http.MethodDelete, nil, "application/json", how})
 	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
 		return nil
 	}
 	return c.withoutSecrets(err)
 }
 
-// requestObject sends a request about one object. A missing object is errNoObject.
+const mergePatch = "application/merge-patch+json"
+
+// objectRequest is a request about one object.
+type objectRequest struct {
+	ref          Ref
+	verb, method string // verb is that of error messages
+	query        url.Values
+	contentType  string
+	body         map[string]any // may be nil
+}
+
+// requestObject sends a request within its deadline. A missing object is errNoObject.
 func (c *ClusterClient) requestObject(
-	whole context.Context,
-	ref Ref,
-	verb, method string,
-	query url.Values,
-	contentType string,
-	body map[string]any,
+	whole context.Context, request objectRequest,
 ) (object *unstructured.Unstructured, created bool, err error) {
-	var text []byte
-	if body != nil {
-		if text, err = json.Marshal(body); err != nil {
-			return nil, false, failf(ReasonOther, "the request to %s %s cannot be written as JSON", verb, ref)
-		}
-	}
 	ctx, cancel := context.WithTimeout(whole, requestDeadline)
 	defer cancel()
-	object, created, err = c.requestObjectWithin(ctx, ref, verb, method, query, contentType, text)
+	object, created, err = c.exchangeObject(ctx, request)
 	if err != nil && ctx.Err() != nil && whole.Err() == nil {
-		return nil, false, serverf(ReasonTimeout, "did not answer within %s when it was asked to %s %s", requestDeadline, verb, ref)
+		const format = "did not answer within %s when it was asked to %s %s"
+		return nil, false, serverf(ReasonTimeout, format, requestDeadline, request.verb, request.ref)
 	}
 	return object, created, err
 }
 
-func (c *ClusterClient) requestObjectWithin(
-	ctx context.Context,
-	ref Ref,
-	verb, method string,
-	query url.Values,
-	contentType string,
-	body []byte,
+func (c *ClusterClient) exchangeObject(
+	ctx context.Context, request objectRequest,
 ) (object *unstructured.Unstructured, created bool, err error) {
+	ref := request.ref
+	var body []byte
+	if request.body != nil {
+		if body, err = json.Marshal(request.body); err != nil {
+			return nil, false, failf(ReasonOther, "the request to %s %s cannot be written as JSON", request.verb, ref)
+		}
+	}
 	resource, served, err := c.resolve(ctx, ref.APIVersion, ref.Kind)
 	if err != nil {
 		return nil, false, err
@@ -195,13 +199,8 @@ func (c *ClusterClient) requestObjectWithin(
 	} else if namespace == "" {
 		return nil, false, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
 	}
-	response, answer, err := c.exchange(
-		ctx,
-		method,
-		pathOf(resource.ResourceKind, resource.Versions, namespace, ref.Name)+encoded(query),
-		contentType,
-		body,
-	)
+	path := pathOf(resource.ResourceKind, resource.Versions, namespace, ref.Name) + encoded(request.query)
+	response, answer, err := c.exchange(ctx, request.method, path, request.contentType, body)
 	if err != nil {
 		return nil, false, err
 	}
@@ -209,7 +208,7 @@ func (c *ClusterClient) requestObjectWithin(
 		if isNotFound(response, answer) && answer.Kind != "Status" { // the whole kind is gone
 			c.forget(ref.APIVersion)
 		}
-		return nil, false, refusedObject(response, answer, verb, ref)
+		return nil, false, refusedObject(response, answer, request.verb, ref)
 	}
 	defer finish(response)
 	object, err = readObject(response, ref.Kind)
