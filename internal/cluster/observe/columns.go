@@ -1,11 +1,12 @@
 package observe
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/numbering"
 )
 
 // columnsDocument has the data that clusters share: deployment targets with a status of their own, by host, and each
@@ -33,25 +34,13 @@ func untimed(s AssignmentStatus) untimedStatus {
 	return of
 }
 
-func (t untimedStatus) compare(other untimedStatus) int {
-	order := cmp.Or(cmp.Compare(t.Commit, other.Commit), cmp.Compare(t.Verdict, other.Verdict), cmp.Compare(t.Message, other.Message))
-	switch {
-	case order != 0 || t == other:
-		return order
-	case t.OfRoot != other.OfRoot:
-		return map[bool]int{true: 1, false: -1}[t.OfRoot]
-	}
-	return map[bool]int{true: 1, false: -1}[t.never]
-}
-
 type columns struct {
 	e        *Evidence
-	statuses map[untimedStatus]int
-	document columnsDocument
+	targets  map[string][]string
+	statuses numbering.Numbers[untimedStatus]
 }
 
 func columnsOf(e *Evidence) *columns {
-	c := &columns{e: e, statuses: map[untimedStatus]int{}}
 	targets := map[string]map[string]bool{}
 	for _, of := range e.Clusters {
 		own := of.defaultStatus()
@@ -62,47 +51,51 @@ func columnsOf(e *Evidence) *columns {
 					targets[host] = map[string]bool{}
 				}
 				targets[host][target] = true
-				c.statuses[untimed(other)] = 0
 			}
 		}
 	}
-	if len(targets) > 0 {
-		c.document.Targets = make(map[string][]string, len(targets))
-	}
+	c := &columns{e: e, targets: make(map[string][]string, len(targets))}
 	for host, names := range targets {
-		c.document.Targets[host] = slices.Sorted(maps.Keys(names))
+		c.targets[host] = slices.Sorted(maps.Keys(names))
 	}
-	for i, status := range slices.SortedFunc(maps.Keys(c.statuses), untimedStatus.compare) {
-		c.statuses[status] = i + 1
+	return c
+}
+
+// document returns the data that the numbers of all clusters refer to.
+func (c *columns) document() columnsDocument {
+	document := columnsDocument{Targets: c.targets}
+	for _, status := range c.statuses.All() {
 		written := documentOf(status.AssignmentStatus)
 		if status.never {
 			written.Since = new("")
 		}
-		c.document.Statuses = append(c.document.Statuses, written)
+		document.Statuses = append(document.Statuses, written)
 	}
-	return c
+	return document
 }
 
 func (c *columns) numbers(of *ClusterEvidence) statusNumbers {
 	own := of.defaultStatus()
 	found := statusNumbers{}
-	for key, other := range of.Assignments {
-		if host, _ := splitKey(key); other != own && found[host] == nil {
-			list := make([]int64, 0, 2*len(c.document.Targets[host]))
-			for _, target := range c.document.Targets[host] {
-				one, is := of.Assignments[host+"/"+target]
-				if !is || one == own {
-					list = append(list, 0)
-					continue
-				}
-				ago := int64(0)
-				if !one.Since.IsZero() {
-					ago = c.e.Time.Unix() - one.Since.Unix()
-				}
-				list = append(list, int64(c.statuses[untimed(one)]), ago)
-			}
-			found[host] = list
+	for _, key := range slices.Sorted(maps.Keys(of.Assignments)) {
+		host, _ := splitKey(key)
+		if of.Assignments[key] == own || found[host] != nil {
+			continue
 		}
+		list := make([]int64, 0, 2*len(c.targets[host]))
+		for _, target := range c.targets[host] {
+			one, is := of.Assignments[host+"/"+target]
+			if !is || one == own {
+				list = append(list, 0)
+				continue
+			}
+			ago := int64(0)
+			if !one.Since.IsZero() {
+				ago = c.e.Time.Unix() - one.Since.Unix()
+			}
+			list = append(list, int64(c.statuses.Of(untimed(one)))+1, ago)
+		}
+		found[host] = list
 	}
 	return found
 }

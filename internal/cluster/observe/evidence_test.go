@@ -24,13 +24,13 @@ const (
 	treeA  = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	treeB  = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 	asText = `{"format":"3","owner":"web","environment":"dev","branch":"main","path":"clusters/web","time":"2026-11-22T01:30:00Z","tip":"` + tip + `","clusters":{` +
-		`"drone-1":{"type":"drone","commit":"` + older + `","verdict":"failed","since":"2026-11-22T01:00:00Z","message":"no space","assignments":{"drone":[2,1800,1,0]},"running":{"drone/db-main":0,"drone/web-main":2}},` +
+		`"drone-1":{"type":"drone","commit":"` + older + `","verdict":"failed","since":"2026-11-22T01:00:00Z","message":"no space","assignments":{"drone":[1,1800,2,0]},"running":{"drone/db-main":0,"drone/web-main":1}},` +
 		`"drone-2":{"type":"drone","commit":"","verdict":"unknown","running":{}},` +
 		`"large-1":{"type":"large","commit":"` + gone + `","verdict":"unknown"}},` +
 		`"trees":{"` + older + `":{"drone/db-main":"` + treeA + `","drone/old-main":""}},"targets":{"drone":["db-main","web-main"]},` +
-		`"statuses":[{"commit":"` + tip + `","verdict":"failed","since":"","message":"no space"},{"commit":"` + older + `","verdict":"ready"}],` +
-		`"runs":[{"version":"1.2.3","chart":"web","app_version":"v7"},{"version":"main","revision":"` + older + `","images":"a:1 b:2"}],` +
-		`"running":{"db-main":2,"drone/web-main":1}}`
+		`"statuses":[{"commit":"` + older + `","verdict":"ready"},{"commit":"` + tip + `","verdict":"failed","since":"","message":"no space"}],` +
+		`"runs":[{"version":"main","revision":"` + older + `","images":"a:1 b:2"},{"version":"1.2.3","chart":"web","app_version":"v7"}],` +
+		`"running":{"db-main":1,"drone/web-main":2}}`
 )
 
 var (
@@ -86,7 +86,7 @@ func TestEvidenceIsReadInAnyOrderAndIndentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	decoded["clusters"].(map[string]any)["drone-1"].(map[string]any)["message"] = "a <b> & \"c\"\n\t\\ \u2028 ü"
-	decoded["statuses"].([]any)[0].(map[string]any)["message"] = "a <b> & \"c\"\n\t\\ \u2028 ü"
+	decoded["statuses"].([]any)[1].(map[string]any)["message"] = "a <b> & \"c\"\n\t\\ \u2028 ü"
 	text, err := json.MarshalIndent(decoded, " ", "\t")
 	if err != nil {
 		t.Fatal(err)
@@ -125,11 +125,11 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		"another format":         {replace(`"format":"3"`, `"format":"4"`), `it has the format "4", and this version of the provider reads "3"; use one version everywhere`},
 		"a newer format":         {`{"format":"4","clusters":[]}`, `it has the format "4"`},
 		"an older format":        {`{"format":"1","time":"2026-11-22T01:30:00Z","tip":"","clusters":{},"trees":{}}`, `it has the format "1", and this version`},
-		"what nobody runs":       {replace(`"db-main":2`, `"db-main":3`), `"db-main" runs number 3 of 2`},
+		"what nobody runs":       {replace(`"db-main":1`, `"db-main":3`), `"db-main" runs number 3 of 2`},
 		"less than nothing":      {replace(`"drone/db-main":0`, `"drone/db-main":-1`), `"drone-1": "drone/db-main" runs number -1 of 2`},
-		"half of what runs":      {replace(`"db-main":2`, `"db-main":1.5`), `is not what belongs there`},
-		"no key of what runs":    {replace(`"drone/web-main":1`, `"drone/":1`), `it is not the key of an assignment`},
-		"more of what runs":      {replace(`"chart":"web"`, `"charts":"web"`), `unknown field "runs[0].charts"`},
+		"half of what runs":      {replace(`"db-main":1`, `"db-main":1.5`), `is not what belongs there`},
+		"no key of what runs":    {replace(`"drone/web-main":2`, `"drone/":2`), `it is not the key of an assignment`},
+		"more of what runs":      {replace(`"chart":"web"`, `"charts":"web"`), `unknown field "runs[1].charts"`},
 		"no owner":               {replace(`"owner":"web",`, ``), `it has no "owner"`},
 		"no path":                {replace(`"path":"clusters/web",`, ``), `it has no "path"`},
 		"an owner twice":         {replace(`"owner":"web",`, `"owner":"web","owner":"web",`), `duplicate field "owner"`},
@@ -145,18 +145,18 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		"no verdict":             {replace(`"commit":"","verdict":"unknown"`, `"commit":""`), `"drone-2": it has no "verdict"`},
 		"cluster's member":       {replace(`"type":"large"`, `"typ":"large"`), `unknown field "clusters.large-1.typ"`},
 		"cluster's member twice": {replace(`"type":"large"`, `"type":"large","type":"large"`), `duplicate field "clusters.large-1.type"`},
-		"a status' member":       {replace(`"verdict":"ready"}`, `"tree":"ready"}`), `unknown field "statuses[1].tree"`},
-		"a status' member twice": {replace(`"verdict":"ready"}`, `"verdict":"ready","verdict":"ready"}`), `duplicate field "statuses[1].verdict"`},
-		"a status without one":   {replace(`,"verdict":"ready"}`, `}`), `status 2 has no verdict, or a time`},
-		"a status with a time":   {replace(`"verdict":"ready"}`, `"verdict":"ready","since":"2026-11-22T01:00:00Z"}`), `status 2 has no verdict, or a time`},
-		"a host twice":           {replace(`{"drone":[2,1800,1,0]}`, `{"drone":[2,1800,1,0],"drone":[0,0]}`), `duplicate field "clusters.drone-1.assignments.drone"`},
-		"no such status":         {replace(`[2,1800,1,0]`, `[3,1800,1,0]`), `"drone-1": "drone": 3, 1800 is no number of a status with its time`},
-		"less than no status":    {replace(`[2,1800,1,0]`, `[-1,1800,1,0]`), `-1, 1800 is no number of a status`},
-		"a time long ago":        {replace(`[2,1800,1,0]`, `[2,99999999999,1,0]`), `2, 99999999999 is no number of a status`},
-		"a number too few":       {replace(`[2,1800,1,0]`, `[2,1800,1]`), `"drone-1": "drone": it has fewer numbers than its host has deployment targets`},
-		"a number too many":      {replace(`[2,1800,1,0]`, `[2,1800,1,0,0]`), `"drone-1": "drone": it has more numbers than`},
-		"numbers of no host":     {replace(`{"drone":[2,1800,1,0]}`, `{"large":[2,1800]}`), `"drone-1": "large": it has more numbers than`},
-		"half a number":          {replace(`[2,1800,1,0]`, `[2,1800.5,1,0]`), `is not what belongs there`},
+		"a status' member":       {replace(`"verdict":"ready"}`, `"tree":"ready"}`), `unknown field "statuses[0].tree"`},
+		"a status' member twice": {replace(`"verdict":"ready"}`, `"verdict":"ready","verdict":"ready"}`), `duplicate field "statuses[0].verdict"`},
+		"a status without one":   {replace(`,"verdict":"ready"}`, `}`), `status 1 has no verdict, or a time`},
+		"a status with a time":   {replace(`"verdict":"ready"}`, `"verdict":"ready","since":"2026-11-22T01:00:00Z"}`), `status 1 has no verdict, or a time`},
+		"a host twice":           {replace(`{"drone":[1,1800,2,0]}`, `{"drone":[1,1800,2,0],"drone":[0,0]}`), `duplicate field "clusters.drone-1.assignments.drone"`},
+		"no such status":         {replace(`[1,1800,2,0]`, `[3,1800,2,0]`), `"drone-1": "drone": 3, 1800 is no number of a status with its time`},
+		"less than no status":    {replace(`[1,1800,2,0]`, `[-1,1800,2,0]`), `-1, 1800 is no number of a status`},
+		"a time long ago":        {replace(`[1,1800,2,0]`, `[1,99999999999,2,0]`), `1, 99999999999 is no number of a status`},
+		"a number too few":       {replace(`[1,1800,2,0]`, `[1,1800,2]`), `"drone-1": "drone": it has fewer numbers than its host has deployment targets`},
+		"a number too many":      {replace(`[1,1800,2,0]`, `[1,1800,2,0,0]`), `"drone-1": "drone": it has more numbers than`},
+		"numbers of no host":     {replace(`{"drone":[1,1800,2,0]}`, `{"large":[2,1800]}`), `"drone-1": "large": it has more numbers than`},
+		"half a number":          {replace(`[1,1800,2,0]`, `[1,1800.5,2,0]`), `is not what belongs there`},
 		"a host without a name":  {replace(`{"drone":["db-main"`, `{"":["db-main"`), `"/db-main": it is not the key of an assignment`},
 		"a target with a slash":  {replace(`["db-main"`, `["a/db-main"`), `"drone/a/db-main": a deployment target has no slash in its name`},
 		"a tree's key":           {replace(`drone/old-main`, `drone/`), `"drone/": it is not the key of an assignment`},

@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/numbering"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -67,13 +69,16 @@ func (e *Evidence) Marshal() []byte {
 	if d.Trees == nil {
 		d.Trees = map[string]map[string]string{}
 	}
-	columns, runs := columnsOf(e), runsOf(e)
-	d.columnsDocument, d.runningDocument = columns.document, runs.document(e)
-	for name, of := range e.Clusters {
+	columns, runs := columnsOf(e), &numbering.Numbers[reconciler.Running]{}
+	runs.Of(reconciler.Running{}) // 0 means unknown
+	d.Running = numbersOf(runs, e.Running)
+	for _, name := range slices.Sorted(maps.Keys(e.Clusters)) {
+		of := e.Clusters[name]
 		c := clusterDocument{Type: &of.Type, statusDocument: documentOf(of.defaultStatus()), Assignments: columns.numbers(&of)}
-		c.Commit, c.Verdict, c.Running = &of.Commit, &of.Verdict, runs.numbers(of.Running)
+		c.Commit, c.Verdict, c.Running = &of.Commit, &of.Verdict, numbersOf(runs, of.Running)
 		d.Clusters[name] = c
 	}
+	d.columnsDocument, d.Runs = columns.document(), runs.All()[1:]
 	return EncodeDocument(d)
 }
 
@@ -116,7 +121,7 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	if err := DecodeDocument(text, &d, &d.Format, evidenceFormat); err != nil {
 		return nil, err
 	}
-	r := evidenceReader{times: map[string]time.Time{}}
+	r := evidenceReader{}
 	e := &Evidence{Clusters: make(map[string]ClusterEvidence, len(d.Clusters)), Trees: d.Trees}
 	e.About.Owner = r.required("owner", d.Owner)
 	e.About.Environment = r.required("environment", d.Environment)
@@ -199,7 +204,6 @@ func EncodeDocument(document any) []byte {
 type evidenceReader struct {
 	at, wrong [2]string // a cluster or a commit, and a key
 	err       error
-	times     map[string]time.Time // by their text: most occur many times
 	runs      []reconciler.Running
 	when      time.Time
 	keys      map[string][]string
@@ -241,15 +245,10 @@ func (r *evidenceReader) checkID(of, text string) string {
 }
 
 func (r *evidenceReader) readTime(text string) time.Time {
-	if at, ok := r.times[text]; ok {
-		return at
-	}
 	at, err := ParseTime(text)
 	if err != nil {
 		r.fail("%s", err)
-		return time.Time{}
 	}
-	r.times[text] = at
 	return at
 }
 

@@ -2,11 +2,13 @@ package observe
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/numbering"
 )
 
 func (e *evaluation) running(folder *WrittenFolder) reconciler.Running {
@@ -212,47 +214,13 @@ type runningDocument struct {
 	Running map[string]int       `json:"running,omitempty"`
 }
 
-type runs map[reconciler.Running]int
-
-func runsOf(e *Evidence) runs {
-	found := runs{{}: 0}
-	add := func(of map[string]reconciler.Running) {
-		for _, running := range of {
-			found[running] = 0
-		}
-	}
-	add(e.Running)
-	for _, cluster := range e.Clusters {
-		add(cluster.Running)
-	}
-	for i, running := range found.ordered() {
-		found[running] = i + 1
-	}
-	return found
-}
-
-func (r runs) ordered() []reconciler.Running {
-	ordered := make([]reconciler.Running, 0, len(r))
-	for running := range r {
-		if running != (reconciler.Running{}) {
-			ordered = append(ordered, running)
-		}
-	}
-	slices.SortFunc(ordered, func(a, b reconciler.Running) int { return a.Compare(&b) })
-	return ordered
-}
-
-func (r runs) document(e *Evidence) runningDocument {
-	return runningDocument{Runs: r.ordered(), Running: r.numbers(e.Running)}
-}
-
-func (r runs) numbers(of map[string]reconciler.Running) map[string]int {
+func numbersOf(runs *numbering.Numbers[reconciler.Running], of map[string]reconciler.Running) map[string]int {
 	if of == nil {
 		return nil
 	}
 	numbers := make(map[string]int, len(of))
-	for key, running := range of {
-		numbers[key] = r[running]
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		numbers[key] = runs.Of(of[key])
 	}
 	return numbers
 }

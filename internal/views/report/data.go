@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/numbering"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
@@ -25,8 +26,8 @@ type data struct {
 	Strings []string `json:"strings"`
 	// Sets has lists of texts, such as labels "key=value". The first is empty.
 	Sets []column `json:"sets"`
-	// Values has pointer, container, set of overridden containers, set of schemas and text, without trailing zeros.
-	Values []column `json:"values"`
+	// Values has pointer, container, set of overridden containers, set of schemas and text.
+	Values [][5]int `json:"values"`
 
 	Hosts       map[string]column `json:"hosts"`
 	Targets     map[string]column `json:"targets"`
@@ -45,26 +46,6 @@ type data struct {
 
 type column []int
 
-// MarshalJSON avoids reflection.
-func (c column) MarshalJSON() ([]byte, error) {
-	text := make([]byte, 1, len(c)*5+2)
-	text[0] = '['
-	for i, n := range c {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(text, int64(n), 10)
-	}
-	return append(text, ']'), nil
-}
-
-func withoutLastZeros(numbers column) column {
-	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
-		numbers = numbers[:len(numbers)-1]
-	}
-	return numbers
-}
-
 // The detail of snapshots.
 const (
 	withoutValues = iota // only versions
@@ -74,17 +55,12 @@ const (
 
 // encode returns JSON that is safe within an HTML element.
 func encode(p *Page, detail int) ([]byte, error) {
-	e := &encoder{
-		detail:  detail,
-		strings: index[string]{}, sets: index[string]{}, values: index[[5]int]{}, trees: index[string]{}, counts: index[[5]int]{},
-		snapshots: index[*Snapshot]{}, runs: index[[5]int]{}, running: index[string]{},
-		epoch: earliest(p),
-	}
+	e := &encoder{detail: detail, epoch: earliest(p)}
 	e.text("")
 	e.set(nil)
-	e.trees.number("")
+	e.trees.Of("")
 	e.run(nil)
-	e.snapshots.number(nil)
+	e.snapshots.Of(nil)
 	e.d.Epoch = e.epoch.Unix()
 	e.d.Time = e.time(p.Time)
 	e.d.Good, e.d.Poor = p.bounds().Good, p.bounds().Poor
@@ -94,65 +70,55 @@ func encode(p *Page, detail int) ([]byte, error) {
 	e.objects(p)
 	e.assignments(p)
 	e.d.Snapshots = append(e.d.Snapshots, column{})
-	for _, s := range e.snapshots.ordered()[1:] {
+	for _, s := range e.snapshots.All()[1:] {
 		e.snapshot(s)
 	}
-	e.d.Runs = e.runs.ordered()
-	e.d.Strings, e.d.Trees, e.d.Counts = e.strings.ordered(), e.trees.ordered(), e.counts.ordered()
-	e.d.Values = make([]column, 0, len(e.values))
-	for _, value := range e.values.ordered() {
-		e.d.Values = append(e.d.Values, withoutLastZeros(value[:]))
-	}
+	e.d.Runs = e.runs.All()
+	e.d.Strings, e.d.Trees, e.d.Counts, e.d.Values = e.strings.All(), e.trees.All(), e.counts.All(), e.values.All()
+	e.d.Sets, e.d.Running = e.sets.columns, e.running.columns
 	return json.Marshal(&e.d)
 }
 
 type encoder struct {
 	d         data
 	detail    int
-	strings   index[string]
-	sets      index[string]
-	values    index[[5]int]
-	trees     index[string]
-	counts    index[[5]int]
-	snapshots index[*Snapshot]
-	runs      index[[5]int]
-	running   index[string]
+	strings   numbering.Numbers[string]
+	sets      lists
+	values    numbering.Numbers[[5]int]
+	trees     numbering.Numbers[string]
+	counts    numbering.Numbers[[5]int]
+	snapshots numbering.Numbers[*Snapshot]
+	runs      numbering.Numbers[[5]int]
+	running   lists
 	epoch     time.Time
 }
 
-// index numbers keys in order of use.
-type index[K comparable] map[K]int
+// lists numbers equal lists.
+type lists struct {
+	numbers numbering.Numbers[string]
+	columns []column
+}
 
-func (i index[K]) number(key K) int {
-	at, ok := i[key]
-	if !ok {
-		at = len(i)
-		i[key] = at
+func (l *lists) of(list column) int {
+	var key []byte
+	for _, n := range list {
+		key = append(strconv.AppendInt(key, int64(n), 36), ' ')
+	}
+	at := l.numbers.Of(string(key))
+	if at == len(l.columns) {
+		l.columns = append(l.columns, list)
 	}
 	return at
 }
 
-func (i index[K]) ordered() []K {
-	all := make([]K, len(i))
-	for key, at := range i {
-		all[at] = key
-	}
-	return all
-}
-
-func (e *encoder) text(text string) int { return e.strings.number(clean(text)) }
+func (e *encoder) text(text string) int { return e.strings.Of(clean(text)) }
 
 func (e *encoder) set(texts []string) int {
-	set, key := make(column, 0, len(texts)), make([]byte, 0, len(texts)*6)
+	set := make(column, 0, len(texts))
 	for _, text := range texts {
 		set = append(set, e.text(text))
-		key = append(strconv.AppendInt(key, int64(set[len(set)-1]), 36), ' ')
 	}
-	at := e.sets.number(string(key))
-	if at == len(e.d.Sets) {
-		e.d.Sets = append(e.d.Sets, set)
-	}
-	return at
+	return e.sets.of(set)
 }
 
 // maxRuns limits the runs of one assignment.
@@ -166,18 +132,13 @@ func (e *encoder) run(runs []Run) int {
 			rest += r.Clusters
 			continue
 		}
-		of := e.runs.number([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
+		of := e.runs.Of([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
 		list = append(list, of, r.Clusters)
 	}
 	if rest > 0 {
 		list = append(list, rest)
 	}
-	key, _ := list.MarshalJSON()
-	at := e.running.number(string(key))
-	if at == len(e.d.Running) {
-		e.d.Running = append(e.d.Running, list)
-	}
-	return at
+	return e.running.of(list)
 }
 
 func (e *encoder) time(t time.Time) int {
@@ -261,7 +222,7 @@ func (e *encoder) objects(p *Page) {
 		clusters.add("verdict", rank(c.Verdict))
 		clusters.add("since", e.time(c.Since))
 		clusters.add("message", e.text(c.Message))
-		clusters.add("commit", e.trees.number(short(clean(c.Commit))))
+		clusters.add("commit", e.trees.Of(short(clean(c.Commit))))
 		clusters.add("behind", c.Behind+1) // 0 if unknown
 	}
 	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
@@ -324,21 +285,21 @@ func (e *encoder) assignments(p *Page) {
 		all.add("verdict", rank(a.Verdict))
 		all.add("since", e.time(a.Since))
 		all.add("message", e.text(a.Message))
-		all.add("counts", e.counts.number(a.Clusters))
+		all.add("counts", e.counts.Of(a.Clusters))
 		all.add("state", max(0, slices.Index(states, a.State)))
-		all.add("tree", e.trees.number(short(clean(a.Tree))))
+		all.add("tree", e.trees.Of(short(clean(a.Tree))))
 		if a.Deployed != a.Tree {
-			all.add("deployed", e.trees.number(short(clean(a.Deployed))))
+			all.add("deployed", e.trees.Of(short(clean(a.Deployed))))
 		} else {
 			all.add("deployed", 0)
 		}
-		all.add("commit", e.trees.number(short(clean(a.Commit))))
+		all.add("commit", e.trees.Of(short(clean(a.Commit))))
 		all.add("changed", e.time(a.Changed))
 		all.add("version", e.text(a.Version))
 		all.add("source", e.text(a.Source))
 		all.add("running", e.run(a.Running))
 		all.add("waits", e.text(a.WaitsFor))
-		all.add("snapshot", e.snapshots.number(a.Snapshot))
+		all.add("snapshot", e.snapshots.Of(a.Snapshot))
 	}
 	e.d.Hosts, e.d.Targets, e.d.Assignments = columns(e.d.Hosts).used(), columns(e.d.Targets).used(), all.used()
 }
@@ -352,7 +313,7 @@ func (e *encoder) snapshot(s *Snapshot) {
 			if e.detail == everything {
 				text = e.text(v.Text)
 			}
-			written = append(written, e.values.number([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
+			written = append(written, e.values.Of([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
 		}
 	}
 	e.d.Snapshots = append(e.d.Snapshots, written)
