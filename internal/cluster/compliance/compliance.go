@@ -115,7 +115,7 @@ func Evaluate(ctx context.Context, repository GitOpsReader, q Question) (*Answer
 			Owner: q.Owner.Name, Environment: q.Owner.Environment, Branch: q.Owner.Location.Branch, Path: q.Owner.Location.Path,
 		},
 		Time: q.Time, Tip: answer.Written.Tip, Types: map[string]string{},
-		Folders: writtenFolders(&q, answer.Written), Reports: reports, Commits: map[string]observe.ReportedCommit{},
+		Folders: writtenFolders(&q, answer.Written), Reports: reports, Commits: map[string]gitops.ReportedCommit{},
 		OwnerLabels: ownerLabels(q.Owner.Name, answer.Written), HostLabels: map[string]string{},
 	}
 	for name, cluster := range q.Clusters {
@@ -189,7 +189,7 @@ func ownerLabels(name string, written gitops.OwnerSnapshot) []string {
 
 func findCommits(
 	ctx context.Context, repository GitOpsReader, q *Question, answer *Answer, in observe.FleetReports,
-) (map[string]observe.ReportedCommit, error) {
+) (map[string]gitops.ReportedCommit, error) {
 	ids := map[string]bool{}
 	for name := range q.Clusters {
 		report := in.Reports[name]
@@ -210,19 +210,12 @@ func findCommits(
 	}
 	if err != nil {
 		answer.Repository = err
-		missing := map[string]observe.ReportedCommit{}
+		found = map[string]gitops.ReportedCommit{}
 		for id := range ids {
-			missing[id] = observe.ReportedCommit{Missing: "its trees cannot be read from the GitOps repository"}
-		}
-		return missing, nil
-	}
-	known := make(map[string]observe.ReportedCommit, len(found))
-	for id, commit := range found {
-		known[id] = observe.ReportedCommit{
-			ID: commit.ID, Missing: commit.Reason, Behind: commit.Behind, Since: commit.Since.UTC(), Trees: commit.Trees,
+			found[id] = gitops.ReportedCommit{Reason: "its trees cannot be read from the GitOps repository"}
 		}
 	}
-	return known, nil
+	return found, nil
 }
 
 func collect(ctx context.Context, repository GitOpsReader, q *Question, answer *Answer) (map[string]observe.ClusterReport, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -45,10 +46,10 @@ func reference(t testing.TB, types int) observe.FleetReports {
 	}
 	in := observe.FleetReports{
 		Time: time.Unix(1_800_000_000, 0), Tip: commitNumber(0), Types: map[string]string{},
-		Reports: map[string]observe.ClusterReport{}, Commits: map[string]observe.ReportedCommit{},
+		Reports: map[string]observe.ClusterReport{}, Commits: map[string]gitops.ReportedCommit{},
 	}
 	for c := range 40 {
-		in.Commits[commitNumber(c)] = observe.ReportedCommit{ID: commitNumber(c), Behind: c, Trees: map[string]map[string]string{}}
+		in.Commits[commitNumber(c)] = gitops.ReportedCommit{ID: commitNumber(c), Behind: c, Trees: map[string]map[string]string{}}
 	}
 	for i := range types {
 		host := fmt.Sprintf("type-%03d", i)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -98,7 +99,7 @@ func followedBy(t *testing.T, documents string, trees map[string]string) observe
 	listed := reconciler.Answer{Objects: objectsOf(t, root+documents+"\n---"+gitopsRepository)}
 	of := listed.Objects[1]
 	in := observe.FleetReports{
-		Time: at(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.ReportedCommit{},
+		Time: at(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]gitops.ReportedCommit{},
 		Reports: map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(
 			folder.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "fleet"}, "drone", "drone-1", listed)},
 		Folders: []observe.WrittenFolder{{
@@ -109,7 +110,7 @@ func followedBy(t *testing.T, documents string, trees map[string]string) observe
 	report := in.Reports["drone-1"]
 	for _, commit := range report.Commits(in.Folders) {
 		if tree, has := trees[commit]; has {
-			in.Commits[commit] = observe.ReportedCommit{ID: commit, Trees: map[string]map[string]string{"drone": {"web": tree}}}
+			in.Commits[commit] = gitops.ReportedCommit{ID: commit, Trees: map[string]map[string]string{"drone": {"web": tree}}}
 		}
 	}
 	return observe.Observe(in).Clusters[0].Assignments[0]
@@ -220,9 +221,9 @@ func TestAKustomizationIsReadySinceItsContentIs(t *testing.T) {
 func TestFinalObjectsOnAHub(t *testing.T) {
 	t.Parallel()
 	const (
-		made   = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
-		gitops = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
-		source = `repoURL: "https://git.example.com/gitops", path: drone/web/objects, targetRevision: dev, kustomize: {images: ["flotilla.dev/objects:0123"]}`
+		made     = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
+		atGitops = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
+		source   = `repoURL: "https://git.example.com/gitops", path: drone/web/objects, targetRevision: dev, kustomize: {images: ["flotilla.dev/objects:0123"]}`
 	)
 	set := strings.Replace(hubSet, `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`, source, 1)
 	for name, test := range map[string]struct {
@@ -234,18 +235,18 @@ func TestFinalObjectsOnAHub(t *testing.T) {
 		"a commit with the content before": {c2529, verdict.Progressing, "ApplicationSet argocd/web has commit 2529e4d, in which its folder is another one"},
 	} {
 		documents := strings.Join([]string{
-			hubApplication("flotilla-drone-1", "labels: {a: b}", "name: drone-1", gitops+`exclude: "*/reconciler.*"}`, cd514),
+			hubApplication("flotilla-drone-1", "labels: {a: b}", "name: drone-1", atGitops+`exclude: "*/reconciler.*"}`, cd514),
 			hubApplication(
 				"flotilla-drone-hub",
 				"labels: {a: b}",
 				`server: "https://kubernetes.default.svc"`,
-				gitops+`include: "*/reconciler.*"}`,
+				atGitops+`include: "*/reconciler.*"}`,
 				cd514,
 			),
 			hubApplication("web-drone-1", made, "name: drone-1", source, test.commit), set,
 		}, "\n---")
 		in := observe.FleetReports{
-			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.ReportedCommit{},
+			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]gitops.ReportedCommit{},
 			Reports: observe.ReadHub(
 				folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 				map[string]string{"drone-1": "drone"},
@@ -262,7 +263,7 @@ func TestFinalObjectsOnAHub(t *testing.T) {
 		}
 		report := in.Reports["drone-1"]
 		for _, commit := range report.Commits(in.Folders) {
-			in.Commits[commit] = observe.ReportedCommit{
+			in.Commits[commit] = gitops.ReportedCommit{
 				ID:    commit,
 				Trees: map[string]map[string]string{"drone": {"web": map[bool]string{true: treeB, false: treeA}[commit == c2529]}},
 			}

@@ -67,7 +67,7 @@ func (e *evaluation) contentStatus(folder *WrittenFolder, name reconciler.Object
 			is = verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s does not say which commit it has applied", name)}
 		case of.Commit == "":
 		case !known:
-			reason := cmp.Or(commit.Missing, "the branch does not have commit "+short(of.Commit))
+			reason := cmp.Or(commit.Reason, "the branch does not have commit "+short(of.Commit))
 			is = verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("what %s has applied cannot be compared: %s", name, reason)}
 		case tree != folder.Tree:
 			is = verdict.Status{

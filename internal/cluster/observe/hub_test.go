@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -108,7 +109,7 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		result := observe.Observe(observe.FleetReports{
 			Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: reports,
 			OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-			Commits: map[string]observe.ReportedCommit{
+			Commits: map[string]gitops.ReportedCommit{
 				older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeB}}},
 				tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
 			},
@@ -233,7 +234,7 @@ func TestAnApplicationOnAHubMayNameItsServer(t *testing.T) {
 			Tip: tip, Types: types, OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone", "camera": "camera"},
 			Reports: observe.ReadHub(folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, types,
 				reconciler.Answer{Objects: objectsOf(t, text[1:])}),
-			Commits: map[string]observe.ReportedCommit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+			Commits: map[string]gitops.ReportedCommit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 			Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 				Objects: []reconciler.ObjectName{{Kind: "Application", Namespace: "argocd", Name: "drone-web"}}}},
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -56,7 +57,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfIt(t *testing.T) {
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
 				Reports:     map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 				OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-				Commits: map[string]observe.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+				Commits: map[string]gitops.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 				Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 					Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
 			})
@@ -157,7 +158,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 					Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
 					Reports:     map[string]observe.ClusterReport{"drone-1": of.read(reconciler.Answer{Objects: objectsOf(t, documents)})},
 					OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-					Commits: map[string]observe.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+					Commits: map[string]gitops.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 					Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{of.object}}},
 				})
 				cluster := result.Clusters[0]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -79,7 +80,7 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 					1e9,
 					0,
 				), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.ClusterReport{"drone-1": test.report},
-				Commits: map[string]observe.ReportedCommit{
+				Commits: map[string]gitops.ReportedCommit{
 					tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"api": treeA, "web": treeA}}},
 					older: {ID: older, Trees: map[string]map[string]string{"drone": {"api": treeB, "web": treeB}}},
 				},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -102,7 +103,7 @@ status:
 			report := test.read(reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(test.first)+"\n---"+test.second)})
 			result := observe.Observe(observe.FleetReports{
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.ClusterReport{"drone-1": report},
-				Commits: map[string]observe.ReportedCommit{
+				Commits: map[string]gitops.ReportedCommit{
 					tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
 					older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeB}}},
 				},

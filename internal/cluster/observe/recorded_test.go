@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -59,7 +60,7 @@ func recordedInput(t *testing.T, moment, tip string, trees map[string]string) ob
 	in := observe.FleetReports{
 		Time: time.Date(2026, 11, 21, 20, 30, 0, 0, time.UTC), Tip: tip,
 		Types:   map[string]string{"argo-1": "argo", "flux-1": "flux"},
-		Reports: map[string]observe.ClusterReport{}, Commits: map[string]observe.ReportedCommit{},
+		Reports: map[string]observe.ClusterReport{}, Commits: map[string]gitops.ReportedCommit{},
 	}
 	for commit, tree := range trees {
 		at := map[string]map[string]string{"argo": {}, "flux": {}}
@@ -68,7 +69,7 @@ func recordedInput(t *testing.T, moment, tip string, trees map[string]string) ob
 				at["argo"][target], at["flux"][target] = tree, tree
 			}
 		}
-		in.Commits[commit] = observe.ReportedCommit{ID: commit, Trees: at}
+		in.Commits[commit] = gitops.ReportedCommit{ID: commit, Trees: at}
 	}
 	for _, target := range []string{"db-main", "web-main"} {
 		if trees[tip] == "" {
@@ -241,10 +242,10 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 			in := observe.FleetReports{
 				Time: time.Now(), Tip: test.commit, Types: map[string]string{"one": test.host}, Reports: map[string]observe.ClusterReport{"one": report},
 				Folders: []observe.WrittenFolder{{Host: test.host, DeploymentTarget: "web-main", Tree: treeA}},
-				Commits: map[string]observe.ReportedCommit{test.commit: {ID: test.commit, Trees: map[string]map[string]string{test.host: {"web-main": treeA}}}},
+				Commits: map[string]gitops.ReportedCommit{test.commit: {ID: test.commit, Trees: map[string]map[string]string{test.host: {"web-main": treeA}}}},
 			}
 			if test.before != "" {
-				in.Commits[test.before] = observe.ReportedCommit{ID: test.before}
+				in.Commits[test.before] = gitops.ReportedCommit{ID: test.before}
 			}
 			check(t, observe.Observe(in), map[string]said{"one": test.want, "one " + test.host + "/web-main": test.want})
 		})
@@ -253,7 +254,7 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 	report := observe.ReadCluster(at, "argo", "one", reconciler.Answer{Objects: recorded(t, "errors/argocd-host-folder-gone.json")})
 	result := observe.Observe(observe.FleetReports{
 		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.ClusterReport{"one": report},
-		Commits: map[string]observe.ReportedCommit{c7a33: {ID: c7a33}},
+		Commits: map[string]gitops.ReportedCommit{c7a33: {ID: c7a33}},
 	})
 	check(t, result, map[string]said{"one": {verdict.Failed, "argo: app path does not exist"}})
 	if len(result.Clusters[0].Leftover) != 14 {

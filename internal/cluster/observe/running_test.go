@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
@@ -184,7 +185,7 @@ func TestRunsAreOfEachAssignmentWhatMostClustersRunFirst(t *testing.T) {
 	t.Parallel()
 	at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	in := observe.FleetReports{
-		Tip: tip, Types: map[string]string{}, Reports: map[string]observe.ClusterReport{}, Commits: map[string]observe.ReportedCommit{},
+		Tip: tip, Types: map[string]string{}, Reports: map[string]observe.ClusterReport{}, Commits: map[string]gitops.ReportedCommit{},
 		Folders: []observe.WrittenFolder{
 			{
 				Host:             "drone",

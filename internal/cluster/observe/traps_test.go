@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -200,7 +201,7 @@ spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
 	return observe.FleetReports{
 		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports: map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
-		Commits: map[string]observe.ReportedCommit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+		Commits: map[string]gitops.ReportedCommit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 		Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 			Objects: []reconciler.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}}}},
 	}
@@ -436,7 +437,7 @@ func TestWhatWasRemovedAndIsStillThereIsReported(t *testing.T) {
 		Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports:     map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 		OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-		Commits: map[string]observe.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
+		Commits: map[string]gitops.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
 		Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 			Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
 	}

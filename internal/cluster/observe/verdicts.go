@@ -7,21 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
-
-// ReportedCommit is a commit named by reports.
-type ReportedCommit struct {
-	// ID is the full commit ID. If the branch does not have the commit, Missing gives the reason.
-	ID, Missing string
-	// Behind counts the commits from it to the tip, and Since is the time of the first.
-	Behind int
-	Since  time.Time
-	Trees  map[string]map[string]string // by host and deployment target
-}
 
 // WrittenFolder is an assignment as it was written.
 type WrittenFolder struct {
@@ -48,8 +39,8 @@ type FleetReports struct {
 	// OwnerLabels and HostLabels, by host, label the owner's objects; empty to skip the search for left-over objects.
 	OwnerLabels []string
 	HostLabels  map[string]string
-	Reports     map[string]ClusterReport  // by cluster; clusters without one are unknown
-	Commits     map[string]ReportedCommit // by their names in reports
+	Reports     map[string]ClusterReport         // by cluster; clusters without one are unknown
+	Commits     map[string]gitops.ReportedCommit // by their names in reports
 }
 
 // Observation is the state of all clusters, sorted by name.
@@ -131,7 +122,7 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Writ
 			}
 			c.Commit = cmp.Or(commit.ID, one.Commit)
 			if commit.ID != "" {
-				c.Behind, c.BehindSince = commit.Behind, commit.Since
+				c.Behind, c.BehindSince = commit.Behind, commit.Since.UTC()
 			}
 		}
 		c.Leftover = append(c.Leftover, e.leftover(host, byHost[host])...)
@@ -250,7 +241,7 @@ func (e *evaluation) assignment(folder *WrittenFolder, applied reconciler.Applie
 		a.Status = e.status(verdict.Unknown, time.Time{}, reason)
 		return a
 	case applied.Commit != "" && e.in.Commits[applied.Commit].ID == "":
-		reason := cmp.Or(e.in.Commits[applied.Commit].Missing, "the branch does not have commit "+short(applied.Commit))
+		reason := cmp.Or(e.in.Commits[applied.Commit].Reason, "the branch does not have commit "+short(applied.Commit))
 		a.Status = e.status(verdict.Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
 		return a
 	}
@@ -379,7 +370,7 @@ func (in *FleetReports) differingTrees(result *Observation, byHost map[string][]
 			}
 		}
 	}
-	byID := map[string]ReportedCommit{}
+	byID := map[string]gitops.ReportedCommit{}
 	for _, commit := range in.Commits {
 		byID[commit.ID] = commit
 	}
