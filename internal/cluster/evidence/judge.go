@@ -117,18 +117,13 @@ func (c *Check) compile() error {
 	return nil
 }
 
-// Judge compares the figure of a subject with the rest, which may be nil. The message has the name of the check and the
-// figures; the status has no time. Judge is safe for concurrent use with checks from [ParseMeasurements].
-func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
-	return c.judge(subject, rest, map[string]any{}, false)
-}
-
 func (c *Check) unknown(reason string) verdict.Status {
 	return verdict.Status{Verdict: verdict.Unknown, Message: c.Name + ": " + reason}
 }
 
-// judge is Judge with a reusable map of variables. If brief, a ready status has no message.
-func (c *Check) judge(subject string, rest *Rest, values map[string]any, brief bool) verdict.Status {
+// Judge compares the figure of a subject with the rest, which may be nil. The message has the name of the check and the
+// figures; the status has no time. Judge is safe for concurrent use with checks from [ParseMeasurements].
+func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
 	if c.judgement == nil {
 		if err := c.compile(); err != nil {
 			return c.unknown(err.Error())
@@ -143,7 +138,7 @@ func (c *Check) judge(subject string, rest *Rest, values map[string]any, brief b
 	case figure.Message != "":
 		return c.unknown(figure.Message)
 	}
-	values["value"], values["samples"], values["rest"] = figure.Value, nil, nil
+	values := map[string]any{"value": figure.Value, "samples": nil, "rest": nil}
 	if figure.Samples != nil {
 		values["samples"] = *figure.Samples
 	}
@@ -154,9 +149,6 @@ func (c *Check) judge(subject string, rest *Rest, values map[string]any, brief b
 	hasPassed := false
 	if err == nil && !hasFailed {
 		hasPassed, err = evaluate(c.judgement.pass, "pass", values)
-	}
-	if brief && hasPassed {
-		return verdict.Status{Verdict: verdict.Ready}
 	}
 	figures := c.figures(figure, rest)
 	switch {

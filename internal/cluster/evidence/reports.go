@@ -32,7 +32,7 @@ func (l List) Reports(in rollout.StepInput, knowing ...Lookup) Lookup {
 		}
 		if d.Measurements != nil {
 			for i := range d.Measurements.Checks {
-				r.checks = append(r.checks, &timedCheck{Check: &d.Measurements.Checks[i], time: d.Measurements.Time, values: map[string]any{}})
+				r.checks = append(r.checks, timedCheck{&d.Measurements.Checks[i], d.Measurements.Time})
 			}
 		}
 	}
@@ -49,31 +49,15 @@ type reader struct {
 	in       rollout.StepInput
 	knowing  []Lookup
 	facts    []*Facts
-	checks   []*timedCheck
+	checks   []timedCheck
 	rests    rests
 	suspects *suspects
 	opinions []opinion
 }
 
-// timedCheck caches its last judgement, often the same for all clusters of a host.
 type timedCheck struct {
 	*Check
-	time   time.Time
-	asked  subjectAndRest
-	answer verdict.Status
-	values map[string]any
-}
-
-type subjectAndRest struct {
-	subject string
-	rest    *Rest
-}
-
-func (c *timedCheck) say(subject string, rest *Rest) verdict.Status {
-	if asked := (subjectAndRest{subject, rest}); c.answer.Verdict == "" || c.asked != asked {
-		c.asked, c.answer = asked, c.judge(subject, rest, c.values, true)
-	}
-	return c.answer
+	time time.Time
 }
 
 func (r *reader) report(cluster string, key folder.Key) rollout.Report {
@@ -142,7 +126,7 @@ func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
 		if check.Of == OfAssignment && !r.in.Wanted.Has(key.Host, key.DeploymentTarget) {
 			continue
 		}
-		said := check.say(subjectOf(check.Check, cluster, key), r.rests.rest(check.Check, key.DeploymentTarget))
+		said := check.Judge(subjectOf(check.Check, cluster, key), r.rests.rest(check.Check, key.DeploymentTarget))
 		said.OfRoot = !r.suspects.blames(check.Of, cluster, key)
 		r.add(opinion{
 			source: check.Name, wide: check.Of != OfCluster && (check.Of == OfFleet || host == nil || !host.IsCluster), Status: said,
