@@ -71,7 +71,7 @@ func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.P
 	}
 	p := &Program{language: language, rules: make([]*rule, len(constraints)), maxFleetCost: MaxFleetCost}
 	findings := make([]fleet.Findings, len(constraints))
-	parallel.EachPart(len(constraints), func(i int) {
+	parallel.Each(len(constraints), func(i int) {
 		p.rules[i], findings[i] = language.rule(&constraints[i], at(&constraints[i]))
 	})
 	if all := slices.Concat(findings...); len(all) > 0 {

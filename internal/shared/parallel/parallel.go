@@ -7,43 +7,25 @@ import (
 	"sync/atomic"
 )
 
-// batch is the numbers that a worker takes at a time.
-const batch = 16
-
 // Each calls work with every number below count, and waits for all.
-func Each(count int, work func(int)) {
-	each(count, batch, runtime.GOMAXPROCS(0), func() func(int) { return work })
-}
-
-// EachPart is [Each] for a few long pieces of work.
-func EachPart(count int, work func(int)) {
-	each(count, 1, runtime.GOMAXPROCS(0), func() func(int) { return work })
-}
+func Each(count int, work func(int)) { EachAtMost(count, runtime.GOMAXPROCS(0), work) }
 
 // EachAtMost is [Each] for work that waits: at most so many numbers at once, on any number of processors.
 func EachAtMost(count, most int, work func(int)) {
-	each(count, 1, most, func() func(int) { return work })
+	each(count, most, func() func(int) { return work })
 }
 
 // EachWith is [Each] with a new work function for each worker.
-func EachWith(count int, newWorker func() func(int)) {
-	each(count, batch, runtime.GOMAXPROCS(0), newWorker)
-}
+func EachWith(count int, newWorker func() func(int)) { each(count, runtime.GOMAXPROCS(0), newWorker) }
 
-func each(count, batch, workers int, newWorker func() func(int)) {
+func each(count, workers int, newWorker func() func(int)) {
 	var next atomic.Int64
 	var running sync.WaitGroup
-	for range min(workers, (count+batch-1)/batch) {
+	for range min(workers, count) {
 		running.Go(func() {
 			work := newWorker()
-			for {
-				end := int(next.Add(int64(batch)))
-				for i := end - batch; i < min(end, count); i++ {
-					work(i)
-				}
-				if end >= count {
-					return
-				}
+			for i := next.Add(1) - 1; i < int64(count); i = next.Add(1) - 1 {
+				work(int(i))
 			}
 		})
 	}

@@ -10,13 +10,11 @@ import (
 
 func TestEachCallsEveryNumberOnce(t *testing.T) {
 	for _, count := range []int{0, 1, 15, 16, 17, 1000} {
-		for name, each := range map[string]func(int, func(int)){"Each": parallel.Each, "EachPart": parallel.EachPart} {
-			calls := make([]atomic.Int32, count)
-			each(count, func(i int) { calls[i].Add(1) })
-			for i := range calls {
-				if got := calls[i].Load(); got != 1 {
-					t.Errorf("%s of %d: number %d was worked on %d times", name, count, i, got)
-				}
+		calls := make([]atomic.Int32, count)
+		parallel.Each(count, func(i int) { calls[i].Add(1) })
+		for i := range calls {
+			if got := calls[i].Load(); got != 1 {
+				t.Errorf("of %d, number %d was worked on %d times", count, i, got)
 			}
 		}
 	}
