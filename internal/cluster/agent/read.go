@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
@@ -92,15 +91,10 @@ func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, 
 	return found, refused
 }
 
-type objectKey struct {
-	kind            schema.GroupKind
-	namespace, name string
-}
-
-func indexObjects(live []*unstructured.Unstructured) map[objectKey]*unstructured.Unstructured {
-	index := make(map[objectKey]*unstructured.Unstructured, len(live))
+func indexObjects(live []*unstructured.Unstructured) map[ID]*unstructured.Unstructured {
+	index := make(map[ID]*unstructured.Unstructured, len(live))
 	for _, object := range live {
-		index[objectKey{object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName()}] = object
+		index[(&StagedObject{Unstructured: object}).ID()] = object
 	}
 	return index
 }
@@ -126,7 +120,7 @@ func (s Settings) checkRead() string {
 
 // readAgent reads the settings if the object follows the folder of a cluster type.
 func readAgent(
-	name, cluster string, root *template, object *unstructured.Unstructured, objects map[objectKey]*unstructured.Unstructured,
+	name, cluster string, root *template, object *unstructured.Unstructured, objects map[ID]*unstructured.Unstructured,
 ) (Settings, bool) {
 	values := placeholderValues{"folder.suffix": "cluster-type", "cluster_label": render.LabelValue(cluster)}
 	if !isOf(root, object) || !values.readIdentity(root, object) {
@@ -139,7 +133,9 @@ func readAgent(
 			continue
 		}
 		made := &unstructured.Unstructured{Object: one.object}
-		other := objects[objectKey{made.GroupVersionKind().GroupKind(), values.expand(made.GetNamespace()), values.expand(made.GetName())}]
+		id := (&StagedObject{Unstructured: made}).ID()
+		id.Namespace, id.Name = values.expand(id.Namespace), values.expand(id.Name)
+		other := objects[id]
 		if other != nil && isOf(&one, other) && values.readIdentity(&one, other) {
 			values.readFields(one.object, other.Object)
 		}
@@ -214,7 +210,7 @@ func (r placeholderValues) readFields(made, live any) {
 	}
 }
 
-var placeholder = regexp.MustCompile(`\$\{([a-z_.]+)\}`)
+var placeholder = regexp.MustCompile(`\$\{([a-z0-9_.]+)\}`)
 
 func (r placeholderValues) expand(made string) string {
 	return placeholder.ReplaceAllStringFunc(made, func(found string) string {

@@ -192,32 +192,30 @@ func (f *filler) asText(value any, at []string, key string) any {
 
 // text replaces the placeholders of a text; nil if there are some and all are empty.
 func (f *filler) text(text string) any {
-	if !strings.Contains(text, "${") {
+	names := placeholder.FindAllStringSubmatch(text, -1)
+	if names == nil {
 		return text
 	}
-	var filled strings.Builder
-	isEmpty := true
-	for rest := text; rest != ""; {
-		before, after, found := strings.Cut(rest, "${")
-		filled.WriteString(before)
-		if !found {
-			break
-		}
-		name, next, _ := strings.Cut(after, "}")
-		value, isKnown := f.values[name]
-		if !isKnown {
-			panic(fmt.Sprintf("template of an agent: %q names no value", text)) // it is part of the binary
-		}
-		f.hasCredential = f.hasCredential || strings.HasPrefix(name, "credentials.")
-		if before == "" && next == "" && filled.Len() == 0 && value != "" {
-			return value
-		}
-		given, _ := value.(string)
-		filled.WriteString(given)
-		isEmpty, rest = isEmpty && given == "", next
+	if value := f.value(names[0][1]); names[0][0] == text && value != "" {
+		return value
 	}
+	isEmpty := true
+	filled := placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		given, _ := f.value(placeholder.FindStringSubmatch(found)[1]).(string)
+		isEmpty = isEmpty && given == ""
+		return given
+	})
 	if isEmpty {
 		return nil
 	}
-	return filled.String()
+	return filled
+}
+
+func (f *filler) value(name string) any {
+	value, isKnown := f.values[name]
+	if !isKnown {
+		panic(fmt.Sprintf("template of an agent: ${%s} is no value", name)) // it is part of the binary
+	}
+	f.hasCredential = f.hasCredential || strings.HasPrefix(name, "credentials.")
+	return value
 }
