@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
@@ -219,7 +220,9 @@ func blockerOf(live *unstructured.Unstructured) string {
 	case live.GetKind() != "Namespace":
 		return ""
 	}
-	for _, condition := range conditionsOf(live) {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, one := range conditions {
+		condition, _ := one.(map[string]any)
 		if condition["status"] == "True" &&
 			(condition["type"] == "NamespaceFinalizersRemaining" || condition["type"] == "NamespaceContentRemaining") {
 			return fmt.Sprintf(" (%s)", wording.OneLine(fmt.Sprint(condition["message"])))
@@ -228,50 +231,24 @@ func blockerOf(live *unstructured.Unstructured) string {
 	return ""
 }
 
-func conditionsOf(live *unstructured.Unstructured) []map[string]any {
-	list, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	conditions := make([]map[string]any, len(list))
-	for i := range list {
-		conditions[i], _ = list[i].(map[string]any)
-	}
-	return conditions
-}
-
 func (a *applier) untilEstablished(ctx context.Context, object *agent.StagedObject, live *unstructured.Unstructured) error {
 	reason := ""
 	err := poll(ctx, func() (bool, error) {
-		if isEstablished(live) {
-			return true, nil
+		if live != nil {
+			result, err := status.Compute(live)
+			if err != nil || result.Status == status.CurrentStatus {
+				return err == nil, err
+			}
+			reason = ": " + wording.OneLine(result.Message)
 		}
-		found, err := a.cluster.Read(ctx, kube.RefOf(object.Unstructured))
-		if err != nil {
-			return false, err
-		}
-		if live = found; live == nil {
-			live = &unstructured.Unstructured{Object: map[string]any{}}
-		}
-		reason = notAccepted(live)
-		return isEstablished(live), nil
+		var err error
+		live, err = a.cluster.Read(ctx, kube.RefOf(object.Unstructured))
+		return false, err
 	})
 	if err != nil {
 		return timeoutError(ctx, object.ID().String(), fmt.Sprintf("%s is not established%s", object.ID(), reason), err)
 	}
 	return nil
-}
-
-func isEstablished(live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(conditionsOf(live), func(condition map[string]any) bool {
-		return condition["type"] == "Established" && condition["status"] == "True"
-	})
-}
-
-func notAccepted(live *unstructured.Unstructured) string {
-	for _, condition := range conditionsOf(live) {
-		if condition["status"] == "False" && condition["message"] != nil {
-			return ": " + wording.OneLine(fmt.Sprint(condition["message"]))
-		}
-	}
-	return ""
 }
 
 func poll(ctx context.Context, ask func() (bool, error)) error {

@@ -141,15 +141,34 @@ func (r *removalScope) removesContent() bool { return r.removeAll && !r.keepsCon
 // plan reads the objects to remove and checks that the credentials permit it.
 func (r *remover) plan(ctx context.Context, records []Record) (*plannedRemoval, error) {
 	p := &plannedRemoval{left: &reconciled{}}
-	var err error
-	if p.released, err = r.releasable(ctx, records); err != nil {
-		return nil, err
-	}
-	found, err := r.find(ctx, records)
+	lives := make([]*unstructured.Unstructured, len(records))
+	err := forEach(len(records), func(i int) (err error) {
+		lives[i], err = r.cluster.Read(ctx, records[i].Ref)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range found {
+	var released, ours []liveRecord
+	for i := range records {
+		one := liveRecord{&records[i], lives[i]}
+		if one.live == nil {
+			continue
+		}
+		if (r.releases(one.Record) || !r.removeAll && len(one.Merged) > 0) && !isTerminating(one.live) {
+			released = append(released, one)
+		}
+		if r.isOurs(one) {
+			ours = append(ours, one)
+		}
+	}
+	if p.released, err = r.withoutShared(ctx, released); err != nil {
+		return nil, err
+	}
+	if ours, err = r.withoutShared(ctx, ours); err != nil {
+		return nil, err
+	}
+	for _, one := range ours {
 		switch {
 		case one.Part == agent.Root:
 			p.roots = append(p.roots, one)
@@ -214,57 +233,26 @@ func isRemovedAlways(record *Record) bool {
 	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && reconciler.IsSource(record.Kind)
 }
 
-// find reads the created objects that nobody has replaced.
-func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
-	lives := make([]*unstructured.Unstructured, len(records))
-	err := forEach(len(records), func(i int) (err error) {
-		lives[i], err = r.cluster.Read(ctx, records[i].Ref)
-		return err
-	})
-	if err != nil {
-		return nil, err
+// isOurs reports whether Flotilla has created an object that nobody has replaced.
+func (r *remover) isOurs(one liveRecord) bool {
+	switch {
+	case one.Partial:
+	case r.isOfOther(one.live):
+		r.note("%s stays: it is of cluster %q now", one.ID(), wording.OneLine(one.live.GetLabels()[reconciler.ClusterLabel]))
+	case one.Created && one.UID == string(one.live.GetUID()) || createdHere(one.live, r.mark):
+		return true
+	case one.Created:
+		r.note("%s stays: it was made again by others", one.ID())
+	case one.Part == agent.Root:
+		r.note("%s stays, and goes on: it was there before", one.ID())
 	}
-	var found []liveRecord
-	for i := range records {
-		record := &records[i]
-		switch live := lives[i]; {
-		case live == nil || record.Partial:
-		case r.isOfOther(live):
-			r.note("%s stays: it is of cluster %q now", record.ID(), wording.OneLine(live.GetLabels()[reconciler.ClusterLabel]))
-		case record.Created && record.UID == string(live.GetUID()) || createdHere(live, r.mark):
-			found = append(found, liveRecord{record, live})
-		case record.Created:
-			r.note("%s stays: it was made again by others", record.ID())
-		case record.Part == agent.Root:
-			r.note("%s stays, and goes on: it was there before", record.ID())
-		}
-	}
-	return r.withoutShared(ctx, found)
+	return false
 }
 
 // isOfOther reports whether the agent of another cluster has the object now.
 func (r *removalScope) isOfOther(live *unstructured.Unstructured) bool {
 	label := live.GetLabels()[reconciler.ClusterLabel]
 	return r.name != "" && label != "" && label != render.LabelValue(r.name)
-}
-
-// releasable returns others' objects that lose Flotilla's fields.
-func (r *remover) releasable(ctx context.Context, records []Record) ([]liveRecord, error) {
-	var found []liveRecord
-	for i := range records {
-		record := &records[i]
-		if !r.releases(record) && (r.removeAll || len(record.Merged) == 0) {
-			continue
-		}
-		live, err := r.cluster.Read(ctx, record.Ref)
-		if err != nil {
-			return nil, err
-		}
-		if live != nil && !isTerminating(live) {
-			found = append(found, liveRecord{record, live})
-		}
-	}
-	return r.withoutShared(ctx, found)
 }
 
 func (r *remover) release(ctx context.Context, found []liveRecord) error {
