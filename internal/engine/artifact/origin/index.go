@@ -1,9 +1,7 @@
 package origin
 
 import (
-	"bufio"
 	"bytes"
-	"compress/flate"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,22 +18,19 @@ import (
 
 // The largest public index.yaml has 20 MiB and 15,000 versions.
 const (
-	maxIndex    = 32 << 20 // bytes, unpacked
-	maxPacked   = 8 << 20  // compressed bytes of all charts
-	maxCharts   = 20_000
-	maxVersions = 20_000 // per chart
-	maxChart    = 128    // bytes of a name
+	maxIndex   = 32 << 20 // bytes, unpacked
+	maxEntries = 20_000   // charts, and versions of each
+	maxChart   = 128      // bytes of a name
 	// maxParsed bounds the text of the YAML parser, whose tree takes up to 300 times as much memory.
 	maxParsed = 256 << 10
 )
 
-// chartIndex keeps compressed texts of a large index.yaml and parses one version at a time, because its tree would take
-// hundreds of times its size.
+// chartIndex keeps the text of a large index.yaml and parses one version at a time, because its tree would take hundreds of
+// times its size.
 type chartIndex struct {
 	parsed map[string][]chartVersion // small index
-	packed map[string][]byte         // large index: text by chart
-	isJSON bool                      // of packed; YAML otherwise
-	size   int64                     // bytes in packed
+	charts map[string]block          // large index
+	isJSON bool                      // of charts; YAML otherwise
 	// isElsewhere: a redirect led to another server, whose text errors must not repeat.
 	isElsewhere bool
 }
@@ -47,7 +42,7 @@ type chartVersion struct {
 }
 
 func (i *chartIndex) names() []string {
-	return slices.AppendSeq(slices.Collect(maps.Keys(i.parsed)), maps.Keys(i.packed))
+	return slices.AppendSeq(slices.Collect(maps.Keys(i.parsed)), maps.Keys(i.charts))
 }
 
 // versions returns the versions of a chart, if the index has it.
@@ -55,7 +50,7 @@ func (i *chartIndex) versions(ctx context.Context, chart string) (versions []cha
 	if versions, has = i.parsed[chart]; has {
 		return versions, true, nil
 	}
-	packed, has := i.packed[chart]
+	found, has := i.charts[chart]
 	if !has {
 		return nil, false, nil
 	}
@@ -63,31 +58,27 @@ func (i *chartIndex) versions(ctx context.Context, chart string) (versions []cha
 	if i.isJSON {
 		read = jsonVersions
 	}
-	if versions, err = read(ctx, chart, flate.NewReader(bytes.NewReader(packed))); err != nil && ctx.Err() == nil {
+	if versions, err = read(ctx, found); err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("its index.yaml: chart %q: %w", chart, err)
 	}
 	return versions, true, err
 }
 
-// readIndex needs bounded memory. The caller bounds the length of text.
-func readIndex(text io.Reader) (*chartIndex, error) {
-	start, err := io.ReadAll(io.LimitReader(text, maxParsed+1))
+// readIndex needs little more memory than the text. The caller bounds its length.
+func readIndex(from io.Reader) (*chartIndex, error) {
+	text, err := io.ReadAll(from)
 	if err != nil {
 		return nil, err
 	}
-	start = bytes.TrimPrefix(start, []byte("\ufeff"))
-	if len(start) <= maxParsed {
-		return parseIndex(start)
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if len(text) <= maxParsed {
+		return parseIndex(text)
 	}
-	index := &chartIndex{packed: map[string][]byte{}}
-	whole := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(start), text), 64<<10)
-	if trimmed := bytes.TrimLeft(start, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-		index.isJSON = true
-		err = index.splitJSON(whole)
-	} else {
-		err = index.splitYAML(whole)
+	index := &chartIndex{charts: map[string]block{}}
+	if index.isJSON = bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")); index.isJSON {
+		return index, index.splitJSON(text)
 	}
-	return index, err
+	return index, index.splitYAML(text)
 }
 
 func parseIndex(text []byte) (*chartIndex, error) {
@@ -108,6 +99,8 @@ func shortYAMLError(err error) error {
 	return errors.New(wording.Cut(wording.OneLine(err.Error()), 200))
 }
 
+var errTooManyEntries = fmt.Errorf("%w: its index.yaml has more than %d charts, or versions of one", git.ErrTooLarge, maxEntries)
+
 // errForm reports a large index that cannot be split.
 func errForm(line int) error {
 	return fmt.Errorf(
@@ -115,66 +108,21 @@ func errForm(line int) error {
 			"let `helm repo index` write it", maxParsed>>10, line)
 }
 
-type packer struct {
-	index  *chartIndex
-	name   string // current chart; "" for none
-	buffer bytes.Buffer
-	writer *flate.Writer
-}
-
-func newPacker(index *chartIndex) *packer {
-	p := &packer{index: index}
-	p.writer, _ = flate.NewWriter(&p.buffer, flate.BestSpeed) // the level is valid
-	return p
-}
-
-// begin starts a chart.
-func (p *packer) begin(name string) error {
-	if err := p.end(); err != nil {
-		return err
-	}
-	switch _, has := p.index.packed[name]; {
+func (i *chartIndex) add(name string, chart block) error {
+	switch _, has := i.charts[name]; {
 	case has:
 		return fmt.Errorf("its index.yaml has chart %.100q twice", name)
 	case len(name) > maxChart:
 		return fmt.Errorf("%w: its index.yaml has a chart whose name has more than %d bytes", git.ErrTooLarge, maxChart)
-	case len(p.index.packed) == maxCharts:
-		return fmt.Errorf("%w: its index.yaml has more than %d charts", git.ErrTooLarge, maxCharts)
+	case len(i.charts) == maxEntries:
+		return errTooManyEntries
 	}
-	p.name = name
+	i.charts[name] = chart
 	return nil
 }
 
-func (p *packer) add(text []byte) error {
-	if p.name == "" {
-		return nil
-	}
-	if _, err := p.writer.Write(text); err != nil {
-		return err
-	}
-	if p.index.size+int64(p.buffer.Len()) > maxPacked {
-		return fmt.Errorf("%w: its index.yaml has more than %d MiB, compressed", git.ErrTooLarge, maxPacked>>20)
-	}
-	return nil
-}
-
-func (p *packer) end() error {
-	if p.name == "" {
-		return nil
-	}
-	if err := p.writer.Close(); err != nil {
-		return err
-	}
-	p.index.packed[p.name] = bytes.Clone(p.buffer.Bytes())
-	p.index.size += int64(p.buffer.Len())
-	p.buffer.Reset()
-	p.writer.Reset(&p.buffer)
-	p.name = ""
-	return nil
-}
-
-func (i *chartIndex) splitJSON(text io.Reader) error {
-	decoder, packer := json.NewDecoder(text), newPacker(i)
+func (i *chartIndex) splitJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	seen := false
 	err := eachMember(decoder, func(key string) error {
 		if key != "entries" {
@@ -185,17 +133,11 @@ func (i *chartIndex) splitJSON(text io.Reader) error {
 		}
 		seen = true
 		return eachMember(decoder, func(chart string) error {
-			var value json.RawMessage
-			if err := decoder.Decode(&value); err != nil {
+			var versions json.RawMessage
+			if err := decoder.Decode(&versions); err != nil {
 				return err
 			}
-			if err := packer.begin(chart); err != nil {
-				return err
-			}
-			if err := packer.add(value); err != nil {
-				return err
-			}
-			return packer.end()
+			return i.add(chart, block{text: versions})
 		})
 	})
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
@@ -227,8 +169,8 @@ func eachMember(decoder *json.Decoder, read func(key string) error) error {
 	return err
 }
 
-func jsonVersions(ctx context.Context, _ string, text io.Reader) ([]chartVersion, error) {
-	decoder := json.NewDecoder(text)
+func jsonVersions(ctx context.Context, chart block) ([]chartVersion, error) {
+	decoder := json.NewDecoder(bytes.NewReader(chart.text))
 	switch token, err := decoder.Token(); {
 	case err != nil:
 		return nil, err
@@ -239,8 +181,11 @@ func jsonVersions(ctx context.Context, _ string, text io.Reader) ([]chartVersion
 	}
 	var versions []chartVersion
 	for decoder.More() {
-		if err := mayGoOn(ctx, len(versions)); err != nil {
-			return nil, err
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case len(versions) == maxEntries:
+			return nil, errTooManyEntries
 		}
 		var version chartVersion
 		if err := decoder.Decode(&version); err != nil {
@@ -249,11 +194,4 @@ func jsonVersions(ctx context.Context, _ string, text io.Reader) ([]chartVersion
 		versions = append(versions, version)
 	}
 	return versions, nil
-}
-
-func mayGoOn(ctx context.Context, count int) error {
-	if count >= maxVersions {
-		return fmt.Errorf("%w: it has more than %d versions", git.ErrTooLarge, maxVersions)
-	}
-	return ctx.Err()
 }

@@ -1,12 +1,9 @@
 package origin
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,226 +13,156 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-type line struct {
-	number int
-	indent int
-	text   []byte // with the line break; truncated to the buffer size
+// block is a member of an object, or an element of a list, in lines of its own.
+type block struct {
+	line  int    // number of its first line
+	key   string // of a member
+	value string // on the line of the key
+	text  []byte
 }
 
-func (l line) isBlank() bool {
-	text := bytes.TrimSpace(l.text)
+// body returns the lines below the key.
+func (b *block) body() []byte {
+	_, below, _ := bytes.Cut(b.text, []byte("\n"))
+	return below
+}
+
+// blocksOf divides YAML in block style, which begins at a line: further lines of a block are deeper than its first, except the
+// dashes of a list in a member. Parsing a block detects a wrong division. It ignores all documents but the first.
+func blocksOf(text []byte, line int, isList bool) (blocks []block, err error) {
+	indent, begin, end := 0, 0, 0 // of the block; end is that of the last line
+	for whole := range bytes.Lines(text) {
+		content := bytes.TrimLeft(whole, " ")
+		depth, isItem, hasBegun := len(whole)-len(content), isItem(content), len(blocks) > 0
+		isMarker := depth == 0 && (bytes.HasPrefix(content, []byte("---")) || bytes.HasPrefix(content, []byte("...")))
+		isDirective := depth == 0 && bytes.HasPrefix(content, []byte("%")) || isMarker && isBlank(content[len("---"):])
+		switch {
+		case hasBegun && isMarker:
+			return blocks, nil
+		case isBlank(content), !hasBegun && isDirective:
+		case hasBegun && (depth > indent || depth == indent && isItem && !isList): // more of the block
+		case hasBegun && depth < indent, isItem != isList:
+			return blocks, errForm(line)
+		case len(blocks) == maxEntries:
+			return blocks, errTooManyEntries
+		default:
+			key, value, isKey := keyOnLine(content)
+			if !isList && !isKey {
+				return blocks, errForm(line)
+			}
+			indent, begin = depth, end
+			blocks = append(blocks, block{line: line, key: key, value: value})
+		}
+		line++
+		end += len(whole)
+		if len(blocks) > 0 {
+			blocks[len(blocks)-1].text = text[begin:end]
+		}
+	}
+	return blocks, nil
+}
+
+func isBlank(text []byte) bool {
+	text = bytes.TrimSpace(text)
 	return len(text) == 0 || text[0] == '#'
 }
 
-func (l line) isItem() bool {
-	return l.text[0] == '-' && (len(l.text) == 1 || strings.IndexByte(" \t\r\n", l.text[1]) >= 0)
+func isItem(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("-")) && (len(text) == 1 || strings.IndexByte(" \t\r\n", text[1]) >= 0)
 }
 
-// key matches a key that needs no parser.
-var key = regexp.MustCompile(`^(?:([A-Za-z0-9_][A-Za-z0-9._+/-]*)|"([^"\\]*)"|'([^']*)')[ \t]*:(?:[ \t]+(.*))?$`)
+// plainKey matches a key that needs no parser, and its value on the same line.
+var plainKey = regexp.MustCompile(`^(?:([A-Za-z0-9_][A-Za-z0-9._+/-]*)|"([^"\\]*)"|'([^']*)')[ \t]*:(?:[ \t]+(.*))?$`)
 
-// key returns the key and its value on this line.
-func (l line) key() (name string, value []byte, ok bool) {
-	found := key.FindSubmatch(bytes.TrimRight(l.text, " \t\r\n"))
+// maxLine bounds what is matched of a line.
+const maxLine = 64 << 10
+
+func keyOnLine(text []byte) (key, value string, ok bool) {
+	found := plainKey.FindSubmatch(bytes.TrimRight(text[:min(len(text), maxLine)], " \t\r\n"))
 	if found == nil {
-		return "", nil, false
+		return "", "", false
 	}
-	if value = found[4]; bytes.HasPrefix(value, []byte("#")) {
-		value = nil
+	if !isBlank(found[4]) {
+		value = string(found[4])
 	}
 	return string(slices.Concat(found[1], found[2], found[3])), value, true
 }
 
-// eachLine calls begin once for every line and add with its text, in pieces if it is long.
-func eachLine(text *bufio.Reader, begin func(line) error, add func([]byte) error) error {
-	number, isBeginning := 0, true
-	for {
-		piece, err := text.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if isBeginning && len(piece) > 0 {
-			number++
-			rest := bytes.TrimLeft(piece, " ")
-			if failed := begin(line{number, len(piece) - len(rest), rest}); failed != nil {
-				return failed
-			}
-		}
-		if failed := add(piece); failed != nil {
-			return failed
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		isBeginning = err == nil
-	}
-}
-
-var errEnd = errors.New("the document ends")
-
-// splitYAML splits an index in block style: lines of a chart are deeper than its name, except the dashes of versions. Parsing
-// a version later detects a wrong split.
-func (i *chartIndex) splitYAML(text *bufio.Reader) error {
-	s := &splitter{packer: newPacker(i)}
-	if err := eachLine(text, s.begin, s.packer.add); err != nil && !errors.Is(err, errEnd) {
+// splitYAML splits an index in block style.
+func (i *chartIndex) splitYAML(text []byte) error {
+	members, err := blocksOf(text, 1, false)
+	if err != nil {
 		return err
 	}
-	return s.packer.end()
-}
-
-type splitter struct {
-	packer    *packer
-	isInside  bool // within entries
-	hasBegun  bool // a key was seen
-	entriesAt int  // line of entries; 0 if not seen
-	indent    int  // of chart names; 0 before the first
-}
-
-func (s *splitter) begin(l line) error {
+	var entries *block
+	for m := range members {
+		switch {
+		case members[m].key != "entries":
+			continue
+		case entries != nil:
+			return fmt.Errorf("its index.yaml has entries twice, in lines %d and %d", entries.line, members[m].line)
+		}
+		entries = &members[m]
+	}
 	switch {
-	case l.isBlank(), l.indent > 0 && !s.isInside:
+	case entries == nil, slices.Contains([]string{"{}", "null", "~"}, entries.value):
 		return nil
-	case l.indent == 0:
-		if err := s.packer.end(); err != nil {
-			return err
-		}
-		return s.topLevel(l)
-	case s.indent == 0:
-		s.indent = l.indent
+	case entries.value != "":
+		return errForm(entries.line)
 	}
-	if isOfChart := l.indent > s.indent || l.indent == s.indent && l.isItem(); isOfChart {
-		if s.packer.name == "" {
-			return errForm(l.number)
-		}
-		return nil
-	}
-	name, _, isKey := l.key()
-	if l.indent < s.indent || !isKey || name == "" {
-		return errForm(l.number)
-	}
-	return s.packer.begin(name)
-}
-
-func (s *splitter) topLevel(l line) error {
-	isMarker := bytes.HasPrefix(l.text, []byte("---")) || bytes.HasPrefix(l.text, []byte("..."))
-	name, value, isKey := l.key()
-	switch {
-	case isMarker && s.hasBegun:
-		return errEnd
-	case isMarker:
-		if rest := bytes.TrimSpace(l.text[3:]); len(rest) > 0 && rest[0] != '#' {
-			return errForm(l.number)
-		}
-		return nil
-	case l.text[0] == '%' && !s.hasBegun: // a directive
-		return nil
-	case l.isItem() && s.hasBegun && !s.isInside: // element of an unrelated list
-		return nil
-	case !isKey:
-		return errForm(l.number)
-	}
-	s.hasBegun, s.isInside = true, false
-	if name != "entries" {
-		return nil
-	}
-	if s.entriesAt > 0 {
-		return fmt.Errorf("its index.yaml has entries twice, in lines %d and %d", s.entriesAt, l.number)
-	}
-	s.entriesAt = l.number
-	switch string(value) {
-	case "":
-		s.isInside = true
-	case "{}", "null", "~":
-	default:
-		return errForm(l.number)
-	}
-	return nil
-}
-
-func yamlVersions(ctx context.Context, chart string, text io.Reader) (versions []chartVersion, err error) {
-	u := &units{ctx: ctx, chart: chart}
-	if err := eachLine(bufio.NewReaderSize(text, 64<<10), u.begin, u.add); err != nil {
-		return nil, err
-	}
-	err = u.flush()
-	return u.versions, err
-}
-
-// units feeds the parser one version at a time, or the whole chart in another notation.
-type units struct {
-	ctx      context.Context
-	chart    string
-	text     bytes.Buffer
-	first    int  // line of text
-	isItem   bool // text is a version
-	indent   int  // of versions; 0 if they share a line
-	isKnown  bool // indent is set
-	versions []chartVersion
-}
-
-func (u *units) begin(l line) error {
-	if l.number == 1 {
-		_, value, _ := l.key()
-		u.isKnown, u.first = len(value) > 0, 1
-		return nil
-	}
-	if l.isBlank() {
-		return nil
-	}
-	if !u.isKnown {
-		u.isKnown = true
-		if l.isItem() {
-			u.indent = l.indent
-			u.text.Reset() // chart name and comments
-		}
-	}
-	if u.indent == 0 || l.indent > u.indent {
-		return nil
-	}
-	if l.indent < u.indent || !l.isItem() {
-		return fmt.Errorf("line %d of it does not begin a version", l.number)
-	}
-	if u.isItem {
-		if err := u.flush(); err != nil {
-			return err
-		}
-	}
-	u.isItem, u.first = true, l.number
-	return nil
-}
-
-func (u *units) add(piece []byte) error {
-	if u.text.Len()+len(piece) > maxParsed {
-		return fmt.Errorf("%w: a version of it (line %d of it) has more than %d KiB", git.ErrTooLarge, u.first, maxParsed>>10)
-	}
-	u.text.Write(piece)
-	return nil
-}
-
-func (u *units) flush() error {
-	if err := mayGoOn(u.ctx, len(u.versions)); err != nil {
+	charts, err := blocksOf(entries.body(), entries.line+1, false)
+	if err != nil {
 		return err
 	}
-	defer u.text.Reset()
-	if u.isItem {
+	for _, chart := range charts {
+		if err := i.add(chart.key, chart); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// yamlVersions parses one version at a time, or the whole chart in another notation.
+func yamlVersions(ctx context.Context, chart block) ([]chartVersion, error) {
+	var blocks []block
+	if chart.value == "" {
+		var err error
+		if blocks, err = blocksOf(chart.body(), chart.line+1, true); err != nil && len(blocks) > 0 {
+			return nil, err
+		}
+	}
+	if len(blocks) == 0 {
+		var all map[string][]chartVersion
+		err := chart.parse(&all)
+		versions, has := all[chart.key]
+		if err == nil && (!has || len(all) != 1) {
+			err = errForm(chart.line)
+		}
+		return versions, err
+	}
+	versions := make([]chartVersion, len(blocks))
+	for i, version := range blocks {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var one []chartVersion
-		if err := yaml.Unmarshal(u.text.Bytes(), &one); err != nil {
-			return fmt.Errorf("a version of it (line %d of it) cannot be read: %w", u.first, shortYAMLError(err))
+		if err := version.parse(&one); err != nil {
+			return nil, err
 		}
 		if len(one) != 1 {
-			return fmt.Errorf("line %d of it does not begin one version", u.first)
+			return nil, errForm(version.line)
 		}
-		u.versions = append(u.versions, one[0])
-		return nil
+		versions[i] = one[0]
 	}
-	var all map[string][]chartVersion
-	if err := yaml.Unmarshal(u.text.Bytes(), &all); err != nil {
-		return fmt.Errorf("it cannot be read: %w", shortYAMLError(err))
+	return versions, nil
+}
+
+func (b *block) parse(into any) error {
+	if len(b.text) > maxParsed {
+		return fmt.Errorf("%w: what begins in line %d has more than %d KiB", git.ErrTooLarge, b.line, maxParsed>>10)
 	}
-	versions, has := all[u.chart]
-	if !has || len(all) != 1 || len(versions) > maxVersions {
-		return fmt.Errorf("its text is not a list of at most %d versions", maxVersions)
+	if err := yaml.Unmarshal(b.text, into); err != nil {
+		return fmt.Errorf("what begins in line %d cannot be read: %w", b.line, shortYAMLError(err))
 	}
-	u.versions = versions
 	return nil
 }

@@ -357,3 +357,20 @@ func TestWhatARepositoryMayNotAnswer(t *testing.T) {
 		}
 	}
 }
+
+func TestAnIndexIsBounded(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		compressed := gzip.NewWriter(w)
+		_, err := compressed.Write(bytes.Repeat([]byte("#\n"), 17<<20))
+		if err = errors.Join(err, compressed.Close()); err != nil {
+			t.Log(err) // the client has gone
+		}
+	}))
+	t.Cleanup(server.Close)
+	manifests := folder.Manifests{Storage: "helm", Repo: server.URL, Chart: "till", Version: "1.0.0"}
+	if _, err := newClient(t, git.Credentials{}).Resolve(t.Context(), manifests, nil); !errors.Is(err, git.ErrTooLarge) {
+		t.Errorf("an index of 34 MiB: %v", err)
+	}
+}
