@@ -13,15 +13,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // Store caches artifacts on this machine.
 type Store struct {
-	client *Resolver
-	verifier
-	cache   *diskcache.Folder
-	fetches singleflight.Group
-	slots   chan struct{}
+	client   *Resolver
+	cache    *diskcache.Folder
+	verified wait.Answers[struct{}] // by artifact and trusted keys
+	fetches  singleflight.Group
+	slots    chan struct{}
 }
 
 // maxFetches limits parallel fetches, which hold their content in memory.
@@ -29,7 +30,7 @@ const maxFetches = 4
 
 // NewStore writes archives to cache.
 func NewStore(client *Resolver, cache *diskcache.Folder) *Store {
-	return &Store{client: client, verifier: verifier{resolver: client}, cache: cache, slots: make(chan struct{}, maxFetches)}
+	return &Store{client: client, cache: cache, slots: make(chan struct{}, maxFetches)}
 }
 
 // Keys implements Fetcher.

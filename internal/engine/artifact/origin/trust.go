@@ -66,12 +66,12 @@ const (
 )
 
 // trusted returns the source of an artifact, or nil if no signature is required.
-func (v *verifier) trusted(of artifact.Artifact) (*TrustedSource, error) {
+func (s *Store) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	refused := func(format string, arguments ...any) (*TrustedSource, error) {
 		text := fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...)
-		return nil, &RepositoryError{text: v.resolver.options.Credentials.Scrub(text)}
+		return nil, &RepositoryError{text: s.client.options.Credentials.Scrub(text)}
 	}
-	sources := v.resolver.options.Trusted
+	sources := s.client.options.Trusted
 	switch {
 	case len(sources) == 0 && !of.Signed:
 		return nil, nil

@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/signature"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 const (
@@ -24,34 +23,29 @@ const (
 	maxPayload    = 1 << 20 // bytes
 )
 
-// verifier checks the signatures that trusted sources require.
-type verifier struct {
-	resolver *Resolver
-	verified wait.Answers[struct{}]
-}
-
-func (v *verifier) verify(ctx context.Context, of artifact.Artifact) error {
-	source, err := v.trusted(of)
+// verify checks the signature that the trusted source requires.
+func (s *Store) verify(ctx context.Context, of artifact.Artifact) error {
+	source, err := s.trusted(of)
 	if err != nil || source == nil || source.name == "" {
 		return err
 	}
-	_, err = v.verified.Get(ctx, of.Key()+source.name, func() (struct{}, error) {
+	_, err = s.verified.Get(ctx, of.Key()+source.name, func() (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		if source.git != nil {
-			return struct{}{}, v.verifyGit(ctx, of, source.git)
+			return struct{}{}, s.verifyGit(ctx, of, source.git)
 		}
-		return struct{}{}, v.verifyRegistry(ctx, of, source.cosign)
+		return struct{}{}, s.verifyRegistry(ctx, of, source.cosign)
 	})
-	return v.resolver.describe(of.Repo, err)
+	return s.client.describe(of.Repo, err)
 }
 
 func notSigned(format string, arguments ...any) error {
 	return fmt.Errorf(format+"; one of the keys in "+inVerification+" for it has to sign it", arguments...)
 }
 
-func (v *verifier) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
-	tip, err := v.resolver.options.Git.OpenRef(ctx, v.resolver.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
+func (s *Store) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
+	tip, err := s.client.options.Git.OpenRef(ctx, s.client.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
 	if err != nil {
 		return err
 	}
@@ -67,8 +61,8 @@ func (v *verifier) verifyGit(ctx context.Context, of artifact.Artifact, keys *gi
 }
 
 // verifyRegistry looks where cosign puts signatures: at a tag derived from the digest and among the referrers.
-func (v *verifier) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
-	at, err := v.resolver.web.registry(of.URL())
+func (s *Store) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
+	at, err := s.client.web.registry(of.URL())
 	if err != nil {
 		return err
 	}
@@ -116,23 +110,18 @@ func (s *signatures) searchTag(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	return s.verifyPayloads(ctx, found)
+	return s.verifyLayers(ctx, found)
 }
 
 func (s *signatures) searchReferrers(ctx context.Context) error {
 	signed := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(s.digest)}
 	err := s.at.Referrers(ctx, signed, "", func(all []ocispec.Descriptor) error {
 		for _, one := range all {
-			var err error
-			switch {
-			case s.isDone():
-				return nil
-			case one.ArtifactType == signature.PayloadsType:
-				err = s.verifyPayloads(ctx, one)
-			case strings.HasPrefix(one.ArtifactType, signature.BundleType):
-				err = s.verifyBundles(ctx, one)
+			isSignature := one.ArtifactType == signature.PayloadsType || strings.HasPrefix(one.ArtifactType, signature.BundleType)
+			if !isSignature || s.isDone() {
+				continue
 			}
-			if err != nil {
+			if err := s.verifyLayers(ctx, one); err != nil {
 				return err
 			}
 		}
@@ -144,21 +133,8 @@ func (s *signatures) searchReferrers(ctx context.Context) error {
 	return err
 }
 
-func (s *signatures) verifyPayloads(ctx context.Context, of ocispec.Descriptor) error {
-	return s.verifyLayers(ctx, of, func(layer ocispec.Descriptor, content []byte) error {
-		return s.keys.VerifyPayload(content, layer.Annotations[signature.SignatureAnnotation], s.digest)
-	}, func(mediaType string) bool { return mediaType == signature.PayloadType })
-}
-
-func (s *signatures) verifyBundles(ctx context.Context, of ocispec.Descriptor) error {
-	return s.verifyLayers(ctx, of, func(_ ocispec.Descriptor, content []byte) error {
-		return s.keys.VerifyBundle(content, s.digest)
-	}, func(mediaType string) bool { return strings.HasPrefix(mediaType, signature.BundleType) })
-}
-
-func (s *signatures) verifyLayers(
-	ctx context.Context, of ocispec.Descriptor, verify func(layer ocispec.Descriptor, content []byte) error, isOne func(mediaType string) bool,
-) error {
+// verifyLayers verifies each layer that is a signature.
+func (s *signatures) verifyLayers(ctx context.Context, of ocispec.Descriptor) error {
 	if of.Size > maxManifest {
 		return fmt.Errorf("%w: %s has more than %d MiB", git.ErrTooLarge, of.Digest, maxManifest>>20)
 	}
@@ -171,10 +147,11 @@ func (s *signatures) verifyLayers(
 		return fmt.Errorf("%s is not a manifest", of.Digest)
 	}
 	for _, layer := range manifest.Layers {
+		isPayload := layer.MediaType == signature.PayloadType
 		switch {
 		case s.isDone():
 			return nil
-		case !isOne(layer.MediaType):
+		case !isPayload && !strings.HasPrefix(layer.MediaType, signature.BundleType):
 			continue
 		case layer.Size < 0 || layer.Size > maxPayload:
 			s.add(fmt.Errorf("it has more than %d MiB", maxPayload>>20))
@@ -184,7 +161,11 @@ func (s *signatures) verifyLayers(
 		if err != nil {
 			return err
 		}
-		s.add(verify(layer, signed))
+		if isPayload {
+			s.add(s.keys.VerifyPayload(signed, layer.Annotations[signature.SignatureAnnotation], s.digest))
+		} else {
+			s.add(s.keys.VerifyBundle(signed, s.digest))
+		}
 	}
 	return nil
 }
