@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
 // kind checks the objects of one kind in one version.
@@ -35,17 +37,25 @@ type kind struct {
 const maxKnown = 10_000
 
 func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
-	k := &kind{validator: validation.NewSchemaValidatorFromOpenAPI(of), structural: structural, known: map[uint64]bool{}}
-	k.root = newNode(of)
+	k := &kind{
+		root: newNode(of), validator: validation.NewSchemaValidatorFromOpenAPI(of), structural: structural, known: map[uint64]bool{},
+	}
+	fields := map[string]*node{"status": {preserves: true}} // the API sets it
 	if structural != nil {
 		k.rules = sync.OnceValue(func() *cel.Validator { return cel.NewValidator(structural, true, celconfig.PerCallLimit) })
+		// The schema of a custom resource does not have these.
+		fields["apiVersion"], fields["kind"], fields["metadata"] = &node{}, &node{}, publishedSchemas().objectMeta.root
 	}
+	if k.root.properties == nil {
+		k.root.properties = map[string]*node{}
+	}
+	maps.Copy(k.root.properties, fields)
 	return k
 }
 
 func (k *kind) accepts(object map[string]any) bool {
 	walk := walk{}
-	hash := walk.object(k.root, object, k.metadata())
+	hash := walk.value(k.root, object, false)
 	if walk.hasUnknown {
 		return false
 	}
@@ -65,28 +75,14 @@ func (k *kind) accepts(object map[string]any) bool {
 	return accepted
 }
 
-// metadata is not in the schema of a custom resource; nil for a kind of Kubernetes.
-func (k *kind) metadata() *kind {
-	if k.structural == nil {
-		return nil
-	}
-	p := publishedSchemas()
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return p.metadata()
-}
-
 func (k *kind) check(object map[string]any) []Violation {
-	metadata := k.metadata()
-	walk := walk{reports: true}
-	walk.object(k.root, object, metadata)
-	violations := walk.unknown
-
+	violations := k.root.unknownFields(object, nil)
 	read := plain(object).(map[string]any)
-	delete(read, "status") // the API sets it
+	delete(read, "status")
 	var errs field.ErrorList
-	if metadata != nil {
+	if k.structural != nil {
 		if below, isObject := read["metadata"].(map[string]any); isObject {
+			metadata := publishedSchemas().objectMeta
 			errs = validation.ValidateCustomResource(field.NewPath("metadata"), withoutNulls(metadata.root, below), metadata.validator)
 		}
 	}
@@ -107,31 +103,20 @@ func (k *kind) check(object map[string]any) []Violation {
 }
 
 // plain copies a value with the library's types of numbers.
-func plain(value any) any {
+func plain(value any) any { return deep.Mapped(value, plainNumber) }
+
+func plainNumber(value any) any {
 	switch value := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(value))
-		for key, below := range value {
-			copied[key] = plain(below)
-		}
-		return copied
-	case []any:
-		copied := make([]any, len(value))
-		for i, below := range value {
-			copied[i] = plain(below)
-		}
-		return copied
 	case json.Number:
 		if integer, err := value.Int64(); err == nil {
 			return integer
 		}
 		number, _ := value.Float64()
-		return plain(number)
+		return plainNumber(number)
 	case float64:
 		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
 			return int64(value)
 		}
-		return value
 	case int:
 		return int64(value)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
 )
 
@@ -117,9 +118,7 @@ func (c *Catalog) Source(object map[string]any) string {
 func nameOf(object map[string]any) (apiVersion string, kind schema.GroupKind) {
 	apiVersion, _ = object["apiVersion"].(string)
 	kind.Kind, _ = object["kind"].(string)
-	if group, _, hasGroup := strings.Cut(apiVersion, "/"); hasGroup {
-		kind.Group = group
-	}
+	kind.Group = objects.GroupOf(apiVersion)
 	return apiVersion, kind
 }
 

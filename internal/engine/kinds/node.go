@@ -33,8 +33,6 @@ type node struct {
 	// exact: the verdict depends on values, not only on types. For texts, allows decides unless it is nil.
 	exact  bool
 	allows func(text string) bool
-	// counts: the verdict depends on the number of items or fields.
-	counts bool
 }
 
 func newNode(of *spec.Schema) *node {
@@ -48,7 +46,6 @@ func newNode(of *spec.Schema) *node {
 	if !n.exact {
 		n.allows, n.exact = textsOf(of)
 	}
-	n.counts = of.MaxItems != nil || of.MinItems != nil || of.UniqueItems || of.MaxProperties != nil || of.MinProperties != nil
 	if len(of.Properties) > 0 {
 		n.properties = make(map[string]*node, len(of.Properties))
 		for name, below := range of.Properties {
@@ -121,12 +118,14 @@ func (n *node) child(name string) *node {
 	return n.additional
 }
 
-// walk finds unknown fields, and hashes an object by its schema. The library returns the same verdict for equal hashes.
-type walk struct {
-	reports    bool // collects unknown
-	hasUnknown bool
-	unknown    []Violation
-	steps      []string
+// keeps reports whether a field without a schema is allowed.
+func (n *node) keeps(name string) bool {
+	return n.preserves || n.isResource && (name == "apiVersion" || name == "kind" || name == "metadata")
+}
+
+// isOpaque reports whether the library decides about fields.
+func (n *node) isOpaque() bool {
+	return len(n.properties) == 0 && n.additional == nil && !n.preserves && !n.isResource
 }
 
 var seed = maphash.MakeSeed()
@@ -149,86 +148,30 @@ func mixed(a, b uint64) uint64 {
 	return a ^ a>>33
 }
 
-// object hashes an object. metadata is nil for a kind of Kubernetes.
-func (w *walk) object(root *node, object map[string]any, metadata *kind) uint64 {
-	sum := hashOfObject
-	for name, value := range object {
-		switch {
-		case name == "status": // the API sets it
-			continue
-		case value == nil && !root.preserves:
-			continue
-		case metadata != nil && (name == "apiVersion" || name == "kind"):
-			continue
-		case metadata != nil && name == "metadata":
-			sum += w.below(name, metadata.root, value, root.exact)
-		default:
-			sum += w.field(root, name, value, root.exact)
-		}
-	}
-	return sum
-}
-
-func (w *walk) field(n *node, name string, value any, exact bool) uint64 {
-	below := n.child(name)
-	if below != nil && value == nil && !below.nullable {
-		return 0
-	}
-	switch {
-	case below != nil:
-		return w.below(name, below, value, exact)
-	case n.preserves || n.isResource && (name == "apiVersion" || name == "kind" || name == "metadata"):
-		if exact {
-			return mixed(maphash.String(seed, name), hashOf(value))
-		}
-		return 0
-	}
-	w.addUnknown(n, name)
-	return 0
-}
-
-func (w *walk) below(name string, n *node, value any, exact bool) uint64 {
-	if w.reports {
-		w.steps = append(w.steps, name)
-		defer func() { w.steps = w.steps[:len(w.steps)-1] }()
-	}
-	return mixed(maphash.String(seed, name), w.value(n, value, exact))
-}
-
-func (w *walk) addUnknown(n *node, name string) {
-	w.hasUnknown = true
-	if w.reports && len(n.properties) > 0 {
-		w.unknown = append(w.unknown, Violation{
-			Steps: append(slices.Clone(w.steps), name), Message: "is no field of this kind", IsUnknown: true,
-			Known: slices.Sorted(maps.Keys(n.properties)),
-		})
-	}
-}
+// walk hashes objects by their schema. The library returns the same verdict for equal hashes.
+type walk struct{ hasUnknown bool }
 
 func (w *walk) value(n *node, value any, exact bool) uint64 {
 	exact = exact || n.exact
 	switch value := value.(type) {
 	case map[string]any:
-		return w.fields(n, value, exact)
+		if n.isOpaque() {
+			return hashOf(value)
+		}
+		sum := hashOfObject
+		for name, below := range value {
+			sum += w.field(n, name, below, exact)
+		}
+		return mixed(hashOfObject, sum)
 	case []any:
 		if n.items == nil {
 			return hashOf(value)
 		}
-		alike := alike{counts: exact || n.counts}
-		for i, item := range value {
-			if w.reports {
-				w.steps = append(w.steps, "["+strconv.Itoa(i)+"]")
-			}
-			hash := w.value(n.items, item, exact)
-			if w.reports {
-				w.steps = w.steps[:len(w.steps)-1]
-			}
-			if alike.counts {
-				hash = mixed(hash, uint64(i)) //nolint:gosec // any number is fine
-			}
-			alike.add(hash)
+		hash := hashOfList
+		for _, item := range value {
+			hash = mixed(hash, w.value(n.items, item, exact))
 		}
-		return mixed(hashOfList, alike.hash())
+		return hash
 	}
 	if exact {
 		return hashOf(value)
@@ -239,47 +182,45 @@ func (w *walk) value(n *node, value any, exact bool) uint64 {
 	return typeOf(value)
 }
 
-func (w *walk) fields(n *node, object map[string]any, exact bool) uint64 {
-	if len(n.properties) == 0 && n.additional == nil && !n.preserves && !n.isResource { // the library decides
-		return hashOf(object)
+func (w *walk) field(n *node, name string, value any, exact bool) uint64 {
+	below := n.child(name)
+	switch {
+	case below == nil && !n.keeps(name):
+		w.hasUnknown = true
+		return 0
+	case below == nil && !exact, below != nil && value == nil && !below.nullable:
+		return 0
+	case below == nil:
+		return mixed(maphash.String(seed, name), hashOf(value))
+	case n.properties[name] == nil && !exact: // one of the user's own names
+		return mixed(hashOfText, w.value(below, value, exact))
 	}
-	sum, others := hashOfObject, alike{counts: exact || n.counts}
-	for name, value := range object {
-		if n.additional == nil || exact || n.counts || n.properties[name] != nil {
-			sum += w.field(n, name, value, exact)
-			continue
-		}
-		if w.reports {
-			w.steps = append(w.steps, name)
-		}
-		others.add(w.value(n.additional, value, exact))
-		if w.reports {
-			w.steps = w.steps[:len(w.steps)-1]
-		}
-	}
-	return mixed(sum, others.hash())
+	return mixed(maphash.String(seed, name), w.value(below, value, exact))
 }
 
-// alike hashes several values, equal ones once unless counts is set.
-type alike struct {
-	counts     bool
-	sum, first uint64
-	differ     bool
-}
-
-func (a *alike) add(hash uint64) {
-	if a.first == 0 {
-		a.first = hash
+// unknownFields returns the fields below steps that the schema lacks.
+func (n *node) unknownFields(value any, steps []string) (unknown []Violation) {
+	at := func(step string) []string { return append(slices.Clone(steps), step) }
+	switch value := value.(type) {
+	case map[string]any:
+		for name, below := range value {
+			if child := n.child(name); child != nil {
+				unknown = append(unknown, child.unknownFields(below, at(name))...)
+			} else if !n.keeps(name) && len(n.properties) > 0 {
+				unknown = append(unknown, Violation{
+					Steps: at(name), Message: "is no field of this kind", IsUnknown: true, Known: slices.Sorted(maps.Keys(n.properties)),
+				})
+			}
+		}
+	case []any:
+		if n.items == nil {
+			break
+		}
+		for i, item := range value {
+			unknown = append(unknown, n.items.unknownFields(item, at("["+strconv.Itoa(i)+"]"))...)
+		}
 	}
-	a.differ = a.differ || hash != a.first
-	a.sum += mixed(hash, hash)
-}
-
-func (a *alike) hash() uint64 {
-	if a.differ || a.counts {
-		return a.sum
-	}
-	return a.first
+	return unknown
 }
 
 func typeOf(value any) uint64 {
@@ -297,7 +238,7 @@ func typeOf(value any) uint64 {
 	case int, int64:
 		return hashOfInteger
 	case float64:
-		if _, isInteger := plain(value).(int64); isInteger {
+		if _, isInteger := plainNumber(value).(int64); isInteger {
 			return hashOfInteger
 		}
 	}

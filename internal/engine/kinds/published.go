@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -35,7 +36,7 @@ type published struct {
 	definitions map[schema.GroupKind]*Definition
 	resolved    map[resolvedKey]*spec.Schema
 	kinds       map[resolvedKey]*kind
-	objectMeta  *kind
+	objectMeta  *kind // the same for all kinds
 }
 
 // period is the schema for a range of minor versions; 0 means no end.
@@ -63,6 +64,8 @@ var publishedSchemas = sync.OnceValue(func() *published {
 	if err != nil {
 		panic(err) // the files are embedded
 	}
+	metadata := p.resolve("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", p.kubernetes.Newest, nil)
+	p.objectMeta = &kind{root: newNode(metadata), validator: validation.NewSchemaValidatorFromOpenAPI(metadata)}
 	return p
 })
 
@@ -209,13 +212,4 @@ func (p *published) resolveBelow(of *spec.Schema, minor int, within []string) {
 	if of.AdditionalProperties != nil && of.AdditionalProperties.Schema != nil {
 		replaced(of.AdditionalProperties.Schema)
 	}
-}
-
-// metadata is the same for all kinds. The caller holds the mutex.
-func (p *published) metadata() *kind {
-	if p.objectMeta == nil {
-		const name = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-		p.objectMeta = newKind(p.resolve(name, p.kubernetes.Newest, nil), nil)
-	}
-	return p.objectMeta
 }
