@@ -172,10 +172,7 @@ func (a *documents) readDocument(file string, fields map[string]any, depth int) 
 	if apiVersion == "" || kindName == "" {
 		return
 	}
-	group, _, hasGroup := strings.Cut(apiVersion, "/")
-	if !hasGroup {
-		group = ""
-	}
+	group := objects.GroupOf(apiVersion)
 	kind := reconciler.KindOf(group, kindName)
 	isTaken := isRead(kind)
 	if kind == nil {

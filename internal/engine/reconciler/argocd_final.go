@@ -79,12 +79,10 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 		helm.ReleaseName = application
 	}
 	if text := f.text("source.helm.values"); text != "" && helm.Values == nil { // otherwise Argo CD ignores it
-		read, err := yaml.YAMLToJSON([]byte(text))
-		if err == nil {
-			decoder := json.NewDecoder(strings.NewReader(string(read)))
+		err := yaml.Unmarshal([]byte(text), &helm.Values, func(decoder *json.Decoder) *json.Decoder {
 			decoder.UseNumber()
-			err = decoder.Decode(&helm.Values)
-		}
+			return decoder
+		})
 		if err != nil {
 			f.problem("source.helm.values", "is not YAML of an object")
 		}

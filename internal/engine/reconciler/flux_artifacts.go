@@ -32,7 +32,7 @@ func CopiesOf(spec map[string]any, artifact string) (copies []Copy) {
 			from, isAll := strings.CutSuffix("/"+from, "/**")
 			to, isInto := strings.CutPrefix(item.text("to"), "@artifact/")
 			source, isKnown := sources[alias]
-			if isAll && isInto && isKnown && !strings.ContainsAny(from, "*?[") && len(item.list("exclude")) == 0 {
+			if isAll && isInto && isKnown && !strings.ContainsAny(from, "*?[") && isEmpty(item.value("exclude")) {
 				source.From, source.To = strings.Trim(from, "/"), strings.Trim(to, "/")
 				copies = append(copies, source)
 			}

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,37 +43,16 @@ func fluxRemoves(live *unstructured.Unstructured) bool {
 	}
 }
 
+// inventoryID matches <namespace>_<name>_<group>_<kind>. Two underscores in the name stand for a colon.
+var inventoryID = regexp.MustCompile(`^([^_]*)_(.+)_([^_]*)_([^_]+)$`)
+
 func fluxInventory(live *unstructured.Unstructured) []InventoryEntry {
 	var found []InventoryEntry
 	for _, one := range jsonObject(live.Object).list("status", "inventory", "entries") {
-		if applied, ok := parseEntry(one.text("id"), one.text("v")); ok {
-			found = append(found, applied)
+		id, version := inventoryID.FindStringSubmatch(one.text("id")), one.text("v")
+		if id != nil && version != "" {
+			found = append(found, InventoryEntry{id[3], version, id[4], id[1], strings.ReplaceAll(id[2], "__", ":")})
 		}
 	}
 	return found
-}
-
-// parseEntry parses <namespace>_<name>_<group>_<kind>. Two underscores in the name stand for a colon.
-func parseEntry(id, version string) (InventoryEntry, bool) {
-	namespace, rest, ok := strings.Cut(id, "_")
-	if !ok {
-		return InventoryEntry{}, false
-	}
-	rest, kind, ok := cutLast(rest)
-	if !ok {
-		return InventoryEntry{}, false
-	}
-	name, group, ok := cutLast(rest)
-	if !ok || name == "" || kind == "" || version == "" {
-		return InventoryEntry{}, false
-	}
-	return InventoryEntry{group, version, kind, namespace, strings.ReplaceAll(name, "__", ":")}, true
-}
-
-func cutLast(text string) (before, after string, ok bool) {
-	i := strings.LastIndex(text, "_")
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+1:], true
 }

@@ -165,9 +165,10 @@ func (e jsonObject) list(fields ...string) []jsonObject {
 
 func (e jsonObject) texts(fields ...string) []string {
 	list, _ := e.value(fields...).([]any)
-	texts := make([]string, len(list))
-	for i, one := range list {
-		texts[i], _ = one.(string)
+	var texts []string
+	for _, one := range list {
+		text, _ := one.(string)
+		texts = append(texts, text)
 	}
 	return texts
 }

@@ -68,9 +68,12 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add("team_web_apps_Deployment", "v1")
 	f.Add("_team__Namespace", "v1")
 	f.Fuzz(func(t *testing.T, id, version string) {
-		one, ok := parseEntry(id, version)
-		if ok && (one.Name == "" || one.Kind == "" || one.Version == "") {
-			t.Errorf("%q gives %+v", id, one)
+		entries := []any{map[string]any{"id": id, "v": version}}
+		live := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"inventory": map[string]any{"entries": entries}}}}
+		for _, one := range fluxInventory(live) {
+			if one.Name == "" || one.Kind == "" || one.Version == "" {
+				t.Errorf("%q gives %+v", id, one)
+			}
 		}
 	})
 }
