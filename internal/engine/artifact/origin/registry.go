@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -168,18 +167,9 @@ func (s *Store) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte
 	if layer.Size < 0 || layer.Size > maxDownload {
 		return nil, fmt.Errorf("%w: its layer has %d bytes, and at most %d MiB are fetched", git.ErrTooLarge, layer.Size, maxDownload>>20)
 	}
-	body, err := at.Blobs().Fetch(ctx, layer)
+	archive, err := content.FetchAll(ctx, at.Blobs(), layer)
 	if err != nil {
 		return nil, fmt.Errorf("its layer: %w", registryError(at.Reference.Host(), err))
-	}
-	defer func() { _ = body.Close() }()
-	verified := content.NewVerifyReader(body, layer)
-	archive, err := io.ReadAll(verified)
-	if err == nil {
-		err = verified.Verify()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("its layer is not what the manifest says: %w", err)
 	}
 	return archive, nil
 }
