@@ -29,16 +29,16 @@ type kind struct {
 	structural *structuralschema.Structural // of a custom resource; nil for a kind of Kubernetes
 	rules      func() *cel.Validator        // nil if there are none
 
-	mutex sync.RWMutex
-	known map[uint64]bool // verdicts by the hash of [walk]
+	mutex    sync.RWMutex
+	accepted map[uint64]bool // by the hash of [walk]
 }
 
-// maxKnown bounds the cached verdicts of a kind.
+// maxKnown bounds the hashes of a kind.
 const maxKnown = 10_000
 
 func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
 	k := &kind{
-		root: newNode(of), validator: validation.NewSchemaValidatorFromOpenAPI(of), structural: structural, known: map[uint64]bool{},
+		root: newNode(of), validator: validation.NewSchemaValidatorFromOpenAPI(of), structural: structural, accepted: map[uint64]bool{},
 	}
 	fields := map[string]*node{"status": {preserves: true}} // the API sets it
 	if structural != nil {
@@ -53,26 +53,27 @@ func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
 	return k
 }
 
-func (k *kind) accepts(object map[string]any) bool {
+// violations checks only one of several accepted objects with the same shape by the library.
+func (k *kind) violations(object map[string]any) []Violation {
 	walk := walk{}
 	hash := walk.value(k.root, object, false)
-	if walk.hasUnknown {
-		return false
-	}
 	k.mutex.RLock()
-	accepted, isKnown := k.known[hash]
+	isAccepted := k.accepted[hash]
 	k.mutex.RUnlock()
-	if isKnown {
-		return accepted
+	if isAccepted && !walk.hasUnknown {
+		return nil
 	}
-	accepted = len(k.check(object)) == 0
+	violations := k.check(object)
+	if len(violations) > 0 {
+		return violations
+	}
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	if len(k.known) >= maxKnown {
-		clear(k.known)
+	if len(k.accepted) >= maxKnown {
+		clear(k.accepted)
 	}
-	k.known[hash] = accepted
-	return accepted
+	k.accepted[hash] = true
+	return nil
 }
 
 func (k *kind) check(object map[string]any) []Violation {

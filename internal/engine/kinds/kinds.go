@@ -147,15 +147,8 @@ func (c *Catalog) kindOf(object map[string]any) (of *kind, problem string) {
 	return nil, ""
 }
 
-// Accepts reports whether an object has no violation or no schema. The library checks only one of several objects with
-// the same shape.
-func (c *Catalog) Accepts(object map[string]any) bool {
-	of, problem := c.kindOf(object)
-	if of == nil {
-		return problem == ""
-	}
-	return of.accepts(object)
-}
+// Accepts reports whether an object has no violation or no schema.
+func (c *Catalog) Accepts(object map[string]any) bool { return len(c.Check(object)) == 0 }
 
 // Check returns all violations, sorted by place.
 func (c *Catalog) Check(object map[string]any) []Violation {
@@ -163,10 +156,10 @@ func (c *Catalog) Check(object map[string]any) []Violation {
 	if problem != "" {
 		return []Violation{{Steps: []string{"apiVersion"}, Message: problem}}
 	}
-	if of == nil || of.accepts(object) {
+	if of == nil {
 		return nil
 	}
-	violations := of.check(object)
+	violations := of.violations(object)
 	slices.SortStableFunc(violations, func(a, b Violation) int {
 		return cmp.Or(slices.Compare(a.Steps, b.Steps), strings.Compare(a.Message, b.Message))
 	})
