@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
@@ -38,13 +39,10 @@ func (l *Listing) FinalStatus(one *ListedObject, at folder.Location) (status Fin
 	lenient := *l
 	lenient.anyRevision = true
 	applied := final.Has(&lenient, one)
-	status = FinalStatus{
-		Folder: key, Commit: applied.Attempted, NoFolder: applied.NoFolder, Applied: applied.Commit, OfChart: final.Wraps, Status: applied.Status,
-	}
-	if status.Commit == "" {
-		status.Commit = applied.Commit
-	}
-	return status, true
+	return FinalStatus{
+		Folder: key, Commit: cmp.Or(applied.Attempted, applied.Commit), NoFolder: applied.NoFolder, Applied: applied.Commit,
+		OfChart: final.Wraps, Status: applied.Status,
+	}, true
 }
 
 func kustomizationHas(l *Listing, k *ListedObject) Applied {
