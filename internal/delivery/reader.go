@@ -55,7 +55,11 @@ func (r *Reader) ReadTip(ctx context.Context, at folder.Location) (string, error
 
 // ReadHistory returns the commits that changed folders of an owner, or of all owners if it has no name.
 func (r *Reader) ReadHistory(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
-	return r.git.ReadHistory(ctx, r.remote(owner.Location), owner.repositoryOwner(), filter)
+	branch, err := r.branch(ctx, owner.Location)
+	if err != nil {
+		return gitops.History{}, err
+	}
+	return branch.ReadHistory(ctx, owner.repositoryOwner(), filter)
 }
 
 // ReadInventory lists the folders of all owners on a location's branch, at its path and below.

@@ -44,7 +44,11 @@ func (l *Branch) ListRecentCommits(ctx context.Context, limit int) ([]string, er
 				return nil, err
 			}
 		}
-		return l.past.listNewest(limit), nil
+		var ids []string
+		for _, number := range l.past.listNewest(limit) {
+			ids = append(ids, l.past.ids[number].String())
+		}
+		return ids, nil
 	})
 }
 
@@ -55,14 +59,13 @@ func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, wan
 		}
 	}
 	commits := make(map[string]ReportedCommit, len(ids))
-	sought := make([]commitPrefix, 0, len(ids))
+	sought := make([]string, 0, len(ids))
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-		prefix, ok := parsePrefix(id)
-		if !ok {
+		if len(id) < minPrefix || len(id) > 2*len(git.Hash{}) || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
 			commits[id] = ReportedCommit{Reason: fmt.Sprintf("%q is not the id of a commit, 40 hexadecimal digits or the first of them", id)}
 			continue
 		}
-		sought = append(sought, prefix)
+		sought = append(sought, id)
 	}
 	found, err := l.findPrefixes(ctx, sought, commits)
 	if err != nil {
@@ -91,18 +94,7 @@ func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, wan
 // minPrefix is the number of digits that git shows.
 const minPrefix = 7
 
-type commitPrefix struct{ asked, digits string }
-
-func parsePrefix(id string) (commitPrefix, bool) {
-	if len(id) < minPrefix || len(id) > 2*len(git.Hash{}) || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
-		return commitPrefix{}, false
-	}
-	return commitPrefix{asked: id, digits: strings.ToLower(id)}, true
-}
-
-func (l *Branch) findPrefixes(
-	ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit,
-) (map[string]git.Hash, error) {
+func (l *Branch) findPrefixes(ctx context.Context, sought []string, commits map[string]ReportedCommit) (map[string]git.Hash, error) {
 	found := map[string]git.Hash{}
 	missing := l.past.matchPrefixes(sought, found, commits)
 	if len(missing) > 0 && l.past.depth == 0 && !l.past.isExhausted() {
@@ -127,7 +119,7 @@ func (l *Branch) findPrefixes(
 		missing = l.past.matchPrefixes(sought, found, commits)
 	}
 	for _, prefix := range missing {
-		commits[prefix.asked] = ReportedCommit{Reason: l.past.explainMissing(prefix.asked)}
+		commits[prefix] = ReportedCommit{Reason: l.past.explainMissing(prefix)}
 	}
 	return found, nil
 }

@@ -56,47 +56,27 @@ const defaultHistory = 100
 
 // ReadHistory returns the commits along first parents that changed folders in the owner's records, or of every owner at
 // Owner.Path if it has no name. It fetches commits, changed trees, and records of changed hosts.
-func (c *BranchClient) ReadHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
-	history, err := c.readHistory(ctx, remote, owner, filter)
-	return history, describeError(remote, err)
-}
-
-func (c *BranchClient) readHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
-	err := cmp.Or(remote.Check(), git.CheckPath(owner.Path))
-	if owner.Name != "" {
-		err = cmp.Or(err, owner.check())
-	}
-	if err != nil {
-		return History{}, err
-	}
-	t, err := c.options.Git.Open(ctx, remote, 1)
-	if err != nil {
-		return History{}, err
-	}
-	defer t.Close()
-	if t.Commit.IsZero() {
-		return History{Complete: true}, nil
-	}
-	if filter.Limit <= 0 {
-		filter.Limit = defaultHistory
-	}
-	w := &historyWalk{
-		pastTrees: pastTrees{Tip: t},
-		owner:     owner,
-		filter:    filter,
-		signers:   c.options.AllowedSigners,
-		next:      t.Commit,
-		commits:   map[git.Hash]git.CommitHead{},
-	}
-	return w.readAll(ctx)
+func (l *Branch) ReadHistory(ctx context.Context, owner Owner, filter HistoryFilter) (History, error) {
+	return withTip(ctx, l, func() (History, error) {
+		err := git.CheckPath(owner.Path)
+		if owner.Name != "" {
+			err = owner.check()
+		}
+		if err != nil {
+			return History{}, err
+		}
+		filter.Limit = cmp.Or(max(filter.Limit, 0), defaultHistory)
+		w := &historyWalk{branch: l, owner: owner, filter: filter, next: l.past.tip.Commit}
+		err = w.readAll(ctx)
+		return w.history, err
+	})
 }
 
 type historyWalk struct {
-	pastTrees
+	*pastTrees
+	branch  *Branch
 	owner   Owner
 	filter  HistoryFilter
-	signers *git.Verifier // nil verifies nothing
-	commits map[git.Hash]git.CommitHead
 	next    git.Hash // the next commit; zero after the first commit of the branch
 	history History
 }
@@ -106,44 +86,42 @@ type step struct {
 	before, after git.Hash // root trees
 }
 
-func (w *historyWalk) readAll(ctx context.Context) (History, error) {
-	for depth := git.FirstDepth; ; depth *= 4 {
-		commits, complete, err := w.Past(ctx, depth)
-		if err != nil {
-			return History{}, err
-		}
-		maps.Copy(w.commits, commits)
-		steps, old := w.nextSteps()
+func (w *historyWalk) readAll(ctx context.Context) error {
+	for {
+		steps, isOld := w.nextSteps()
 		if err := w.readSteps(ctx, steps); err != nil {
-			return History{}, err
+			return err
 		}
 		switch {
 		case len(w.history.Commits) > w.filter.Limit:
 			w.history.Commits = w.history.Commits[:w.filter.Limit]
-			return w.history, nil
-		case old || w.next.IsZero():
+			return nil
+		case isOld || w.next.IsZero():
 			w.history.Complete = true
-			return w.history, nil
-		case depth >= git.LastDepth || complete:
-			return w.history, nil
+			return nil
+		case w.branch.past.isComplete || w.branch.past.depth >= git.LastDepth:
+			return nil
+		}
+		if err := w.branch.deepenHistory(ctx); err != nil {
+			return err
 		}
 	}
 }
 
-func (w *historyWalk) nextSteps() (steps []step, old bool) {
+func (w *historyWalk) nextSteps() (steps []step, isOld bool) {
 	for !w.next.IsZero() {
-		head, ok := w.commits[w.next]
+		head, ok := w.branch.past.heads[w.next]
 		if !ok {
 			return steps, false
 		}
-		if !w.filter.Since.IsZero() && head.Time.Before(w.filter.Since) {
+		if head.Time.Before(w.filter.Since) {
 			return steps, true
 		}
 		s := step{commit: w.next, after: head.Tree}
 		next := git.Hash{}
 		if len(head.Parents) > 0 {
 			next = head.Parents[0]
-			parent, ok := w.commits[next]
+			parent, ok := w.branch.past.heads[next]
 			if !ok {
 				return steps, false
 			}
@@ -156,42 +134,42 @@ func (w *historyWalk) nextSteps() (steps []step, old bool) {
 
 // readSteps fetches missing trees of all steps with one request for each level.
 func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
-	for {
-		w.missing = nil
-		found := make([][]HistoryChange, len(steps))
+	found := make([][]HistoryChange, len(steps))
+	err := w.branch.past.readPast(ctx, func(trees *pastTrees) {
+		w.pastTrees = trees
 		for i, s := range steps {
 			if s.before != s.after {
-				w.parsed = map[git.Hash][]git.Entry{} // entries of all steps together would need too much memory
+				clear(trees.parsed) // entries of all steps together would need too much memory
 				found[i] = w.findChanges(s)
 			}
 		}
-		if len(w.missing) > 0 {
-			if err := w.Need(ctx, w.missing); err != nil {
-				return err
-			}
-			continue
-		}
-		merged := w.listMerged()
-		for i, s := range steps {
-			if len(found[i]) > 0 {
-				text, _ := w.CommitText(s.commit)
-				commit := parseCommit(text)
-				if len(commit.Owners) == 0 {
-					w.addMergedTrailers(&commit, merged[s.commit])
-				}
-				if len(commit.Owners) == 0 {
-					w.addOwnersByRecords(&commit, s, found[i])
-				}
-				commit.Commit, commit.Time, commit.Changes = s.commit.String(), w.commits[s.commit].Time, found[i]
-				if w.signers != nil {
-					signed := w.signers.Verify(text)
-					commit.Signed = &signed
-				}
-				w.history.Commits = append(w.history.Commits, commit)
-			}
-		}
-		return nil
+	})
+	if err != nil {
+		return err
 	}
+	for i, s := range steps {
+		if len(found[i]) > 0 {
+			w.history.Commits = append(w.history.Commits, w.newCommit(s, found[i]))
+		}
+	}
+	return nil
+}
+
+func (w *historyWalk) newCommit(s step, changes []HistoryChange) HistoryCommit {
+	text, _ := w.branch.past.tip.CommitText(s.commit)
+	commit := parseCommit(text)
+	if len(commit.Owners) == 0 {
+		w.addMergedTrailers(&commit, w.branch.past.listMerged(s.commit))
+	}
+	if len(commit.Owners) == 0 {
+		w.addOwnersByRecords(&commit, s, changes)
+	}
+	commit.Commit, commit.Time, commit.Changes = s.commit.String(), w.branch.past.heads[s.commit].Time, changes
+	if w.branch.signers != nil {
+		signed := w.branch.signers.Verify(text)
+		commit.Signed = &signed
+	}
+	return commit
 }
 
 func (w *historyWalk) recordIDs(root git.Hash, owner string) map[string]git.Hash {

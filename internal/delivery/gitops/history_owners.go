@@ -3,6 +3,7 @@ package gitops
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"path"
 	"slices"
 	"strings"
@@ -12,51 +13,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// listMerged returns the commits that each merge brought, newest first. A commit belongs to the oldest merge that contains
-// it.
-func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
-	var line []git.Hash
-	for at := w.Commit; ; {
-		head, ok := w.commits[at]
-		if !ok {
-			break
-		}
-		if line = append(line, at); len(head.Parents) == 0 {
-			break
-		}
-		at = head.Parents[0]
+// listMerged returns the commits that a merge brought, newest first.
+func (l *lineage) listMerged(commit git.Hash) []git.Hash {
+	parents := l.heads[commit].Parents
+	if len(parents) < 2 {
+		return nil
 	}
-	seen, merged := map[git.Hash]bool{}, map[git.Hash][]git.Hash{}
-	for _, at := range slices.Backward(line) {
-		var brought []git.Hash
-		for left := []git.Hash{at}; len(left) > 0; {
-			next := left[len(left)-1]
-			left = left[:len(left)-1]
-			head, ok := w.commits[next]
-			if !ok || seen[next] {
-				continue
-			}
-			if seen[next] = true; next != at {
-				brought = append(brought, next)
-			}
-			left = append(left, head.Parents...)
-		}
-		if at != line[len(line)-1] && len(brought) > 0 { // the last one stands for the history that was not fetched
-			slices.SortFunc(brought, func(a, b git.Hash) int {
-				return cmp.Or(w.commits[b].Time.Compare(w.commits[a].Time), bytes.Compare(a[:], b[:]))
-			})
-			merged[at] = brought
+	after, before := l.listContained(l.numbers[commit]), l.listContained(l.numbers[parents[0]])
+	var merged []git.Hash
+	for id, number := range l.numbers {
+		if after[number] && !before[number] && id != commit {
+			merged = append(merged, id)
 		}
 	}
+	slices.SortFunc(merged, func(a, b git.Hash) int {
+		return cmp.Or(l.heads[b].Time.Compare(l.heads[a].Time), bytes.Compare(a[:], b[:]))
+	})
 	return merged
 }
 
 func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash) {
 	for _, id := range merged {
-		text, ok := w.CommitText(id)
-		if !ok {
-			continue
-		}
+		text, _ := w.CommitText(id)
 		of := parseCommit(text)
 		for _, owner := range of.Owners {
 			if !slices.Contains(commit.Owners, owner) {
@@ -72,7 +50,7 @@ func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash
 // addOwnersByRecords attributes a commit without trailers, such as a squash, to the owners whose records have the new tree
 // of a changed folder and a later time than before. A commit by hand does not update the record.
 func (w *historyWalk) addOwnersByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
-	w.parsed = map[git.Hash][]git.Entry{}
+	clear(w.parsed)
 	before, after := w.findTree(s.before, w.owner.Path), w.findTree(s.after, w.owner.Path)
 	for _, change := range changes {
 		is, recorded := w.readRecord(w.recordIDs(after, change.Owner)[change.Host])[change.DeploymentTarget]
@@ -175,6 +153,20 @@ type pastTrees struct {
 	parsed  map[git.Hash][]git.Entry
 }
 
+// readPast calls read until all objects that it misses are fetched, with one request each time.
+func (l *lineage) readPast(ctx context.Context, read func(*pastTrees)) error {
+	trees := &pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
+	for {
+		if read(trees); len(trees.missing) == 0 {
+			return nil
+		}
+		if err := l.tip.NeedPast(ctx, trees.missing, max(l.depth, git.FirstDepth)); err != nil {
+			return err
+		}
+		trees.missing = nil
+	}
+}
+
 func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	if id.IsZero() || id == git.EmptyTree {
 		return nil
@@ -190,9 +182,7 @@ func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	if err != nil {
 		return nil // malformed, so without folders of ours
 	}
-	if p.parsed != nil {
-		p.parsed[id] = entries
-	}
+	p.parsed[id] = entries
 	return entries
 }
 

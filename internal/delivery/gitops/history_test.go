@@ -15,7 +15,11 @@ import (
 
 func history(t *testing.T, r *repository, owner gitops.Owner, filter gitops.HistoryFilter) gitops.History {
 	t.Helper()
-	read, err := newClient(gitops.BranchOptions{}).ReadHistory(context.Background(), r.remote, owner, filter)
+	branch, err := newClient(gitops.BranchOptions{}).ReadBranch(context.Background(), r.remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := branch.ReadHistory(context.Background(), owner, filter)
 	if err != nil {
 		t.Fatalf("history: %v", err)
 	}
@@ -159,9 +163,12 @@ func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
 		}
 		apply(t, r, devEdit(t, folders))
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		history, err := newClient(
-			gitops.BranchOptions{},
-		).ReadHistory(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
+		remote := git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}
+		branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		history, err := branch.ReadHistory(t.Context(), dev, gitops.HistoryFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,8 @@ import (
 type lineage struct {
 	tip        *git.Tip
 	heads      map[git.Hash]git.CommitHead
-	numbers    map[git.Hash]int // index of each commit in parents and times
+	numbers    map[git.Hash]int // index of each commit in ids, parents and times
+	ids        []git.Hash
 	parents    [][]int
 	times      []time.Time
 	depth      int // of the fetched history; 0 before the first fetch
@@ -37,9 +39,6 @@ func newLineage(tip *git.Tip) *lineage {
 func (l *lineage) isExhausted() bool { return l.isComplete || l.depth >= l.tip.MaxPast() }
 
 func (l *lineage) deepen(ctx context.Context) error {
-	if l.isExhausted() {
-		return nil
-	}
 	depth := max(git.FirstDepth, 4*l.depth)
 	heads, whole, err := l.tip.PastCommits(ctx, depth)
 	if err != nil {
@@ -53,11 +52,12 @@ func (l *lineage) deepen(ctx context.Context) error {
 
 func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 	l.heads, l.isComplete = heads, true
+	l.ids = slices.Collect(maps.Keys(heads))
 	l.numbers, l.parents, l.times = make(map[git.Hash]int, len(heads)), make([][]int, len(heads)), make([]time.Time, len(heads))
-	for id := range heads {
-		l.numbers[id] = len(l.numbers)
+	for number, id := range l.ids {
+		l.numbers[id] = number
 	}
-	for id, number := range l.numbers {
+	for number, id := range l.ids {
 		l.times[number] = heads[id].Time
 		for _, parent := range heads[id].Parents {
 			if before, ok := l.numbers[parent]; ok {
@@ -69,35 +69,23 @@ func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 	}
 }
 
-func (l *lineage) matchPrefixes(sought []commitPrefix, found map[string]git.Hash, commits map[string]ReportedCommit) []commitPrefix {
+func (l *lineage) matchPrefixes(sought []string, found map[string]git.Hash, commits map[string]ReportedCommit) (missing []string) {
 	clear(found)
-	var missing []commitPrefix
-	var sorted []string
+	ids := make([]string, 0, len(l.heads))
+	for id := range l.heads {
+		ids = append(ids, id.String())
+	}
+	slices.Sort(ids)
 	for _, prefix := range sought {
-		if len(prefix.digits) == 2*len(git.Hash{}) {
-			id, _ := git.ParseID(prefix.digits)
-			if _, ok := l.heads[id]; ok {
-				found[prefix.asked] = id
-			} else {
-				missing = append(missing, prefix)
-			}
-			continue
-		}
-		if sorted == nil {
-			sorted = make([]string, 0, len(l.heads))
-			for id := range l.heads {
-				sorted = append(sorted, id.String())
-			}
-			slices.Sort(sorted)
-		}
-		at, _ := slices.BinarySearch(sorted, prefix.digits)
+		digits := strings.ToLower(prefix)
+		at, _ := slices.BinarySearch(ids, digits)
 		switch {
-		case at == len(sorted) || !strings.HasPrefix(sorted[at], prefix.digits):
+		case at == len(ids) || !strings.HasPrefix(ids[at], digits):
 			missing = append(missing, prefix)
-		case at+1 < len(sorted) && strings.HasPrefix(sorted[at+1], prefix.digits):
-			commits[prefix.asked] = ReportedCommit{Reason: fmt.Sprintf("the branch has several commits whose id begins with %s", prefix.asked)}
+		case at+1 < len(ids) && strings.HasPrefix(ids[at+1], digits):
+			commits[prefix] = ReportedCommit{Reason: fmt.Sprintf("the branch has several commits whose id begins with %s", prefix)}
 		default:
-			found[prefix.asked], _ = git.ParseID(sorted[at])
+			found[prefix], _ = git.ParseID(ids[at])
 		}
 	}
 	return missing
@@ -139,17 +127,13 @@ func (l *lineage) measureLag(tip git.Hash) func(commit git.Hash) (behind int, si
 	}
 }
 
-// listNewest returns the newest commits. A commit comes after all that contain it; equal times are ordered by id.
-func (l *lineage) listNewest(limit int) []string {
-	if len(l.times) == 0 {
+// listNewest returns the numbers of the newest commits. A commit comes after all that contain it; equal times are ordered by id.
+func (l *lineage) listNewest(limit int) []int {
+	if len(l.ids) == 0 {
 		return nil
 	}
-	ids := make([]git.Hash, len(l.times))
-	for id, number := range l.numbers {
-		ids[number] = id
-	}
 	newestFirst := func(a, b int) int {
-		return cmp.Or(l.times[b].Compare(l.times[a]), bytes.Compare(ids[a][:], ids[b][:]))
+		return cmp.Or(l.times[b].Compare(l.times[a]), bytes.Compare(l.ids[a][:], l.ids[b][:]))
 	}
 	// children counts those not taken yet.
 	children := make([]int, len(l.times))
@@ -158,12 +142,12 @@ func (l *lineage) listNewest(limit int) []string {
 			children[parent]++
 		}
 	}
-	var found []string
+	var found []int
 	for next := []int{l.numbers[l.tip.Commit]}; len(next) > 0 && len(found) < limit; {
 		slices.SortFunc(next, newestFirst)
 		taken := next[0]
 		next = next[1:]
-		found = append(found, ids[taken].String())
+		found = append(found, taken)
 		for _, parent := range l.parents[taken] {
 			if children[parent]--; children[parent] == 0 {
 				next = append(next, parent)
@@ -195,33 +179,27 @@ func (l *lineage) readTrees(
 	if len(roots) == 0 {
 		return nil, nil
 	}
-	reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
 	type hostTree struct {
 		host string
 		id   git.Hash
 	}
-	for {
-		reader.missing = nil
-		hosts, trees := map[hostTree]map[string]string{}, make(map[git.Hash]folder.Trees, len(roots))
+	trees := make(map[git.Hash]folder.Trees, len(roots))
+	err := l.readPast(ctx, func(past *pastTrees) {
+		hosts := map[hostTree]map[string]string{}
 		for root := range roots {
-			base := reader.findTree(root, owner.Path)
+			base := past.findTree(root, owner.Path)
 			folders := make(folder.Trees, len(want))
 			for host, targets := range want {
-				at := hostTree{host, reader.findTree(base, host)}
+				at := hostTree{host, past.findTree(base, host)}
 				if hosts[at] == nil {
-					hosts[at] = pickFolders(reader.readEntries(at.id), targets)
+					hosts[at] = pickFolders(past.readEntries(at.id), targets)
 				}
 				folders[host] = hosts[at]
 			}
 			trees[root] = folders
 		}
-		if len(reader.missing) == 0 {
-			return trees, nil
-		}
-		if err := l.tip.NeedPast(ctx, reader.missing, max(l.depth, git.FirstDepth)); err != nil {
-			return nil, err
-		}
-	}
+	})
+	return trees, err
 }
 
 func pickFolders(entries []git.Entry, targets map[string]string) map[string]string {

@@ -136,7 +136,11 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			if got := look("show", "main:dev/drone/app/a"); got != "1" {
 				t.Errorf("after going back: %q", got)
 			}
-			read, err := client.ReadHistory(context.Background(), remote, dev, gitops.HistoryFilter{})
+			branch, err := client.ReadBranch(context.Background(), remote)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read, err := branch.ReadHistory(context.Background(), dev, gitops.HistoryFilter{})
 			if err != nil || len(read.Commits) != 3 || read.Commits[1].Commit != second.Commit || read.Commits[2].Commit != first.Commit {
 				t.Errorf("history: %+v, %v", read, err)
 			}

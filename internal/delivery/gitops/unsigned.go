@@ -112,24 +112,19 @@ func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map
 
 // findChangers returns the commits that last changed files, if the readable history tells. files has paths by any key.
 func (l *Branch) findChangers(ctx context.Context, files map[string]string) (changed map[string]git.Hash, past *lineage, err error) {
-	past, changed = newLineage(l.tip), map[string]git.Hash{}
+	past = newLineage(l.tip)
 	for {
-		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
-		for _, head := range past.heads { // all heads, to fetch missing trees of all with one request
-			for _, file := range files {
-				reader.findFile(head.Tree, file)
+		err := past.readPast(ctx, func(trees *pastTrees) {
+			changed = map[string]git.Hash{}
+			newest := past.listNewest(len(past.ids))
+			for name, file := range files {
+				if commit := past.findChanger(trees, file, newest); !commit.IsZero() {
+					changed[name] = commit
+				}
 			}
-		}
-		if len(reader.missing) > 0 {
-			if err := l.tip.NeedPast(ctx, reader.missing, max(past.depth, git.FirstDepth)); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
-		for name, file := range files {
-			if commit, ok := past.findChanger(&reader, file, l.tip.Commit, map[git.Hash]git.Hash{}); ok {
-				changed[name] = commit
-			}
+		})
+		if err != nil {
+			return nil, nil, err
 		}
 		if len(changed) == len(files) || past.isDeep() {
 			return changed, past, nil
@@ -140,71 +135,41 @@ func (l *Branch) findChangers(ctx context.Context, files map[string]string) (cha
 	}
 }
 
-// findChanger returns the commit that last changed a file, as seen from a commit. At a merge, it follows the side that the
-// file came from, unless another side changed the file later: then the merge restored it. known has earlier results.
-func (l *lineage) findChanger(reader *pastTrees, file string, at git.Hash, known map[git.Hash]git.Hash) (git.Hash, bool) {
-	start := at
-	for {
-		if by, ok := known[at]; ok {
-			known[start] = by
-			return by, !by.IsZero()
-		}
-		from, others, ok := l.findSides(reader, file, at)
-		if !ok {
-			known[start] = git.Hash{}
-			return git.Hash{}, false
-		}
-		switch {
-		case from.IsZero():
-			known[start] = at
-			return at, true
-		case len(others) > 0:
-			known[start] = l.findMergeChanger(reader, file, at, from, others, known)
-			return known[start], !known[start].IsZero()
-		}
-		at = from
+// findChanger returns the commit that last changed a file; zero if the fetched history does not tell. It reads all commits, so
+// that missing trees of all come with one request.
+func (l *lineage) findChanger(trees *pastTrees, file string, newest []int) git.Hash {
+	versions, changers := make([]git.Hash, len(l.ids)), make([]git.Hash, len(l.ids)) // by commit
+	for _, commit := range slices.Backward(newest) {
+		versions[commit] = trees.findFile(l.heads[l.ids[commit]].Tree, file)
+		changers[commit] = l.findChangerAt(commit, versions, changers)
 	}
+	return changers[l.numbers[l.tip.Commit]]
 }
 
-// findSides returns the first parent with the same file, if any, and the parents with another one.
-func (l *lineage) findSides(reader *pastTrees, file string, at git.Hash) (from git.Hash, others []git.Hash, ok bool) {
-	head, ok := l.heads[at]
-	if !ok {
-		return git.Hash{}, nil, false
-	}
-	id := reader.findFile(head.Tree, file)
-	for _, parent := range head.Parents {
-		before, ok := l.heads[parent]
-		switch {
-		case !ok:
-			return git.Hash{}, nil, false
-		case reader.findFile(before.Tree, file) != id:
-			others = append(others, parent)
-		case from.IsZero():
-			from = parent
-		}
-	}
-	return from, others, true
-}
-
-// findMergeChanger returns the changer at a merge of sides that differ; zero if unknown.
-func (l *lineage) findMergeChanger(
-	reader *pastTrees, file string, at, from git.Hash, others []git.Hash, known map[git.Hash]git.Hash,
-) git.Hash {
-	by, ok := l.findChanger(reader, file, from, known)
-	if !ok {
+// findChangerAt returns the commit that changed a file last, as seen from a commit. At a merge, it follows the side that the
+// file came from, unless another side changed the file later: then the merge restored it.
+func (l *lineage) findChangerAt(commit int, versions, changers []git.Hash) git.Hash {
+	parents := l.parents[commit]
+	if len(parents) < len(l.heads[l.ids[commit]].Parents) {
 		return git.Hash{}
 	}
-	for _, other := range others {
-		last, ok := l.findChanger(reader, file, other, known)
-		switch isThere := !reader.findFile(l.heads[other].Tree, file).IsZero(); {
-		case ok && l.heads[last].Time.After(l.heads[by].Time):
-			return at
-		case !ok && isThere:
+	isSame := func(parent int) bool { return versions[parent] == versions[commit] }
+	from := slices.IndexFunc(parents, isSame)
+	if from < 0 {
+		return l.ids[commit]
+	}
+	changer := changers[parents[from]]
+	for _, other := range parents {
+		last := changers[other]
+		switch {
+		case isSame(other) || changer.IsZero():
+		case last.IsZero() && !versions[other].IsZero():
 			return git.Hash{}
+		case !last.IsZero() && l.heads[last].Time.After(l.heads[changer].Time):
+			return l.ids[commit]
 		}
 	}
-	return by
+	return changer
 }
 
 func (p *pastTrees) findFile(root git.Hash, at string) git.Hash {

@@ -32,7 +32,11 @@ func TestHostServesRepositoriesByTheirNames(t *testing.T) {
 		if repository.Files("dev")["README"] != "x" || repository.Commits("dev", git.Hash{}) != 3 {
 			t.Errorf("the branch has %v", repository.Files("dev"))
 		}
-		history, err := client.ReadHistory(t.Context(), git.Remote{URL: "https://x/mirror", Branch: "dev"}, gitops.Owner{}, gitops.HistoryFilter{})
+		branch, err := client.ReadBranch(t.Context(), git.Remote{URL: "https://x/mirror", Branch: "dev"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		history, err := branch.ReadHistory(t.Context(), gitops.Owner{}, gitops.HistoryFilter{})
 		if err != nil || !history.Complete {
 			t.Errorf("the history is %v: %v", history, err)
 		}
