@@ -64,7 +64,7 @@ func (p *Planner) dropTaken(ctx context.Context, known *OwnerState) *OwnerState 
 	for host := range held {
 		delete(own.Trees, host)
 	}
-	maps.DeleteFunc(own.Drift.Trees, func(key folder.Key, _ string) bool { return held[key.Host] })
+	maps.DeleteFunc(own.Drift.Trees, func(key folder.Key, _ string) bool { return held[key.Host] != "" })
 	for _, conflict := range listed {
 		delete(own.Trees[conflict.Host], conflict.DeploymentTarget)
 		delete(own.Drift.Trees, conflict.Key)

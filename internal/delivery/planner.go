@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
@@ -141,8 +142,8 @@ func (p *Planner) checkHolders(ctx context.Context, desired Desired, identity Id
 	if err != nil {
 		return nil, err
 	}
-	writer, found, err := view.FindOtherHolder(ctx, desired.State.Holder, desired.State.Records)
-	if found {
+	writer, err := view.FindOtherHolder(ctx, desired.State.Holder, desired.State.Records)
+	if writer != nil {
 		problems = append(problems, checkHolder(desired.Owner, desired.Adopt, writer.String())...)
 	}
 	return problems, err
@@ -157,14 +158,22 @@ func (p *Planner) readKnown(ctx context.Context, desired Desired, owner Owner, a
 	if err != nil {
 		return nil, nil, err
 	}
-	listed, err := view.FindListedByOthers(ctx, found, desired.State.seenCommit())
+	own, problems, err := pickOwn(ctx, view, desired.Owner.Name, found, after, desired.State.seenCommit(), desired.Adopt)
+	return mergeTrees(before, own), problems, err
+}
+
+// pickOwn returns the folders that no other owner's record lists, and all unwanted ones: for those, see findListed. A wanted
+// folder of another owner is a conflict.
+func pickOwn(
+	ctx context.Context, view *gitops.OwnerView, name string, found, after folder.Trees, commit string, adopt bool,
+) (folder.Trees, []PlanProblem, error) {
+	listed, err := view.FindListedByOthers(ctx, found, commit)
 	if err != nil {
 		return nil, nil, err
 	}
 	own := dropConflicts(found, listed)
-	before = mergeTrees(mergeTrees(before, own), found.Without(after))
-	problems, err := refuseUnwanted(ctx, view, desired.Owner.Name, own.Without(after), desired.Adopt)
-	return before, problems, err
+	problems, err := refuseUnwanted(ctx, view, name, own.Without(after), adopt)
+	return mergeTrees(own, found.Without(after)), problems, err
 }
 
 func (p *Planner) warnOfFound(ctx context.Context, desired Desired, found, after folder.Trees) ([]PlanProblem, error) {
@@ -174,11 +183,11 @@ func (p *Planner) warnOfFound(ctx context.Context, desired Desired, found, after
 		if err != nil {
 			return nil, err
 		}
-		by, isFound, err := view.FindOtherHolder(ctx, "", nil)
+		by, err := view.FindOtherHolder(ctx, "", nil)
 		if err != nil {
 			return nil, err
 		}
-		if isHeld = isFound; isHeld {
+		if isHeld = by != nil; isHeld {
 			writer = fmt.Sprintf(" It was written last by %s. If another state still has this assignment, take it out of one of the two: the "+
 				"next plan of the other one fails.", by)
 		}
@@ -225,15 +234,8 @@ func (p *Planner) readUntracked(
 	if err != nil {
 		return nil, nil, err
 	}
-	found = records.Trees.Without(before)
-	listed, err := view.FindListedByOthers(ctx, found, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	own := dropConflicts(found, listed)
-	unwanted, err := refuseUnwanted(ctx, view, owner.Name, own.Without(after), adopt)
-	// A wanted folder of another owner is a conflict. For unwanted ones, see findListed.
-	return mergeTrees(own, found.Without(after)), append(problems, unwanted...), err
+	own, unwanted, err := pickOwn(ctx, view, owner.Name, records.Trees.Without(before), after, "", adopt)
+	return own, append(problems, unwanted...), err
 }
 
 // formerFate is the fate of a former location.

@@ -145,14 +145,7 @@ func (k *OwnerState) followRecords(ctx context.Context, view *gitops.OwnerView) 
 	if err != nil {
 		return err
 	}
-	k.Trees, k.Former = folder.Trees{}, records.Former
-	for host := range records.Trees {
-		k.Trees[host] = map[string]string{}
-	}
-	for key, record := range records.Records {
-		k.Trees[key.Host][key.DeploymentTarget] = record.Tree
-		k.Label = max(k.Label, record.OwnerLabel)
-	}
+	k.setWritten(records, nil)
 	touched, holder := k.Drift.Touched, k.Drift.OtherHolder
 	if err := k.compare(ctx, view); err != nil {
 		return err
@@ -188,8 +181,8 @@ func (k *OwnerState) findOtherHolder(ctx context.Context, view *gitops.OwnerView
 	if len(k.Drift.Touched) == 0 || k.Holder == "" {
 		return "", nil
 	}
-	writer, found, err := view.FindOtherHolder(ctx, k.Holder, k.Records)
-	if err != nil || !found {
+	writer, err := view.FindOtherHolder(ctx, k.Holder, k.Records)
+	if err != nil || writer == nil {
 		return "", err
 	}
 	return writer.String(), nil
@@ -227,19 +220,19 @@ func (k *OwnerState) readRecords(ctx context.Context, view *gitops.OwnerView) er
 		return err
 	}
 	k.Holder = records.Holder
-	k.Trees, k.Records = folder.Trees{}, map[string]string{}
+	k.Records = map[string]string{}
 	for host := range records.Trees {
-		k.Trees[host], k.Records[host] = map[string]string{}, ""
+		k.Records[host] = ""
 	}
 	unsigned, err := view.FindUnsigned(ctx, k.Records)
 	if err != nil {
 		return err
 	}
-	writer, found, err := view.FindOtherHolder(ctx, "", nil)
+	writer, err := view.FindOtherHolder(ctx, "", nil)
 	if err != nil {
 		return err
 	}
-	if found {
+	if writer != nil {
 		k.Imported = writer.String()
 	}
 	if len(unsigned) > 0 {
@@ -248,14 +241,22 @@ func (k *OwnerState) readRecords(ctx context.Context, view *gitops.OwnerView) er
 	for host := range unsigned {
 		k.Records[host] = notBelieved
 	}
+	if k.setWritten(records, unsigned); len(unsigned) > 0 {
+		k.Former = folder.Former{}
+	}
+	return nil
+}
+
+// setWritten takes the folders in records as written, except on some hosts.
+func (k *OwnerState) setWritten(records gitops.OwnerSnapshot, except map[string]string) {
+	k.Trees, k.Former = folder.Trees{}, records.Former
+	for host := range records.Trees {
+		k.Trees[host] = map[string]string{}
+	}
 	for key, record := range records.Records {
-		if unsigned[key.Host] == "" {
+		if except[key.Host] == "" {
 			k.Trees[key.Host][key.DeploymentTarget] = record.Tree
 			k.Label = max(k.Label, record.OwnerLabel)
 		}
 	}
-	if k.Former = records.Former; len(unsigned) > 0 {
-		k.Former = folder.Former{}
-	}
-	return nil
 }

@@ -61,13 +61,6 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 	return s.change, nil
 }
 
-func (s *staging) checkHolders(ctx context.Context, proposed *layout) error {
-	if s.edit.LeaveOthers || s.edit.Abandon {
-		return s.skipHeldHosts(ctx, proposed)
-	}
-	return s.checkHolder(ctx, proposed)
-}
-
 type staging struct {
 	*ownerTip
 	now     string // as in records
