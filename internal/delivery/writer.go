@@ -126,7 +126,7 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 		Written: plan.folders(), Remove: plan.folders().Without(request.After),
 		Author: w.options.Author, Subject: request.Subject, Release: w.options.Release, Run: w.options.Run, Source: request.Source,
 		Adopt:   request.Adopt,
-		Renames: request.Renames, FormerHosts: request.Former.Hosts,
+		Renames: request.Renames,
 	}
 	switch plan.Identity {
 	case Renamed:

@@ -22,8 +22,6 @@ type Edit struct {
 	// Renames maps former names of hosts to present ones. Folders and records move, and the former host's folder vanishes
 	// with its marker: an agent whose folder vanishes removes nothing.
 	Renames folder.Renames
-	// FormerHosts has the renames of earlier edits, for rollbacks to commits before them.
-	FormerHosts folder.Renames
 	// Holder is the random text of the Terraform state that has the owner from now on. "" keeps the recorded holder.
 	Holder string
 	// TakesOver allows writing over records of another holder, in place of an ErrOtherHolder.
@@ -95,7 +93,7 @@ const (
 	Write FolderAction = ""
 	// Keep leaves the folder and its record as they are, even if the folder is missing or another owner has it.
 	Keep FolderAction = "keep"
-	// RollBack restores the folder of the commit From.
+	// RollBack restores the folder of the commit From, as [OwnerView.ReadFoldersAt] returns it.
 	RollBack FolderAction = "roll back"
 	// Relocate changes only objects that name the place of the folder, to the present place. The record stays.
 	Relocate FolderAction = "relocate"
@@ -109,11 +107,9 @@ type FolderEdit struct {
 	Tree string
 	// From is the commit of a rollback.
 	From string
-	// FromTree is the tree in From if objects name the place of the folder, so that it differs from Tree.
-	FromTree string
 	// Files renders a written or relocated folder. It is called only for a write, and again after a lost race.
 	Files func() ([]git.File, error)
-	// Record describes the folder. Rollbacks and kept folders use existing records instead.
+	// Record describes the folder. Kept folders use existing records instead.
 	Record folder.Record
 }
 

@@ -28,14 +28,14 @@ type ownerTip struct {
 }
 
 func openOwnerTip(ctx context.Context, w *layout, edit Edit, proposed *layout) (*ownerTip, error) {
-	edit, err := resolveRollbacks(ctx, w, edit)
-	if err != nil {
+	if err := w.checkRollbacks(ctx, edit); err != nil {
 		return nil, err
 	}
 	hosts := slices.Collect(maps.Keys(edit.Hosts))
 	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Written))
 	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Renames))
 	t := &ownerTip{layout: w, taken: map[folder.Key]folderRecord{}}
+	var err error
 	if t.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return nil, err
 	}

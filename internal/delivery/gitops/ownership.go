@@ -20,8 +20,8 @@ type ownership struct {
 	names []string // of the owner's own records
 }
 
-// findConflicts checks folders outside the owner's records. Known folders, from the state, conflict if another owner's
-// record lists them. Others must have the wanted content, or none.
+// findConflicts checks wanted folders. Known ones, from the state or the owner's records, conflict if another owner's record
+// lists them or an owner is inside. Others must have the wanted content, or none.
 func (o *ownership) findConflicts(
 	ctx context.Context, keys []folder.Key, want folder.Trees, known map[folder.Key]bool,
 ) ([]Conflict, error) {

@@ -16,20 +16,24 @@ import (
 // owner's former names. It fetches records and trees only.
 func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...string) (FolderEdits, error) {
 	return withTip(ctx, v.Branch, func() (FolderEdits, error) {
-		at, formerly, err := v.work.openPast(ctx, v.owner, commit, names)
+		at, records, err := v.openPast(ctx, commit, names)
 		if err != nil {
 			return nil, err
 		}
-		if len(at.records) == 0 {
+		if len(records) == 0 {
 			return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path "+
 				"%q", git.ErrCommit, commit, v.owner.Name, v.owner.Path)
 		}
-		hosts := make(FolderEdits, len(at.records))
+		formerly := ""
+		if at.owner.Name != v.owner.Name {
+			formerly = at.owner.Name
+		}
+		hosts := make(FolderEdits, len(records))
 		var keys []folder.Key
-		for host, record := range at.records {
+		for host, record := range records {
 			folders := map[string]FolderEdit{}
 			for target, recorded := range record.DeploymentTargets {
-				if e, ok := at.hostDirectory(v.owner, host).Find(target); ok && e.IsTree() {
+				if e, ok := at.work.hostDirectory(v.owner, host).Find(target); ok && e.IsTree() {
 					recorded.OwnerLabel = cmp.Or(recorded.OwnerLabel, formerly)
 					folders[target] = FolderEdit{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
 					keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
@@ -37,49 +41,42 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 			}
 			hosts[host] = folders
 		}
-		return hosts, at.checkFilesOnly(ctx, keys)
+		return hosts, at.checkFilesOnly(ctx, commit, keys)
 	})
 }
 
-// openPast opens a commit under the first name of the owner with records there: the present one, names, or former names in
-// the records at the tip.
-func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *pastCommit, formerly string, err error) {
-	at, err = w.openCommit(ctx, owner, commit)
-	if err != nil || len(at.records) > 0 {
-		return at, "", err
-	}
-	entries, err := w.openOwner(ctx, owner, nil)
+// openPast opens a commit in the branch's history under the first name of the owner with records there: the present one,
+// names, or former names in the records at the tip.
+func (v *OwnerView) openPast(ctx context.Context, commit string, names []string) (at *OwnerView, records map[string]hostRecord, err error) {
+	work, err := v.work.openTree(ctx, commit)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	now, err := w.readRecords(ctx, entries)
+	at = &OwnerView{Branch: v.Branch, owner: v.owner, work: work}
+	read := func(name string) (map[string]hostRecord, error) {
+		at.owner.Name = name
+		if at.records, err = work.openOwner(ctx, at.owner, nil); err != nil {
+			return nil, err
+		}
+		return work.readRecords(ctx, at.records)
+	}
+	if records, err = read(v.owner.Name); err != nil || len(records) > 0 {
+		return at, records, err
+	}
+	now, err := v.work.readRecords(ctx, v.records)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	for _, record := range now {
 		names = slices.Concat(names, record.OwnerFormerly)
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		former := owner
-		former.Name = name
-		then, err := w.openCommit(ctx, former, commit)
-		if err != nil {
-			return nil, "", err
-		}
-		if len(then.records) > 0 {
-			return then, name, nil
+		if records, err = read(name); err != nil || len(records) > 0 {
+			return at, records, err
 		}
 	}
-	return at, "", nil
-}
-
-// pastCommit is a commit in the branch's history as one owner sees it.
-type pastCommit struct {
-	*layout
-	owner   Owner
-	commit  string
-	entries map[string]git.Hash
-	records map[string]hostRecord
+	records, err = read(v.owner.Name)
+	return at, records, err
 }
 
 func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
@@ -94,29 +91,15 @@ func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 	return newLayout(w.At(id, root)), nil
 }
 
-func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*pastCommit, error) {
-	work, err := w.openTree(ctx, commit)
-	if err != nil {
-		return nil, err
-	}
-	at := &pastCommit{layout: work, owner: owner, commit: commit}
-	at.entries, err = at.openOwner(ctx, owner, nil)
-	if err != nil {
-		return nil, err
-	}
-	at.records, err = at.readRecords(ctx, at.entries)
-	return at, err
-}
-
 // checkFilesOnly checks that folders contain only files and folders. Links and submodules were added by hand.
-func (p *pastCommit) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
+func (v *OwnerView) checkFilesOnly(ctx context.Context, commit string, keys []folder.Key) error {
 	slices.SortFunc(keys, folder.Key.Compare)
 	level := make([]folderEntry, len(keys))
 	for i, k := range keys {
 		level[i].of = k
-		level[i].Entry, _ = p.hostDirectory(p.owner, k.Host).Find(k.DeploymentTarget)
+		level[i].Entry, _ = v.work.hostDirectory(v.owner, k.Host).Find(k.DeploymentTarget)
 	}
-	err := p.walkFolders(ctx, level, func(in folderEntry) error {
+	err := v.work.walkFolders(ctx, level, func(in folderEntry) error {
 		if err := git.CheckName(in.Name); err != nil {
 			return err
 		}
@@ -127,66 +110,23 @@ func (p *pastCommit) checkFilesOnly(ctx context.Context, keys []folder.Key) erro
 	})
 	if bad, ok := errors.AsType[*folderError](err); ok {
 		return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit,
-			p.owner.folderPath(bad.at.of.Host, bad.at.of.DeploymentTarget), p.commit, bad.error)
+			v.owner.folderPath(bad.at.of.Host, bad.at.of.DeploymentTarget), commit, bad.error)
 	}
 	return err
 }
 
-// resolveRollbacks completes the rollbacks of an edit with the records of their commits.
-func resolveRollbacks(ctx context.Context, w *layout, edit Edit) (Edit, error) {
-	back := map[string][]folder.Key{}
-	for k, wanted := range folder.All(edit.Hosts) {
+// checkRollbacks checks that the history of the tip has the commits of all rollbacks, and so their folders.
+func (w *layout) checkRollbacks(ctx context.Context, edit Edit) error {
+	commits := map[string]bool{}
+	for _, wanted := range folder.All(edit.Hosts) {
 		if wanted.Action == RollBack {
-			back[wanted.From] = append(back[wanted.From], k)
+			commits[wanted.From] = true
 		}
 	}
-	if len(back) == 0 {
-		return edit, nil
-	}
-	edit.Hosts = edit.Hosts.clone()
-	for _, commit := range slices.Sorted(maps.Keys(back)) {
-		if err := resolveRollback(ctx, w, edit, commit, back[commit]); err != nil {
-			return Edit{}, err
+	for _, commit := range slices.Sorted(maps.Keys(commits)) {
+		if _, err := w.openTree(ctx, commit); err != nil {
+			return err
 		}
 	}
-	return edit, nil
-}
-
-func resolveRollback(ctx context.Context, w *layout, edit Edit, commit string, keys []folder.Key) error {
-	at, err := w.openCommit(ctx, edit.Owner, commit)
-	if err != nil {
-		return err
-	}
-	namesOf := func(host string) []string {
-		return slices.Concat([]string{host}, edit.Renames.FormerNames(host), edit.FormerHosts.FormerNames(host))
-	}
-	var hosts []string
-	for _, k := range keys {
-		hosts = append(hosts, namesOf(k.Host)...)
-	}
-	if _, err := at.openOwner(ctx, edit.Owner, hosts); err != nil {
-		return err
-	}
-	slices.SortFunc(keys, folder.Key.Compare)
-	var had []folder.Key // under the host names of the commit
-	for _, k := range keys {
-		folder := edit.Hosts[k.Host][k.DeploymentTarget]
-		then, e, ok := k, git.Entry{}, false
-		for _, host := range namesOf(k.Host) {
-			if !ok {
-				then.Host = host
-				e, ok = at.hostDirectory(edit.Owner, host).Find(k.DeploymentTarget)
-			}
-		}
-		if !ok || !e.IsTree() || !git.IsID(cmp.Or(folder.FromTree, folder.Tree), e.ID) {
-			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit,
-				edit.Owner.folderPath(k.Host, k.DeploymentTarget), commit, cmp.Or(folder.FromTree, folder.Tree))
-		}
-		if record, ok := at.records[then.Host].DeploymentTargets[k.DeploymentTarget]; ok {
-			folder.Record = record.Record
-		}
-		edit.Hosts[k.Host][k.DeploymentTarget] = folder
-		had = append(had, then)
-	}
-	return at.checkFilesOnly(ctx, had)
+	return nil
 }

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -136,24 +137,27 @@ func (w OwnerSnapshot) Label() string {
 // unreadable ones.
 func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapshot, error) {
 	return withTip(ctx, v.Branch, func() (OwnerSnapshot, error) {
-		at := &pastCommit{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
+		at := v
+		var records map[string]hostRecord
 		var err error
 		if commit == "" {
-			at.records, err = v.work.readRecords(ctx, v.records)
+			records, err = v.work.readRecords(ctx, v.records)
 		} else {
-			at, _, err = v.work.openPast(ctx, v.owner, commit, nil)
+			at, records, err = v.openPast(ctx, commit, nil)
 		}
 		if err != nil {
 			return OwnerSnapshot{}, err
 		}
-		written := OwnerSnapshot{Tip: at.commit, Records: map[folder.Key]FolderRecord{}, Trees: make(folder.Trees, len(at.records))}
-		for _, host := range slices.Sorted(maps.Keys(at.entries)) {
-			if _, ok := at.records[host]; !ok {
+		written := OwnerSnapshot{
+			Tip: cmp.Or(commit, v.Tip()), Records: map[folder.Key]FolderRecord{}, Trees: make(folder.Trees, len(records)),
+		}
+		for _, host := range slices.Sorted(maps.Keys(at.records)) {
+			if _, ok := records[host]; !ok {
 				written.Unreadable = append(written.Unreadable, at.owner.RecordPath(host))
 			}
 		}
-		isHost := func(name string) bool { _, is := at.entries[name]; return is }
-		for host, record := range at.records {
+		isHost := func(name string) bool { _, is := at.records[name]; return is }
+		for host, record := range records {
 			written.Holder = max(written.Holder, record.Holder)
 			written.Former = written.Former.Next(record.renames(host), isHost, "", v.owner.Name)
 			for _, name := range record.OwnerFormerly {
@@ -163,7 +167,7 @@ func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapsh
 			for target, recorded := range record.DeploymentTargets {
 				k := folder.Key{Host: host, DeploymentTarget: target}
 				written.Records[k] = recorded.toPublic()
-				if tree, there := at.folderTree(v.owner, k); there {
+				if tree, there := at.work.folderTree(v.owner, k); there {
 					written.Trees[host][target] = tree.String()
 				}
 			}
@@ -206,7 +210,7 @@ func (v *OwnerView) findConflicts(ctx context.Context, want, previously folder.T
 		}
 		own.names, known = append(own.names, formerly), append(known, records)
 	}
-	listed, others := map[folder.Key]bool{}, want.Without(previously)
+	listed, others := map[folder.Key]bool{}, want.Without(previously) // listed in the owner's own records
 	for _, records := range known {
 		asked := map[string]git.Hash{}
 		for host := range others {
@@ -224,23 +228,10 @@ func (v *OwnerView) findConflicts(ctx context.Context, want, previously folder.T
 			}
 		}
 	}
-	var keys, recorded []folder.Key // keys are in no record of the owner, recorded are in one
-	for _, k := range others.Keys() {
-		if listed[k] {
-			recorded = append(recorded, k)
-		} else {
-			keys = append(keys, k)
-		}
-	}
-	found, err := own.findConflicts(ctx, keys, want, nil)
+	found, err := own.findConflicts(ctx, others.Keys(), want, listed)
 	if err != nil {
 		return nil, err
 	}
-	disputed, err := own.findListedByOthers(ctx, recorded)
-	if err != nil {
-		return nil, err
-	}
-	found = append(found, disputed...)
 	more, err := own.findHostConflicts(ctx, want, known...)
 	return append(found, more...), err
 }

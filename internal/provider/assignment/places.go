@@ -235,7 +235,7 @@ func (w *wanted) foldersAt(ctx context.Context, commit string) (gitops.FolderEdi
 	}
 	for key, one := range folder.All(hosts) {
 		if at, moves := w.relocations[key][one.Tree]; moves {
-			one.Tree, one.FromTree = at.tree, one.Tree
+			one.Tree = at.tree
 			one.Files = func() ([]git.File, error) { return at.files, nil }
 			hosts[key.Host][key.DeploymentTarget] = one
 		}
