@@ -110,7 +110,7 @@ func (e *ClaimEdit) stage(ctx context.Context, w *layout, c *change, now time.Ti
 		claimed.isRemoved, claimed.released = true, s.own.Names()
 		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Name))
 	case e.Choose == nil:
-	case s.isForeign:
+	case s.exists && !s.isOwn:
 		return claimed, newCompleteError(
 			fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
 				ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name)),
@@ -189,7 +189,6 @@ type claimsAtTip struct {
 	id         git.Hash // of the record with the claim's name
 	exists     bool
 	isOwn      bool
-	isForeign  bool
 	isRenamed  bool // it is under the former name
 	elsewhere  map[string]string
 	unreadable []string
@@ -211,7 +210,6 @@ func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error
 	}
 	s.id, s.exists = entries[e.Name]
 	s.isOwn = s.exists && (e.Adopt || e.isOwn(readable, e.Name))
-	s.isForeign = s.exists && !s.isOwn
 	if _, moves := entries[e.FormerName]; moves && e.isOwn(readable, e.FormerName) {
 		s.isRenamed, s.own = true, readable[e.FormerName]
 	}

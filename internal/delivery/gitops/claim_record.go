@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -25,17 +26,18 @@ const (
 
 // Claim is the record of a claim.
 type Claim struct {
-	Name, Path  string
-	Environment string
+	Name        string `json:"-"`
+	Path        string `json:"-"`
+	Environment string `json:"environment"`
 	// Holder is the random text of the Terraform state that has the claim; "" if the record has none.
-	Holder string
+	Holder string `json:"holder"`
 	// Clusters are ordered by the time of taking.
-	Clusters []ClaimedCluster
+	Clusters []ClaimedCluster `json:"clusters"`
 	// Record is the id of the blob in hex.
-	Record string
+	Record string `json:"-"`
+	Format int    `json:"format"`
 
-	format int
-	more   fields
+	more fields
 }
 
 // ClaimedCluster is one cluster of a claim.
@@ -73,21 +75,21 @@ func CheckClaim(name string) error {
 }
 
 func (c Claim) encode() []byte {
-	b := append(appendHead(nil, c.format, c.Environment, c.Holder), `  "clusters": [`...)
+	b := append(appendName(appendHead(nil, c.Format, c.Environment, c.Holder), "\n  ", "clusters"), '[')
 	for i, cluster := range c.Clusters {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendMember(append(b, "\n    {\n"...), "      ", "name", cluster.Name, "")
+		b = appendMember(append(b, "\n    {"...), "\n      ", "name", cluster.Name)
 		if !cluster.Since.IsZero() {
-			b = appendMember(append(b, ",\n"...), "      ", "since", cluster.Since.Format(time.RFC3339), "")
+			b = appendMember(b, "\n      ", "since", cluster.Since.Format(time.RFC3339))
 		}
-		b = append(cluster.more.encode(b, "      "), "\n    }"...)
+		b = append(cluster.more.encode(b, "\n      "), "\n    }"...)
 	}
 	if len(c.Clusters) > 0 {
 		b = append(b, "\n  "...)
 	}
-	return append(c.more.encode(append(b, ']'), "  "), "\n}\n"...)
+	return append(c.more.encode(append(b, ']'), "\n  "), "\n}\n"...)
 }
 
 // parseClaim parses a record by anybody with push access, so it checks every name.
@@ -95,53 +97,50 @@ func parseClaim(content []byte) (Claim, error) {
 	if err := checkBounds(content, maxClaim); err != nil {
 		return Claim{}, err
 	}
-	c, err := parseClaimFields(content)
-	if err != nil {
+	var c Claim
+	if err := cmp.Or(json.Unmarshal(content, &c), json.Unmarshal(content, &c.more), c.check()); err != nil {
 		return Claim{}, fmt.Errorf("the record is not valid: %w", err)
 	}
+	c.more.drop("format", "environment", "holder", "clusters")
 	return c, nil
 }
 
-func parseClaimFields(content []byte) (Claim, error) {
-	var c Claim
-	var clusters []fields
-	err := c.more.readHead(content, &c.format, &c.Environment, &c.Holder, "clusters", &clusters)
-	if err = cmp.Or(err, checkClaimTexts(c.Environment, c.Holder)); err != nil {
-		return Claim{}, err
+// UnmarshalJSON ignores an invalid time.
+func (c *ClaimedCluster) UnmarshalJSON(content []byte) error {
+	var known struct {
+		Name  string `json:"name"`
+		Since string `json:"since"`
+	}
+	if err := cmp.Or(json.Unmarshal(content, &known), json.Unmarshal(content, &c.more)); err != nil {
+		return err
+	}
+	c.more.drop("name", "since")
+	c.Name = known.Name
+	c.Since, _ = time.Parse(time.RFC3339, known.Since)
+	return nil
+}
+
+func (c *Claim) check() error {
+	if err := cmp.Or(checkFormat(c.Format), checkClaimTexts(c.Environment, c.Holder)); err != nil {
+		return err
 	}
 	switch {
-	case clusters == nil:
-		return Claim{}, errors.New("it has no clusters")
-	case len(clusters) > MaxClaimed:
-		return Claim{}, fmt.Errorf("it has more than %d clusters", MaxClaimed)
+	case c.Clusters == nil:
+		return errors.New("it has no clusters")
+	case len(c.Clusters) > MaxClaimed:
+		return fmt.Errorf("it has more than %d clusters", MaxClaimed)
 	}
-	seen := make(map[string]bool, len(clusters))
-	c.Clusters = make([]ClaimedCluster, len(clusters))
-	for i, members := range clusters {
-		cluster, err := parseClaimedCluster(members)
-		if err != nil {
-			return Claim{}, err
+	seen := make(map[string]bool, len(c.Clusters))
+	for _, cluster := range c.Clusters {
+		if err := checkClusterName(cluster.Name); err != nil {
+			return err
 		}
 		if seen[cluster.Name] {
-			return Claim{}, fmt.Errorf("cluster %q is there twice", cluster.Name)
+			return fmt.Errorf("cluster %q is there twice", cluster.Name)
 		}
 		seen[cluster.Name] = true
-		c.Clusters[i] = cluster
 	}
-	return c, nil
-}
-
-func parseClaimedCluster(members fields) (ClaimedCluster, error) {
-	cluster, since := ClaimedCluster{more: members}, ""
-	if err := cluster.more.takeMember("name", &cluster.Name); err != nil {
-		return ClaimedCluster{}, err
-	}
-	if err := checkClusterName(cluster.Name); err != nil {
-		return ClaimedCluster{}, err
-	}
-	err := cluster.more.takeMember("since", &since)
-	cluster.Since, _ = time.Parse(time.RFC3339, since)
-	return cluster, err
+	return nil
 }
 
 func checkClaimTexts(texts ...string) error {
@@ -174,6 +173,6 @@ func (c Claim) withClusters(clusters []string, now time.Time) Claim {
 		}
 		c.Clusters[i] = cluster
 	}
-	c.format = max(c.format, claimFormat)
+	c.Format = max(c.Format, claimFormat)
 	return c
 }

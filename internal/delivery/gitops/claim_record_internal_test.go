@@ -104,7 +104,7 @@ func TestWhatARecordOfAClaimSaysForOthersToRead(t *testing.T) {
 	t.Parallel()
 	record, err := parseClaim(claimFiles(t)["format_1.json"])
 	want := Claim{
-		Environment: "prod", Holder: "3f2a9c4e5b6d7081", format: 1, more: fields{},
+		Environment: "prod", Holder: "3f2a9c4e5b6d7081", Format: 1, more: fields{},
 		Clusters: []ClaimedCluster{{"pool-2", time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC), fields{}}, {Name: "pool-1", more: fields{}}},
 	}
 	if err != nil || !reflect.DeepEqual(record, want) {

@@ -63,18 +63,13 @@ func (s *hostStaging) wantedRecord(host string) hostRecord {
 			before, ok = s.recorded[former]
 		}
 	}
-	if !ok {
-		before = s.formerly[host]
-	}
 	record := hostRecord{
 		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, before.Holder),
 		DeploymentTargets: map[string]folderRecord{}, more: before.more,
 	}
 	isHost := func(name string) bool { _, is := s.edit.Hosts[name]; return is }
 	for _, name := range append([]string{host}, s.edit.Renames.FormerNames(host)...) {
-		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
-			record.addNames(records[name].Formerly, records[name].OwnerFormerly, s.edit.Owner.Name, isHost)
-		}
+		record.addNames(s.recorded[name].Formerly, s.recorded[name].OwnerFormerly, s.edit.Owner.Name, isHost)
 	}
 	record.addNames(s.edit.Renames.FormerNames(host), []string{s.edit.FormerName}, s.edit.Owner.Name, isHost)
 	for target, wanted := range s.edit.Hosts[host] {
@@ -97,7 +92,7 @@ func (s *hostStaging) wantedRecord(host string) hostRecord {
 func (s *hostStaging) newFolderRecord(k folder.Key, folder FolderEdit) folderRecord {
 	prior, known := s.priorRecord(k)
 	record := wantedFolderRecord(folder)
-	record.more = prior.unknownMembers()
+	record.more = prior.more
 	if known && strings.EqualFold(prior.Tree, record.Tree) {
 		record.Changed, record.TreeBefore, record.Source = prior.Changed, prior.TreeBefore, prior.Source
 		return record
@@ -145,34 +140,27 @@ func (s *hostStaging) keptRecord(k folder.Key, record folder.Record) (folderReco
 // ways.
 func (s *hostStaging) stageRecord(host string) (right bool) {
 	id, there := s.atTip[host]
-	at := s.edit.Owner.RecordPath(host)
-	former, moves := s.formerAtTip[host]
-	if moves {
+	if former, moves := s.formerAtTip[host]; moves {
 		s.change.formerly = s.edit.FormerName
 		s.change.remove = append(s.change.remove, s.formerOwner().RecordPath(host))
-	}
-	before, readable := s.recorded[host]
-	if moves && !there {
-		before, readable = s.formerly[host]
-		id = former
-	}
-	var wanted hostRecord
-	if !s.skipped[host] {
-		wanted = s.wantedRecord(host)
-	}
-	known := s.edit.Records[host]
-	isKnown := known == "" || git.IsID(known, id)
-	if s.skipped[host] || readable && before.hasSameMeaning(wanted) && (isKnown || git.NewHasher().Blob(wanted.encode()) == id) {
-		s.change.records[host] = id
-		if moves && !there {
-			s.change.put = append(s.change.put, putFile{path: at, id: id, exists: true})
+		if !there {
+			id = former
 		}
+	}
+	s.change.records[host] = id
+	if s.skipped[host] {
 		return true
 	}
+	wanted := s.wantedRecord(host)
 	content := wanted.encode()
 	s.change.records[host] = git.NewHasher().Blob(content)
-	s.change.put = append(s.change.put, putFile{path: at, id: s.change.records[host], content: content})
-	return readable && before.hasSameFolders(wanted) && before.Holder == wanted.Holder && isKnown
+	if there && s.change.records[host] == id {
+		return true
+	}
+	s.change.put = append(s.change.put, putFile{path: s.edit.Owner.RecordPath(host), id: s.change.records[host], content: content})
+	before, readable := s.recorded[host]
+	known := s.edit.Records[host]
+	return readable && before.hasSameFolders(wanted) && before.Holder == wanted.Holder && (known == "" || git.IsID(known, id))
 }
 
 func (s *hostStaging) removeFormerMarker(host string) {

@@ -17,14 +17,12 @@ type ownerTip struct {
 	edit Edit
 	want folder.Trees // written folders, with their trees
 
-	atTip       map[string]git.Hash // by host
-	formerAtTip map[string]git.Hash // under the owner's former name
-	recorded    map[string]hostRecord
-	formerly    map[string]hostRecord
+	atTip       map[string]git.Hash         // by host
+	formerAtTip map[string]git.Hash         // under the owner's former name
+	recorded    map[string]hostRecord       // under either name
 	skipped     map[string]bool             // hosts whose record need not be read
 	owned       map[folder.Key]bool         // folders in the records, or only in the state
 	taken       map[folder.Key]folderRecord // former owners' records
-	encoded     []byte
 }
 
 func openOwnerTip(ctx context.Context, w *layout, edit Edit, proposed *layout) (*ownerTip, error) {
@@ -63,8 +61,8 @@ func (s *ownerTip) ownNames() []string {
 
 func (s *ownerTip) ownership() *ownership { return &ownership{s.layout, s.edit.Owner, s.ownNames()} }
 
-// readOwnRecords reads the owner's records. It skips hosts with the wanted folders, if the state knows the record or the
-// edit would write the same.
+// readOwnRecords reads the owner's records, and adds those of its former name. It skips hosts with the wanted folders, if
+// the state knows the record or the edit would write the same.
 func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	s.owned, s.skipped = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
@@ -88,14 +86,19 @@ func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	if s.recorded, err = read(s.atTip); err != nil {
 		return err
 	}
-	if s.formerly, err = read(s.formerAtTip); err != nil {
+	formerly, err := read(s.formerAtTip)
+	if err != nil {
 		return err
 	}
-	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
-		for host, record := range records {
-			for target := range record.DeploymentTargets {
-				s.owned[folder.Key{Host: host, DeploymentTarget: target}] = true
-			}
+	for host, former := range formerly {
+		if record, ok := s.recorded[host]; ok {
+			former = record.join(former)
+		}
+		s.recorded[host] = former
+	}
+	for host, record := range s.recorded {
+		for target := range record.DeploymentTargets {
+			s.owned[folder.Key{Host: host, DeploymentTarget: target}] = true
 		}
 	}
 	return nil
@@ -125,15 +128,16 @@ func (s *ownerTip) isRight(host string, id git.Hash) bool {
 		return false
 	}
 	header, rest, _ := bytes.Cut(content, []byte("{\n    "))
-	record := hostRecord{
-		Format:      recordFormat,
-		Environment: s.edit.Owner.Environment,
-		Holder:      cmp.Or(s.edit.Holder, findMember(header, "holder")),
-	}
 	if bytes.Contains(header, []byte(`formerly":`)) || len(s.edit.Renames.FormerNames(host)) > 0 {
 		return false
 	}
-	s.encoded = record.encodeFolders(s.encoded[:0], slices.Sorted(maps.Keys(folders)), func(target string) folderRecord {
+	record := hostRecord{
+		Format:            recordFormat,
+		Environment:       s.edit.Owner.Environment,
+		Holder:            cmp.Or(s.edit.Holder, findMember(header, "holder")),
+		DeploymentTargets: make(map[string]folderRecord, len(folders)),
+	}
+	for _, target := range slices.Sorted(maps.Keys(folders)) {
 		// The record has the earlier tree and the time of the change.
 		var history []byte
 		_, rest, _ = bytes.Cut(rest, []byte("\n      \"tree\": "))
@@ -141,9 +145,9 @@ func (s *ownerTip) isRight(host string, id git.Hash) bool {
 		wanted := wantedFolderRecord(folders[target])
 		wanted.TreeBefore, wanted.Changed = findMember(history, "tree_before"), findMember(history, "changed")
 		wanted.Source = folder.Source(findMember(history, "source"))
-		return wanted
-	})
-	return bytes.Equal(s.encoded, content) && folder.CheckText(record.Holder) == nil
+		record.DeploymentTargets[target] = wanted
+	}
+	return bytes.Equal(record.encode(), content) && folder.CheckText(record.Holder) == nil
 }
 
 func (s *ownerTip) hasWanted(host string) bool {
@@ -167,10 +171,8 @@ func (s *ownerTip) hasWanted(host string) bool {
 
 func (s *ownerTip) priorRecord(k folder.Key) (folderRecord, bool) {
 	for _, host := range append([]string{k.Host}, s.edit.Renames.FormerNames(k.Host)...) {
-		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
-			if folder, ok := records[host].DeploymentTargets[k.DeploymentTarget]; ok {
-				return folder, true
-			}
+		if folder, ok := s.recorded[host].DeploymentTargets[k.DeploymentTarget]; ok {
+			return folder, true
 		}
 	}
 	folder, ok := s.taken[k]

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -53,29 +53,9 @@ type folderRecord struct {
 	more fields
 }
 
-type fields map[string]json.RawMessage
-
 func (f folderRecord) toPublic() FolderRecord {
 	changed, _ := time.Parse(time.RFC3339, f.Changed) // checked by parseRecord
 	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed, Source: f.Source}
-}
-
-// hasSameMeaning ignores the format.
-func (r hostRecord) hasSameMeaning(as hostRecord) bool {
-	return r.Environment == as.Environment && r.Holder == as.Holder && r.hasSameNames(as) &&
-		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, folderRecord.hasSameMeaning)
-}
-
-func (f folderRecord) hasSameMeaning(as folderRecord) bool {
-	return f.Tree == as.Tree && f.TreeBefore == as.TreeBefore && f.Changed == as.Changed && f.Source == as.Source &&
-		f.Workload == as.Workload && f.Workspace == as.Workspace && f.DeploymentTarget == as.DeploymentTarget &&
-		f.ClusterType == as.ClusterType && f.ConfigVersion == as.ConfigVersion && f.OwnerLabel == as.OwnerLabel &&
-		slices.Equal(f.Policies, as.Policies) && slices.Equal(f.Objects, as.Objects) &&
-		slices.Equal(f.Manifests.Texts(), as.Manifests.Texts())
-}
-
-func (r hostRecord) hasSameNames(as hostRecord) bool {
-	return slices.Equal(r.Formerly, as.Formerly) && slices.Equal(r.OwnerFormerly, as.OwnerFormerly)
 }
 
 func (r hostRecord) renames(host string) folder.Renames {
@@ -97,183 +77,92 @@ func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(na
 	merge(&r.OwnerFormerly, owners, func(name string) bool { return name == "" || name == own })
 }
 
+// join adds the folders and names of another record.
+func (r hostRecord) join(other hostRecord) hostRecord {
+	for target, recorded := range other.DeploymentTargets {
+		if _, has := r.DeploymentTargets[target]; !has {
+			r.DeploymentTargets[target] = recorded
+		}
+	}
+	r.Formerly = slices.Concat(r.Formerly, other.Formerly)
+	r.OwnerFormerly = slices.Concat(r.OwnerFormerly, other.OwnerFormerly)
+	return r
+}
+
 func (r hostRecord) hasSameFolders(as hostRecord) bool {
 	return maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 		return strings.EqualFold(a.Tree, b.Tree)
 	})
 }
 
-// encode writes a record canonically, for readable diffs. encoding/json would take as long for the records of many hosts as
-// the rest of an apply.
+// encode writes a record canonically, for readable diffs.
 func (r hostRecord) encode() []byte {
-	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
-	return r.encodeFolders(make([]byte, 0, 64+400*len(targets)), targets,
-		func(target string) folderRecord { return r.DeploymentTargets[target] })
-}
-
-func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {
-	b = appendHead(b, r.Format, r.Environment, r.Holder)
-	b = appendList(b, "  ", "formerly", r.Formerly, appendText)
-	b = appendList(b, "  ", "owner_formerly", r.OwnerFormerly, appendText)
-	b = append(b, `  "deployment_targets": {`...)
-	for i, target := range targets {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, "\n    "...)
-		b = appendText(b, target)
-		b = folder(target).encode(append(b, ": {\n"...))
-		b = append(b, "    }"...)
+	b := appendHead(make([]byte, 0, 64+400*len(r.DeploymentTargets)), r.Format, r.Environment, r.Holder)
+	b = appendList(b, "\n  ", "formerly", r.Formerly, appendText)
+	b = appendList(b, "\n  ", "owner_formerly", r.OwnerFormerly, appendText)
+	b = append(appendName(b, "\n  ", "deployment_targets"), '{')
+	for _, target := range slices.Sorted(maps.Keys(r.DeploymentTargets)) {
+		b = r.DeploymentTargets[target].encode(appendName(b, "\n    ", target))
 	}
-	if len(targets) > 0 {
+	if len(r.DeploymentTargets) > 0 {
 		b = append(b, "\n  "...)
 	}
-	return append(r.more.encode(append(b, '}'), "  "), "\n}\n"...)
-}
-
-func appendHead(b []byte, format int, environment, holder string) []byte {
-	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", format)
-	if environment != "" {
-		b = appendMember(b, "  ", "environment", environment, ",\n")
-	}
-	if holder != "" {
-		b = appendMember(b, "  ", "holder", holder, ",\n")
-	}
-	return b
+	return append(r.more.encode(append(b, '}'), "\n  "), "\n}\n"...)
 }
 
 func (f folderRecord) encode(b []byte) []byte {
-	const indent = "      "
-	b = appendMember(b, indent, "workload", f.Workload, ",\n")
-	if f.Workspace != "" {
-		b = appendMember(b, indent, "workspace", f.Workspace, ",\n")
-	}
-	b = appendMember(b, indent, "deployment_target", f.DeploymentTarget, ",\n")
-	if f.ClusterType != "" {
-		b = appendMember(b, indent, "cluster_type", f.ClusterType, ",\n")
-	}
-	b = appendList(b, indent, "policies", f.Policies, appendText)
-	if f.ConfigVersion != "" {
-		b = appendMember(b, indent, "config_version", f.ConfigVersion, ",\n")
-	}
-	if f.OwnerLabel != "" {
-		b = appendMember(b, indent, "owner_label", f.OwnerLabel, ",\n")
-	}
-	b = appendList(b, indent, "objects", f.Objects, appendObject)
+	const line = "\n      "
+	b = appendMember(append(b, '{'), line, "workload", f.Workload)
+	b = appendOptional(b, line, "workspace", f.Workspace)
+	b = appendMember(b, line, "deployment_target", f.DeploymentTarget)
+	b = appendOptional(b, line, "cluster_type", f.ClusterType)
+	b = appendList(b, line, "policies", f.Policies, appendText)
+	b = appendOptional(b, line, "config_version", f.ConfigVersion)
+	b = appendOptional(b, line, "owner_label", f.OwnerLabel)
+	b = appendList(b, line, "objects", f.Objects, appendObject)
 	if f.Manifests != nil {
-		b = append(appendManifests(append(b, indent...), f.Manifests), ",\n"...)
+		b = appendManifests(appendName(b, line, "manifests"), f.Manifests)
 	}
-	b = appendMember(b, indent, "tree", f.Tree, "")
-	if f.TreeBefore != "" {
-		b = appendMember(append(b, ",\n"...), indent, "tree_before", f.TreeBefore, "")
-	}
-	if f.Changed != "" {
-		b = appendMember(append(b, ",\n"...), indent, "changed", f.Changed, "")
-	}
-	if f.Source != "" {
-		b = appendMember(append(b, ",\n"...), indent, "source", string(f.Source), "")
-	}
-	return append(f.more.encode(b, indent), '\n')
-}
-
-func (f fields) encode(b []byte, indent string) []byte {
-	for _, name := range slices.Sorted(maps.Keys(f)) {
-		b = append(append(b, ",\n"...), indent...)
-		b = append(appendText(b, name), ": "...)
-		var value bytes.Buffer // indenting would grow with the square of the depth
-		_ = json.Compact(&value, f[name])
-		b = append(b, value.Bytes()...)
-	}
-	return b
-}
-
-func findMember(encoded []byte, name string) string {
-	_, value, _ := bytes.Cut(encoded, []byte(`"`+name+`": "`))
-	value, _, _ = bytes.Cut(value, []byte(`"`))
-	return string(value)
-}
-
-func appendMember(b []byte, indent, name, value, end string) []byte {
-	b = append(b, indent...)
-	b = append(b, '"')
-	b = append(b, name...)
-	b = append(b, `": `...)
-	return append(appendText(b, value), end...)
-}
-
-func appendList[T any](b []byte, indent, name string, values []T, value func([]byte, T) []byte) []byte {
-	if len(values) == 0 {
-		return b
-	}
-	b = append(append(b, indent...), '"')
-	b = append(append(b, name...), `": [`...)
-	for i, v := range values {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = value(append(append(append(b, '\n'), indent...), "  "...), v)
-	}
-	return append(append(append(b, '\n'), indent...), "],\n"...)
-}
-
-// The members in order.
-var (
-	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest"}
-	pinMembers       = []string{"commit", "version", "digest"}
-)
-
-func appendManifests(b []byte, m *folder.Manifests) []byte {
-	texts := m.Texts()
-	b = appendMembers(append(b, `"manifests": {`...), manifestsMembers, texts, 2)
-	if m.Pin != (folder.Pin{}) {
-		b = appendMembers(append(b, `, "pin": {`...), pinMembers, texts[len(manifestsMembers):], 0)
-		b = append(b, '}')
-	}
-	return append(b, '}')
-}
-
-// appendMembers appends the members with a value, and always the first ones.
-func appendMembers(b []byte, names, values []string, always int) []byte {
-	separator := ""
-	for i, name := range names {
-		if i >= always && values[i] == "" {
-			continue
-		}
-		b = appendMember(append(b, separator...), "", name, values[i], "")
-		separator = ", "
-	}
-	return b
+	b = appendMember(b, line, "tree", f.Tree)
+	b = appendOptional(b, line, "tree_before", f.TreeBefore)
+	b = appendOptional(b, line, "changed", f.Changed)
+	b = appendOptional(b, line, "source", string(f.Source))
+	return append(f.more.encode(b, line), "\n    }"...)
 }
 
 func appendObject(b []byte, o folder.ObjectRef) []byte {
-	b = appendMember(append(b, '{'), "", "kind", o.Kind, ", ")
-	if o.Namespace != "" {
-		b = appendMember(b, "", "namespace", o.Namespace, ", ")
+	b = appendMember(append(b, '{'), inline, "kind", o.Kind)
+	b = appendOptional(b, inline, "namespace", o.Namespace)
+	return append(appendMember(b, inline, "name", o.Name), '}')
+}
+
+func appendManifests(b []byte, m *folder.Manifests) []byte {
+	b = appendMember(append(b, '{'), inline, "storage", m.Storage)
+	b = appendMember(b, inline, "repo", m.Repo)
+	b = appendOptional(b, inline, "branch", m.Branch)
+	b = appendOptional(b, inline, "tag", m.Tag)
+	b = appendOptional(b, inline, "commit", m.Commit)
+	b = appendOptional(b, inline, "path", m.Path)
+	b = appendOptional(b, inline, "chart", m.Chart)
+	b = appendOptional(b, inline, "version", m.Version)
+	b = appendOptional(b, inline, "digest", m.Digest)
+	if m.Pin != (folder.Pin{}) {
+		b = append(appendName(b, inline, "pin"), '{')
+		b = appendOptional(b, inline, "commit", m.Pin.Commit)
+		b = appendOptional(b, inline, "version", m.Pin.Version)
+		b = append(appendOptional(b, inline, "digest", m.Pin.Digest), '}')
 	}
-	return appendMember(b, "", "name", o.Name, "}")
+	return append(b, '}')
 }
 
 func compareObjects(a, b folder.ObjectRef) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-func appendText(b []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			return appendEscaped(b, text)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, text...)
-	return append(b, '"')
-}
-
-func appendEscaped(b []byte, text string) []byte {
-	var quoted bytes.Buffer
-	encoder := json.NewEncoder(&quoted)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // strings always encode
-	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
+func findMember(encoded []byte, name string) string {
+	_, value, _ := bytes.Cut(encoded, []byte(`"`+name+`": "`))
+	value, _, _ = bytes.Cut(value, []byte(`"`))
+	return string(value)
 }
 
 // parseRecord parses a record by anybody with push access. It checks names like paths, so a record never causes changes
@@ -283,10 +172,9 @@ func parseRecord(content []byte) (hostRecord, error) {
 		return hostRecord{}, err
 	}
 	var r hostRecord
-	// A record that encodes to the same bytes has no unknown members.
 	err := json.Unmarshal(content, &r)
-	if err != nil || !bytes.Equal(r.encode(), content) {
-		r, err = parseFields(content)
+	if err == nil && !bytes.Equal(r.encode(), content) { // it may have unknown members
+		err = r.readUnknown(content)
 	}
 	if err == nil {
 		err = r.check()
@@ -297,18 +185,36 @@ func parseRecord(content []byte) (hostRecord, error) {
 	return r, nil
 }
 
+var hostMembers, folderMembers = memberNames(reflect.TypeFor[hostRecord]()), memberNames(reflect.TypeFor[folderRecord]())
+
+func (r *hostRecord) readUnknown(content []byte) error {
+	var all struct {
+		DeploymentTargets map[string]fields `json:"deployment_targets"`
+	}
+	if err := cmp.Or(json.Unmarshal(content, &r.more), json.Unmarshal(content, &all)); err != nil {
+		return err
+	}
+	r.more.drop(hostMembers...)
+	for target, recorded := range r.DeploymentTargets {
+		recorded.more = all.DeploymentTargets[target]
+		recorded.more.drop(folderMembers...)
+		r.DeploymentTargets[target] = recorded
+	}
+	return nil
+}
+
 // check rejects invalid names and texts, and drops other invalid values.
 func (r hostRecord) check() error {
-	if err := folder.CheckText(r.Environment, r.Holder); err != nil {
+	if err := cmp.Or(checkFormat(r.Format), folder.CheckText(r.Environment, r.Holder)); err != nil {
 		return err
 	}
 	for _, host := range r.Formerly {
-		if err := cmp.Or(checkHost(host), folder.CheckText(host)); err != nil {
+		if err := checkHost(host); err != nil {
 			return err
 		}
 	}
 	for _, owner := range r.OwnerFormerly {
-		if err := cmp.Or(git.CheckName(owner), folder.CheckText(owner)); err != nil {
+		if err := git.CheckName(owner); err != nil {
 			return err
 		}
 	}
@@ -317,93 +223,14 @@ func (r hostRecord) check() error {
 		if err := cmp.Or(git.CheckName(target), folder.CheckText(recorded.listTexts()...), noTree); err != nil {
 			return err
 		}
-		if recorded.dropInvalid() {
-			r.DeploymentTargets[target] = recorded
+		if _, err := git.ParseID(recorded.TreeBefore); err != nil {
+			recorded.TreeBefore = ""
 		}
-	}
-	return nil
-}
-
-func (f *folderRecord) dropInvalid() (changed bool) {
-	if _, err := git.ParseID(f.TreeBefore); err != nil && f.TreeBefore != "" {
-		f.TreeBefore, changed = "", true
-	}
-	if _, err := time.Parse(time.RFC3339, f.Changed); err != nil && f.Changed != "" {
-		f.Changed, changed = "", true
-	}
-	if source := folder.ParseSource(string(f.Source)); source != f.Source {
-		f.Source, changed = source, true
-	}
-	return changed
-}
-
-func parseFields(content []byte) (hostRecord, error) {
-	var r hostRecord
-	var targets map[string]fields
-	if err := r.more.readHead(content, &r.Format, &r.Environment, &r.Holder, "deployment_targets", &targets); err != nil {
-		return hostRecord{}, err
-	}
-	if err := cmp.Or(r.more.takeMember("formerly", &r.Formerly), r.more.takeMember("owner_formerly", &r.OwnerFormerly)); err != nil {
-		return hostRecord{}, err
-	}
-	r.DeploymentTargets = make(map[string]folderRecord, len(targets))
-	for _, target := range slices.Sorted(maps.Keys(targets)) {
-		f := folderRecord{more: targets[target]}
-		known := f.knownMembers()
-		for _, name := range slices.Sorted(maps.Keys(known)) {
-			// A newer format may use optional members for something else.
-			text := f.more[name]
-			if err := f.more.takeMember(name, known[name]); err != nil && (r.Format <= recordFormat || name == "tree") {
-				return hostRecord{}, fmt.Errorf("%q: %w", target, err)
-			} else if err != nil {
-				f.more[name] = text
-			}
+		if _, err := time.Parse(time.RFC3339, recorded.Changed); err != nil {
+			recorded.Changed = ""
 		}
-		r.DeploymentTargets[target] = f
-	}
-	return r, nil
-}
-
-func (f *folderRecord) knownMembers() map[string]any {
-	return map[string]any{
-		"workload": &f.Workload, "workspace": &f.Workspace, "deployment_target": &f.DeploymentTarget, "cluster_type": &f.ClusterType,
-		"policies": &f.Policies, "config_version": &f.ConfigVersion,
-		"owner_label": &f.OwnerLabel, "objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
-		"manifests": &f.Manifests, "source": &f.Source,
-	}
-}
-
-func (f *folderRecord) unknownMembers() fields {
-	if f.more == nil {
-		return nil
-	}
-	unknown, known := maps.Clone(f.more), f.knownMembers()
-	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool { return known[name] != nil })
-	return unknown
-}
-
-func (f *fields) readHead(content []byte, format *int, environment, holder *string, name string, value any) error {
-	if err := json.Unmarshal(content, f); err != nil {
-		return err
-	}
-	err := cmp.Or(f.takeMember("format", format), f.takeMember("environment", environment), f.takeMember("holder", holder))
-	if err = cmp.Or(err, f.takeMember(name, value)); err != nil {
-		return err
-	}
-	if *format < 1 {
-		return errors.New("it has no format, or one below 1")
-	}
-	return nil
-}
-
-func (f fields) takeMember(name string, value any) error {
-	text, ok := f[name]
-	if !ok {
-		return nil
-	}
-	delete(f, name)
-	if err := json.Unmarshal(text, value); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		recorded.Source = folder.ParseSource(string(recorded.Source))
+		r.DeploymentTargets[target] = recorded
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package gitops
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -67,7 +68,7 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil || len(again.DeploymentTargets) != len(record.DeploymentTargets) {
 			t.Fatalf("%s: %v", encoded, err)
 		}
-		if !again.hasSameMeaning(record) || !bytes.Equal(again.encode(), encoded) {
+		if !bytes.Equal(again.encode(), encoded) {
 			t.Fatalf("read again: %s\nwas: %s", again.encode(), encoded)
 		}
 		if members(t, content) > members(t, encoded) {
@@ -76,18 +77,14 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// members counts the members of a record that are not written when they are
-// empty, which only those that are known are.
+// members counts the members of a record that this version does not know: known ones are not written when they are empty.
 func members(t *testing.T, content []byte) int {
-	var record map[string]json.RawMessage
+	var record fields
 	if err := json.Unmarshal(content, &record); err != nil {
 		t.Fatal(err)
 	}
-	known := fields(record)
-	for _, name := range []string{"format", "environment", "deployment_targets"} {
-		delete(known, name)
-	}
-	return len(known)
+	record.drop(hostMembers...)
+	return len(record)
 }
 
 // recordFiles are the records in testdata, which this version and newer ones wrote.
@@ -197,7 +194,7 @@ func TestARecordHasThePinOfManifests(t *testing.T) {
 	}
 	text := appendManifests(nil, &of)
 	var read struct{ Manifests folder.Manifests }
-	if err := json.Unmarshal(append(append([]byte("{"), text...), '}'), &read); err != nil || read.Manifests != of {
+	if err := json.Unmarshal(fmt.Appendf(nil, `{"manifests": %s}`, text), &read); err != nil || read.Manifests != of {
 		t.Errorf("%s is read as %+v, %v", text, read.Manifests, err)
 	}
 	if of.Pin = (folder.Pin{}); strings.Contains(string(appendManifests(nil, &of)), "pin") {
