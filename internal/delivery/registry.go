@@ -121,15 +121,7 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 			r.reader.forget(location)
 			r.reader.forget(owner.Location)
 		}
-		there, err := r.reader.tip(ctx, location)
-		if err != nil {
-			continue
-		}
-		here, err := r.reader.tip(ctx, owner.Location)
-		if err != nil {
-			return err
-		}
-		if here != "" && here == there {
+		if r.reader.IsSameLocation(ctx, location, owner.Location) {
 			return fmt.Errorf("%w: %q on branch %q at path %q, which is also at %s", ErrDuplicate, owner.Name,
 				owner.Location.Branch, owner.Location.Path, location.URL)
 		}

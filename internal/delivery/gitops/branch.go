@@ -105,8 +105,11 @@ func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	if err := l.opened.Open(ctx, []string{at}); err != nil {
 		return err
 	}
-	paths := l.pathsOfOwners(at)
-	owners, err := l.openOwners(ctx, paths)
+	depth := 0
+	if at != "" {
+		depth = strings.Count(at, "/") + 1
+	}
+	owners, paths, err := l.findOwners(ctx, "", depth, false)
 	if err != nil {
 		return err
 	}
@@ -126,32 +129,4 @@ func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 		}
 	}
 	return l.tip.Need(ctx, hosts)
-}
-
-func (l *Branch) pathsOfOwners(at string) []string {
-	var paths []string
-	var walk func(p string, left int)
-	walk = func(p string, left int) {
-		if !l.opened.OpenFetched(p) {
-			return
-		}
-		d := l.opened.Directory(p)
-		if e, ok := d.Find(recordsFolder); ok && e.IsTree() {
-			paths = append(paths, p)
-		}
-		if left == 0 {
-			return
-		}
-		d.Each(func(e git.Entry) {
-			if e.IsTree() && git.CheckSegment(e.Name) == nil {
-				walk(path.Join(p, e.Name), left-1)
-			}
-		})
-	}
-	depth := 0
-	if at != "" {
-		depth = strings.Count(at, "/") + 1
-	}
-	walk("", depth)
-	return paths
 }

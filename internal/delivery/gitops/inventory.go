@@ -10,7 +10,6 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
 // InventoryFilter narrows an inventory. The zero value is everything.
@@ -76,7 +75,10 @@ type inventoryReader struct {
 }
 
 func (l *inventoryReader) read(ctx context.Context) error {
-	owners, directories, err := l.findOwners(ctx, l.filter.Path)
+	if err := l.opened.Open(ctx, []string{l.filter.Path}); err != nil {
+		return err
+	}
+	owners, directories, err := l.findOwners(ctx, l.filter.Path, InventoryLevels, true)
 	if err != nil {
 		return err
 	}
@@ -95,15 +97,15 @@ func (l *inventoryReader) read(ctx context.Context) error {
 	return l.dateInventory(ctx, l.found.Assignments)
 }
 
-// findOwners finds owners and directories with records at a path and below, but not in the folders of hosts.
-func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
-	if err := l.opened.Open(ctx, []string{begin}); err != nil {
-		return nil, nil, err
-	}
+// findOwners finds owners and directories with records at an open path and on some levels below, but not in the folders of
+// hosts. It fetches all folders on the way, or else skips missing ones.
+func (l *Branch) findOwners(ctx context.Context, begin string, levels int, fetch bool) (owners []Owner, directories []string, err error) {
 	level, left := []string{begin}, visitBudget(begin)
 	for depth := 0; len(level) > 0; depth++ {
-		if err := l.fetchFolders(ctx, level); err != nil {
-			return nil, nil, err
+		if fetch {
+			if err := l.fetchFolders(ctx, level); err != nil {
+				return nil, nil, err
+			}
 		}
 		level = slices.DeleteFunc(level, func(p string) bool { return !l.opened.OpenFetched(p) })
 		at, err := l.openOwners(ctx, level)
@@ -121,7 +123,7 @@ func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners 
 				directories = append(directories, p)
 			}
 		}
-		if depth == InventoryLevels {
+		if depth == levels {
 			break
 		}
 		hosts := map[string]bool{}
@@ -155,14 +157,12 @@ func (l *inventoryReader) readAllClaims(ctx context.Context, directories []strin
 	for i, p := range directories {
 		folders[i] = claimsPath(p)
 	}
-	if err := l.fetchFolders(ctx, folders); err != nil {
+	if err := l.openFolders(ctx, folders); err != nil {
 		return err
 	}
 	var ids []git.Hash
-	for i, p := range directories {
-		if l.opened.OpenFetched(folders[i]) {
-			ids = slices.AppendSeq(ids, maps.Values(l.opened.claimEntries(p)))
-		}
+	for _, p := range directories {
+		ids = slices.AppendSeq(ids, maps.Values(l.opened.claimEntries(p)))
 	}
 	if err := l.tip.Need(ctx, ids); err != nil {
 		return err
@@ -237,9 +237,13 @@ func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, err
 	return owners, l.openFolders(ctx, directories)
 }
 
+type ownedHost struct {
+	owner Owner
+	host  string
+}
+
 type ownedRecord struct {
-	owner  Owner
-	host   string
+	ownedHost
 	record hostRecord
 }
 
@@ -299,42 +303,28 @@ func findClusterType(records []ownedRecord) string {
 func (l *inventoryReader) readOwnedRecords(
 	ctx context.Context, owners []Owner, entries []map[string]git.Hash, wanted func(Owner, string) bool,
 ) ([]ownedRecord, error) {
-	var records []ownedRecord
-	var ids []git.Hash
+	var hosts []ownedHost
+	ids := map[ownedHost]git.Hash{}
 	for i, owner := range owners {
 		for _, host := range slices.Sorted(maps.Keys(entries[i])) {
-			if wanted(owner, host) {
-				records = append(records, ownedRecord{owner: owner, host: host})
-				ids = append(ids, entries[i][host])
+			if at := (ownedHost{owner, host}); wanted(owner, host) {
+				hosts, ids[at] = append(hosts, at), entries[i][host]
 			}
 		}
 	}
-	if err := l.tip.Need(ctx, ids); err != nil {
+	read, err := readRecords(ctx, l.opened, ids)
+	if err != nil {
 		return nil, err
 	}
-	left := recordBudget()
-	for _, id := range ids {
-		content, err := l.tip.Blob(id)
-		if err = cmp.Or(err, left.spend(len(content))); err != nil {
-			return nil, err
-		}
-	}
-	read := make([]bool, len(records))
-	parallel.Each(len(records), func(i int) {
-		content, err := l.tip.Blob(ids[i])
-		if err == nil {
-			records[i].record, err = parseRecord(content)
-		}
-		read[i] = err == nil
-	})
 	var readable []ownedRecord
-	for i, r := range records {
-		if !read[i] {
-			l.found.Unreadable = append(l.found.Unreadable, r.owner.RecordPath(r.host))
+	for _, at := range hosts {
+		record, ok := read[at]
+		if !ok {
+			l.found.Unreadable = append(l.found.Unreadable, at.owner.RecordPath(at.host))
 			continue
 		}
-		r.owner.Environment = r.record.Environment
-		readable = append(readable, r)
+		at.owner.Environment = record.Environment
+		readable = append(readable, ownedRecord{at, record})
 	}
 	return readable, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
 // Owner is one flotilla_assignment. Name and Path identify it.
@@ -98,19 +99,30 @@ func (w *layout) eachEntry(at string, do func(git.Entry)) {
 	}
 }
 
-// readRecords omits unreadable records.
 func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (map[string]hostRecord, error) {
+	return readRecords(ctx, w, entries)
+}
+
+// readRecords omits unreadable records.
+func readRecords[K comparable](ctx context.Context, w *layout, entries map[K]git.Hash) (map[K]hostRecord, error) {
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return nil, err
 	}
-	read, left := make(map[string]hostRecord, len(entries)), recordBudget()
-	for host, id := range entries {
-		content, err := w.Blob(id)
+	keys, left := slices.Collect(maps.Keys(entries)), recordBudget()
+	contents := make([][]byte, len(keys))
+	for i, key := range keys {
+		content, err := w.Blob(entries[key])
 		if err = cmp.Or(err, left.spend(len(content))); err != nil {
 			return nil, err
 		}
-		if r, err := parseRecord(content); err == nil {
-			read[host] = r
+		contents[i] = content
+	}
+	records, failures := make([]hostRecord, len(keys)), make([]error, len(keys))
+	parallel.Each(len(keys), func(i int) { records[i], failures[i] = parseRecord(contents[i]) })
+	read := make(map[K]hostRecord, len(keys))
+	for i, key := range keys {
+		if failures[i] == nil {
+			read[key] = records[i]
 		}
 	}
 	return read, nil

@@ -78,10 +78,6 @@ func (s *ownershipCheck) checkFolders(ctx context.Context) error {
 // takeOver takes over whole folders of other owners and folders in no record, and returns the other conflicts. Of the
 // former owner, it rewrites the records in the same commit, and nothing else.
 func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
-	type ownedHost struct {
-		owner Owner
-		host  string
-	}
 	records := map[ownedHost]hostRecord{}
 	var left []Conflict
 	for _, c := range found {

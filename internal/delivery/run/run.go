@@ -3,7 +3,7 @@ package run
 
 import (
 	"net/url"
-	"strings"
+	"os"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
@@ -23,7 +23,12 @@ var systems = []string{
 // Current returns the URL or else the id of the run; "" in no known pipeline, or if the text has a credential.
 func Current(variable func(name string) string) string {
 	for _, system := range systems {
-		text, isComplete := expand(system, variable)
+		isComplete := true
+		text := os.Expand(system, func(name string) string {
+			value := variable(name)
+			isComplete = isComplete && value != ""
+			return value
+		})
 		if !isComplete || folder.CheckText(text) != nil {
 			continue
 		}
@@ -32,22 +37,4 @@ func Current(variable func(name string) string) string {
 		}
 	}
 	return ""
-}
-
-func expand(text string, variable func(name string) string) (expanded string, isComplete bool) {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "${")
-		b.WriteString(before)
-		if !found {
-			return b.String(), true
-		}
-		name, after, _ := strings.Cut(rest, "}")
-		value := variable(name)
-		if value == "" {
-			return "", false
-		}
-		b.WriteString(value)
-		text = after
-	}
 }
