@@ -27,7 +27,7 @@ func canaryChart(t *testing.T) (charts *published, fleet map[string]any) {
 // entriesOf are the paths of the entries of a kind.
 func entriesOf(t *testing.T, cache, kind string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(cache, kind, "*"))
+	paths, err := filepath.Glob(filepath.Join(cache, kind+"-*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,7 @@ func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 		undo func(path string) error
 		want string
 	}{
-		"for the group": {cache, func(path string) error { return os.Chmod(path, 0o775) }, func(path string) error { return os.Chmod(path, 0o700) }, "can be written by other users (mode 0775)"},
-		"its artifacts for all": {filepath.Join(cache, "artifacts"), func(path string) error { return os.Chmod(path, 0o777) },
-			func(path string) error { return os.Chmod(path, 0o700) }, "can be written by other users (mode 0777)"},
+		"for the group":    {cache, func(path string) error { return os.Chmod(path, 0o775) }, func(path string) error { return os.Chmod(path, 0o700) }, "can be written by other users (mode 0775)"},
 		"of somebody else": {cache, func(path string) error { return os.Chown(path, 12345, -1) }, func(path string) error { return os.Chown(path, os.Geteuid(), -1) }, "belongs to user 12345"},
 	} {
 		if err := change.make(change.path); os.IsPermission(err) {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Kind is a kind of content, and the name of its folder in the cache.
+// Kind is a kind of content, and begins the names of its entries.
 type Kind string
 
 // The kinds.
@@ -26,8 +26,6 @@ const (
 	Artifacts Kind = "artifacts"
 	Objects   Kind = "objects"
 )
-
-var kinds = []Kind{Artifacts, Objects}
 
 // DefaultMaxSize is the default limit of a folder in bytes.
 const DefaultMaxSize = 4 << 30
@@ -62,24 +60,24 @@ func DefaultPath() string {
 
 // Check returns an error if the folder exists and cannot be trusted.
 func (f *Folder) Check() error {
-	root, err := f.open()
+	dir, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		_ = root.Close()
+		_ = dir.Close()
 	}
 	return err
 }
 
 // Find returns the path of an unverified entry for [Open], and marks it as used. An error means that the folder is unusable.
 func (f *Folder) Find(kind Kind, key string) (path string, has bool, err error) {
-	dir, err := f.use(kind)
+	dir, err := f.use()
 	if dir == nil {
 		return "", false, err
 	}
 	defer func() { _ = dir.Close() }()
-	name := nameOf(key)
+	name := nameOf(kind, key)
 	info, err := dir.Lstat(name)
 	if err != nil || checkEntry(info) != nil {
 		return "", false, nil
@@ -90,12 +88,12 @@ func (f *Folder) Find(kind Kind, key string) (path string, has bool, err error) 
 
 // Read returns an entry; nil if there is none. An error means that the folder is unusable.
 func (f *Folder) Read(kind Kind, key string) ([]byte, error) {
-	dir, err := f.use(kind)
+	dir, err := f.use()
 	if dir == nil {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
-	name := nameOf(key)
+	name := nameOf(kind, key)
 	entry, err := openEntry(dir, name)
 	if err != nil {
 		return nil, nil // the caller makes a new one
@@ -112,21 +110,21 @@ func (f *Folder) Read(kind Kind, key string) ([]byte, error) {
 // Write writes an entry, completely or not at all, and returns its path. If the disk is full, it removes other entries and calls
 // write again.
 func (f *Folder) Write(kind Kind, key string, write func(io.Writer) error) (path string, err error) {
-	dir, err := f.create(kind)
+	dir, err := f.create()
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = dir.Close() }()
-	name := nameOf(key)
+	name := nameOf(kind, key)
 	size, err := writeEntry(dir, name, write)
 	if isDiskFull(err) {
-		f.makeRoom()
+		f.makeRoom(dir)
 		size, err = writeEntry(dir, name, write)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the cache folder %q cannot be written: %w; free space there, or %s", f.path, err, otherFolder)
 	}
-	f.count(size)
+	f.count(dir, size)
 	return filepath.Join(dir.Name(), name), nil
 }
 
@@ -136,9 +134,9 @@ func markUsed(dir *os.Root, name string, info fs.FileInfo) {
 	}
 }
 
-func nameOf(key string) string {
+func nameOf(kind Kind, key string) string {
 	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])
+	return string(kind) + "-" + hex.EncodeToString(sum[:])
 }
 
 // headerLength is the length of the first line of an entry: the checksum of its name and content.

@@ -145,7 +145,7 @@ func TestAFailedWriteLeavesNothing(t *testing.T) {
 	if got := read(t, f, diskcache.Objects, "a"); got != "before" {
 		t.Errorf("read is %q", got)
 	}
-	if files, err := os.ReadDir(filepath.Join(folder, "objects")); err != nil || len(files) != 1 {
+	if files, err := os.ReadDir(folder); err != nil || len(files) != 1 {
 		t.Errorf("left are %v, %v", files, err)
 	}
 }
@@ -157,8 +157,8 @@ func TestEntriesAreRemovedThirtyDaysAfterTheirLastUse(t *testing.T) {
 	f := diskcache.New(folder, diskcache.DefaultMaxSize)
 	old, recent := write(t, f, diskcache.Artifacts, "old", "x"), write(t, f, diskcache.Objects, "recent", "x")
 	// Nothing that others have put there is removed, and a temporary file stays while somebody may be writing it.
-	foreign := filepath.Join(folder, "objects", "notes.txt")
-	abandoned, current := filepath.Join(folder, "objects", ".new-A"), filepath.Join(folder, "objects", ".new-B")
+	foreign := filepath.Join(folder, "notes.txt")
+	abandoned, current := filepath.Join(folder, ".new-A"), filepath.Join(folder, ".new-B")
 	for _, path := range []string{foreign, abandoned, current} {
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestTheEntriesThatWereUsedLongestAgoAreRemovedAboveTheLimit(t *testing.T) {
 		write(t, f, diskcache.Objects, fmt.Sprint(i), content)
 	}
 	var size int64
-	files, err := filepath.Glob(filepath.Join(folder, "*", "*"))
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,29 @@ const otherFolder = "name another folder with cache.path of the provider or FLOT
 
 var errNoFolder = errors.New("this user has no folder for caches: name one with cache.path of the provider or FLOTILLA_CACHE_DIR")
 
+// use opens the folder for reading; nil if it does not exist.
+func (f *Folder) use() (*os.Root, error) {
+	dir, err := f.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		f.sweepOnce(dir)
+	}
+	return dir, err
+}
+
+func (f *Folder) create() (*os.Root, error) {
+	if dir, err := f.use(); dir != nil || err != nil {
+		return dir, err
+	}
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return nil, fmt.Errorf("the cache folder cannot be created: %w; %s", err, otherFolder)
+	}
+	return f.open()
+}
+
+// open opens the folder, unless it cannot be trusted.
 func (f *Folder) open() (*os.Root, error) {
 	if f.path == "" {
 		return nil, errNoFolder
@@ -21,71 +44,18 @@ func (f *Folder) open() (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trusted(os.OpenRoot(path))
-}
-
-// trusted closes a folder that cannot be trusted, and describes the error.
-func trusted(root *os.Root, err error) (*os.Root, error) {
+	dir, err := os.OpenRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the cache folder cannot be opened: %w; %s", err, otherFolder)
 	}
-	if err := checkFolder(root); err != nil {
-		_ = root.Close()
+	if err := checkFolder(dir); err != nil {
+		_ = dir.Close()
 		return nil, err
 	}
-	return root, nil
-}
-
-// openKind does not follow a link in place of the folder.
-func openKind(root *os.Root, kind Kind) (*os.Root, error) {
-	info, err := root.Lstat(string(kind))
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%q in the cache is not a folder: remove it, or %s", filepath.Join(root.Name(), string(kind)), otherFolder)
-	}
-	return trusted(root.OpenRoot(string(kind)))
-}
-
-// use opens the folder of a kind for reading; nil if it does not exist.
-func (f *Folder) use(kind Kind) (*os.Root, error) {
-	root, err := f.open()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	f.sweepOnce()
-	dir, err := openKind(root, kind)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return dir, err
-}
-
-func (f *Folder) create(kind Kind) (*os.Root, error) {
-	root, err := f.open()
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(f.path, 0o700); err != nil {
-			return nil, fmt.Errorf("the cache folder cannot be created: %w; %s", err, otherFolder)
-		}
-		root, err = f.open()
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	f.sweepOnce()
-	if err := root.Mkdir(string(kind), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("the cache folder %q cannot be written: %w; %s", f.path, err, otherFolder)
-	}
-	return openKind(root, kind)
+	return dir, nil
 }
 
 func checkFolder(root *os.Root) error {

@@ -52,7 +52,7 @@ func TestAFullDiskLeavesNoHalfEntry(t *testing.T) {
 	if got := read(t, f, diskcache.Artifacts, "large"); got != "(none)" {
 		t.Errorf("%d bytes are read of an entry that was never complete", len(got))
 	}
-	files, err := os.ReadDir(filepath.Join(folder, "artifacts"))
+	files, err := os.ReadDir(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

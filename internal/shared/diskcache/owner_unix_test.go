@@ -19,16 +19,13 @@ func TestAFolderThatOthersCanWriteToIsRefused(t *testing.T) {
 		change func(folder string) error
 		want   string // "" for a folder that is used
 	}{
-		"of this user alone":           {func(folder string) error { return os.Chmod(folder, 0o700) }, ""},
-		"that others read":             {func(folder string) error { return os.Chmod(folder, 0o755) }, ""},
-		"by a link":                    {moveAndLink, ""},
-		"of the group":                 {func(folder string) error { return os.Chmod(folder, 0o770) }, "can be written by other users (mode 0770)"},
-		"of all":                       {func(folder string) error { return os.Chmod(folder, 0o777|os.ModeSticky) }, "can be written by other users (mode 0777)"},
-		"with a folder of all":         {func(folder string) error { return os.Chmod(filepath.Join(folder, "objects"), 0o777) }, "can be written by other users"},
-		"with a link as its folder":    {func(folder string) error { return moveAndLink(filepath.Join(folder, "objects")) }, "is not a folder"},
-		"of somebody else":             {chown, "belongs to user 12345"},
-		"with a folder of other owner": {func(folder string) error { return chown(filepath.Join(folder, "objects")) }, "belongs to user 12345"},
-		"that is a file":               {replaceByFile, "cannot be opened"},
+		"of this user alone": {func(folder string) error { return os.Chmod(folder, 0o700) }, ""},
+		"that others read":   {func(folder string) error { return os.Chmod(folder, 0o755) }, ""},
+		"by a link":          {moveAndLink, ""},
+		"of the group":       {func(folder string) error { return os.Chmod(folder, 0o770) }, "can be written by other users (mode 0770)"},
+		"of all":             {func(folder string) error { return os.Chmod(folder, 0o777|os.ModeSticky) }, "can be written by other users (mode 0777)"},
+		"of somebody else":   {chown, "belongs to user 12345"},
+		"that is a file":     {replaceByFile, "cannot be opened"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,13 +52,10 @@ func TestAFolderThatOthersCanWriteToIsRefused(t *testing.T) {
 					t.Errorf("%s: error %v, want %q", what, err, test.want)
 				}
 			}
-			if strings.Contains(name, "folder") {
-				return
-			}
 			if err := f.Check(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("check: error %v", err)
 			}
-			if _, err := diskcache.Open(path); strings.Contains(test.want, "objects") && err == nil {
+			if _, err := diskcache.Open(path); err == nil {
 				t.Error("an entry is opened")
 			}
 		})

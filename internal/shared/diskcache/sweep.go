@@ -25,63 +25,47 @@ const (
 )
 
 // entryName matches entries. A sweep ignores other files.
-var entryName = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var entryName = regexp.MustCompile(`^[a-z]+-[0-9a-f]{64}$`)
 
 type listed struct {
-	kind        Kind
 	name        string
 	size        int64
 	used        time.Time
 	isTemporary bool
 }
 
-func (f *Folder) sweepOnce() {
+func (f *Folder) sweepOnce(dir *os.Root) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if !f.isSwept {
 		f.isSwept = true
-		f.sweep(f.maxSize, inUse)
+		f.sweep(dir, f.maxSize, inUse)
 	}
 }
 
 // count adds a written entry, and sweeps if the folder is over its limit.
-func (f *Folder) count(size int64) {
+func (f *Folder) count(dir *os.Root, size int64) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	size = onDisk(size)
 	f.size += size
 	if f.uncounted += size; f.size > f.maxSize || f.uncounted > f.maxSize/recountAfter {
-		f.sweep(f.maxSize, inUse)
+		f.sweep(dir, f.maxSize, inUse)
 	}
 }
 
 // makeRoom removes half of all entries, in use or not.
-func (f *Folder) makeRoom() {
+func (f *Folder) makeRoom(dir *os.Root) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.sweep(f.size/2, 0)
+	f.sweep(dir, f.size/2, 0)
 }
 
 // sweep removes expired entries, and then the least recently used ones down to a limit, except those used within keep. The caller
 // holds the mutex.
-func (f *Folder) sweep(limit int64, keep time.Duration) {
-	root, err := f.open()
-	if err != nil {
-		return // the next use has the error
-	}
-	defer func() { _ = root.Close() }()
+func (f *Folder) sweep(dir *os.Root, limit int64, keep time.Duration) {
 	now := time.Now()
-	var all []listed
-	dirs := map[Kind]*os.Root{}
-	for _, kind := range kinds {
-		dir, err := openKind(root, kind)
-		if err != nil {
-			continue
-		}
-		defer func() { _ = dir.Close() }()
-		dirs[kind] = dir
-		all = append(all, list(dir, kind, now)...)
-	}
+	all := list(dir, now)
 	f.size, f.uncounted = 0, 0
 	for _, entry := range all {
 		f.size += entry.size
@@ -92,14 +76,14 @@ func (f *Folder) sweep(limit int64, keep time.Duration) {
 		if age <= maxAge && (f.size <= limit || age <= keep) {
 			break // all others were used later
 		}
-		if !entry.isTemporary && dirs[entry.kind].Remove(entry.name) == nil {
+		if !entry.isTemporary && dir.Remove(entry.name) == nil {
 			f.size -= entry.size
 		}
 	}
 }
 
 // list also removes temporary files without a writer.
-func list(dir *os.Root, kind Kind, now time.Time) []listed {
+func list(dir *os.Root, now time.Time) []listed {
 	opened, err := dir.Open(".")
 	if err != nil {
 		return nil
@@ -120,7 +104,7 @@ func list(dir *os.Root, kind Kind, now time.Time) []listed {
 			_ = dir.Remove(file.Name())
 			continue
 		}
-		all = append(all, listed{kind, file.Name(), onDisk(info.Size()), info.ModTime(), isTemporary})
+		all = append(all, listed{file.Name(), onDisk(info.Size()), info.ModTime(), isTemporary})
 	}
 	return all
 }

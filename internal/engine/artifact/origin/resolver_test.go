@@ -226,7 +226,7 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 			t.Errorf("fetched %s, %v", path, err)
 		}
 	}
-	if err := os.RemoveAll(filepath.Join(cache, "artifacts")); err != nil {
+	if err := os.RemoveAll(cache); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Fetch(t.Context(), wanted); err != nil {
