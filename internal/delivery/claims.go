@@ -139,16 +139,9 @@ func (c *ClaimRecords) WriteClaim(ctx context.Context, claim Claim, edit gitops.
 
 // ReleaseClaim removes the record of a claim. foreign reports that it belongs to another holder and stays.
 func (c *ClaimRecords) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
-	_, err = c.WriteClaim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
+	result, err := c.WriteClaim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
 	if isGone(err) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	left, err := c.ReadClaims(ctx, claim.Location)
-	if err != nil {
-		return false, nil //nolint:nilerr // already released
-	}
-	return slices.ContainsFunc(left.Claims, func(c gitops.Claim) bool { return c.Name == claim.Name }), nil
+	return result.IsForeign, err
 }

@@ -57,6 +57,8 @@ type ClaimResult struct {
 	Clusters []string
 	// Record is the id of the record's blob in hex.
 	Record string
+	// IsForeign reports that the record to be removed belongs to another holder and stays.
+	IsForeign bool
 }
 
 // WriteClaim writes the choice of the edit into the claim's record, with one commit or none. The push is a compare-and-swap
@@ -80,7 +82,7 @@ func (c *BranchClient) WriteClaim(ctx context.Context, remote git.Remote, edit C
 	if err != nil {
 		return ClaimResult{}, describeError(remote, err)
 	}
-	return ClaimResult{ApplyResult: result, Clusters: claimed.clusters, Record: claimed.record}, nil
+	return ClaimResult{result, claimed.clusters, claimed.record, claimed.isForeign}, nil
 }
 
 func (e ClaimEdit) check() error {
@@ -97,6 +99,7 @@ type claimChange struct {
 	taken, released []string
 	formerly        string
 	isRemoved       bool
+	isForeign       bool
 }
 
 // stage adds the files of the claim and the texts of the message to a change.
@@ -110,6 +113,7 @@ func (e *ClaimEdit) stage(ctx context.Context, w *layout, c *change, now time.Ti
 		claimed.isRemoved, claimed.released = true, s.own.Names()
 		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Name))
 	case e.Choose == nil:
+		claimed.isForeign = s.exists
 	case s.exists && !s.isOwn:
 		return claimed, newCompleteError(
 			fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",

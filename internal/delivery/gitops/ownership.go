@@ -33,22 +33,27 @@ func (o *ownership) findConflicts(
 	if err != nil {
 		return nil, err
 	}
-	inside, err := o.findOwnersInside(ctx, o.findFilled(keys, want))
+	var filled []string
+	hasOther := map[string]bool{}
+	for _, k := range keys {
+		folder := o.owner.folderPath(k.Host, k.DeploymentTarget)
+		e, ok := o.Lookup(folder)
+		if hasOther[folder] = ok && e.ID.String() != want[k.Host][k.DeploymentTarget]; hasOther[folder] && e.IsTree() {
+			filled = append(filled, folder)
+		}
+	}
+	inside, err := o.findOwnersInside(ctx, filled)
 	if err != nil {
 		return nil, err
 	}
 	var found []Conflict
 	for _, k := range keys {
 		folder := o.owner.folderPath(k.Host, k.DeploymentTarget)
-		by, taken := listed[k]
-		if !taken {
-			by, taken = inside[folder]
+		by, isTaken := listed[k]
+		if !isTaken {
+			by, isTaken = inside[folder]
 		}
-		if !taken {
-			e, ok := o.Lookup(folder)
-			taken = ok && !known[k] && e.ID.String() != want[k.Host][k.DeploymentTarget]
-		}
-		if taken {
+		if isTaken || hasOther[folder] && !known[k] {
 			found = append(found, o.owner.newConflict(k, by))
 		}
 	}
@@ -66,17 +71,6 @@ func (o *ownership) findHostConflicts(ctx context.Context, want folder.Trees, kn
 		}
 	}
 	return o.findListedByOthers(ctx, keys)
-}
-
-func (o *ownership) findFilled(keys []folder.Key, want folder.Trees) []string {
-	var folders []string
-	for _, k := range keys {
-		folder := o.owner.folderPath(k.Host, k.DeploymentTarget)
-		if e, ok := o.Lookup(folder); ok && e.IsTree() && e.ID.String() != want[k.Host][k.DeploymentTarget] {
-			folders = append(folders, folder)
-		}
-	}
-	return folders
 }
 
 // findOwnersInside finds owners at or below the folders. It reads all trees there: Flotilla's folders are flat, so nested
