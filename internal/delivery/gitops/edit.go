@@ -138,11 +138,7 @@ func (e Edit) check() error {
 			return err
 		}
 	}
-	hosts := slices.Sorted(maps.Keys(e.Hosts))
-	if err := checkNamesFold("hosts", hosts); err != nil {
-		return err
-	}
-	for _, host := range hosts {
+	for _, host := range slices.Sorted(maps.Keys(e.Hosts)) {
 		if err := e.checkHost(host); err != nil {
 			return err
 		}
@@ -197,14 +193,13 @@ func (e Edit) checkHost(host string) error {
 	if err := git.CheckPath(e.Owner.markerPath(host)); err != nil {
 		return err
 	}
-	targets := slices.Sorted(maps.Keys(e.Hosts[host]))
-	if err := checkNamesFold(fmt.Sprintf("on host %q", host), append(slices.Clone(targets), e.Owner.Name+markerSuffix)); err != nil {
-		return err
-	}
-	for _, target := range targets {
+	for _, target := range slices.Sorted(maps.Keys(e.Hosts[host])) {
 		folder := e.Hosts[host][target]
 		if err := git.CheckName(target); err != nil {
 			return fmt.Errorf("host %q: %w", host, err)
+		}
+		if target == e.Owner.Name+markerSuffix {
+			return fmt.Errorf("host %q: name %q is that of the marker; use another name", host, target)
 		}
 		if err := git.CheckPath(e.Owner.folderPath(host, target)); err != nil {
 			return err
@@ -233,16 +228,4 @@ func (f FolderEdit) check() error {
 	}
 	_, err := git.ParseID(f.Tree)
 	return err
-}
-
-func checkNamesFold(where string, names []string) error {
-	seen := make(map[string]string, len(names))
-	for _, name := range names {
-		folded := strings.ToLower(name)
-		if other, ok := seen[folded]; ok {
-			return fmt.Errorf("%s: names %q and %q are the same on a file system that ignores case; rename one", where, other, name)
-		}
-		seen[folded] = name
-	}
-	return nil
 }

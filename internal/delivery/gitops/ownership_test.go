@@ -314,14 +314,14 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 			t.Errorf("%s: the branch moved", name)
 		}
 	}
-	client := newClient(gitops.BranchOptions{})
 	for name, edit := range map[string]gitops.Edit{
 		"hosts":   devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "Drone/app": rendered(t, "a", "a")}),
 		"targets": devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),
 		"marker":  devEdit(t, map[string]gitops.FolderEdit{"drone/Dev.md": rendered(t, "a", "a")}),
 	} {
-		if _, err := client.Apply(context.Background(), git.Remote{IsGitOps: true, URL: t.TempDir(), Branch: "main"}, edit); err == nil ||
-			!strings.Contains(err.Error(), "case") {
+		r := newRepository(t, servings[0])
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil ||
+			!strings.Contains(err.Error(), "case") || r.git("for-each-ref") != "" {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}
