@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rules.go has what tools/credentialrules makes of the version of gitleaks that its go.mod names.
+// rules.json has what tools/credentialrules makes of the version of gitleaks that its go.mod names.
 func TestTheRulesAreThoseOfGitleaks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -19,11 +19,11 @@ func TestTheRulesAreThoseOfGitleaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("rules.go")
+	got, err := os.ReadFile("rules.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Error("rules.go is not what tools/credentialrules writes: run `make rules`")
+		t.Error("rules.json is not what tools/credentialrules writes: run `make rules`")
 	}
 }

@@ -1,6 +1,8 @@
 package credential
 
 import (
+	_ "embed"
+	"encoding/json"
 	"math"
 	"regexp"
 	"slices"
@@ -8,35 +10,43 @@ import (
 	"sync"
 )
 
+// rules.json has those rules of gitleaks that match the token or key itself. tools/credentialrules writes it.
+//
+//go:embed rules.json
+var rulesOfGitleaks []byte
+
 type rule struct {
-	id, pattern string
-	// keywords are in lower case. A text without them, in any case, has no such token.
-	keywords []string
-	shortest int
-	// entropy is the minimum in bits for each character.
-	entropy float64
-	allowed []string // patterns of harmless texts
+	ID      string `json:"id"`
+	Pattern string `json:"pattern"`
+	// Keywords are in lower case. A text without them, in any case, has no such token.
+	Keywords []string `json:"keywords"`
+	Shortest int      `json:"shortest"`
+	// Entropy is the minimum in bits for each character.
+	Entropy float64  `json:"entropy"`
+	Allowed []string `json:"allowed"` // patterns of harmless texts
 
 	once     sync.Once
 	compiled *regexp.Regexp
 	allows   []*regexp.Regexp
 }
 
-var ownRules = []*rule{
-	// Matches short and truncated keys, too.
-	{
-		id:       "private-key",
-		pattern:  `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`,
-		keywords: []string{"-----begin"}, shortest: 32,
-	},
+// privateKey matches short and truncated keys, too, which the rule of gitleaks does not.
+var privateKey = &rule{
+	ID:       "private-key",
+	Pattern:  `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`,
+	Keywords: []string{"-----begin"}, Shortest: 32,
 }
 
 // tokens indexes the rules by the first characters of their keywords.
 type tokens struct {
-	starts   [1 << (startLength * startBits)]uint16 // 0: no keyword begins so, else 1 and the index in the lists
-	keywords [][]keyword
-	shortest int
-	common   []*regexp.Regexp // placeholders of all rules
+	Rules []*rule `json:"rules"`
+	// Placeholders match texts that no rule reports, Stopwords occur only in such texts.
+	Placeholders []string `json:"placeholders"`
+	Stopwords    []string `json:"stopwords"`
+
+	starts       [1 << (startLength * startBits)][]keyword
+	shortest     int
+	placeholders []*regexp.Regexp
 }
 
 type keyword struct {
@@ -46,14 +56,17 @@ type keyword struct {
 
 var all = sync.OnceValue(func() *tokens {
 	t := &tokens{shortest: math.MaxInt}
-	for _, rule := range slices.Concat(tokenRules, ownRules) {
-		t.shortest = min(t.shortest, rule.shortest)
-		for _, text := range rule.keywords {
-			t.add(keyword{text, rule})
+	if err := json.Unmarshal(rulesOfGitleaks, t); err != nil {
+		panic(err) // the file is a part of the program
+	}
+	for _, rule := range append(t.Rules, privateKey) {
+		t.shortest = min(t.shortest, rule.Shortest)
+		for _, text := range rule.Keywords {
+			t.add(keyword{text, rule}, 0, 0)
 		}
 	}
-	for _, pattern := range placeholders {
-		t.common = append(t.common, regexp.MustCompile(pattern))
+	for _, pattern := range t.Placeholders {
+		t.placeholders = append(t.placeholders, regexp.MustCompile(pattern))
 	}
 	return t
 })
@@ -65,28 +78,17 @@ func nextStart(start int, c byte) int {
 	return (start<<startBits | int(c&(1<<startBits-1))) & (1<<(startLength*startBits) - 1)
 }
 
-func (t *tokens) add(k keyword) {
-	starts := []int{0}
-	for i := range startLength {
-		var longer []int
-		for _, start := range starts {
-			if i < len(k.text) {
-				longer = append(longer, nextStart(start, k.text[i]))
-				continue
-			}
-			for c := range byte(1 << startBits) {
-				longer = append(longer, nextStart(start, c))
-			}
+// add lists a keyword under each start that its first characters make, and any others after a short keyword.
+func (t *tokens) add(k keyword, start, length int) {
+	switch {
+	case length == startLength:
+		t.starts[start] = append(t.starts[start], k)
+	case length < len(k.text):
+		t.add(k, nextStart(start, k.text[length]), length+1)
+	default:
+		for c := range byte(1 << startBits) {
+			t.add(k, nextStart(start, c), length+1)
 		}
-		starts = longer
-	}
-	for _, start := range starts {
-		if t.starts[start] == 0 {
-			t.keywords = append(t.keywords, nil)
-			t.starts[start] = uint16(len(t.keywords))
-		}
-		list := &t.keywords[t.starts[start]-1]
-		*list = append(*list, k)
 	}
 }
 
@@ -106,19 +108,19 @@ func findToken(text string) (id string, at int) {
 	start := 0
 	for last := range len(text) {
 		start = nextStart(start, text[last])
-		list, i := t.starts[start], last+1-startLength
-		if list == 0 || i < 0 {
+		i := last + 1 - startLength
+		if i < 0 {
 			continue
 		}
-		for _, keyword := range t.keywords[list-1] {
-			if len(text) < keyword.rule.shortest || !hasPrefixFold(text[i:], keyword.text) || slices.Contains(tried, keyword.rule) {
+		for _, keyword := range t.starts[start] {
+			if len(text) < keyword.rule.Shortest || !hasPrefixFold(text[i:], keyword.text) || slices.Contains(tried, keyword.rule) {
 				continue
 			}
 			if keyword.text == shortKeyword && !beginsVaultToken(text[i+len(shortKeyword):]) {
 				continue
 			}
-			if at, found := keyword.rule.find(text, t.common); found {
-				return keyword.rule.id, at
+			if at, found := t.find(keyword.rule, text); found {
+				return keyword.rule.ID, at
 			}
 			tried = append(tried, keyword.rule)
 		}
@@ -146,10 +148,10 @@ func hasPrefixFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
-func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
+func (t *tokens) find(r *rule, text string) (at int, found bool) {
 	r.once.Do(func() {
-		r.compiled = regexp.MustCompile(r.pattern)
-		for _, pattern := range r.allowed {
+		r.compiled = regexp.MustCompile(r.Pattern)
+		for _, pattern := range r.Allowed {
 			r.allows = append(r.allows, regexp.MustCompile(pattern))
 		}
 	})
@@ -162,9 +164,9 @@ func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
 				break
 			}
 		}
-		isStopped := slices.ContainsFunc(stopwords, func(word string) bool { return strings.Contains(strings.ToLower(token), word) })
-		if !isStopped && !isPlaceholder(token) && !matchesAny(common, token) && !matchesAny(r.allows, token) &&
-			(r.entropy == 0 || entropyOf(token) > r.entropy) {
+		isStopped := slices.ContainsFunc(t.Stopwords, func(word string) bool { return strings.Contains(strings.ToLower(token), word) })
+		if !isStopped && !isPlaceholder(token) && !matchesAny(t.placeholders, token) && !matchesAny(r.allows, token) &&
+			(r.Entropy == 0 || entropyOf(token) > r.Entropy) {
 			return match[0], true
 		}
 	}
