@@ -29,13 +29,7 @@ type ClusterType struct {
 }
 
 // SecretStore describes a store on the clusters of a cluster type.
-type SecretStore struct {
-	// Name and Kind have defaults: the name in references, "ClusterSecretStore".
-	Name       string            `json:"name,omitempty"`
-	Kind       string            `json:"kind,omitempty"`
-	Provider   string            `json:"provider,omitempty"`
-	Parameters map[string]string `json:"parameters,omitempty"`
-}
+type SecretStore = secretservice.Store
 
 // Decryption configures SOPS decryption by an agent.
 type Decryption struct {

@@ -6,15 +6,11 @@ import (
 	"regexp"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// SecretReference names a secret in a store. Flotilla never reads the secret.
-type SecretReference struct {
-	Store    string `json:"store"` // see [ClusterType.SecretStores]
-	Key      string `json:"key"`
-	Property string `json:"property,omitempty"`
-	Version  string `json:"version,omitempty"`
-}
+// SecretReference names a secret in a store.
+type SecretReference = secretservice.Reference
 
 var secretReferenceKind = defineKind(Table{
 	Name:    "reference to a secret",

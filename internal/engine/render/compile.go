@@ -202,7 +202,7 @@ func (c *compiler) readStores(path *fleet.Path, clusterType *fleet.ClusterType, 
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(host.stores)) {
-		for _, problem := range host.service.CheckStore(secretservice.Store(host.stores[name])) {
+		for _, problem := range host.service.CheckStore(host.stores[name]) {
 			at := path.Key(name)
 			for _, attribute := range problem.Attribute {
 				at = at.Attribute(attribute)

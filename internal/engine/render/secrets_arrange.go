@@ -113,8 +113,8 @@ func (a *secretChecker) checkReference(
 	if host.service == nil {
 		return
 	}
-	if provider := host.service.Provider(secretservice.Store(store)); provider != nil {
-		if attribute, problem := provider.Cannot(secretservice.Store(store), secretservice.Reference(reference)); problem != "" {
+	if provider := host.service.Provider(store); provider != nil {
+		if attribute, problem := provider.Cannot(store, reference); problem != "" {
 			report(attribute, "%s; cluster type %q has it for store %q", problem, clusterType, reference.Store)
 		}
 	}

@@ -35,15 +35,22 @@ type Provider struct {
 	Cannot func(store Store, reference Reference) (attribute, problem string)
 }
 
-// Store mirrors fleet.SecretStore, which this package cannot import.
+// Store describes a store on the clusters of a cluster type.
 type Store struct {
-	Name, Kind string
-	Provider   string
-	Parameters map[string]string
+	// Name and Kind have defaults: the name in references, "ClusterSecretStore".
+	Name       string            `json:"name,omitempty"`
+	Kind       string            `json:"kind,omitempty"`
+	Provider   string            `json:"provider,omitempty"`
+	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// Reference mirrors fleet.SecretReference.
-type Reference struct{ Store, Key, Property, Version string }
+// Reference names a secret in a store. Flotilla never reads the secret.
+type Reference struct {
+	Store    string `json:"store"` // see SecretStores of a cluster type
+	Key      string `json:"key"`
+	Property string `json:"property,omitempty"`
+	Version  string `json:"version,omitempty"`
+}
 
 // ExternalSecret has a status that tells whether the Secret exists.
 var ExternalSecret = ObjectKind{Group: "external-secrets.io", Kind: "ExternalSecret", Versions: "v1,v1beta1", Resource: "externalsecrets"}
@@ -82,41 +89,36 @@ type StoreProblem struct {
 }
 
 // CheckStore returns the problems of a store.
-func (s *Service) CheckStore(store Store) []StoreProblem {
-	var found []StoreProblem
-	report := func(message string, attribute ...string) { found = append(found, StoreProblem{attribute, message}) }
+func (s *Service) CheckStore(store Store) (found []StoreProblem) {
+	refuse := func(isWrong bool, message string, attribute ...string) {
+		if isWrong {
+			found = append(found, StoreProblem{attribute, message})
+		}
+	}
 	if s.Providers == nil {
-		if store.Provider != "" {
-			report("is for secret services with providers: a store of "+s.Name+" is an object on the clusters", "provider")
-		}
-		if len(store.Parameters) > 0 {
-			report("are for secret services with providers: a store of "+s.Name+" is an object on the clusters", "parameters")
-		}
+		reason := " for secret services with providers: a store of " + s.Name + " is an object on the clusters"
+		refuse(store.Provider != "", "is"+reason, "provider")
+		refuse(len(store.Parameters) > 0, "are"+reason, "parameters")
 		return found
 	}
-	if store.Name != "" {
-		report("is for stores that are objects on the clusters: "+s.Name+" has providers in place of them", "name")
-	}
-	if store.Kind != "" {
-		report("is for stores that are objects on the clusters: "+s.Name+" has providers in place of them", "kind")
-	}
+	reason := "is for stores that are objects on the clusters: " + s.Name + " has providers in place of them"
+	refuse(store.Name != "", reason, "name")
+	refuse(store.Kind != "", reason, "kind")
 	provider := s.Provider(store)
 	if provider == nil {
 		names := make([]string, len(s.Providers))
 		for i := range s.Providers {
 			names[i] = s.Providers[i].Name
 		}
-		report("has to be one of "+strings.Join(names, ", ")+wording.DidYouMean(store.Provider, names), "provider")
+		refuse(true, "has to be one of "+strings.Join(names, ", ")+wording.DidYouMean(store.Provider, names), "provider")
 		return found
 	}
 	for _, alternatives := range provider.Required {
-		if !slices.ContainsFunc(alternatives, func(name string) bool { return store.Parameters[name] != "" }) {
-			report("lack "+alternatives[0]+", which the provider "+provider.Name+" needs", "parameters")
-		}
+		isSet := slices.ContainsFunc(alternatives, func(name string) bool { return store.Parameters[name] != "" })
+		refuse(!isSet, "lack "+alternatives[0]+", which the provider "+provider.Name+" needs", "parameters")
 	}
-	if _, given := store.Parameters[provider.Objects]; given {
-		report("cannot be set: Flotilla writes it of the references", "parameters", provider.Objects)
-	}
+	_, isSet := store.Parameters[provider.Objects]
+	refuse(isSet, "cannot be set: Flotilla writes it of the references", "parameters", provider.Objects)
 	return found
 }
 
