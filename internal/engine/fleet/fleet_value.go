@@ -1,7 +1,12 @@
 package fleet
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Format is the version of [Value] in Terraform.
@@ -101,4 +106,40 @@ func (d *Decoded) Value() (Value, error) {
 		value.Manifests[name] = manifests
 	}
 	return value, nil
+}
+
+// Entries are {known, pending} in Terraform. A map would dominate plans with thousands of entries: Terraform and the
+// framework walk each many times. known is one JSON text, unknown if other entries may exist; pending has the unknown
+// ones.
+
+// EncodeEntries encodes entries of canonical JSON as one text.
+func EncodeEntries(entries map[string]string) (string, error) {
+	var text strings.Builder
+	text.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(entries)) {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		quoted, err := encode(name)
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(quoted + ":")
+		text.WriteString(entries[name])
+	}
+	text.WriteByte('}')
+	return text.String(), nil
+}
+
+// ParseEntries decodes the text of [EncodeEntries]. Its error never has a value.
+func ParseEntries(text string) (map[string]string, error) {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &raw); err != nil || raw == nil {
+		return nil, errors.New("must be the JSON that provider::flotilla::fleet returned")
+	}
+	entries := make(map[string]string, len(raw))
+	for name, entry := range raw {
+		entries[name] = string(entry)
+	}
+	return entries, nil
 }

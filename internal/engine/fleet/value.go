@@ -1,13 +1,11 @@
 package fleet
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
-	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
@@ -26,117 +24,34 @@ func IsKnown(value any) bool {
 
 // CanonicalJSON has sorted keys, no white space, no needless escapes, and canonical numbers.
 func CanonicalJSON(value any) (string, error) {
-	var buffer bytes.Buffer
-	if err := writeCanonical(&buffer, value); err != nil {
+	canonical, err := Canonical(value)
+	if err != nil {
 		return "", err
 	}
-	return buffer.String(), nil
-}
-
-func writeCanonical(buffer *bytes.Buffer, value any) error {
-	switch value := value.(type) {
-	case nil:
-		buffer.WriteString("null")
-	case bool:
-		if value {
-			buffer.WriteString("true")
-		} else {
-			buffer.WriteString("false")
-		}
-	case string:
-		return writeString(buffer, value)
-	case json.Number:
-		number, err := CanonicalNumber(value)
-		if err != nil {
-			return err
-		}
-		buffer.WriteString(string(number))
-	case []any:
-		buffer.WriteByte('[')
-		for i, element := range value {
-			if i > 0 {
-				buffer.WriteByte(',')
-			}
-			if err := writeCanonical(buffer, element); err != nil {
-				return err
-			}
-		}
-		buffer.WriteByte(']')
-	case map[string]any:
-		buffer.WriteByte('{')
-		for i, key := range slices.Sorted(maps.Keys(value)) {
-			if i > 0 {
-				buffer.WriteByte(',')
-			}
-			if err := writeString(buffer, key); err != nil {
-				return err
-			}
-			buffer.WriteByte(':')
-			if err := writeCanonical(buffer, value[key]); err != nil {
-				return err
-			}
-		}
-		buffer.WriteByte('}')
-	default:
-		return fmt.Errorf("a value of type %T has no JSON form", value)
-	}
-	return nil
-}
-
-func writeString(buffer *bytes.Buffer, text string) error {
-	if isPlainJSON(text) {
-		buffer.WriteByte('"')
-		buffer.WriteString(text)
-		buffer.WriteByte('"')
-		return nil
-	}
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(text); err != nil {
-		return err
-	}
-	buffer.Truncate(buffer.Len() - 1) // the encoder's newline
-	return nil
-}
-
-func isPlainJSON(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			return false
-		}
-	}
-	return true
+	return encode(canonical)
 }
 
 // Canonical returns a deep copy with canonical numbers. Equal values are deeply equal; unknown values are errors.
 func Canonical(value any) (any, error) {
-	switch value := value.(type) {
-	case nil, bool, string:
-		return value, nil
-	case json.Number:
-		return CanonicalNumber(value)
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			var err error
-			if list[i], err = Canonical(element); err != nil {
-				return nil, err
-			}
+	var wrong error
+	canonical := deep.Mapped(value, func(part any) any {
+		var err error
+		switch number := part.(type) {
+		case nil, bool, string:
+		case json.Number:
+			part, err = CanonicalNumber(number)
+		case Unknown:
+			err = errors.New("a value is not known yet")
+		default:
+			err = fmt.Errorf("a value of type %T has no JSON form", part)
 		}
-		return list, nil
-	case map[string]any:
-		object := make(map[string]any, len(value))
-		for key, element := range value {
-			var err error
-			if object[key], err = Canonical(element); err != nil {
-				return nil, err
-			}
-		}
-		return object, nil
-	case Unknown:
-		return nil, errors.New("a value is not known yet")
+		wrong = cmp.Or(wrong, err)
+		return part
+	})
+	if wrong != nil {
+		return nil, wrong
 	}
-	return nil, fmt.Errorf("a value of type %T has no JSON form", value)
+	return canonical, nil
 }
 
 const numberPrecision = 512
