@@ -26,16 +26,15 @@ const (
 
 // ParseYAML parses one document. Duplicate keys are errors; beyond the bounds, the error is a [*BoundError].
 func ParseYAML(text string) (any, error) {
-	var only *YAMLDocument
-	for _, part := range SplitYAML(text) {
-		if only != nil {
-			return nil, fmt.Errorf("has more than one YAML document, the second from line %d", part.Line)
-		}
-		only = &part
-	}
-	if only == nil {
+	parts := SplitYAML(text)
+	switch len(parts) {
+	case 0:
 		return nil, nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("has more than one YAML document, the second from line %d", parts[1].Line)
 	}
+	only := parts[0]
 	value, err := readYAML(only.Text, yaml.UnmarshalStrict)
 	var bound *BoundError
 	switch {
@@ -87,11 +86,7 @@ func CheckYAML(text string) error {
 	if err := nodes.Unmarshal([]byte(text), &document); err != nil {
 		return err
 	}
-	e := &expansion{sizes: map[*nodes.Node]size{}}
-	all, err := e.measure(&document)
-	switch {
-	case err != nil:
-		return err
+	switch all := (expansion{}).measure(&document); {
 	case all.bytes > maxExpanded:
 		return tooLarge("its aliases make it larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
 	case all.values > maxValues:
@@ -191,39 +186,26 @@ func indicator(text string, c byte) int {
 	}
 }
 
-type expansion struct {
-	sizes map[*nodes.Node]size
-	open  []*nodes.Node // being measured
-}
+// expansion has the sizes of anchors.
+type expansion map[*nodes.Node]size
 
 type size struct{ bytes, values int }
 
-func (e *expansion) measure(node *nodes.Node) (size, error) {
+// measure counts an alias to its own parent as nothing: decoders refuse it.
+func (e expansion) measure(node *nodes.Node) size {
 	if node.Kind == nodes.AliasNode {
-		for _, open := range e.open {
-			if open == node.Alias {
-				return size{}, fmt.Errorf("yaml: anchor '%s' value contains itself", node.Value)
-			}
-		}
-		return e.sizes[node.Alias], nil // an anchor is before its aliases
+		return e[node.Alias] // an anchor is before its aliases
 	}
 	all := size{bytes: len(node.Value) + 1, values: 1}
-	if node.Anchor != "" {
-		e.open = append(e.open, node)
-	}
 	for _, child := range node.Content {
-		inner, err := e.measure(child)
-		if err != nil {
-			return size{}, err
-		}
+		inner := e.measure(child)
 		all.bytes = min(all.bytes+inner.bytes, maxExpanded+1)
 		all.values = min(all.values+inner.values, maxValues+1)
 	}
 	if node.Anchor != "" {
-		e.open = e.open[:len(e.open)-1]
-		e.sizes[node] = all
+		e[node] = all
 	}
-	return all, nil
+	return all
 }
 
 // Keys become texts as in Kubernetes.

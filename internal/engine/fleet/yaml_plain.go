@@ -31,7 +31,7 @@ func ReadPlainYAML(text string) (values []any, ok bool) {
 		return nil, false
 	}
 	for _, part := range SplitYAML(text) {
-		value, isPlain := readPrintable(part.Text)
+		value, isPlain := readPlainYAML(part.Text)
 		if !isPlain {
 			return nil, false
 		}
@@ -58,14 +58,7 @@ const maxPlain = maxValues / 2
 
 // readPlainYAML parses block maps and lists, simple quoted texts, literal blocks, and unambiguous words and numbers.
 func readPlainYAML(text string) (value any, ok bool) {
-	if !isPrintable(text) {
-		return nil, false
-	}
-	return readPrintable(text)
-}
-
-func readPrintable(text string) (value any, ok bool) {
-	if len(text) > maxPlain {
+	if len(text) > maxPlain || !isPrintable(text) {
 		return nil, false
 	}
 	r := plainReader{rest: text}
@@ -85,15 +78,13 @@ type plainReader struct {
 	done        bool
 	unsupported bool
 	depth       int
-
-	hasNoLineBreak bool
 }
 
 const maxPlainDepth = 40
 
 func (r *plainReader) next() {
 	for r.rest != "" {
-		r.line = r.cut()
+		r.line, _ = r.cut()
 		trimmed := strings.TrimLeft(r.line, " ")
 		if trimmed == "" || trimmed[0] == '#' {
 			continue
@@ -107,10 +98,9 @@ func (r *plainReader) next() {
 	r.done = true
 }
 
-func (r *plainReader) cut() string {
-	line, rest, isEnded := strings.Cut(r.rest, "\n")
-	r.rest, r.hasNoLineBreak = rest, !isEnded
-	return line
+func (r *plainReader) cut() (line string, isEnded bool) {
+	line, r.rest, isEnded = strings.Cut(r.rest, "\n")
+	return line, isEnded
 }
 
 func (r *plainReader) block(indent int) any {
@@ -118,11 +108,18 @@ func (r *plainReader) block(indent int) any {
 		r.unsupported = true
 		return nil
 	}
-	defer func() { r.depth-- }()
+	defer func() {
+		r.depth--
+		r.refuseDeeper(indent)
+	}()
 	if isItem(r.line) {
 		return r.list(indent)
 	}
 	return r.object(indent)
+}
+
+func (r *plainReader) refuseDeeper(indent int) {
+	r.unsupported = r.unsupported || !r.done && r.indent > indent
 }
 
 func isItem(line string) bool { return line == "-" || strings.HasPrefix(line, "- ") }
@@ -145,9 +142,6 @@ func (r *plainReader) list(indent int) any {
 			list = append(list, r.scalar(rest, indent))
 		}
 	}
-	if !r.done && r.indent > indent {
-		r.unsupported = true
-	}
 	return list
 }
 
@@ -155,11 +149,7 @@ func (r *plainReader) object(indent int) any {
 	object := map[string]any{}
 	for !r.unsupported && !r.done && r.indent == indent {
 		key, rest, ok := member(r.line)
-		if !ok {
-			r.unsupported = true
-			break
-		}
-		if _, twice := object[key]; twice {
+		if _, twice := object[key]; !ok || twice {
 			r.unsupported = true
 			break
 		}
@@ -168,9 +158,6 @@ func (r *plainReader) object(indent int) any {
 		} else {
 			object[key] = r.scalar(rest, indent)
 		}
-	}
-	if !r.done && r.indent > indent {
-		r.unsupported = true
 	}
 	return object
 }
@@ -192,10 +179,9 @@ func (r *plainReader) scalar(text string, indent int) any {
 		return r.literal(indent, text == "|")
 	}
 	value, ok := plainScalar(text)
+	r.unsupported = r.unsupported || !ok
 	r.next()
-	if !ok || !r.done && r.indent > indent {
-		r.unsupported = true
-	}
+	r.refuseDeeper(indent)
 	return value
 }
 
@@ -204,7 +190,7 @@ func (r *plainReader) literal(indent int, ends bool) any {
 	of, empty := -1, 0
 	for r.rest != "" {
 		before := r.rest
-		line := r.cut()
+		line, isEnded := r.cut()
 		trimmed := strings.TrimLeft(line, " ")
 		if trimmed == "" {
 			if line != "" || of < 0 {
@@ -224,17 +210,13 @@ func (r *plainReader) literal(indent int, ends bool) any {
 			text.WriteByte('\n')
 		}
 		empty = 0
-		r.unsupported = r.unsupported || r.hasNoLineBreak
+		r.unsupported = r.unsupported || !isEnded
 		text.WriteString(line[of:])
 		text.WriteByte('\n')
 	}
-	if text.Len() == 0 {
-		r.unsupported = true
-	}
+	r.unsupported = r.unsupported || text.Len() == 0
 	r.next()
-	if !r.done && r.indent > indent {
-		r.unsupported = true
-	}
+	r.refuseDeeper(indent)
 	if !ends {
 		return strings.TrimSuffix(text.String(), "\n")
 	}
@@ -301,14 +283,14 @@ func plainScalar(text string) (any, bool) {
 	return text, true
 }
 
-// Some parser does not read these as text.
+// isOddWord reports that some parser does not read a word as text.
 func isOddWord(word string) bool {
-	switch len(word) {
-	case 1, 2, 3, 4, 5:
-		switch strings.ToLower(word) {
-		case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
-			return true
-		}
+	if len(word) > len("false") {
+		return false
+	}
+	switch strings.ToLower(word) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
+		return true
 	}
 	return false
 }
