@@ -160,9 +160,6 @@ func adoptBase(d *decoder, base *Fleet) {
 		d.adoptNames(collection, names)
 	}
 	d.adoptNames("assignments", namesOf(base.Assignments, ExplicitAssignment.key))
-	for _, template := range base.Templates {
-		d.adoptNames("templates/"+template.Type, []string{template.Name})
-	}
 	for _, workload := range base.Workloads {
 		placed := localWorkload{name: workload.Name}
 		for _, target := range workload.DeploymentTargets {

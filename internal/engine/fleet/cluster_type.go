@@ -154,10 +154,10 @@ func decodeClusterType(d *decoder, o *ObjectReader) belonging {
 	}
 	if isCertain {
 		d.noteFormerNames(o, &clusterType)
-		d.referToTemplate(o.At("reconciler"), "reconciler", clusterType.Reconciler)
-		d.referToTemplate(o.At("namespace_service"), "namespace", clusterType.NamespaceService)
-		d.referToTemplate(o.At("config_type"), "config", clusterType.ConfigType)
-		d.referToTemplate(o.At("secret_service"), "secret", clusterType.SecretService)
+		d.refer(o.At("reconciler"), templatesOf("reconciler"), clusterType.Reconciler)
+		d.refer(o.At("namespace_service"), templatesOf("namespace"), clusterType.NamespaceService)
+		d.refer(o.At("config_type"), templatesOf("config"), clusterType.ConfigType)
+		d.refer(o.At("secret_service"), templatesOf("secret"), clusterType.SecretService)
 	}
 	return belongs
 }

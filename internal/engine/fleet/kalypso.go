@@ -17,9 +17,9 @@ func readKalypsoClusterType(p *controlPlane, o *ObjectReader) {
 	p.registerAt(objectKey{"cluster_types", clusterType.Name}, o.path, metadataName(o))
 	p.Fleet.ClusterTypes = append(p.Fleet.ClusterTypes, clusterType)
 	spec := o.path.Attribute("spec")
-	p.referToTemplate(spec.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
-	p.referToTemplate(spec.Attribute("namespaceService"), "namespace", clusterType.NamespaceService)
-	p.referToTemplate(spec.Attribute("configType"), "config", clusterType.ConfigType)
+	p.refer(spec.Attribute("reconciler"), templatesOf("reconciler"), clusterType.Reconciler)
+	p.refer(spec.Attribute("namespaceService"), templatesOf("namespace"), clusterType.NamespaceService)
+	p.refer(spec.Attribute("configType"), templatesOf("config"), clusterType.ConfigType)
 }
 
 func readKalypsoWorkload(p *controlPlane, o *ObjectReader) {

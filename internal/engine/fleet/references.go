@@ -2,15 +2,15 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
 
 type reference struct {
-	path         *Path
-	collection   string
-	templateType string
-	name         string
+	path       *Path
+	collection string // templates/<type> for templates
+	name       string
 }
 
 const deploymentTargets = "deployment_targets"
@@ -22,44 +22,47 @@ var kindNames = map[string]string{
 
 func (c *crossReferences) refer(path *Path, collection, name string) {
 	if isSet(name) && c.decoded.EnvironmentKnown {
-		c.references = append(c.references, reference{path: path, collection: collection, name: name})
-	}
-}
-
-func (c *crossReferences) referToTemplate(path *Path, templateType, name string) {
-	if isSet(name) {
-		c.references = append(c.references, reference{path, "templates", templateType, name})
+		c.references = append(c.references, reference{path, collection, name})
 	}
 }
 
 func (c *crossReferences) checkReferences() {
-	f := c.decoded.Fleet
-	names := f.names()
-	names[deploymentTargets] = fullNames(f, func(*DeploymentTarget) bool { return true })
+	names := c.decoded.Fleet.names()
+	names[deploymentTargets] = fullNames(c.decoded.Fleet, func(*DeploymentTarget) bool { return true })
 	c.incomplete[deploymentTargets] = c.incomplete["workloads"]
-	templates := c.templateTypes()
+	for templateType, builtin := range BuiltinTemplates {
+		collection := templatesOf(templateType)
+		names[collection] = slices.Sorted(slices.Values(slices.Concat(builtin, names[collection])))
+	}
 	for _, reference := range c.references {
-		if c.incomplete[reference.collection] {
-			continue
-		}
-		if reference.collection == "templates" {
-			c.checkTemplate(reference, templates)
-			continue
-		}
-		candidates := names[reference.collection]
-		if _, found := slices.BinarySearch(candidates, reference.name); !found {
-			if now := c.nameNow(reference.name); reference.collection == "cluster_types" && now != "" {
-				c.reader.Report(reference.path, "cluster type %q is called %q now", reference.name, now)
-				continue
-			}
-			c.reader.Report(reference.path, "no %s of environment %q is called %q%s",
-				kindNames[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
+		collection, _, _ := strings.Cut(reference.collection, "/")
+		if _, found := slices.BinarySearch(names[reference.collection], reference.name); !found && !c.incomplete[collection] {
+			c.reader.Report(reference.path, "%s", c.missing(reference, names))
 		}
 	}
 }
 
+func (c *crossReferences) missing(of reference, names map[string][]string) string {
+	hint := DidYouMean(of.name, names[of.collection])
+	now := c.nameNow(of.name)
+	templateType, isTemplate := strings.CutPrefix(of.collection, templatesOf(""))
+	switch {
+	case isTemplate:
+		for _, other := range TemplateTypes {
+			if slices.Contains(names[templatesOf(other)], of.name) {
+				return fmt.Sprintf("template %q is of type %s, not %s", of.name, other, templateType)
+			}
+		}
+		return fmt.Sprintf("no template of type %s is called %q%s", templateType, of.name, hint)
+	case of.collection == "cluster_types" && now != "":
+		return fmt.Sprintf("cluster type %q is called %q now", of.name, now)
+	}
+	return fmt.Sprintf("no %s of environment %q is called %q%s", kindNames[of.collection], c.decoded.Fleet.Environment, of.name, hint)
+}
+
+// names returns the names of all objects but explicit assignments. Templates are by type.
 func (f *Fleet) names() map[string][]string {
-	return map[string][]string{
+	names := map[string][]string{
 		"workspaces":        namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
 		"cluster_types":     namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
 		"clusters":          namesOf(f.Clusters, func(c Cluster) string { return c.Name }),
@@ -68,7 +71,15 @@ func (f *Fleet) names() map[string][]string {
 		"config_containers": namesOf(f.ConfigContainers, func(c ConfigContainer) string { return c.Name }),
 		"config_schemas":    namesOf(f.ConfigSchemas, func(s ConfigSchema) string { return s.Name }),
 	}
+	for _, template := range f.Templates {
+		collection := templatesOf(template.Type)
+		names[collection] = append(names[collection], template.Name)
+	}
+	return names
 }
+
+// templatesOf returns the collection of the templates of one type.
+func templatesOf(templateType string) string { return "templates/" + templateType }
 
 func namesOf[T any](list []T, name func(T) string) []string {
 	names := make([]string, len(list))
@@ -89,39 +100,6 @@ func fullNames(f *Fleet, is func(*DeploymentTarget) bool) []string {
 	return names
 }
 
-func (c *crossReferences) templateTypes() map[string][]string {
-	types := map[string][]string{}
-	for _, templateType := range TemplateTypes {
-		for _, name := range BuiltinTemplates[templateType] {
-			types[name] = append(types[name], templateType)
-		}
-	}
-	for _, template := range c.decoded.Fleet.Templates {
-		types[template.Name] = append(types[template.Name], template.Type)
-	}
-	return types
-}
-
-func (c *crossReferences) checkTemplate(reference reference, types map[string][]string) {
-	found := types[reference.name]
-	if slices.Contains(found, reference.templateType) {
-		return
-	}
-	if len(found) > 0 {
-		c.reader.Report(reference.path, "template %q is of type %s, not %s", reference.name, found[0], reference.templateType)
-		return
-	}
-	var candidates []string
-	for name, ofName := range types {
-		if slices.Contains(ofName, reference.templateType) {
-			candidates = append(candidates, name)
-		}
-	}
-	slices.Sort(candidates)
-	c.reader.Report(reference.path, "no template of type %s is called %q%s",
-		reference.templateType, reference.name, DidYouMean(reference.name, candidates))
-}
-
 type localWorkload struct {
 	path      *Path // nil in the base fleet
 	name      string
@@ -136,7 +114,9 @@ type localTarget struct {
 }
 
 func (c *crossReferences) checkWorkloads() {
-	c.sortWorkloads()
+	// The base fleet stays first: a collision is reported in the input.
+	ofInput := slices.IndexFunc(c.workloads, func(w localWorkload) bool { return w.path != nil })
+	slices.SortStableFunc(c.workloads[max(ofInput, 0):], func(a, b localWorkload) int { return cmp.Compare(a.name, b.name) })
 	workspaces := make(map[string]Workspace, len(c.decoded.Fleet.Workspaces))
 	for _, workspace := range c.decoded.Fleet.Workspaces {
 		workspaces[workspace.Name] = workspace
@@ -173,19 +153,6 @@ func (c *crossReferences) checkWorkloads() {
 		}
 	}
 	c.checkCycles()
-}
-
-// sortWorkloads puts the base fleet first: a collision is reported in the input.
-func (c *crossReferences) sortWorkloads() {
-	slices.SortStableFunc(c.workloads, func(a, b localWorkload) int {
-		switch {
-		case a.path == nil && b.path != nil:
-			return -1
-		case a.path != nil && b.path == nil:
-			return 1
-		}
-		return cmp.Compare(a.name, b.name)
-	})
 }
 
 func (c *crossReferences) checkMayDeploy(workload localWorkload, workspace Workspace) {

@@ -67,5 +67,5 @@ func addTemplate(d *decoder, template Template, path, name *Path) {
 		d.incomplete["templates"] = true
 		return
 	}
-	d.registerAt(objectKey{"templates/" + template.Type, template.Name}, path, name)
+	d.registerAt(objectKey{templatesOf(template.Type), template.Name}, path, name)
 }
