@@ -103,8 +103,6 @@ func textAttribute(field *string, a Attribute) row {
 			text = readOneOf(o, name)
 		case text == "":
 			text = a.text()
-		case a.Form != nil && a.Form.isOfLabel():
-			checkLabel(o, name, text, a.Form.checkLabel)
 		case a.Form != nil:
 			checkText(o, name, text, a.Form.check)
 		}

@@ -11,29 +11,17 @@ import (
 )
 
 func readQuantities(o *ObjectReader, attribute string) map[string]string {
-	given, isMap := o.value(attribute, QuantitiesType).(map[string]any)
-	if !isMap {
-		return readTextMap(o, attribute)
-	}
-	quantities := make(map[string]string, len(given))
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		text, problem := readScalar(o, given[name])
-		if number, isNumber := given[name].(json.Number); isNumber {
-			text, problem = string(number), ""
+	return readMap(o, attribute, func(element any) (text, problem string) {
+		if number, isNumber := element.(json.Number); isNumber {
+			text = string(number)
+		} else if text, problem = readScalar(o, element); problem != "" || element == nil || text == unknownText {
+			return text, problem
 		}
-		if _, err := resource.ParseQuantity(text); problem == "" && given[name] != nil && text != unknownText && err != nil {
+		if _, err := resource.ParseQuantity(text); err != nil {
 			problem = fmt.Sprintf(`%q is not a quantity such as "500m", "2" or "4Gi"`, text)
 		}
-		if problem != "" {
-			o.reader.Report(o.path.Attribute(attribute).Key(name), "%s", problem)
-		} else if given[name] != nil {
-			quantities[name] = text
-		}
-	}
-	if len(quantities) == 0 {
-		return nil
-	}
-	return quantities
+		return text, problem
+	})
 }
 
 func checkQuantityNames(o *ObjectReader, attribute string, check func(name string) string) {

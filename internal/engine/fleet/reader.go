@@ -232,6 +232,10 @@ func readRequired(o *ObjectReader, name string) string {
 	return text
 }
 
+func readName(o *ObjectReader, check func(string) string) string {
+	return checkText(o, "name", readRequired(o, "name"), check)
+}
+
 func readChecked(o *ObjectReader, name string, check func(string) string) string {
 	return checkText(o, name, readText(o, name), check)
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -86,23 +87,22 @@ func (o *ObjectReader) TextMap(name string) map[string]string {
 }
 
 func readTextMap(o *ObjectReader, name string) map[string]string {
+	return readMap(o, name, func(element any) (text, problem string) { return readScalar(o, element) })
+}
+
+// readMap calls read for each element. It leaves out null and wrong ones, and returns nil if there are no others.
+func readMap(o *ObjectReader, name string, read func(element any) (text, problem string)) map[string]string {
 	switch value := o.value(name, TextMapType, QuantitiesType, TextOrTextMapType).(type) {
 	case nil:
 	case map[string]any:
 		texts := make(map[string]string, len(value))
-		var wrong []string
-		for key, element := range value {
-			text, problem := readScalar(o, element)
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			text, problem := read(value[key])
 			if problem != "" {
-				wrong = append(wrong, key)
-			} else if element != nil {
+				o.reader.Report(o.At(name).Key(key), "%s", problem)
+			} else if value[key] != nil {
 				texts[key] = text
 			}
-		}
-		slices.Sort(wrong)
-		for _, key := range wrong {
-			_, problem := readScalar(o, value[key])
-			o.reader.Report(o.At(name).Key(key), "%s", problem)
 		}
 		if len(texts) > 0 {
 			return texts
@@ -111,6 +111,23 @@ func readTextMap(o *ObjectReader, name string) map[string]string {
 		o.Report(name, "must be a map of strings, not %s", kindOf(value))
 	}
 	return nil
+}
+
+func readLabels(o *ObjectReader, attribute string) Labels {
+	labels := Labels(readTextMap(o, attribute))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if o.reader.full() {
+			break // one message may take kilobytes
+		}
+		path := o.At(attribute).Key(key)
+		if problem := CheckLabelKey(key); problem != "" {
+			o.reader.Report(path, "%s", problem)
+		}
+		if problem := CheckLabelValue(labels[key]); labels[key] != unknownText && problem != "" {
+			o.reader.Report(path, "%s", problem)
+		}
+	}
+	return labels
 }
 
 // ReadTextOrTextMap reads a text or a map of texts.

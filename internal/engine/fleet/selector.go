@@ -137,22 +137,15 @@ func parseExpression(expression string) (labels.Requirements, error) {
 	}
 	var all labels.Requirements
 	start, depth := 0, 0
-	for i := 0; i <= len(expression); i++ {
-		if i < len(expression) {
-			switch expression[i] {
-			case '(':
-				depth++
-				continue
-			case ')':
-				depth--
-				continue
-			case ',':
-				if depth > 0 {
-					continue
-				}
-			default:
-				continue
-			}
+	for i, char := range expression + "," {
+		switch char {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if char != ',' || depth > 0 && i < len(expression) {
+			continue
 		}
 		part := expression[start:i]
 		position := utf8.RuneCountInString(expression[:start]+part) - utf8.RuneCountInString(strings.TrimLeft(part, selectorSpace)) + 1
@@ -292,7 +285,7 @@ func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *
 		selector.Expression = readText(s, names.expression)
 	}
 	s.Finish()
-	if !s.unknown && !selector.isPlain() {
+	if !s.unknown {
 		checkSelector(s, selector, names)
 	}
 	if s.unknown || len(o.reader.Findings) > before {
@@ -301,38 +294,20 @@ func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *
 	return selector
 }
 
-// Without the label, more would match.
+// readWantedLabels refuses null: without the label, more would match.
 func readWantedLabels(o *ObjectReader, attribute string) map[string]string {
-	if fields, ok := o.fields[attribute].(map[string]any); ok {
-		for _, key := range slices.Sorted(maps.Keys(fields)) {
-			if fields[key] == nil {
-				o.reader.Report(o.path.Attribute(attribute).Key(key), "must be a string, not null")
-			}
+	return readMap(o, attribute, func(element any) (text, problem string) {
+		if element == nil {
+			return "", "must be a string, not null"
 		}
-	}
-	return readTextMap(o, attribute)
+		return readScalar(o, element)
+	})
 }
 
 func readLabelValues(o *ObjectReader, attribute string) []string {
 	values := readTextList(o, attribute, true)
 	slices.Sort(values)
 	return slices.Compact(values)
-}
-
-// isPlain avoids compiling most selectors.
-func (s *Selector) isPlain() bool {
-	for _, expression := range s.MatchExpressions {
-		if operator := expression.Operator; operator != "In" && operator != "NotIn" {
-			return false
-		}
-		if !IsPlainLabel(expression.Key) || len(expression.Values) == 0 {
-			return false
-		}
-		if slices.ContainsFunc(expression.Values, func(value string) bool { return !IsPlainLabel(value) }) {
-			return false
-		}
-	}
-	return s.Expression == "" && arePlain(s.MatchLabels)
 }
 
 func checkSelector(o *ObjectReader, selector *Selector, names selectorAttributes) {

@@ -67,9 +67,3 @@ var tolerationKind = defineKind(Table{
 		o.Report("operator", "must be Exists where there is no key")
 	}
 })
-
-func checkLabel(o *ObjectReader, name, text string, check func(string) string) {
-	if problem := check(text); isSet(text) && problem != "" {
-		o.Report(name, "%s", problem)
-	}
-}
