@@ -10,9 +10,7 @@ import (
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
 	d.EnvironmentKnown = false // any will do
-	all := append(slices.Clone(collections), collection{"environments", decodeEnvironmentWithRepo},
-		collection{"constraints", decodeConstraint})
-	for _, of := range all {
+	for _, of := range append(slices.Clone(collections), collection{"environments", decodeEnvironmentWithRepo}) {
 		if of.name != name {
 			continue
 		}
@@ -44,30 +42,28 @@ func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Fin
 
 // DecodeSelector is [DecodeGitopsRepo] for a selector.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
-	o := &ObjectReader{reader: &Reader{}, table: &preferenceKind.Table, fields: map[string]any{"selector": value}}
+	o := newAttributeReader(&preferenceKind.Table, "selector", value)
 	selector = ReadSelector(o, "selector")
 	return selector, !o.unknown, o.reader.Findings
 }
 
 // DecodeLabels is [DecodeGitopsRepo] for a map of labels.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
-	o := &ObjectReader{reader: &Reader{}, table: &clusterKind.Table, fields: map[string]any{"labels": value}}
+	o := newAttributeReader(&clusterKind.Table, "labels", value)
 	labels = readLabels(o, "labels")
 	return labels, !o.unknown, o.reader.Findings
 }
 
 // DecodeMerge decodes {lists, list_key}; null means the defaults.
 func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
-	if value == nil {
-		return (&Fleet{}).HydrationOrDefault(), true, nil
-	}
-	r := &Reader{}
-	o, isUnknown := r.object(&hydrationKind.Table, (*Path)(nil).Attribute("options"), value)
-	r.Unknown = isUnknown
-	if o == nil {
-		return Hydration{}, false, r.Findings
-	}
-	given := &Hydration{Lists: readOneOfOrNone(o, "lists"), ListKey: readText(o, "list_key")}
-	o.Finish()
-	return (&Fleet{Hydration: given}).HydrationOrDefault(), !r.Unknown, r.Findings
+	o := newAttributeReader(&fleetTable, "hydration", value)
+	o.written = map[string]string{"hydration": "options"}
+	given := ReadObject(o, "hydration", func(h *ObjectReader) Hydration {
+		return Hydration{Lists: readOneOfOrNone(h, "lists"), ListKey: readText(h, "list_key")}
+	})
+	return (&Fleet{Hydration: &given}).HydrationOrDefault(), !o.unknown, o.reader.Findings
+}
+
+func newAttributeReader(table *Table, attribute string, value any) *ObjectReader {
+	return &ObjectReader{reader: &Reader{}, table: table, fields: map[string]any{attribute: value}}
 }

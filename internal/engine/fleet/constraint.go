@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -37,9 +36,6 @@ type ConstraintMatch struct {
 }
 
 const maxConstraintMessage = 1024
-
-// https://kubernetes.io/docs/reference/using-api/api-concepts
-var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Za-z0-9]{0,62}$`)
 
 var constraintKind = defineKind(Table{
 	Name: "constraint",
@@ -91,46 +87,26 @@ var matchKind = defineKind(Table{
 		selectorAttribute(&m.DeploymentTargetSelector, targetSelector),
 		selectorAttribute(&m.ClusterTypeSelector, clusterTypeSelector),
 		selectorAttribute(&m.ClusterSelector, clusterSelector),
-		textsAttribute(&m.Kinds, Attribute{Meaning: "Kinds of rendered documents, such as `\"Deployment\"` or `\"apps/Deployment\"`."}),
+		textsAttribute(&m.Kinds, Attribute{
+			Form: kubernetesKindForm, Meaning: "Kinds of rendered documents, such as `\"Deployment\"` or `\"apps/Deployment\"`.",
+		}),
 	}
-}).checkedBy(func(o *ObjectReader, _ *ConstraintMatch) {
-	EachText(o, "kinds", func(path *Path, kind string) {
-		if kind != "" && !kubernetesKind.MatchString(kind) {
-			o.reader.Report(path, "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", kind)
-		}
-	})
 })
 
-// readConstraints decodes the rules. An unknown part makes one entry unknown; an unknown name or environment, all
-// entries.
-func readConstraints(d *decoder, root *ObjectReader) {
-	const name = "constraints"
-	elements, isUnknown := d.elements(root, name)
-	d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
-	for _, element := range elements {
-		o, isUnknown := d.object(tableIn(root, name), element.Path, element.Value)
-		d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
-		if o != nil {
-			decodeConstraint(d, o)
-		}
-	}
-}
-
+// decodeConstraint makes only the constraint pending if a part is unknown: the model has no constraints.
 func decodeConstraint(d *decoder, o *ObjectReader) belonging {
 	before := len(d.Findings) + d.more
 	constraint := constraintKind.decode(o)
 	belongs := d.belongs(o)
 	o.Finish()
-	if belongs == notInEnvironment {
-		return belongs
-	}
-	if belongs == maybeInEnvironment || constraint.Name == unknownText {
-		d.ConstraintsKnown = false
+	isPending := o.unknown
+	o.unknown = false
+	if belongs != inEnvironment || constraint.Name == unknownText {
 		return belongs
 	}
 	d.register("constraints", constraint.Name, o.path)
 	switch {
-	case o.unknown:
+	case isPending:
 		d.PendingConstraints = append(d.PendingConstraints, constraint.Name)
 	case len(d.Findings)+d.more == before:
 		d.Constraints = append(d.Constraints, constraint)

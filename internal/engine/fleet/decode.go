@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,7 +46,6 @@ func Decode(input any) (*Decoded, Findings) {
 		d.decodeCollection(root, c.name, c.decode)
 	}
 	pinManifests(d, root)
-	readConstraints(d, root)
 	readExplicit(d, root)
 	readHydration(d, root)
 	root.Finish()
@@ -81,6 +81,7 @@ var collections = []collection{
 	{"config_containers", decodeConfigContainer},
 	{"config_schemas", decodeConfigSchema},
 	{"templates", decodeTemplate},
+	{"constraints", decodeConstraint},
 }
 
 type decoder struct {
@@ -214,15 +215,18 @@ func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, obje
 }
 
 func (d *decoder) noteUnknownObject(collection string) {
-	d.Known = false
-	d.incomplete[collection] = true
-	if collection == "config_containers" {
+	switch collection {
+	case "constraints":
+		d.ConstraintsKnown = false
+		return // the model has none
+	case "config_containers":
 		d.ContainersKnown = false
 	}
+	d.Known = false
+	d.incomplete[collection] = true
 }
 
 func (d *decoder) noteUnknownObjects() {
-	d.ConstraintsKnown = false
 	for _, c := range collections {
 		d.noteUnknownObject(c.name)
 	}
@@ -248,13 +252,10 @@ func (c *crossReferences) registerAt(key objectKey, path, name *Path) {
 }
 
 func (d *decoder) allFindings() Findings {
-	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
-	seen := make(map[Finding]bool, len(d.Findings))
-	all := slices.DeleteFunc(d.Findings, func(f Finding) bool {
-		twice := seen[f]
-		seen[f] = true
-		return twice
+	slices.SortFunc(d.Findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
+	all := slices.Compact(d.Findings)
 	if d.more > 0 {
 		all = append(all, Finding{Message: fmt.Sprintf("%d further findings are not shown", d.more)})
 	}
