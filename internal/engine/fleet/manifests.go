@@ -95,7 +95,7 @@ func checkManifests(o *ObjectReader, m *Manifests) {
 		attribute, text string
 		check           func(string) string
 	}{
-		{"branch", m.Branch, checkRef}, {"tag", m.Tag, checkTag(m.Storage)}, {"commit", m.Commit, nil}, {"path", m.Path, checkSourcePath},
+		{"branch", m.Branch, checkRef}, {"tag", m.Tag, checkTag[m.Storage]}, {"commit", m.Commit, nil}, {"path", m.Path, checkSourcePath},
 		{"chart", m.Chart, checkChart}, {"version", m.Version, checkVersion}, {"digest", m.Digest, checkDigest},
 	}
 	set := map[string]bool{}

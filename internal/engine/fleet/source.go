@@ -118,19 +118,15 @@ func checkRef(name string) string {
 	return ""
 }
 
-func checkTag(storage string) func(string) string {
-	switch storage {
-	case "git":
-		return checkRef
-	case "oci":
-		return func(tag string) string {
-			if ociTag.MatchString(tag) {
-				return ""
-			}
-			return `is not the tag of an image: letters, digits, "_", "." and "-", at most 128 characters`
+// checkTag has a check for each storage with tags.
+var checkTag = map[string]func(string) string{
+	"git": checkRef,
+	"oci": func(tag string) string {
+		if ociTag.MatchString(tag) {
+			return ""
 		}
-	}
-	return func(string) string { return "" }
+		return `is not the tag of an image: letters, digits, "_", "." and "-", at most 128 characters`
+	},
 }
 
 // ociTag follows https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
