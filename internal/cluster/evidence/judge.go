@@ -121,8 +121,9 @@ func (c *Check) unknown(reason string) verdict.Status {
 	return verdict.Status{Verdict: verdict.Unknown, Message: c.Name + ": " + reason}
 }
 
-// Judge compares the figure of a subject with the rest, which may be nil. The message has the name of the check and the
-// figures; the status has no time. Judge is safe for concurrent use with checks from [ParseMeasurements].
+// Judge compares the figure of a subject with the rest, which may be nil. Unless it is ready, the message has the name
+// of the check and the figures. The status has no time. Judge is safe for concurrent use with checks from
+// [ParseMeasurements].
 func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
 	if c.judgement == nil {
 		if err := c.compile(); err != nil {
@@ -150,14 +151,15 @@ func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
 	if err == nil && !hasFailed {
 		hasPassed, err = evaluate(c.judgement.pass, "pass", values)
 	}
+	if hasPassed {
+		return verdict.Status{Verdict: verdict.Ready}
+	}
 	figures := c.figures(figure, rest)
 	switch {
 	case err != nil:
 		return verdict.Status{Verdict: verdict.Progressing, Message: figures + ": " + err.Error()}
 	case hasFailed:
 		return verdict.Status{Verdict: verdict.Failed, Message: figures + c.judgement.fails}
-	case hasPassed:
-		return verdict.Status{Verdict: verdict.Ready, Message: figures + c.judgement.passes}
 	}
 	return verdict.Status{Verdict: verdict.Progressing, Message: figures + c.judgement.passes}
 }
