@@ -156,7 +156,7 @@ const mergePatch = "application/merge-patch+json"
 // objectRequest is a request about one object.
 type objectRequest struct {
 	ref          Ref
-	verb, method string // verb is that of error messages
+	verb, method string // verb is for error messages
 	query        url.Values
 	contentType  string
 	body         map[string]any // may be nil

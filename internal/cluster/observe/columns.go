@@ -93,7 +93,7 @@ func (c *columns) numbers(of *ClusterEvidence) statusNumbers {
 			if !one.Since.IsZero() {
 				ago = c.e.Time.Unix() - one.Since.Unix()
 			}
-			list = append(list, int64(c.statuses.Of(untimed(one)))+1, ago)
+			list = append(list, int64(c.statuses.Number(untimed(one)))+1, ago)
 		}
 		found[host] = list
 	}

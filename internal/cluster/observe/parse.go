@@ -70,7 +70,7 @@ func (e *Evidence) Marshal() []byte {
 		d.Trees = map[string]map[string]string{}
 	}
 	columns, runs := columnsOf(e), &numbering.Numbers[reconciler.Running]{}
-	runs.Of(reconciler.Running{}) // 0 means unknown
+	runs.Number(reconciler.Running{}) // 0 means unknown
 	d.Running = numbersOf(runs, e.Running)
 	for _, name := range slices.Sorted(maps.Keys(e.Clusters)) {
 		of := e.Clusters[name]

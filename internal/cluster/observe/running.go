@@ -220,7 +220,7 @@ func numbersOf(runs *numbering.Numbers[reconciler.Running], of map[string]reconc
 	}
 	numbers := make(map[string]int, len(of))
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		numbers[key] = runs.Of(of[key])
+		numbers[key] = runs.Number(of[key])
 	}
 	return numbers
 }

@@ -3,19 +3,19 @@ package numbering
 
 // Numbers numbers values from 0, in the order of their first use. The zero value is empty.
 type Numbers[K comparable] struct {
-	all []K
-	of  map[K]int
+	all     []K
+	numbers map[K]int
 }
 
-// Of returns the number of a value.
-func (n *Numbers[K]) Of(value K) int {
-	number, ok := n.of[value]
+// Number returns the number of a value.
+func (n *Numbers[K]) Number(value K) int {
+	number, ok := n.numbers[value]
 	if !ok {
-		if n.of == nil {
-			n.of = map[K]int{}
+		if n.numbers == nil {
+			n.numbers = map[K]int{}
 		}
 		number = len(n.all)
-		n.of[value], n.all = number, append(n.all, value)
+		n.numbers[value], n.all = number, append(n.all, value)
 	}
 	return number
 }

@@ -58,9 +58,9 @@ func encode(p *Page, detail int) ([]byte, error) {
 	e := &encoder{detail: detail, epoch: earliest(p)}
 	e.text("")
 	e.set(nil)
-	e.trees.Of("")
+	e.trees.Number("")
 	e.run(nil)
-	e.snapshots.Of(nil)
+	e.snapshots.Number(nil)
 	e.d.Epoch = e.epoch.Unix()
 	e.d.Time = e.time(p.Time)
 	e.d.Good, e.d.Poor = p.bounds().Good, p.bounds().Poor
@@ -99,26 +99,26 @@ type lists struct {
 	columns []column
 }
 
-func (l *lists) of(list column) int {
+func (l *lists) number(list column) int {
 	var key []byte
 	for _, n := range list {
 		key = append(strconv.AppendInt(key, int64(n), 36), ' ')
 	}
-	at := l.numbers.Of(string(key))
+	at := l.numbers.Number(string(key))
 	if at == len(l.columns) {
 		l.columns = append(l.columns, list)
 	}
 	return at
 }
 
-func (e *encoder) text(text string) int { return e.strings.Of(clean(text)) }
+func (e *encoder) text(text string) int { return e.strings.Number(clean(text)) }
 
 func (e *encoder) set(texts []string) int {
 	set := make(column, 0, len(texts))
 	for _, text := range texts {
 		set = append(set, e.text(text))
 	}
-	return e.sets.of(set)
+	return e.sets.number(set)
 }
 
 // maxRuns limits the runs of one assignment.
@@ -132,13 +132,13 @@ func (e *encoder) run(runs []Run) int {
 			rest += r.Clusters
 			continue
 		}
-		of := e.runs.Of([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
+		of := e.runs.Number([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
 		list = append(list, of, r.Clusters)
 	}
 	if rest > 0 {
 		list = append(list, rest)
 	}
-	return e.running.of(list)
+	return e.running.number(list)
 }
 
 func (e *encoder) time(t time.Time) int {
@@ -222,7 +222,7 @@ func (e *encoder) objects(p *Page) {
 		clusters.add("verdict", rank(c.Verdict))
 		clusters.add("since", e.time(c.Since))
 		clusters.add("message", e.text(c.Message))
-		clusters.add("commit", e.trees.Of(short(clean(c.Commit))))
+		clusters.add("commit", e.trees.Number(short(clean(c.Commit))))
 		clusters.add("behind", c.Behind+1) // 0 if unknown
 	}
 	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
@@ -285,21 +285,21 @@ func (e *encoder) assignments(p *Page) {
 		all.add("verdict", rank(a.Verdict))
 		all.add("since", e.time(a.Since))
 		all.add("message", e.text(a.Message))
-		all.add("counts", e.counts.Of(a.Clusters))
+		all.add("counts", e.counts.Number(a.Clusters))
 		all.add("state", max(0, slices.Index(states, a.State)))
-		all.add("tree", e.trees.Of(short(clean(a.Tree))))
+		all.add("tree", e.trees.Number(short(clean(a.Tree))))
 		if a.Deployed != a.Tree {
-			all.add("deployed", e.trees.Of(short(clean(a.Deployed))))
+			all.add("deployed", e.trees.Number(short(clean(a.Deployed))))
 		} else {
 			all.add("deployed", 0)
 		}
-		all.add("commit", e.trees.Of(short(clean(a.Commit))))
+		all.add("commit", e.trees.Number(short(clean(a.Commit))))
 		all.add("changed", e.time(a.Changed))
 		all.add("version", e.text(a.Version))
 		all.add("source", e.text(a.Source))
 		all.add("running", e.run(a.Running))
 		all.add("waits", e.text(a.WaitsFor))
-		all.add("snapshot", e.snapshots.Of(a.Snapshot))
+		all.add("snapshot", e.snapshots.Number(a.Snapshot))
 	}
 	e.d.Hosts, e.d.Targets, e.d.Assignments = columns(e.d.Hosts).used(), columns(e.d.Targets).used(), all.used()
 }
@@ -313,7 +313,7 @@ func (e *encoder) snapshot(s *Snapshot) {
 			if e.detail == everything {
 				text = e.text(v.Text)
 			}
-			written = append(written, e.values.Of([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
+			written = append(written, e.values.Number([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
 		}
 	}
 	e.d.Snapshots = append(e.d.Snapshots, written)
