@@ -30,7 +30,7 @@ func (b *block) body() []byte {
 // blocksOf divides YAML in block style, which begins at a line: further lines of a block are deeper than its first, except the
 // dashes of a list in a member. Parsing a block detects a wrong division. It ignores all documents but the first.
 func blocksOf(text []byte, line int, isList bool) (blocks []block, err error) {
-	indent, begin, end := 0, 0, 0 // of the block; end is that of the last line
+	indent, begin, end := 0, 0, 0 // of the current block; end moves with each line
 	for whole := range bytes.Lines(text) {
 		content := bytes.TrimLeft(whole, " ")
 		depth, isItem, hasBegun := len(whole)-len(content), isItem(content), len(blocks) > 0
@@ -74,7 +74,7 @@ func isItem(text []byte) bool {
 // plainKey matches a key that needs no parser, and its value on the same line.
 var plainKey = regexp.MustCompile(`^(?:([A-Za-z0-9_][A-Za-z0-9._+/-]*)|"([^"\\]*)"|'([^']*)')[ \t]*:(?:[ \t]+(.*))?$`)
 
-// maxLine bounds what is matched of a line.
+// maxLine limits the bytes of a line that plainKey reads.
 const maxLine = 64 << 10
 
 func keyOnLine(text []byte) (key, value string, ok bool) {
