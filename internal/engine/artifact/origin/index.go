@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+	exactjson "sigs.k8s.io/json"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
@@ -187,8 +188,12 @@ func jsonVersions(ctx context.Context, chart block) ([]chartVersion, error) {
 		case len(versions) == maxEntries:
 			return nil, errTooManyEntries
 		}
+		var text json.RawMessage
+		if err := decoder.Decode(&text); err != nil {
+			return nil, err
+		}
 		var version chartVersion
-		if err := decoder.Decode(&version); err != nil {
+		if err := exactjson.UnmarshalCaseSensitivePreserveInts(text, &version); err != nil {
 			return nil, err
 		}
 		versions = append(versions, version)

@@ -53,10 +53,12 @@ var dividable = map[string]string{
 	"empty charts":   "entries:\n  a:\n  b: ~\n  c:\n  - version: 1\n",
 	"other lists":    "servers:\n- a\n- b: c\n  entries: d\nentries:\n  a:\n  - version: 1\nothers:\n- e\n",
 	"two documents":  "%YAML 1.1\n---\nentries:\n  a:\n  - version: 1\n---\nentries:\n  b:\n  - version: 2\n",
+	"empty document": "---\n---\nentries:\n  a:\n  - version: 1\n",
 	"an end":         "entries:\n  a:\n  - version: 1\n...\nb\n",
 	"anchors within": "entries:\n  a:\n  - version: &x 1\n    digest: *x\n",
 	"no end of line": "entries:\n  a:\n  - version: 1",
 	"JSON":           `{"apiVersion":"v1","entries":{"a":[{"version":"1","urls":["b"],"digest":"c","other":{"d":[1]}},{"version":"2"}],"b":[],"c":null},"generated":"x"}`,
+	"other letters":  `{"entries":{"a":[{"Version":"1"}]}}`,
 }
 
 func TestALargeIndexIsDividedAsTheParserReadsIt(t *testing.T) {
@@ -102,7 +104,9 @@ func TestALargeIndexThatCannotBeDividedIsRefused(t *testing.T) {
 		"entries:\n  a:\n  - version: 1\n\tb: c\n":                 "(line 4)",
 		"a: \"b\nentries:\n  c:\"\n":                               `(line 3)`,
 		"entries:\n  a:\n  - version: \"1\n  b:\n  - version: 2\"": "cannot be read",
-		"entries:\n  a:\n  - version: 1\r  b:\r  - version: 2\n":   "cannot be read",
+		"entries:\n  a:\n  - version: 1\r  b:\r  - version: 2\n":   "(line 3)",
+		"0: \rentries:\n 0:":                                       "(line 1)",
+		"a:\n---:\nentries:\n  b:\n":                               "(line 2)",
 		"entries:\n  a:\n    - version: 1\n   b: 1\n":              "(line 4)",
 		"entries:\n  a:\n    b:\n    - version: 1\n":               "cannot be read",
 		"entries:\n  a:\n  - version: &x 1\n  - version: *x\n":     "unknown anchor 'x'",

@@ -31,15 +31,19 @@ func (b *block) body() []byte {
 // dashes of a list in a member. Parsing a block detects a wrong division. It ignores all documents but the first.
 func blocksOf(text []byte, line int, isList bool) (blocks []block, err error) {
 	indent, begin, end := 0, 0, 0 // of the current block; end moves with each line
+	isOpen := false               // a document has begun
 	for whole := range bytes.Lines(text) {
 		content := bytes.TrimLeft(whole, " ")
-		depth, isItem, hasBegun := len(whole)-len(content), isItem(content), len(blocks) > 0
-		isMarker := depth == 0 && (bytes.HasPrefix(content, []byte("---")) || bytes.HasPrefix(content, []byte("...")))
+		depth, isItem, hasBegun := len(whole)-len(content), hasMark(content, "-"), len(blocks) > 0
+		isMarker := depth == 0 && (hasMark(content, "---") || hasMark(content, "..."))
 		isDirective := depth == 0 && bytes.HasPrefix(content, []byte("%")) || isMarker && isBlank(content[len("---"):])
 		switch {
-		case hasBegun && isMarker:
+		case bytes.Contains(bytes.TrimRight(content, "\r\n"), []byte("\r")): // ends a line in YAML, too
+			return blocks, errForm(line)
+		case isMarker && (hasBegun || isOpen):
 			return blocks, nil
 		case isBlank(content), !hasBegun && isDirective:
+			isOpen = isOpen || isMarker
 		case hasBegun && (depth > indent || depth == indent && isItem && !isList): // more of the block
 		case hasBegun && depth < indent, isItem != isList:
 			return blocks, errForm(line)
@@ -67,8 +71,10 @@ func isBlank(text []byte) bool {
 	return len(text) == 0 || text[0] == '#'
 }
 
-func isItem(text []byte) bool {
-	return bytes.HasPrefix(text, []byte("-")) && (len(text) == 1 || strings.IndexByte(" \t\r\n", text[1]) >= 0)
+// hasMark reports whether a text begins with a mark and a space.
+func hasMark(text []byte, mark string) bool {
+	rest, begins := bytes.CutPrefix(text, []byte(mark))
+	return begins && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
 // plainKey matches a key that needs no parser, and its value on the same line.
