@@ -64,7 +64,3 @@ const maxNamespace = 63
 func Namespace(environment, host, target string) string {
 	return naming.Shorten(environment+"-"+strings.TrimPrefix(host, clusterFolder)+"-"+target, maxNamespace)
 }
-
-func isCut(environment, host, target string) bool {
-	return len(environment)+len("-")+len(strings.TrimPrefix(host, clusterFolder))+len("-")+len(target) > maxNamespace
-}

@@ -7,90 +7,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
+// checkClusters finds assignments that clash on a cluster, on which the assignments of its cluster type run, too.
 func (s *scheduler) checkClusters(assignments []*Assignment) {
-	types, clusters := map[string][]*Assignment{}, [][]*Assignment{}
-	for len(assignments) > 0 {
-		host, count := assignments[0].Host, 1
-		for count < len(assignments) && assignments[count].Host == host {
-			count++
-		}
-		if host.Cluster == nil {
-			types[host.Name] = assignments[:count]
-		} else {
-			clusters = append(clusters, assignments[:count])
-		}
-		assignments = assignments[count:]
+	type place struct{ host, namespace string }
+	type resident struct {
+		clusterType string
+		target      *Target
 	}
 	var c clashes
-	residents := map[string]*residents{}
-	for _, host := range s.hosts {
-		if ofType := types[host.Name]; s.mayClash(ofType) {
-			residents[host.Name] = newResidents(ofType, &c)
-		}
-	}
-	for _, ofCluster := range clusters {
-		name := ofCluster[0].Host.ClusterType.Name
-		if types[name] != nil && residents[name] == nil {
-			residents[name] = newResidents(types[name], &c)
-		}
-		if residents[name] != nil || s.mayClash(ofCluster) {
-			residents[name].join(ofCluster, &c)
+	places, residents := map[place]*Assignment{}, map[resident]*Assignment{}
+	for _, ofClusters := range []bool{false, true} {
+		for _, assignment := range assignments {
+			host, clusterType := assignment.Host, assignment.Host.ClusterType.Name
+			if (host.Cluster != nil) != ofClusters {
+				continue
+			}
+			if first := residents[resident{clusterType, assignment.Target}]; first != nil {
+				c.Add(clash{first, assignment.Target}, assignment)
+			}
+			if !ofClusters {
+				residents[resident{clusterType, assignment.Target}] = assignment
+			}
+			first := places[place{clusterType, assignment.Namespace}]
+			if first == nil {
+				first = places[place{host.Name, assignment.Namespace}]
+			}
+			if first != nil {
+				c.addUnlessShared(first, assignment)
+				continue
+			}
+			places[place{host.Name, assignment.Namespace}] = assignment
 		}
 	}
 	s.findings = append(s.findings, c.findings()...)
-}
-
-// mayClash reports whether namespaces of a host can be equal. Generated ones are unique unless shortened.
-func (s *scheduler) mayClash(ofHost []*Assignment) bool {
-	for _, assignment := range ofHost {
-		if assignment.Target.Target.Namespace != "" ||
-			isCut(s.fleet.Environment, assignment.Host.FirstName(), assignment.Target.Name) {
-			return true
-		}
-	}
-	return false
-}
-
-// residents indexes the assignments of a cluster type, which run on each of its clusters.
-type residents struct {
-	namespaces map[string]*Assignment
-	targets    map[*Target]*Assignment
-}
-
-func newResidents(ofType []*Assignment, to *clashes) *residents {
-	found := &residents{
-		namespaces: make(map[string]*Assignment, len(ofType)), targets: make(map[*Target]*Assignment, len(ofType)),
-	}
-	for _, assignment := range ofType {
-		found.targets[assignment.Target] = assignment
-		claimNamespace(found.namespaces, assignment, to)
-	}
-	return found
-}
-
-// join reports conflicts of a cluster's assignments with each other and with the residents, if any.
-func (r *residents) join(ofCluster []*Assignment, to *clashes) {
-	own := make(map[string]*Assignment, len(ofCluster))
-	for _, assignment := range ofCluster {
-		if r != nil {
-			if resident := r.targets[assignment.Target]; resident != nil {
-				to.Add(clash{resident, assignment.Target}, assignment)
-			}
-			if resident := r.namespaces[assignment.Namespace]; resident != nil {
-				to.addUnlessShared(resident, assignment)
-				continue
-			}
-		}
-		claimNamespace(own, assignment, to)
-	}
-}
-
-func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
-	if first := namespaces[assignment.Namespace]; first != nil {
-		to.addUnlessShared(first, assignment)
-		return
-	}
-	namespaces[assignment.Namespace] = assignment
 }
 
 type clash struct {
