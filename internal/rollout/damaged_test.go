@@ -44,12 +44,15 @@ func TestADamagedMemoryIsAnError(t *testing.T) {
 	for name, damage := range map[string]func(m map[string]any){
 		"nothing was given":      func(m map[string]any) { delete(m, "given") },
 		"a gift without a value": func(m map[string]any) { m["given"].(map[string]any)["canary"] = nil },
-		"no former values":       func(m map[string]any) { delete(m, "before") },
-		"no contents":            func(m map[string]any) { m["contents"] = map[string]any{} },
-		"a content of null":      func(m map[string]any) { m["contents"].(map[string]any)[""] = nil; m["released"] = "x" },
-		"another content":        func(m map[string]any) { each(m["contents"], `"1.29"`) },
-		"a state of null":        func(m map[string]any) { m["rollout"].(map[string]any)["targets"].(map[string]any)[""] = nil },
-		"a stage before all":     func(m map[string]any) { each(m["rollout"].(map[string]any)["targets"], map[string]any{"passed": -1}) },
+		"a former value without content": func(m map[string]any) {
+			target := m["rollout"].(map[string]any)["targets"].(map[string]any)[""]
+			target.(map[string]any)["hosts"].(map[string]any)["canary"].(map[string]any)["from"] = "present"
+		},
+		"no contents":        func(m map[string]any) { m["contents"] = map[string]any{} },
+		"a content of null":  func(m map[string]any) { m["contents"].(map[string]any)[""] = nil; m["released"] = "x" },
+		"another content":    func(m map[string]any) { each(m["contents"], `"1.29"`) },
+		"a state of null":    func(m map[string]any) { m["rollout"].(map[string]any)["targets"].(map[string]any)[""] = nil },
+		"a stage before all": func(m map[string]any) { each(m["rollout"].(map[string]any)["targets"], map[string]any{"passed": -1}) },
 	} {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(kept(t)), &m); err != nil {

@@ -18,30 +18,21 @@ const MaxRollingOut = 10
 // RollingOut summarizes the progress by deployment target. Beyond [MaxRollingOut], equal ones share the summary of the first, and
 // the most urgent remain.
 func (o *Outcome) RollingOut() map[string]Summary {
-	groups := make([]*progressGroup, 0, len(o.Progress))
-	if len(o.Progress) <= MaxRollingOut {
-		for _, p := range o.Progress {
-			groups = append(groups, &progressGroup{Progress: p, targets: 1})
+	groups := o.groups(MaxRollingOut)
+	slices.SortStableFunc(groups, func(a, b *progressGroup) int {
+		switch {
+		case a.IsHalted() == b.IsHalted():
+			return 0
+		case a.IsHalted():
+			return -1
 		}
-	} else {
-		groups = o.groups()
-		slices.SortStableFunc(groups, func(a, b *progressGroup) int { return compareBool(b.IsHalted(), a.IsHalted()) })
-	}
+		return 1
+	})
 	byName := make(map[string]Summary, len(groups))
 	for _, group := range groups[:min(len(groups), MaxRollingOut)] {
 		byName[group.DeploymentTarget] = group.summary()
 	}
 	return byName
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // Summary is the progress of deployment targets that are equally far.
@@ -262,8 +253,8 @@ func (g *progressGroup) addTime(p Progress) {
 	}
 }
 
-// groups has most folders first.
-func (o *Outcome) groups() []*progressGroup {
+// groups has the deployment targets that are equally far together, if there are more than most, and most folders first.
+func (o *Outcome) groups(most int) []*progressGroup {
 	type likeness struct {
 		isStaged  bool
 		number    int
@@ -275,14 +266,16 @@ func (o *Outcome) groups() []*progressGroup {
 	var order []*progressGroup
 	for _, p := range o.Progress {
 		like := likeness{p.Stages > 0, p.number, p.Removes, p.WaitsFor, p.Condition}
-		if group := groups[like]; group != nil {
+		if group := groups[like]; group != nil && len(o.Progress) > most {
 			group.add(p)
 			continue
 		}
 		group := &progressGroup{Progress: p, targets: 1}
 		groups[like], order = group, append(order, group)
 	}
-	slices.SortStableFunc(order, func(a, b *progressGroup) int { return cmp.Compare(b.Waiting, a.Waiting) })
+	if len(o.Progress) > most {
+		slices.SortStableFunc(order, func(a, b *progressGroup) int { return cmp.Compare(b.Waiting, a.Waiting) })
+	}
 	return order
 }
 
@@ -322,14 +315,8 @@ func (o *Outcome) Lines() []string {
 
 func (o *Outcome) waiting() []string {
 	var lines []string
-	if len(o.Progress) <= maxLines {
-		for _, p := range o.Progress {
-			lines = append(lines, p.line(1))
-		}
-		return lines
-	}
-	for _, group := range o.groups() {
-		lines = append(lines, group.line(group.targets))
+	for _, group := range o.groups(maxLines) {
+		lines = append(lines, group.line())
 	}
 	if len(lines) > maxLines {
 		lines = append(lines[:maxLines-1], fmt.Sprintf("and more changes wait, for %d other reasons", len(lines)-maxLines+1))
@@ -337,19 +324,19 @@ func (o *Outcome) waiting() []string {
 	return lines
 }
 
-func (p Progress) line(targets int) string {
-	name := cmp.Or(p.Approval(), p.DeploymentTarget)
-	if targets > 1 {
-		name = wording.Count(targets, "deployment target", "deployment targets")
+func (g *progressGroup) line() string {
+	p, name := g.Progress, cmp.Or(g.Approval(), g.DeploymentTarget)
+	if g.targets > 1 {
+		name = wording.Count(g.targets, "deployment target", "deployment targets")
 	}
 	where := p.Place().text(p.mixed)
 	if where != "" {
 		where = " at " + where
 	}
 	text := fmt.Sprintf("%s%s, on %d of %s: waits for %s", name, where, p.HostsDone, wording.Count(p.Hosts, "host", "hosts"), p.WaitText())
-	detail, reason := p.timed(targets), p.Detail.Reason.text()
+	detail, reason := g.timed(), p.Detail.Reason.text()
 	switch {
-	case targets > 1 && reason != "":
+	case g.targets > 1 && reason != "":
 		return text + ", such as: " + reason
 	case detail == "":
 		return text
@@ -361,15 +348,15 @@ func (p Progress) line(targets int) string {
 	return text + ": " + detail
 }
 
-func (p Progress) timed(targets int) string {
+func (g *progressGroup) timed() string {
 	var parts []string
-	if detail := p.detailText(); targets == 1 && detail != "" {
+	if detail := g.detailText(); g.targets == 1 && detail != "" {
 		parts = append(parts, detail)
 	}
 	switch {
-	case !p.NotBefore.IsZero():
-		parts = append(parts, gate.NotBefore(p.NotBefore))
-	case p.never:
+	case !g.NotBefore.IsZero():
+		parts = append(parts, gate.NotBefore(g.NotBefore))
+	case g.never:
 		parts = append(parts, "no window opens")
 	}
 	return strings.Join(parts, ", ")

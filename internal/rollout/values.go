@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
@@ -62,10 +62,8 @@ type Given struct {
 
 // Memory has the values of all clusters, possibly thousands, for the next step.
 type Memory struct {
-	Rollout StepState                `json:"rollout"` // its target has the name ""
+	Rollout StepState                `json:"rollout"` // its target has the name ""; in place of commits, it has short names of values
 	Given   map[string]AssignedValue `json:"given"`
-	// Before has the short names of the values before the change under way.
-	Before map[string]string `json:"before,omitempty"`
 	// Released is the short name of the last proven value; "" if clusters have different values.
 	Released string            `json:"released,omitempty"`
 	Contents map[string]string `json:"contents"`
@@ -91,8 +89,8 @@ func (m *Memory) UnmarshalJSON(text []byte) error {
 		complete = complete && has(assigned.Value)
 	}
 	if target := m.Rollout.Targets[""]; target != nil {
-		for cluster, host := range target.Hosts {
-			complete = complete && (host.From == "" || has(m.Before[cluster]))
+		for _, host := range target.Hosts {
+			complete = complete && (host.From == "" || has(host.From))
 		}
 	}
 	if !complete {
@@ -139,7 +137,7 @@ type valuesStep struct {
 func AdvanceValues(in Values) *ValuesOutcome {
 	v := &valuesStep{
 		Values: in, deployed: map[string]string{}, first: map[string]string{}, records: map[folder.Key]Record{},
-		memory: &Memory{Given: map[string]AssignedValue{}, Before: map[string]string{}, Contents: map[string]string{}},
+		memory: &Memory{Given: map[string]AssignedValue{}, Contents: map[string]string{}},
 		out:    &ValuesOutcome{Outcome: &Outcome{}, Values: map[string]string{}, Before: map[string]string{}},
 	}
 	if in.Memory == nil {
@@ -260,9 +258,8 @@ func (v *valuesStep) advance() {
 	}
 	in := StepInput{
 		Now: v.Now, Wanted: v.trees(wanted), Deployed: v.trees(v.deployed), Hosts: v.Hosts, Settings: v.Settings, Holds: v.Holds,
-		Records: v.records, Lost: v.Memory == nil, Remedy: "Set released, or want another value",
+		Records: v.records, Lost: v.Memory == nil, Remedy: "Set released, or want another value", Tip: presentValues,
 	}
-	in.Tip = tip(in.Deployed)
 	contents := map[string]string{short(v.Released.All): v.Released.All, short(v.Wanted.All): v.Wanted.All}
 	for _, of := range []map[string]string{wanted, v.deployed, v.first, v.Released.Each} {
 		for _, value := range of {
@@ -276,7 +273,7 @@ func (v *valuesStep) advance() {
 			in.State.Targets[v.Name] = target
 		}
 	}
-	in.Back = v.back(in.State, in.Tip, in.Deployed)
+	in.Back = v.back(in.State, in.Deployed)
 	if v.Reports != nil {
 		in.Reports = v.Reports(in, v.given)
 	}
@@ -302,12 +299,15 @@ func (v *valuesStep) advance() {
 		}
 		v.memory.Given[cluster] = assigned
 	}
-	v.note(in, contents)
+	v.note(contents)
 }
 
+// presentValues stands for the short names of the present values, until a step is done.
+const presentValues = "present"
+
 // back returns the values before the changes; after a lost state the released ones, if all are known.
-func (v *valuesStep) back(state *StepState, tip string, deployed folder.Trees) map[string]folder.Trees {
-	back := map[string]folder.Trees{tip: deployed}
+func (v *valuesStep) back(state *StepState, deployed folder.Trees) map[string]folder.Trees {
+	back := map[string]folder.Trees{presentValues: deployed}
 	released, complete := map[string]string{}, true
 	release := func(cluster string) {
 		value := v.Released.Value(cluster)
@@ -322,11 +322,11 @@ func (v *valuesStep) back(state *StepState, tip string, deployed folder.Trees) m
 		for cluster, host := range target.Hosts {
 			if _, ok := v.Hosts[cluster]; ok && host.From == "" {
 				release(cluster)
-			} else if ok && host.From != tip {
+			} else if ok {
 				if back[host.From] == nil {
 					back[host.From] = folder.Trees{}
 				}
-				folder.Put(back[host.From], v.key(cluster), v.Memory.Before[cluster])
+				folder.Put(back[host.From], v.key(cluster), host.From)
 			}
 		}
 	}
@@ -336,15 +336,7 @@ func (v *valuesStep) back(state *StepState, tip string, deployed folder.Trees) m
 	return back
 }
 
-func tip(trees folder.Trees) string {
-	texts := make([]string, 0, 2*len(trees))
-	for _, key := range trees.Keys() {
-		texts = append(texts, key.Host, trees[key.Host][key.DeploymentTarget])
-	}
-	return gate.Content(texts...)
-}
-
-func (v *valuesStep) note(in StepInput, contents map[string]string) {
+func (v *valuesStep) note(contents map[string]string) {
 	v.out.Memory = v.memory
 	m, state := v.memory, v.out.State
 	m.Rollout.Stages = state.Stages
@@ -353,17 +345,10 @@ func (v *valuesStep) note(in StepInput, contents map[string]string) {
 	if target != nil {
 		m.Rollout.Targets = map[string]*ChangeState{"": target}
 		for cluster, host := range target.Hosts {
-			switch {
-			case host.From == "":
-				continue
-			case host.From == in.Tip && in.Deployed.Has(cluster, v.Name):
-				m.Before[cluster] = in.Deployed[cluster][v.Name]
-			case host.From == in.Tip:
-				m.Before[cluster] = short(v.first[cluster])
-			default:
-				m.Before[cluster] = v.Memory.Before[cluster]
+			if host.From == presentValues {
+				host.From = short(cmp.Or(v.deployed[cluster], v.first[cluster]))
 			}
-			used[m.Before[cluster]] = true
+			used[host.From] = host.From != ""
 		}
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -37,8 +38,8 @@ func TestWhatIsKeptOfManyClustersIsSmall(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	read := &rollout.Memory{}
-	if err := privatestate.Unseal(text, read); err != nil || len(read.Given) != 3000 || len(read.Before) != len(in.Memory.Before) {
-		t.Errorf("read %d of %d, %v", len(read.Given), len(read.Before), err)
+	if err := privatestate.Unseal(text, read); err != nil || len(read.Given) != 3000 || !reflect.DeepEqual(read.Rollout, in.Memory.Rollout) {
+		t.Errorf("read %d, %v", len(read.Given), err)
 	}
 }
 
