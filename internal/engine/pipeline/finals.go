@@ -144,9 +144,7 @@ func (f *diagnostics) addUnrendered(r *Rendering) {
 			all.Add(problem, r.Schedule.Assignments[i].Target.Name)
 		}
 	}
-	for _, message := range all.Messages() {
-		f.add("Manifests cannot be rendered", message)
-	}
+	f.add("Manifests cannot be rendered", all.Messages()...)
 }
 
 // Warnings returns warnings about final objects: exposed credentials, missing APIs, and schemas.
@@ -158,9 +156,7 @@ func (r *Rendering) Warnings() []Diagnostic {
 		}
 	}
 	var warnings diagnostics
-	for _, message := range all.Messages() {
-		warnings.add("Credentials in final objects", message)
-	}
+	warnings.add("Credentials in final objects", all.Messages()...)
 	warnings.addMissing(r)
 	warnings.addQuestioned(r)
 	warnings.addRemoteSchemas(r)

@@ -205,7 +205,13 @@ type diagnostics struct {
 	alike map[Diagnostic]int
 }
 
-func (f *diagnostics) add(summary, message string) {
+func (f *diagnostics) add(summary string, messages ...string) {
+	for _, message := range messages {
+		f.addOne(summary, message)
+	}
+}
+
+func (f *diagnostics) addOne(summary, message string) {
 	finding := Diagnostic{summary, message}
 	if f.seen[finding] {
 		return

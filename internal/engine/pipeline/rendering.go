@@ -108,10 +108,9 @@ func (r folderRenderer) render(ctx context.Context, deployed folder.Trees) *Rend
 // check returns the rendering with the findings of all folders that are not deployed, including those deployed for an
 // earlier caller.
 func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering {
-	needsCheck := func(i int) bool {
-		assignment := r.Schedule.Assignments[i]
-		return r.Trees[i] != "" && deployed[assignment.Host.Name][assignment.Target.Name] != r.Trees[i]
-	}
+	checked := *r
+	checked.deployed = deployed
+	needsCheck := func(i int) bool { return r.Trees[i] != "" && !checked.isDeployed(i) }
 	parallel.Each(len(r.Trees), func(i int) {
 		if of := &r.folders[i]; !of.checked && needsCheck(i) {
 			_, of.problems, _ = r.CheckedFiles(ctx, i, r.Destination) // Rendering succeeded before.
@@ -126,12 +125,8 @@ func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering
 			problems.Add(assignment, r.folders[i].problems...)
 		}
 	}
-	for _, message := range problems.Messages() {
-		found.add("Invalid rendering", message)
-	}
+	found.add("Invalid rendering", problems.Messages()...)
 	found.addUnrendered(r)
-	checked := *r
-	checked.deployed = deployed
 	found.addRefused(&checked)
 	checked.Findings = found.list()
 	return &checked

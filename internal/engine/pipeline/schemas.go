@@ -116,9 +116,7 @@ func (f *diagnostics) addRefused(r *Rendering) {
 			}
 		}
 	}
-	for _, message := range all.Messages() {
-		f.add("Clusters would refuse final objects", message)
-	}
+	f.add("Clusters would refuse final objects", all.Messages()...)
 }
 
 // addQuestioned adds warnings about fields that clusters may drop, and rejected parts of deployed objects.
@@ -135,10 +133,6 @@ func (f *diagnostics) addQuestioned(r *Rendering) {
 			}
 		}
 	}
-	for _, message := range dropped.Messages() {
-		f.add("Clusters may drop fields of final objects", message)
-	}
-	for _, message := range refused.Messages() {
-		f.add("Clusters would refuse final objects", message)
-	}
+	f.add("Clusters may drop fields of final objects", dropped.Messages()...)
+	f.add("Clusters would refuse final objects", refused.Messages()...)
 }
