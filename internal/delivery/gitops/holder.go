@@ -71,7 +71,7 @@ func (v *OwnerView) FindOtherHolder(ctx context.Context, holder string, known ma
 		if len(files) == 0 {
 			return nil, nil
 		}
-		changed, past, err := v.findChangers(ctx, files)
+		changed, past, err := findChangers(ctx, v.tip, files)
 		if err != nil || len(changed) == 0 {
 			return &RecordCommit{}, err
 		}

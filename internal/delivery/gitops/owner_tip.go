@@ -61,8 +61,8 @@ func (s *ownerTip) ownNames() []string {
 
 func (s *ownerTip) ownership() *ownership { return &ownership{s.layout, s.edit.Owner, s.ownNames()} }
 
-// readOwnRecords reads the owner's records, and adds those of its former name. It skips hosts with the wanted folders, if
-// the state knows the record or the edit would write the same.
+// readOwnRecords reads the records under both names of the owner. It skips hosts with the wanted folders, if the state knows
+// the record or the edit would write the same.
 func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	s.owned, s.skipped = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {

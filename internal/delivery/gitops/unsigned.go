@@ -93,7 +93,7 @@ func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map
 	if l.signers == nil || len(files) == 0 {
 		return unsigned, nil
 	}
-	changed, past, err := l.findChangers(ctx, files)
+	changed, past, err := findChangers(ctx, l.tip, files)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,10 @@ func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map
 }
 
 // findChangers returns the commits that last changed files, if the readable history tells. files has paths by any key.
-func (l *Branch) findChangers(ctx context.Context, files map[string]string) (changed map[string]git.Hash, past *lineage, err error) {
-	past = newLineage(l.tip)
+func findChangers(
+	ctx context.Context, tip *git.Tip, files map[string]string,
+) (changed map[string]git.Hash, past *lineage, err error) {
+	past = newLineage(tip)
 	for {
 		err := past.readPast(ctx, func(trees *pastTrees) {
 			changed = map[string]git.Hash{}
