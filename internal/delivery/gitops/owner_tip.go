@@ -23,6 +23,7 @@ type ownerTip struct {
 	skipped     map[string]bool             // hosts whose record need not be read
 	owned       map[folder.Key]bool         // folders in the records, or only in the state
 	taken       map[folder.Key]folderRecord // former owners' records
+	encoded     []byte                      // reused
 }
 
 func openOwnerTip(ctx context.Context, w *layout, edit Edit, proposed *layout) (*ownerTip, error) {
@@ -132,12 +133,11 @@ func (s *ownerTip) isRight(host string, id git.Hash) bool {
 		return false
 	}
 	record := hostRecord{
-		Format:            recordFormat,
-		Environment:       s.edit.Owner.Environment,
-		Holder:            cmp.Or(s.edit.Holder, findMember(header, "holder")),
-		DeploymentTargets: make(map[string]folderRecord, len(folders)),
+		Format:      recordFormat,
+		Environment: s.edit.Owner.Environment,
+		Holder:      cmp.Or(s.edit.Holder, findMember(header, "holder")),
 	}
-	for _, target := range slices.Sorted(maps.Keys(folders)) {
+	s.encoded = record.encodeFolders(s.encoded[:0], slices.Sorted(maps.Keys(folders)), func(target string) folderRecord {
 		// The record has the earlier tree and the time of the change.
 		var history []byte
 		_, rest, _ = bytes.Cut(rest, []byte("\n      \"tree\": "))
@@ -145,9 +145,9 @@ func (s *ownerTip) isRight(host string, id git.Hash) bool {
 		wanted := wantedFolderRecord(folders[target])
 		wanted.TreeBefore, wanted.Changed = findMember(history, "tree_before"), findMember(history, "changed")
 		wanted.Source = folder.Source(findMember(history, "source"))
-		record.DeploymentTargets[target] = wanted
-	}
-	return bytes.Equal(record.encode(), content) && folder.CheckText(record.Holder) == nil
+		return wanted
+	})
+	return bytes.Equal(s.encoded, content) && folder.CheckText(record.Holder) == nil
 }
 
 func (s *ownerTip) hasWanted(host string) bool {

@@ -97,14 +97,20 @@ func (r hostRecord) hasSameFolders(as hostRecord) bool {
 
 // encode writes a record canonically, for readable diffs.
 func (r hostRecord) encode() []byte {
-	b := appendHead(make([]byte, 0, 64+400*len(r.DeploymentTargets)), r.Format, r.Environment, r.Holder)
+	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
+	return r.encodeFolders(make([]byte, 0, 64+400*len(targets)), targets,
+		func(target string) folderRecord { return r.DeploymentTargets[target] })
+}
+
+func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {
+	b = appendHead(b, r.Format, r.Environment, r.Holder)
 	b = appendList(b, "\n  ", "formerly", r.Formerly, appendText)
 	b = appendList(b, "\n  ", "owner_formerly", r.OwnerFormerly, appendText)
 	b = append(appendName(b, "\n  ", "deployment_targets"), '{')
-	for _, target := range slices.Sorted(maps.Keys(r.DeploymentTargets)) {
-		b = r.DeploymentTargets[target].encode(appendName(b, "\n    ", target))
+	for _, target := range targets {
+		b = folder(target).encode(appendName(b, "\n    ", target))
 	}
-	if len(r.DeploymentTargets) > 0 {
+	if len(targets) > 0 {
 		b = append(b, "\n  "...)
 	}
 	return append(r.more.encode(append(b, '}'), "\n  "), "\n}\n"...)
