@@ -58,9 +58,6 @@ func nextValue(tokens *jsontext.Decoder, depth int) (any, error) {
 		return token.String(), nil
 	case '0':
 		number := token.String()
-		if len(number) == 1 {
-			return digits[number[0]-'0'], nil
-		}
 		return json.Number(number), checkDigits(number)
 	case 't', 'f':
 		return token.Bool(), nil
@@ -94,11 +91,6 @@ func nextValue(tokens *jsontext.Decoder, depth int) (any, error) {
 		return object, err
 	}
 	return nil, nil
-}
-
-var digits = [10]any{
-	json.Number("0"), json.Number("1"), json.Number("2"), json.Number("3"), json.Number("4"),
-	json.Number("5"), json.Number("6"), json.Number("7"), json.Number("8"), json.Number("9"),
 }
 
 func checkDigits(number string) error {
