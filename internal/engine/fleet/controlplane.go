@@ -83,9 +83,13 @@ func (p *controlPlane) followed(path *Path, fields map[string]any) {
 		o.Report("documents", "is required: a list or map of YAML texts")
 		return
 	}
-	for _, text := range p.textsOf(path.Attribute("documents"), documents) {
+	p.eachDocument(path.Attribute("documents"), documents, p.document)
+}
+
+func (p *controlPlane) eachDocument(path *Path, documents any, read func(path *Path, document Document)) {
+	for _, text := range p.textsOf(path, documents) {
 		for _, document := range p.text(text.Path, text.Value) {
-			p.document(text.Path, document)
+			read(text.Path, document)
 		}
 	}
 }

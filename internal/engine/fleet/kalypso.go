@@ -71,19 +71,13 @@ func readSchemas(o *ObjectReader, attribute string) []string {
 // readKalypsoManifests reads a free map of strings. Unknown keys become parameters.
 func readKalypsoManifests(o *ObjectReader) Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest", "type"}
-	parameters := map[string]any{}
-	fields := map[string]any{}
+	fields, parameters := map[string]any{}, map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(o.fields)) {
-		value := o.fields[key]
 		if slices.Contains(known, key) {
-			fields[key] = value
-			continue
+			fields[key] = o.fields[key]
+		} else {
+			parameters[key] = readText(o, key)
 		}
-		text, problem := readScalar(o, value)
-		if problem != "" {
-			o.Report(key, "%s", problem)
-		}
-		parameters[key] = text
 	}
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters

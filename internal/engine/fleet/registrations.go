@@ -50,11 +50,7 @@ func DecodeRegistrations(documents, options any) (registrations map[string]Regis
 		found:        map[string]Registration{}, locations: map[Source]*Path{}, before: map[Source]bool{},
 	}
 	p.readOptions(options)
-	for _, text := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
-		for _, document := range p.text(text.Path, text.Value) {
-			p.read(text.Path, document)
-		}
-	}
+	p.eachDocument((*Path)(nil).Attribute("documents"), documents, p.read)
 	return p.found, !p.pendingTexts, p.allFindings()
 }
 
