@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -22,7 +23,7 @@ import (
 // errForm makes callers pass the value to the framework, which explains the error.
 var errForm = errors.New("not in the expected form")
 
-// maxDepth bounds the nesting of values and types.
+// maxDepth bounds the nesting of values.
 const maxDepth = 1000
 
 // Plain reads the argument of a dynamic parameter for [fleet.Decode]. It refuses a value without a type, and collections
@@ -39,8 +40,11 @@ func Plain(message []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	typ, err := parseType(text)
+	typ, err := fleet.ParseJSON(string(text))
 	if err != nil {
+		return nil, err
+	}
+	if err := checkType(typ); err != nil {
 		return nil, err
 	}
 	value, err := r.value(typ, 0)
@@ -50,7 +54,42 @@ func Plain(message []byte) (any, error) {
 	return value, r.checkEnd()
 }
 
-func (r *reader) value(typ *valueType, depth int) (any, error) {
+// checkType refuses what is no type of Terraform: a type is "string" or the like, or two elements as in
+// ["list", "string"], ["tuple", ["string", "bool"]] and ["object", {"name": "string"}].
+func checkType(typ any) error {
+	compound, isCompound := typ.([]any)
+	switch {
+	case !isCompound && (typ == "string" || typ == "number" || typ == "bool" || typ == "dynamic"):
+		return nil
+	case len(compound) != 2: // optional attributes are in no value's type
+		return fmt.Errorf("type %.20v: %w", typ, errForm)
+	}
+	var parts []any
+	isRight := true
+	switch compound[0] {
+	case "list", "set", "map":
+		parts = compound[1:]
+	case "tuple":
+		parts, isRight = compound[1].([]any)
+	case "object":
+		var attributes map[string]any
+		attributes, isRight = compound[1].(map[string]any)
+		parts = slices.Collect(maps.Values(attributes))
+	default:
+		isRight = false
+	}
+	if !isRight {
+		return fmt.Errorf("type %.20v: %w", typ, errForm)
+	}
+	for _, part := range parts {
+		if err := checkType(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) value(typ any, depth int) (any, error) {
 	code, err := r.PeekCode()
 	if err != nil {
 		return nil, err
@@ -63,38 +102,43 @@ func (r *reader) value(typ *valueType, depth int) (any, error) {
 	case code == msgpcode.Nil:
 		return nil, r.DecodeNil()
 	}
-	switch typ.kind {
-	case kindString:
+	switch typ {
+	case "string":
 		return r.text()
-	case kindBool:
+	case "bool":
 		return r.DecodeBool()
-	case kindNumber:
+	case "number":
 		number, err := r.number(code)
 		if err != nil {
 			return nil, err
 		}
 		return fleet.FormatNumber(number), nil
-	case kindList, kindTuple:
-		return r.list(typ, depth)
-	case kindMap, kindObject:
-		return r.object(typ, depth)
+	case "dynamic":
+		return nil, fmt.Errorf("value of any type: %w", errForm)
 	}
-	return nil, fmt.Errorf("value of any type: %w", errForm)
+	compound := typ.([]any)
+	switch compound[0] {
+	case "list", "set", "tuple":
+		return r.list(compound, depth)
+	}
+	return r.object(compound, depth)
 }
 
-func (r *reader) list(typ *valueType, depth int) (any, error) {
+func (r *reader) list(typ []any, depth int) (any, error) {
 	length, err := r.arrayLength()
 	if err != nil {
 		return nil, err
 	}
-	if typ.kind == kindTuple && length != len(typ.elements) {
+	isTuple := typ[0] == "tuple"
+	elements, _ := typ[1].([]any)
+	if isTuple && length != len(elements) {
 		return nil, fmt.Errorf("tuple of %d: %w", length, errForm)
 	}
 	list := make([]any, length)
 	for i := range list {
-		element := typ.element
-		if typ.kind == kindTuple {
-			element = typ.elements[i]
+		element := typ[1]
+		if isTuple {
+			element = elements[i]
 		}
 		if list[i], err = r.value(element, depth+1); err != nil {
 			return nil, err
@@ -103,23 +147,24 @@ func (r *reader) list(typ *valueType, depth int) (any, error) {
 	return list, nil
 }
 
-func (r *reader) object(typ *valueType, depth int) (any, error) {
+func (r *reader) object(typ []any, depth int) (any, error) {
 	length, err := r.mapLength()
 	if err != nil {
 		return nil, err
 	}
-	if typ.kind == kindObject && length != len(typ.names) {
+	attributes, isObject := typ[1].(map[string]any)
+	if isObject && length != len(attributes) {
 		return nil, fmt.Errorf("object of %d attributes: %w", length, errForm)
 	}
 	object := make(map[string]any, length)
-	for i := range length {
+	for range length {
 		name, err := r.text()
 		if err != nil {
 			return nil, err
 		}
-		element := typ.element
-		if typ.kind == kindObject {
-			if element = typ.attribute(name, i); element == nil {
+		element := typ[1]
+		if isObject {
+			if element = attributes[name]; element == nil {
 				return nil, fmt.Errorf("attribute %q: %w", name, errForm)
 			}
 		}
