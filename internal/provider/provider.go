@@ -28,7 +28,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/source"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/functions"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
@@ -207,13 +206,13 @@ func (s *server) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRe
 	if err != nil {
 		return nil, err
 	}
-	return s.Server.CallFunction(largevalue.WithArgument(ctx, argument),
+	return s.Server.CallFunction(wire.WithArgument(ctx, argument),
 		&tfprotov6.CallFunctionRequest{Name: req.Name, Arguments: []*tfprotov6.DynamicValue{&seen}})
 }
 
 // ReadDataSource adds the attribute that the data source has set aside.
 func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	ctx, aside := largevalue.WithAside(ctx)
+	ctx, aside := wire.WithAside(ctx)
 	resp, err := s.Server.ReadDataSource(ctx, req)
 	if err != nil || aside.Value == nil {
 		return resp, err

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 // Fleet is provider::flotilla::fleet.
@@ -50,7 +50,7 @@ var Fleet = frame.Function{Name: "fleet", Run: runFleet, Definition: function.De
 }}
 
 func runFleet(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	input, read := largevalue.ArgumentOf(ctx)
+	input, read := wire.ArgumentOf(ctx)
 	if !read {
 		var argument attr.Value // the framework copies other types twice
 		if err := req.Arguments.Get(ctx, &argument); err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
@@ -218,10 +217,7 @@ func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diag
 	m.Commit, m.Complete = types.StringPointerValue(wording.OrNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
 	m.Owners, m.Claims = owners.List(found.Owners), claims.List(found.Claims)
 	m.Evidences = repository.HashedEvidences(m.Evidences)
-	m.Assignments = types.ListNull(assignments.Type())
-	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteList(w, listed) }) {
-		m.Assignments = assignments.List(listed)
-	}
+	m.Assignments = wire.SetAside(ctx, "assignments", assignments.List(listed), types.ListNull(assignments.Type()))
 }
 
 func (m *inventoryModel) verdicts(

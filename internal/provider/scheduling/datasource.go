@@ -17,7 +17,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -136,16 +135,13 @@ func read(ctx context.Context, c *connection.Connection, m *schedulingModel, dia
 	m.Unscheduled, m.Excluded = unscheduled.List(result.Unscheduled), excluded.List(result.Excluded)
 	m.IdlePolicies = idlePolicies.List(result.IdlePolicies)
 	m.IdleHosts, m.IdleConfigContainers = tfvalue.Texts(result.IdleHosts), tfvalue.Texts(idle)
-	m.Assignments = types.MapNull(assignments.Type())
 	selected := map[string]*schedule.Assignment{}
 	for _, assignment := range result.Assignments {
 		if m.Includes(assignment) {
 			selected[assignment.Key()] = assignment
 		}
 	}
-	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteMap(w, selected) }) {
-		m.Assignments = assignments.MapOf(selected)
-	}
+	m.Assignments = wire.SetAside(ctx, "assignments", assignments.MapOf(selected), types.MapNull(assignments.Type()))
 }
 
 // Rules about assignments need only the model. The input of other rules is in an attribute of its own, so that an

@@ -1,12 +1,10 @@
 // Package table describes objects that data sources return. Name, documentation and value of an attribute are in one
-// place; schema, type and value follow for the framework and package wire.
+// place; schema, type and value follow.
 package table
 
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -14,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 // Definition defines objects from a T.
@@ -23,57 +20,40 @@ type Definition[T any] []Attribute[T]
 // Attribute is an attribute of a Definition.
 type Attribute[T any] struct {
 	name  string
-	typ   attr.Type
 	what  schema.Attribute
-	value func(T) any // string, int, bool, nil, list of strings, nested, or attr.Value
+	value func(T) attr.Value
 }
 
 // Text defines a text.
 func Text[T any](name, what string, of func(T) string) Attribute[T] {
-	return Attribute[T]{
-		name,
-		types.StringType,
-		schema.StringAttribute{Computed: true, MarkdownDescription: what},
-		func(row T) any { return of(row) },
-	}
+	return Attribute[T]{name, schema.StringAttribute{Computed: true, MarkdownDescription: what}, func(row T) attr.Value {
+		return types.StringValue(of(row))
+	}}
 }
 
 // TextOrNull defines a text; null if empty.
 func TextOrNull[T any](name, what string, of func(T) string) Attribute[T] {
-	attribute := Text(name, what, of)
-	attribute.value = func(row T) any {
-		if text := of(row); text != "" {
-			return text
-		}
-		return nil
-	}
-	return attribute
+	return Text(name, what, of).OrNull(func(row T) bool { return of(row) == "" })
 }
 
 // Number defines an integer.
 func Number[T any](name, what string, of func(T) int) Attribute[T] {
-	return Attribute[T]{
-		name,
-		types.Int64Type,
-		schema.Int64Attribute{Computed: true, MarkdownDescription: what},
-		func(row T) any { return of(row) },
-	}
+	return Attribute[T]{name, schema.Int64Attribute{Computed: true, MarkdownDescription: what}, func(row T) attr.Value {
+		return types.Int64Value(int64(of(row)))
+	}}
 }
 
 // Bool defines a bool; null if of returns nil.
 func Bool[T any](name, what string, of func(T) *bool) Attribute[T] {
-	return Attribute[T]{name, types.BoolType, schema.BoolAttribute{Computed: true, MarkdownDescription: what}, func(row T) any {
-		if is := of(row); is != nil {
-			return *is
-		}
-		return nil
+	return Attribute[T]{name, schema.BoolAttribute{Computed: true, MarkdownDescription: what}, func(row T) attr.Value {
+		return types.BoolPointerValue(of(row))
 	}}
 }
 
 // Texts defines a list of texts.
 func Texts[T any](name, what string, of func(T) []string) Attribute[T] {
 	attribute := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: what}
-	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return of(row) }}
+	return Attribute[T]{name, attribute, func(row T) attr.Value { return tfvalue.Texts(of(row)) }}
 }
 
 // TextsByName defines a map of texts; null if of returns nil.
@@ -88,10 +68,10 @@ func NumbersByName[T any](name, what string, of func(T) map[string]float64) Attr
 
 func mapOf[T, V any](name, what string, element attr.Type, of func(T) map[string]V, value func(V) attr.Value) Attribute[T] {
 	attribute := schema.MapAttribute{Computed: true, ElementType: element, MarkdownDescription: what}
-	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any {
+	return Attribute[T]{name, attribute, func(row T) attr.Value {
 		found := of(row)
 		if found == nil {
-			return nil
+			return types.MapNull(element)
 		}
 		values := make(map[string]attr.Value, len(found))
 		for name := range found {
@@ -103,36 +83,28 @@ func mapOf[T, V any](name, what string, element attr.Type, of func(T) map[string
 
 // Objects defines a list of objects.
 func Objects[T, U any](name, what string, object Definition[U], of func(T) []U) Attribute[T] {
-	attribute := object.ListAttribute(what)
-	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any {
-		rows := of(row)
-		return nested{func() attr.Value { return object.List(rows) }, func(w *wire.Writer) { object.WriteList(w, rows) }}
-	}}
+	return Attribute[T]{name, object.ListAttribute(what), func(row T) attr.Value { return object.List(of(row)) }}
 }
 
 // ObjectsByName defines a map of objects.
 func ObjectsByName[T, U any](name, what string, object Definition[U], of func(T) map[string]U) Attribute[T] {
-	attribute := object.MapAttribute(what)
-	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return object.MapOf(of(row)) }}
+	return Attribute[T]{name, object.MapAttribute(what), func(row T) attr.Value { return object.MapOf(of(row)) }}
 }
 
 // ObjectOrNull is null for the zero value.
 func ObjectOrNull[T any, U comparable](name, what string, object Definition[U], of func(T) U) Attribute[T] {
-	return Attribute[T]{name, object.Type(), object.Attribute(what), func(row T) any {
-		one := of(row)
-		if one == *new(U) {
-			return nil
-		}
-		return nested{func() attr.Value { return object.Value(one) }, func(w *wire.Writer) { object.write(w, one) }}
-	}}
+	attribute := Attribute[T]{name, object.Attribute(what), func(row T) attr.Value { return object.Value(of(row)) }}
+	return attribute.OrNull(func(row T) bool { return of(row) == *new(U) })
 }
 
 // OrNull makes the attribute null for some rows.
 func (a Attribute[T]) OrNull(isNull func(T) bool) Attribute[T] {
-	of := a.value
-	a.value = func(row T) any {
+	ctx := context.Background() // types ignore it
+	typ, of := a.what.GetType(), a.value
+	null, _ := typ.ValueFromTerraform(ctx, tftypes.NewValue(typ.TerraformType(ctx), nil))
+	a.value = func(row T) attr.Value {
 		if isNull(row) {
-			return nil
+			return null
 		}
 		return of(row)
 	}
@@ -194,7 +166,7 @@ func (o Definition[T]) Attribute(what string) schema.SingleNestedAttribute {
 func (o Definition[T]) Type() types.ObjectType {
 	attributes := make(map[string]attr.Type, len(o))
 	for i := range o {
-		attributes[o[i].name] = o[i].typ
+		attributes[o[i].name] = o[i].what.GetType()
 	}
 	return types.ObjectType{AttrTypes: attributes}
 }
@@ -207,7 +179,7 @@ func (o Definition[T]) Value(row T) types.Object {
 func (o Definition[T]) valueOf(typ types.ObjectType, row T) types.Object {
 	values := make(map[string]attr.Value, len(o))
 	for i := range o {
-		values[o[i].name] = valueOf(o[i].typ, o[i].value(row))
+		values[o[i].name] = o[i].value(row)
 	}
 	return types.ObjectValueMust(typ.AttrTypes, values)
 }
@@ -228,69 +200,4 @@ func (o Definition[T]) MapOf(rows map[string]T) types.Map {
 		values[name] = o.valueOf(typ, row)
 	}
 	return types.MapValueMust(typ, values)
-}
-
-// WriteList writes [Definition.List].
-func (o Definition[T]) WriteList(w *wire.Writer, rows []T) {
-	w.List(len(rows))
-	for _, row := range rows {
-		o.write(w, row)
-	}
-}
-
-// WriteMap writes [Definition.MapOf].
-func (o Definition[T]) WriteMap(w *wire.Writer, rows map[string]T) {
-	w.Map(len(rows))
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		w.Text(name)
-		o.write(w, rows[name])
-	}
-}
-
-func (o Definition[T]) write(w *wire.Writer, row T) {
-	w.Map(len(o))
-	for i := range o {
-		w.Text(o[i].name)
-		switch value := o[i].value(row).(type) {
-		case nil:
-			w.Null()
-		case string:
-			w.Text(value)
-		case []string:
-			w.List(len(value))
-			for _, text := range value {
-				w.Text(text)
-			}
-		case nested:
-			value.write(w)
-		default:
-			panic(fmt.Sprintf("package wire writes no %T", value))
-		}
-	}
-}
-
-// nested holds both forms of an object or a list.
-type nested struct {
-	value func() attr.Value
-	write func(w *wire.Writer)
-}
-
-func valueOf(typ attr.Type, value any) attr.Value {
-	switch value := value.(type) {
-	case nil:
-		ctx := context.Background() // types ignore it
-		null, _ := typ.ValueFromTerraform(ctx, tftypes.NewValue(typ.TerraformType(ctx), nil))
-		return null
-	case string:
-		return types.StringValue(value)
-	case int:
-		return types.Int64Value(int64(value))
-	case bool:
-		return types.BoolValue(value)
-	case []string:
-		return tfvalue.Texts(value)
-	case nested:
-		return value.value()
-	}
-	return value.(attr.Value)
 }

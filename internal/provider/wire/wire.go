@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
@@ -234,14 +236,14 @@ func (r *reader) number(code byte) (*big.Float, error) {
 // NumbersAsText writes each number as text, Terraform's own second form. Terraform then parses it like the number in the
 // state, and finds both equal.
 func NumbersAsText(message []byte) ([]byte, error) {
-	r, w := newReader(message), NewWriter()
+	r, w := newReader(message), newWriter()
 	if err := r.numbersAsText(message, w, 0); err != nil {
 		return nil, err
 	}
-	return w.Bytes(), r.checkEnd()
+	return w.message.Bytes(), r.checkEnd()
 }
 
-func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {
+func (r *reader) numbersAsText(message []byte, w *writer, depth int) error {
 	code, err := r.PeekCode()
 	if err != nil {
 		return err
@@ -252,17 +254,17 @@ func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {
 		return fmt.Errorf("more than %d levels: %w", maxDepth, errForm)
 	case isArray(code):
 		if elements, err = r.arrayLength(); err == nil {
-			w.List(elements)
+			err = w.EncodeArrayLen(elements)
 		}
 	case isMap(code):
 		if elements, err = r.mapLength(); err == nil {
-			w.Map(elements)
+			err = w.EncodeMapLen(elements)
 		}
 		elements *= 2
 	case isSigned(code), isUnsigned(code), code == msgpcode.Double:
 		var number *big.Float
 		if number, err = r.number(code); err == nil {
-			w.Text(number.Text('f', -1))
+			err = w.EncodeString(number.Text('f', -1))
 		}
 	default:
 		from := len(message) - r.rest.Len()
@@ -270,37 +272,64 @@ func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {
 			w.message.Write(message[from : len(message)-r.rest.Len()])
 		}
 	}
+	if err != nil {
+		return err
+	}
 	for range elements {
 		if err := r.numbersAsText(message, w, depth+1); err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
-// Writer writes a value in parts to memory, so it has no errors. It does not check the schema.
-type Writer struct {
+// Encode writes a known list, map or object of texts, bools, lists, maps and objects. It does not check a schema.
+func Encode(value attr.Value) []byte {
+	w := newWriter()
+	w.value(value)
+	return w.message.Bytes()
+}
+
+// writer writes to memory, so it has no errors.
+type writer struct {
+	*msgpack.Encoder
 	message *bytes.Buffer
-	encoder *msgpack.Encoder
 }
 
-// NewWriter returns an empty writer.
-func NewWriter() *Writer {
+func newWriter() *writer {
 	var message bytes.Buffer
-	return &Writer{&message, msgpack.NewEncoder(&message)}
+	return &writer{msgpack.NewEncoder(&message), &message}
 }
 
-// Bytes returns the value.
-func (w *Writer) Bytes() []byte { return w.message.Bytes() }
+func (w *writer) value(value attr.Value) {
+	if value.IsNull() {
+		_ = w.EncodeNil()
+		return
+	}
+	switch value := value.(type) {
+	case types.String:
+		_ = w.EncodeString(value.ValueString())
+	case types.Bool:
+		_ = w.EncodeBool(value.ValueBool())
+	case types.List:
+		elements := value.Elements()
+		_ = w.EncodeArrayLen(len(elements))
+		for _, element := range elements {
+			w.value(element)
+		}
+	case types.Map:
+		w.entries(value.Elements())
+	case types.Object:
+		w.entries(value.Attributes())
+	default:
+		panic(fmt.Sprintf("package wire writes no %T", value))
+	}
+}
 
-// Null writes null.
-func (w *Writer) Null() { _ = w.encoder.EncodeNil() }
-
-// Text writes a string, or a key of a map.
-func (w *Writer) Text(text string) { _ = w.encoder.EncodeString(text) }
-
-// List begins a list; elements follow.
-func (w *Writer) List(length int) { _ = w.encoder.EncodeArrayLen(length) }
-
-// Map begins a map or object; keys and values follow.
-func (w *Writer) Map(length int) { _ = w.encoder.EncodeMapLen(length) }
+func (w *writer) entries(entries map[string]attr.Value) {
+	_ = w.EncodeMapLen(len(entries))
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		_ = w.EncodeString(name)
+		w.value(entries[name])
+	}
+}

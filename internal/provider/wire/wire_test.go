@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -108,25 +110,22 @@ func TestUnknownValuesMayTellWhatIsKnownOfThem(t *testing.T) {
 func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 60 {
-		types := map[string]tftypes.Type{
+		attributes := map[string]tftypes.Type{
 			"before": randomType(random, 3),
 			"large":  tftypes.List{ElementType: tftypes.String},
 			"zz":     randomType(random, 3),
 		}
 		values := map[string]tftypes.Value{}
-		for name, typ := range types {
+		for name, typ := range attributes {
 			values[name] = randomValue(random, typ)
 		}
-		typ := tftypes.Object{AttributeTypes: types}
+		typ := tftypes.Object{AttributeTypes: attributes}
 		object, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ, values))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := wire.NewWriter()
-		w.List(2)
-		w.Text("a")
-		w.Null()
-		object.MsgPack, err = wire.Replace(object.MsgPack, "large", w.Bytes())
+		large := types.ListValueMust(types.StringType, []attr.Value{types.StringValue("a"), types.StringNull()})
+		object.MsgPack, err = wire.Replace(object.MsgPack, "large", wire.Encode(large))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +134,7 @@ func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		values["large"] = tftypes.NewValue(
-			types["large"],
+			attributes["large"],
 			[]tftypes.Value{tftypes.NewValue(tftypes.String, "a"), tftypes.NewValue(tftypes.String, nil)},
 		)
 		if want := tftypes.NewValue(typ, values); !got.Equal(want) {
@@ -187,31 +186,24 @@ func TestNothingIsReplacedWhereTheAttributeIsNot(t *testing.T) {
 func TestLengthsOfEverySizeAreWritten(t *testing.T) {
 	typ := tftypes.Map{ElementType: tftypes.List{ElementType: tftypes.String}}
 	for _, length := range []int{0, 15, 16, 31, 32, 255, 256, 65535, 65536} {
-		w := wire.NewWriter()
-		w.Map(1 + length)
-		w.Text("list")
-		w.List(length)
-		for range length {
-			w.Text("")
-		}
+		texts, lists := make([]attr.Value, length), map[string]attr.Value{}
 		for i := range length {
-			w.Text(strings.Repeat("x", length) + fmt.Sprint(i))
-			w.Null()
-			if length > 1000 { // it is the same as with fewer
-				w.Map(0)
-				break
-			}
+			texts[i] = types.StringValue("")
+			lists[fmt.Sprint(i)] = types.ListNull(types.StringType)
 		}
-		if length > 1000 {
-			continue
-		}
-		value, err := (tfprotov6.DynamicValue{MsgPack: w.Bytes()}).Unmarshal(typ)
+		lists[strings.Repeat("x", length)] = types.ListValueMust(types.StringType, texts)
+		written := wire.Encode(types.MapValueMust(types.ListType{ElemType: types.StringType}, lists))
+		value, err := (tfprotov6.DynamicValue{MsgPack: written}).Unmarshal(typ)
 		if err != nil {
 			t.Fatalf("%d: %s", length, err)
 		}
 		got := map[string]tftypes.Value{}
 		if err := value.As(&got); err != nil || len(got) != 1+length {
 			t.Errorf("%d: %d entries, %v", length, len(got), err)
+		}
+		var list []tftypes.Value
+		if err := got[strings.Repeat("x", length)].As(&list); err != nil || len(list) != length {
+			t.Errorf("%d: %d elements, %v", length, len(list), err)
 		}
 	}
 }
@@ -316,20 +308,20 @@ func randomType(random *rand.Rand, depth int) tftypes.Type {
 	case 6:
 		return tftypes.Map{ElementType: randomType(random, depth-1)}
 	case 7:
-		types := make([]tftypes.Type, random.IntN(4))
-		for i := range types {
-			types[i] = randomType(random, depth-1)
+		elements := make([]tftypes.Type, random.IntN(4))
+		for i := range elements {
+			elements[i] = randomType(random, depth-1)
 		}
-		return tftypes.Tuple{ElementTypes: types}
+		return tftypes.Tuple{ElementTypes: elements}
 	}
-	types := map[string]tftypes.Type{}
+	attributes := map[string]tftypes.Type{}
 	for range random.IntN(5) {
-		types[randomText(random)] = randomType(random, depth-1)
+		attributes[randomText(random)] = randomType(random, depth-1)
 	}
 	if random.IntN(3) == 0 {
-		types["null"] = tftypes.DynamicPseudoType
+		attributes["null"] = tftypes.DynamicPseudoType
 	}
-	return tftypes.Object{AttributeTypes: types}
+	return tftypes.Object{AttributeTypes: attributes}
 }
 
 func randomText(random *rand.Rand) string {

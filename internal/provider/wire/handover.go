@@ -1,12 +1,12 @@
-// Package largevalue hands large values over between the server, which reads and writes them without the plugin
-// framework, and the function or data source that has them.
-package largevalue
+package wire
 
 import (
 	"context"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 )
+
+// The context of a call hands large values over between the server and the function or data source that has them.
 
 type (
 	argumentKey  struct{}
@@ -42,15 +42,13 @@ func WithAside(ctx context.Context) (context.Context, *Aside) {
 	return context.WithValue(ctx, asideKey{}, aside), aside
 }
 
-// SetAside keeps an attribute for the server, so that the framework sees it as null. It returns false where the
-// framework must have the attribute.
-func SetAside(ctx context.Context, name string, write func(*wire.Writer)) bool {
+// SetAside keeps an attribute for the server, and returns null for the framework, or the value where the framework must
+// have it.
+func SetAside[V attr.Value](ctx context.Context, name string, value, null V) V {
 	aside, ok := ctx.Value(asideKey{}).(*Aside)
 	if !ok {
-		return false
+		return value
 	}
-	w := wire.NewWriter()
-	write(w)
-	aside.Name, aside.Value = name, w.Bytes()
-	return true
+	aside.Name, aside.Value = name, Encode(value)
+	return null
 }
