@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
@@ -53,5 +54,8 @@ var workers = renderer.NewWorkers(8)
 
 func forTest(clock compliance.Clock, options git.ConnectorOptions) provider.Provider {
 	options.Local = gittest.Options().Local
+	if clock == nil {
+		clock = connection.WallClock{}
+	}
 	return &flotilla{version: "test", clock: clock, git: options, workers: workers}
 }

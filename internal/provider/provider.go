@@ -45,14 +45,14 @@ var (
 
 // New returns a constructor of the provider. version is the release.
 func New(version string) func() provider.Provider {
-	return func() provider.Provider { return &flotilla{version: version} }
+	return func() provider.Provider { return &flotilla{version: version, clock: connection.WallClock{}} }
 }
 
 type flotilla struct {
 	version string
 	git     git.ConnectorOptions // data sources of tests
-	clock   compliance.Clock     // a clock for tests
-	workers *renderer.Workers    // of all tests
+	clock   compliance.Clock
+	workers *renderer.Workers // of all tests
 }
 
 func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -133,10 +133,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	reaching := p.git
 	reaching.Over, reaching.UserAgent, reaching.Log = over, connection.UserAgent(p.version), logDebug
 	client := git.NewConnector(reaching)
-	options := gitops.BranchOptions{Git: client}
-	if p.clock != nil {
-		options.Now = p.clock.Now
-	}
+	options := gitops.BranchOptions{Git: client, Now: p.clock.Now}
 	if settings.signingKey != "" {
 		if options.Signer, err = git.NewSigner(settings.signingKey, settings.passphrase); err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid signing key", tfvalue.Sentence("signing_key: "+err.Error()))

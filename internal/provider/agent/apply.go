@@ -24,11 +24,7 @@ const applied = "applied"
 
 // render parses equal manifests only once.
 func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.StagedObject {
-	render := agent.Render
-	if r.connection != nil {
-		render = r.connection.Agents.Render
-	}
-	objects, problems := render(settings)
+	objects, problems := r.connection.Agents.Render(settings)
 	addAgentProblems(diagnostics, problems)
 	return objects
 }

@@ -66,7 +66,7 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 			}
 		}
 	}
-	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, l.connection.Ledger())
+	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, &l.connection.Budget)
 	defer cancel()
 	answers := kube.QueryAll(bounded, asked, kube.QueryOptions{Deadline: lookDeadline, UserAgent: connection.UserAgent(l.connection.Release)},
 		func(ctx context.Context, name string, client *kube.ClusterClient) (on agentsOn, err error) {

@@ -143,7 +143,7 @@ func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 }
 
 // settings decodes the settings with their secrets. known is false while a part is unknown. A hub takes its connection
-// from clusters, which may be nil.
+// from clusters.
 func (m *agentModel) settings(
 	secrets map[string]any,
 	clusters *connection.Clusters,
@@ -216,7 +216,7 @@ func (m *agentModel) registration(given any, clusters *connection.Clusters) any 
 	}
 	full := map[string]any{}
 	name := m.Cluster.ValueString()
-	if clusters == nil || clusters.Unknown || clusters.Waiting[name] || m.Cluster.IsUnknown() {
+	if clusters.Unknown || clusters.Waiting[name] || m.Cluster.IsUnknown() {
 		if object["server"] == nil {
 			full["server"] = fleet.Unknown{}
 		}

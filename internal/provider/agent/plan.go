@@ -99,9 +99,6 @@ type plannedRoot struct {
 // checkTwice refuses a second agent with the same root objects: each would undo the other's changes, and a destroy of
 // one would remove the objects of both.
 func (r *request) checkTwice(objects []agent.StagedObject) {
-	if r.connection == nil {
-		return
-	}
 	for i := range objects {
 		object := &objects[i]
 		if object.Part != agent.Root || object.Shared {

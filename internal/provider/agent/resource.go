@@ -204,9 +204,10 @@ func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	tfvalue.CheckOneOf("on_unreachable", m.OnUnreachable, diagnostics, failUnreachable, forgetCluster)
 	m.checkHub(diagnostics)
 	var problems diag.Diagnostics
-	settings, known := m.settings(m.secrets(&problems), nil, &problems)
+	settings, known := m.settings(m.secrets(&problems), &connection.Clusters{Unknown: true}, &problems)
 	if known && !problems.HasError() && !diagnostics.HasError() {
-		(&request{}).render(settings, &problems)
+		_, wrong := agent.Render(settings)
+		addAgentProblems(&problems, wrong)
 	}
 	diagnostics.Append(problems.Errors()...) // the plan has the warnings
 }
@@ -242,7 +243,7 @@ func create(ctx context.Context, c *frame.Call[agentModel]) {
 // read compares the cluster with the applied objects.
 func read(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
-	if c.Diagnostics.HasError() || c.Connection == nil {
+	if c.Diagnostics.HasError() {
 		return
 	}
 	if c.Model.ClusterType.IsNull() { // imported
@@ -272,7 +273,7 @@ func remove(ctx context.Context, c *frame.Call[agentModel]) {
 	if c.Diagnostics.HasError() {
 		return
 	}
-	if c.Connection != nil && len(before.Records) > 0 {
+	if len(before.Records) > 0 {
 		// With create_before_destroy, this agent's successor has just applied the same objects.
 		before.Records = slices.DeleteFunc(before.Records, func(record onboarding.Record) bool {
 			_, taken := c.Connection.CreatedObjects.Load(before.identityOf(&record))

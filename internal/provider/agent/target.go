@@ -21,7 +21,7 @@ import (
 
 // agentTarget is the cluster with the objects: the agent's own, or its hub.
 type agentTarget struct {
-	connection  *connection.Connection // nil before the provider is configured
+	connection  *connection.Connection
 	diagnostics *diag.Diagnostics
 	attribute   string // cluster or hub
 	name        types.String
@@ -38,20 +38,14 @@ func (t *agentTarget) targetName() string { return t.name.ValueString() }
 
 func (t *agentTarget) targetPath() path.Path { return path.Root(t.attribute) }
 
-func (t *agentTarget) clusters() *connection.Clusters {
-	if t.connection == nil {
-		return nil
-	}
-	return &t.connection.Clusters
-}
+func (t *agentTarget) clusters() *connection.Clusters { return &t.connection.Clusters }
 
 // access reports why the target cannot be read: its connection is unknown, or the provider's clusters lack it.
 func (t *agentTarget) access() (waits, missing bool) {
-	settings := t.clusters()
-	if settings == nil || t.name.IsUnknown() {
+	if t.name.IsUnknown() {
 		return true, false
 	}
-	return settings.Access(t.targetName())
+	return t.clusters().Access(t.targetName())
 }
 
 func (t *agentTarget) addMissing() {

@@ -19,10 +19,6 @@ import (
 // applyRequest repeats the steps of the plan, writes the decision, and returns the new private state. The returned error is
 // in the diagnostics.
 func applyRequest(ctx context.Context, r request) (*assignmentPrivate, error) {
-	if r.connection == nil {
-		r.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
-		return nil, nil
-	}
 	if err := r.connection.Delivery.CheckBaseBranch(ctx, r.settings, r.owner, r.before.known()); err != nil && r.isLocated {
 		repository.AddError(ctx, r.diagnostics, err, false)
 		return nil, nil

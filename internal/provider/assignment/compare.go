@@ -41,7 +41,7 @@ func compare(ctx context.Context, d decision) comparison {
 
 // checkOtherPlans skips the second plan of a replacement.
 func (c *comparison) checkOtherPlans(ctx context.Context) {
-	if c.connection != nil && c.isLocated && !c.isReplacement {
+	if c.isLocated && !c.isReplacement {
 		repository.AddProblems(c.diagnostics, c.connection.Delivery.RegisterPlan(ctx, c.desired(), c.outlook))
 	}
 }

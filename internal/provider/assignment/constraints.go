@@ -44,7 +44,7 @@ func checkConstraints(ctx context.Context, d *decision, goal *fleetGoal) constra
 		return outcome
 	}
 	fingerprint := ""
-	if d.connection != nil && d.connection.Release != developmentRelease {
+	if d.connection.Release != developmentRelease {
 		fingerprint = goal.result.Fingerprint(goal.rendering.Destination, d.connection.Release)
 	}
 	if fingerprint != "" && before.Kept == fingerprint && d.after.Equal(d.before.trees) {

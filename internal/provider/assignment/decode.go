@@ -25,7 +25,7 @@ import (
 
 // request is one plan or one apply.
 type request struct {
-	connection  *connection.Connection // nil before the provider is configured
+	connection  *connection.Connection
 	diagnostics *diag.Diagnostics
 	model       *assignmentModel // plan and apply set its computed attributes
 	prior       assignmentModel  // of the state; all null if the assignment is new
@@ -95,7 +95,7 @@ func decodeState(c *frame.Call[assignmentModel], state *assignmentModel, private
 	if private != nil {
 		known.Owner.Environment, known.SavedState = private.Environment, private.SavedState
 	}
-	return known, ok && c.Connection != nil
+	return known, ok
 }
 
 func (r *request) formerOwner() delivery.Owner {

@@ -64,7 +64,7 @@ func (r *request) checkWithoutLook() {
 				"No folder moves because of that. With render = \"objects\", objects that name the branch change with it.",
 			r.before.state.Owner.Name, r.owner.Location.Branch, r.owner.Location.URL)
 	}
-	if !r.isLocated || r.connection == nil {
+	if !r.isLocated {
 		return
 	}
 	if err := r.connection.Delivery.CheckSettings(r.settings, r.owner); err != nil && fleet.IsKnown(tfvalue.Plain(r.model.Delivery)) {

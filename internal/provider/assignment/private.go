@@ -177,7 +177,7 @@ func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, release
 // rendering returns the trees in the private state if this release rendered them from the same fleet for the same
 // destination. Rendering 20,000 assignments takes longer than the rest of a plan without changes.
 func (m *assignmentPrivate) rendering(result *pipeline.Computation, to pipeline.Destination, release string) *pipeline.Rendering {
-	if m.Rendered == "" || release == "" || m.Rendered != result.Fingerprint(to, release) {
+	if m.Rendered == "" || m.Rendered != result.Fingerprint(to, release) {
 		return nil
 	}
 	return result.FromTrees(to, m.Trees)

@@ -277,7 +277,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, c.Ledger())
+	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, &c.Budget)
 	defer cancel()
 	known := &delivery.OwnerState{Owner: delivery.Owner{Location: at, Name: name.ValueString()}}
 	if err := c.Delivery.Refresh(ctx, known); err != nil {

@@ -42,7 +42,7 @@ type fleetGoal struct {
 	result     *pipeline.Computation
 	rendering  *pipeline.Rendering
 	gitopsRepo string
-	release    string // of the provider; "" before it is configured
+	release    string // of the provider
 }
 
 type commitGoal struct {
@@ -79,10 +79,7 @@ func wantFleet(ctx context.Context, r request) (wanted, bool) {
 	if w.before.isNew && label != w.owner.Name && !w.isApply {
 		return w, false // the branch has another name in the labels than the configuration
 	}
-	goal := &fleetGoal{result: result, gitopsRepo: repository.LocationText(w.owner.Location)}
-	if w.connection != nil {
-		goal.release = w.connection.Release
-	}
+	goal := &fleetGoal{result: result, gitopsRepo: repository.LocationText(w.owner.Location), release: w.connection.Release}
 	to := pipeline.Destination{Repo: repository.ForTemplates(w.owner.Location, w.isLocated), Owner: label}
 	if goal.rendering = w.before.private.rendering(result, to, goal.release); goal.rendering == nil {
 		goal.rendering = result.Render(ctx, to, w.before.trees)

@@ -131,7 +131,7 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
 		return
 	}
-	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, s.connection.Ledger())
+	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, &s.connection.Budget)
 	defer cancel()
 	all, err := s.connection.Delivery.ReadInventory(bounded, at, gitops.InventoryFilter{})
 	if err != nil {

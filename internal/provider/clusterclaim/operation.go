@@ -140,7 +140,7 @@ func (f *formerClaim) isMoved(ctx context.Context, c *connection.Connection, at 
 // unknown. The plan reads the branch only to find errors of the apply.
 type operation struct {
 	claimRequest
-	connection  *connection.Connection // nil before the provider is configured
+	connection  *connection.Connection
 	model       *clusterClaimModel
 	former      formerClaim
 	diagnostics *diag.Diagnostics
@@ -189,9 +189,6 @@ func withUnknown(kept []string, taking int) types.List {
 
 // checkTwice refuses a second claim of the name, and finds the holders whose record a new object may take over.
 func (o *operation) checkTwice() {
-	if o.connection == nil {
-		return
-	}
 	if !o.former.exists && len(o.former.holders) > 0 {
 		return // the same resource, already planned with its state
 	}

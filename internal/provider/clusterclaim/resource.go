@@ -120,10 +120,6 @@ func plan(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 }
 
 func writable(c *frame.Call[clusterClaimModel], former formerClaim) (o *operation, ok bool) {
-	if c.Connection == nil {
-		c.Diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
-		return nil, false
-	}
 	if o, ok = newOperation(c, former); !ok && !c.Diagnostics.HasError() {
 		c.Diagnostics.AddError("Claim is not known", "The name, number, pool, fleet and gitops_repo of a claim must be known when it is applied.")
 	}
@@ -190,7 +186,7 @@ func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	private := loadClaim(ctx, c.Private, c.Diagnostics)
 	// Terraform destroys a replaced object with its successor's private state.
 	holders := append(takeReplaced(ctx, c.Private, c.Diagnostics), "")
-	if c.Diagnostics.HasError() || !ok || c.Connection == nil {
+	if c.Diagnostics.HasError() || !ok {
 		return
 	}
 	if private != nil {
@@ -222,7 +218,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, c.Ledger())
+	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, &c.Budget)
 	defer cancel()
 	found, err := c.Delivery.ReadClaims(ctx, at)
 	if err != nil {

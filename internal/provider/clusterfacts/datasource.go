@@ -239,11 +239,8 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 // question returns the clusters to read. complete is false while some are unknown.
 func (s *settings) question(c *connection.Connection, requested bool, diagnostics *diag.Diagnostics) (q discovery.Question, complete bool) {
 	root := path.Root("sources")
-	known := connection.Clusters{Unknown: true}
-	if c != nil {
-		known = c.Clusters
-		s.options.UserAgent = connection.UserAgent(c.Release)
-	}
+	known := c.Clusters
+	s.options.UserAgent = connection.UserAgent(c.Release)
 	there := slices.Sorted(maps.Keys(known.Known))
 	there = append(there, slices.Sorted(maps.Keys(known.Waiting))...)
 	check := func(at, name string) bool {

@@ -30,7 +30,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -236,35 +235,19 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 func readUntilReady(
 	ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal,
 ) (*compliance.Answer, error) {
-	var repository compliance.GitOpsReader
-	clock := compliance.Clock(wallClock{})
-	if c != nil {
-		repository = c.Delivery
-		if c.Clock != nil {
-			clock = c.Clock
-		}
-	}
 	once := func(ctx context.Context, now time.Time) (*compliance.Answer, error) {
 		q.Time = now.UTC().Truncate(time.Second)
-		return compliance.Evaluate(ctx, repository, q)
+		return compliance.Evaluate(ctx, c.Delivery, q)
 	}
 	if goal == nil {
-		return once(ctx, clock.Now())
+		return once(ctx, c.Clock.Now())
 	}
-	return compliance.Wait(ctx, clock, *goal, once, func(s observe.Summary) {
+	return compliance.Wait(ctx, c.Clock, *goal, once, func(s observe.Summary) {
 		tflog.Info(ctx, "waiting for clusters", map[string]any{
 			"ready": s.ByVerdict[verdict.Ready], "progressing": s.ByVerdict[verdict.Progressing], "failed": s.ByVerdict[verdict.Failed],
 			"behind": s.ByVerdict[verdict.Behind], "unknown": s.ByVerdict[verdict.Unknown],
 		})
 	})
-}
-
-type wallClock struct{}
-
-func (wallClock) Now() time.Time { return time.Now() }
-
-func (wallClock) Sleep(ctx context.Context, d time.Duration) {
-	_ = wait.For(ctx, d) // sleeping code looks at the context
 }
 
 // warn adds problems that the verdicts do not show.

@@ -2,6 +2,7 @@
 package connection
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // Connection is the configured provider.
@@ -38,7 +40,7 @@ type Connection struct {
 	CreatedObjects sync.Map
 	// PlannedRoots are the folder-following objects that this process has planned.
 	PlannedRoots sync.Map
-	Clock        compliance.Clock // nil: the wall clock
+	Clock        compliance.Clock
 	// Budget records the time spent on reading artifacts.
 	Budget budget.Ledger
 	// Said remembers warnings and errors that several objects share.
@@ -46,32 +48,20 @@ type Connection struct {
 }
 
 // CanAsk reports whether requests to repositories and Git hosts are possible already.
-func (c *Connection) CanAsk() bool { return c != nil && c.Complete }
+func (c *Connection) CanAsk() bool { return c.Complete }
 
 // Now returns the time in whole seconds of UTC.
-func (c *Connection) Now() time.Time {
-	now := time.Now()
-	if c != nil && c.Clock != nil {
-		now = c.Clock.Now()
-	}
-	return now.UTC().Truncate(time.Second)
-}
+func (c *Connection) Now() time.Time { return c.Clock.Now().UTC().Truncate(time.Second) }
 
-// Ledger returns the budget, or a new one before the provider is configured.
-func (c *Connection) Ledger() *budget.Ledger {
-	if c == nil {
-		return &budget.Ledger{}
-	}
-	return &c.Budget
-}
+// WallClock is the clock of a run.
+type WallClock struct{}
 
-// Reduce removes diagnostics that other objects have reported already.
-func (c *Connection) Reduce(diagnostics *diag.Diagnostics) {
-	if c == nil {
-		(*once.Memory)(nil).Reduce(diagnostics)
-		return
-	}
-	c.Said.Reduce(diagnostics)
+// Now returns the time.
+func (WallClock) Now() time.Time { return time.Now() }
+
+// Sleep returns after d or when the context ends.
+func (WallClock) Sleep(ctx context.Context, d time.Duration) {
+	_ = wait.For(ctx, d) // sleeping code looks at the context
 }
 
 // UserAgent returns the User-Agent of requests, with the release.
@@ -79,11 +69,7 @@ func UserAgent(release string) string { return "terraform-provider-flotilla/" + 
 
 // Compute schedules and hydrates a fleet, and compiles its templates. It returns nil after an error.
 func (c *Connection) Compute(value fleet.Value, diagnostics *diag.Diagnostics) *pipeline.Computation {
-	compute := pipeline.Compute
-	if c != nil {
-		compute = c.Fleets.Compute
-	}
-	result, found := compute(value)
+	result, found := c.Fleets.Compute(value)
 	fleetvalue.AddErrors(diagnostics, found)
 	return result
 }

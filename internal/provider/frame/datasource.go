@@ -27,8 +27,8 @@ type DataSource[M any] struct {
 	Schema schema.Schema
 	// Validate checks the configuration without servers; parts may be unknown.
 	Validate func(*M, *diag.Diagnostics)
-	// Read sets the computed attributes. The connection is nil before the provider is configured. If the schema has an
-	// attribute timeouts, the context ends after its time, or after the default and Longer.
+	// Read sets the computed attributes. If the schema has an attribute timeouts, the context ends after its time, or after
+	// the default and Longer.
 	Read   func(context.Context, *connection.Connection, *M, *diag.Diagnostics)
 	Longer func(*M) time.Duration // may be nil
 }
@@ -67,7 +67,10 @@ func (d *servedDataSource[M]) ValidateConfig(
 }
 
 func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	defer func() { d.connection.Reduce(&resp.Diagnostics) }()
+	if !checkConfigured(d.connection, &resp.Diagnostics) {
+		return
+	}
+	defer func() { d.connection.Said.Reduce(&resp.Diagnostics) }()
 	model := new(M)
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
 		return
@@ -82,7 +85,7 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 			deadlines[timeouts.Read] += d.is.Longer(model)
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = deadlines.During(ctx, timeouts.Read, d.connection.Ledger())
+		ctx, cancel = deadlines.During(ctx, timeouts.Read, &d.connection.Budget)
 		defer cancel()
 	}
 	d.is.Read(ctx, d.connection, model, &resp.Diagnostics)
@@ -91,6 +94,14 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 		retype()
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	}
+}
+
+// checkConfigured reports a call without a provider. Terraform only validates before it has configured the provider.
+func checkConfigured(c *connection.Connection, diagnostics *diag.Diagnostics) bool {
+	if c == nil {
+		diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is planned, read or written.")
+	}
+	return c != nil
 }
 
 // Function is a function of the provider.

@@ -61,9 +61,9 @@ type servedResource[M any] struct {
 
 // Call is one call of Terraform.
 type Call[M any] struct {
-	Connection  *connection.Connection // nil before the provider is configured
-	Model       *M                     // the state in Read, Delete and PlanDestroy
-	Prior       *M                     // the state; nil for a new resource
+	Connection  *connection.Connection
+	Model       *M // the state in Read, Delete and PlanDestroy
+	Prior       *M // the state; nil for a new resource
 	Private     privatestate.State
 	State       *tfsdk.State // of the response; nil in a plan
 	Diagnostics *diag.Diagnostics
@@ -170,8 +170,11 @@ func (r *servedResource[M]) call(
 	config *tfsdk.Config,
 	state *tfsdk.State,
 ) bool {
+	if !checkConfigured(r.connection, c.Diagnostics) {
+		return false
+	}
 	c.Connection, c.Model = r.connection, new(M)
-	defer func() { r.connection.Reduce(c.Diagnostics) }()
+	defer func() { r.connection.Said.Reduce(c.Diagnostics) }()
 	c.Diagnostics.Append(model.Get(ctx, c.Model)...)
 	if state != nil && !state.Raw.IsNull() {
 		c.Prior = new(M)
@@ -192,7 +195,7 @@ func (r *servedResource[M]) call(
 	}
 	if deadlines != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = deadlines.During(ctx, operation, r.connection.Ledger())
+		ctx, cancel = deadlines.During(ctx, operation, &r.connection.Budget)
 		defer cancel()
 	}
 	do(ctx, c)

@@ -116,7 +116,7 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 	}
 	at := c.Now()
 	var found []measure.Measurement
-	if c != nil && c.Measure != nil {
+	if c.Measure != nil {
 		found = c.Measure.Measure(ctx, checks, subjects)
 	} else {
 		found = measure.UnaskedMeasurements(checks, subjects, "the measurements of the provider, with its credentials, are not known yet")
@@ -126,7 +126,7 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 	for i := range found {
 		document.Checks[i], rows[i] = found[i].Check, &found[i]
 	}
-	if c != nil && c.Measure != nil {
+	if c.Measure != nil {
 		warn(found, diagnostics)
 	}
 	m.Fleet = fleetvalue.Hashed(m.Fleet)

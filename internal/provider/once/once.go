@@ -47,13 +47,13 @@ func (m *Memory) isFirst(one common) bool {
 }
 
 // Reduce removes repeated warnings, replaces repeated errors by one, and joins warnings with one title: Terraform shows
-// only the first of those. The memory may be nil.
+// only the first of those.
 func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
 	var kept diag.Diagnostics
 	var repeated []common
 	for _, one := range *diagnostics {
 		switch of, isCommon := one.(common); {
-		case m == nil || !isCommon || m.isFirst(of):
+		case !isCommon || m.isFirst(of):
 			kept = append(kept, one)
 		case of.Severity() == diag.SeverityError:
 			repeated = append(repeated, of)
