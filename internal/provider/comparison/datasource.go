@@ -18,6 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
@@ -100,7 +101,7 @@ func read(ctx context.Context, c *connection.Connection, m *comparisonModel, dia
 	)
 	m.Summary = summary.Value(result)
 	m.Notes, m.Complete = tfvalue.Texts(result.Notes), types.BoolValue(shown.MoreTargets == 0)
-	m.DeploymentTargets = targets.List(pointers(shown.Targets))
+	m.DeploymentTargets = targets.List(table.Pointers(shown.Targets))
 	m.Markdown = types.StringValue(report.ComparisonMarkdown(shown, q.markdownLimit))
 	m.JSON = types.StringValue(string(document))
 }

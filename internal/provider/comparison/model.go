@@ -76,7 +76,7 @@ var targets = table.Definition[*comparison.Target]{
 	table.ObjectOrNull("left", "The part of the left side.", part, func(t *comparison.Target) *comparison.Part { return &t.Left }),
 	table.ObjectOrNull("right", "The part of the right side.", part, func(t *comparison.Target) *comparison.Part { return &t.Right }),
 	table.Objects("keys", fmt.Sprintf("Keys of the configuration whose values differ, the first %d.", maxKeys), keys,
-		func(t *comparison.Target) []*comparison.Key { return pointers(t.Keys) }),
+		func(t *comparison.Target) []*comparison.Key { return table.Pointers(t.Keys) }),
 	table.Bool("keys_known", "Whether all values could be read: `keys` is empty where they could not.", func(t *comparison.Target) *bool {
 		known := !t.KeysUnknown
 		return &known
@@ -85,7 +85,7 @@ var targets = table.Definition[*comparison.Target]{
 
 var part = table.Definition[*comparison.Part]{
 	table.Objects("versions", "Its manifests, each with its hosts; most hosts first.", versions,
-		func(p *comparison.Part) []*comparison.Version { return pointers(p.Versions) }),
+		func(p *comparison.Part) []*comparison.Version { return table.Pointers(p.Versions) }),
 	table.Texts("only_hosts", "Hosts that only this side has for it; empty where the other side does not have it.",
 		func(p *comparison.Part) []string { return p.OnlyHosts }),
 	table.Texts("only_policies", "Target policies that only this side has for it; empty where the other side does not have it.",
@@ -111,14 +111,6 @@ var keys = table.Definition[*comparison.Key]{
 		func(k *comparison.Key) []string { return k.Left },
 	),
 	table.Texts("right", "Those on the right side, likewise.", func(k *comparison.Key) []string { return k.Right }),
-}
-
-func pointers[T any](list []T) []*T {
-	all := make([]*T, len(list))
-	for i := range list {
-		all[i] = &list[i]
-	}
-	return all
 }
 
 type question struct {

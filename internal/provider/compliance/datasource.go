@@ -105,9 +105,7 @@ func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	repository.DecodeProgress(m.Progress, diagnostics)
 	from := decodeFeedback(m.Feedback, "", diagnostics)
-	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.IsEmpty() && !m.Feedback.IsUnknown() &&
-		!m.Feedback.IsUnderlyingValueUnknown() &&
-		!holdsUnknown(tfvalue.Plain(m.Feedback)) {
+	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.IsEmpty() && fleet.IsKnown(tfvalue.Plain(m.Feedback)) {
 		diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait",
 			"`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
 	}
@@ -119,16 +117,6 @@ func longer(m *complianceModel) time.Duration {
 		return goal.Timeout
 	}
 	return 0
-}
-
-func holdsUnknown(value any) bool {
-	object, _ := value.(map[string]any)
-	for _, one := range object {
-		if !fleet.IsKnown(one) {
-			return true
-		}
-	}
-	return false
 }
 
 func read(ctx context.Context, c *connection.Connection, m *complianceModel, diagnostics *diag.Diagnostics) {
@@ -212,9 +200,8 @@ func clustersOf(scheduled *schedule.Decisions) map[string]compliance.FleetCluste
 func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	known := c.Clusters
 	if from := q.Feedback.Clusters; from != nil {
-		from.Reach, from.Waiting, from.Unknown, from.Options.UserAgent = known.Known, known.Waiting, known.Unknown, connection.UserAgent(
-			c.Release,
-		)
+		from.Reach, from.Waiting, from.Unknown = known.Known, known.Waiting, known.Unknown
+		from.Options.UserAgent = connection.UserAgent(c.Release)
 	}
 	if hub := q.Feedback.Hub; hub != nil {
 		hub.Options.UserAgent = connection.UserAgent(c.Release)

@@ -143,12 +143,7 @@ func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Dec
 	for _, assignment := range scheduled.Assignments {
 		wanted[assignment.Key()] = true
 	}
-	runs := result.TargetRuns()
-	rows := make([]*observe.TargetRun, len(runs))
-	for i := range runs {
-		rows[i] = &runs[i]
-	}
-	m.Running = running.List(rows)
+	m.Running = running.List(table.Pointers(result.TargetRuns()))
 	m.Drift = drift.List(result.Drift(wanted))
 	byTarget := make(map[string]rollout.Progress, len(rollouts))
 	for _, progress := range rollouts {

@@ -118,21 +118,18 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 	var found []measure.Measurement
 	if c.Measure != nil {
 		found = c.Measure.Measure(ctx, checks, subjects)
+		warn(found, diagnostics)
 	} else {
 		found = measure.UnaskedMeasurements(checks, subjects, "the measurements of the provider, with its credentials, are not known yet")
 	}
 	document := evidence.Measurements{Environment: value.Environment, Time: at, Checks: make([]evidence.Check, len(found))}
-	rows := make([]*measure.Measurement, len(found))
 	for i := range found {
-		document.Checks[i], rows[i] = found[i].Check, &found[i]
-	}
-	if c.Measure != nil {
-		warn(found, diagnostics)
+		document.Checks[i] = found[i].Check
 	}
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	m.Time = types.StringValue(tfvalue.TimeText(at))
 	m.Evidence = schemas.Evidence(document.Marshal(), "measure with fewer checks, or of hosts in place of assignments", diagnostics)
-	m.Results = results.List(rows)
+	m.Results = results.List(table.Pointers(found))
 }
 
 // warn reports checks that would make a rollout wait forever.

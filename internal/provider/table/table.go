@@ -201,3 +201,12 @@ func (o Definition[T]) MapOf(rows map[string]T) types.Map {
 	}
 	return types.MapValueMust(typ, values)
 }
+
+// Pointers returns rows of a Definition of pointers.
+func Pointers[T any](rows []T) []*T {
+	all := make([]*T, len(rows))
+	for i := range rows {
+		all[i] = &rows[i]
+	}
+	return all
+}
