@@ -66,8 +66,8 @@ func saveProgress(ctx context.Context, r request, before *assignmentPrivate) *as
 	m.Trees = d.before.recorded.Trees // nothing moves
 	m.Constraints = d.constraints.saved
 	m.Rollout = d.outcome.State
-	if goal, isFleet := d.goal.(*fleetGoal); isFleet && !d.isUnderWay() {
-		m.noteFleet(goal)
+	if d.goal != nil && !d.isUnderWay() {
+		m.noteFleet(d.goal)
 	}
 	return &m
 }
@@ -127,14 +127,14 @@ func privateAfter(ctx context.Context, d *decision, done delivery.ApplyOutcome) 
 		m.Changed = before.Changed
 	}
 	d.noteTip(ctx, m, done)
-	if goal, isFleet := d.goal.(*fleetGoal); isFleet {
-		m.Label = omitDefault(goal.rendering.Destination.Owner, d.owner.Name)
+	if d.goal != nil {
+		m.Label = omitDefault(d.goal.rendering.Destination.Owner, d.owner.Name)
 		if before.Model != "" && d.isUnderWay() {
 			m.keepFleet(before)
 		} else {
-			m.noteFleet(goal)
+			m.noteFleet(d.goal)
 		}
-		m.noteRendering(goal.rendering, goal.release)
+		m.noteRendering(d.goal.rendering, d.goal.release)
 	}
 	return m
 }

@@ -97,9 +97,9 @@ func (c *comparison) warnOfDeparture() {
 		repository.LocationText(c.before.state.Owner.Location), wording.Lines(lines, changes.MaxLines)))
 }
 
-func warnOfUnknownHosts(goal *fleetGoal, d *decision) {
+func warnOfUnknownHosts(d *decision) {
 	known := slices.Collect(maps.Keys(d.before.trees))
-	for _, host := range goal.result.Schedule.Hosts {
+	for _, host := range d.goal.result.Schedule.Hosts {
 		known = append(known, host.Name)
 	}
 	for _, host := range d.protection.EmptiedHosts {

@@ -31,7 +31,7 @@ type constraintOutcome struct {
 
 // checkConstraints evaluates the fleet's constraints. A violation is a warning if the plan only removes folders or rolls
 // back, because that may repair it.
-func checkConstraints(ctx context.Context, d *decision, goal *fleetGoal) constraintOutcome {
+func checkConstraints(ctx context.Context, d *decision) constraintOutcome {
 	entries, unknown, allUnknown := fleetvalue.Constraints(d.model.Fleet, d.diagnostics)
 	before, digests := d.before.private.Constraints, changes.Hashes(entries)
 	outcome := constraintOutcome{unknown: allUnknown || len(unknown) > 0, saved: savedRules{Rules: digests}}
@@ -45,12 +45,12 @@ func checkConstraints(ctx context.Context, d *decision, goal *fleetGoal) constra
 	}
 	fingerprint := ""
 	if d.connection.Release != developmentRelease {
-		fingerprint = goal.result.Fingerprint(goal.rendering.Destination, d.connection.Release)
+		fingerprint = d.goal.result.Fingerprint(d.goal.rendering.Destination, d.connection.Release)
 	}
 	if fingerprint != "" && before.Kept == fingerprint && d.after.Equal(d.before.trees) {
 		maps.DeleteFunc(entries, func(name, _ string) bool { return before.Rules[name] == digests[name] })
 	}
-	results, found := goal.result.Constraints(ctx, entries, goal.rendering.Destination)
+	results, found := d.goal.result.Constraints(ctx, entries, d.goal.rendering.Destination)
 	if fleetvalue.AddErrors(d.diagnostics, found); results == nil {
 		return outcome
 	}
@@ -112,16 +112,15 @@ func (d *decision) onlyRemovesOrRollsBack() bool {
 
 // constraintLines returns the lines about constraints that concern the folders, or about all changed ones.
 func (d *decision) constraintLines(folders []folder.Key) []string {
-	goal, isFleet := d.goal.(*fleetGoal)
-	if !isFleet {
+	if d.goal == nil {
 		return nil
 	}
 	hosts, targets, keys := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	workspaces := map[string]bool{}
 	for _, key := range folders {
 		hosts[key.Host], targets[key.DeploymentTarget], keys[key.String()] = true, true, true
-		if i, ok := goal.result.AssignmentIndex(key.Host, key.DeploymentTarget); ok {
-			workspaces[goal.result.Schedule.Assignments[i].Target.Workload.Workspace] = true
+		if i, ok := d.goal.result.AssignmentIndex(key.Host, key.DeploymentTarget); ok {
+			workspaces[d.goal.result.Schedule.Assignments[i].Target.Workload.Workspace] = true
 		}
 	}
 	return d.constraints.difference.Lines(&d.constraints.results, func(subject constraint.Subject) bool {

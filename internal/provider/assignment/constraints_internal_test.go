@@ -31,7 +31,7 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 			diagnostics: &diag.Diagnostics{},
 			before:      deployment{isNew: true, private: before, trees: before.Trees},
 		}, goal: goal}, after: after}
-		outcome := checkConstraints(t.Context(), d, goal)
+		outcome := checkConstraints(t.Context(), d)
 		if d.diagnostics.HasError() {
 			t.Fatal(d.diagnostics)
 		}

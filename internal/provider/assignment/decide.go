@@ -34,22 +34,21 @@ type decision struct {
 
 // decide decides which folders change now. It returns false if that is not known yet, or after an error.
 func decide(ctx context.Context, w wanted) (decision, bool) {
-	if goal, ok := w.goal.(*commitGoal); ok {
-		return decideRollback(w, goal), true
+	if w.goal == nil {
+		return decideRollback(w), true
 	}
-	goal := w.goal.(*fleetGoal)
-	d, ok := decideFleet(ctx, w, goal)
+	d, ok := decideFleet(ctx, w)
 	if ok {
 		d.after = d.outcome.Decisions.Trees(d.before.trees)
-		d.constraints = checkConstraints(ctx, &d, goal)
+		d.constraints = checkConstraints(ctx, &d)
 	}
 	return d, ok
 }
 
-func decideRollback(w wanted, goal *commitGoal) decision {
-	d := decideAll(w, goal.folders.Trees(), rollout.RollBack)
+func decideRollback(w wanted) decision {
+	d := decideAll(w, w.rollback.Trees(), rollout.RollBack)
 	d.outcome.RolledOut = false
-	d.formerContents = map[string]gitops.FolderEdits{"": goal.folders}
+	d.formerContents = map[string]gitops.FolderEdits{"": w.rollback}
 	d.after = d.outcome.Decisions.Trees(d.before.trees)
 	d.constraints = constraintOutcome{saved: d.before.private.Constraints}
 	return d
@@ -80,16 +79,15 @@ func (d *decision) clusters(hosts []string) []string {
 	if before := d.before.private.fleet(); before != nil {
 		return pipeline.ClustersOf(before, hosts)
 	}
-	return pipeline.ClustersOf(d.goal.fleet(), hosts)
+	return pipeline.ClustersOf(d.goal.version().Fleet, hosts)
 }
 
 func (d *decision) workloads() map[string]string {
-	f := d.goal.fleet()
-	if f == nil {
+	if d.goal == nil {
 		return nil
 	}
 	workloads := map[string]string{}
-	for workload, target := range f.Targets() {
+	for workload, target := range d.goal.result.Fleet.Targets() {
 		workloads[fleet.FullName(workload.Name, target.Name)] = workload.Name
 	}
 	return workloads
@@ -163,12 +161,11 @@ func (d *decision) checkWindows() bool {
 
 func (d *decision) content(ctx context.Context, key folder.Key) gitops.FolderEdit {
 	decided := d.outcome.Decisions[key.Host][key.DeploymentTarget]
-	goal, isFleet := d.goal.(*fleetGoal)
 	switch {
 	case decided.Action == rollout.Keep:
 		return d.kept(key)
-	case decided.Action == rollout.RollBack, !isFleet:
+	case decided.Action == rollout.RollBack, d.goal == nil:
 		return d.formerContents[decided.From][key.Host][key.DeploymentTarget]
 	}
-	return goal.content(ctx, key, d.owner.Name)
+	return d.goal.content(ctx, key, d.owner.Name)
 }

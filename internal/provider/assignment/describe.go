@@ -102,12 +102,11 @@ func (c *comparison) changedFolders(ctx context.Context) (folders []changes.Fold
 }
 
 func (d *decision) waitsFor(key folder.Key) string {
-	goal, isFleet := d.goal.(*fleetGoal)
-	if !isFleet {
+	if d.goal == nil {
 		return ""
 	}
-	i, _ := goal.result.AssignmentIndex(key.Host, key.DeploymentTarget)
-	return goal.rendering.WaitsFor(i)
+	i, _ := d.goal.result.AssignmentIndex(key.Host, key.DeploymentTarget)
+	return d.goal.rendering.WaitsFor(i)
 }
 
 // fillFiles sets the files of changed folders. The line of a folder without files names no keys.
@@ -131,13 +130,13 @@ func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChan
 		}
 		maps.Copy(wanted, files)
 	}
-	if goal, isFleet := c.goal.(*fleetGoal); isFleet {
+	if c.goal != nil {
 		for _, key := range changed.Keys() {
 			if back.Has(key.Host, key.DeploymentTarget) {
 				continue
 			}
-			i, _ := goal.result.AssignmentIndex(key.Host, key.DeploymentTarget)
-			if files, err := goal.rendering.Files(ctx, i); err == nil {
+			i, _ := c.goal.result.AssignmentIndex(key.Host, key.DeploymentTarget)
+			if files, err := c.goal.rendering.Files(ctx, i); err == nil {
 				wanted[key] = files
 			}
 		}

@@ -18,7 +18,7 @@ import (
 
 func (s *rolloutStep) checkEvidence(in rollout.StepInput) {
 	if in.Reports != nil {
-		s.config.evidence.CheckFleet(s.fleet.result.Fleet, s.diagnostics)
+		s.config.evidence.CheckFleet(s.goal.result.Fleet, s.diagnostics)
 	}
 	if in.Settings == nil {
 		return

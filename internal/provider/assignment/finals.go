@@ -22,26 +22,26 @@ import (
 // rendered again from the folder's files and the manifests in its record. Folders that go back to pointers, or whose
 // pointers were changed by hand, are not rendered: the plan has no record of them.
 func (c *comparison) fillFinals(ctx context.Context, folders []changes.FolderChange, before folder.Trees) (complete bool) {
-	goal, isFleet := c.goal.(*fleetGoal)
 	changed := map[int]*changes.FolderChange{} // by assignment
 	for i := range folders {
 		one := &folders[i]
 		if one.Before == nil || one.After == nil {
 			continue
 		}
-		if one.Back != "" || one.Drift != "" || !isFleet {
+		if one.Back != "" || one.Drift != "" || c.goal == nil {
 			one.Finals = committedFinals(one)
 			continue
 		}
-		if at, ok := goal.result.AssignmentIndex(one.Host, one.DeploymentTarget); ok && render.IsRendered(goal.result.Schedule.Assignments[at]) {
+		at, ok := c.goal.result.AssignmentIndex(one.Host, one.DeploymentTarget)
+		if ok && render.IsRendered(c.goal.result.Schedule.Assignments[at]) {
 			changed[at] = one
 		}
 	}
 	if len(changed) == 0 || c.before.isNew {
 		return true
 	}
-	former, isSeen := c.formerOf(ctx, goal, changed, before)
-	return goal.finalChanges(ctx, former, func(i int, finals *changes.Finals) { changed[i].Finals = finals }) && isSeen
+	former, isSeen := c.formerOf(ctx, changed, before)
+	return c.goal.finalChanges(ctx, former, func(i int, finals *changes.Finals) { changed[i].Finals = finals }) && isSeen
 }
 
 func committedFinals(one *changes.FolderChange) *changes.Finals {
@@ -81,7 +81,7 @@ func (g *fleetGoal) finalChanges(
 // formerOf returns the sources of changed folders from the records at the commit of the refresh, as the apply does. isSeen
 // is false if that cannot be read now.
 func (c *comparison) formerOf(
-	ctx context.Context, goal *fleetGoal, changed map[int]*changes.FolderChange, before folder.Trees,
+	ctx context.Context, changed map[int]*changes.FolderChange, before folder.Trees,
 ) (former map[int]render.FormerFolder, isSeen bool) {
 	written, err := c.connection.Delivery.ReadSeenRecords(ctx, c.formerOwner(), c.before.state)
 	if err != nil && !errors.Is(err, git.ErrCommit) {
@@ -90,7 +90,8 @@ func (c *comparison) formerOf(
 	clusterTypes := c.before.private.clusterTypes()
 	former = make(map[int]render.FormerFolder, len(changed))
 	for i, one := range changed {
-		of := render.FormerFolder{ClusterType: clusterTypes[goal.result.Schedule.Assignments[i].Host.ClusterType.Name], Files: one.Before}
+		clusterType := clusterTypes[c.goal.result.Schedule.Assignments[i].Host.ClusterType.Name]
+		of := render.FormerFolder{ClusterType: clusterType, Files: one.Before}
 		if record, has := written[one.Key]; has && record.Tree == before[one.Host][one.DeploymentTarget] {
 			of.Manifests = record.Manifests
 		}
@@ -102,9 +103,8 @@ func (c *comparison) formerOf(
 // upgradeLines describes final objects that change with the Kubernetes version or the APIs of a cluster type while their
 // folder stays.
 func (d *decision) upgradeLines(ctx context.Context) (lines []string, complete bool) {
-	goal, isFleet := d.goal.(*fleetGoal)
-	private := d.before.private
-	if !isFleet || private.Model == "" || private.Model == goal.result.Value.Model || d.isUnderWay() ||
+	goal, private := d.goal, d.before.private
+	if goal == nil || private.Model == "" || private.Model == goal.result.Value.Model || d.isUnderWay() ||
 		!slices.ContainsFunc(goal.result.Schedule.Assignments, render.IsRendered) {
 		return nil, true
 	}

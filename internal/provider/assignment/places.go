@@ -106,7 +106,7 @@ func (w *wanted) addRelocations(ctx context.Context, folders map[folder.Key]form
 	return nil
 }
 
-func (w *wanted) relocateDeployment(ctx context.Context, goal *fleetGoal) error {
+func (w *wanted) relocateDeployment(ctx context.Context) error {
 	was := w.before.saved.Owner.Location
 	if w.before.isNew || !w.isLocated || !w.connection.CanAsk() || was.Path != w.owner.Location.Path {
 		return nil
@@ -132,7 +132,7 @@ func (w *wanted) relocateDeployment(ctx context.Context, goal *fleetGoal) error 
 	if err := w.addRelocations(ctx, moved); err != nil {
 		return err
 	}
-	w.before = w.before.relocated(w.relocations, w.renderAtFormerPlace(ctx, goal, from))
+	w.before = w.before.relocated(w.relocations, w.renderAtFormerPlace(ctx, from))
 	return nil
 }
 
@@ -173,11 +173,9 @@ func (w *wanted) relocateWritten(ctx context.Context, written folder.Trees) erro
 
 func (w *wanted) keysWithObjects() map[folder.Key]bool {
 	keys := map[folder.Key]bool{}
-	if goal, isFleet := w.goal.(*fleetGoal); isFleet {
-		for _, assignment := range goal.result.Schedule.Assignments {
-			if render.HasObjects(assignment) {
-				keys[folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = true
-			}
+	for _, assignment := range w.goal.result.Schedule.Assignments {
+		if render.HasObjects(assignment) {
+			keys[folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = true
 		}
 	}
 	return keys
@@ -185,23 +183,23 @@ func (w *wanted) keysWithObjects() map[folder.Key]bool {
 
 // renderAtFormerPlace returns the trees, at the former and the present place, of folders that are under way or drifted.
 func (w *wanted) renderAtFormerPlace(
-	ctx context.Context, goal *fleetGoal, from func(folder.Key) folder.Location,
+	ctx context.Context, from func(folder.Key) folder.Location,
 ) map[folder.Key][2]string {
 	rendered := map[folder.Key][2]string{}
-	for i, assignment := range goal.result.Schedule.Assignments {
+	for i, assignment := range w.goal.result.Schedule.Assignments {
 		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
 		at, to := from(key), placeOf(w.owner.Location, key)
 		_, drifted := w.before.state.Drift.Trees[key]
-		if at == to || !render.HasObjects(assignment) || goal.rendering.Trees[i] == "" || !drifted && !w.before.private.isTouched(key) {
+		if at == to || !render.HasObjects(assignment) || w.goal.rendering.Trees[i] == "" || !drifted && !w.before.private.isTouched(key) {
 			continue
 		}
-		files, err := goal.rendering.Files(ctx, i)
+		files, err := w.goal.rendering.Files(ctx, i)
 		if err != nil {
 			continue // the apply renders it again, and has the error
 		}
 		files, _ = render.RelocatePointers(files, to, at)
 		if tree, err := git.TreeID(files); err == nil {
-			rendered[key] = [2]string{tree, goal.rendering.Trees[i]}
+			rendered[key] = [2]string{tree, w.goal.rendering.Trees[i]}
 		}
 	}
 	return rendered

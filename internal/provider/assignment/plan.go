@@ -22,9 +22,9 @@ func planRequest(ctx context.Context, r request) {
 		return
 	}
 	warnOfFailure(d.outcome, d.diagnostics)
-	if goal, isFleet := d.goal.(*fleetGoal); isFleet {
-		warnOfUnknownHosts(goal, &d)
-		warnOfNewName(goal, d.before.trees, d.diagnostics)
+	if d.goal != nil {
+		warnOfUnknownHosts(&d)
+		warnOfNewName(d.goal, d.before.trees, d.diagnostics)
 	}
 	c := compare(ctx, d)
 	if c.checkOtherPlans(ctx); !c.diagnostics.HasError() {

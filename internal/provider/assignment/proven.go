@@ -58,21 +58,20 @@ func hasChanges(after, before folder.Trees) bool {
 
 // isReady reports whether all clusters are ready, by the evidence of an assignment without a rollout.
 func (d *decision) isReady(ctx context.Context) bool {
-	goal, isFleet := d.goal.(*fleetGoal)
-	if d.config.settings != nil || !isFleet || !d.config.evidence.Speaks() {
+	if d.config.settings != nil || d.goal == nil || !d.config.evidence.Speaks() {
 		return true
 	}
 	if !d.connection.CanAsk() {
 		return false
 	}
 	in := rollout.StepInput{
-		Wanted: goal.rendering.Wanted(), Deployed: d.before.state.Trees, Found: d.before.trees, Hosts: goal.hosts(),
+		Wanted: d.goal.rendering.Wanted(), Deployed: d.before.state.Trees, Found: d.before.trees, Hosts: d.goal.hosts(),
 		Now: d.config.evidence.Time(), Records: map[folder.Key]rollout.Record{},
 	}
 	for key, tree := range folder.All(in.Wanted) { // without a rollout, no record tells which folders were written last
 		in.Records[key] = rollout.Record{Tree: tree, Changed: d.before.private.Changed}
 	}
-	s := &rolloutStep{d.wanted, goal, d.config}
+	s := &rolloutStep{d.wanted, d.config}
 	var ok bool
 	if in.Reports, ok = s.reports(ctx, in); !ok {
 		return false

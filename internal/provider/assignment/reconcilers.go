@@ -53,12 +53,11 @@ func (d *decision) reconcilerAfter(of *changes.FolderChange) (name string, known
 	if after := reconciler.Deploying(objectsIn(of.After)); after != nil {
 		return after.Name, true
 	}
-	goal, isFleet := d.goal.(*fleetGoal)
-	if !isFleet {
+	if d.goal == nil {
 		return "", false
 	}
-	i, _ := goal.result.AssignmentIndex(of.Host, of.DeploymentTarget)
-	name = goal.result.Schedule.Assignments[i].Host.ClusterType.Reconciler
+	i, _ := d.goal.result.AssignmentIndex(of.Host, of.DeploymentTarget)
+	name = d.goal.result.Schedule.Assignments[i].Host.ClusterType.Reconciler
 	return name, reconciler.Named(name) != nil || of.WaitsFor == ""
 }
 

@@ -15,8 +15,7 @@ import (
 )
 
 func (c *comparison) warnOfRepublished(ctx context.Context, folders []changes.FolderChange, before folder.Trees) {
-	goal, isFleet := c.goal.(*fleetGoal)
-	if !isFleet || c.before.isNew {
+	if c.goal == nil || c.before.isNew {
 		return
 	}
 	changed := map[int]*changes.FolderChange{} // by assignment
@@ -25,21 +24,21 @@ func (c *comparison) warnOfRepublished(ctx context.Context, folders []changes.Fo
 		if one.Before == nil || one.Removed {
 			continue
 		}
-		at, ok := goal.result.AssignmentIndex(one.Host, one.DeploymentTarget)
-		if ok && artifact.IsMovable(goal.result.Schedule.Assignments[at].Target.Target.Manifests.Manifests) {
+		at, ok := c.goal.result.AssignmentIndex(one.Host, one.DeploymentTarget)
+		if ok && artifact.IsMovable(c.goal.result.Schedule.Assignments[at].Target.Target.Manifests.Manifests) {
 			changed[at] = one
 		}
 	}
 	if len(changed) == 0 {
 		return
 	}
-	former, _ := c.formerOf(ctx, goal, changed, before)
+	former, _ := c.formerOf(ctx, changed, before)
 	targets := map[string]map[string]bool{}
 	for at, was := range former {
 		if was.Manifests == nil {
 			continue
 		}
-		target := goal.result.Schedule.Assignments[at].Target
+		target := c.goal.result.Schedule.Assignments[at].Target
 		if text := artifact.DescribeRepublished(*was.Manifests, target.Target.Manifests.Manifests); text != "" {
 			if targets[text] == nil {
 				targets[text] = map[string]bool{}

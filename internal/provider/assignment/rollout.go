@@ -62,13 +62,12 @@ func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutCo
 
 type rolloutStep struct {
 	wanted
-	fleet  *fleetGoal
 	config rolloutConfig
 }
 
 // decideFleet decides which folders of the fleet change now. It returns false if that is not known yet, or after an error.
-func decideFleet(ctx context.Context, w wanted, goal *fleetGoal) (decision, bool) {
-	s := &rolloutStep{w, goal, w.model.decodeRollout(w.diagnostics)}
+func decideFleet(ctx context.Context, w wanted) (decision, bool) {
+	s := &rolloutStep{w, w.model.decodeRollout(w.diagnostics)}
 	if s.isLocated {
 		for i, document := range s.config.evidence.List {
 			repository.CheckAbout(document.Compliance, s.owner, &s.before.state.Owner, s.config.evidence.At[i], s.diagnostics)
@@ -77,7 +76,7 @@ func decideFleet(ctx context.Context, w wanted, goal *fleetGoal) (decision, bool
 	if s.diagnostics.HasError() {
 		return decision{}, false
 	}
-	wanted := goal.rendering.Wanted()
+	wanted := w.goal.rendering.Wanted()
 	if s.config.isEmpty() || s.before.state.Drift.IsGone() { // folders that wait would be nowhere
 		d := decideAll(s.wanted, wanted, rollout.Write)
 		d.config = s.config
@@ -134,7 +133,7 @@ func (s *rolloutStep) checkMove(ctx context.Context, outcome *rollout.Outcome) b
 // input gathers the input of the decision. Equal configuration and state give equal input.
 func (s *rolloutStep) input(ctx context.Context, wanted folder.Trees) (in rollout.StepInput, ok bool) {
 	in = rollout.StepInput{
-		Wanted: wanted, Settings: s.config.settings, Holds: s.config.holds, Hosts: s.fleet.hosts(), Requires: s.fleet.requires,
+		Wanted: wanted, Settings: s.config.settings, Holds: s.config.holds, Hosts: s.goal.hosts(), Requires: s.goal.requires,
 		Back: map[string]folder.Trees{}, State: s.before.private.Rollout, Now: s.config.evidence.Time(),
 	}
 	if s.before.isNew {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
@@ -19,7 +18,9 @@ import (
 // wanted is a request with its goal. Its deployment has the present names of hosts and the present places of folders.
 type wanted struct {
 	request
-	goal goal
+	// goal is the target of the assignment. With rollback_to it is nil, and rollback has the folders of the commit.
+	goal     *fleetGoal
+	rollback gitops.FolderEdits
 	// former has the names in commits from before this plan.
 	former folder.Former
 	// renames maps former names of hosts to present ones. movedHosts maps back hosts whose folders this plan moves.
@@ -29,25 +30,12 @@ type wanted struct {
 	relocations relocations
 }
 
-// goal is the target of an assignment: a *fleetGoal or, with rollback_to, a *commitGoal.
-type goal interface {
-	// fleet returns the fleet after the change; nil for a commit.
-	fleet() *fleet.Fleet
-	// version returns the fleet that explains changes. It is empty for a commit.
-	version() *changes.Version
-}
-
 // fleetGoal is the rendered fleet.
 type fleetGoal struct {
 	result     *pipeline.Computation
 	rendering  *pipeline.Rendering
 	gitopsRepo string
 	release    string // of the provider
-}
-
-type commitGoal struct {
-	commit  string
-	folders gitops.FolderEdits
 }
 
 // want returns the folders that the owner should have. It returns false if they are not known yet, or after an error.
@@ -87,7 +75,7 @@ func wantFleet(ctx context.Context, r request) (wanted, bool) {
 	w.goal = goal
 	fleetvalue.AddWarnings(w.diagnostics, goal.rendering.Warnings())
 	fleetvalue.AddErrors(w.diagnostics, goal.rendering.Findings)
-	if err := w.relocateDeployment(ctx, goal); err != nil {
+	if err := w.relocateDeployment(ctx); err != nil {
 		repository.AddError(ctx, w.diagnostics, err, false)
 		return w, false
 	}
@@ -124,28 +112,25 @@ func wantCommit(ctx context.Context, r request) (wanted, bool) {
 		r.model.Name.ValueString(), commit)
 	r.owner.Environment = r.before.private.Environment
 	w := wanted{request: r, former: r.before.state.Former, relocations: relocations{}}
-	folders, err := w.foldersAt(ctx, commit)
-	if err != nil {
+	var err error
+	if w.rollback, err = w.foldersAt(ctx, commit); err != nil {
 		repository.AddError(ctx, w.diagnostics, err, w.before.isNew)
 		return w, false
 	}
 	w.renames = w.former.Hosts
-	w.goal = &commitGoal{commit, folders}
 	return w, true
 }
 
+// version returns the fleet that explains changes. It is empty for a commit.
 func (g *fleetGoal) version() *changes.Version {
+	if g == nil {
+		return &changes.Version{}
+	}
 	return &changes.Version{
 		Fleet: g.result.Fleet, Config: g.result.Value.Config, Manifests: changes.Hashes(g.result.Value.Manifests),
 		Schedule: g.result.Schedule, GitopsRepo: g.gitopsRepo, Provider: g.release,
 	}
 }
-
-func (g *commitGoal) version() *changes.Version { return &changes.Version{} }
-
-func (g *fleetGoal) fleet() *fleet.Fleet { return g.result.Fleet }
-
-func (g *commitGoal) fleet() *fleet.Fleet { return nil }
 
 func (g *fleetGoal) content(ctx context.Context, key folder.Key, owner string) gitops.FolderEdit {
 	i, _ := g.result.AssignmentIndex(key.Host, key.DeploymentTarget)
@@ -158,9 +143,4 @@ func (g *fleetGoal) content(ctx context.Context, key folder.Key, owner string) g
 	}
 }
 
-func (w *wanted) rolledBackTo() string {
-	if goal, ok := w.goal.(*commitGoal); ok {
-		return goal.commit
-	}
-	return ""
-}
+func (w *wanted) rolledBackTo() string { return w.model.RollbackTo.ValueString() }
