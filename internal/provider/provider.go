@@ -10,11 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/compliance"
@@ -27,11 +24,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/source"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/functions"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 var (
@@ -75,17 +69,17 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					"definition are not checked.",
 			},
 			"git": schemas.OfProvider("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
-				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable),
+				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, GitTable),
 			"measurements": schemas.OfProvider(
 				"Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from "+
 					"the environment, or from ephemeral values, are in no plan either.",
 				fleet.ObjectType,
-				measurementsTable,
+				MeasurementsTable,
 			),
 			"verification": schemas.OfProvider(
 				"Whose signatures content needs before it is rendered into final objects. Unset: none, unless a cluster type requires it.",
 				fleet.ObjectType,
-				verificationTable,
+				VerificationTable,
 			),
 		},
 	}
@@ -175,45 +169,4 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 // logDebug logs requests to repositories, without secrets.
 func logDebug(ctx context.Context, message string, fields map[string]any) {
 	tflog.Debug(ctx, message, fields)
-}
-
-// Server serves a provider by the plugin framework. Package wire reads and writes the large values: the argument of
-// provider::flotilla::fleet, and the assignments of flotilla_scheduling and flotilla_inventory. The framework gets a small
-// value in their place, and does everything else.
-//
-// In a plan of 20,000 assignments without changes, the framework took 2.3 s of processor time for the first two.
-func Server(p provider.Provider) tfprotov6.ProviderServer {
-	var metadata provider.MetadataResponse
-	p.Metadata(context.Background(), provider.MetadataRequest{}, &metadata)
-	return &server{troubleshooting.Explain(providerserver.NewProtocol6(p)(), metadata.Version)}
-}
-
-type server struct{ troubleshooting.Server }
-
-// CallFunction reads the argument of fleet. If it cannot, the framework reads it and reports the error.
-func (s *server) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
-	if req.Name != functions.Fleet.Name || len(req.Arguments) != 1 || req.Arguments[0] == nil {
-		return s.Server.CallFunction(ctx, req)
-	}
-	argument, err := wire.Plain(req.Arguments[0].MsgPack)
-	if err != nil {
-		return s.Server.CallFunction(ctx, req)
-	}
-	seen, err := tfprotov6.NewDynamicValue(tftypes.DynamicPseudoType, tftypes.NewValue(tftypes.String, "read already"))
-	if err != nil {
-		return nil, err
-	}
-	return s.Server.CallFunction(wire.WithArgument(ctx, argument),
-		&tfprotov6.CallFunctionRequest{Name: req.Name, Arguments: []*tfprotov6.DynamicValue{&seen}})
-}
-
-// ReadDataSource adds the attribute that the data source has set aside.
-func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	ctx, aside := wire.WithAside(ctx)
-	resp, err := s.Server.ReadDataSource(ctx, req)
-	if err != nil || aside.Value == nil {
-		return resp, err
-	}
-	resp.State.MsgPack, err = wire.Replace(resp.State.MsgPack, aside.Name, aside.Value)
-	return resp, err
 }

@@ -30,7 +30,7 @@ var secretAttributes = []string{"token", "username", "password", "ssh_private_ke
 
 // decodeGit reads the attribute git. Environment variables replace absent attributes.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
-	settings, o := gitSettings{}, readLogin(gitTable, value)
+	settings, o := gitSettings{}, readLogin(GitTable, value)
 	login := o.gitLogin()
 	login.SSH = git.SSHCredentials{
 		Key:        o.textOr("ssh_private_key", "FLOTILLA_SSH_PRIVATE_KEY"),

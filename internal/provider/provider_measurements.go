@@ -26,7 +26,7 @@ type measurementsSettings struct {
 // decodeMeasurements reads the attribute measurements. Environment variables replace absent attributes. Credentials without
 // an entry of their own belong to url.
 func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
-	settings, o := measurementsSettings{}, readLogin(measurementsTable, value)
+	settings, o := measurementsSettings{}, readLogin(MeasurementsTable, value)
 	login := o.login("FLOTILLA_MEASUREMENTS_")
 	address := o.textOr("url", "FLOTILLA_MEASUREMENTS_URL")
 	switch {

@@ -6,7 +6,8 @@ import (
 
 // The tables of the provider's own attributes. Package connection has that for clusters.
 
-var gitTable = &fleet.Table{
+// GitTable describes the attribute git.
+var GitTable = &fleet.Table{
 	Name: "git",
 	Meaning: "The attribute `git` of the provider: how to reach GitOps repositories, and who commits. Secrets that come from the " +
 		"environment, or from ephemeral values, are in no plan and no state.",
@@ -74,7 +75,8 @@ var appTable = &fleet.Table{
 	},
 }
 
-var verificationTable = &fleet.Table{
+// VerificationTable describes the attribute verification.
+var VerificationTable = &fleet.Table{
 	Name: "verification",
 	Meaning: "The attribute `verification` of the provider: the keys that must have signed content before it is rendered into final " +
 		"objects. With it, content from any other source than `sources` is an error: see [Signatures](rendering.md#signatures).",
@@ -98,7 +100,8 @@ var trustedTable = &fleet.Table{
 	},
 }
 
-var measurementsTable = &fleet.Table{
+// MeasurementsTable describes the attribute measurements.
+var MeasurementsTable = &fleet.Table{
 	Name:    "measurements",
 	Meaning: "The attribute `measurements` of the provider: credentials for the servers that `flotilla_measurements` asks.",
 	Attributes: []fleet.Attribute{

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference/settings"
 )
 
 // withoutTable are dynamic attributes that have no table, by the end of their names: values of any type, those that are written as a
@@ -251,7 +251,7 @@ func settingsTables() map[string]*fleet.Table {
 		}
 	}
 	add("fleet", fleet.RootTable())
-	for _, table := range provider.Settings() {
+	for _, table := range settings.Tables() {
 		add("settings", table)
 	}
 	return tables
@@ -305,7 +305,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 			}
 		})
 	}
-	for _, table := range provider.Settings() {
+	for _, table := range settings.Tables() {
 		if !used["settings#"+table.Anchor()] {
 			t.Errorf("no description leads to the table of a %s", table.Name)
 		}

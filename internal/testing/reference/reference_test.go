@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference/settings"
 )
 
 var update = flag.Bool("update", false, "write the guides and schemas")
@@ -26,7 +26,7 @@ func TestThePublishedReferenceIsThatOfTheTables(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
 		filepath.Join("guides", "reference-fleet.md"):    reference.Fleet(),
-		filepath.Join("guides", "reference-settings.md"): reference.Settings(provider.Settings()...),
+		filepath.Join("guides", "reference-settings.md"): reference.Settings(settings.Tables()...),
 	}
 	for name, schema := range reference.Schemas() {
 		want[filepath.Join("schemas", name)] = string(schema)

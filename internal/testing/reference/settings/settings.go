@@ -1,9 +1,11 @@
-package provider
+// Package settings lists the tables of the guide "Reference: settings".
+package settings
 
 import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/adopt"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	agentresource "github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterfacts"
@@ -17,10 +19,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Settings are the tables of attributes and of function arguments, in the order of the guide.
-func Settings() []*fleet.Table {
+// Tables are the tables of attributes and of function arguments, in the order of the guide.
+func Tables() []*fleet.Table {
 	return []*fleet.Table{
-		gitTable, verificationTable, measurementsTable, cacheTable, connection.ClusterTable,
+		provider.GitTable, provider.VerificationTable, provider.MeasurementsTable, provider.CacheTable, connection.ClusterTable,
 		rollout.SettingsTable, rollout.HoldTable,
 		assignment.DeliveryTable, assignment.ProtectionTable, assignment.SourceTable,
 		agentresource.SecretsTable, agentresource.SecretTable, agent.SettingsTable,
