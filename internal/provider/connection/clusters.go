@@ -2,6 +2,7 @@ package connection
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,22 +71,16 @@ func Asking(o *fleet.ObjectReader) kube.QueryOptions {
 	return kube.QueryOptions{Deadline: fleet.ReadTimeout(o, "deadline"), Parallel: o.Int("parallel")}
 }
 
+//go:embed clusters.hcl
+var clustersExample string
+
 // ClustersAttribute is the attribute clusters.
 func ClustersAttribute() schema.Attribute {
 	attribute := schemas.OfProvider("How to reach the clusters of the fleet, by their names. Only resources and data sources that ask "+
 		"clusters need it, "+
 		"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply "+
 		"creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)
-	attribute.MarkdownDescription += "\n\n```terraform\nclusters = {\n  aks = { # azurerm_kubernetes_cluster\n    " +
-		"host                   = azurerm_kubernetes_cluster.aks.kube_config[0].host\n    cluster_ca_certificate = " +
-		"base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].cluster_ca_certificate)\n    client_certificate     = " +
-		"base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_certificate)\n    client_key             = " +
-		"base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_key)\n  }\n  eks = { # module terraform-aws-modules/eks\n    " +
-		"host                   = module.eks.cluster_endpoint\n    cluster_ca_certificate = " +
-		"base64decode(module.eks.cluster_certificate_authority_data)\n    exec = {\n      api_version = " +
-		"\"client.authentication.k8s.io/v1beta1\"\n      command     = \"aws\"\n      args        = [\"eks\", \"get-token\", " +
-		"\"--cluster-name\", module.eks.cluster_name]\n    }\n  }\n  edge-1 = {\n    kubeconfig = " +
-		"file(\"${path.root}/edge.kubeconfig\")\n    context    = \"edge-1\"\n  }\n}\n```"
+	attribute.MarkdownDescription += "\n\n```terraform\n" + clustersExample + "```"
 	return attribute
 }
 

@@ -2,6 +2,8 @@ package functions
 
 import (
 	"context"
+	_ "embed"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -17,26 +19,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
+//go:embed adopt.md
+var adoptDocument string
+
 // Adopt is provider::flotilla::adopt.
 var Adopt = frame.Function{Name: "adopt", Run: runAdopt, Definition: function.Definition{
-	Summary: "Makes a fleet of the objects of reconcilers that are there",
-	MarkdownDescription: "Reads the YAML that clusters follow today: Argo CD's Applications and ApplicationSets, Flux' sources, " +
-		"Kustomizations and HelmReleases, Rancher Fleet's GitRepos, HelmOps and Bundles, and Config Sync's RootSyncs and RepoSyncs. It " +
-		"returns `{fleet, listed}`. The guide [Adopt a fleet](../guides/adopting.md) takes a fleet through it.\n\n* `fleet` is what " +
-		"`fleet` takes: `environment`, `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies` and `templates`. " +
-		"Flotilla writes the same objects of it, with the same names, `metadata` and `spec`, and three labels of its own: " +
-		"`flotilla.dev/owner`, `flotilla.dev/host` and `flotilla.dev/deployment-target`.\n* `listed` is a list of `{file, object, " +
-		"reason, taken}`: everything that is not in the fleet, and why. Where `taken` is true, the object is in the fleet as it is, and " +
-		"`reason` names its parts that a deployment target cannot express.\n\nAn object is a workload, with the sources that it alone has. " +
-		"Hosts " +
-		"on which it is the same have one deployment target in common. `manifests` and `namespace` have the repository, the path, the " +
-		"branch, the chart and the namespace of the object, and decide them from then on; everything else is in `parameters.objects`, where " +
-		"`$(repo)`, `$(path)`, `$(chart)`, `$(version)`, `$(branch)`, `$(revision)`, `$(ref)` and `$(namespace)` stand for them. Target " +
-		"policies select cluster types by the fewest labels.\n\nA cluster type is a folder that a cluster of Flux follows, a folder " +
-		"below one called `clusters`, or the cluster that an Application names as its destination; objects of none are on a cluster type " +
-		"with the name of the environment. A folder that an adopted object brings stays the content of that object. If it brings other " +
-		"Kustomizations or Applications, those are adopted in its place. Kustomizations, and the folders of such objects, are rendered " +
-		"from the documents, without the network.",
+	Summary:             "Makes a fleet of the objects of reconcilers that are there",
+	MarkdownDescription: strings.TrimSpace(adoptDocument),
 	Parameters: []function.Parameter{
 		function.StringParameter{
 			Name: "environment", AllowUnknownValues: true,

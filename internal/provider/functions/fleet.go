@@ -3,6 +3,7 @@ package functions
 
 import (
 	"context"
+	_ "embed"
 	"slices"
 	"strings"
 
@@ -18,28 +19,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
+//go:embed fleet.md
+var fleetDocument string
+
 // Fleet is provider::flotilla::fleet.
 var Fleet = frame.Function{Name: "fleet", Run: runFleet, Definition: function.Definition{
-	Summary: "Makes a fleet: everything of one environment, checked",
-	MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data " +
-		"sources and `flotilla_assignment` take: `{format, environment, model, config, manifests, constraints}`.\n\nThe object's keys " +
-		"are `environment` (required), `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies`, `config_containers`, " +
-		"`config_schemas`, `templates` and `constraints`: each a list, tuple, set or map of objects, which are resources of that kind, " +
-		"or objects written by hand with the same attributes: the [reference of the fleet](../guides/reference-fleet.md) has all of " +
-		"them, and JSON Schemas for editors of YAML. Objects of other environments are left out. Further keys:\n\n* `environments`: " +
-		"names of all environments, or environments. With it, a name that is not among them is an error.\n* `assignments`: " +
-		"`[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n* `hydration`: `{precedence, on_conflict, " +
-		"lists, list_key}`, how config containers merge: see the guide [How Flotilla works](../guides/how-it-works.md#configuration).\n* " +
-		"`artifacts`: the text that `flotilla_artifacts` has as `artifacts`, for the same `workloads`: the manifests of the deployment " +
-		"targets in it are pinned to a commit, or to a version and a digest. While it is unknown, all of `manifests` is pending.\n* " +
-		"`base`: a fleet to add to, such as one that `control_plane` returned.\n\nNames, versions, tags, refs and labels are text: a " +
-		"number in place of one is an error, since `1.10` would become 1.1.\n\nUnknown keys are errors, wherever they are. Each of " +
-		"`config`, `manifests` and `constraints` is `{known, pending}`. A value that is unknown puts only its container, its deployment " +
-		"target or its constraint under `pending`; an unknown name or label makes `model` unknown, and so do a `namespace`, which " +
-		"decides who may share a cluster, and the `parameters`, `secret_stores`, `decryption`, `render`, `kubernetes_version` and " +
-		"`api_versions` of a cluster type. A fleet that another version of the provider made is an error if its `format` " +
-		"differs.\n\nCall it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply " +
-		"while the resource has any change pending.",
+	Summary:             "Makes a fleet: everything of one environment, checked",
+	MarkdownDescription: strings.TrimSpace(fleetDocument),
 	Parameters: []function.Parameter{
 		function.DynamicParameter{
 			Name: "fleet", AllowUnknownValues: true,
@@ -90,16 +76,13 @@ func optional(given []types.Dynamic, others int64) (any, *function.FuncError) {
 	return nil, function.NewArgumentFuncError(others+1, "there may be only one object of options")
 }
 
+//go:embed control_plane.md
+var controlPlaneDocument string
+
 // ControlPlane is provider::flotilla::control_plane.
 var ControlPlane = frame.Function{Name: "control_plane", Run: runControlPlane, Definition: function.Definition{
-	Summary: "Makes a fleet of YAML documents",
-	MarkdownDescription: "Reads the YAML that a control plane is kept in, and returns a fleet as `fleet` does. It knows Kalypso's " +
-		"kinds (`ClusterType`, `Workload`, `WorkloadRegistration`, `SchedulingPolicy`, `Template`, `ConfigSchema`; `Environment`, " +
-		"`GitOpsRepo` and `BaseRepo` are ignored), `ConfigMap` with the label `platform-config: \"true\"`, and the JSON models " +
-		"`Application`, `Cluster`, `Namespace` and `TargetPolicy`. Any other kind is an error.\n\nNames, versions, tags, refs and labels " +
-		"are text, and must be in quotes where YAML would read a number or a bool. A document may have 1.5 MiB, and 1 MiB with its " +
-		"aliases expanded, as may a value of a `ConfigMap`.\n\nValues merge as Kalypso merges them: by name, lists of objects by their " +
-		"`name`, and text that is a YAML map or list is one.",
+	Summary:             "Makes a fleet of YAML documents",
+	MarkdownDescription: strings.TrimSpace(controlPlaneDocument),
 	Parameters: []function.Parameter{
 		function.StringParameter{
 			Name: "environment", AllowUnknownValues: true,

@@ -2,6 +2,8 @@ package functions
 
 import (
 	"context"
+	_ "embed"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -20,20 +22,13 @@ var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"sources": types.ListType{ElemType: types.StringType},
 }}
 
+//go:embed registrations.md
+var registrationsDocument string
+
 // Registrations is provider::flotilla::registrations.
 var Registrations = frame.Function{Name: "registrations", Run: runRegistrations, Definition: function.Definition{
-	Summary: "Lists the repositories of Kalypso's workload registrations",
-	MarkdownDescription: "Reads Kalypso's `WorkloadRegistration`s out of YAML documents, and returns a map of them by name, for the " +
-		"`for_each` of `flotilla_repository_files`: `{name, workspace, labels, url, ref, path, sources}`. Documents of other kinds are " +
-		"ignored: `control_plane` checks whether they are allowed. Two registrations with the same name, or with the same repository, " +
-		"ref and path, are an error.\n\nWith `workspaces`, a registration that leads outside of the `sources` of its workspace is an " +
-		"error, before any request. A workspace without `sources` may lead anywhere, also to paths on this machine. The result has the " +
-		"`sources` of the workspace, or null: `flotilla_repository_files` takes them, and follows no redirect that leaves them. A " +
-		"registration without a workspace, and one whose workspace is not among `workspaces`, are errors. Without `workspaces`, " +
-		"registrations may lead anywhere: that is for documents that the platform team alone writes.\n\nThe files of a registration may " +
-		"have further registrations. A second call over these files, with `followed`, the results of the calls before, returns only new " +
-		"ones, so that registrations in a circle come to an end. Give that call only the workspace of the registration that leads to the " +
-		"files: then a team registers nothing for another workspace.",
+	Summary:             "Lists the repositories of Kalypso's workload registrations",
+	MarkdownDescription: strings.TrimSpace(registrationsDocument),
 	Parameters: []function.Parameter{
 		function.DynamicParameter{
 			Name: "documents", AllowUnknownValues: true,
