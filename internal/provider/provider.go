@@ -21,6 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/source"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -87,39 +88,47 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
 	decode(ctx, req.Config, &resp.Diagnostics)
-	decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
-	decodeDefinitions(attributeOf(ctx, req.Config, definitionsAttribute, &resp.Diagnostics), &resp.Diagnostics)
 }
 
-func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnostics *diag.Diagnostics) (value types.Dynamic) {
-	diagnostics.Append(config.GetAttribute(ctx, path.Root(name), &value)...)
-	return value
+type configuration struct {
+	git          gitSettings
+	clusters     connection.Clusters
+	measurements measurementsSettings
+	cache        cacheSettings
+	verification verificationSettings
+	definitions  pipeline.Definitions
 }
 
-func decode(
-	ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics,
-) (gitSettings, connection.Clusters, measurementsSettings, cacheSettings) {
-	read := func(name string) types.Dynamic { return attributeOf(ctx, config, name, diagnostics) }
-	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics),
-		decodeMeasurements(read("measurements"), diagnostics), decodeCache(read("cache"), diagnostics)
+func decode(ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics) configuration {
+	read := func(name string) (value types.Dynamic) {
+		diagnostics.Append(config.GetAttribute(ctx, path.Root(name), &value)...)
+		return value
+	}
+	return configuration{
+		git:          decodeGit(read("git"), diagnostics),
+		clusters:     connection.DecodeClusters(read("clusters"), diagnostics),
+		measurements: decodeMeasurements(read("measurements"), diagnostics),
+		cache:        decodeCache(read("cache"), diagnostics),
+		verification: decodeVerification(read("verification"), diagnostics),
+		definitions:  decodeDefinitions(read(definitionsAttribute), diagnostics),
+	}
 }
 
 // Configure reads credentials. It sends no request.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	settings, reached, measured, kept := decode(ctx, req.Config, &resp.Diagnostics)
-	trusted := decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
-	defined := decodeDefinitions(attributeOf(ctx, req.Config, definitionsAttribute, &resp.Diagnostics), &resp.Diagnostics)
-	reached.WarnOfUnverified(&resp.Diagnostics)
-	kept.check(&resp.Diagnostics)
+	given := decode(ctx, req.Config, &resp.Diagnostics)
+	given.clusters.WarnOfUnverified(&resp.Diagnostics)
+	given.cache.check(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	settings := given.git
 	over, err := git.NewHTTPTransport(settings.certificates)
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", tfvalue.Sentence("ca_certificates: "+err.Error()))
 		return
 	}
-	measureClient, err := measured.client(connection.UserAgent(p.version))
+	measureClient, err := given.measurements.client(connection.UserAgent(p.version))
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("measurements"), "Invalid certificates", tfvalue.Sentence("ca_certificates: "+err.Error()))
 		return
@@ -152,14 +161,14 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}),
 		Sources: source.NewReader(client, settings.credentials),
 		Artifacts: origin.NewResolver(origin.ResolverOptions{
-			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version), Trusted: trusted.sources,
+			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version), Trusted: given.verification.sources,
 		}),
-		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
+		Complete: settings.complete, Clusters: given.clusters, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
-	if c.Complete && trusted.complete && kept.complete {
-		c.Fleets.Definitions = defined
-		c.Fleets.Renderer = renderer.NewPool(origin.NewStore(c.Artifacts, kept.folder), renderer.PoolOptions{
-			Cache: kept.folder, Workers: p.workers,
+	if c.Complete && given.verification.complete && given.cache.complete {
+		c.Fleets.Definitions = given.definitions
+		c.Fleets.Renderer = renderer.NewPool(origin.NewStore(c.Artifacts, given.cache.folder), renderer.PoolOptions{
+			Cache: given.cache.folder, Workers: p.workers,
 		})
 	}
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = c, c, c
