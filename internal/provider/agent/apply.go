@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -40,15 +39,15 @@ func (r *request) rendered(m *agentModel, shape []string, clusters *connection.C
 }
 
 func objectsValue(objects []agent.StagedObject, findings map[string]onboarding.ObjectDrift) types.Map {
-	values := make(map[string]attr.Value, len(objects))
+	values := make(map[string]string, len(objects))
 	for i := range objects {
 		name := objects[i].ID().String()
-		values[name] = types.StringValue(applied)
+		values[name] = applied
 		if finding, found := findings[name]; found {
-			values[name] = types.StringValue(finding.String())
+			values[name] = finding.String()
 		}
 	}
-	return types.MapValueMust(types.StringType, values)
+	return tfvalue.TextMap(values)
 }
 
 func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate {

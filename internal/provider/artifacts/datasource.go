@@ -263,7 +263,5 @@ func read(ctx context.Context, c *connection.Connection, m *artifactsModel, diag
 		diagnostics.AddAttributeError(path.Root("workloads"), "Invalid workloads", tfvalue.Sentence(err.Error()))
 		return
 	}
-	byName, problems := types.MapValueFrom(ctx, types.StringType, newest)
-	diagnostics.Append(problems...)
-	m.Artifacts, m.Pins, m.Newest = types.StringValue(text), pins.MapOf(found), byName
+	m.Artifacts, m.Pins, m.Newest = types.StringValue(text), pins.MapOf(found), tfvalue.TextMap(newest)
 }

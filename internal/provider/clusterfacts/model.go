@@ -188,11 +188,7 @@ func (m *clusterFactsModel) set(at time.Time, known map[string]facts.KnownFacts,
 func labelsOf(of map[string]map[string]string) types.Map {
 	rows := make(map[string]attr.Value, len(of))
 	for name, labels := range of {
-		values := make(map[string]attr.Value, len(labels))
-		for label, value := range labels {
-			values[label] = types.StringValue(value)
-		}
-		rows[name] = types.MapValueMust(types.StringType, values)
+		rows[name] = tfvalue.TextMap(labels)
 	}
 	return types.MapValueMust(types.MapType{ElemType: types.StringType}, rows)
 }

@@ -59,13 +59,9 @@ func runRegistrations(ctx context.Context, req function.RunRequest) (any, *funct
 	}
 	elements := make(map[string]attr.Value, len(registrations))
 	for name, registration := range registrations {
-		labels := make(map[string]attr.Value, len(registration.Labels))
-		for key, value := range registration.Labels {
-			labels[key] = types.StringValue(value)
-		}
 		elements[name] = types.ObjectValueMust(registrationType.AttrTypes, map[string]attr.Value{
 			"name": types.StringValue(name), "workspace": types.StringPointerValue(wording.OrNil(registration.Workspace)),
-			"labels": types.MapValueMust(types.StringType, labels),
+			"labels": tfvalue.TextMap(registration.Labels),
 			"url":    types.StringValue(registration.Source.URL), "ref": types.StringValue(registration.Source.Ref),
 			"path": types.StringValue(registration.Source.Path), "sources": sourcesOf(&registration),
 		})
@@ -81,9 +77,5 @@ func sourcesOf(registration *fleet.Registration) types.List {
 	case registration.Sources == nil:
 		return types.ListNull(types.StringType)
 	}
-	elements := make([]attr.Value, len(registration.Sources))
-	for i, source := range registration.Sources {
-		elements[i] = types.StringValue(source)
-	}
-	return types.ListValueMust(types.StringType, elements)
+	return tfvalue.Texts(registration.Sources)
 }

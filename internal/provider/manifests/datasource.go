@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -123,7 +122,7 @@ func read(ctx context.Context, c *connection.Connection, m *manifestsModel, diag
 	if m.Check(result.Schedule, diagnostics); diagnostics.HasError() {
 		return
 	}
-	texts := map[string]attr.Value{}
+	texts := map[string]string{}
 	final, images, problems, unrendered := []object{}, map[string]bool{}, pipeline.Problems{}, pipeline.Unrendered{}
 	for i, assignment := range result.Schedule.Assignments {
 		if !m.Includes(assignment) {
@@ -147,7 +146,7 @@ func read(ctx context.Context, c *connection.Connection, m *manifestsModel, diag
 		}
 		problems.Add(assignment, wrong...)
 		for _, file := range files {
-			texts[assignment.Key()+"/"+file.Name] = types.StringValue(string(file.Content))
+			texts[assignment.Key()+"/"+file.Name] = string(file.Content)
 		}
 		made, waitsFor, err := result.Final(ctx, i, to)
 		if waitsFor != "" {
@@ -174,6 +173,6 @@ func read(ctx context.Context, c *connection.Connection, m *manifestsModel, diag
 	fleetvalue.AddLimited(diagnostics, problems.Messages(), func(problem string) {
 		once.Error(diagnostics, fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(problem))
 	})
-	m.Files = types.MapValueMust(types.StringType, texts)
+	m.Files = tfvalue.TextMap(texts)
 	m.Objects, m.Images = objectsTable.List(final), tfvalue.Texts(slices.Sorted(maps.Keys(images)))
 }

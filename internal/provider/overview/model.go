@@ -248,11 +248,11 @@ func (m *overviewModel) set(page *report.Page, q *question) error {
 	}
 	m.HealthScores = types.MapValueMust(types.Int64Type, scores)
 	if !m.Comparisons.IsNull() {
-		hashes := make(map[string]attr.Value, len(m.Comparisons.Elements()))
+		hashes := make(map[string]string, len(m.Comparisons.Elements()))
 		for name, text := range m.Comparisons.Elements() {
-			hashes[name] = types.StringValue(tfvalue.Hash(text.(types.String).ValueString()))
+			hashes[name] = tfvalue.Hash(text.(types.String).ValueString())
 		}
-		m.Comparisons = types.MapValueMust(types.StringType, hashes)
+		m.Comparisons = tfvalue.TextMap(hashes)
 	}
 	if !m.Evidence.IsNull() {
 		m.Evidence = types.StringValue(tfvalue.Hash(m.Evidence.ValueString()))

@@ -93,7 +93,7 @@ func decide(ctx context.Context, c *frame.Call[promotionModel]) {
 	if prior == nil {
 		prior = &promotionModel{}
 	}
-	c.Model.decide(ctx, prior, c.Prior != nil, c.Diagnostics)
+	c.Model.decide(ctx, prior, c.Diagnostics)
 }
 
 // importState takes the last promoted value as JSON.
@@ -149,22 +149,20 @@ func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnosti
 	return p, known
 }
 
-func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exists bool, diagnostics *diag.Diagnostics) {
+// decide takes the model before, which is empty for a new promotion.
+func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, diagnostics *diag.Diagnostics) {
 	p, known := m.decode(ctx, diagnostics)
 	if diagnostics.HasError() {
 		return
 	}
-	if !exists {
-		prior.Promoted, prior.Previous, prior.PromotedAt = types.DynamicNull(), types.DynamicNull(), types.StringNull()
-	}
 	m.Promoted, m.Previous, m.PromotedAt = prior.Promoted, prior.Previous, prior.PromotedAt
 	m.WaitingFor, m.OpenedAt = types.StringNull(), types.StringNull()
 	pin, candidate := tfvalue.Plain(m.Pin), tfvalue.Plain(m.Candidate)
-	isKnown, settled := fleet.IsKnown(candidate), prior.isSettled(exists)
+	isKnown, settled := fleet.IsKnown(candidate), prior.isSettled()
 	if isKnown && candidate != nil {
 		p.Content = tfvalue.Content(candidate)
-		p.Promoted = exists && !prior.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(prior.Promoted)) == p.Content
-		p.Same = exists && tfvalue.Content(tfvalue.Plain(prior.Candidate)) == p.Content
+		p.Promoted = !prior.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(prior.Promoted)) == p.Content
+		p.Same = tfvalue.Content(tfvalue.Plain(prior.Candidate)) == p.Content
 	}
 	p.Missing = candidate == nil
 	switch {
@@ -218,9 +216,9 @@ func (m *promotionModel) warnOfApprovals(approvals []string, prior *promotionMod
 }
 
 // isSettled reports that the state has no unreleased candidate.
-func (m *promotionModel) isSettled(exists bool) bool {
+func (m *promotionModel) isSettled() bool {
 	candidate := tfvalue.Plain(m.Candidate)
-	return !exists || candidate == nil || !m.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(m.Promoted)) == tfvalue.Content(candidate)
+	return candidate == nil || !m.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(m.Promoted)) == tfvalue.Content(candidate)
 }
 
 // letThrough promotes a value, unless it is promoted already.

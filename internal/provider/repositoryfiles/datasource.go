@@ -157,9 +157,7 @@ func read(ctx context.Context, c *connection.Connection, m *repositoryFilesModel
 		addError(ctx, c, diagnostics, query.URL, err)
 		return
 	}
-	files, problems := types.MapValueFrom(ctx, types.StringType, read.Texts)
-	diagnostics.Append(problems...)
-	m.Commit, m.Files = types.StringValue(read.Commit), files
+	m.Commit, m.Files = types.StringValue(read.Commit), tfvalue.TextMap(read.Texts)
 }
 
 func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics, address string, err error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -128,12 +127,12 @@ func read(ctx context.Context, c *connection.Connection, m *schedulingModel, dia
 		return
 	}
 	m.Fleet, m.Contents = fleetvalue.Hashed(m.Fleet), types.ObjectNull(m.Contents.AttributeTypes(ctx))
-	workloads, reconcilers := map[string]*fleet.Workload{}, map[string]attr.Value{}
+	workloads, reconcilers := map[string]*fleet.Workload{}, map[string]string{}
 	for _, assignment := range result.Assignments {
 		workloads[assignment.Target.Name] = assignment.Target.Workload
-		reconcilers[assignment.Host.ClusterType.Name] = types.StringValue(assignment.Host.ClusterType.Reconciler)
+		reconcilers[assignment.Host.ClusterType.Name] = assignment.Host.ClusterType.Reconciler
 	}
-	m.DeploymentTargets, m.Reconcilers = targets.MapOf(workloads), types.MapValueMust(types.StringType, reconcilers)
+	m.DeploymentTargets, m.Reconcilers = targets.MapOf(workloads), tfvalue.TextMap(reconcilers)
 	m.Unscheduled, m.Excluded = unscheduled.List(result.Unscheduled), excluded.List(result.Excluded)
 	m.IdlePolicies = idlePolicies.List(result.IdlePolicies)
 	m.IdleHosts, m.IdleConfigContainers = tfvalue.Texts(result.IdleHosts), tfvalue.Texts(idle)

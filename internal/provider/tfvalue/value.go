@@ -22,6 +22,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Plain converts to a value of package fleet: nil, bool, string, json.Number, []any, map[string]any, or fleet.Unknown.
@@ -157,6 +158,15 @@ func Texts(texts []string) basetypes.ListValue {
 	return basetypes.NewListValueMust(basetypes.StringType{}, values)
 }
 
+// TextMap returns a map of texts.
+func TextMap(texts map[string]string) basetypes.MapValue {
+	values := make(map[string]attr.Value, len(texts))
+	for name, text := range texts {
+		values[name] = basetypes.NewStringValue(text)
+	}
+	return basetypes.NewMapValueMust(basetypes.StringType{}, values)
+}
+
 // ReadStrictly reads an object by its table. It calls read unless the object is null or unknown.
 func ReadStrictly(
 	attribute string,
@@ -240,12 +250,7 @@ func TimeText(at time.Time) string {
 }
 
 // Time returns a time as a value; null for none.
-func Time(at time.Time) types.String {
-	if at.IsZero() {
-		return types.StringNull()
-	}
-	return types.StringValue(at.UTC().Format(time.RFC3339))
-}
+func Time(at time.Time) types.String { return types.StringPointerValue(wording.OrNil(TimeText(at))) }
 
 // Content returns a short hash, for approvals.
 func Content(value any) string {
