@@ -40,10 +40,10 @@ func Return() function.Return {
 }
 
 // Result converts a decoded fleet. Parts that may still change are unknown.
-func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncError) {
+func Result(decoded *fleet.Decoded) (any, error) {
 	known, err := decoded.Value()
 	if err != nil {
-		return nil, function.NewFuncError(err.Error())
+		return nil, err
 	}
 	environment, model := types.StringUnknown(), types.StringUnknown()
 	if decoded.EnvironmentKnown {
@@ -56,13 +56,12 @@ func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncErr
 	manifests, manifestsErr := EntriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown)
 	constraints, constraintsErr := EntriesOf(known.Constraints, decoded.PendingConstraints, decoded.ConstraintsKnown)
 	if err := errors.Join(configErr, manifestsErr, constraintsErr); err != nil {
-		return nil, function.NewFuncError(err.Error())
+		return nil, err
 	}
-	value, diags := types.ObjectValue(attributeTypes, map[string]attr.Value{
+	return types.ObjectValueMust(attributeTypes, map[string]attr.Value{
 		"format": types.StringValue(known.Format), "environment": environment, "model": model,
 		"config": config, "manifests": manifests, "constraints": constraints,
-	})
-	return value, function.FuncErrorFromDiags(ctx, diags)
+	}), nil
 }
 
 // EntriesOf returns entries. complete: no others may follow.

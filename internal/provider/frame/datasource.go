@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -102,32 +101,4 @@ func checkConfigured(c *connection.Connection, diagnostics *diag.Diagnostics) bo
 		diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is planned, read or written.")
 	}
 	return c != nil
-}
-
-// Function is a function of the provider.
-type Function struct {
-	Name       string
-	Definition function.Definition
-	// Run returns the result, which may be unknown, or an error.
-	Run func(context.Context, function.RunRequest) (any, *function.FuncError)
-}
-
-// New returns the framework's function.
-func (f Function) New() function.Function { return servedFunction{f} }
-
-type servedFunction struct{ is Function }
-
-func (f servedFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = f.is.Name
-}
-
-func (f servedFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = f.is.Definition
-}
-
-func (f servedFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	result, err := f.is.Run(ctx, req)
-	if resp.Error = err; err == nil {
-		resp.Error = resp.Result.Set(ctx, result)
-	}
 }

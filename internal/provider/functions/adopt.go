@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 //go:embed adopt.md
@@ -45,28 +43,15 @@ var Adopt = frame.Function{Name: "adopt", Run: runAdopt, Definition: function.De
 const adoptTime = time.Minute
 
 // runAdopt returns unknown while a document is.
-func runAdopt(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var environment, documents attr.Value
-	var further []types.Dynamic
-	if err := req.Arguments.Get(ctx, &environment, &documents, &further); err != nil {
-		return nil, err
-	}
-	options, twice := optional(further, 2)
-	if twice != nil {
-		return nil, twice
-	}
+func runAdopt(ctx context.Context, arguments []any) (any, error) {
 	folders := &renderer.Loose{}
 	defer folders.Close()
 	bounded, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
-	adopted, known, findings := adopt.Adopt(
-		tfvalue.Plain(environment),
-		tfvalue.Plain(documents),
-		options,
-		func(files map[string]string, request *objects.Request) (*objects.Rendering, error) {
-			return folders.Render(bounded, files, request)
-		},
-	)
+	render := func(files map[string]string, request *objects.Request) (*objects.Rendering, error) {
+		return folders.Render(bounded, files, request)
+	}
+	adopted, known, findings := adopt.Adopt(arguments[0], arguments[1], arguments[2], render)
 	if len(findings) > 0 {
 		return nil, wrong(findings, "environment", "documents", "options")
 	}
@@ -77,9 +62,5 @@ func runAdopt(ctx context.Context, req function.RunRequest) (any, *function.Func
 	for i, one := range adopted.Listed {
 		listed[i] = map[string]any{"file": one.File, "object": one.Object, "reason": one.Reason, "taken": one.Taken}
 	}
-	value, err := tfvalue.Infer(map[string]any{"fleet": adopted.Fleet, "listed": listed})
-	if err != nil {
-		return nil, function.NewFuncError(err.Error())
-	}
-	return types.DynamicValue(value), nil
+	return dynamic(map[string]any{"fleet": adopted.Fleet, "listed": listed})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -31,17 +30,12 @@ var AgentManifests = frame.Function{Name: "agent_manifests", Run: runAgentManife
 }}
 
 // runAgentManifests returns all problems in the one error of a function.
-func runAgentManifests(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var argument attr.Value
-	if err := req.Arguments.Get(ctx, &argument); err != nil {
-		return nil, err
-	}
+func runAgentManifests(_ context.Context, arguments []any) (any, error) {
 	unknown := types.ListUnknown(types.StringType)
-	value := tfvalue.Plain(argument)
-	if argument.IsUnknown() {
+	if !tfvalue.IsItselfKnown(arguments[0]) {
 		return unknown, nil
 	}
-	settings, known, problems := agent.Decode(value)
+	settings, known, problems := agent.Decode(arguments[0])
 	var objects []agent.StagedObject
 	if known && !agent.Failed(problems) {
 		objects, problems = agent.Render(settings)
@@ -58,9 +52,5 @@ func runAgentManifests(ctx context.Context, req function.RunRequest) (any, *func
 	case !known:
 		return unknown, nil
 	}
-	texts, err := agent.Texts(objects)
-	if err != nil {
-		return nil, function.NewFuncError(err.Error())
-	}
-	return texts, nil
+	return agent.Texts(objects)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 //go:embed fleet.md
@@ -35,26 +33,18 @@ var Fleet = frame.Function{Name: "fleet", Run: runFleet, Definition: function.De
 	Return: fleetvalue.Return(),
 }}
 
-func runFleet(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	input, read := wire.ArgumentOf(ctx)
-	if !read {
-		var argument attr.Value // the framework copies other types twice
-		if err := req.Arguments.Get(ctx, &argument); err != nil {
-			return nil, err
-		}
-		input = tfvalue.Plain(argument)
-	}
-	decoded, findings := fleet.Decode(input)
+func runFleet(_ context.Context, arguments []any) (any, error) {
+	decoded, findings := fleet.Decode(arguments[0])
 	_, wrong := constraint.Compile(decoded.Constraints)
 	findings = append(findings, wrong...)
 	if len(findings) > 0 {
 		return nil, function.NewArgumentFuncError(0, "\n"+findings.Error())
 	}
-	return fleetvalue.Result(ctx, decoded)
+	return fleetvalue.Result(decoded)
 }
 
 // wrong returns all findings as one error, at the argument that the first path names or at the first.
-func wrong(findings fleet.Findings, arguments ...string) *function.FuncError {
+func wrong(findings fleet.Findings, arguments ...string) error {
 	at := slices.IndexFunc(arguments, func(name string) bool { return strings.HasPrefix(findings[0].Path, name) })
 	return function.NewArgumentFuncError(int64(max(at, 0)), "\n"+findings.Error())
 }
@@ -65,15 +55,10 @@ func options(meaning string) function.DynamicParameter {
 	return function.DynamicParameter{Name: "options", AllowUnknownValues: true, AllowNullValue: true, MarkdownDescription: meaning}
 }
 
-// optional returns the options behind other arguments, or nil.
-func optional(given []types.Dynamic, others int64) (any, *function.FuncError) {
-	switch len(given) {
-	case 0:
-		return nil, nil
-	case 1:
-		return tfvalue.Plain(given[0]), nil
-	}
-	return nil, function.NewArgumentFuncError(others+1, "there may be only one object of options")
+// dynamic returns a value of any type.
+func dynamic(value any) (any, error) {
+	inferred, err := tfvalue.Infer(value)
+	return types.DynamicValue(inferred), err
 }
 
 //go:embed control_plane.md
@@ -98,14 +83,10 @@ var ControlPlane = frame.Function{Name: "control_plane", Run: runControlPlane, D
 	Return: fleetvalue.Return(),
 }}
 
-func runControlPlane(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var environment, documents attr.Value // the framework copies other types twice
-	if err := req.Arguments.Get(ctx, &environment, &documents); err != nil {
-		return nil, err
-	}
-	decoded, findings := fleet.DecodeControlPlane(tfvalue.Plain(environment), tfvalue.Plain(documents))
+func runControlPlane(_ context.Context, arguments []any) (any, error) {
+	decoded, findings := fleet.DecodeControlPlane(arguments[0], arguments[1])
 	if len(findings) > 0 {
 		return nil, wrong(findings, "environment", "documents")
 	}
-	return fleetvalue.Result(ctx, decoded)
+	return fleetvalue.Result(decoded)
 }

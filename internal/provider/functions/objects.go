@@ -11,7 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // Merge is provider::flotilla::merge.
@@ -28,25 +27,15 @@ var Merge = frame.Function{Name: "merge", Run: runMerge, Definition: function.De
 }}
 
 // runMerge returns unknown while a value is: it could be an object or null.
-func runMerge(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var objectsArgument types.Dynamic
-	var optionsArguments []types.Dynamic
-	if err := req.Arguments.Get(ctx, &objectsArgument, &optionsArguments); err != nil {
-		return nil, err
-	}
-	given, twice := optional(optionsArguments, 1)
-	if twice != nil {
-		return nil, twice
-	}
-	options, known, findings := fleet.DecodeMerge(given)
+func runMerge(_ context.Context, arguments []any) (any, error) {
+	options, known, findings := fleet.DecodeMerge(arguments[1])
 	if len(findings) > 0 {
 		return nil, function.NewArgumentFuncError(1, "\n"+findings.Error())
 	}
-	values := tfvalue.Plain(objectsArgument)
-	if !known || !fleet.IsKnown(values) {
+	if !known || !fleet.IsKnown(arguments[0]) {
 		return types.DynamicUnknown(), nil
 	}
-	list, ok := values.([]any)
+	list, ok := arguments[0].([]any)
 	if !ok {
 		return nil, function.NewArgumentFuncError(0, "must be a list of objects")
 	}
@@ -60,11 +49,7 @@ func runMerge(ctx context.Context, req function.RunRequest) (any, *function.Func
 	if err != nil {
 		return nil, function.NewArgumentFuncError(0, err.Error())
 	}
-	value, err := tfvalue.Infer(merged)
-	if err != nil {
-		return nil, function.NewFuncError(err.Error())
-	}
-	return types.DynamicValue(value), nil
+	return dynamic(merged)
 }
 
 // SelectorMatches is provider::flotilla::selector_matches.
@@ -78,16 +63,12 @@ var SelectorMatches = frame.Function{Name: "selector_matches", Run: runSelectorM
 	Return: function.BoolReturn{},
 }}
 
-func runSelectorMatches(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var selectorArgument, labelsArgument types.Dynamic
-	if err := req.Arguments.Get(ctx, &selectorArgument, &labelsArgument); err != nil {
-		return nil, err
-	}
-	selector, selectorKnown, findings := fleet.DecodeSelector(tfvalue.Plain(selectorArgument))
+func runSelectorMatches(_ context.Context, arguments []any) (any, error) {
+	selector, selectorKnown, findings := fleet.DecodeSelector(arguments[0])
 	if len(findings) > 0 {
 		return nil, function.NewArgumentFuncError(0, "\n"+findings.Error())
 	}
-	labels, labelsKnown, findings := fleet.DecodeLabels(tfvalue.Plain(labelsArgument))
+	labels, labelsKnown, findings := fleet.DecodeLabels(arguments[1])
 	if len(findings) > 0 {
 		return nil, function.NewArgumentFuncError(1, "\n"+findings.Error())
 	}

@@ -40,17 +40,8 @@ var Registrations = frame.Function{Name: "registrations", Run: runRegistrations,
 }}
 
 // runRegistrations returns unknown while another registration may follow.
-func runRegistrations(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var documents types.Dynamic
-	var further []types.Dynamic
-	if err := req.Arguments.Get(ctx, &documents, &further); err != nil {
-		return nil, err
-	}
-	options, twice := optional(further, 1)
-	if twice != nil {
-		return nil, twice
-	}
-	registrations, known, findings := fleet.DecodeRegistrations(tfvalue.Plain(documents), options)
+func runRegistrations(_ context.Context, arguments []any) (any, error) {
+	registrations, known, findings := fleet.DecodeRegistrations(arguments[0], arguments[1])
 	if len(findings) > 0 {
 		return nil, wrong(findings, "documents", "options")
 	}
