@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -86,12 +85,6 @@ var (
 	fromJSONText = strings.NewReplacer("v", `"`, "w", "&", "x", "<", "y", ">", "~", `\`)
 )
 
-// compressors are reused: making one takes longer than compressing a small text.
-var compressors = sync.Pool{New: func() any {
-	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
-	return writer
-}}
-
 // Seal compresses a large value to text.
 func Seal(value any) ([]byte, error) {
 	content, err := json.Marshal(value)
@@ -99,9 +92,7 @@ func Seal(value any) ([]byte, error) {
 		return nil, err
 	}
 	var packed bytes.Buffer
-	writer := compressors.Get().(*gzip.Writer)
-	defer compressors.Put(writer)
-	writer.Reset(&packed)
+	writer, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is valid
 	if _, err := writer.Write(content); err != nil {
 		return nil, err
 	}
