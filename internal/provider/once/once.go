@@ -86,36 +86,32 @@ func elsewhere(repeated []common) diag.Diagnostic {
 // joined merges warnings with the same title about the same attribute.
 func joined(diagnostics diag.Diagnostics) diag.Diagnostics {
 	type title struct{ summary, at string }
-	details := map[title][]string{}
-	titleOf := func(one diag.Diagnostic) title {
-		at := ""
-		if with, ok := one.(diag.DiagnosticWithPath); ok {
-			at = with.Path().String()
-		}
-		return title{one.Summary(), at}
-	}
-	for _, one := range diagnostics {
-		if one.Severity() == diag.SeverityWarning {
-			details[titleOf(one)] = append(details[titleOf(one)], one.Detail())
-		}
-	}
 	var kept diag.Diagnostics
+	var warnings wording.Groups[title, diag.Diagnostic]
 	for _, one := range diagnostics {
 		if one.Severity() != diag.SeverityWarning {
 			kept = append(kept, one)
 			continue
 		}
-		lines := details[titleOf(one)]
-		if delete(details, titleOf(one)); len(lines) > 1 {
-			whole := diag.Diagnostic(diag.NewWarningDiagnostic(one.Summary(), wording.Lines(lines, wording.Named)))
-			if with, ok := one.(diag.DiagnosticWithPath); ok {
+		of := title{summary: one.Summary()}
+		if with, ok := one.(diag.DiagnosticWithPath); ok {
+			of.at = with.Path().String()
+		}
+		warnings.Add(of, one)
+	}
+	for of, all := range warnings.All() {
+		whole := all[0]
+		if len(all) > 1 {
+			details := make([]string, len(all))
+			for i := range all {
+				details[i] = all[i].Detail()
+			}
+			whole = diag.NewWarningDiagnostic(of.summary, wording.Lines(details, wording.Named))
+			if with, ok := all[0].(diag.DiagnosticWithPath); ok {
 				whole = diag.WithPath(with.Path(), whole)
 			}
-			one = whole
 		}
-		if len(lines) > 0 {
-			kept = append(kept, one)
-		}
+		kept = append(kept, whole)
 	}
 	return kept
 }
