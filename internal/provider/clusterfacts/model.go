@@ -2,8 +2,6 @@ package clusterfacts
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -147,41 +145,35 @@ func factsText() string {
 	return lines.String()
 }
 
-type totals struct{ clusters, ready, progressing, unknown int }
+type rows map[string]*row
 
-var summary = table.Definition[totals]{
-	table.Number("clusters", "How many there are.", func(t totals) int { return t.clusters }),
-	table.Number("ready", "How many are ready.", func(t totals) int { return t.ready }),
-	table.Number("progressing", "How many are progressing, for example with nodes that are not ready.", func(t totals) int {
-		return t.progressing
-	}),
-	table.Number("unknown", "How many are unknown, for example without an answer.", func(t totals) int { return t.unknown }),
-}
-
-func totalsOf(known map[string]facts.KnownFacts) totals {
-	t := totals{clusters: len(known)}
-	for _, of := range known {
-		switch of.Verdict {
-		case verdict.Ready:
-			t.ready++
-		case verdict.Unknown:
-			t.unknown++
-		default:
-			t.progressing++
+func (r rows) count(of verdict.Verdict) (number int) {
+	for _, one := range r {
+		if one.Verdict == of {
+			number++
 		}
 	}
-	return t
+	return number
+}
+
+var summary = table.Definition[rows]{
+	table.Number("clusters", "How many there are.", func(r rows) int { return len(r) }),
+	table.Number("ready", "How many are ready.", func(r rows) int { return r.count(verdict.Ready) }),
+	table.Number("progressing", "How many are progressing, for example with nodes that are not ready.", func(r rows) int {
+		return r.count(verdict.Progressing)
+	}),
+	table.Number("unknown", "How many are unknown, for example without an answer.", func(r rows) int { return r.count(verdict.Unknown) }),
 }
 
 func (m *clusterFactsModel) set(at time.Time, known map[string]facts.KnownFacts, labels facts.Labels, diagnostics *diag.Diagnostics) {
-	rows, said := make(map[string]*row, len(known)), make(map[string]evidence.ClusterFacts, len(known))
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		rows[name] = &row{KnownFacts: known[name], without: labels.Without[name]}
+	all, said := make(rows, len(known)), make(map[string]evidence.ClusterFacts, len(known))
+	for name := range known {
+		all[name] = &row{KnownFacts: known[name], without: labels.Without[name]}
 		said[name] = known[name].ClusterFacts
 	}
 	document := evidence.Facts{Time: at, Clusters: said}
 	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(at)), schemas.Evidence(document.Marshal(), "ask fewer clusters", diagnostics)
-	m.Summary, m.Clusters = summary.Value(totalsOf(known)), clusters.MapOf(rows)
+	m.Summary, m.Clusters = summary.Value(all), clusters.MapOf(all)
 	m.Labels = labelsOf(labels.Of)
 }
 
