@@ -177,21 +177,17 @@ func (m *agentModel) settings(
 
 func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[string]any, diagnostics *diag.Diagnostics) any {
 	given, secret := tfvalue.Plain(attribute), secrets[name]
-	if given == nil || secret == nil {
-		if given == nil {
-			return secret
-		}
-		return given
-	}
 	object, isObject := given.(map[string]any)
 	hidden, isHidden := secret.(map[string]any)
-	if !isObject || !isHidden {
-		if !isHidden && fleet.IsKnown(secret) {
-			diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", name+" must be an object.")
-		}
-		if !fleet.IsKnown(secret) {
-			return secret
-		}
+	switch {
+	case secret == nil:
+		return given
+	case given == nil, !fleet.IsKnown(secret) && !(isObject && isHidden):
+		return secret
+	case !isHidden:
+		diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", name+" must be an object.")
+		return given
+	case !isObject:
 		return given
 	}
 	joined := maps.Clone(object)

@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
@@ -53,7 +54,7 @@ type deployment struct {
 }
 
 func decode(ctx context.Context, c *frame.Call[assignmentModel], private *assignmentPrivate) request {
-	location, isLocated := c.Model.location(c.Diagnostics)
+	location, isLocated := repository.DecodeLocation(c.Model.GitopsRepo, c.Diagnostics)
 	r := request{
 		connection: c.Connection, diagnostics: c.Diagnostics, model: c.Model,
 		owner:      delivery.Owner{Location: location, Name: c.Model.Name.ValueString()},
@@ -86,7 +87,7 @@ func decode(ctx context.Context, c *frame.Call[assignmentModel], private *assign
 
 // decodeState returns the assignment in the state; false if its location cannot be read.
 func decodeState(c *frame.Call[assignmentModel], state *assignmentModel, private *assignmentPrivate) (*delivery.OwnerState, bool) {
-	location, ok := state.location(c.Diagnostics)
+	location, ok := repository.DecodeLocation(state.GitopsRepo, c.Diagnostics)
 	known := &delivery.OwnerState{
 		Owner:       delivery.Owner{Location: location, Name: state.Name.ValueString()},
 		Settings:    decodeDelivery(state.Delivery, c.Diagnostics),

@@ -155,7 +155,7 @@ type assignmentModel struct {
 }
 
 func validate(_ context.Context, m *assignmentModel, diagnostics *diag.Diagnostics) {
-	m.location(diagnostics)
+	repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	fleetvalue.Decode(m.Fleet, diagnostics)
 	decodeDelivery(m.Delivery, diagnostics)
 	decodeProtection(m.Protection, diagnostics)
@@ -294,10 +294,6 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	m := &assignmentPrivate{SavedState: known.SavedState}
 	m.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
-}
-
-func (m *assignmentModel) location(diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
-	return repository.DecodeLocation(m.GitopsRepo, diagnostics)
 }
 
 // checkCommitMessage refuses a message of several lines, because Flotilla adds lines to it.

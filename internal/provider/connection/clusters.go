@@ -87,7 +87,7 @@ func ClustersAttribute() schema.Attribute {
 // DecodeClusters reads the attribute clusters. A mistake that many clusters share is one error.
 func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters {
 	settings := Clusters{Known: map[string]kube.Cluster{}, Waiting: map[string]bool{}}
-	var wrong clusterMistakes
+	var wrong wording.Groups[clusterMistake, string]
 	switch given := tfvalue.Plain(value).(type) {
 	case nil:
 	case fleet.Unknown:
@@ -100,16 +100,16 @@ func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters
 		diagnostics.AddAttributeError(path.Root("clusters"), "Invalid clusters",
 			"Must be an object with an entry for each cluster: {<name> = {host, …}}.")
 	}
-	wrong.report(diagnostics)
+	reportMistakes(&wrong, diagnostics)
 	return settings
 }
 
-func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes) {
+func (s *Clusters) decodeCluster(name string, given any, wrong *wording.Groups[clusterMistake, string]) {
 	switch {
 	case given == nil:
 		return // null is absent
 	case name == "":
-		wrong.add(name, "", "has no name")
+		wrong.Add(clusterMistake{"", "has no name"}, name)
 		return
 	}
 	reader := &fleet.Reader{}
@@ -124,13 +124,13 @@ func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes)
 		cluster, unknown = readCluster(o)
 	}
 	for _, finding := range reader.Findings {
-		wrong.add(name, finding.Path, strings.Replace(finding.Message, "unknown attribute", "is an unknown attribute", 1))
+		wrong.Add(clusterMistake{finding.Path, strings.Replace(finding.Message, "unknown attribute", "is an unknown attribute", 1)}, name)
 	}
 	if len(reader.Findings) > 0 {
 		return // further errors would follow from these
 	}
 	for _, problem := range cluster.Check(unknown...) {
-		wrong.add(name, problem.Path, problem.Message)
+		wrong.Add(clusterMistake{problem.Path, problem.Message}, name)
 	}
 	if reader.Unknown {
 		s.Waiting[name] = true
@@ -200,16 +200,11 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	}
 }
 
-type clusterMistakes struct {
-	wording.Groups[clusterMistake, string]
-}
-
 type clusterMistake struct{ at, message string }
 
-func (m *clusterMistakes) add(name, at, message string) { m.Add(clusterMistake{at, message}, name) }
-
-func (m *clusterMistakes) report(diagnostics *diag.Diagnostics) {
-	for mistake, names := range m.All() {
+// reportMistakes reports each mistake once, with the names of its clusters.
+func reportMistakes(wrong *wording.Groups[clusterMistake, string], diagnostics *diag.Diagnostics) {
+	for mistake, names := range wrong.All() {
 		at := fmt.Sprintf("clusters[%q]", names[0])
 		if mistake.at != "" {
 			at += "." + mistake.at
