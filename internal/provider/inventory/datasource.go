@@ -217,7 +217,10 @@ func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diag
 	m.Commit, m.Complete = types.StringPointerValue(wording.OrNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
 	m.Owners, m.Claims = owners.List(found.Owners), claims.List(found.Claims)
 	m.Evidences = repository.HashedEvidences(m.Evidences)
-	m.Assignments = wire.SetAside(ctx, "assignments", assignments.List(listed), types.ListNull(assignments.Type()))
+	m.Assignments = types.ListNull(assignments.Type())
+	if !wire.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteList(w, listed) }) {
+		m.Assignments = assignments.List(listed)
+	}
 }
 
 func (m *inventoryModel) verdicts(

@@ -142,7 +142,10 @@ func read(ctx context.Context, c *connection.Connection, m *schedulingModel, dia
 			selected[assignment.Key()] = assignment
 		}
 	}
-	m.Assignments = wire.SetAside(ctx, "assignments", assignments.MapOf(selected), types.MapNull(assignments.Type()))
+	m.Assignments = types.MapNull(assignments.Type())
+	if !wire.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteMap(w, selected) }) {
+		m.Assignments = assignments.MapOf(selected)
+	}
 }
 
 // maxListed bounds the violations of a rule in the state.

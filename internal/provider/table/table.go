@@ -5,6 +5,8 @@ package table
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -12,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 // Definition defines objects from a T.
@@ -200,6 +203,31 @@ func (o Definition[T]) MapOf(rows map[string]T) types.Map {
 		values[name] = o.valueOf(typ, row)
 	}
 	return types.MapValueMust(typ, values)
+}
+
+// WriteList writes [Definition.List] without making it.
+func (o Definition[T]) WriteList(w *wire.Writer, rows []T) {
+	w.List(len(rows))
+	for _, row := range rows {
+		o.write(w, row)
+	}
+}
+
+// WriteMap writes [Definition.MapOf] without making it.
+func (o Definition[T]) WriteMap(w *wire.Writer, rows map[string]T) {
+	w.Map(len(rows))
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		w.Text(name)
+		o.write(w, rows[name])
+	}
+}
+
+func (o Definition[T]) write(w *wire.Writer, row T) {
+	w.Map(len(o))
+	for i := range o {
+		w.Text(o[i].name)
+		w.Value(o[i].value(row))
+	}
 }
 
 // Pointers returns rows of a Definition of pointers.

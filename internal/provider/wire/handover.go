@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"context"
-
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-)
+import "context"
 
 // The context of a call hands large values over between the server and the function or data source that has them.
 
@@ -42,13 +38,15 @@ func WithAside(ctx context.Context) (context.Context, *Aside) {
 	return context.WithValue(ctx, asideKey{}, aside), aside
 }
 
-// SetAside keeps an attribute for the server, and returns null for the framework, or the value where the framework must
-// have it.
-func SetAside[V attr.Value](ctx context.Context, name string, value, null V) V {
+// SetAside keeps an attribute for the server, so that the framework sees it as null. It returns false where the
+// framework must have the attribute.
+func SetAside(ctx context.Context, name string, write func(*Writer)) bool {
 	aside, ok := ctx.Value(asideKey{}).(*Aside)
 	if !ok {
-		return value
+		return false
 	}
-	aside.Name, aside.Value = name, Encode(value)
-	return null
+	w := NewWriter()
+	write(w)
+	aside.Name, aside.Value = name, w.Bytes()
+	return true
 }

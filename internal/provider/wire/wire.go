@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -46,8 +45,8 @@ func Plain(message []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkType(typ); err != nil {
-		return nil, err
+	if !isType(typ) {
+		return nil, fmt.Errorf("type %.20v: %w", typ, errForm)
 	}
 	value, err := r.value(typ, 0)
 	if err != nil {
@@ -56,39 +55,33 @@ func Plain(message []byte) (any, error) {
 	return value, r.checkEnd()
 }
 
-// checkType refuses what is no type of Terraform: a type is "string" or the like, or two elements as in
-// ["list", "string"], ["tuple", ["string", "bool"]] and ["object", {"name": "string"}].
-func checkType(typ any) error {
+// isType reports whether JSON is a type of Terraform: "string" or the like, or two elements as in ["list", "string"],
+// ["tuple", ["string", "bool"]] and ["object", {"name": "string"}].
+func isType(typ any) bool {
 	compound, isCompound := typ.([]any)
 	switch {
-	case !isCompound && (typ == "string" || typ == "number" || typ == "bool" || typ == "dynamic"):
-		return nil
+	case !isCompound:
+		return typ == "string" || typ == "number" || typ == "bool" || typ == "dynamic"
 	case len(compound) != 2: // optional attributes are in no value's type
-		return fmt.Errorf("type %.20v: %w", typ, errForm)
+		return false
 	}
-	var parts []any
-	isRight := true
 	switch compound[0] {
 	case "list", "set", "map":
-		parts = compound[1:]
+		return isType(compound[1])
 	case "tuple":
-		parts, isRight = compound[1].([]any)
-	case "object":
-		var attributes map[string]any
-		attributes, isRight = compound[1].(map[string]any)
-		parts = slices.Collect(maps.Values(attributes))
-	default:
-		isRight = false
-	}
-	if !isRight {
-		return fmt.Errorf("type %.20v: %w", typ, errForm)
-	}
-	for _, part := range parts {
-		if err := checkType(part); err != nil {
-			return err
+		elements, isRight := compound[1].([]any)
+		for _, element := range elements {
+			isRight = isRight && isType(element)
 		}
+		return isRight
+	case "object":
+		attributes, isRight := compound[1].(map[string]any)
+		for _, attribute := range attributes {
+			isRight = isRight && isType(attribute)
+		}
+		return isRight
 	}
-	return nil
+	return false
 }
 
 func (r *reader) value(typ any, depth int) (any, error) {
@@ -236,14 +229,14 @@ func (r *reader) number(code byte) (*big.Float, error) {
 // NumbersAsText writes each number as text, Terraform's own second form. Terraform then parses it like the number in the
 // state, and finds both equal.
 func NumbersAsText(message []byte) ([]byte, error) {
-	r, w := newReader(message), newWriter()
+	r, w := newReader(message), NewWriter()
 	if err := r.numbersAsText(message, w, 0); err != nil {
 		return nil, err
 	}
-	return w.message.Bytes(), r.checkEnd()
+	return w.Bytes(), r.checkEnd()
 }
 
-func (r *reader) numbersAsText(message []byte, w *writer, depth int) error {
+func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {
 	code, err := r.PeekCode()
 	if err != nil {
 		return err
@@ -254,17 +247,17 @@ func (r *reader) numbersAsText(message []byte, w *writer, depth int) error {
 		return fmt.Errorf("more than %d levels: %w", maxDepth, errForm)
 	case isArray(code):
 		if elements, err = r.arrayLength(); err == nil {
-			err = w.EncodeArrayLen(elements)
+			w.List(elements)
 		}
 	case isMap(code):
 		if elements, err = r.mapLength(); err == nil {
-			err = w.EncodeMapLen(elements)
+			w.Map(elements)
 		}
 		elements *= 2
 	case isSigned(code), isUnsigned(code), code == msgpcode.Double:
 		var number *big.Float
 		if number, err = r.number(code); err == nil {
-			err = w.EncodeString(number.Text('f', -1))
+			w.Text(number.Text('f', -1))
 		}
 	default:
 		from := len(message) - r.rest.Len()
@@ -272,65 +265,62 @@ func (r *reader) numbersAsText(message []byte, w *writer, depth int) error {
 			w.message.Write(message[from : len(message)-r.rest.Len()])
 		}
 	}
-	if err != nil {
-		return err
-	}
 	for range elements {
 		if err := r.numbersAsText(message, w, depth+1); err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
-// Encode writes a known list, map or object of texts, bools, lists, maps and objects. It does not check a schema.
-func Encode(value attr.Value) []byte {
-	w := newWriter()
-	w.value(value)
-	return w.message.Bytes()
-}
-
-// writer writes to memory, so it has no errors.
-type writer struct {
-	*msgpack.Encoder
+// Writer writes a value in parts to memory, so it has no errors. It does not check the schema.
+type Writer struct {
 	message *bytes.Buffer
+	encoder *msgpack.Encoder
 }
 
-func newWriter() *writer {
+// NewWriter returns an empty writer.
+func NewWriter() *Writer {
 	var message bytes.Buffer
-	return &writer{msgpack.NewEncoder(&message), &message}
+	return &Writer{&message, msgpack.NewEncoder(&message)}
 }
 
-func (w *writer) value(value attr.Value) {
+// Bytes returns the value.
+func (w *Writer) Bytes() []byte { return w.message.Bytes() }
+
+// Text writes a string, or a key of a map.
+func (w *Writer) Text(text string) { _ = w.encoder.EncodeString(text) }
+
+// List begins a list; elements follow.
+func (w *Writer) List(length int) { _ = w.encoder.EncodeArrayLen(length) }
+
+// Map begins a map or object; keys and values follow.
+func (w *Writer) Map(length int) { _ = w.encoder.EncodeMapLen(length) }
+
+// Value writes a text, or a list or an object of such values.
+func (w *Writer) Value(value attr.Value) {
 	if value.IsNull() {
-		_ = w.EncodeNil()
+		_ = w.encoder.EncodeNil()
 		return
 	}
 	switch value := value.(type) {
 	case types.String:
-		_ = w.EncodeString(value.ValueString())
-	case types.Bool:
-		_ = w.EncodeBool(value.ValueBool())
+		w.Text(value.ValueString())
 	case types.List:
 		elements := value.Elements()
-		_ = w.EncodeArrayLen(len(elements))
+		w.List(len(elements))
 		for _, element := range elements {
-			w.value(element)
+			w.Value(element)
 		}
-	case types.Map:
-		w.entries(value.Elements())
 	case types.Object:
-		w.entries(value.Attributes())
+		attributes := value.Attributes()
+		w.Map(len(attributes))
+		for name, attribute := range attributes {
+			w.Text(name)
+			w.Value(attribute)
+		}
 	default:
 		panic(fmt.Sprintf("package wire writes no %T", value))
-	}
-}
-
-func (w *writer) entries(entries map[string]attr.Value) {
-	_ = w.EncodeMapLen(len(entries))
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		_ = w.EncodeString(name)
-		w.value(entries[name])
 	}
 }
 

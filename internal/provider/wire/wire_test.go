@@ -124,8 +124,9 @@ func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		large := types.ListValueMust(types.StringType, []attr.Value{types.StringValue("a"), types.StringNull()})
-		object.MsgPack, err = wire.Replace(object.MsgPack, "large", wire.Encode(large))
+		w := wire.NewWriter()
+		w.Value(types.ListValueMust(types.StringType, []attr.Value{types.StringValue("a"), types.StringNull()}))
+		object.MsgPack, err = wire.Replace(object.MsgPack, "large", w.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,14 +187,19 @@ func TestNothingIsReplacedWhereTheAttributeIsNot(t *testing.T) {
 func TestLengthsOfEverySizeAreWritten(t *testing.T) {
 	typ := tftypes.Map{ElementType: tftypes.List{ElementType: tftypes.String}}
 	for _, length := range []int{0, 15, 16, 31, 32, 255, 256, 65535, 65536} {
-		texts, lists := make([]attr.Value, length), map[string]attr.Value{}
-		for i := range length {
-			texts[i] = types.StringValue("")
-			lists[fmt.Sprint(i)] = types.ListNull(types.StringType)
+		long := strings.Repeat("x", length)
+		w := wire.NewWriter()
+		w.Map(1 + length)
+		w.Text(long)
+		w.List(length)
+		for range length {
+			w.Text("")
 		}
-		lists[strings.Repeat("x", length)] = types.ListValueMust(types.StringType, texts)
-		written := wire.Encode(types.MapValueMust(types.ListType{ElemType: types.StringType}, lists))
-		value, err := (tfprotov6.DynamicValue{MsgPack: written}).Unmarshal(typ)
+		for i := range length {
+			w.Text(fmt.Sprint(i))
+			w.Value(types.ListNull(types.StringType))
+		}
+		value, err := (tfprotov6.DynamicValue{MsgPack: w.Bytes()}).Unmarshal(typ)
 		if err != nil {
 			t.Fatalf("%d: %s", length, err)
 		}
@@ -202,7 +208,7 @@ func TestLengthsOfEverySizeAreWritten(t *testing.T) {
 			t.Errorf("%d: %d entries, %v", length, len(got), err)
 		}
 		var list []tftypes.Value
-		if err := got[strings.Repeat("x", length)].As(&list); err != nil || len(list) != length {
+		if err := got[long].As(&list); err != nil || len(list) != length {
 			t.Errorf("%d: %d elements, %v", length, len(list), err)
 		}
 	}
