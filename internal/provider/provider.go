@@ -161,7 +161,8 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}),
 		Sources: source.NewReader(client, settings.credentials),
 		Artifacts: origin.NewResolver(origin.ResolverOptions{
-			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version), Trusted: given.verification.sources,
+			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version),
+			Trusted: given.verification.sources,
 		}),
 		Complete: settings.complete, Clusters: given.clusters, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
