@@ -26,8 +26,9 @@ type data struct {
 	Strings []string `json:"strings"`
 	// Sets has lists of texts, such as labels "key=value". The first is empty.
 	Sets []column `json:"sets"`
-	// Values has pointer, container, set of overridden containers, set of schemas and text.
-	Values [][5]int `json:"values"`
+	// Values has pointer, container, set of overridden containers, set of schemas and text, without trailing zeros: with them,
+	// the page of the reference fleet has no room for its values.
+	Values []column `json:"values"`
 
 	Hosts       map[string]column `json:"hosts"`
 	Targets     map[string]column `json:"targets"`
@@ -45,6 +46,13 @@ type data struct {
 }
 
 type column []int
+
+func withoutLastZeros(numbers column) column {
+	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
+		numbers = numbers[:len(numbers)-1]
+	}
+	return numbers
+}
 
 // The detail of snapshots.
 const (
@@ -74,8 +82,11 @@ func encode(p *Page, detail int) ([]byte, error) {
 		e.snapshot(s)
 	}
 	e.d.Runs = e.runs.All()
-	e.d.Strings, e.d.Trees, e.d.Counts, e.d.Values = e.strings.All(), e.trees.All(), e.counts.All(), e.values.All()
-	e.d.Sets, e.d.Running = e.sets.columns, e.running.columns
+	e.d.Strings, e.d.Trees, e.d.Counts = e.strings.All(), e.trees.All(), e.counts.All()
+	e.d.Sets, e.d.Running, e.d.Values = e.sets.columns, e.running.columns, []column{}
+	for _, value := range e.values.All() {
+		e.d.Values = append(e.d.Values, withoutLastZeros(value[:]))
+	}
 	return json.Marshal(&e.d)
 }
 
