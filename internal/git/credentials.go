@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
@@ -46,18 +43,6 @@ type Login struct {
 // Web returns the credentials for http and for APIs of Git hosts.
 func (l Login) Web() forge.Credentials {
 	return forge.Credentials{Username: l.Username, Password: l.Password, Token: l.Token, App: l.App}
-}
-
-// auth returns nil for anonymous access.
-func (l Login) auth(server string) transport.AuthMethod {
-	username, password, bearer := forge.GitLogin(server, l.Web())
-	switch {
-	case bearer:
-		return &githttp.TokenAuth{Token: password}
-	case username != "" || password != "":
-		return &githttp.BasicAuth{Username: username, Password: password}
-	}
-	return nil
 }
 
 // Format hides the secrets from every verb.

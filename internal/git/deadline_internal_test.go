@@ -58,7 +58,7 @@ func TestALocalGitThatHangsEndsWithTheContext(t *testing.T) {
 		return err
 	})
 	endsWith(t, func(ctx context.Context) error {
-		_, err := hanging().push(ctx, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
+		_, err := hanging().push(ctx, nil, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
 		return err
 	})
 }

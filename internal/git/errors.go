@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 
-	"github.com/go-git/go-git/v5/plumbing/transport"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
@@ -98,12 +96,6 @@ func Classify(err error) error {
 		if errors.Is(err, kind) {
 			return kind
 		}
-	}
-	switch {
-	case errors.Is(err, transport.ErrRepositoryNotFound):
-		return ErrNotFound
-	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
-		return ErrUnauthorized
 	}
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return KindOfStatus(status.code)

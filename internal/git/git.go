@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
@@ -25,14 +23,7 @@ import (
 type Hash = plumbing.Hash
 
 // Connector connects to repositories. It is safe for concurrent use.
-type Connector struct {
-	web transport.Transport // for http and https
-	log Logger              // may be nil
-
-	localTransport func(directory string) transport.Transport // may be nil
-
-	appends bool // web is a boundedTransport
-}
+type Connector struct{ options ConnectorOptions }
 
 // ConnectorOptions configure a Connector.
 type ConnectorOptions struct {
@@ -42,25 +33,16 @@ type ConnectorOptions struct {
 	UserAgent string
 	// Log may be nil.
 	Log Logger
-	// Transport replaces Over, for tests without a server.
-	Transport transport.Transport
-	// Local replaces git for local repositories, unless it returns nil, in tests without processes.
-	Local func(directory string) transport.Transport
+	// Local serves local repositories over http in place of git, unless it returns nil, in tests without processes.
+	Local func(directory string) http.RoundTripper
 }
 
 // NewConnector returns a Connector that shares nothing with others.
 func NewConnector(options ConnectorOptions) *Connector {
-	if options.Transport != nil {
-		return &Connector{web: options.Transport, log: options.Log, localTransport: options.Local}
-	}
 	if options.Over == nil {
 		options.Over = bounded.NewGuarded(responseTimeout)
 	}
-	web := githttp.NewClientWithOptions(
-		&http.Client{Transport: &boundedTransport{next: options.Over, product: options.UserAgent}},
-		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
-	)
-	return &Connector{web: web, appends: true, log: options.Log, localTransport: options.Local}
+	return &Connector{options}
 }
 
 const (
@@ -83,7 +65,7 @@ func (c *Connector) logAbout(remote Remote) Logger {
 
 // Log adds the remote's URL and branch, and describes errors among the fields.
 func (c *Connector) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {
-	if c.log == nil {
+	if c.options.Log == nil {
 		return
 	}
 	told := make(map[string]any, len(fields)+2)
@@ -100,7 +82,7 @@ func (c *Connector) Log(ctx context.Context, remote Remote, message string, fiel
 		}
 	}
 	told["repository"], told["branch"] = loggedURL(remote.URL), remote.Branch
-	c.log(ctx, message, told)
+	c.options.Log(ctx, message, told)
 }
 
 // loggedURL returns the URL without secrets.

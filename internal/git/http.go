@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,9 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
@@ -74,62 +71,64 @@ func slow(ctx context.Context, err error) error {
 	return &slowError{err.Error()}
 }
 
-// boundedTransport limits answers, which go-git reads to their end. It keeps credentials within their scope: after a redirect,
-// Go would send them to other ports, to subdomains, and from https to http. It appends the pack of a push, which go-git would
-// copy into memory twice.
+// boundedTransport limits answers. It adds the credentials to requests within their scope, and removes them after a redirect:
+// Go would send them to other ports, to subdomains, and from https to http. It returns every answer but success as an error.
 type boundedTransport struct {
 	next    http.RoundTripper
 	product string // may be empty
+	remote  Remote
+	permit  Permit
 }
 
-type targetKey struct{}
+var services = []string{refsPath, "/" + transport.UploadPackServiceName, "/" + transport.ReceivePackServiceName}
 
-// target is the repository of a request and the decision about it.
-type target struct {
-	remote Remote
-	permit Permit
-}
-
-var services = []string{"/info/refs", "/git-upload-pack", "/git-receive-pack"}
-
-func repositoryAt(u *url.URL) string {
-	at := url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+func repositoryAt(u *url.URL) *url.URL {
+	at := &url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	for _, service := range services {
 		if strings.HasSuffix(at.Path, service) {
 			at.Path, at.RawPath = strings.TrimSuffix(at.Path, service), strings.TrimSuffix(at.RawPath, service)
 			break
 		}
 	}
-	return at.String()
+	return at
 }
 
-func (t *target) isElsewhere(request *http.Request) bool {
+func (t *boundedTransport) isElsewhere(request *http.Request) bool {
 	own, err := access.Parse(t.remote.URL)
-	at, wrong := access.Parse(repositoryAt(request.URL))
+	at, wrong := access.Parse(repositoryAt(request.URL).String())
 	return err != nil || wrong != nil || !at.Equal(own)
 }
 
-// approach asks package access about a request, and removes credentials unless it may have them.
-func (t *target) approach(request *http.Request) (*http.Request, *forge.GitHubApp, error) {
+// authorize asks package access about a request, and adds the credentials that it may have.
+func (t *boundedTransport) authorize(request *http.Request) (*http.Request, error) {
 	asked := t.remote.request()
 	if t.isElsewhere(request) {
-		asked.URL, asked.From, asked.Redirect = repositoryAt(request.URL), []string{t.remote.URL}, true
+		asked.URL, asked.From, asked.Redirect = repositoryAt(request.URL).String(), []string{t.remote.URL}, true
 		for _, hop := range access.Hops(request) {
-			asked.From = append(asked.From, repositoryAt(hop))
+			asked.From = append(asked.From, repositoryAt(hop).String())
 		}
 	}
 	permit, err := t.remote.Credentials.Decide(asked)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if permit.PublicOnly {
 		request = request.WithContext(bounded.PublicOnly(request.Context()))
 	}
+	request.Header.Del("Authorization")
 	if !permit.Keeps || permit.Grant.Login != t.permit.Grant.Login {
-		request.Header.Del("Authorization")
-		return request, nil, nil
+		return request, nil
 	}
-	return request, permit.Login.App, nil
+	login := permit.Login.Web()
+	if login.App != nil {
+		token, err := login.App.Token(request.Context(), request.URL, t.next)
+		if err != nil {
+			return nil, &appError{err}
+		}
+		login = forge.Credentials{Token: token}
+	}
+	login.SignGit(request)
+	return request, nil
 }
 
 // appError means that there is no token for a request.
@@ -145,73 +144,53 @@ func (e *appError) Unwrap() []error {
 	return []error{e.err, kind}
 }
 
-type packKey struct{}
-
-func appendPack(request *http.Request, pack *Pack) {
-	before := request.GetBody
-	request.ContentLength += int64(pack.Finish())
-	request.GetBody = func() (io.ReadCloser, error) {
-		body, err := before()
-		if err != nil {
-			return nil, err
-		}
-		return struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(body, pack.Reader()), body}, nil
-	}
-	request.Body, _ = request.GetBody()
-}
-
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	about, ok := request.Context().Value(targetKey{}).(*target)
-	if !ok {
-		return nil, errors.New("a request was not sent: it is about no repository")
-	}
-	request, app, err := about.approach(request)
+	request, err := t.authorize(request.Clone(request.Context()))
 	if err != nil {
 		return nil, err
 	}
-	if app != nil {
-		token, err := app.Token(request.Context(), request.URL, t.next)
-		if err != nil {
-			return nil, &appError{err}
-		}
-		username, password, _ := forge.GitLogin(request.URL.Hostname(), forge.Credentials{Token: token})
-		request.SetBasicAuth(username, password)
-	}
 	request.Header.Set("User-Agent", strings.TrimSpace(request.UserAgent()+" "+t.product))
-	if pack, ok := request.Context().Value(packKey{}).(*Pack); ok && request.Body != nil {
-		appendPack(request, pack)
-	}
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return nil, slow(request.Context(), err)
 	}
-	if forge.AsksToSignIn(response) {
-		_ = response.Body.Close()
-		response.StatusCode, response.Header = http.StatusUnauthorized, http.Header{}
-		response.Body = io.NopCloser(strings.NewReader("it asks to sign in with a browser: the credentials are missing, wrong or expired"))
+	signsIn := forge.AsksToSignIn(response)
+	if signsIn || response.StatusCode >= http.StatusBadRequest {
+		defer func() { _ = response.Body.Close() }()
 	}
-	if response.StatusCode >= http.StatusBadRequest {
-		if about.isElsewhere(request) {
-			_ = response.Body.Close()
-			response.Body = io.NopCloser(strings.NewReader(redirection(about.remote, request)))
-			return response, nil
-		}
-		response.Body = refusal(request, response.Body)
-		return response, nil
+	switch {
+	case signsIn:
+		return nil, t.explain(&statusError{
+			http.StatusUnauthorized, "it asks to sign in with a browser: the credentials are missing, wrong or expired",
+		})
+	case response.StatusCode < http.StatusBadRequest:
+	case t.isElsewhere(request):
+		return nil, t.explain(&statusError{response.StatusCode, redirection(t.remote, request)})
+	default:
+		return nil, t.explain(&statusError{response.StatusCode, refusal(request, response.Body)})
 	}
 	limit := int64(maxAdvertisement)
 	switch {
-	case strings.HasSuffix(request.URL.Path, "/git-upload-pack"):
+	case strings.HasSuffix(request.URL.Path, transport.UploadPackServiceName):
 		limit = maxPackBytes
-	case strings.HasSuffix(request.URL.Path, "/git-receive-pack"):
+	case strings.HasSuffix(request.URL.Path, transport.ReceivePackServiceName):
 		limit = maxReport
 	}
 	response.Body = bounded.Body(response.Body, limit, tooLong(limit))
 	return response, nil
+}
+
+// explain adds why no credentials were sent.
+func (t *boundedTransport) explain(err *statusError) error {
+	switch {
+	case !errors.Is(KindOfStatus(err.code), ErrUnauthorized):
+		return err
+	case t.permit.Withheld != "":
+		return fmt.Errorf("%w; the credentials were not sent: %s; add credentials for this URL", err, t.permit.Withheld)
+	case t.permit.Grant.Login == access.Anonymous && !t.remote.IsGitOps:
+		return fmt.Errorf("%w; no credentials were sent: %s", err, noCredentials)
+	}
+	return err
 }
 
 // redirection explains a redirect without any text of its answer.
@@ -228,17 +207,17 @@ func redirection(from Remote, request *http.Request) string {
 	)
 }
 
-// refusal returns the body of an error response. It removes credentials before anything cuts the text, or a part of one could
+// refusal returns the reason in an error response. It removes credentials before anything cuts the text, or a part of one could
 // remain.
-func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
-	defer func() { _ = body.Close() }()
+func refusal(request *http.Request, body io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
+	said := string(text)
 	if username, password, ok := request.BasicAuth(); ok {
-		text = []byte(secret.NewScrubber([]string{password}, username).Scrub(string(text)))
+		said = secret.NewScrubber([]string{password}, username).Scrub(said)
 	} else if token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "); ok {
-		text = []byte(secret.NewScrubber([]string{token}).Scrub(string(text)))
+		said = secret.NewScrubber([]string{token}).Scrub(said)
 	}
-	return io.NopCloser(bytes.NewReader(text))
+	return wording.OneLine(said)
 }
 
 func tooLong(limit int64) error {
@@ -273,36 +252,4 @@ func KindOfStatus(code int) error {
 		return ErrUnreachable
 	}
 	return nil
-}
-
-// webError makes go-git's errors unwrappable: its UnexpectedError hides the cause, and statuses come in four forms.
-func webError(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, known := range []struct {
-		is   error
-		code int
-	}{
-		{transport.ErrAuthenticationRequired, http.StatusUnauthorized},
-		{transport.ErrAuthorizationFailed, http.StatusForbidden},
-		{transport.ErrRepositoryNotFound, http.StatusNotFound},
-	} {
-		if errors.Is(err, known.is) {
-			return &statusError{code: known.code, reason: wording.OneLine(strings.TrimPrefix(err.Error(), known.is.Error()+": "))}
-		}
-	}
-	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
-		err = unexpected.Err
-	}
-	if noToken, ok := errors.AsType[*appError](err); ok {
-		return noToken
-	}
-	if request, ok := errors.AsType[*url.Error](err); ok && errors.Is(err, access.ErrDenied) {
-		return request.Err // without the URL, which may contain a secret
-	}
-	if status, ok := errors.AsType[*githttp.Err](err); ok {
-		return &statusError{code: status.StatusCode(), reason: wording.OneLine(status.Reason)}
-	}
-	return err
 }

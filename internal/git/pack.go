@@ -280,12 +280,3 @@ func (p *Pack) Reader() io.Reader {
 	}
 	return io.MultiReader(parts...)
 }
-
-type sentPack struct {
-	io.Reader
-	pack *Pack
-}
-
-func (p *Pack) open() *sentPack { return &sentPack{p.Reader(), p} }
-
-func (*sentPack) Close() error { return nil }

@@ -162,12 +162,11 @@ func TestWhatAServerSendsIsBounded(t *testing.T) {
 	for path, want := range map[string]int64{
 		"/r/info/refs": maxAdvertisement, "/r/git-receive-pack": maxReport, "/r/git-upload-pack": maxPackBytes,
 	} {
-		ctx := (&webWire{target: target{remote: Remote{URL: "http://h/r"}}}).within(t.Context())
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://h"+path, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://h"+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := (&boundedTransport{next: endless}).RoundTrip(request)
+		response, err := (&boundedTransport{next: endless, remote: Remote{URL: "http://h/r"}}).RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}

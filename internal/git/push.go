@@ -66,8 +66,8 @@ func (c *Connector) push(ctx context.Context, remote Remote, branch string, old,
 	}
 	defer w.close()
 	said, began := &beginning{limit: maxErrorBody}, time.Now()
-	report, pushErr := w.push(ctx, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
-		request, err := updateRequest(advertised, branch, old, commit, pack)
+	report, pushErr := w.push(ctx, pack, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
+		request, err := updateRequest(advertised, branch, old, commit)
 		if err == nil {
 			request.Progress, result.Sent = said, true
 		}
@@ -112,7 +112,7 @@ func (c *Connector) push(ctx context.Context, remote Remote, branch string, old,
 var errMoved = errors.New("the branch was moved by another writer")
 
 // updateRequest sends no pack if the advertisement already differs.
-func updateRequest(advertised *packp.AdvRefs, branch string, old, commit Hash, pack *Pack) (*packp.ReferenceUpdateRequest, error) {
+func updateRequest(advertised *packp.AdvRefs, branch string, old, commit Hash) (*packp.ReferenceUpdateRequest, error) {
 	name := refName(branch)
 	if tip, ok := advertised.References[name.String()]; ok && tip != old {
 		return nil, errMoved
@@ -127,7 +127,6 @@ func updateRequest(advertised *packp.AdvRefs, branch string, old, commit Hash, p
 		_ = request.Capabilities.Set(capability.Agent, capability.DefaultAgent())
 	}
 	request.Commands = []*packp.Command{{Name: name, Old: old, New: commit}}
-	request.Packfile = pack.open()
 	return request, nil
 }
 

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,6 @@ type service struct {
 	wait   func() // returns after its end
 
 	adverts *packp.AdvRefs
-	empty   bool
 }
 
 func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
@@ -43,14 +41,8 @@ func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.adverts = packp.NewAdvRefs()
-	err = s.adverts.Decode(limited(s.stdout, maxAdvertisement))
-	switch {
-	case err == nil && !s.adverts.IsEmpty():
-	case err == nil, errors.Is(err, packp.ErrEmptyAdvRefs):
-		s.empty = true
-	default:
-		return nil, w.fail(ctx, s, otherHash(err))
+	if s.adverts, err = readAdvertisement(limited(s.stdout, maxAdvertisement)); err != nil {
+		return nil, w.fail(ctx, s, err)
 	}
 	return s, nil
 }
@@ -91,10 +83,6 @@ func (w *streamWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.empty {
-		s.end(true)
-		return nil, transport.ErrEmptyRemoteRepository
-	}
 	w.idle = s
 	return s.adverts, nil
 }
@@ -118,30 +106,18 @@ func (w *streamWire) fetch(ctx context.Context, request *packp.UploadPackRequest
 }
 
 func (s *service) fetch(request *packp.UploadPackRequest, read func(io.Reader) error) error {
-	var b bytes.Buffer
-	if err := request.UploadRequest.Encode(&b); err != nil {
+	content, err := encodeFetch(request)
+	if err != nil {
 		return err
 	}
-	if err := request.UploadHaves.Encode(&b, false); err != nil {
-		return err
-	}
-	b.WriteString("0009done\n")
-	if _, err := s.stdin.Write(b.Bytes()); err != nil {
+	if _, err := s.stdin.Write(content); err != nil {
 		return err
 	}
 	_ = s.stdin.Close()
-	response := packp.NewUploadPackResponse(request)
-	if err := response.Decode(io.NopCloser(limited(s.stdout, maxPackBytes))); err != nil {
-		return err
-	}
-	if err := read(response); err != nil {
-		return err
-	}
-	_, err := io.Copy(io.Discard, response)
-	return err
+	return readFetched(request, limited(s.stdout, maxPackBytes), read)
 }
 
-func (w *streamWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error) {
+func (w *streamWire) push(ctx context.Context, pack *Pack, prepare prepareFunc) (*packp.ReportStatus, error) {
 	w.quit()
 	s, err := w.start(ctx, transport.ReceivePackServiceName)
 	if err != nil {
@@ -153,7 +129,7 @@ func (w *streamWire) push(ctx context.Context, prepare prepareFunc) (*packp.Repo
 		s.end(false)
 		return nil, err
 	}
-	report, err := s.push(request)
+	report, err := s.push(request, pack)
 	if err != nil {
 		return nil, w.fail(ctx, s, err)
 	}
@@ -161,15 +137,17 @@ func (w *streamWire) push(ctx context.Context, prepare prepareFunc) (*packp.Repo
 	return report, report.Error()
 }
 
-func (s *service) push(request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+func (s *service) push(request *packp.ReferenceUpdateRequest, pack *Pack) (*packp.ReportStatus, error) {
 	writing := make(chan error, 1)
 	go func() {
 		err := request.Encode(s.stdin)
+		if err == nil {
+			_, err = io.Copy(s.stdin, pack.Reader())
+		}
 		_ = s.stdin.Close()
 		writing <- err
 	}()
-	report := packp.NewReportStatus()
-	err := report.Decode(demultiplexed(request.Capabilities, limited(s.stdout, maxReport), request.Progress))
+	report, err := readReport(request, limited(s.stdout, maxReport))
 	if err != nil {
 		s.kill() // else the writer may wait for a reader
 	}

@@ -107,7 +107,7 @@ func conflictOf(branch string, references map[string]Hash) string {
 
 // checkEmpty returns an error if an empty repository has another hash. A push reports other problems.
 func checkEmpty(ctx context.Context, w wire) error {
-	_, err := w.push(ctx, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
+	_, err := w.push(ctx, nil, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
 	if errors.Is(err, errOtherHash) {
 		return err
 	}

@@ -30,7 +30,7 @@ func (w *brokenWire) fetch(context.Context, *packp.UploadPackRequest, func(io.Re
 	return errors.New("broken")
 }
 
-func (w *brokenWire) push(context.Context, prepareFunc) (*packp.ReportStatus, error) {
+func (w *brokenWire) push(context.Context, *Pack, prepareFunc) (*packp.ReportStatus, error) {
 	return nil, errors.New("broken")
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
-	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
@@ -22,12 +22,12 @@ import (
 
 // wire speaks Git's protocol with one repository.
 type wire interface {
-	// references requests refs and capabilities. An empty repository is transport.ErrEmptyRemoteRepository.
+	// references requests refs and capabilities. An empty repository has no refs.
 	references(ctx context.Context) (*packp.AdvRefs, error)
 	// fetch reads an answer with its sidebands.
 	fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error
-	// push sends the request that prepare makes from the advertisement for pushes. The report may be nil.
-	push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error)
+	// push sends the request that prepare makes from the advertisement for pushes, and the pack. The report may be nil.
+	push(ctx context.Context, pack *Pack, prepare prepareFunc) (*packp.ReportStatus, error)
 	close()
 }
 
@@ -54,8 +54,8 @@ func (w shownWire) fetch(ctx context.Context, request *packp.UploadPackRequest, 
 	return shown(w.wire.fetch(ctx, request, read))
 }
 
-func (w shownWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error) {
-	report, err := w.wire.push(ctx, prepare)
+func (w shownWire) push(ctx context.Context, pack *Pack, prepare prepareFunc) (*packp.ReportStatus, error) {
+	report, err := w.wire.push(ctx, pack, prepare)
 	return report, shown(err)
 }
 
@@ -95,9 +95,9 @@ func (c *Connector) rawWire(remote Remote) (wire, error) {
 		return nil, err
 	}
 	if local {
-		if c.localTransport != nil {
-			if over := c.localTransport(directory); over != nil {
-				return &webWire{transport: over, endpoint: &transport.Endpoint{Path: directory}, target: target{remote, permit}}, nil
+		if c.options.Local != nil {
+			if over := c.options.Local(directory); over != nil {
+				return &webWire{client: &http.Client{Transport: over}, at: &url.URL{Scheme: "http", Host: "localhost"}}, nil
 			}
 		}
 		return &streamWire{server: &localGitServer{directory: directory}}, nil
@@ -108,147 +108,15 @@ func (c *Connector) rawWire(remote Remote) (wire, error) {
 		}
 		return &streamWire{server: &sshServer{at: at, credentials: permit.Login.SSH}}, nil
 	}
-	endpoint, err := transport.NewEndpoint(remote.URL)
+	at, err := url.Parse(strings.TrimRight(remote.URL, "/"))
 	if err != nil {
 		return nil, errors.New("the URL cannot be parsed")
 	}
-	// go-git decodes the path and writes it into requests without encoding it.
-	if parsed, err := url.Parse(remote.URL); err == nil {
-		endpoint.Path = strings.TrimRight(parsed.EscapedPath(), "/")
-	}
-	return &webWire{
-		transport: c.web, endpoint: endpoint, appends: c.appends, target: target{remote, permit},
-		// In the endpoint, go-git would make it part of every URL.
-		auth: permit.Login.auth(endpoint.Host),
-	}, nil
+	bounds := &boundedTransport{next: c.options.Over, product: c.options.UserAgent, remote: remote, permit: permit}
+	return &webWire{client: &http.Client{Transport: bounds, CheckRedirect: checkRedirect}, at: at}, nil
 }
 
 const noCredentials = "no entry of git.credentials is for this URL, and the plain credentials are for the GitOps repository alone"
-
-// webWire uses go-git's http(s) transport. The smart protocol has no state, so fetches do not read the refs again.
-type webWire struct {
-	transport transport.Transport
-	endpoint  *transport.Endpoint
-	auth      transport.AuthMethod // nil for anonymous access
-	target    target
-	appends   bool // web is a boundedTransport
-	upload    transport.UploadPackSession
-}
-
-func (w *webWire) session() (transport.UploadPackSession, error) {
-	if w.upload != nil {
-		return w.upload, nil
-	}
-	endpoint := *w.endpoint // a redirect rewrites it
-	session, err := w.transport.NewUploadPackSession(&endpoint, w.auth)
-	if err != nil {
-		return nil, err
-	}
-	w.upload = session
-	return session, nil
-}
-
-func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
-	session, err := w.session()
-	if err != nil {
-		return nil, err
-	}
-	advertised, err := advertisement(w.within(ctx), session)
-	return advertised, w.explain(err)
-}
-
-// within adds the target for boundedTransport.
-func (w *webWire) within(ctx context.Context) context.Context {
-	return context.WithValue(ctx, targetKey{}, &w.target)
-}
-
-// explain adds why no credentials were sent.
-func (w *webWire) explain(err error) error {
-	permit := &w.target.permit
-	switch {
-	case !errors.Is(Classify(err), ErrUnauthorized):
-		return err
-	case permit.Withheld != "":
-		return fmt.Errorf("%w; the credentials were not sent: %s; add credentials for this URL", err, permit.Withheld)
-	case permit.Grant.Login == access.Anonymous && !w.target.remote.IsGitOps:
-		return fmt.Errorf("%w; no credentials were sent: %s", err, noCredentials)
-	}
-	return err
-}
-
-func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRefs, error) {
-	advertised, err := session.AdvertisedReferencesContext(ctx)
-	if err = otherHash(webError(err)); errors.Is(err, errOtherHash) {
-		return nil, err
-	}
-	if err != nil && Classify(err) == nil && !errors.As(err, new(*pktline.ErrorLine)) &&
-		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		err = fmt.Errorf(
-			"%w: the answer is not that of a Git server; is this the URL of a repository, and does it need credentials?",
-			ErrUnreachable,
-		)
-	}
-	return advertised, err
-}
-
-var errOtherHash = errors.New("the repository names its objects with SHA-256, which is not supported; use one with SHA-1")
-
-// otherHash recognizes an advertisement with longer ids, which go-git cannot read.
-func otherHash(err error) error {
-	if unexpected, ok := errors.AsType[*packp.ErrUnexpectedData](err); ok && bytes.Contains(unexpected.Data, []byte("object-format=sha256")) {
-		return errOtherHash
-	}
-	return err
-}
-
-func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
-	// go-git leaves some bodies open. Ending the context closes them.
-	ctx, cancel := context.WithCancel(w.within(ctx))
-	defer cancel()
-	session, err := w.session()
-	if err != nil {
-		return err
-	}
-	response, err := session.UploadPack(ctx, request)
-	if err != nil {
-		return webError(err)
-	}
-	defer response.Close()
-	if err := read(response); err != nil {
-		return err
-	}
-	// The connection can be reused after its body was read.
-	_, err = io.Copy(io.Discard, response)
-	return err
-}
-
-func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error) {
-	ctx, cancel := context.WithCancel(w.within(ctx))
-	defer cancel()
-	endpoint := *w.endpoint
-	session, err := w.transport.NewReceivePackSession(&endpoint, w.auth)
-	if err != nil {
-		return nil, err
-	}
-	advertised, err := advertisement(ctx, session)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		advertised, err = packp.NewAdvRefs(), nil
-	}
-	if err != nil {
-		return nil, w.explain(err)
-	}
-	request, err := prepare(advertised)
-	if err != nil {
-		return nil, err
-	}
-	if sent, ok := request.Packfile.(*sentPack); ok && w.appends {
-		ctx, request.Packfile = context.WithValue(ctx, packKey{}, sent.pack), nil
-	}
-	report, err := session.ReceivePack(ctx, request)
-	return report, webError(err)
-}
-
-func (w *webWire) close() {}
 
 // branchTip returns zero for a missing branch, and nil for an empty repository.
 func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs, error) {
@@ -262,17 +130,65 @@ func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs
 // advertisedBy returns nil for an empty repository.
 func advertisedBy(ctx context.Context, w wire) (*packp.AdvRefs, error) {
 	advertised, err := w.references(ctx)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("its branches cannot be listed: %w", err)
+	}
+	if advertised.IsEmpty() {
+		return nil, nil
 	}
 	return advertised, nil
 }
 
 func refName(branch string) plumbing.ReferenceName {
 	return plumbing.NewBranchReferenceName(branch)
+}
+
+var errOtherHash = errors.New("the repository names its objects with SHA-256, which is not supported; use one with SHA-1")
+
+// readAdvertisement reads refs and capabilities. go-git cannot read longer ids.
+func readAdvertisement(answer io.Reader) (*packp.AdvRefs, error) {
+	advertised := packp.NewAdvRefs()
+	err := advertised.Decode(answer)
+	if errors.Is(err, packp.ErrEmptyAdvRefs) {
+		return advertised, nil
+	}
+	if unexpected, ok := errors.AsType[*packp.ErrUnexpectedData](err); ok && bytes.Contains(unexpected.Data, []byte("object-format=sha256")) {
+		return nil, errOtherHash
+	}
+	return advertised, err
+}
+
+func encodeFetch(request *packp.UploadPackRequest) ([]byte, error) {
+	var b bytes.Buffer
+	if err := request.UploadRequest.Encode(&b); err != nil {
+		return nil, err
+	}
+	if err := request.UploadHaves.Encode(&b, false); err != nil {
+		return nil, err
+	}
+	b.WriteString("0009done\n")
+	return b.Bytes(), nil
+}
+
+// readFetched reads the answer to its end, after which a connection can be reused.
+func readFetched(request *packp.UploadPackRequest, answer io.Reader, read func(io.Reader) error) error {
+	response := packp.NewUploadPackResponse(request)
+	if err := response.Decode(io.NopCloser(answer)); err != nil {
+		return err
+	}
+	if err := read(response); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, response)
+	return err
+}
+
+func readReport(request *packp.ReferenceUpdateRequest, answer io.Reader) (*packp.ReportStatus, error) {
+	report := packp.NewReportStatus()
+	if err := report.Decode(demultiplexed(request.Capabilities, answer, request.Progress)); err != nil {
+		return nil, err
+	}
+	return report, nil
 }
 
 // demultiplexed removes sidebands. progress, which may be nil, gets the output of hooks.
@@ -295,8 +211,7 @@ func demultiplexed(capabilities *capability.List, r io.Reader, progress sideband
 // Azure Repos advertises "multi_ack thin-pack side-band side-band-64k no-progress multi_ack_detailed no-done
 // shallow allow-tip-sha1-in-want" for fetches, then "filter" and a symref (GitoxideLabs/gitoxide#1025).
 //   - It answers 400 "TF401041: ... (Clients must support multi-ack.)" to requests without multi_ack or multi_ack_detailed. Measured
-//     in July 2026 (ConfigButler/gitops-reverser#288), not going to change (fluxcd/source-controller#104). go-git 5 drops both
-//     capabilities unless init changes its list, as Flux (fluxcd/pkg#576), kpack and Rancher (rancher/gitjob#400) do.
+//     in July 2026 (ConfigButler/gitops-reverser#288), not going to change (fluxcd/source-controller#104).
 //   - It has the filters blob:none and tree:0 only (devblogs.microsoft.com, November 2023): trees come whole and files by id. git, too,
 //     requests the missing files of a partial clone by id, although the server advertises only allow-tip-sha1-in-want.
 //   - Without ofs-delta, its packs name the bases of deltas by id, before or after them (gitoxide#1025).
@@ -311,6 +226,3 @@ func demultiplexed(capabilities *capability.List, r io.Reader, progress sideband
 // accepts no ofs-deltas (src-d/go-git#945); our packs have none.
 //
 // Bitbucket Data Center has filters since 7.13; Bitbucket Cloud had none in 2021 (jira.atlassian.com/browse/BSERV-11639).
-
-// init makes go-git, which nothing else in this process uses, drop thin packs only.
-func init() { transport.UnsupportedCapabilities = []capability.Capability{capability.ThinPack} }

@@ -134,7 +134,10 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	reaching := p.git
-	reaching.Over, reaching.UserAgent, reaching.Log = over, connection.UserAgent(p.version), logDebug
+	reaching.UserAgent, reaching.Log = connection.UserAgent(p.version), logDebug
+	if reaching.Over == nil {
+		reaching.Over = over
+	}
 	client := git.NewConnector(reaching)
 	options := gitops.BranchOptions{Git: client, Now: p.clock.Now}
 	if settings.signingKey != "" {

@@ -34,12 +34,12 @@ func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
 
 // start starts a provider that reaches the host.
 func (w *memoryWorld) start() (tfprotov6.ProviderServer, error) {
-	return provider.StartWith(nil, gitclient.ConnectorOptions{Transport: w.host})()
+	return provider.StartWith(nil, gitclient.ConnectorOptions{Over: w.host})()
 }
 
 // startAt starts one whose clock this is.
 func (w *memoryWorld) startAt(clock compliance.Clock) providertest.Start {
-	return provider.StartWith(clock, gitclient.ConnectorOptions{Transport: w.host})
+	return provider.StartWith(clock, gitclient.ConnectorOptions{Over: w.host})
 }
 
 func (w *memoryWorld) repositories() []string { return []string{"one", "two"} }

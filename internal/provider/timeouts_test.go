@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
@@ -216,35 +214,15 @@ func (p *patient) note(ctx context.Context, among *[]time.Time) {
 	*among = append(*among, until)
 }
 
-type patientFetch struct {
-	transport.UploadPackSession
-	*patient
-}
-
-type patientPush struct {
-	transport.ReceivePackSession
-	*patient
-}
-
-func (p *patient) NewUploadPackSession(at *transport.Endpoint, how transport.AuthMethod) (transport.UploadPackSession, error) {
-	session, err := p.Host.NewUploadPackSession(at, how)
-	return patientFetch{session, p}, err
-}
-
-func (p *patient) NewReceivePackSession(at *transport.Endpoint, how transport.AuthMethod) (transport.ReceivePackSession, error) {
-	session, err := p.Host.NewReceivePackSession(at, how)
-	return patientPush{session, p}, err
-}
-
-func (s patientFetch) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
-	s.note(ctx, &s.fetches)
-	return s.UploadPackSession.AdvertisedReferencesContext(ctx)
-}
-
 // A plan asks for the references of an empty repository as a push does, so only the pack itself is a push.
-func (s patientPush) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	s.note(ctx, &s.pushes)
-	return s.ReceivePackSession.ReceivePack(ctx, request)
+func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch {
+	case strings.HasSuffix(r.URL.String(), "/info/refs?service=git-upload-pack"):
+		p.note(r.Context(), &p.fetches)
+	case strings.HasSuffix(r.URL.Path, "/git-receive-pack"):
+		p.note(r.Context(), &p.pushes)
+	}
+	return p.Host.RoundTrip(r)
 }
 
 // The guide gives the defaults, in minutes: the second of them for what reads.
@@ -260,7 +238,7 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	const url = "https://git.example.com/team/one.git"
 	host := &patient{Host: gittest.NewHost()}
 	host.Create("team/one", true)
-	w := providertest.New(provider.StartWith(nil, gitclient.ConnectorOptions{Transport: host}))
+	w := providertest.New(provider.StartWith(nil, gitclient.ConnectorOptions{Over: host}))
 	within := func(operation string, limit time.Duration, noted *[]time.Time, run func() providertest.Diagnostics) {
 		t.Helper()
 		*noted = nil

@@ -49,7 +49,7 @@ func TestReliabilityRandomSequences(t *testing.T) {
 				for seed := first; seed < first+batch; seed++ {
 					r := gittest.NewRepository(seed%2 == 0)
 					repositories = append(repositories, r)
-					client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Transport: r})})
+					client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Over: r})})
 					m := newModel(t, memoryBranch{r}, git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}, client, seed)
 					m.goesBack = seed%2 == 0
 					m.after = func() {

@@ -14,7 +14,7 @@ import (
 func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	t.Parallel()
 	memory := gittest.NewRepository(true)
-	repository := git.NewConnector(git.ConnectorOptions{Transport: memory})
+	repository := git.NewConnector(git.ConnectorOptions{Over: memory})
 	remote := git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}
 	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: FolderEdits{}}
 	written := func(content string) FolderEdit {

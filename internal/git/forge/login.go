@@ -24,6 +24,17 @@ func GitLogin(server string, c Credentials) (username, password string, bearer b
 	return username, password, false
 }
 
+// SignGit adds the credentials for Git to a request.
+func (c Credentials) SignGit(request *http.Request) {
+	username, password, bearer := GitLogin(request.URL.Hostname(), c)
+	switch {
+	case bearer:
+		request.Header.Set("Authorization", "Bearer "+password)
+	case username != "" || password != "":
+		request.SetBasicAuth(username, password)
+	}
+}
+
 // TokenUser returns the username beside a token: the server's, the given one or fallback.
 func TokenUser(server, given, fallback string) string {
 	kind := KindOf(server).Kind()

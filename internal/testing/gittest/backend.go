@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,43 +26,70 @@ func Backend(folder string, next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		directory, service := filepath.Join(folder, filepath.FromSlash(path.Dir(r.URL.Path))), path.Base(r.URL.Path)
-		advertises := service == "refs" && path.Base(directory) == "info" && r.Method == http.MethodGet
-		if advertises {
-			directory, service = filepath.Dir(directory), r.URL.Query().Get("service")
-		}
-		at, ok := Local(directory).(local)
-		takes := service == transport.UploadPackServiceName || service == transport.ReceivePackServiceName
-		if !ok || !takes || !strings.Contains(r.UserAgent(), "go-git") || !advertises && r.Method != http.MethodPost {
+		at, service, _ := requested(r)
+		directory := filepath.Join(folder, filepath.FromSlash(at))
+		repository, ok := Local(directory).(local)
+		if !ok || service == "" || !strings.Contains(r.UserAgent(), "go-git") {
 			next.ServeHTTP(w, r)
 			return
 		}
 		config, _ := os.ReadFile(filepath.Join(directory, "config"))
-		at.filters, at.ids = allowsFilter.Match(config), allowsIDs.Match(config)
-		var answer bytes.Buffer
-		kind := "result"
-		var err error
-		switch s := at.session(); {
-		case advertises:
-			kind = "advertisement"
-			err = advertise(s, r, service, &answer)
-		case service == transport.UploadPackServiceName:
-			err = upload(s, r, &answer)
-		default:
-			err = receive(s, r, &answer)
-		}
-		if refused := (*pktline.ErrorLine)(nil); errors.As(err, &refused) {
-			answer.Reset()
-			err = refused.Encode(&answer)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", fmt.Sprintf("application/x-%s-%s", service, kind))
-		w.Header().Set("Cache-Control", "no-cache, max-age=0, must-revalidate")
-		_, _ = answer.WriteTo(w)
+		repository.filters, repository.ids = allowsFilter.Match(config), allowsIDs.Match(config)
+		repository.session().ServeHTTP(w, r)
 	})
+}
+
+// requested returns the path of a repository and the service that a request is about, "" for others. advertises reports whether
+// it is for the references.
+func requested(r *http.Request) (at, service string, advertises bool) {
+	at, service = path.Dir(r.URL.Path), path.Base(r.URL.Path)
+	method := http.MethodPost
+	if advertises = strings.HasSuffix(r.URL.Path, "/info/refs"); advertises {
+		at, service, method = path.Dir(at), r.URL.Query().Get("service"), http.MethodGet
+	}
+	if service != transport.UploadPackServiceName && service != transport.ReceivePackServiceName || r.Method != method {
+		return at, "", false
+	}
+	return at, service, advertises
+}
+
+// RoundTrip answers a request without a server.
+func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	recorder := httptest.NewRecorder()
+	s.ServeHTTP(recorder, r)
+	response := recorder.Result()
+	response.Request = r
+	return response, nil
+}
+
+func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var answer bytes.Buffer
+	var err error
+	_, service, advertises := requested(r)
+	kind := "result"
+	switch {
+	case advertises:
+		kind = "advertisement"
+		err = answerReferences(s, service, &answer)
+	case service == transport.UploadPackServiceName:
+		err = answerFetch(s, r, &answer)
+	default:
+		err = answerPush(s, r, &answer)
+	}
+	if refused := (*pktline.ErrorLine)(nil); errors.As(err, &refused) {
+		answer.Reset()
+		err = refused.Encode(&answer)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", fmt.Sprintf("application/x-%s-%s", service, kind))
+	w.Header().Set("Cache-Control", "no-cache, max-age=0, must-revalidate")
+	_, _ = answer.WriteTo(w)
 }
 
 var (
@@ -69,16 +97,16 @@ var (
 	allowsIDs    = regexp.MustCompile(`(?i)allowAnySHA1InWant *= *true`)
 )
 
-func advertise(s *session, r *http.Request, service string, w io.Writer) error {
-	advertised, err := s.AdvertisedReferencesContext(r.Context())
-	if err != nil && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
+func answerReferences(s *session, service string, w io.Writer) error {
+	advertised, err := s.advertise()
+	if err != nil {
 		return err
 	}
 	advertised.Prefix = [][]byte{[]byte("# service=" + service), pktline.Flush}
 	return advertised.Encode(w)
 }
 
-func upload(s *session, r *http.Request, w io.Writer) error {
+func answerFetch(s *session, r *http.Request, w io.Writer) error {
 	request := packp.NewUploadPackRequest()
 	lines := pktline.NewScanner(r.Body)
 	for lines.Scan() {
@@ -101,21 +129,17 @@ func upload(s *session, r *http.Request, w io.Writer) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	response, err := s.UploadPack(r.Context(), request)
+	response, err := s.upload(request)
 	if err != nil {
 		return err
 	}
 	return response.Encode(w)
 }
 
-func receive(s *session, r *http.Request, w io.Writer) error {
+func answerPush(s *session, r *http.Request, w io.Writer) error {
 	request := packp.NewReferenceUpdateRequest()
 	if err := request.Decode(r.Body); err != nil {
 		return err
 	}
-	report, err := s.ReceivePack(r.Context(), request)
-	if report == nil {
-		return err
-	}
-	return report.Encode(w)
+	return s.push(request).Encode(w)
 }

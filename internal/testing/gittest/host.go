@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Host is a Git host in memory, for high load. As git.ConnectorOptions.Transport, it serves http URLs with any host: the path
+// Host is a Git host in memory, for high load. As git.ConnectorOptions.Over, it serves http URLs with any host: the path
 // without ".git" is the repository's name. It is safe for concurrent use.
 type Host struct {
 	mu           sync.Mutex
@@ -40,32 +40,16 @@ func (h *Host) Alias(name string, repository *MemoryRepository) {
 	h.repositories[name] = repository
 }
 
-func (h *Host) find(endpoint *transport.Endpoint) (*MemoryRepository, error) {
+// RoundTrip serves a request.
+func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
+	at, _, _ := requested(r)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	repository, ok := h.repositories[strings.TrimSuffix(strings.Trim(endpoint.Path, "/"), ".git")]
+	repository, ok := h.repositories[strings.TrimSuffix(strings.Trim(at, "/"), ".git")]
+	h.mu.Unlock()
 	if !ok {
-		return nil, transport.ErrRepositoryNotFound
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
-	return repository, nil
-}
-
-// NewUploadPackSession serves fetches.
-func (h *Host) NewUploadPackSession(at *transport.Endpoint, auth transport.AuthMethod) (transport.UploadPackSession, error) {
-	repository, err := h.find(at)
-	if err != nil {
-		return nil, err
-	}
-	return repository.NewUploadPackSession(at, auth)
-}
-
-// NewReceivePackSession serves pushes.
-func (h *Host) NewReceivePackSession(at *transport.Endpoint, auth transport.AuthMethod) (transport.ReceivePackSession, error) {
-	repository, err := h.find(at)
-	if err != nil {
-		return nil, err
-	}
-	return repository.NewReceivePackSession(at, auth)
+	return repository.RoundTrip(r)
 }
 
 // MemoryRepository is a repository in memory at every http URL. It is safe for concurrent use. Check its content by git: see [Pack].
@@ -81,14 +65,9 @@ func NewRepository(filters bool) *MemoryRepository {
 	return &MemoryRepository{filters: filters, objects: map[git.Hash]git.RawObject{}, branches: map[string]git.Hash{}}
 }
 
-// NewUploadPackSession serves fetches.
-func (r *MemoryRepository) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
-	return &session{store: r, shallow: true, filters: r.filters, ids: r.filters}, nil
-}
-
-// NewReceivePackSession serves pushes.
-func (r *MemoryRepository) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) (transport.ReceivePackSession, error) {
-	return &session{store: r}, nil
+// RoundTrip serves a request.
+func (r *MemoryRepository) RoundTrip(request *http.Request) (*http.Response, error) {
+	return (&session{store: r, shallow: true, filters: r.filters, ids: r.filters}).RoundTrip(request)
 }
 
 func (r *MemoryRepository) references(advertised *packp.AdvRefs) error {

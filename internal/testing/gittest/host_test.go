@@ -15,7 +15,7 @@ func TestHostServesRepositoriesByTheirNames(t *testing.T) {
 		repository := host.Create("team/gitops", filters)
 		host.Alias("mirror", repository)
 		repository.Write("dev", map[string]string{"README": "x"})
-		client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Transport: host})})
+		client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Over: host})})
 		for i, url := range []string{"https://git.example.com/team/gitops.git", "https://other.example.com/mirror/"} {
 			previously := repository.Tip("dev")
 			edit := gitops.Edit{Owner: gitops.Owner{Name: "dev"}, Subject: "subject", Hosts: gitops.FolderEdits{"large": {}}}

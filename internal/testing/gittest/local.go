@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,7 +16,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -35,7 +35,7 @@ func Options() git.ConnectorOptions {
 
 // Local is a git.ConnectorOptions.Local that serves a repository on disk without processes, the slowest part of small tests. git
 // may use it, too. Local returns nil for clones and for repositories with hooks or unusual configuration.
-func Local(directory string) transport.Transport {
+func Local(directory string) http.RoundTripper {
 	for name, folder := range map[string]bool{"objects": true, "refs": true, "HEAD": false} {
 		if info, err := os.Stat(filepath.Join(directory, name)); err != nil || info.IsDir() != folder {
 			return nil
@@ -71,15 +71,8 @@ type local struct {
 	packs        []map[git.Hash]git.RawObject
 }
 
-// NewUploadPackSession serves fetches.
-func (l local) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
-	return l.session(), nil
-}
-
-// NewReceivePackSession serves pushes.
-func (l local) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) (transport.ReceivePackSession, error) {
-	return l.session(), nil
-}
+// RoundTrip serves a request.
+func (l local) RoundTrip(r *http.Request) (*http.Response, error) { return l.session().RoundTrip(r) }
 
 func (l local) session() *session {
 	return &session{store: &l, shallow: true, filters: l.filters, ids: l.ids, tipsOnly: !l.ids}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
@@ -22,7 +21,7 @@ func TestWhatIsServedWithoutGitIsWhatGitReadsAndWrites(t *testing.T) {
 	gittest.GitServes = false
 	t.Run("path", func(t *testing.T) {
 		folder := t.TempDir()
-		client := git.NewConnector(git.ConnectorOptions{Local: func(directory string) transport.Transport {
+		client := git.NewConnector(git.ConnectorOptions{Local: func(directory string) http.RoundTripper {
 			over := gittest.Local(directory)
 			if over == nil {
 				t.Error("git serves it")

@@ -1,7 +1,6 @@
 package gittest
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -31,18 +29,12 @@ type store interface {
 
 // session serves a repository without processes.
 type session struct {
-	transport.Session // go-git calls only the methods below
 	store
 	shallow, filters, ids bool // capabilities
 	tipsOnly              bool // refuses requests by ID
 }
 
-func (s *session) Close() error { return nil }
-
-func (s *session) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (s *session) advertise() (*packp.AdvRefs, error) {
 	advertised := packp.NewAdvRefs()
 	for name, has := range map[capability.Capability]bool{
 		capability.ReportStatus: true, capability.Shallow: s.shallow, capability.Filter: s.filters,
@@ -55,14 +47,10 @@ func (s *session) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRe
 			return nil, err
 		}
 	}
-	err := s.references(advertised)
-	if err == nil && len(advertised.References) == 0 {
-		err = transport.ErrEmptyRemoteRepository
-	}
-	return advertised, err
+	return advertised, s.references(advertised)
 }
 
-func (s *session) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+func (s *session) upload(request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	current := packp.NewAdvRefs()
 	if err := s.references(current); err != nil {
 		return nil, err
@@ -111,10 +99,7 @@ func (s *session) UploadPack(_ context.Context, request *packp.UploadPackRequest
 	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(w.Reader())), nil
 }
 
-func (s *session) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (s *session) push(request *packp.ReferenceUpdateRequest) *packp.ReportStatus {
 	command := request.Commands[0]
 	report := packp.NewReportStatus()
 	report.UnpackStatus = "ok"
@@ -123,7 +108,7 @@ func (s *session) ReceivePack(ctx context.Context, request *packp.ReferenceUpdat
 	if err := s.receive(request.Packfile, command); err != nil {
 		status.Status = err.Error()
 	}
-	return report, report.Error()
+	return report
 }
 
 func walkHistory(from store, id git.Hash, generations int, visit func(git.Hash) bool) {

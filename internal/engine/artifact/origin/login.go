@@ -54,11 +54,7 @@ func (c *webClient) approach(request *http.Request) (*http.Request, error) {
 	switch {
 	case about.registry == "":
 		request.Header.Del("Authorization")
-		if username, password, bearer := forge.GitLogin(request.URL.Host, permit.Login.Web()); bearer {
-			request.Header.Set("Authorization", "Bearer "+password)
-		} else if username != "" || password != "" {
-			request.SetBasicAuth(username, password)
-		}
+		permit.Login.Web().SignGit(request)
 	case permit.Keeps:
 	case len(hops) > 0:
 		request.Header.Del("Authorization")
