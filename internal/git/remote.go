@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Remote is a branch of a repository, with credentials.
@@ -106,93 +106,73 @@ func CheckURL(raw string) error {
 	if strings.TrimSpace(raw) != raw {
 		return errors.New("the URL begins or ends with a space")
 	}
-	if scheme := schemePattern.FindStringSubmatch(raw); scheme != nil {
-		return checkSchemeURL(strings.ToLower(scheme[1]), raw)
+	scheme := ""
+	if found := schemePattern.FindStringSubmatch(raw); found != nil {
+		scheme = strings.ToLower(found[1])
 	}
-	if helperPattern.MatchString(raw) {
+	switch scheme {
+	case "http", "https", "ssh":
+	case "file":
+		return checkFileURL(raw)
+	case "":
+		if err := checkForm(raw); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("the URL's scheme %q is not supported; use https://, http://, ssh://, file:// or a local path", scheme)
+	}
+	at, err := access.Parse(raw)
+	if err != nil || at.IsLocal() {
+		return err
+	}
+	return checkRepositoryPath(at)
+}
+
+// checkForm recognizes URLs without a scheme that would be read as a local path or as host:path.
+func checkForm(raw string) error {
+	host := hostPattern.FindString(raw)
+	switch {
+	case helperPattern.MatchString(raw):
 		return errors.New("the URL names a remote helper (\"helper::address\"); use https://, http://, ssh://, file:// or a local path")
-	}
-	if found := hostPattern.FindString(raw); found != "" {
+	case host != "":
 		return fmt.Errorf("the URL has no scheme: write \"https://%[1]s\", \"ssh://git@%[1]s\", or, for a folder, \"./%[1]s\"", raw)
-	}
-	if _, _, _, ok := access.SplitSCP(raw); ok {
-		return cmp.Or(checkSCP(raw), parseError(raw))
+	case runtime.GOOS != "windows" && drivePattern.MatchString(raw):
+		return errors.New("the URL looks like a path on Windows; for ssh use ssh://host/path")
 	}
 	return nil
 }
 
-func parseError(raw string) error {
-	_, err := access.Parse(raw)
-	return err
+func checkFileURL(raw string) error {
+	parsed, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return errors.New("the URL cannot be parsed") // its error repeats the URL
+	case parsed.User != nil || parsed.Host != "" && parsed.Host != "localhost":
+		return errors.New("the file URL names a host; a local repository is file:///path")
+	case strings.ContainsAny(raw, "?#"):
+		return errors.New("the file URL has a query or a fragment; remove it")
+	case strings.Trim(parsed.Path, "/") == "":
+		return errors.New("the file URL has no path")
+	case !wording.IsLine(parsed.Path):
+		return errors.New("the URL has an encoded control character")
+	}
+	return nil
 }
 
-func checkSchemeURL(scheme, raw string) error {
-	switch scheme {
-	case "http", "https", "ssh", "file":
-	default:
-		return fmt.Errorf("the URL's scheme %q is not supported; use https://, http://, ssh://, file:// or a local path", scheme)
-	}
-	parsed, err := url.Parse(raw)
-	if err != nil {
-		return errors.New("the URL cannot be parsed") // its error repeats the URL
-	}
-	user := ""
-	if scheme == "ssh" && parsed.User != nil {
-		if _, secret := parsed.User.Password(); !secret {
-			user, parsed.User = parsed.User.Username(), nil
-		}
-	}
+// checkRepositoryPath refuses an empty path, and for ssh text with a meaning for a shell or git on the server.
+func checkRepositoryPath(at access.Location) error {
+	path := at.Path()
 	switch {
-	case parsed.User != nil || strings.Contains(parsed.Host, "@"):
-		return errors.New(
-			"the URL has credentials in it; leave out what is before the \"@\", and give them to the provider's git attribute or in " +
-				"FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD",
-		)
-	case parsed.RawQuery != "" || parsed.ForceQuery:
-		return errors.New("the URL has a query (\"?...\"); remove it from the URL of the repository")
-	case parsed.Fragment != "" || strings.Contains(raw, "#"):
-		return errors.New("the URL has a fragment (\"#...\"); remove it from the URL of the repository")
-	case strings.ContainsAny(raw, " \\\"<>^`{|}"):
-		return errors.New("the URL has a character that must be percent-encoded")
-	}
-	for _, r := range parsed.Path {
-		if r < ' ' || r == 0x7f || r == '\ufffd' {
-			return errors.New("the URL has an encoded control character")
-		}
-	}
-	for _, segment := range strings.Split(parsed.Path, "/") {
-		if segment == ".." || segment == "." {
-			return errors.New("the URL has a path segment \".\" or \"..\"")
-		}
-	}
-	if scheme == "file" {
-		if parsed.Host != "" && parsed.Host != "localhost" {
-			return errors.New("the file URL names a host; a local repository is file:///path")
-		}
-		if strings.Trim(parsed.Path, "/") == "" {
-			return errors.New("the file URL has no path")
-		}
-		return nil
-	}
-	if parsed.Hostname() == "" {
-		return errors.New("the URL has no host")
-	}
-	if strings.ContainsFunc(parsed.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
-		return errors.New("the URL's host has letters outside of ASCII, which can look like others; write it in its ASCII form (\"xn--...\")")
-	}
-	if port := parsed.Port(); port != "" {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return errors.New("the URL's port is not a number from 1 to 65535")
-		}
-	}
-	if strings.Trim(parsed.Path, "/") == "" {
+	case path == "":
 		return errors.New("the URL has no path to a repository")
-	}
-	if strings.ContainsAny(parsed.Path, "?#") {
+	case strings.ContainsAny(path, "?#"):
 		return errors.New("the URL has an encoded \"?\" or \"#\"")
+	case at.IsWeb():
+		return nil
+	case strings.HasPrefix(path, "-"):
+		return errors.New("the URL's path begins with a dash")
+	case strings.ContainsAny(path, "'!\"<>^`{|}"):
+		return errors.New("the URL's path has one of ' ! \" < > ^ ` { | }, which ssh does not carry safely")
 	}
-	if scheme == "ssh" {
-		return cmp.Or(checkSSH(user, parsed.Hostname(), strings.TrimPrefix(parsed.Path, "/")), parseError(raw))
-	}
-	return parseError(raw)
+	return nil
 }

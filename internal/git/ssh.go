@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -43,11 +42,6 @@ type sshAddress struct {
 	path             string // as in the command
 }
 
-var (
-	sshUserPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
-	sshHostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-)
-
 // parseSSH parses ssh://[user@]host[:port]/path and [user@]host:path.
 func parseSSH(raw string) (at sshAddress, ok bool) {
 	if scheme := schemePattern.FindStringSubmatch(raw); scheme != nil {
@@ -73,55 +67,6 @@ func parseSSH(raw string) (at sshAddress, ok bool) {
 		at.port = "22"
 	}
 	return at, true
-}
-
-func checkSCP(raw string) error {
-	user, host, path, _ := access.SplitSCP(raw)
-	at := sshAddress{user: user, host: host, path: path}
-	switch {
-	case drivePattern.MatchString(raw):
-		return errors.New("the URL looks like a path on Windows; for ssh use ssh://host/path")
-	case strings.EqualFold(at.host, "http"),
-		strings.EqualFold(at.host, "https"),
-		strings.EqualFold(at.host, "ssh"),
-		strings.EqualFold(at.host, "file"):
-		return errors.New("the URL's scheme must be followed by ://")
-	case strings.HasPrefix(at.path, "//"):
-		return errors.New("the URL's scheme is not valid")
-	case strings.Contains(raw, "[") && !strings.Contains(at.host, ":"):
-		return errors.New("the URL has brackets around what is not an IPv6 address")
-	case strings.HasPrefix(raw, "@"):
-		return errors.New("the URL has no user before the \"@\"")
-	case strings.Contains(strings.SplitN(at.path, "/", 2)[0], "@"):
-		return errors.New("the URL may have a password in it; ssh takes a key, and the URL is [user@]host:path; a local path begins with ./")
-	case strings.ContainsAny(at.path, "\\\"<>^`{|}?#"):
-		return errors.New("the URL has a character that cannot be in the path of a repository")
-	}
-	for segment := range strings.SplitSeq(at.path, "/") {
-		if segment == ".." || segment == "." {
-			return errors.New("the URL has a path segment \".\" or \"..\"")
-		}
-	}
-	return checkSSH(at.user, at.host, at.path)
-}
-
-// checkSSH refuses text that a shell or git on the server could misread.
-func checkSSH(user, host, path string) error {
-	address, err := netip.ParseAddr(host)
-	isAddress := err == nil && address.Is6()
-	switch {
-	case user != "" && !sshUserPattern.MatchString(user):
-		return errors.New("the URL's user has a character other than A-Z a-z 0-9 . _ + -")
-	case !isAddress && !sshHostPattern.MatchString(host):
-		return errors.New("the URL's host is not a name or an address; for a local path with a colon begin with ./")
-	case strings.Trim(path, "/") == "":
-		return errors.New("the URL has no path to a repository")
-	case strings.HasPrefix(path, "-"):
-		return errors.New("the URL's path begins with a dash")
-	case strings.ContainsAny(path, "'!"):
-		return errors.New("the URL's path has a quote or an exclamation mark")
-	}
-	return nil
 }
 
 // sshServer runs git's services through one connection.

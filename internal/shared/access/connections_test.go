@@ -33,7 +33,7 @@ var connections = map[string]struct{ decides, why string }{
 	"internal/shared/bounded/public.go":           {"", "the transport below the others, which asks IsPublic"},
 	"internal/git/forge/forge.go":                 {"internal/git/forge/transport.go", "APIs of Git hosts"},
 	"internal/git/forge/github_app.go":            {"internal/git/forge/transport.go", "tokens of GitHub Apps"},
-	"internal/git/git.go":                         {"internal/git/http.go", "Git over http"},
+	"internal/git/wire.go":                        {"internal/git/http.go", "Git over http"},
 	"internal/git/ssh.go":                         {"internal/git/wire.go", "Git over ssh"},
 	"internal/cluster/kube/connect.go":            {"internal/cluster/kube/connect.go", "clusters, by kubeconfig or by attributes"},
 	"internal/cluster/measure/transport.go":       {"internal/provider/provider_measurements.go", "Prometheus and web servers"},

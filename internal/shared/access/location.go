@@ -29,7 +29,7 @@ var (
 	helperPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.-]*::`)
 	scpPattern    = regexp.MustCompile(`^[^/\\:]*:`)
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
-	userPattern   = regexp.MustCompile(`^[A-Za-z0-9_.+-]*$`)
+	userPattern   = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.+-]*)?$`)
 	hostPattern   = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
 	numberPattern = regexp.MustCompile(`^(0[xX][0-9A-Fa-f]*|[0-9]+)$`)
 )
@@ -40,7 +40,9 @@ var (
 func Parse(raw string) (Location, error) {
 	if user, host, path, ok := SplitSCP(raw); ok { // a percent sign escapes nothing here
 		_, isScheme := defaultPorts[strings.ToLower(host)]
-		if first, _, _ := strings.Cut(path, "/"); isScheme || strings.EqualFold(host, local) || strings.Contains(first, "@") {
+		first, _, _ := strings.Cut(path, "/")
+		isMisread := isScheme || strings.EqualFold(host, local) || strings.Contains(first, "@") || strings.HasPrefix(path, "//")
+		if isMisread || strings.HasPrefix(raw, "@") || strings.Contains(raw, "[") && !strings.Contains(host, ":") {
 			return Location{}, errors.New("the URL is neither scheme://host/path nor [user@]host:path")
 		}
 		at, err := newLocation("ssh", user, host, "", (&url.URL{Path: strings.TrimPrefix(path, "/")}).EscapedPath())
@@ -51,7 +53,10 @@ func Parse(raw string) (Location, error) {
 		return Location{}, errors.New("the URL is empty")
 	case isLocal(raw):
 		return Location{scheme: local}, nil
-	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\\\"<>^`{|}", r) }):
+	case strings.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f }):
+		return Location{}, errors.New("the URL has letters outside of ASCII, which can look like others; percent-encode those of the path, " +
+			"and write the host in its ASCII form (\"xn--...\")")
+	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\\\"<>^`{|}", r) }):
 		return Location{}, errors.New("the URL has a character that must be percent-encoded")
 	}
 	parsed, err := url.Parse(raw)
@@ -99,7 +104,7 @@ func newLocation(scheme, user, host, port, path string) (Location, error) {
 		return Location{}, errors.New("the URL's scheme is not supported; use https://, http://, ssh:// or oci://")
 	}
 	if !userPattern.MatchString(user) {
-		return Location{}, errors.New("the URL's user has a character other than A-Z a-z 0-9 . _ + -")
+		return Location{}, errors.New("the URL's user has a character other than A-Z a-z 0-9 . _ + -, or begins with one of . + -")
 	}
 	if number, err := strconv.ParseUint(at.port, 10, 16); err != nil || number == 0 || strconv.FormatUint(number, 10) != at.port {
 		return Location{}, errors.New("the URL's port is not a number from 1 to 65535, without zeros before it")

@@ -39,8 +39,7 @@ func Backend(folder string, next http.Handler) http.Handler {
 	})
 }
 
-// requested returns the path of a repository and the service that a request is about, "" for others. advertises reports whether
-// it is for the references.
+// requested returns the repository and the service of a request, "" for others.
 func requested(r *http.Request) (at, service string, advertises bool) {
 	at, service = path.Dir(r.URL.Path), path.Base(r.URL.Path)
 	method := http.MethodPost
