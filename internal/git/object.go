@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"crypto/sha1" // of Git's object ids
 	"encoding/hex"
 	"errors"
@@ -105,88 +104,59 @@ func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, e
 // levelTree is folderTree for a folder whose path has below bytes, with the slash. The files are sorted by full name, git's
 // order in every tree.
 func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)) (Hash, error) {
-	entry := func(file File) (path string, isFolder bool) {
-		if end := strings.IndexByte(file.Name[below:], '/'); end >= 0 {
-			return file.Name[:below+end], true
-		}
-		return file.Name, false
-	}
-	size, hasFolders := 0, false
-	for _, file := range files {
-		path, isFolder := entry(file)
-		size += len(ModeFile) + 1 + len(path) - below + 1 + len(Hash{})
-		hasFolders = hasFolders || isFolder
-	}
-	level := files
-	if hasFolders {
-		level = nil
-		for i, file := range files {
-			path, isFolder := entry(file)
-			if i > 0 && isFolder {
-				if before, wasFolder := entry(files[i-1]); wasFolder && before == path {
-					continue
-				}
-			}
-			level = append(level, File{Name: path})
-		}
-	}
-	if err := checkFolding(level); err != nil {
-		return Hash{}, err
-	}
-	content := make([]byte, 0, size)
+	entries := make([]Entry, 0, len(files))
 	for first := 0; first < len(files); {
-		path, isFolder := entry(files[first])
-		mode, id, next := ModeFile, Hash{}, first+1
+		name, _, isFolder := strings.Cut(files[first].Name[below:], "/")
+		e, next := Entry{Name: name, Mode: ModeFile}, first+1
 		if isFolder {
-			mode = ModeTree
-			for next < len(files) && strings.HasPrefix(files[next].Name, files[first].Name[:len(path)+1]) {
+			folder := files[first].Name[:below+len(name)+1]
+			for next < len(files) && strings.HasPrefix(files[next].Name, folder) {
 				next++
 			}
 			var err error
-			if id, err = levelTree(h, files[first:next], len(path)+1, blob, tree); err != nil {
+			if e.ID, err = levelTree(h, files[first:next], len(folder), blob, tree); err != nil {
 				return Hash{}, err
 			}
+			e.Mode = ModeTree
 		} else {
-			id = h.object(plumbing.BlobObject, files[first].Content)
-			blob(id, files[first].Content)
+			e.ID = h.Blob(files[first].Content)
+			blob(e.ID, files[first].Content)
 		}
-		content = append(content, mode...)
-		content = append(content, ' ')
-		content = append(content, path[below:]...)
-		content = append(content, 0)
-		content = append(content, id[:]...)
-		first = next
+		entries, first = append(entries, e), next
 	}
+	if err := checkFolding(files[0].Name[:below], entries); err != nil {
+		return Hash{}, err
+	}
+	content := encodeTree(entries)
 	id := h.object(plumbing.TreeObject, content)
 	tree(id, content)
 	return id, nil
 }
 
 // checkFolding compares pairs while that is cheaper than a map. Most folders have four files.
-func checkFolding(files []File) error {
+func checkFolding(at string, entries []Entry) error {
 	clash := func(a, b string) error {
 		if a == b {
-			return fmt.Errorf("name %q: there are a file and a folder of this name", a)
+			return fmt.Errorf("name %q: there are a file and a folder of this name", at+a)
 		}
-		return fmt.Errorf("names %q and %q are the same on a file system that ignores case; rename one", a, b)
+		return fmt.Errorf("names %q and %q are the same on a file system that ignores case; rename one", at+a, at+b)
 	}
-	if len(files) <= 16 {
-		for i := range files {
-			for j := range i {
-				if len(files[i].Name) == len(files[j].Name) && strings.EqualFold(files[i].Name, files[j].Name) {
-					return clash(files[j].Name, files[i].Name)
+	if len(entries) <= 16 {
+		for i, e := range entries {
+			for _, other := range entries[:i] {
+				if len(e.Name) == len(other.Name) && strings.EqualFold(e.Name, other.Name) {
+					return clash(other.Name, e.Name)
 				}
 			}
 		}
 		return nil
 	}
-	seen := make(map[string]string, len(files))
-	for _, file := range files {
-		folded := strings.ToLower(file.Name)
-		if other, ok := seen[folded]; ok {
-			return clash(other, file.Name)
+	seen := make(map[string]string, len(entries))
+	for _, e := range entries {
+		if other, ok := seen[folded(e.Name)]; ok {
+			return clash(other, e.Name)
 		}
-		seen[folded] = file.Name
+		seen[folded(e.Name)] = e.Name
 	}
 	return nil
 }
@@ -317,15 +287,17 @@ func isMode(mode string) bool {
 }
 
 func encodeTree(entries []Entry) []byte {
-	var b bytes.Buffer
+	size := 0
 	for _, e := range entries {
-		b.WriteString(e.Mode)
-		b.WriteByte(' ')
-		b.WriteString(e.Name)
-		b.WriteByte(0)
-		b.Write(e.ID[:])
+		size += len(e.Mode) + 1 + len(e.Name) + 1 + len(e.ID)
 	}
-	return b.Bytes()
+	content := make([]byte, 0, size)
+	for _, e := range entries {
+		content = append(append(content, e.Mode...), ' ')
+		content = append(append(content, e.Name...), 0)
+		content = append(content, e.ID[:]...)
+	}
+	return content
 }
 
 // ParseID parses an object id in hex.
