@@ -205,7 +205,7 @@ func TestFilesComeByIDWhereTheyMay(t *testing.T) {
 			}
 			// What the server gave once it is asked for again, and what it refused is not.
 			before = len(server.Requests())
-			commits, _, err := tip.Past(t.Context(), 8)
+			commits, _, err := tip.PastCommits(t.Context(), 8)
 			if err != nil || len(commits) != 2 {
 				t.Fatalf("%d commits, %v", len(commits), err)
 			}

@@ -18,8 +18,6 @@ type fetchStep int
 const (
 	// topTrees fetches the top levels of trees, then single objects by id.
 	topTrees fetchStep = iota
-	// treesByDepth also fetches the blobs of these levels.
-	treesByDepth
 	// allTrees fetches every tree, and blobs by id.
 	allTrees
 	// everything fetches all objects of the tip.
@@ -27,7 +25,7 @@ const (
 )
 
 func (s fetchStep) String() string {
-	return [...]string{"trees by depth and objects by id", "trees by depth with their files", "all trees", "everything"}[s]
+	return [...]string{"trees by depth and objects by id", "all trees", "everything"}[s]
 }
 
 type fetcher struct {
@@ -78,13 +76,13 @@ func mayStepDown(ctx context.Context, err error) bool {
 }
 
 func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
-	if err := t.fetch(ctx, t.shallow(t.Commit, 1, levels)); err != nil {
+	if err := t.fetch(ctx, t.shallow(t.from, t.depth, levels)); err != nil {
 		return err
 	}
 	if _, ok := t.objectStore[t.Commit]; !ok {
 		return errors.New("the server did not send the commit")
 	}
-	t.whole = t.step == everything
+	t.next = t.step + 1
 	return nil
 }
 
@@ -101,16 +99,13 @@ func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
 
 func (f *fetcher) filter(levels int) packp.Filter {
 	trees := packp.FilterTreeDepth(uint64(levels))
-	switch f.step {
-	case everything:
+	switch {
+	case f.step == everything:
 		return ""
-	case allTrees:
+	case f.step == allTrees:
 		return packp.FilterBlobNone()
-	case topTrees:
-		if levels > 0 {
-			return packp.FilterCombine(packp.FilterBlobNone(), trees)
-		}
-	case treesByDepth:
+	case levels > 0:
+		return packp.FilterCombine(packp.FilterBlobNone(), trees)
 	}
 	return trees
 }
@@ -185,7 +180,7 @@ func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
 // wantsPerRequest ids are 1.6 MB. Proxies begin to object above that.
 const wantsPerRequest = 32 << 10
 
-// Need fetches missing objects in as few requests as possible.
+// Need fetches missing objects of the commit in as few requests as possible.
 func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	missing := t.missing(ids)
 	if all, err := t.tryIDs(ctx, missing); all || err != nil {
@@ -194,9 +189,8 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	if t.Commit.IsZero() && len(missing) > 0 {
 		return fmt.Errorf("its branch %w", ErrNoBranch)
 	}
-	for !t.whole {
-		// The last step may have been for another commit.
-		t.stepDown(ctx, min(max(t.step+1, allTrees), everything), nil)
+	for step := max(t.step, t.next, allTrees); step <= everything; step++ {
+		t.stepDown(ctx, step, nil)
 		err := t.fetchCommit(ctx, 0)
 		if err != nil && (t.step == everything || !mayStepDown(ctx, err)) {
 			return err

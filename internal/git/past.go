@@ -2,8 +2,7 @@ package git
 
 import (
 	"context"
-	"errors"
-	"maps"
+	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
@@ -18,24 +17,18 @@ const (
 // lastTreesDepth is LastDepth for commits with all their trees.
 const lastTreesDepth = 1 << 10
 
-// Past fetches the last commits to a depth. complete means that the server cannot limit it and sent all. If it gives no files
-// by id, all objects come, too.
-func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
-	if !t.takesIDs() {
-		t.step = everything
-	}
-	return t.past(ctx, depth)
+// past returns a Tip that fetches the last commits to a depth. Their refusal does not affect the original.
+func (t *Tip) past(depth int) *Tip {
+	same := *t.fetcher
+	return &Tip{Commit: t.Commit, Root: t.Root, from: t.from, depth: depth, fetcher: &same}
 }
 
-// PastCommits is Past without files, and without trees if NeedPast can fetch those. A refusal does not affect the tip.
+// PastCommits fetches the last commits to a depth, without files, and without trees if NeedPast can fetch those. complete
+// means that the server cannot limit the depth and sent all.
 func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
-	return t.apart().past(ctx, depth)
-}
-
-func (t *Tip) past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
-	shallow := t.capabilities.Supports(capability.Shallow)
-	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest { return t.shallow(t.Commit, depth, 0) })
-	return commits, !shallow, err
+	past := t.past(depth)
+	commits, err = past.fetchCommits(ctx, func() *packp.UploadPackRequest { return past.shallow(past.from, depth, 0) })
+	return commits, !t.capabilities.Supports(capability.Shallow), err
 }
 
 // MaxPast returns the largest useful depth for PastCommits.
@@ -48,21 +41,46 @@ func (t *Tip) MaxPast() int {
 
 // NeedPast is Need after PastCommits with this depth. After a refusal it fetches more of the past, not of the tip.
 func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
-	missing, asked := t.missing(ids), t.apart()
-	if all, err := asked.tryIDs(ctx, missing); all || err != nil {
-		return err
-	}
-	for step := max(asked.step, allTrees); step <= everything; step++ {
-		asked.stepDown(ctx, step, nil)
-		objects := map[Hash]RawObject{}
-		err := asked.fetchInto(ctx, asked.shallow(t.Commit, depth, 0), objects)
-		if err != nil && (step == everything || !mayStepDown(ctx, err)) {
-			return err
+	return t.past(depth).Need(ctx, ids)
+}
+
+// NeedRecent is Need for objects of the tip or of recent commits. Not all servers give objects by id.
+func (t *Tip) NeedRecent(ctx context.Context, ids []Hash) error {
+	err := t.Need(ctx, ids)
+	for depth := FirstDepth; err != nil && depth <= lastTreesDepth; depth *= 4 {
+		if t.Commit.IsZero() || t.takesIDs() || ctx.Err() != nil || Classify(err) != nil {
+			break
 		}
-		maps.Copy(t.objectStore, objects)
-		if t.hasAll(missing) {
-			return nil
+		before := len(t.objectStore)
+		if err = t.NeedPast(ctx, ids, depth); len(t.objectStore) == before {
+			break
 		}
 	}
-	return errors.New("the server did not send trees that past commits consist of")
+	return err
+}
+
+// OpenPast returns a commit in the history. ErrCommit means that it is not among the last LastDepth commits.
+func (t *Tip) OpenPast(ctx context.Context, commit Hash) (*Tip, error) {
+	unreachable := fmt.Errorf("%w: commit %s is not in the history of the branch", ErrCommit, commit)
+	if commit == t.Commit {
+		return t, nil
+	}
+	if t.Commit.IsZero() {
+		return nil, unreachable
+	}
+	for depth, known := FirstDepth, 0; ; depth *= 4 {
+		commits, complete, err := t.PastCommits(ctx, depth)
+		if err != nil {
+			return nil, err
+		}
+		if head, ok := commits[commit]; ok {
+			past := t.past(depth)
+			past.Commit, past.Root = commit, head.Tree
+			return past, nil
+		}
+		if len(commits) == known || depth >= LastDepth || complete {
+			return nil, unreachable
+		}
+		known = len(commits)
+	}
 }

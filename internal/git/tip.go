@@ -22,7 +22,9 @@ type Tip struct {
 	// Conflict is an existing branch that prevents a missing one: Git cannot have env and env/dev.
 	Conflict string
 
-	whole bool // all objects of the commit were fetched
+	from  Hash      // the tip of the branch, which leads to the commit
+	depth int       // of the commits that Need fetches from there if the server gives no objects by id
+	next  fetchStep // of Need
 	*fetcher
 }
 
@@ -115,7 +117,7 @@ func checkEmpty(ctx context.Context, w wire) error {
 }
 
 func openCommit(ctx context.Context, w wire, commit Hash, advertised *packp.AdvRefs, levels int, log Logger) (*Tip, error) {
-	t := &Tip{Commit: commit, fetcher: newFetcher(w, advertised, log)}
+	t := &Tip{Commit: commit, from: commit, depth: 1, fetcher: newFetcher(w, advertised, log)}
 	if err := t.inSteps(ctx, func() error { return t.fetchCommit(ctx, levels) }); err != nil {
 		return nil, err
 	}
@@ -137,13 +139,7 @@ func (f *fetcher) ConflictOf(branch string) string { return conflictOf(branch, f
 
 // At returns another commit, which shares the objects.
 func (t *Tip) At(commit, root Hash) *Tip {
-	return &Tip{Commit: commit, Root: root, fetcher: t.fetcher}
-}
-
-// apart returns a Tip for a request whose failure does not affect the original.
-func (t *Tip) apart() *Tip {
-	same := *t.fetcher
-	return &Tip{Commit: t.Commit, Root: t.Root, fetcher: &same}
+	return &Tip{Commit: commit, Root: root, from: commit, depth: 1, fetcher: t.fetcher}
 }
 
 func (t *Tip) readRoot() error {
@@ -157,19 +153,4 @@ func (t *Tip) readRoot() error {
 	}
 	t.Root = head.Tree
 	return nil
-}
-
-// NeedRecent is Need for objects of the tip or of recent commits. Not all servers give objects by id.
-func (t *Tip) NeedRecent(ctx context.Context, ids []Hash) error {
-	err := t.Need(ctx, ids)
-	for depth := FirstDepth; err != nil && depth <= lastTreesDepth; depth *= 4 {
-		if t.Commit.IsZero() || t.takesIDs() || ctx.Err() != nil || Classify(err) != nil {
-			break
-		}
-		before := len(t.objectStore)
-		if err = t.NeedPast(ctx, ids, depth); len(t.objectStore) == before {
-			break
-		}
-	}
-	return err
 }

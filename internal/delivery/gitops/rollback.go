@@ -84,11 +84,11 @@ func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", git.ErrCommit, err)
 	}
-	root, err := w.RootOf(ctx, id)
+	past, err := w.OpenPast(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return newLayout(w.At(id, root)), nil
+	return newLayout(past), nil
 }
 
 // checkFilesOnly checks that folders contain only files and folders. Links and submodules were added by hand.
