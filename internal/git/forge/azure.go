@@ -32,12 +32,6 @@ func azureKind() GitHostKind {
 		MaxBody: azureMaxBody, Labels: true, AutoMerge: true,
 		Reviewers: "an email address or project/team", isReviewer: azureReviewerPattern.MatchString,
 		locate: locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
-		Tokens: []TokenRights{
-			{"personal access token", "*Code (Read)*", "*Code (Read & write)*; its user needs *Contribute*",
-				"*Identity (Read)* for `reviewers`; its user needs *Contribute to pull requests*", "*Code (Status)*"},
-			{"Microsoft Entra ID, for the resource `499b84ac-1321-427f-aa17-267ca6975798`", "*Read*", "*Contribute*",
-				"*Contribute to pull requests*", "*Contribute*"},
-		},
 		statuses:   statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{at.owner, "_apis", "git", "repositories", at.name} },
 		commits:    "commits", pulls: "pullrequests", query: url.Values{"api-version": {azureVersion}},

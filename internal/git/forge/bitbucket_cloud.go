@@ -24,12 +24,6 @@ func bitbucketKind() GitHostKind {
 		Forge: Bitbucket, Title: "Bitbucket Cloud", Flux: "bitbucket", FluxLogin: true, Servers: []string{"bitbucket.org"},
 		tokenUser: bitbucketTokenUser, mailUser: "x-bitbucket-api-token-auth",
 		MaxBody: MaxBody, Reviewers: "an Atlassian account ID or a UUID in braces", isReviewer: bitbucketReviewerPattern.MatchString,
-		Tokens: []TokenRights{
-			{"access token of a repository, project or workspace", "*Repositories: Read*", "*Repositories: Write*", "*Pull requests: Write*",
-				"as for pull requests"},
-			{"API token", "`read:repository:bitbucket`", "`write:repository:bitbucket`",
-				"`read:pullrequest:bitbucket`, `write:pullrequest:bitbucket`, and `read:user:bitbucket` for `reviewers`", "as for pull requests"},
-		},
 		locate: locateBitbucket, hook: bitbucketHook, reason: bitbucketReason, sign: Credentials.forBitbucket, statuses: bitbucketStatuses,
 		repository: func(at address) []string { return []string{"repositories", at.owner, at.name} }, commits: "commit", pulls: "pullrequests",
 		connect: func(s session) (api, error) { return &bitbucketCloud{s}, nil },

@@ -28,10 +28,6 @@ func bitbucketDataCenterKind() GitHostKind {
 		Forge: BitbucketDataCenter, Title: "Bitbucket Data Center", Flux: "bitbucketserver",
 		MaxBody: dataCenterMaxBody, AutoMerge: true, Reviewers: "a username", isReviewer: isDataCenterReviewer,
 		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason, sign: Credentials.forDataCenter,
-		Tokens: []TokenRights{{
-			"HTTP access token of a user", "*Repository read*", "*Repository write*",
-			"*Repository write*; its user must see other users for `reviewers`", "*Repository write*",
-		}},
 		statuses:   bitbucketStatuses,
 		repository: func(at address) []string { return []string{"api", "latest", "projects", at.owner, "repos", at.name} },
 		commits:    "commits", pulls: "pull-requests",

@@ -20,10 +20,6 @@ func giteaKind() GitHostKind {
 		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"}, Creator: "username",
 		MaxBody: MaxBody, Labels: true, AutoMerge: true, Reviewers: userOrTeam, isReviewer: isUserOrTeam,
 		locate: locateGitea, hook: giteaHook, sign: Credentials.forGitea,
-		Tokens: []TokenRights{{
-			"access token", "`read:repository`", "`write:repository`",
-			"`write:issue` for `labels`, `read:organization` for the organization's labels, `read:user` for `reviewers`", "`write:repository`",
-		}},
 		statuses:   statusRules{words: statusWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{"api", "v1", "repos", at.owner, at.name} }, commits: "git/commits",
 		connect: func(s session) (api, error) { return &giteaAPI{s}, nil },

@@ -23,11 +23,6 @@ func githubKind() GitHostKind {
 		Servers: []string{"github.com", "*.ghe.com"}, Creator: "login; that of a GitHub App is `<app>[bot]`",
 		MaxBody: MaxBody, Labels: true, AutoMerge: true, Reviewers: userOrTeam, isReviewer: isUserOrTeam,
 		locate: locateGitHub, connect: newGitHub, hook: githubHook, sign: Credentials.asBearer,
-		Tokens: []TokenRights{
-			{"fine-grained, or a GitHub App", "*Contents* read, *Metadata* read", "*Contents* read and write",
-				"*Pull requests* read and write", "*Commit statuses* read and write"},
-			{"classic", "`repo`", "`repo`", "`repo`", "`repo:status`"},
-		},
 		// "description is too long (maximum is 140 characters)"
 		statuses:   statusRules{words: statusWords, maxDescription: 140, maxLink: maxLink},
 		repository: func(at address) []string { return []string{"repos", at.owner, at.name} }, commits: "git/commits",

@@ -28,10 +28,6 @@ func gitlabKind() GitHostKind {
 		Forge: GitLab, Title: "GitLab", Flux: "gitlab", Servers: []string{"gitlab.com"}, Creator: "username",
 		MaxBody: MaxBody, Labels: true, AutoMerge: true, Reviewers: "a username", isReviewer: segmentPattern.MatchString,
 		locate: locateGitLab, connect: newGitLab, hook: gitlabHook, sign: Credentials.asBearer,
-		Tokens: []TokenRights{{
-			"personal, project or group", "`read_repository`, and *Reporter* in a private project",
-			"`write_repository`, and *Developer*, or *Maintainer* if the branch requires it", "`api`, and the same role", "`api`, and *Developer*",
-		}},
 		statuses:   gitlabStatuses,
 		repository: func(at address) []string { return []string{"projects", at.owner + "/" + at.name} }, commits: "repository/commits",
 	}

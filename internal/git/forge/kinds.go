@@ -27,7 +27,6 @@ type GitHostKind struct {
 	// Reviewers describes accepted names, such as "a username".
 	Reviewers  string
 	isReviewer func(string) bool
-	Tokens     []TokenRights
 	// MaxBody is in bytes, without the mark.
 	MaxBody int
 	// Creator describes the account of a status; "" if not reported.
@@ -58,13 +57,6 @@ type GitHostKind struct {
 	sign func(Credentials, *http.Request)
 	// reason reads more text, and the kind of an error. It may be nil.
 	reason func(body []byte) (more []string, kindWord string)
-}
-
-// TokenRights are permissions by operation, in Markdown. Each adds to the ones before.
-type TokenRights struct {
-	Token string // kind of token
-	// Read is for agents and manifests, Status for flotilla_commit_status and feedback.
-	Read, Push, Request, Status string
 }
 
 // Kinds returns all kinds in the order of texts.
