@@ -2,7 +2,10 @@
 package objects
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -219,6 +222,73 @@ const (
 	FromManifest      Origin = "manifest"
 	FromFlotilla      Origin = "flotilla" // written by Flotilla itself
 )
+
+// Identity identifies an object in all its API versions.
+type Identity struct{ Group, Kind, Namespace, Name string }
+
+// Identity returns the identity on a cluster.
+func (o *FinalObject) Identity() Identity { return Identity{o.Group, o.Kind, o.Namespace, o.Name} }
+
+// IdentityOf keeps no other part of the object in memory.
+func IdentityOf(object map[string]any) Identity {
+	metadata, _ := object["metadata"].(map[string]any)
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	return Identity{strings.Clone(GroupOf(apiVersion)), strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)}
+}
+
+// GroupOf returns the group of an apiVersion, "" for "v1".
+func GroupOf(apiVersion string) string {
+	group, _, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		return ""
+	}
+	return group
+}
+
+// Compare orders by group, kind, namespace and name.
+func (i Identity) Compare(other Identity) int {
+	return cmp.Or(cmp.Compare(i.Group, other.Group), cmp.Compare(i.Kind, other.Kind),
+		cmp.Compare(i.Namespace, other.Namespace), cmp.Compare(i.Name, other.Name))
+}
+
+// IsGenerated reports whether Name is only the prefix of a generated name.
+func (o *FinalObject) IsGenerated() bool {
+	_, metadata, _ := bytes.Cut(o.YAML, []byte("\nmetadata:\n"))
+	generated := false
+	for line := range bytes.Lines(metadata) {
+		switch {
+		case !bytes.HasPrefix(line, []byte("  ")), bytes.HasPrefix(line, []byte("  name: ")): // fields are sorted
+			return generated && !bytes.HasPrefix(line, []byte("  name: "))
+		case bytes.HasPrefix(line, []byte("  generateName: ")):
+			generated = true
+		}
+	}
+	return generated
+}
+
+// Items returns the elements of a list: every object with `items`, even a ConfigMap, because kubectl and the reconcilers apply
+// them. An element without a kind takes the list's.
+func Items(object map[string]any) (items []any, isList bool) {
+	given, isList := object["items"].([]any)
+	if !isList {
+		return nil, false
+	}
+	kind, _ := object["kind"].(string)
+	items = make([]any, len(given))
+	for i, item := range given {
+		fields, isObject := item.(map[string]any)
+		if isObject && fields["kind"] == nil && fields["apiVersion"] == nil {
+			fields = maps.Clone(fields)
+			fields["kind"], fields["apiVersion"] = strings.TrimSuffix(kind, "List"), object["apiVersion"]
+			item = fields
+		}
+		items[i] = item
+	}
+	return items, true
+}
 
 // Renderer renders equal requests once. It is safe for concurrent use. Errors name the artifact.
 type Renderer interface {

@@ -55,8 +55,11 @@ func chartFolder(t *tree, folder string) (string, error) {
 // maxChartFile is the limit of Helm 3, which Argo CD uses.
 const maxChartFile = 5 << 20
 
-// loadChart reads a chart with its dependencies, which packed charts contain.
+// loadChart reads a chart once, with its dependencies, which packed charts contain.
 func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
+	if known := t.charts[folder]; known != nil {
+		return known, nil
+	}
 	loaded, err := readChart(t, folder, isPacked)
 	if err != nil {
 		return nil, err
@@ -73,7 +76,8 @@ func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 		return nil, err
 	}
 	sortDependencies(loaded)
-	return &loadedChart{loaded, schemas{}, chartMentionsState(loaded)}, nil
+	t.charts[folder] = &loadedChart{loaded, schemas{}, chartMentionsState(loaded)}
+	return t.charts[folder], nil
 }
 
 func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {

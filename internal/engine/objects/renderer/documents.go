@@ -30,24 +30,23 @@ type head struct {
 }
 
 type collector struct {
-	objects []objects.FinalObject
-	files   []string
+	objects []collected
 	size    int      // of the objects in JSON
 	missing []string // see [objects.Rendering]
 	remote  []objects.RemoteSchema
 }
 
+type collected struct {
+	objects.FinalObject
+	file string
+}
+
 // leaveOut removes objects that the agent skips.
 func (c *collector) leaveOut(hooks *objects.Hooks) {
-	kept := collector{size: c.size, missing: c.missing, remote: c.remote}
-	for i, o := range c.objects {
+	c.objects = slices.DeleteFunc(c.objects, func(o collected) bool {
 		var h head
-		if bytes.Contains(o.YAML, []byte("/hook")) && yaml.Unmarshal(o.YAML, &h) == nil && hooks.LeaveOut(h.Metadata.Annotations) {
-			continue
-		}
-		kept.objects, kept.files = append(kept.objects, o), append(kept.files, c.files[i])
-	}
-	*c = kept
+		return bytes.Contains(o.YAML, []byte("/hook")) && yaml.Unmarshal(o.YAML, &h) == nil && hooks.LeaveOut(h.Metadata.Annotations)
+	})
 }
 
 func (c *collector) add(document []byte, file, hook string, from objects.Origin) error {
@@ -93,39 +92,17 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	if !hasGroup {
 		group, version = "", h.APIVersion
 	}
-	c.objects = append(c.objects, objects.FinalObject{
+	c.objects = append(c.objects, collected{objects.FinalObject{
 		Group: group, Version: version, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: name, From: from, Hook: hook, YAML: normal,
-	})
-	c.files = append(c.files, file)
-	return nil
-}
-
-// addDocument keeps the objects of a document for later requests.
-func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
-	if d.objects == nil {
-		before, size := len(c.objects), c.size
-		if err := c.addJSON(d.json, file, hook, objects.FromChart); err != nil {
-			return err
-		}
-		d.objects, d.size = slices.Clone(c.objects[before:]), c.size-size
-		return nil
-	}
-	if c.size += d.size; c.size > maxOutput {
-		return errOutput
-	}
-	for _, o := range d.objects {
-		c.objects, c.files = append(c.objects, o), append(c.files, file)
-	}
+	}, file})
 	return nil
 }
 
 // result sorts objects, refuses duplicates and sets namespaces, but not in YAML.
 func (c *collector) result(namespace string) (*objects.Rendering, error) {
 	scopes := c.scopes()
-	order := make([]int, len(c.objects))
 	for i := range c.objects {
-		order[i] = i
-		o := &c.objects[i]
+		o := &c.objects[i].FinalObject
 		switch isNamespaced(o, scopes) {
 		case false:
 			o.Namespace = ""
@@ -133,25 +110,24 @@ func (c *collector) result(namespace string) (*objects.Rendering, error) {
 			o.Namespace = cmp.Or(o.Namespace, namespace)
 		}
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		a, b := &c.objects[i], &c.objects[j]
+	slices.SortFunc(c.objects, func(a, b collected) int {
 		return cmp.Or(a.Identity().Compare(b.Identity()), cmp.Compare(a.Hook, b.Hook), cmp.Compare(a.On, b.On), bytes.Compare(a.YAML, b.YAML))
 	})
-	sorted := make([]objects.FinalObject, len(order))
+	result := &objects.Rendering{MissingAPIs: c.missing, RemoteSchemas: c.remote}
 	var mistakes []error
-	for to, i := range order {
-		sorted[to] = c.objects[i]
-		if to == 0 {
+	for i, o := range c.objects {
+		result.Objects = append(result.Objects, o.FinalObject)
+		if i == 0 {
 			continue
 		}
 		// Helm runs hooks in sequence, so others may have their names.
-		before, o := &sorted[to-1], &sorted[to]
+		before := c.objects[i-1]
 		isAlternative := before.On != o.On && before.On != "" && o.On != ""
 		if before.Identity() == o.Identity() && before.Hook == o.Hook && !isAlternative && !o.IsGenerated() {
-			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", describeObject(o), c.files[order[to-1]], c.files[i]))
+			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", describeObject(&o.FinalObject), before.file, o.file))
 		}
 	}
-	return &objects.Rendering{Objects: sorted, MissingAPIs: c.missing, RemoteSchemas: c.remote}, errors.Join(mistakes...)
+	return result, errors.Join(mistakes...)
 }
 
 func describeObject(o *objects.FinalObject) string {

@@ -37,20 +37,20 @@ func (c *collector) finish(request *objects.Request) error {
 		return nil
 	}
 	finished := collector{missing: c.missing, remote: c.remote}
-	for i, o := range c.objects {
+	for _, o := range c.objects {
 		text := o.YAML
 		if len(variables) > 0 {
 			replaced, err := substitute(text, variables)
 			if err != nil {
-				return fmt.Errorf("%s: %w", describeObject(&o), err)
+				return fmt.Errorf("%s: %w", describeObject(&o.FinalObject), err)
 			}
 			text = replaced
 		}
 		text, err := withMetadata(text, labels, annotations)
 		if err != nil {
-			return fmt.Errorf("%s: %w", describeObject(&o), err)
+			return fmt.Errorf("%s: %w", describeObject(&o.FinalObject), err)
 		}
-		if err := finished.add(text, c.files[i], o.Hook, o.From); err != nil {
+		if err := finished.add(text, o.file, o.Hook, o.From); err != nil {
 			return err
 		}
 		if n := len(finished.objects); n > 0 {

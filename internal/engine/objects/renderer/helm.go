@@ -25,6 +25,7 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/strvals"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
@@ -35,14 +36,13 @@ const defaultKubernetes = "v1.37.0"
 
 type manifest struct {
 	file, hook, text string
-	document         *parsedDocument
+	json             []byte // with Helm's final newline, which belongs to a text block
+	isPlain          bool   // certainly no hook or mistake
 }
 
 // renderHelm follows `helm template`, and renders an upgrade, too, if the chart can detect one.
-func renderHelm(
-	ctx context.Context, t *tree, c *loadedChart, repeated *parseCache, folder string, request *objects.Request, into *collector,
-) error {
-	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm, missing: missingAPIs{}}
+func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, request *objects.Request, into *collector) error {
+	release := helmRelease{chart: c, request: request, helm: request.Helm, missing: missingAPIs{}}
 	defer func() { into.missing, into.remote = release.missing.list(), release.remote }()
 	if err := release.readValues(t, folder); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
 		}
 	}
 	if after := r.helm.After; after != nil {
-		if manifests, err = postRender(manifests, r.repeated, after); err != nil {
+		if manifests, err = postRender(manifests, after); err != nil {
 			return nil, fmt.Errorf("the post-renderer: %w", err)
 		}
 	}
@@ -101,7 +101,6 @@ func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
 
 type helmRelease struct {
 	chart    *loadedChart
-	repeated *parseCache
 	request  *objects.Request
 	helm     *objects.Helm
 	values   map[string]any
@@ -216,10 +215,8 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 			return nil, err
 		}
 	}
-	functions := used.functions()
-	functions["toYaml"] = r.repeated.toYAML
 	// The second rendering ignores fail and required: a chart that refuses a result renders no other object with it.
-	files, err := engine.Engine{CustomTemplateFuncs: functions, LintMode: used.variant == 1}.RenderWithContext(ctx, c, all)
+	files, err := engine.Engine{CustomTemplateFuncs: used.functions(), LintMode: used.variant == 1}.RenderWithContext(ctx, c, all)
 	if err != nil {
 		return nil, err
 	}
@@ -230,10 +227,10 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 			return nil, errOutput
 		}
 	}
-	return readManifests(files, r.repeated, r.helm.SkipTests)
+	return readManifests(files, r.helm.SkipTests)
 }
 
-func readManifests(files map[string]string, repeated *parseCache, skipTests bool) ([]manifest, error) {
+func readManifests(files map[string]string, skipTests bool) ([]manifest, error) {
 	var manifests []manifest
 	size := 0
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -242,11 +239,11 @@ func readManifests(files map[string]string, repeated *parseCache, skipTests bool
 		}
 		for _, text := range splitManifests(files[file]) {
 			m := manifest{file: file, text: text}
-			isDeployed, err := m.read(repeated, skipTests)
+			isDeployed, err := m.read(skipTests)
 			if err != nil {
 				return nil, err
 			}
-			if size += len(m.document.json); size > maxOutput {
+			if size += len(m.json); size > maxOutput {
 				return nil, errOutput
 			}
 			if isDeployed {
@@ -276,9 +273,17 @@ func splitManifests(file string) []string {
 }
 
 // read uses Helm's parser only for hooks and mistakes.
-func (m *manifest) read(repeated *parseCache, skipTests bool) (isDeployed bool, err error) {
-	if m.document, err = repeated.read(m.text); err == nil && m.document.isPlain {
-		return true, nil
+func (m *manifest) read(skipTests bool) (isDeployed bool, err error) {
+	m.json, err = yaml.YAMLToJSON([]byte(m.text + "\n"))
+	var head releaseutil.SimpleHead
+	if err == nil && json.Unmarshal(m.json, &head) == nil {
+		isHook := false
+		if head.Metadata != nil {
+			_, isHook = head.Metadata.Annotations[release.HookAnnotation]
+		}
+		if m.isPlain = !isHook; m.isPlain {
+			return true, nil
+		}
 	}
 	hooks, others, wrong := releaseutil.SortManifests(map[string]string{m.file: m.text}, nil, releaseutil.InstallOrder)
 	switch {
@@ -357,11 +362,10 @@ func (r *helmRelease) appliedByFile(manifests []manifest) map[string]string {
 	files := map[string]string{}
 	for _, m := range manifests {
 		var h head
-		if string(m.document.json) == "null" ||
-			!m.document.isPlain && json.Unmarshal(m.document.json, &h) == nil && r.request.Hooks.LeaveOut(h.Metadata.Annotations) {
+		if string(m.json) == "null" || !m.isPlain && json.Unmarshal(m.json, &h) == nil && r.request.Hooks.LeaveOut(h.Metadata.Annotations) {
 			continue
 		}
-		files[m.file] += string(m.document.json) + "\n"
+		files[m.file] += string(m.json) + "\n"
 	}
 	return files
 }

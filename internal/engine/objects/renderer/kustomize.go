@@ -285,7 +285,7 @@ func recoverPanic(run func() error) (err error) {
 }
 
 // postRender includes hooks, as Helm does by default.
-func postRender(manifests []manifest, repeated *parseCache, k *objects.Kustomize) ([]manifest, error) {
+func postRender(manifests []manifest, k *objects.Kustomize) ([]manifest, error) {
 	const input = "rendered.yaml"
 	var text strings.Builder
 	for _, m := range manifests {
@@ -312,5 +312,5 @@ func postRender(manifests []manifest, repeated *parseCache, k *objects.Kustomize
 	if err != nil {
 		return nil, err
 	}
-	return readManifests(map[string]string{"rendered with post-renderers": string(rendered)}, repeated, false)
+	return readManifests(map[string]string{"rendered with post-renderers": string(rendered)}, false)
 }

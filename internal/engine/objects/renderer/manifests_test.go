@@ -29,7 +29,7 @@ func TestManifestsAreReadAsByHelm(t *testing.T) {
 		for _, h := range hooks {
 			want = append(want, strings.ReplaceAll(hookNames(h), "test,pre-install", "test")+" "+h.Manifest)
 		}
-		manifests, gotErr := readManifests(files, newParseCache(), false)
+		manifests, gotErr := readManifests(files, false)
 		if fmt.Sprint(gotErr) != fmt.Sprint(err) {
 			t.Errorf("%q: the error is %v, Helm's %v", text, gotErr, err)
 		}
@@ -41,49 +41,5 @@ func TestManifestsAreReadAsByHelm(t *testing.T) {
 		if err == nil && fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 			t.Errorf("%q: got %q, Helm has %q", text, got, want)
 		}
-	}
-}
-
-func TestADocumentIsTheSameWhenItIsReadAgain(t *testing.T) {
-	const half = "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {kind: Pod}]\n"
-	files := map[string]string{"list.yaml": strings.ReplaceAll(half, "{kind", "{apiVersion: v1, metadata: {name: b}, kind"), "half.yaml": half,
-		"hook.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {helm.sh/hook: test}}\n", "empty.yaml": "# nothing\n"}
-	read := newParseCache()
-	var first []string
-	for range 3 {
-		manifests, err := readManifests(files, read, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, m := range manifests {
-			var all collector
-			err := all.addDocument(m.document, m.file, m.hook)
-			got = append(got, fmt.Sprintf("%s %d %s %v", m.file, all.size, all.files, err))
-			for _, o := range all.objects {
-				got = append(got, fmt.Sprintf("%v %q\n%s", o.Identity(), o.Hook, o.YAML))
-			}
-		}
-		if first == nil {
-			first = got
-		}
-		if !slices.Equal(got, first) {
-			t.Errorf("got %q, first %q", got, first)
-		}
-	}
-	if !strings.Contains(fmt.Sprint(first), "half.yaml has a document that is no Kubernetes object") {
-		t.Error(first)
-	}
-}
-
-func TestDocumentsAreKeptWithinABound(t *testing.T) {
-	read := newParseCache()
-	for i := range 100 {
-		if _, err := read.read(fmt.Sprintf("a: %d%s", i, strings.Repeat("x", maxRepeatedBytes/20))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(read.documents.byName); n == 0 || n > 10 {
-		t.Errorf("%d are kept", n)
 	}
 }

@@ -16,24 +16,23 @@ import (
 const orLeave = ", or leave `render` away"
 
 func render(ctx context.Context, kept *artifactCache, archive string, request *objects.Request) (*objects.Rendering, error) {
-	b, err := kept.load(request.Artifact.Key(), archive)
+	t, err := kept.load(request.Artifact.Key(), archive)
 	if err != nil {
 		return nil, err
 	}
 	if request.Source != nil {
-		if b, err = b.archivedByFlux(request.Source); err != nil {
+		if t, err = t.archivedByFlux(request.Source); err != nil {
 			return nil, err
 		}
 	}
-	result, err := renderArtifact(ctx, kept, b, request)
+	result, err := renderArtifact(ctx, t, request)
 	if err != nil && ctx.Err() == nil {
-		err = withoutValues(err, request, b.tree)
+		err = withoutValues(err, request, t)
 	}
 	return result, err
 }
 
-func renderArtifact(ctx context.Context, kept *artifactCache, b *artifactFiles, request *objects.Request) (*objects.Rendering, error) {
-	t := b.tree
+func renderArtifact(ctx context.Context, t *tree, request *objects.Request) (*objects.Rendering, error) {
 	var err error
 	folder := path.Clean(cmp.Or(request.Path, "."))
 	if path.IsAbs(folder) || leavesRoot(folder) {
@@ -52,11 +51,11 @@ func renderArtifact(ctx context.Context, kept *artifactCache, b *artifactFiles, 
 		if err := checkOverrides(t, folder, request.Overrides); err != nil {
 			return nil, err
 		}
-		loaded, err := b.chart(folder, request.Artifact.Chart != "")
+		loaded, err := loadChart(t, folder, request.Artifact.Chart != "")
 		if err != nil {
 			return nil, err
 		}
-		err = renderHelm(ctx, t, loaded, kept.repeated, folder, request, &all)
+		err = renderHelm(ctx, t, loaded, folder, request, &all)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,9 @@ import (
 
 // archivedByFlux follows Storage.Archive and SourceIgnoreFilter of fluxcd/pkg/artifact.
 func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
+	if known := t.byFlux[*by]; known != nil {
+		return known, nil
+	}
 	patterns, err := t.ignorePatterns()
 	if err != nil {
 		return nil, err
@@ -25,13 +28,15 @@ func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	if len(patterns) > 0 { // patterns replace the defaults, except Git's
 		matcher = sourceignore.NewMatcher(append(sourceignore.VCSPatterns(nil), patterns...))
 	}
-	kept := &tree{files: make(map[string][]byte, len(t.files)), whole: t}
+	kept := newTree()
+	kept.whole = t
 	for name, content := range t.files {
 		if !passesLink(t.targets, name) && !matcher.Match(strings.Split(name, "/"), false) {
 			kept.files[name], kept.size = content, kept.size+int64(len(content))
 		}
 	}
 	kept.names = slices.Sorted(maps.Keys(kept.files))
+	t.byFlux[*by] = kept
 	return kept, nil
 }
 

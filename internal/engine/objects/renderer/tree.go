@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
@@ -30,6 +31,40 @@ type tree struct {
 	outside map[string]string // targets of links that leave the artifact
 	size    int64
 	whole   *tree // set if this is the part that Flux archives
+
+	charts map[string]*loadedChart      // parsed, by folder
+	byFlux map[objects.FluxSource]*tree // archived
+}
+
+// maxTreesBytes bounds the cached artifacts of a worker.
+const maxTreesBytes = 64 << 20
+
+// artifactCache spares reading artifacts and parsing charts again.
+type artifactCache struct {
+	lastUsed[*tree] // by artifact key
+}
+
+func newArtifactCache() *artifactCache {
+	return &artifactCache{lastUsed[*tree]{most: maxTreesBytes}}
+}
+
+func (c *artifactCache) load(key, archive string) (*tree, error) {
+	if t, has := c.get(key); has {
+		return t, nil
+	}
+	t, err := readTree(archive)
+	if err != nil {
+		return nil, err
+	}
+	c.keep(key, t, t.size)
+	return t, nil
+}
+
+func newTree() *tree {
+	return &tree{
+		files: map[string][]byte{}, targets: map[string]string{}, links: map[string]bool{}, outside: map[string]string{},
+		charts: map[string]*loadedChart{}, byFlux: map[objects.FluxSource]*tree{},
+	}
 }
 
 // errNoArchive reports a missing archive, which callers fetch again.
@@ -47,7 +82,7 @@ func readTree(archive string) (*tree, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	t := &tree{files: map[string][]byte{}, targets: map[string]string{}, links: map[string]bool{}, outside: map[string]string{}}
+	t := newTree()
 	reader := tar.NewReader(file)
 	for {
 		header, err := reader.Next()

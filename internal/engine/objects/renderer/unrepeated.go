@@ -23,10 +23,7 @@ func withoutValues(err error, request *objects.Request, t *tree) error {
 	if len(text) > 2*maxScanned {
 		text = text[:maxScanned] + " ... " + text[len(text)-maxScanned:]
 	}
-	values := valuesOf(request)
-	if t != nil {
-		values = append(values, fileValues(t, request)...)
-	}
+	values := append(valuesOf(request), fileValues(t, request)...)
 	return errors.New(secret.Unrepeated(text, placeIn(t), values...))
 }
 
@@ -123,17 +120,15 @@ func withoutNames(value any) any {
 // placeIn matches files, template fields, and charts by name.
 func placeIn(t *tree) *regexp.Regexp {
 	places := []string{`at <\.[\w.$]*>`}
-	if t != nil {
-		for _, name := range t.names {
-			if path.Base(name) == "Chart.yaml" {
-				places = append(places, chartNames(t.files[name])...)
-			}
-			if strings.Contains(name, "/") {
-				places = append(places, regexp.QuoteMeta(name))
-			}
-			if _, inner, has := strings.Cut(name, "templates/"); has {
-				places = append(places, `[\w./-]+/templates/`+regexp.QuoteMeta(inner))
-			}
+	for _, name := range t.names {
+		if path.Base(name) == "Chart.yaml" {
+			places = append(places, chartNames(t.files[name])...)
+		}
+		if strings.Contains(name, "/") {
+			places = append(places, regexp.QuoteMeta(name))
+		}
+		if _, inner, has := strings.Cut(name, "templates/"); has {
+			places = append(places, `[\w./-]+/templates/`+regexp.QuoteMeta(inner))
 		}
 	}
 	return regexp.MustCompile(strings.Join(places, "|"))

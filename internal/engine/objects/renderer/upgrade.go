@@ -65,7 +65,7 @@ func withBuild(version, metadata string) (string, error) {
 
 func (c *collector) addManifests(manifests []manifest) error {
 	for _, m := range manifests {
-		if err := c.addDocument(m.document, m.file, m.hook); err != nil {
+		if err := c.addJSON(m.json, m.file, m.hook, objects.FromChart); err != nil {
 			return err
 		}
 	}
@@ -75,26 +75,26 @@ func (c *collector) addManifests(manifests []manifest) error {
 // markOccasions marks objects that only an installation has. It adds objects that only the upgrade has.
 func (c *collector) markOccasions(upgraded *collector) {
 	type form struct{ hook, yaml string }
-	of := func(o *objects.FinalObject) form { return form{o.Hook, string(o.YAML)} }
+	of := func(o collected) form { return form{o.Hook, string(o.YAML)} }
 	left := map[form]int{}
-	for i := range upgraded.objects {
-		left[of(&upgraded.objects[i])]++
+	for _, o := range upgraded.objects {
+		left[of(o)]++
 	}
 	for i := range c.objects {
 		o := &c.objects[i]
 		switch {
 		case o.IsCRD:
-		case left[of(o)] > 0:
-			left[of(o)]--
+		case left[of(*o)] > 0:
+			left[of(*o)]--
 		default:
 			o.On = objects.OnInstall
 		}
 	}
-	for i, o := range upgraded.objects {
-		if left[of(&o)] > 0 {
-			left[of(&o)]--
+	for _, o := range upgraded.objects {
+		if left[of(o)] > 0 {
+			left[of(o)]--
 			o.On = objects.OnUpgrade
-			c.objects, c.files = append(c.objects, o), append(c.files, upgraded.files[i])
+			c.objects = append(c.objects, o)
 		}
 	}
 	c.size = max(c.size, upgraded.size)
