@@ -88,8 +88,7 @@ var functions = sync.OnceValue(func() template.FuncMap {
 		"squote":   singleQuote,
 		"toString": toString,
 	})
-	maps.Copy(all, boundedFunctions(all))
-	maps.Copy(all, withPatternLimit(all))
+	maps.Copy(all, limitedFunctions(all))
 	return all
 })
 

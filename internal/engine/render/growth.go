@@ -8,75 +8,99 @@ import (
 	"strings"
 )
 
-// boundedFunctions replaces functions whose result may be much larger than their arguments. They protect against repositories
-// (ApplicationSets of a [TextRenderer]) and against tenants, whose parameters templates may give to tpl.
-func boundedFunctions(functions map[string]any) map[string]any {
-	var (
-		wrapWith  = functions["wrapWith"].(func(int, string, string) string)
-		toStrings = functions["toStrings"].(func(any) []string)
-	)
-	return map[string]any{
-		"repeat": func(count int, of string) (string, error) {
-			if count < 0 {
-				return "", problemf("repeat: %d times", count)
-			}
-			return boundedText(float64(count)*float64(len(of)), func() string { return strings.Repeat(of, count) })
-		},
-		"indent": indent,
-		"nindent": func(spaces int, text string) (string, error) {
-			indented, err := indent(spaces, text)
-			return "\n" + indented, err
-		},
-		"replace": func(from, to, in string) (string, error) {
-			return boundedText(float64(len(in))+float64(strings.Count(in, from))*float64(len(to)),
-				func() string { return strings.ReplaceAll(in, from, to) })
-		},
-		"join": func(separator string, list any) (string, error) {
-			parts := toStrings(list)
-			return boundedText(float64(len(parts))*float64(len(separator)), func() string { return strings.Join(parts, separator) })
-		},
-		"wrapWith": func(length int, separator, of string) (string, error) {
-			return boundedText(float64(len(of))*float64(len(separator)+1)/float64(max(length, 1)),
-				func() string { return wrapWith(length, separator, of) })
-		},
-		"until": func(count int) ([]int, error) {
-			if count < 0 {
-				return untilStep(0, count, -1)
-			}
-			return untilStep(0, count, 1)
-		},
-		"untilStep":                  untilStep,
-		"seq":                        seq,
-		"printf":                     boundedPrintf,
-		"regexReplaceAll":            regexReplaceAll,
-		"mustRegexReplaceAll":        regexReplaceAll,
-		"regexReplaceAllLiteral":     regexReplaceAllLiteral,
-		"mustRegexReplaceAllLiteral": regexReplaceAllLiteral,
+// limitedFunctions returns the functions whose result may be much larger than their arguments, or whose work is, with limits.
+// They protect against repositories (ApplicationSets of a [TextRenderer]) and against tenants, whose parameters templates may
+// give to tpl.
+func limitedFunctions(functions map[string]any) map[string]any {
+	all := map[string]any{"until": until, "untilStep": untilStep, "seq": seq, "printf": boundedPrintf}
+	for name, size := range textSizes(functions["toStrings"].(func(any) []string)) {
+		all[name] = limited(functions[name], func(a arguments) error { return checkSize("a text", size(a)) })
 	}
-}
-
-func boundedText(size float64, made func() string) (string, error) {
-	if err := checkSize("a text", size); err != nil {
-		return "", err
-	}
-	return made(), nil
-}
-
-func indent(spaces int, text string) (string, error) {
-	if spaces < 0 {
-		return "", problemf("indent: %d spaces", spaces)
-	}
-	size := float64(len(text)) + float64(strings.Count(text, "\n")+1)*float64(spaces)
-	return boundedText(size, func() string {
-		pad := strings.Repeat(" ", spaces)
-		var indented strings.Builder
-		indented.Grow(int(size))
-		for line := range strings.SplitAfterSeq(text, "\n") {
-			indented.WriteString(pad)
-			indented.WriteString(line)
+	for name, function := range functions {
+		takesPattern := strings.HasPrefix(strings.ToLower(strings.TrimPrefix(name, "must")), "regex") && name != "regexQuoteMeta"
+		if !takesPattern && name != "semverCompare" {
+			continue
 		}
-		return indented.String()
-	})
+		if all[name] != nil {
+			function = all[name]
+		}
+		all[name] = limited(function, func(a arguments) error {
+			if length := a.length(0); length > maxPattern {
+				return problemf("%s: a pattern of %.0f bytes is longer than %d", name, length, maxPattern)
+			}
+			return nil
+		})
+	}
+	return all
+}
+
+// maxPattern bounds a pattern, in bytes: matching costs its length times that of the text.
+const maxPattern = 1000
+
+// textSizes returns the size of results, or more, from the arguments.
+func textSizes(toStrings func(any) []string) map[string]func(a arguments) float64 {
+	indented := func(a arguments) float64 {
+		return a.length(1) + float64(strings.Count(a.text(1), "\n")+1)*a.number(0)
+	}
+	replaced := func(a arguments) float64 {
+		pattern, err := regexp.Compile(a.text(0))
+		if err != nil {
+			return 0 // the function reports it
+		}
+		return a.length(1) + float64(len(pattern.FindAllStringIndex(a.text(1), -1)))*a.length(2)
+	}
+	withGroups := func(a arguments) float64 { // each "$" may insert one
+		return replaced(a) + float64(strings.Count(a.text(2), "$"))*a.length(1)
+	}
+	return map[string]func(a arguments) float64{
+		"repeat":  func(a arguments) float64 { return a.number(0) * a.length(1) },
+		"indent":  indented,
+		"nindent": indented,
+		"replace": func(a arguments) float64 {
+			return a.length(2) + float64(strings.Count(a.text(2), a.text(0)))*a.length(1)
+		},
+		"join":                       func(a arguments) float64 { return float64(len(toStrings(a[1].Interface()))) * a.length(0) },
+		"wrapWith":                   func(a arguments) float64 { return a.length(2) * (a.length(1) + 1) / max(a.number(0), 1) },
+		"regexReplaceAll":            withGroups,
+		"mustRegexReplaceAll":        withGroups,
+		"regexReplaceAllLiteral":     replaced,
+		"mustRegexReplaceAllLiteral": replaced,
+	}
+}
+
+// arguments are those of a call. Sizes are float64 because their products may overflow.
+type arguments []reflect.Value
+
+func (a arguments) number(i int) float64 { return float64(a[i].Int()) }
+
+func (a arguments) text(i int) string { return a[i].String() }
+
+func (a arguments) length(i int) float64 { return float64(a[i].Len()) }
+
+// limited returns a function that checks its arguments first.
+func limited(function any, check func(a arguments) error) any {
+	call := reflect.ValueOf(function)
+	in, out := make([]reflect.Type, call.Type().NumIn()), []reflect.Type{call.Type().Out(0), reflect.TypeFor[error]()}
+	for i := range in {
+		in[i] = call.Type().In(i)
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, out, false), func(given []reflect.Value) []reflect.Value {
+		if err := check(given); err != nil {
+			return []reflect.Value{reflect.Zero(out[0]), reflect.ValueOf(&err).Elem()}
+		}
+		results := call.Call(given)
+		if len(results) == 1 {
+			results = append(results, reflect.Zero(out[1]))
+		}
+		return results
+	}).Interface()
+}
+
+func until(count int) ([]int, error) {
+	if count < 0 {
+		return untilStep(0, count, -1)
+	}
+	return untilStep(0, count, 1)
 }
 
 // untilStep adds no steps to a number, which could overflow and never end.
@@ -125,62 +149,6 @@ func seq(parameters ...int) (string, error) {
 	return strings.Trim(fmt.Sprint(numbers), "[]"), err
 }
 
-func regexReplaceAll(regex, text, replacement string) (string, error) {
-	pattern, size, err := sizeOfReplacing(regex, text, replacement)
-	if err != nil {
-		return "", err
-	}
-	size += float64(strings.Count(replacement, "$")) * float64(len(text)) // each may insert a group
-	return boundedText(size, func() string { return pattern.ReplaceAllString(text, replacement) })
-}
-
-func regexReplaceAllLiteral(regex, text, replacement string) (string, error) {
-	pattern, size, err := sizeOfReplacing(regex, text, replacement)
-	if err != nil {
-		return "", err
-	}
-	return boundedText(size, func() string { return pattern.ReplaceAllLiteralString(text, replacement) })
-}
-
-func sizeOfReplacing(regex, text, replacement string) (pattern *regexp.Regexp, size float64, err error) {
-	pattern, err = regexp.Compile(regex)
-	if err != nil {
-		return nil, 0, problemf("%s", err)
-	}
-	matches := float64(len(pattern.FindAllStringIndex(text, -1)))
-	return pattern, float64(len(text)) + matches*float64(len(replacement)), nil
-}
-
-// maxPattern bounds a pattern, in bytes: matching costs its length times that of the text.
-const maxPattern = 1000
-
-func withPatternLimit(functions map[string]any) map[string]any {
-	checked := map[string]any{}
-	for name, function := range functions {
-		if !strings.HasPrefix(strings.ToLower(strings.TrimPrefix(name, "must")), "regex") && name != "semverCompare" || name == "regexQuoteMeta" {
-			continue
-		}
-		call := reflect.ValueOf(function)
-		in, out := make([]reflect.Type, call.Type().NumIn()), []reflect.Type{call.Type().Out(0), reflect.TypeFor[error]()}
-		for i := range in {
-			in[i] = call.Type().In(i)
-		}
-		checked[name] = reflect.MakeFunc(reflect.FuncOf(in, out, false), func(arguments []reflect.Value) []reflect.Value {
-			if length := arguments[0].Len(); length > maxPattern {
-				err := problemf("%s: a pattern of %d bytes is longer than %d", name, length, maxPattern)
-				return []reflect.Value{reflect.Zero(out[0]), reflect.ValueOf(&err).Elem()}
-			}
-			results := call.Call(arguments)
-			if len(results) == 1 {
-				results = append(results, reflect.Zero(out[1]))
-			}
-			return results
-		}).Interface()
-	}
-	return checked
-}
-
-// checkSize takes a float64 because products of sizes may overflow.
 func checkSize(what string, size float64) error {
 	if size > maxValue {
 		return problemf("%s is larger than %d MiB", what, maxValue>>20)
