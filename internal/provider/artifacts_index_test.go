@@ -35,10 +35,10 @@ func TestAnIndexThatIsABombIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ index, want string }{
 		"few bytes sent":   {"entries:\n  till:\n  - version: 1.0.0\n    x: [" + strings.Repeat("a,", 33<<19) + "a]\n", "its index.yaml has more than 32 MiB"},
-		"one version":      {"entries:\n  till:\n  - version: 1.0.0\n    x: [" + strings.Repeat("a,", 400<<10) + "a]\n", "a version of it (line 2 of it) has more than 256 KiB"},
-		"many versions":    {"entries:\n  till:\n" + strings.Repeat("  - version: 1.0.0\n", 21_000), "it has more than 20000 versions"},
+		"one version":      {"entries:\n  till:\n  - version: 1.0.0\n    x: [" + strings.Repeat("a,", 400<<10) + "a]\n", "the entry in line 3 has more than 256 KiB"},
+		"many versions":    {"entries:\n  till:\n" + strings.Repeat("  - version: 1.0.0\n", 21_000), "more than 20000 charts, or versions of one"},
 		"no lines":         {"entries: {till: [" + strings.Repeat("{version: 1.0.0},", 20<<10) + "]}\n", "neither JSON nor divided into lines as `helm repo index` divides it (line 1)"},
-		"a list of a list": {"entries:\n  till:\n" + strings.Repeat("  - - a\n", 40<<10), "a version of it (line 2 of it) cannot be read"},
+		"a list of a list": {"entries:\n  till:\n" + strings.Repeat("  - - a\n", 19_000) + "# " + strings.Repeat("a", 256<<10) + "\n", "the entry in line 3 cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

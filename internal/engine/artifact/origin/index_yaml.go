@@ -165,10 +165,10 @@ func yamlVersions(ctx context.Context, chart block) ([]chartVersion, error) {
 
 func (b *block) parse(into any) error {
 	if len(b.text) > maxParsed {
-		return fmt.Errorf("%w: what begins in line %d has more than %d KiB", git.ErrTooLarge, b.line, maxParsed>>10)
+		return fmt.Errorf("%w: the entry in line %d has more than %d KiB", git.ErrTooLarge, b.line, maxParsed>>10)
 	}
 	if err := yaml.Unmarshal(b.text, into); err != nil {
-		return fmt.Errorf("what begins in line %d cannot be read: %w", b.line, shortYAMLError(err))
+		return fmt.Errorf("the entry in line %d cannot be read: %w", b.line, shortYAMLError(err))
 	}
 	return nil
 }
