@@ -78,8 +78,11 @@ func (t *Tip) OpenPast(ctx context.Context, commit Hash) (*Tip, error) {
 			past.Commit, past.Root = commit, head.Tree
 			return past, nil
 		}
-		if len(commits) == known || depth >= LastDepth || complete {
+		if len(commits) == known || complete {
 			return nil, unreachable
+		}
+		if depth >= LastDepth {
+			return nil, fmt.Errorf("%w: commit %s is not among the last %d commits of the branch", ErrCommit, commit, LastDepth)
 		}
 		known = len(commits)
 	}

@@ -34,7 +34,7 @@ func limitedFunctions(functions map[string]any) map[string]any {
 	return all
 }
 
-// maxPattern bounds a pattern, in bytes: matching costs its length times that of the text.
+// maxPattern limits a pattern in bytes. Matching costs the product of both lengths.
 const maxPattern = 1000
 
 // textSizes returns the size of results, or more, from the arguments.
@@ -68,7 +68,7 @@ func textSizes(toStrings func(any) []string) map[string]func(a arguments) float6
 	}
 }
 
-// arguments are those of a call. Sizes are float64 because their products may overflow.
+// arguments holds the arguments of one call. Sizes are float64 because their products may overflow.
 type arguments []reflect.Value
 
 func (a arguments) number(i int) float64 { return float64(a[i].Int()) }

@@ -36,8 +36,8 @@ func FuzzReferencesStayTexts(f *testing.F) {
 		equalTo(t, dig(one, "spec", "data"), []any{map[string]any{"secretKey": "DB", "remoteRef": remote}})
 		for store, expected := range entriesOf(key, property, version) {
 			reference := fleet.SecretReference{Store: store, Key: key, Property: property, Version: version}
-			provider := secretservice.SecretsStoreCSI.Provider(secretservice.Store(providers[store]))
-			if attribute, _ := provider.Cannot(secretservice.Store(providers[store]), secretservice.Reference(reference)); attribute != "" {
+			provider := secretservice.SecretsStoreCSI.Provider(providers[store])
+			if attribute, _ := provider.Cannot(providers[store], reference); attribute != "" {
 				continue
 			}
 			one := objectFrom(t, "secrets-store-csi", providers, reference)

@@ -182,7 +182,7 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 	switch {
 	case secret == nil:
 		return given
-	case given == nil, !fleet.IsKnown(secret) && !(isObject && isHidden):
+	case given == nil, !fleet.IsKnown(secret) && (!isObject || !isHidden):
 		return secret
 	case !isHidden:
 		diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", name+" must be an object.")

@@ -57,9 +57,9 @@ func (f servedFunction) arguments(ctx context.Context, req function.RunRequest) 
 	}
 	given := make([]attr.Value, len(f.is.Definition.Parameters)) // the framework copies other types twice
 	var options []types.Dynamic
-	targets := make([]any, len(given))
+	var targets []any
 	for i := range given {
-		targets[i] = &given[i]
+		targets = append(targets, &given[i])
 	}
 	if f.is.Definition.VariadicParameter != nil {
 		targets = append(targets, &options)

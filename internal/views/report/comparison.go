@@ -101,25 +101,25 @@ func aspects(t *comparison.Target) string {
 	return strings.Join(words, ", ")
 }
 
-// comparedValue is a key of a target in the Markdown.
-type comparedValue struct {
+// ComparedValue is a key of a target.
+type ComparedValue struct {
 	Target string
 	*comparison.Key
 }
 
-// Values returns the first keys with different values.
-func (c Comparison) Values() []comparedValue {
-	var values []comparedValue
+// Values returns the first different keys.
+func (c Comparison) Values() []ComparedValue {
+	var values []ComparedValue
 	for i := range c.Targets {
 		t := &c.Targets[i]
 		for j := range t.Keys {
-			values = append(values, comparedValue{targetName(t), &t.Keys[j]})
+			values = append(values, ComparedValue{targetName(t), &t.Keys[j]})
 		}
 	}
 	return values
 }
 
-// ValueCount counts the keys with different values.
+// ValueCount counts different keys.
 func (c Comparison) ValueCount() int {
 	count := 0
 	for i := range c.Targets {
@@ -136,17 +136,18 @@ func valueCell(values []string, absent bool) string {
 	return valuesText(texts, absent)
 }
 
-// oneSided has the names that targets have on only one side.
-type oneSided struct {
+// OneSidedNames is a table of names.
+type OneSidedNames struct {
 	Title string
-	Rows  []oneSidedRow
+	Rows  []OneSidedRow
 }
 
-type oneSidedRow struct{ Name, Left, Right string }
+// OneSidedRow is a target.
+type OneSidedRow struct{ Name, Left, Right string }
 
-// OneSided returns hosts and policies on only one side, of targets that differ by them.
-func (c Comparison) OneSided() []oneSided {
-	var found []oneSided
+// OneSided returns hosts and policies on only one side.
+func (c Comparison) OneSided() []OneSidedNames {
+	var found []OneSidedNames
 	for _, of := range []struct {
 		title string
 		by    comparison.Aspect
@@ -154,16 +155,16 @@ func (c Comparison) OneSided() []oneSided {
 	}{
 		{"Hosts", comparison.ByHosts, hostNames}, {"Target policies", comparison.ByPolicies, policyNames},
 	} {
-		var rows []oneSidedRow
+		var rows []OneSidedRow
 		for i := range c.Targets {
 			t := &c.Targets[i]
 			left, right := code(of.names(&t.Left)), code(of.names(&t.Right))
 			if t.Has(of.by) && left+right != "" { // else such as the same policies on other hosts
-				rows = append(rows, oneSidedRow{targetName(t), cmp.Or(left, "–"), cmp.Or(right, "–")})
+				rows = append(rows, OneSidedRow{targetName(t), cmp.Or(left, "–"), cmp.Or(right, "–")})
 			}
 		}
 		if len(rows) > 0 {
-			found = append(found, oneSided{of.title, rows})
+			found = append(found, OneSidedNames{of.title, rows})
 		}
 	}
 	return found

@@ -25,9 +25,9 @@ var (
 	comparisonMarkdown string
 )
 
-// markdownTemplates have the functions of the HTML, with other limits.
+// markdownTemplates share the functions of the HTML.
 var markdownTemplates = func() *template.Template {
-	all := maps.Clone(template.FuncMap(functions))
+	all := maps.Clone(functions)
 	maps.Copy(all, template.FuncMap{
 		"code": code, "note": func(text string) string { return codeOf(text, shownRunes) }, "clean": clean, "isAre": isAre, "values": valueCell,
 		"shown": func(list any) any { return firstOf(list, markdownRows) },
@@ -121,11 +121,10 @@ func codeOf(text string, most int) string {
 	return fence + text + fence
 }
 
-// HostCount counts the hosts of assignments.
 func (v *view) HostCount() int {
 	hosts := map[string]bool{}
-	for i := range v.Page.Assignments {
-		hosts[v.Page.Assignments[i].Host] = true
+	for i := range v.Assignments {
+		hosts[v.Assignments[i].Host] = true
 	}
 	return len(hosts)
 }
@@ -149,10 +148,9 @@ func (v *view) VerdictCounts() []verdictCount {
 	return counts
 }
 
-// brokenRule is a violation with its place and reason as code spans.
+// brokenRule is a violation.
 type brokenRule struct{ Name, Mode, Where, Why string }
 
-// BrokenRules returns the first violations of all rules.
 func (v *view) BrokenRules() []brokenRule {
 	var rows []brokenRule
 	for i := range v.Rules {
@@ -171,7 +169,6 @@ func (v *view) BrokenRules() []brokenRule {
 	return first(rows, markdownRows)
 }
 
-// Violations counts the known violations.
 func (v *view) Violations() int { return v.Broken + v.Informed }
 
 // assigned has the assignments with one verdict.
@@ -184,8 +181,8 @@ type assigned struct {
 func (v *view) Assigned(of verdict.Verdict) assigned {
 	name := string(of)
 	found := assigned{view: v, Title: strings.ToUpper(name[:1]) + name[1:]}
-	for i := range v.Page.Assignments {
-		if a := &v.Page.Assignments[i]; verdicts[rank(a.Verdict)] == of {
+	for i := range v.Assignments {
+		if a := &v.Assignments[i]; verdicts[rank(a.Verdict)] == of {
 			found.All = append(found.All, a)
 		}
 	}
