@@ -2,6 +2,7 @@ package origin
 
 import (
 	"bytes"
+	"compress/flate"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 // The largest public index.yaml has 20 MiB and 15,000 versions.
 const (
 	maxIndex   = 32 << 20 // bytes, unpacked
+	maxPacked  = 8 << 20  // bytes of all charts, compressed
 	maxEntries = 20_000   // charts, and versions of each
 	maxChart   = 128      // bytes of a name
 	// maxParsed bounds the text of the YAML parser, whose tree takes up to 300 times as much memory.
@@ -27,10 +29,12 @@ const (
 )
 
 // chartIndex keeps the text of a large index.yaml and parses one version at a time, because its tree would take hundreds of
-// times its size.
+// times its size. The texts of charts are compressed: a process keeps the indexes of all repositories.
 type chartIndex struct {
 	parsed map[string][]chartVersion // small index
 	charts map[string]block          // large index
+	size   int                       // of the compressed charts
+	packer *flate.Writer             // while the index is split
 	isJSON bool                      // of charts; YAML otherwise
 	// isElsewhere: a redirect led to another server, whose text errors must not repeat.
 	isElsewhere bool
@@ -59,6 +63,9 @@ func (i *chartIndex) versions(ctx context.Context, chart string) (versions []cha
 	if i.isJSON {
 		read = jsonVersions
 	}
+	if found.text, err = io.ReadAll(flate.NewReader(bytes.NewReader(found.text))); err != nil {
+		return nil, true, err
+	}
 	if versions, err = read(ctx, found); err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("its index.yaml: chart %q: %w", chart, err)
 	}
@@ -75,7 +82,17 @@ func readIndex(from io.Reader) (*chartIndex, error) {
 	if len(text) <= maxParsed {
 		return parseIndex(text)
 	}
-	index := &chartIndex{charts: map[string]block{}}
+	return splitIndex(text)
+}
+
+// splitIndex reads a large index.
+func splitIndex(text []byte) (*chartIndex, error) {
+	packer, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	index := &chartIndex{charts: map[string]block{}, packer: packer}
+	defer func() { index.packer = nil }()
 	if index.isJSON = bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")); index.isJSON {
 		return index, index.splitJSON(text)
 	}
@@ -118,6 +135,18 @@ func (i *chartIndex) add(name string, chart block) error {
 	case len(i.charts) == maxEntries:
 		return errTooManyEntries
 	}
+	var packed bytes.Buffer
+	i.packer.Reset(&packed)
+	if _, err := i.packer.Write(chart.text); err != nil {
+		return err
+	}
+	if err := i.packer.Close(); err != nil {
+		return err
+	}
+	if i.size += packed.Len(); i.size > maxPacked {
+		return fmt.Errorf("%w: its index.yaml has more than %d MiB, compressed", git.ErrTooLarge, maxPacked>>20)
+	}
+	chart.text = bytes.Clone(packed.Bytes())
 	i.charts[name] = chart
 	return nil
 }

@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // divided reads an index as a large one, and returns the versions of all charts.
 func divided(text string) (map[string][]chartVersion, error) {
-	index, err := splitIndex(text)
+	index, err := splitIndex([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -28,14 +30,6 @@ func divided(text string) (map[string][]chartVersion, error) {
 		}
 	}
 	return all, nil
-}
-
-func splitIndex(text string) (index *chartIndex, err error) {
-	index = &chartIndex{charts: map[string]block{}, isJSON: strings.HasPrefix(text, "{")}
-	if index.isJSON {
-		return index, index.splitJSON([]byte(text))
-	}
-	return index, index.splitYAML([]byte(text))
 }
 
 // dividable are indexes in the forms that the usual servers write.
@@ -195,12 +189,37 @@ func TestABombOfAnIndexCostsLittleMemory(t *testing.T) {
 	}
 }
 
+// A process keeps the indexes of many repositories.
+func TestTheKeptTextOfAnIndexIsBounded(t *testing.T) {
+	t.Parallel()
+	var noise strings.Builder
+	noise.WriteString("entries:\n  a:\n")
+	for seed := uint64(1); noise.Len() < 30<<20; seed = seed*6364136223846793005 + 1442695040888963407 {
+		fmt.Fprintf(&noise, "  - version: %x\n", seed)
+	}
+	if _, err := readIndex(strings.NewReader(noise.String())); !errors.Is(err, git.ErrTooLarge) ||
+		!strings.Contains(err.Error(), "8 MiB, compressed") {
+		t.Errorf("error %v", err)
+	}
+	usual := "entries:\n  a:\n" + strings.Repeat("  - version: 1.2.3\n    description: the same text for each version of a chart\n", 10_000)
+	index, err := readIndex(strings.NewReader(usual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if index.size > len(usual)/10 {
+		t.Errorf("%d bytes are kept of %d", index.size, len(usual))
+	}
+	if versions, _, err := index.versions(t.Context(), "a"); err != nil || len(versions) != 10_000 {
+		t.Errorf("%d versions, error %v", len(versions), err)
+	}
+}
+
 func TestReadingVersionsEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, text := range map[string]string{"YAML": "entries:\n  a:\n  - version: 1\n", "JSON": `{"entries":{"a":[{}]}}`} {
-		index, err := splitIndex(text)
+		index, err := splitIndex([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
