@@ -46,14 +46,18 @@ type Advisor struct {
 
 type advised struct {
 	snapshot *Snapshot
-	schemas  string // their names
+	schemas  *int32 // first of the shared list of config schemas
+	own      string // deployment target with its own schemas, or nil
 }
 
 // Advisor returns an advisor about the assignments.
 func (r *Snapshots) Advisor() *Advisor {
 	return &Advisor{
 		result: r, lacks: slices.ContainsFunc(r.Findings, func(f ValueFinding) bool { return f.Missing }), checker: newChecker(r.checks),
-		suppliers: &suppliers{r.checks.mergeIndex, map[string][]int{}}, trees: map[int]*askedKey{}, made: map[advised]*Advice{},
+		suppliers: &suppliers{
+			mergeIndex: r.checks.mergeIndex,
+			found:      map[string][]int{},
+		}, trees: map[int]*askedKey{}, made: map[advised]*Advice{},
 	}
 }
 
@@ -61,6 +65,16 @@ func (r *Snapshots) Advisor() *Advisor {
 // unless something is missing: the reason depends on labels.
 func (a *Advisor) ForAssignment(number int, assignment *schedule.Assignment) *Advice {
 	snapshot, checks := a.result.All[number], a.result.checks
+	same := advised{snapshot: snapshot}
+	if declared := a.result.schemas[number]; len(declared) > 0 {
+		same.schemas = &declared[0]
+	}
+	if len(checks.own[assignment.Target.Name]) > 0 {
+		same.own = assignment.Target.Name
+	}
+	if known := a.made[same]; known != nil {
+		return known
+	}
 	var schemas []int
 	var names []string
 	checks.eachSchema(assignment, a.result.schemas[number], func(schema int, name string) {
@@ -68,10 +82,6 @@ func (a *Advisor) ForAssignment(number int, assignment *schedule.Assignment) *Ad
 			schemas, names = append(schemas, schema), append(names, name)
 		}
 	})
-	same := advised{snapshot, strings.Join(names, "\n")}
-	if known := a.made[same]; known != nil {
-		return known
-	}
 	advice := &Advice{
 		Checked:  len(schemas) > 0,
 		Asked:    map[string]Asked{},
@@ -114,19 +124,28 @@ func (a *Advisor) addGiven(advice *Advice, snapshot *Snapshot, schemas []int, na
 	}
 	from := make(map[string][]int, len(advice.Asked))
 	advice.schemas = make(map[string][]string, len(advice.leaves))
+	asking := make([]string, 0, len(names))
 	for pointer, leaf := range advice.leaves {
 		for at := pointer; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
 			if _, asked := advice.Asked[at]; asked {
 				from[at] = append(from[at], leaf.from)
 			}
 		}
+		asking = asking[:0]
 		for i, schema := range schemas {
 			if a.tree(schema).asksFor(pointer) {
-				advice.schemas[pointer] = append(advice.schemas[pointer], names[i])
+				asking = append(asking, names[i])
 			}
 		}
-		if snapshot.Known && advice.schemas[pointer] == nil {
-			advice.Unasked = append(advice.Unasked, pointer)
+		switch len(asking) {
+		case 0:
+			if snapshot.Known {
+				advice.Unasked = append(advice.Unasked, pointer)
+			}
+		case len(names):
+			advice.schemas[pointer] = names
+		default:
+			advice.schemas[pointer] = slices.Clone(asking)
 		}
 	}
 	slices.Sort(advice.Unasked)

@@ -3,6 +3,7 @@ package hydrate
 import (
 	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -46,6 +47,9 @@ func newChecks(f *fleet.Fleet, e *mergeIndex) *checks {
 	parallel.Each(len(texts), func(i int) {
 		if made.schemas[i], failures[i] = readSchema(texts[i]); failures[i] == nil {
 			made.schemas[i].separate(e.numbers)
+			if e.references {
+				made.schemas[i].unknown = readUnknownText(made.schemas[i].root)
+			}
 		}
 	})
 	refuse := func(schema int, name string) {
@@ -76,15 +80,23 @@ func ownSchemaName(target string, index, count int) string {
 	return fmt.Sprintf("deployment target %q's own schema %d", target, index+1)
 }
 
-func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found *collector) {
+func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found, warnings *collector) {
 	for _, invalid := range c.invalid {
 		found.add("", invalid)
 	}
 	meets := c.meetings(assignments, reached)
 	broken := make([]map[int][]violation, len(snapshots))
+	var checkers []*checker
+	var started sync.Mutex
 	parallel.EachWith(len(snapshots), func() func(int) {
 		checker := newChecker(c)
-		return func(i int) { broken[i] = checker.check(snapshots[i], meets[i]) }
+		started.Lock()
+		defer started.Unlock()
+		checkers = append(checkers, checker)
+		return func(i int) {
+			checker.checkContainers(snapshots[i].members, meets[i])
+			broken[i] = checker.check(snapshots[i], meets[i])
+		}
 	})
 
 	suppliers := &suppliers{mergeIndex: c.mergeIndex, found: map[string][]int{}}
@@ -108,6 +120,7 @@ func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapsho
 			}
 		})
 	}
+	c.reportContainers(assignments, reached, snapshots, checkers, found, warnings)
 }
 
 func (c *checks) eachSchema(assignment *schedule.Assignment, declared []int32, yield func(schema int, name string)) {
@@ -145,7 +158,8 @@ type checker struct {
 	*checks
 	present  []*value // by key; nil between snapshots
 	verdicts map[verdict][]violation
-	alone    map[verdict][]violation // of containers alone, by root schema
+	met      map[int][]bool // by schema: containers checked alone
+	alone    []ownViolation
 }
 
 type verdict struct {
@@ -156,16 +170,12 @@ type verdict struct {
 
 func newChecker(c *checks) *checker {
 	return &checker{
-		checks: c, present: make([]*value, len(c.mergeIndex.keys)),
-		verdicts: map[verdict][]violation{}, alone: map[verdict][]violation{},
+		checks: c, present: make([]*value, len(c.mergeIndex.keys)), verdicts: map[verdict][]violation{}, met: map[int][]bool{},
 	}
 }
 
 func (c *checker) check(snapshot *Snapshot, schemas []int) map[int][]violation {
-	if !snapshot.Known {
-		return c.checkPart(snapshot, schemas)
-	}
-	if len(schemas) == 0 {
+	if !snapshot.Known || len(schemas) == 0 {
 		return nil
 	}
 	for _, field := range snapshot.fields {
@@ -232,6 +242,10 @@ func (s *schema) checkOne(sub *jsonschema.Schema, pointer string, one *value) []
 	if one.extreme {
 		return []violation{{pointer: pointer, message: tooExtreme}}
 	}
+	if one.isReference() {
+		found, _ := s.validate(s.unknown.possibly(sub), one.clean, pointer)
+		return found
+	}
 	texts := map[string]string{}
 	if text, ok := one.clean.(string); ok && one.text {
 		texts[pointer] = text
@@ -261,13 +275,16 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 	if len(found) > 0 {
 		return found
 	}
-	values := make(map[string]any, len(snapshot.fields))
-	for _, field := range snapshot.fields {
-		values[c.mergeIndex.keys[field.key]] = field.value.clean
+	values, root := snapshot.Values(), s.root
+	if snapshot.references > 0 {
+		root = s.unknown.possibly(root)
+		for _, field := range snapshot.fields {
+			values[c.mergeIndex.keys[field.key]] = field.value.clean
+		}
 	}
 	return s.leniently(texts, func(readings map[string]any) ([]violation, []leafError) {
 		if len(readings) == 0 {
-			return s.validate(s.root, values, "")
+			return s.validate(root, values, "")
 		}
 		read := maps.Clone(values)
 		for _, field := range snapshot.fields {
@@ -276,6 +293,6 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 				read[name] = reading
 			}
 		}
-		return s.validate(s.root, read, "")
+		return s.validate(root, read, "")
 	})
 }

@@ -21,6 +21,7 @@ func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.
 		slices.ContainsFunc(f.Templates, func(t fleet.Template) bool { return t.Type == "config" && t.Name == configMapType }) {
 		return
 	}
+	checked := map[int][]ValueFinding{} // by set
 	for i, assignment := range assignments {
 		if assignment.Target.Target.ManifestsPending {
 			continue // and so are its forms of configuration
@@ -29,7 +30,12 @@ func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.
 		if assignment.Host.ClusterType.ConfigType != configMapType || !written {
 			continue
 		}
-		for _, finding := range e.refusedKeys(reached.sets[reached.set[i]], refused) {
+		findings, known := checked[reached.set[i]]
+		if !known {
+			findings = e.refusedKeys(reached.sets[reached.set[i]], refused)
+			checked[reached.set[i]] = findings
+		}
+		for _, finding := range findings {
 			found.add(assignment.Key(), finding)
 		}
 	}

@@ -59,7 +59,9 @@ type mergeIndex struct {
 	keysJSON    []string       // JSON names with colons
 	numbers     map[string]int // by key
 
-	files bool
+	references bool
+	files      bool
+	mixed      []string // keys with values and references
 }
 
 func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
@@ -80,8 +82,10 @@ func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 		return nil, err
 	}
 	for i := range made.containers {
+		made.references = made.references || made.containers[i].references
 		made.files = made.files || len(made.containers[i].files) > 0
 	}
+	made.mixed = made.findMixed()
 	return made, made.indexKeys()
 }
 

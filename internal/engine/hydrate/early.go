@@ -2,45 +2,41 @@ package hydrate
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// checkPart checks the containers of an unknown snapshot, each alone, and returns the violations that remain.
-func (c *checker) checkPart(snapshot *Snapshot, schemas []int) map[int][]violation {
-	broken := map[int][]violation{}
+type ownViolation struct {
+	container, schema int
+	violation
+}
+
+func (c *checker) checkContainers(containers []int32, schemas []int) {
 	for _, number := range schemas {
 		schema := c.schemas[number]
 		if !schema.early {
 			continue
 		}
-		var found []violation
-		for _, member := range snapshot.members {
-			for _, entry := range c.mergeIndex.containers[member].entries {
-				for _, one := range c.checkEntry(schema, entry) {
-					if slices.Contains(snapshot.sourcesOf(one.pointer), int(member)) {
-						found = append(found, one)
+		if c.met[number] == nil {
+			c.met[number] = make([]bool, len(c.mergeIndex.containers))
+		}
+		for _, container := range containers {
+			if c.met[number][container] {
+				continue
+			}
+			c.met[number][container] = true
+			for _, entry := range c.mergeIndex.containers[container].entries {
+				for _, sub := range propertySchemas(schema.root, c.mergeIndex.keys[entry.key], 0) {
+					for _, found := range c.checkAlone(schema, sub, entry) {
+						c.alone = append(c.alone, ownViolation{int(container), number, found})
 					}
 				}
 			}
 		}
-		if len(found) > 0 {
-			broken[number] = sortedViolations(found)
-		}
 	}
-	return broken
-}
-
-func (c *checker) checkEntry(s *schema, entry keyedValue) []violation {
-	about := verdict{s.root, entry.key, entry.value}
-	found, known := c.alone[about]
-	if !known {
-		for _, sub := range propertySchemas(s.root, c.mergeIndex.keys[entry.key], 0) {
-			found = append(found, c.checkAlone(s, sub, entry)...)
-		}
-		c.alone[about] = found
-	}
-	return found
 }
 
 // checkAlone finds violations that other containers cannot repair.
@@ -62,7 +58,7 @@ func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry keyedValue
 }
 
 func (c *checker) checkMembers(s *schema, sub *jsonschema.Schema, pointer string, object map[string]any) []violation {
-	if !allowsObjects(sub) {
+	if len(sub.Types) > 0 && !slices.Contains(sub.Types, "object") {
 		found, _ := s.validate(sub, object, pointer)
 		return found
 	}
@@ -105,4 +101,68 @@ func propertySchemas(sub *jsonschema.Schema, key string, depth int) []*jsonschem
 		all = append(all, propertySchemas(one, key, depth+1)...)
 	}
 	return all
+}
+
+// reportContainers reports violations of containers alone, except values in known snapshots, which are checked as a
+// whole.
+func (c *checks) reportContainers(
+	assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot,
+	checkers []*checker, found, warnings *collector,
+) {
+	broken := map[[2]int][]violation{} // by container and schema
+	for _, checker := range checkers {
+		for _, one := range checker.alone {
+			meeting := [2]int{one.container, one.schema}
+			broken[meeting] = append(broken[meeting], one.violation)
+		}
+	}
+	if len(broken) == 0 {
+		return
+	}
+	for meeting, violations := range broken {
+		broken[meeting] = sortedViolations(violations)
+	}
+
+	type fate struct{ checked, pending bool }
+	fates := map[ValueFinding]*fate{}
+	each := func(yield func(assignment string, finding ValueFinding, remains bool, known bool)) {
+		for i, assignment := range assignments {
+			snapshot := snapshots[reached.set[i]]
+			c.eachSchema(assignment, reached.schemas[i], func(schema int, name string) {
+				for _, container := range snapshot.members {
+					for _, one := range broken[[2]int{int(container), schema}] {
+						finding := ValueFinding{Container: c.mergeIndex.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}
+						yield(assignment.Key(), finding, snapshot.remains(one.pointer, int(container)), snapshot.Known)
+					}
+				}
+			})
+		}
+	}
+	each(func(_ string, finding ValueFinding, remains, known bool) {
+		if fates[finding] == nil {
+			fates[finding] = &fate{}
+		}
+		fates[finding].checked = fates[finding].checked || remains && known
+		fates[finding].pending = fates[finding].pending || remains && !known
+	})
+	each(func(assignment string, finding ValueFinding, remains, _ bool) {
+		switch fate := fates[finding]; {
+		case fate.checked:
+		case !fate.pending:
+			finding.Message += ", although other containers override it everywhere"
+			warnings.add(assignment, finding)
+		case remains:
+			found.add(assignment, finding)
+		}
+	})
+}
+
+// remains reports whether the container provides the value at the pointer or below.
+func (s *Snapshot) remains(pointer string, container int) bool {
+	for at, leaf := range s.leavesBelow(pointer) {
+		if leaf.from == container && (at == pointer || strings.HasPrefix(at, pointer+"/")) {
+			return true
+		}
+	}
+	return false
 }

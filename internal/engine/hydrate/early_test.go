@@ -7,6 +7,7 @@ func TestContainersAreCheckedAloneBeforeAnythingIsComposed(t *testing.T) {
 	port := `{"properties":{"PORT":{"type":"integer"},"db":{"type":"object","required":["host"],"properties":{"port":{"type":"integer"}}}}}`
 	small := labels{"size": "small"}
 	wrong := `config container "a": /PORT must be an integer, not a string (config schema "s", assignment "drone/hello-test")`
+	overridden := `config container "a": /PORT must be an integer, not a string, although other containers override it everywhere (config schema "s", assignment "drone/hello-test")`
 	for name, test := range map[string]struct {
 		given              *given
 		findings, warnings string
@@ -20,10 +21,10 @@ func TestContainersAreCheckedAloneBeforeAnythingIsComposed(t *testing.T) {
 		"but what is there is checked": {
 			dev().container("a", nil, `{"db":{"port":"x"}}`).container("b", small, ""),
 			`config container "a": /db/port must be an integer, not a string (config schema "s", assignment "drone/hello-test")`, ""},
-		"what is overridden everywhere is left alone": {
-			dev().container("a", nil, `{"PORT":"x"}`).container("b", small, `{"PORT":1}`), "", ""},
+		"what is overridden everywhere is a warning": {
+			dev().container("a", nil, `{"PORT":"x"}`).container("b", small, `{"PORT":1}`), "", overridden},
 		"by a known container beside an unknown one too": {
-			dev().container("a", nil, `{"PORT":"x"}`).container("b", small, `{"PORT":1}`).container("c", small, ""), "", ""},
+			dev().container("a", nil, `{"PORT":"x"}`).container("b", small, `{"PORT":1}`).container("c", small, ""), "", overridden},
 		"another type than an object": {
 			dev().container("a", nil, `{"PORT":{"x":1}}`).container("b", small, ""),
 			`config container "a": /PORT must be an integer, not an object (config schema "s", assignment "drone/hello-test")`, ""},

@@ -74,6 +74,10 @@ func (c *collector) addAs(identity ValueFinding, assignment string, made func() 
 	c.findings = append(c.findings, finding)
 }
 
+func (c *collector) join(other *collector) {
+	c.findings = append(c.findings, other.findings...)
+}
+
 func (c *collector) sorted() []ValueFinding {
 	slices.SortFunc(c.findings, func(a, b ValueFinding) int {
 		return cmp.Or(

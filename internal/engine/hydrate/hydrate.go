@@ -12,7 +12,7 @@ import (
 type Snapshots struct {
 	All            []*Snapshot    // by assignment; equal containers share one
 	Findings       []ValueFinding // errors, sorted
-	Warnings       []ValueFinding // idle schemas, and ambiguities if hydration.on_conflict is "warn", sorted
+	Warnings       []ValueFinding // ineffective values, and ambiguities if hydration.on_conflict is "warn", sorted
 	IdleContainers []string       // containers without assignments, by name
 
 	checks  *checks   // for [Advisor]
@@ -26,8 +26,9 @@ type Snapshots struct {
 // merge by priority, number of labels (unless hydration.precedence is "name") and name; the later wins. See [Merge].
 //
 // Different values from containers of equal priority and specificity are an ambiguity, unless a higher container decides
-// the node. Unknown values postpone checks, except for ambiguities that they cannot resolve. Each known container beside
-// them is checked alone, against the properties of all schemas that it meets.
+// the node. Unknown values postpone checks, except for ambiguities that they cannot resolve. Each container alone is
+// checked against the properties of all schemas that it may meet: a violation is an error even if unknown values prevent
+// the whole check, and a warning if it is overridden everywhere.
 //
 // The error is for input that the fleet's validation refuses: invalid data or priority, unknown hydration options.
 func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment) (*Snapshots, error) {
@@ -54,12 +55,6 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	}
 
 	errors, warnings, conflicts := newCollector(), newCollector(), newCollector()
-	switch f.HydrationOrDefault().OnConflict {
-	case "warn":
-		conflicts = warnings
-	case "error":
-		conflicts = errors
-	}
 	for i, set := range reached.set {
 		for _, ambiguity := range ambiguities[set] {
 			conflicts.add(assignments[i].Key(), mergeIndex.ambiguityFinding(ambiguity))
@@ -68,9 +63,15 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 			errors.add(assignments[i].Key(), mergeIndex.clashFinding(clash))
 		}
 	}
-	checks.run(assignments, reached, snapshots, errors)
+	checks.run(assignments, reached, snapshots, errors, warnings)
 	mergeIndex.checkConfigMapKeys(f, assignments, reached, errors)
 	reached.warnOfIdleSchemas(f, warnings)
+	switch f.HydrationOrDefault().OnConflict {
+	case "warn":
+		warnings.join(conflicts)
+	case "error":
+		errors.join(conflicts)
+	}
 	result.Findings, result.Warnings, result.IdleContainers = errors.sorted(), warnings.sorted(), mergeIndex.idle(reached)
 	return result, nil
 }

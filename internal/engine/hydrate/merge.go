@@ -222,7 +222,3 @@ func escapePointer(key string) string {
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
-
-func unescapePointer(token string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-}

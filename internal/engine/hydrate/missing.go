@@ -66,3 +66,24 @@ func (s *suppliers) holders(pointer string) []int {
 	s.found[pointer] = holders
 	return holders
 }
+
+func (s *Snapshot) sourceOf(pointer string) string {
+	if pointer == "" {
+		return ""
+	}
+	from := -1
+	for at, leaf := range s.leavesBelow(pointer) {
+		if at == pointer || strings.HasPrefix(at, pointer+"/") {
+			from = max(from, leaf.from)
+		}
+	}
+	if from < 0 {
+		return ""
+	}
+	return s.mergeIndex.containers[from].name
+}
+
+func (s *Snapshot) leavesBelow(pointer string) map[string]leaf {
+	key, _, _ := strings.Cut(pointer[1:], "/")
+	return s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))
+}

@@ -52,18 +52,38 @@ type clash struct {
 	value, isReference int32 // last containers with each form
 }
 
-// clashes finds keys in both forms that no unknown value can resolve.
-func (e *mergeIndex) clashes(members []int32) []clash {
-	references := map[string]bool{}
-	for _, member := range members {
-		if e.containers[member].references {
-			for _, key := range keysOfReferences(e.containers[member].data) {
-				references[key] = true
+// findMixed returns the keys with values and references: only these can clash.
+func (e *mergeIndex) findMixed() []string {
+	found := map[string]bool{} // keys of references; true if also values
+	for i := range e.containers {
+		if !e.containers[i].references {
+			continue
+		}
+		for key, value := range e.containers[i].data {
+			if _, is := value.(secretReference); is {
+				found[key] = false
 			}
 		}
 	}
+	if len(found) == 0 {
+		return nil
+	}
+	for i := range e.containers {
+		for key, value := range e.containers[i].data {
+			if _, given := found[key]; given && value != nil {
+				_, is := value.(secretReference)
+				found[key] = found[key] || !is
+			}
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, isValue bool) bool { return !isValue })
+	return slices.Sorted(maps.Keys(found))
+}
+
+// clashes finds keys in both forms that no unknown value can resolve.
+func (e *mergeIndex) clashes(members []int32) []clash {
 	var found []clash
-	for _, key := range slices.Sorted(maps.Keys(references)) {
+	for _, key := range e.mixed {
 		one := clash{key, -1, -1}
 	down:
 		for _, member := range slices.Backward(members) {

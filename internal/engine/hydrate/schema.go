@@ -22,6 +22,8 @@ type schema struct {
 	document any  // for keyword lookups
 	early    bool // parts are independent of their parents
 
+	unknown *unknownText // for secret references; nil if no container has any
+
 	// The remaining fields are set if the schema constrains only keys of the root object. Values are then checked
 	// once: otherwise the reference fleet takes 2.5 times as long (BenchmarkHydrate).
 	separable  bool
@@ -46,12 +48,6 @@ var schemaDrafts = []string{
 }
 
 const schemaURL = "schema:///schema.json"
-
-// CheckSchema returns a clause about an unusable JSON Schema, or nil.
-func CheckSchema(text string) error {
-	_, err := readSchema(text)
-	return err
-}
 
 type remoteError struct{ url string }
 
@@ -104,7 +100,7 @@ func readSchema(text string) (made *schema, err error) {
 		return nil, err
 	}
 	// These depend on the enclosing schema, which is absent when values are checked separately.
-	early := !mentions(document, "$dynamicRef", "$recursiveRef")
+	early := !mentions(document, "$dynamicRef") && !mentions(document, "$recursiveRef")
 	return &schema{root: root, document: document, early: early}, nil
 }
 
@@ -192,13 +188,14 @@ func firstReason(invalid *jsonschema.ValidationError) string {
 
 func (s *schema) separate(keys map[string]int) {
 	root := s.root
+	types := len(root.Types) == 0 || slices.Contains(root.Types, "object")
 	objects := root.MinProperties == -1 && root.MaxProperties == -1 && root.PropertyNames == nil &&
 		len(root.PatternProperties) == 0 && len(root.Dependencies) == 0 && len(root.DependentRequired) == 0 &&
 		len(root.DependentSchemas) == 0 && root.UnevaluatedProperties == nil && !root.RegexProperties
 	anything := root.Always == nil && root.Ref == nil && root.RecursiveRef == nil && root.DynamicRef == nil &&
 		root.Constant == nil && root.Enum == nil && root.Not == nil && root.AllOf == nil && root.AnyOf == nil &&
 		root.OneOf == nil && root.If == nil && root.Format == "" && len(root.Extensions) == 0
-	if !s.early || !allowsObjects(root) || !objects || !anything {
+	if !s.early || !types || !objects || !anything {
 		return
 	}
 	s.separable = true
@@ -223,15 +220,11 @@ func (s *schema) separate(keys map[string]int) {
 	}
 }
 
-func allowsObjects(s *jsonschema.Schema) bool {
-	return len(s.Types) == 0 || slices.Contains(s.Types, "object")
-}
-
-// mentions reports whether an object in a value has one of the keys.
-func mentions(value any, keys ...string) bool {
+func mentions(value any, key string) bool {
 	return deep.Holds(value, func(part any) bool {
 		object, _ := part.(map[string]any)
-		return slices.ContainsFunc(keys, func(key string) bool { _, has := object[key]; return has })
+		_, has := object[key]
+		return has
 	})
 }
 

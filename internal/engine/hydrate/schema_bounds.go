@@ -144,7 +144,11 @@ func (p *schemaPaths) visit(s *jsonschema.Schema) int {
 	p.known[s] = 0
 	count := 1
 	for _, same := range sameValue(s) {
-		count = min(count+p.visit(same), maxSchemaPaths+1)
+		ways := p.visit(same)
+		if same == s.If || slices.Contains(s.OneOf, same) {
+			ways *= 2 // read twice with references: see unknownText
+		}
+		count = min(count+ways, maxSchemaPaths+1)
 	}
 	p.known[s] = count
 	p.tooMany = p.tooMany || count > maxSchemaPaths

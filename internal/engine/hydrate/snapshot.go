@@ -4,7 +4,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
@@ -115,29 +114,4 @@ func (s *Snapshot) leaves(keys ...string) map[string]leaf {
 		s.mergeIndex.compose((&trace{to: to}).child(escapePointer(key)), column)
 	}
 	return to.leaves
-}
-
-// sourcesOf returns the known containers with the value at a JSON pointer, or with a part of it.
-func (s *Snapshot) sourcesOf(pointer string) []int {
-	var keys []string
-	if pointer != "" {
-		key, _, _ := strings.Cut(pointer[1:], "/")
-		keys = append(keys, unescapePointer(key))
-	}
-	var from []int
-	for at, leaf := range s.leaves(keys...) {
-		if at == pointer || strings.HasPrefix(at, pointer+"/") {
-			from = append(from, leaf.from)
-		}
-	}
-	return from
-}
-
-// sourceOf returns the last container with the value, or "".
-func (s *Snapshot) sourceOf(pointer string) string {
-	from := s.sourcesOf(pointer)
-	if pointer == "" || len(from) == 0 {
-		return ""
-	}
-	return s.mergeIndex.containers[slices.Max(from)].name
 }

@@ -1,133 +1,244 @@
 package hydrate
 
 import (
-	"maps"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
-
-// A reference to a secret is checked as a text that nobody knows. The values fit a schema if they fit with some text:
-// violations that follow from the text itself do not count.
 
 // secretFormat is a format that only references to secrets satisfy.
 const secretFormat = "secret"
 
-// someText stands for the unknown text of a reference.
-const someText = "\x00secret"
+func isSecret(value any) bool {
+	_, is := value.(secretReference)
+	return is
+}
 
-func isSecret(value any) bool { return value == someText }
+// unknownText adapts schemas to references to secrets. A value fits if some texts would fit, so keywords about an
+// unknown text pass, but not within "not". Each schema therefore has two readings: possibly and certainly fitting.
+// "not" swaps them. Of "oneOf", one alternative must fit possibly and no two certainly; "then" and "else" apply if
+// "if" certainly fits, or certainly fails.
+type unknownText struct {
+	readings map[readingOf]*jsonschema.Schema
+}
 
-// withTexts replaces references to secrets, which are values or members of the whole.
-func withTexts(value any) any {
+type readingOf struct {
+	schema  *jsonschema.Schema
+	certain bool
+}
+
+func readUnknownText(root *jsonschema.Schema) *unknownText {
+	made := &unknownText{readings: map[readingOf]*jsonschema.Schema{}}
+	made.reading(root, false)
+	return made
+}
+
+// possibly returns the reading that refuses only impossible values.
+func (u *unknownText) possibly(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Always != nil {
+		return s
+	}
+	return u.readings[readingOf{s, false}]
+}
+
+func (u *unknownText) reading(s *jsonschema.Schema, certain bool) *jsonschema.Schema {
+	if s == nil || s.Always != nil {
+		return s
+	}
+	of := readingOf{s, certain}
+	if known := u.readings[of]; known != nil {
+		return known
+	}
+	made := blankSchema(s)
+	u.readings[of] = made // store first: schemas may be recursive
+	made.Extensions = map[string]jsonschema.ExtSchema{"": u.keywords(s, certain)}
+	made.UnevaluatedProperties = u.reading(s.UnevaluatedProperties, certain) // comes last
+	return made
+}
+
+func blankSchema(s *jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{
+		Location: s.Location, Draft: s.Draft, MinProperties: -1, MaxProperties: -1, MinItems: -1, MaxItems: -1, MinContains: 1, MaxContains: -1,
+		MinLength: -1, MaxLength: -1,
+	}
+}
+
+type keywords struct {
+	schema    *jsonschema.Schema
+	certain   bool
+	others    *jsonschema.Schema // without the keywords checked here
+	oneOf     [2][]*jsonschema.Schema
+	condition [2]*jsonschema.Schema
+	branches  [2]*jsonschema.Schema // "then" and "else"
+}
+
+const (
+	possible = iota
+	certainly
+)
+
+func (u *unknownText) keywords(s *jsonschema.Schema, certain bool) *keywords {
+	all := func(schemas []*jsonschema.Schema, certain bool) []*jsonschema.Schema {
+		read := make([]*jsonschema.Schema, len(schemas))
+		for i, schema := range schemas {
+			read[i] = u.reading(schema, certain)
+		}
+		return read
+	}
+	made := &keywords{schema: s, certain: certain}
+	for reading := range made.oneOf {
+		made.oneOf[reading] = all(s.OneOf, reading == certainly)
+		made.condition[reading] = u.reading(s.If, reading == certainly)
+	}
+	made.branches = [2]*jsonschema.Schema{u.reading(s.Then, certain), u.reading(s.Else, certain)}
+
+	others := *s
+	others.Types, others.Constant, others.Enum, others.OneOf, others.If, others.Then, others.Else = nil, nil, nil, nil, nil, nil, nil
+	others.RecursiveRef, others.DynamicRef, others.UnevaluatedProperties = nil, nil, nil
+	others.Ref, others.Not = u.reading(s.Ref, certain), u.reading(s.Not, !certain)
+	others.AllOf, others.AnyOf = all(s.AllOf, certain), all(s.AnyOf, certain)
+	others.Properties, others.DependentSchemas = readings(s.Properties, u, certain), readings(s.DependentSchemas, u, certain)
+	others.PatternProperties = readings(s.PatternProperties, u, certain)
+	if additional, is := s.AdditionalProperties.(*jsonschema.Schema); is {
+		others.AdditionalProperties = u.reading(additional, certain)
+	}
+	if len(s.Dependencies) > 0 {
+		others.Dependencies = map[string]any{}
+		for key, dependency := range s.Dependencies {
+			if schema, is := dependency.(*jsonschema.Schema); is {
+				dependency = u.reading(schema, certain)
+			}
+			others.Dependencies[key] = dependency
+		}
+	}
+	made.others = &others
+	return made
+}
+
+func readings[K comparable](schemas map[K]*jsonschema.Schema, u *unknownText, certain bool) map[K]*jsonschema.Schema {
+	if schemas == nil {
+		return nil
+	}
+	read := make(map[K]*jsonschema.Schema, len(schemas))
+	for key, schema := range schemas {
+		read[key] = u.reading(schema, certain)
+	}
+	return read
+}
+
+// Validate implements [jsonschema.ExtSchema].
+func (k *keywords) Validate(ctx jsonschema.ValidationContext, value any) error {
+	kind := kindWithText(value)
+	if kind == "" {
+		return ctx.Validate(k.schema, "", value, "")
+	}
+	if err := k.checkKind(ctx, kind); err != nil {
+		return err
+	}
+	var wrong []error
+	for _, err := range []error{ctx.Validate(k.others, "", value, ""), k.checkOneOf(ctx, value), k.checkCondition(ctx, value)} {
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return group(ctx, wrong)
+}
+
+func group(ctx jsonschema.ValidationContext, all []error) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return jsonschema.ValidationError{}.Group(ctx.Error("", ""), all...)
+}
+
+func kindWithText(value any) string {
 	switch value := value.(type) {
 	case secretReference:
-		return someText
+		return "string"
 	case map[string]any:
-		keys := keysOfReferences(value)
-		if len(keys) == 0 {
-			return value
-		}
-		with := maps.Clone(value)
-		for _, key := range keys {
-			with[key] = someText
-		}
-		return with
-	}
-	return value
-}
-
-func keysOfReferences(value any) []string {
-	var keys []string
-	object, _ := value.(map[string]any)
-	for key, member := range object {
-		if _, is := member.(secretReference); is {
-			keys = append(keys, key)
+		for _, member := range value {
+			if isSecret(member) {
+				return "object"
+			}
 		}
 	}
-	return keys
+	return ""
 }
 
-// withoutTexts returns an error without the parts that another text in place of a reference may prevent, or nil.
-func (s *schema) withoutTexts(invalid *jsonschema.ValidationError, value any) *jsonschema.ValidationError {
-	if invalid == nil {
+func (k *keywords) checkKind(ctx jsonschema.ValidationContext, kind string) error {
+	s := k.schema
+	if len(s.Types) > 0 && !slices.Contains(s.Types, kind) {
+		return ctx.Error("type", "another type")
+	}
+	unknown := s.RecursiveRef != nil || s.DynamicRef != nil ||
+		kind == "string" && (s.Pattern != nil || s.MinLength != -1 || s.MaxLength != -1 || s.Format != "" && s.Format != secretFormat ||
+			s.ContentEncoding != "" || s.ContentMediaType != "")
+	for keyword, options := range map[string][]any{"const": s.Constant, "enum": s.Enum} {
+		if len(options) == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(options, func(option any) bool { return typeOf(option) == kind }) {
+			return ctx.Error(keyword, "none of the values")
+		}
+		unknown = true
+	}
+	if unknown && k.certain {
+		return ctx.Error("", "not known")
+	}
+	return nil
+}
+
+func (k *keywords) checkOneOf(ctx jsonschema.ValidationContext, value any) error {
+	if len(k.oneOf[possible]) == 0 {
 		return nil
 	}
-	pointer := plainPointer(invalid.InstanceLocation)
-	at, _ := LookUp(value, pointer)
-	keys := keysOfReferences(value)
-	_, isReference := at.(secretReference)
-	mayDepend := func(pointer string) bool {
-		part, known := LookUp(s.document, pointer)
-		part = deep.Without(part, func(keyword string, member any) bool {
-			return member == true || member == false || keyword == "format" && member == secretFormat
-		})
-		return !known || mentions(part, ofTexts...) && (isReference || mentions(part, slices.Concat(keys, ofAnyKey)...))
-	}
-	keyword, path := keywordOf(invalid)
-	if isConditional(path, mayDepend) {
-		return nil
-	}
-	if !isReference && (pointer != "" || len(keys) == 0) {
-		return invalid
-	}
-	if len(invalid.Causes) == 0 {
-		parameter, _ := LookUp(s.document, path)
-		mayFit := false
-		switch keyword {
-		case "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType":
-			mayFit = isReference
-		case "format":
-			mayFit = isReference && parameter != secretFormat
-		case "const":
-			mayFit = typeOf(parameter) == typeOf(withTexts(at))
-		case "enum":
-			options, _ := parameter.([]any)
-			mayFit = slices.ContainsFunc(options, func(option any) bool { return typeOf(option) == typeOf(withTexts(at)) })
-		case "not", "oneOf": // oneOf without causes: several fit
-			mayFit = mayDepend(path)
+	var fits [2]int
+	var reasons []error
+	for i := range k.schema.OneOf {
+		at := "oneOf/" + strconv.Itoa(i)
+		if ctx.Validate(k.oneOf[certainly][i], at, value, "") == nil {
+			fits[certainly]++
 		}
-		if mayFit {
-			return nil
-		}
-		return invalid
-	}
-	rest := *invalid
-	rest.Causes = nil
-	for _, cause := range invalid.Causes {
-		if left := s.withoutTexts(cause, value); left != nil {
-			rest.Causes = append(rest.Causes, left)
+		if err := ctx.Validate(k.oneOf[possible][i], at, value, ""); err != nil {
+			reasons = append(reasons, err)
+		} else {
+			fits[possible]++
 		}
 	}
-	isChoice := invalid.Message == "anyOf failed" || invalid.Message == "oneOf failed"
-	if len(rest.Causes) == 0 || isChoice && len(rest.Causes) < len(invalid.Causes) {
-		return nil
+	switch {
+	case fits[possible] == 0:
+		return jsonschema.ValidationError{}.Group(ctx.Error("oneOf", "oneOf failed"), reasons...)
+	case fits[certainly] > 1, k.certain && (fits[certainly] != 1 || fits[possible] != 1):
+		return ctx.Error("oneOf", "more than one")
 	}
-	return &rest
+	return nil
 }
 
-// isConditional reports whether a text may decide if a schema applies: in "if", or by leaving values unevaluated.
-func isConditional(path string, mayDepend func(pointer string) bool) bool {
-	tokens := strings.Split(path, "/")
-	for i, token := range tokens {
-		enclosing := strings.Join(tokens[:i], "/")
-		if (token == "then" || token == "else") && mayDepend(enclosing+"/if") ||
-			token == "unevaluatedProperties" && mayDepend(enclosing) {
-			return true
+func (k *keywords) checkCondition(ctx jsonschema.ValidationContext, value any) error {
+	if k.condition[possible] == nil {
+		return nil
+	}
+	holds := [2]bool{}
+	for reading, condition := range k.condition {
+		holds[reading] = ctx.Validate(condition, "if", value, "") == nil
+	}
+	var wrong []error
+	for i, branch := range []string{"then", "else"} {
+		if k.branches[i] == nil {
+			continue
+		}
+		// With an unknown condition, both branches evaluate properties.
+		mayCount, counts := holds[possible], holds[certainly]
+		if branch == "else" {
+			mayCount, counts = !holds[certainly], !holds[possible]
+		}
+		if !mayCount {
+			continue
+		}
+		if err := ctx.Validate(k.branches[i], branch, value, ""); err != nil && (counts || k.certain) {
+			wrong = append(wrong, jsonschema.ValidationError{}.Group(ctx.Error(branch, "if failed"), err))
 		}
 	}
-	return false
+	return group(ctx, wrong)
 }
-
-var (
-	// ofTexts lists the keywords that may be about the content of a text.
-	ofTexts = []string{
-		"pattern", "minLength", "maxLength", "format", "contentEncoding", "contentMediaType", "const", "enum",
-		"$ref", "$dynamicRef", "$recursiveRef",
-	}
-	// ofAnyKey lists the keywords that may be about a key without naming it.
-	ofAnyKey = []string{"patternProperties", "additionalProperties", "unevaluatedProperties", "$ref", "$dynamicRef", "$recursiveRef"}
-)

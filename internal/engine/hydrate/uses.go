@@ -19,7 +19,7 @@ func Uses(result *Snapshots, assignments []*schedule.Assignment, pointer string)
 		snapshot := result.All[i]
 		has, known := verdicts[snapshot]
 		if !known {
-			has = len(snapshot.sourcesOf(pointer)) > 0
+			has = snapshot.has(pointer)
 			verdicts[snapshot] = has
 		}
 		if has {
@@ -27,6 +27,29 @@ func Uses(result *Snapshots, assignments []*schedule.Assignment, pointer string)
 		}
 	}
 	return using, nil
+}
+
+func (s *Snapshot) has(pointer string) bool {
+	if s.Known {
+		key, rest, nested := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+		for _, field := range s.fields {
+			if pointer != "" && escapePointer(s.mergeIndex.keys[field.key]) != key {
+				continue
+			}
+			if pointer == "" || !nested {
+				return true
+			}
+			_, has := LookUp(field.value.clean, "/"+rest)
+			return has
+		}
+		return false
+	}
+	for _, member := range s.members {
+		if value, has := LookUp(s.mergeIndex.containers[member].data, pointer); has && value != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func checkPointer(pointer string) error {

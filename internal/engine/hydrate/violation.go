@@ -32,13 +32,13 @@ func (s *schema) validate(sub *jsonschema.Schema, value any, prefix string) (fou
 			found, leaves = []violation{{pointer: prefix, message: fmt.Sprintf("cannot be checked: %v", reason)}}, nil
 		}
 	}()
-	err := sub.Validate(withTexts(value))
+	err := sub.Validate(value)
 	var invalid *jsonschema.ValidationError
-	if err != nil && !errors.As(err, &invalid) {
-		return []violation{{pointer: prefix, message: "cannot be checked: a $ref leads back to itself"}}, nil
-	}
-	if invalid = s.withoutTexts(invalid, value); invalid == nil {
+	switch {
+	case err == nil:
 		return nil, nil
+	case !errors.As(err, &invalid):
+		return []violation{{pointer: prefix, message: "cannot be checked: a $ref leads back to itself"}}, nil
 	}
 	s.collect(invalid, value, prefix, &found)
 	return sortedViolations(found), leafErrors(invalid, prefix, nil)
@@ -212,7 +212,7 @@ func plainPointer(pointer string) string {
 // LookUp returns the value at a JSON pointer.
 func LookUp(value any, pointer string) (any, bool) {
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = unescapePointer(token)
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 		switch within := value.(type) {
 		case map[string]any:
 			member, has := within[token]
