@@ -26,6 +26,14 @@ func (a *adapter) FindStructType(name string) (*types.Type, bool) {
 	return a.Registry.FindStructType(name)
 }
 
+// FindStructFieldNames implements [types.Provider], for suggestions.
+func (a *adapter) FindStructFieldNames(name string) ([]string, bool) {
+	if class, ok := a.vocabulary.all[name]; ok {
+		return class.names(), true
+	}
+	return a.Registry.FindStructFieldNames(name)
+}
+
 // FindStructFieldType implements [types.Provider]. Objects read their own fields, so unknown values stay unknown.
 func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType, bool) {
 	class, ok := a.vocabulary.all[name]
@@ -39,14 +47,25 @@ func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType,
 	return &types.FieldType{Type: class.fields[index].kind}, true
 }
 
-// classObject computes its fields on access.
+// NewValue always fails: rules cannot create objects.
+func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
+	if _, ok := a.vocabulary.all[name]; ok {
+		return types.NewErr("objects of type %s cannot be made", name)
+	}
+	return a.Registry.NewValue(name, fields)
+}
+
 type classObject struct {
 	class   *class
 	adapter *adapter
 	subject any
+	fields  []ref.Val // nil if computed on access
 }
 
 func (o *classObject) field(index int) ref.Val {
+	if o.fields != nil {
+		return o.fields[index]
+	}
 	return o.adapter.NativeToValue(o.class.fields[index].of(o.subject))
 }
 

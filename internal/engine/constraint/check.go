@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
@@ -98,14 +99,14 @@ func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set fu
 
 type worker struct {
 	variables variables
-	found     []findings // by rule
+	counts    [][outcomes]int
 }
 
 func (c *check) withWorkers(count int, work func(*worker, int)) {
 	var mu sync.Mutex
 	var workers []*worker
 	parallel.EachWith(count, func() func(int) {
-		w := &worker{variables: variables{subjectValues: c.subjectValues}, found: make([]findings, len(c.runs))}
+		w := &worker{variables: variables{subjectValues: c.subjectValues}, counts: make([][outcomes]int, len(c.runs))}
 		mu.Lock()
 		workers = append(workers, w)
 		mu.Unlock()
@@ -116,18 +117,27 @@ func (c *check) withWorkers(count int, work func(*worker, int)) {
 		}
 	})
 	for _, w := range workers {
-		for i, found := range w.found {
-			c.runs[i].found.add(found)
+		for i, counts := range w.counts {
+			for outcome, count := range counts {
+				c.runs[i].counts[outcome] += count
+			}
 		}
 	}
 }
 
 func (c *check) assignments() {
 	var overAssignments, overObjects []*run
+	var snapshots map[*hydrate.Snapshot]int32
 	for _, run := range c.runs {
 		switch run.over {
 		case OverAssignments:
 			overAssignments = append(overAssignments, run)
+			if run.dependsOnConfigOnly() && c.subjects.Snapshots != nil {
+				if snapshots == nil {
+					snapshots = number(c.subjects.Snapshots)
+				}
+				run.shared = make([]shared, len(snapshots))
+			}
 		case OverObjects:
 			overObjects = append(overObjects, run)
 		}
@@ -139,7 +149,11 @@ func (c *check) assignments() {
 		w.variables.assign(i)
 		subject := func() Subject { return c.subjectOf(i) }
 		for _, run := range overAssignments {
-			if run.matches(c.hostOf[i], c.targetOf[i]) {
+			switch {
+			case !run.matches(c.hostOf[i], c.targetOf[i]):
+			case run.shared != nil:
+				w.evaluateShared(run, &run.shared[snapshots[w.variables.snapshot]], position{i, 0}, subject)
+			default:
 				w.evaluate(run, position{i, 0}, subject)
 			}
 		}
@@ -155,8 +169,28 @@ func (c *check) assignments() {
 	})
 }
 
+func number(snapshots []*hydrate.Snapshot) map[*hydrate.Snapshot]int32 {
+	numbers := map[*hydrate.Snapshot]int32{}
+	for _, snapshot := range snapshots {
+		if _, ok := numbers[snapshot]; !ok {
+			numbers[snapshot] = int32(len(numbers))
+		}
+	}
+	return numbers
+}
+
 func (r *run) matches(host, target int32) bool {
 	return (r.hosts == nil || r.hosts[host]) && (r.targets == nil || r.targets[target])
+}
+
+// dependsOnConfigOnly reports whether equal values imply equal outcomes.
+func (r *run) dependsOnConfigOnly() bool {
+	for name := range r.names {
+		if name != "config" && name != "secrets" && name != "environment" {
+			return false
+		}
+	}
+	return r.over == OverAssignments
 }
 
 func (c *check) subjectOf(i int) Subject {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 type rule struct {
@@ -18,33 +18,33 @@ type rule struct {
 	needsContents bool            // see [Program.NeedsContents]
 	ofPods        bool            // only objects with pods
 
-	expression *expression.Expression
-	message    *expression.Expression // nil without a message_expression
+	expression *compiled
+	message    *compiled // nil without a message_expression
 
 	workload, target, clusterType, cluster fleet.Requirements
 	kinds                                  map[string]bool // nil matches all
 	kindNames                              map[string]bool // without groups
 }
 
+type compiled struct {
+	source  string
+	ast     *cel.Ast
+	program cel.Program
+}
+
 func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
 	r := &rule{Constraint: constraint, names: map[string]bool{}}
 	var findings fleet.Findings
-	compile := func(source string, wanted *cel.Type, most uint64, attribute string) *expression.Expression {
-		compiled, wrong := l.CompileWithin(most, source, wanted)
-		for _, sentence := range wrong {
-			if utf8.RuneCountInString(source) > MaxExpression {
-				sentence += ": split it into several constraints"
-			}
-			findings.Report(at.Attribute(attribute), "%s", sentence)
-		}
-		if compiled != nil {
-			l.refer(r, compiled.AST())
-		}
-		return compiled
-	}
-	r.expression = compile(constraint.Expression, cel.BoolType, MaxCost, "expression")
+	r.expression = l.expression(constraint.Expression, cel.BoolType, MaxCost, at.Attribute("expression"), &findings)
+	expressions := []*compiled{r.expression}
 	if constraint.MessageExpression != "" {
-		r.message = compile(constraint.MessageExpression, cel.StringType, maxMessageCost, "message_expression")
+		r.message = l.expression(constraint.MessageExpression, cel.StringType, maxMessageCost, at.Attribute("message_expression"), &findings)
+		expressions = append(expressions, r.message)
+	}
+	for _, expression := range expressions {
+		if expression != nil {
+			l.refer(r, expression)
+		}
 	}
 	r.over, r.ofPods = overOf(r.names), namesPods(r.names)
 	r.match(at.Attribute("match"), r.expression != nil, &findings)
@@ -70,6 +70,25 @@ func overOf(names map[string]bool) Over {
 
 func namesPods(names map[string]bool) bool {
 	return names["pods"] || names["containers"] || names["images"]
+}
+
+func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *compiled {
+	ast, wrong := l.Check(source, wanted)
+	for _, sentence := range wrong {
+		if utf8.RuneCountInString(source) > MaxExpression {
+			sentence += ": split it into several constraints"
+		}
+		findings.Report(at, "%s", sentence)
+	}
+	if ast == nil {
+		return nil
+	}
+	program, err := l.program(ast, most)
+	if err != nil {
+		findings.Report(at, "%s", wording.OneLine(err.Error()))
+		return nil
+	}
+	return &compiled{source: source, ast: ast, program: program}
 }
 
 var (

@@ -45,6 +45,12 @@ func newLanguage() (*language, error) {
 	}
 	slices.Sort(l.Fields)
 	l.Fields = slices.Compact(l.Fields)
-	l.Uncounted = isLight
 	return l, nil
+}
+
+func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
+	if isLight(ast.NativeRep()) {
+		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize))
+	}
+	return l.Program(ast, most)
 }

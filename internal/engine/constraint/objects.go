@@ -78,7 +78,8 @@ func documents(files []render.AssignmentFile, mayPass func(kind, text string) bo
 		case ".yaml", ".yml":
 			var values []any
 			values, err = fleet.ReadYAMLDocuments(string(file.Content), func(text string) bool {
-				return mayPass(plainKind(text), text)
+				kind, _ := plainKind(text)
+				return mayPass(kind, text)
 			})
 			for _, value := range values {
 				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
@@ -140,8 +141,8 @@ func appendDocument(found []folderObject, file string, madeBy objects.Origin, va
 }
 
 // plainKind finds the kind of a YAML document without parsing it, if each unindented line is a plain key, a comment or
-// a list item. It is "" if uncertain, as of a list.
-func plainKind(text string) (kind string) {
+// a list item. The kind of a list is uncertain.
+func plainKind(text string) (kind string, certain bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \r\n")
 		if line == "" || line[0] == ' ' || line[0] == '#' || line[0] == '-' && !strings.HasPrefix(line, "---") {
@@ -149,18 +150,18 @@ func plainKind(text string) (kind string) {
 		}
 		key, value, ok := strings.Cut(line, ":")
 		if !ok || !isWord(key) || key == "items" {
-			return ""
+			return "", false
 		}
 		if key != "kind" {
 			continue
 		}
 		value = strings.TrimLeft(value, " ")
 		if kind != "" || !isWord(value) {
-			return ""
+			return "", false
 		}
 		kind = value
 	}
-	return kind
+	return kind, kind != ""
 }
 
 func isWord(text string) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-func (l *language) refer(r *rule, compiled *ast.AST) {
-	for _, expr := range ast.MatchDescendants(ast.NavigateAST(compiled), ast.AllMatcher()) {
+func (l *language) refer(r *rule, e *compiled) {
+	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
 		switch expr.Kind() {
 		case ast.IdentKind:
 			name, isGlobal := strings.CutPrefix(expr.AsIdent(), ".")
@@ -23,7 +23,7 @@ func (l *language) refer(r *rule, compiled *ast.AST) {
 			r.needsContents = r.needsContents || r.names["config"] || r.names["secrets"] || r.names["object"] || r.names["made_by"] ||
 				namesPods(r.names)
 		case ast.SelectKind:
-			of := compiled.GetType(expr.AsSelect().Operand().ID())
+			of := e.ast.NativeRep().GetType(expr.AsSelect().Operand().ID())
 			field := expr.AsSelect().FieldName()
 			r.needsContents = r.needsContents || isOf(of, l.vocabulary.target) && field == "manifests" ||
 				isOf(of, l.vocabulary.assignment) && (field == "config_version" || field == "config_containers")

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
@@ -29,28 +31,30 @@ const (
 
 type position struct{ subject, object int }
 
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(p.subject, other.subject), cmp.Compare(p.object, other.object))
+}
+
 type run struct {
 	*rule
 	number                     int
-	hosts, targets, workspaces []bool // matched; nil matches all
+	hosts, targets, workspaces []bool   // matched; nil matches all
+	shared                     []shared // by snapshot; nil if equal values may differ in outcome
 
 	maxFleetCost uint64
 
 	cost    atomic.Uint64
 	tooLong atomic.Bool // an evaluation exceeded MaxCost
-	found   findings
+	counts  [outcomes]int
+
+	violations listed[RuleViolation]
+	waits      listed[string]
 }
 
-// findings counts the outcomes of a rule, and lists the first [MaxListed].
-type findings struct {
-	counts     [outcomes]int
-	violations []positioned[RuleViolation]
-	waits      []positioned[string]
-}
-
-type positioned[T any] struct {
-	position
-	value T
+type shared struct {
+	once    sync.Once
+	outcome outcome
+	text    string
 }
 
 func (r *run) isTooCostly() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
@@ -63,16 +67,27 @@ func (w *worker) evaluate(run *run, at position, subject func() Subject) {
 	w.record(run, outcome, at, subject, func() string { return text })
 }
 
+func (w *worker) evaluateShared(run *run, known *shared, at position, subject func() Subject) {
+	if run.isTooCostly() {
+		return
+	}
+	known.once.Do(func() { known.outcome, known.text = run.evaluate(&w.variables) })
+	w.record(run, known.outcome, at, subject, func() string { return known.text })
+}
+
 // evaluate evaluates the rule once. The text is the error or the unknown input.
 func (r *run) evaluate(v *variables) (outcome, string) {
-	value, cost, err := r.expression.Evaluate(v)
-	r.cost.Add(cost) // 0 for light expressions
+	value, details, err := r.expression.program.Eval(v)
+	if cost := details.ActualCost(); cost != nil { // light expressions are not counted
+		r.cost.Add(*cost)
+	}
+	var cancelled interpreter.EvalCancelledError
 	switch {
-	case errors.Is(err, expression.ErrTooCostly):
+	case errors.As(err, &cancelled):
 		r.tooLong.Store(true)
 		return failed, ""
 	case err != nil:
-		return failed, err.Error()
+		return failed, expression.Failure(r.expression.ast, r.expression.source, err)
 	}
 	switch value := value.(type) {
 	case types.Bool:
@@ -87,41 +102,67 @@ func (r *run) evaluate(v *variables) (outcome, string) {
 }
 
 func (w *worker) record(run *run, o outcome, at position, subject func() Subject, text func() string) {
-	found := &w.found[run.number]
-	found.counts[o]++
-	switch isListed := len(found.violations) < MaxListed; {
-	case o == violated && isListed:
-		violation := RuleViolation{Subject: subject(), Message: run.messageOf(&w.variables)}
-		found.violations = append(found.violations, positioned[RuleViolation]{at, violation})
-	case o == failed && isListed:
-		found.violations = append(found.violations, positioned[RuleViolation]{at, RuleViolation{subject(), text(), true}})
-	case o == undecided && len(found.waits) < MaxListed:
-		found.waits = append(found.waits, positioned[string]{at, text()})
+	w.counts[run.number][o]++
+	switch o {
+	case violated:
+		run.violations.add(at, func() RuleViolation { return RuleViolation{Subject: subject(), Message: run.messageOf(&w.variables)} })
+	case failed:
+		run.violations.add(at, func() RuleViolation { return RuleViolation{Subject: subject(), Message: text(), Failed: true} })
+	case undecided:
+		run.waits.add(at, text)
 	}
 }
 
-// add adds the findings of a worker, whose positions ascend.
-func (f *findings) add(more findings) {
-	for outcome, count := range more.counts {
-		f.counts[outcome] += count
-	}
-	f.violations, f.waits = append(f.violations, more.violations...), append(f.waits, more.waits...)
+// listed keeps the [MaxListed] entries with the lowest positions, added concurrently in any order.
+type listed[T any] struct {
+	mu      sync.Mutex
+	entries []orderedItem[T]
+	last    *position // upper bound; nil is none
 }
 
-func firstListed[T any](all []positioned[T]) []T {
-	slices.SortFunc(all, func(a, b positioned[T]) int {
-		return cmp.Or(cmp.Compare(a.subject, b.subject), cmp.Compare(a.object, b.object))
-	})
-	values := make([]T, min(len(all), MaxListed))
-	for i := range values {
-		values[i] = all[i].value
+type orderedItem[T any] struct {
+	at    position
+	value T
+}
+
+func (l *listed[T]) add(at position, made func() T) {
+	l.mu.Lock()
+	wanted := l.last == nil || at.compare(*l.last) < 0
+	l.mu.Unlock()
+	if !wanted {
+		return
+	}
+	value := made()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, orderedItem[T]{at, value})
+	if len(l.entries) >= 2*MaxListed {
+		l.trim()
+	}
+}
+
+func (l *listed[T]) trim() {
+	slices.SortFunc(l.entries, func(a, b orderedItem[T]) int { return a.at.compare(b.at) })
+	if len(l.entries) > MaxListed {
+		clear(l.entries[MaxListed:])
+		l.entries = l.entries[:MaxListed]
+		last := l.entries[MaxListed-1].at
+		l.last = &last
+	}
+}
+
+func (l *listed[T]) values() []T {
+	l.trim()
+	values := make([]T, len(l.entries))
+	for i, entry := range l.entries {
+		values[i] = entry.value
 	}
 	return values
 }
 
 func (r *run) messageOf(v *variables) string {
 	if r.message != nil {
-		if value, _, err := r.message.Evaluate(v); err == nil {
+		if value, _, err := r.message.program.Eval(v); err == nil {
 			if text, ok := value.(types.String); ok {
 				if message := strings.TrimSpace(string(text)); isShown(message) {
 					return message
@@ -154,9 +195,9 @@ func (r *run) result() RuleResult {
 		)
 		return result
 	}
-	counts := r.found.counts
-	result.Passed, result.Violated, result.Failed, result.Undecided = counts[passed], counts[violated], counts[failed], counts[undecided]
+	result.Passed, result.Violated = r.counts[passed], r.counts[violated]
+	result.Failed, result.Undecided = r.counts[failed], r.counts[undecided]
 	result.Looked = result.Passed + result.Violated + result.Failed + result.Undecided
-	result.Violations, result.WaitsFor = firstListed(r.found.violations), firstListed(r.found.waits)
+	result.Violations, result.WaitsFor = r.violations.values(), r.waits.values()
 	return result
 }

@@ -95,7 +95,13 @@ func newValues(l *language, subjects Subjects) *subjectValues {
 }
 
 func (v *subjectValues) object(c *class, subject any) ref.Val {
-	return &classObject{class: c, adapter: v.adapter, subject: subject}
+	o := &classObject{class: c, adapter: v.adapter, subject: subject}
+	fields := make([]ref.Val, len(c.fields))
+	for i := range fields {
+		fields[i] = o.field(i)
+	}
+	o.fields = fields
+	return o
 }
 
 func objectsOf[T any](v *subjectValues, c *class, subjects []T) []ref.Val {
@@ -151,10 +157,15 @@ func (v *subjectValues) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	return unknown(strings.Join(waits, ", "))
 }
 
+func (v *subjectValues) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
+	c := v.vocabulary.assignment
+	return &classObject{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
+}
+
 func (v *subjectValues) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
 	made := make([]ref.Val, len(found))
 	for i := range found {
-		made[i] = v.object(v.vocabulary.pod, podSubject{&found[i], kubernetesVersion})
+		made[i] = &classObject{class: v.vocabulary.pod, adapter: v.adapter, subject: podSubject{&found[i], kubernetesVersion}}
 	}
 	return types.NewRefValList(v.adapter, made)
 }
@@ -194,7 +205,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.target, true
 	case "assignment":
 		if v.assignment == nil {
-			v.assignment = v.object(v.vocabulary.assignment, assignmentSubject{v.of, v.snapshot, v.subjectValues})
+			v.assignment = v.subjectValues.assignment(v.of, v.snapshot)
 		}
 		return v.assignment, true
 	case "config":

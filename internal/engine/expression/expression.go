@@ -28,23 +28,19 @@ type Expression struct {
 // Compile compiles an expression with a result of a wanted type and a cost of at most [MaxCost]. Errors are sentences
 // without a subject: `line 1, column 7: there is no …`.
 func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []string) {
-	return l.CompileWithin(MaxCost, source, wanted...)
-}
-
-// CompileWithin is [Language.Compile] with another limit of the cost.
-func (l *Language) CompileWithin(most uint64, source string, wanted ...*cel.Type) (*Expression, []string) {
-	compiled, wrong := l.check(source, wanted...)
+	compiled, wrong := l.Check(source, wanted...)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	program, err := l.program(compiled, most)
+	program, err := l.Program(compiled, MaxCost)
 	if err != nil {
 		return nil, []string{wording.OneLine(err.Error())}
 	}
 	return &Expression{source: source, ast: compiled, program: program}, nil
 }
 
-func (l *Language) check(source string, wanted ...*cel.Type) (*cel.Ast, []string) {
+// Check type-checks an expression without building a program.
+func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string) {
 	if strings.TrimSpace(source) == "" {
 		return nil, []string{"must be an expression, and is empty"}
 	}
@@ -122,9 +118,6 @@ func createdObject(compiled *cel.Ast) string {
 	return ""
 }
 
-// AST returns the checked syntax tree.
-func (e *Expression) AST() *ast.AST { return e.ast.NativeRep() }
-
 // Names reports whether an expression uses a variable.
 func (e *Expression) Names(variable string) bool {
 	for _, reference := range e.ast.NativeRep().ReferenceMap() {
@@ -161,7 +154,7 @@ func (e *Expression) Fields(variable string) []string {
 
 // Bool evaluates an expression to a bool. Variables are JSON values. Errors contain no value.
 func (e *Expression) Bool(variables map[string]any) (bool, error) {
-	value, _, err := e.Evaluate(variables)
+	value, err := e.value(variables)
 	if err != nil {
 		return false, err
 	}
@@ -173,7 +166,7 @@ func (e *Expression) Bool(variables map[string]any) (bool, error) {
 
 // Number evaluates an expression to a number; true is 1 and false 0.
 func (e *Expression) Number(variables map[string]any) (float64, error) {
-	value, _, err := e.Evaluate(variables)
+	value, err := e.value(variables)
 	if err != nil {
 		return 0, err
 	}
@@ -193,22 +186,14 @@ func (e *Expression) Number(variables map[string]any) (float64, error) {
 	return 0, fmt.Errorf("cannot be evaluated: it gives a %s, and no number or bool", value.Type().TypeName())
 }
 
-// ErrTooCostly is the error of an evaluation beyond the limit of the cost.
-var ErrTooCostly = fmt.Errorf("takes too long: it costs more than %d, the most", MaxCost)
-
-// Evaluate evaluates an expression with variables: a map, or an [interpreter.Activation]. The cost is 0 if it is not
-// counted. Errors contain no value.
-func (e *Expression) Evaluate(variables any) (value ref.Val, cost uint64, err error) {
-	value, details, err := e.program.Eval(variables)
-	if counted := details.ActualCost(); counted != nil {
-		cost = *counted
-	}
+func (e *Expression) value(variables map[string]any) (ref.Val, error) {
+	value, _, err := e.program.Eval(variables)
 	var cancelled interpreter.EvalCancelledError
 	switch {
 	case errors.As(err, &cancelled):
-		return nil, cost, ErrTooCostly
+		return nil, fmt.Errorf("takes too long: it costs more than %d, the most", MaxCost)
 	case err != nil:
-		return nil, cost, errors.New(failure(e.ast, e.source, err))
+		return nil, errors.New(Failure(e.ast, e.source, err))
 	}
-	return value, cost, nil
+	return value, nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// failure explains an evaluation error with its position. Interpreter messages contain values, which may be secrets,
+// Failure explains an evaluation error with its position. Interpreter messages contain values, which may be secrets,
 // so it shows only the kind, and a key only if the expression contains it.
-func failure(compiled *cel.Ast, source string, err error) string {
+func Failure(compiled *cel.Ast, source string, err error) string {
 	where := ""
 	var failed *types.Err
 	if errors.As(err, &failed) && failed.NodeID() != 0 {

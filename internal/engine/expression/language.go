@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
@@ -35,10 +34,7 @@ type Language struct {
 	Env *cel.Env
 	// Fields lists known fields of variables, for suggestions.
 	Fields []string
-	// Uncounted reports expressions whose cost need not be counted; nil: none.
-	Uncounted func(*ast.AST) bool
-
-	names []string
+	names  []string
 }
 
 // New creates a language. The options in more come last.
@@ -90,11 +86,8 @@ func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
 	return l, nil
 }
 
-// program builds a program that fails beyond a cost of most.
-func (l *Language) program(compiled *cel.Ast, most uint64) (cel.Program, error) {
-	if l.Uncounted != nil && l.Uncounted(compiled.NativeRep()) {
-		return l.Env.Program(compiled, cel.EvalOptions(cel.OptOptimize))
-	}
+// Program builds a program that fails beyond a cost of most.
+func (l *Language) Program(compiled *cel.Ast, most uint64) (cel.Program, error) {
 	return l.Env.Program(compiled,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
 		cel.CostLimit(most),
