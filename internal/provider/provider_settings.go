@@ -22,6 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
+// This file decodes the provider's attributes cache, verification and custom_resource_definitions, and reads logins.
+
 // loginReader reads a provider attribute with credentials, strictly.
 type loginReader struct {
 	*fleet.ObjectReader
@@ -82,25 +84,6 @@ const (
 	leastCacheMiB   = 256
 	mostCacheMiB    = 1 << 20
 )
-
-// CacheTable describes the attribute cache.
-var CacheTable = &fleet.Table{
-	Name: "cache",
-	Meaning: "The attribute `cache` of the provider: where artifacts and final objects are kept on the machine of the run. " +
-		"[Rendering](rendering.md#the-cache) lists its content.",
-	Attributes: []fleet.Attribute{
-		{Name: "path", Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. " +
-			"Unset: `FLOTILLA_CACHE_DIR`, else `flotilla` in the user's folder for caches."},
-		{
-			Name:    "max_mib",
-			Type:    fleet.WholeType,
-			Default: defaultCacheMiB,
-			Least:   leastCacheMiB,
-			Most:    mostCacheMiB,
-			Meaning: "Size in MiB above which the entries that were used longest ago are removed.",
-		},
-	},
-}
 
 func cacheAttribute() schema.DynamicAttribute {
 	attribute := schemas.OfProvider("Where artifacts and final objects are kept on the machine of the run, and how much of them.",

@@ -128,3 +128,22 @@ var serverTable = &fleet.Table{
 		{Name: "headers", Type: fleet.TextMapType, NullElements: true, Meaning: "Secret headers."},
 	},
 }
+
+// CacheTable describes the attribute cache.
+var CacheTable = &fleet.Table{
+	Name: "cache",
+	Meaning: "The attribute `cache` of the provider: where artifacts and final objects are kept on the machine of the run. " +
+		"[Rendering](rendering.md#the-cache) lists its content.",
+	Attributes: []fleet.Attribute{
+		{Name: "path", Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. " +
+			"Unset: `FLOTILLA_CACHE_DIR`, else `flotilla` in the user's folder for caches."},
+		{
+			Name:    "max_mib",
+			Type:    fleet.WholeType,
+			Default: defaultCacheMiB,
+			Least:   leastCacheMiB,
+			Most:    mostCacheMiB,
+			Meaning: "Size in MiB above which the entries that were used longest ago are removed.",
+		},
+	},
+}

@@ -76,10 +76,13 @@ func (d *decision) desired() delivery.Desired {
 }
 
 func (d *decision) clusters(hosts []string) []string {
-	if before := d.before.private.fleet(); before != nil {
+	switch before := d.before.private.fleet(); {
+	case before != nil:
 		return pipeline.ClustersOf(before, hosts)
+	case d.goal == nil:
+		return pipeline.ClustersOf(nil, hosts)
 	}
-	return pipeline.ClustersOf(d.goal.version().Fleet, hosts)
+	return pipeline.ClustersOf(d.goal.result.Fleet, hosts)
 }
 
 func (d *decision) workloads() map[string]string {

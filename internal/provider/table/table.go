@@ -230,7 +230,7 @@ func (o Definition[T]) write(w *wire.Writer, row T) {
 	}
 }
 
-// Pointers returns rows of a Definition of pointers.
+// Pointers returns a pointer to each row, for a Definition of pointers.
 func Pointers[T any](rows []T) []*T {
 	all := make([]*T, len(rows))
 	for i := range rows {

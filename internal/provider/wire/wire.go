@@ -297,7 +297,7 @@ func (w *Writer) List(length int) { _ = w.encoder.EncodeArrayLen(length) }
 // Map begins a map or object; keys and values follow.
 func (w *Writer) Map(length int) { _ = w.encoder.EncodeMapLen(length) }
 
-// Value writes a text, or a list or an object of such values.
+// Value writes a text or null, or a list or an object of such values. It panics for other types.
 func (w *Writer) Value(value attr.Value) {
 	if value.IsNull() {
 		_ = w.encoder.EncodeNil()
