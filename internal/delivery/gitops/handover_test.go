@@ -172,6 +172,25 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 	}
 }
 
+func TestARecordWithoutFoldersJoinsThatOfTheFormerName(t *testing.T) {
+	t.Parallel()
+	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	for _, record := range []string{`{"format":1}`, `{"format":1,"deployment_targets":null}`} {
+		r := newRepository(t, servings[0])
+		apply(t, r, old)
+		r.byHand(func(w *workTree) { w.write("dev/.flotilla/heir/drone.json", record) })
+		heir := gitops.Owner{Name: "heir", Environment: "dev", Path: "dev"}
+		edit := gitops.Edit{Owner: heir, FormerName: "dev", Written: wanted(old), Hosts: old.Hosts}
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err != nil {
+			t.Fatalf("%s: %v", record, err)
+		}
+		owned, err := ownedIn(inspect(t, r, heir))
+		if err != nil || len(owned["drone"]) != 1 {
+			t.Errorf("%s: owned = %v, %v", record, owned, err)
+		}
+	}
+}
+
 func TestTheFormerNameMayBeTakenInTheSameApply(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])

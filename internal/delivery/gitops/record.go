@@ -182,6 +182,9 @@ func parseRecord(content []byte) (hostRecord, error) {
 	if err == nil && !bytes.Equal(r.encode(), content) { // it may have unknown members
 		err = r.readUnknown(content)
 	}
+	if r.DeploymentTargets == nil {
+		r.DeploymentTargets = map[string]folderRecord{}
+	}
 	if err == nil {
 		err = r.check()
 	}
