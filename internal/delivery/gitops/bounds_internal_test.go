@@ -50,6 +50,13 @@ func attacks() map[string]string {
 		}(),
 		"empty objects, 4 MiB":  `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","objects":[` + many("{}", 1_400_000) + `]}}}`,
 		"empty policies, 4 MiB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","policies":[` + many(`""`, 1_400_000) + `]}}}`,
+		"members of a newer format, 2 MiB": func() string {
+			var b strings.Builder
+			for i := range 20_000 {
+				fmt.Fprintf(&b, `"%x":{"tree":%q,"source":1,"changed":"","workspace":""},`, i, oneTree)
+			}
+			return `{"format":9,"deployment_targets":{` + b.String() + `"a":{"tree":"` + oneTree + `"}}}`
+		}(),
 		"escapes, 1 MiB":        `{"format":9,"deployment_targets":{},"x":"` + strings.Repeat(`\u003c`, 1<<18) + `"}`,
 		"empty clusters, 2 MiB": `{"format":1,"clusters":[` + many("{}", 700_000) + `]}`,
 		"no text, 8 MiB":        "{" + strings.Repeat("\xff", 8<<20-2) + "}",

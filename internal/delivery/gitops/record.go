@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -179,7 +180,10 @@ func parseRecord(content []byte) (hostRecord, error) {
 	}
 	var r hostRecord
 	err := json.Unmarshal(content, &r)
-	if err == nil && !bytes.Equal(r.encode(), content) { // it may have unknown members
+	switch {
+	case r.Format > recordFormat && errors.As(err, new(*json.UnmarshalTypeError)):
+		r, err = parseNewer(content)
+	case err == nil && !bytes.Equal(r.encode(), content): // it may have unknown members
 		err = r.readUnknown(content)
 	}
 	if r.DeploymentTargets == nil {
@@ -210,6 +214,41 @@ func (r *hostRecord) readUnknown(content []byte) error {
 		r.DeploymentTargets[target] = recorded
 	}
 	return nil
+}
+
+// parseNewer parses a record of a newer format, which may use optional members of folders for something else. Those survive
+// like unknown ones.
+func parseNewer(content []byte) (hostRecord, error) {
+	var all struct {
+		hostRecord
+		DeploymentTargets map[string]fields `json:"deployment_targets"`
+	}
+	r := &all.hostRecord
+	if err := cmp.Or(json.Unmarshal(content, &all), json.Unmarshal(content, &r.more)); err != nil {
+		return hostRecord{}, err
+	}
+	r.more.drop(hostMembers...)
+	r.DeploymentTargets = make(map[string]folderRecord, len(all.DeploymentTargets))
+	for target, members := range all.DeploymentTargets {
+		recorded := folderRecord{more: members}
+		for _, name := range folderMembers {
+			value, ok := members[name]
+			if !ok {
+				continue
+			}
+			read := recorded
+			err := json.Unmarshal(fmt.Appendf(nil, "{%q: %s}", name, value), &read)
+			if err != nil && name == "tree" {
+				return hostRecord{}, err
+			}
+			if err == nil {
+				recorded = read
+				delete(members, name)
+			}
+		}
+		r.DeploymentTargets[target] = recorded
+	}
+	return *r, nil
 }
 
 // check rejects invalid names and texts, and drops other invalid values.
