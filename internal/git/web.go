@@ -116,12 +116,15 @@ func (w *webWire) post(ctx context.Context, at *url.URL, service string, length 
 	return w.do(request)
 }
 
-// do returns errors without the URL, which may contain a secret.
+// do returns errors without the URL, which may contain a secret. Without an answer, the repository is unreachable.
 func (w *webWire) do(request *http.Request) (*http.Response, error) {
 	request.Header.Set("User-Agent", capability.DefaultAgent())
 	response, err := w.client.Do(request)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
+		if Classify(err) == nil && !errors.As(err, new(*statusError)) {
+			err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
 	}
 	if err == nil && response.StatusCode/100 != 2 {
 		_ = response.Body.Close()
