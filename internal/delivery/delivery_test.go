@@ -283,6 +283,22 @@ func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
 	}
 }
 
+func TestALocationThatCannotBeReadMayBeAMirrorOfAnotherOwner(t *testing.T) {
+	s := newSite(t)
+	at, after, client := s.location("gitops.git", "dev"), wanted(t, "1", 2, "drone"), s.process()
+	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
+	known.Owner = owner(folder.Location{URL: "http://127.0.0.1:1/mirror.git", Branch: "dev"}, "dev")
+	for _, planned := range []delivery.Owner{owner(at, "dev"), known.Owner} {
+		if err := client.RegisterOwner(planned); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan, err := client.Plan(context.Background(), delivery.Desired{Owner: known.Owner, State: known, After: after})
+	if !errors.Is(err, git.ErrUnreachable) {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}
+
 // Servers at two ports of one machine are two Git hosts; the port that a scheme has anyway tells nothing.
 func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,15 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 			r.reader.forget(location)
 			r.reader.forget(owner.Location)
 		}
-		if r.reader.IsSameLocation(ctx, location, owner.Location) {
+		there, err := r.reader.tip(ctx, location)
+		if err != nil {
+			continue
+		}
+		here, err := r.reader.tip(ctx, owner.Location)
+		if err != nil {
+			return err
+		}
+		if here != "" && here == there {
 			return fmt.Errorf("%w: %q on branch %q at path %q, which is also at %s", ErrDuplicate, owner.Name,
 				owner.Location.Branch, owner.Location.Path, location.URL)
 		}
