@@ -1,6 +1,7 @@
 package diskcache_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -157,22 +158,35 @@ func TestEntriesAreRemovedThirtyDaysAfterTheirLastUse(t *testing.T) {
 	f := diskcache.New(folder, diskcache.DefaultMaxSize)
 	old, recent := write(t, f, diskcache.Artifacts, "old", "x"), write(t, f, diskcache.Objects, "recent", "x")
 	// Nothing that others have put there is removed, and a temporary file stays while somebody may be writing it.
-	foreign := filepath.Join(folder, "notes.txt")
-	abandoned, current := filepath.Join(folder, ".new-A"), filepath.Join(folder, ".new-B")
-	for _, path := range []string{foreign, abandoned, current} {
+	abandoned, current := filepath.Join(folder, ".new-"+rand.Text()), filepath.Join(folder, ".new-"+rand.Text())
+	left := map[string]bool{old: false, recent: true, abandoned: false, current: true}
+	for _, name := range []string{"notes.txt", ".new-notes.txt", "backup-" + strings.Repeat("0", 64)} {
+		left[filepath.Join(folder, name)] = true
+	}
+	for path := range left {
+		if exists(path) {
+			continue
+		}
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		age(t, path, 400*day)
 	}
-	age(t, old, 31*day)
-	age(t, recent, 29*day)
-	age(t, foreign, 400*day)
-	age(t, abandoned, 2*time.Hour)
+	foreign := filepath.Join(folder, ".new-"+rand.Text())
+	if err := os.Mkdir(foreign, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left[foreign] = true
+	for path, since := range map[string]time.Duration{
+		old: 31 * day, recent: 29 * day, abandoned: 2 * time.Hour, current: 0, foreign: 400 * day,
+	} {
+		age(t, path, since)
+	}
 	again := diskcache.New(folder, diskcache.DefaultMaxSize)
 	if got := read(t, again, diskcache.Objects, "recent"); got != "x" {
 		t.Errorf("what was used 29 days ago is %q", got)
 	}
-	for path, want := range map[string]bool{old: false, recent: true, foreign: true, abandoned: false, current: true} {
+	for path, want := range left {
 		if exists(path) != want {
 			t.Errorf("%s is there: %t, want %t", path, exists(path), want)
 		}

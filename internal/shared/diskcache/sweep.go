@@ -4,7 +4,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -24,8 +23,11 @@ const (
 	block           = 4096 // bytes that a small file takes on most disks
 )
 
-// entryName matches entries. A sweep ignores other files.
-var entryName = regexp.MustCompile(`^[a-z]+-[0-9a-f]{64}$`)
+// A sweep ignores files of other names: the user's folder may contain anything.
+var (
+	entryName     = regexp.MustCompile(`^(` + string(Artifacts) + `|` + string(Objects) + `)-[0-9a-f]{64}$`)
+	temporaryName = regexp.MustCompile(`^` + regexp.QuoteMeta(temporaryPrefix) + `[A-Z2-7]{26}$`) // see rand.Text
+)
 
 type listed struct {
 	name        string
@@ -92,13 +94,13 @@ func list(dir *os.Root, now time.Time) []listed {
 	found, _ := opened.ReadDir(-1) // other processes may change the folder meanwhile
 	var all []listed
 	for _, file := range found {
-		isTemporary := strings.HasPrefix(file.Name(), temporaryPrefix)
+		isTemporary := temporaryName.MatchString(file.Name())
 		if !isTemporary && !entryName.MatchString(file.Name()) {
 			continue
 		}
 		info, err := dir.Lstat(file.Name())
-		if err != nil {
-			continue // another process has removed it
+		if err != nil || !info.Mode().IsRegular() {
+			continue // another process has removed it, or it is of somebody else
 		}
 		if isTemporary && now.Sub(info.ModTime()) > abandonedAfter {
 			_ = dir.Remove(file.Name())
