@@ -147,19 +147,20 @@ func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
 	if err != nil {
 		return err
 	}
+	merged := w.branch.past.listMerged()
 	for i, s := range steps {
 		if len(found[i]) > 0 {
-			w.history.Commits = append(w.history.Commits, w.newCommit(s, found[i]))
+			w.history.Commits = append(w.history.Commits, w.newCommit(s, found[i], merged[s.commit]))
 		}
 	}
 	return nil
 }
 
-func (w *historyWalk) newCommit(s step, changes []HistoryChange) HistoryCommit {
+func (w *historyWalk) newCommit(s step, changes []HistoryChange, merged []git.Hash) HistoryCommit {
 	text, _ := w.branch.past.tip.CommitText(s.commit)
 	commit := parseCommit(text)
 	if len(commit.Owners) == 0 {
-		w.addMergedTrailers(&commit, w.branch.past.listMerged(s.commit))
+		w.addMergedTrailers(&commit, merged)
 	}
 	if len(commit.Owners) == 0 {
 		w.addOwnersByRecords(&commit, s, changes)

@@ -13,22 +13,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// listMerged returns the commits that a merge brought, newest first.
-func (l *lineage) listMerged(commit git.Hash) []git.Hash {
-	parents := l.heads[commit].Parents
-	if len(parents) < 2 {
-		return nil
-	}
-	after, before := l.listContained(l.numbers[commit]), l.listContained(l.numbers[parents[0]])
-	var merged []git.Hash
-	for id, number := range l.numbers {
-		if after[number] && !before[number] && id != commit {
-			merged = append(merged, id)
+// listMerged returns the commits that each merge brought to the branch, newest first. One pass from the oldest merge to the
+// newest finds them all.
+func (l *lineage) listMerged() map[git.Hash][]git.Hash {
+	var line []git.Hash
+	at := l.tip.Commit
+	for head, ok := l.heads[at]; ok; head, ok = l.heads[at] {
+		line, at = append(line, at), git.Hash{}
+		if len(head.Parents) > 0 {
+			at = head.Parents[0]
 		}
 	}
-	slices.SortFunc(merged, func(a, b git.Hash) int {
-		return cmp.Or(l.heads[b].Time.Compare(l.heads[a].Time), bytes.Compare(a[:], b[:]))
-	})
+	seen, merged := map[git.Hash]bool{}, map[git.Hash][]git.Hash{}
+	for _, at := range slices.Backward(line) {
+		for next := []git.Hash{at}; len(next) > 0; {
+			id := next[len(next)-1]
+			next = next[:len(next)-1]
+			head, ok := l.heads[id]
+			if !ok || seen[id] {
+				continue
+			}
+			seen[id] = true
+			next = append(next, head.Parents...)
+			if id != at {
+				merged[at] = append(merged[at], id)
+			}
+		}
+		slices.SortFunc(merged[at], func(a, b git.Hash) int {
+			return cmp.Or(l.heads[b].Time.Compare(l.heads[a].Time), bytes.Compare(a[:], b[:]))
+		})
+	}
 	return merged
 }
 

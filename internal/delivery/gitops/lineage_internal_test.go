@@ -1,8 +1,11 @@
 package gitops
 
 import (
+	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -18,5 +21,33 @@ func TestTheBeginningOfSeveralIDsNamesNone(t *testing.T) {
 	}
 	if reason := commits["1234567"].Reason; !strings.Contains(reason, "several commits whose id begins with 1234567") {
 		t.Errorf("reason = %q", reason)
+	}
+}
+
+// The merge number i has the id 2i. It brings the commit 2i-1, which begins at the merge before the former one. In quadratic
+// time, this many would take minutes.
+func TestMergedCommitsAreFoundInOnePass(t *testing.T) {
+	t.Parallel()
+	const merges = 1 << 16
+	id := func(number int) (id git.Hash) {
+		binary.BigEndian.PutUint64(id[:], uint64(number))
+		return id
+	}
+	heads := map[git.Hash]git.CommitHead{id(2): {}}
+	for i := 2; i <= merges; i++ {
+		heads[id(2*i-1)] = git.CommitHead{Parents: []git.Hash{id(max(2, 2*i-4))}}
+		heads[id(2*i)] = git.CommitHead{Parents: []git.Hash{id(2*i - 2), id(2*i - 1)}}
+	}
+	l := &lineage{tip: &git.Tip{Commit: id(2 * merges)}}
+	l.setHeads(heads)
+	began := time.Now()
+	merged := l.listMerged()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	for i := 2; i <= merges; i++ {
+		if got := merged[id(2*i)]; !slices.Equal(got, []git.Hash{id(2*i - 1)}) {
+			t.Fatalf("merge %d brought %v", i, got)
+		}
 	}
 }
