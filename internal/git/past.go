@@ -59,7 +59,8 @@ func (t *Tip) NeedRecent(ctx context.Context, ids []Hash) error {
 	return err
 }
 
-// OpenPast returns a commit in the history. ErrCommit means that it is not among the last LastDepth commits.
+// OpenPast returns a commit in the history. ErrCommit means that it is not there, or not among the last LastDepth commits if
+// the server gives no objects by id.
 func (t *Tip) OpenPast(ctx context.Context, commit Hash) (*Tip, error) {
 	unreachable := fmt.Errorf("%w: commit %s is not in the history of the branch", ErrCommit, commit)
 	if commit == t.Commit {
@@ -82,8 +83,28 @@ func (t *Tip) OpenPast(ctx context.Context, commit Hash) (*Tip, error) {
 			return nil, unreachable
 		}
 		if depth >= LastDepth {
-			return nil, fmt.Errorf("%w: commit %s is not among the last %d commits of the branch", ErrCommit, commit, LastDepth)
+			return t.openByID(ctx, commit)
 		}
 		known = len(commits)
 	}
+}
+
+// openByID is OpenPast for commits below LastDepth.
+func (t *Tip) openByID(ctx context.Context, commit Hash) (*Tip, error) {
+	past, heads := t.past(1), map[Hash]CommitHead{}
+	if t.takesIDs() {
+		newer, err := past.Beyond(ctx, commit)
+		if err == nil && len(newer) == 0 {
+			heads, err = past.fetchCommits(ctx, func() *packp.UploadPackRequest { return past.shallow(commit, 1, 0) })
+		}
+		if err != nil && (ctx.Err() != nil || Classify(err) != nil) {
+			return nil, err
+		}
+	}
+	head, ok := heads[commit]
+	if !ok {
+		return nil, fmt.Errorf("%w: commit %s is not among the last %d commits of the branch", ErrCommit, commit, LastDepth)
+	}
+	past.Commit, past.Root, past.from = commit, head.Tree, commit
+	return past, nil
 }

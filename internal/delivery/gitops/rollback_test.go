@@ -3,6 +3,7 @@ package gitops_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -89,6 +91,26 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 		}
 		r.fsck()
 	})
+}
+
+func TestARollbackReachesOldCommitsByID(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
+	first := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
+	commit := fmt.Sprintf("commit refs/heads/%%s\ncommitter A <a@example.com> %d +0000\ndata 1\nx\n", time.Now().Unix())
+	var later strings.Builder
+	fmt.Fprintf(&later, commit+"from %s\nM 100644 inline a\ndata 1\na\n", "other", first.Commit)
+	fmt.Fprintf(&later, commit+"from %s\n\n", "main", first.Commit)
+	later.WriteString(strings.Repeat(fmt.Sprintf(commit, "main"), git.LastDepth))
+	feed(t, r.directory, []byte(later.String()), "fast-import", "--quiet")
+	view := inspect(t, r, dev)
+	edits, err := view.ReadFoldersAt(t.Context(), first.Commit)
+	if err != nil || edits["drone"]["app"].Tree != rendered(t, "a", "1").Tree {
+		t.Errorf("%+v, %v", edits, err)
+	}
+	if _, err := view.ReadFoldersAt(t.Context(), r.git("rev-parse", "other")); !errors.Is(err, git.ErrCommit) {
+		t.Errorf("a commit of another branch: %v", err)
+	}
 }
 
 func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
