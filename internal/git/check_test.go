@@ -154,6 +154,22 @@ func TestCheckURLRefusesCredentialsAndDoesNotRepeatThem(t *testing.T) {
 	}
 }
 
+func TestCheckURLNamesTheRemedy(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"u:canary@h:r":      "ssh takes a key, not a password; a local path with a colon begins with ./",
+		"a b:r":             "a local path with a colon begins with ./",
+		"a b@h:r":           "a local path with a colon begins with ./",
+		"https://u:p@h/r":   "remove them, and give them to the provider's git attribute",
+		"https://h/r?x":     "remove it",
+		"git.example.com/r": `write "https://git.example.com/r", "ssh://git@git.example.com/r", or, for a folder, "./git.example.com/r"`,
+	} {
+		if err := git.CheckURL(url); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckURL(%q) = %v, want %q", url, err, want)
+		}
+	}
+}
+
 func FuzzCheckPath(f *testing.F) {
 	for _, seed := range []string{"dev", "a/b", ".git", "a/../b", "con", "clusters/x", "a\\b", ".GIT ", "git~1", "a/.flotilla/b"} {
 		f.Add(seed)

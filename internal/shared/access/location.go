@@ -3,6 +3,7 @@ package access
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -20,7 +21,10 @@ type Location struct {
 	unclear error
 }
 
-const local = "file"
+const (
+	local      = "file"
+	beginLocal = "a local path with a colon begins with ./"
+)
 
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22", "oci": "443", "git": "9418"}
 
@@ -43,10 +47,14 @@ func Parse(raw string) (Location, error) {
 		first, _, _ := strings.Cut(path, "/")
 		isMisread := isScheme || strings.EqualFold(host, local) || strings.Contains(first, "@") || strings.HasPrefix(path, "//")
 		if isMisread || strings.HasPrefix(raw, "@") || strings.Contains(raw, "[") && !strings.Contains(host, ":") {
-			return Location{}, errors.New("the URL is neither scheme://host/path nor [user@]host:path")
+			return Location{}, errors.New("the URL is neither scheme://host/path nor [user@]host:path; ssh takes a key, not a password; " +
+				beginLocal)
 		}
 		at, err := newLocation("ssh", user, host, "", (&url.URL{Path: strings.TrimPrefix(path, "/")}).EscapedPath())
-		return at, cmp.Or(err, at.unclear)
+		if err != nil {
+			return Location{}, fmt.Errorf("%w; "+beginLocal, err)
+		}
+		return at, at.unclear
 	}
 	switch {
 	case raw == "":
