@@ -57,7 +57,8 @@ type ClaimResult struct {
 	Clusters []string
 	// Record is the id of the record's blob in hex.
 	Record string
-	// IsForeign reports that the record to be removed belongs to another holder and stays.
+	// IsForeign reports that the record to be removed stays: it belongs to another holder, or it is unreadable and the edit
+	// has no Holders.
 	IsForeign bool
 }
 
