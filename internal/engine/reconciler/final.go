@@ -101,35 +101,24 @@ func unescaped(part any) any {
 	return part
 }
 
-// fields reads the fields of an object and collects problems. A field of an unexpected type reads as absent, because
-// its schema refuses it.
+// fields reads the fields of an object and collects problems.
 type fields struct {
-	root     jsonObject
+	root     map[string]any
 	prefix   string // of the paths in problems
 	problems []string
 }
 
 func readFields(object map[string]any, at string) *fields {
-	return &fields{root: asObject(object[at]), prefix: at + "."}
+	below, _ := object[at].(map[string]any)
+	return &fields{root: below, prefix: at + "."}
 }
 
-// steps splits a path; "" is the object itself.
-func steps(path string) []string {
+func (f *fields) value(path string) any {
 	if path == "" {
-		return nil
+		return f.root
 	}
-	return strings.Split(path, ".")
+	return jsonObject(f.root).value(strings.Split(path, ".")...)
 }
-
-func (f *fields) value(path string) any { return f.root.value(steps(path)...) }
-
-func (f *fields) text(path string) string { return f.root.text(steps(path)...) }
-
-func (f *fields) texts(path string) []string { return f.root.texts(steps(path)...) }
-
-func (f *fields) flag(path string) bool { return f.root.flag(steps(path)...) }
-
-func (f *fields) object(path string) jsonObject { return f.root.object(steps(path)...) }
 
 func (f *fields) problem(path, format string, arguments ...any) {
 	f.problems = append(f.problems, f.prefix+path+" "+fmt.Sprintf(format, arguments...))
@@ -153,21 +142,62 @@ func (f *fields) only(path string, known ...string) {
 	}
 }
 
+func typed[T any](f *fields, path, what string) T {
+	value := f.value(path)
+	read, is := value.(T)
+	if value != nil && !is {
+		f.problem(path, "must be %s", what)
+	}
+	return read
+}
+
+func (f *fields) object(path string) map[string]any {
+	return typed[map[string]any](f, path, "an object")
+}
+
+func (f *fields) text(path string) string { return typed[string](f, path, "a string") }
+
+func (f *fields) flag(path string) bool { return typed[bool](f, path, "true or false") }
+
+func (f *fields) list(path string) []any { return typed[[]any](f, path, "a list") }
+
+func (f *fields) texts(path string) []string {
+	var all []string
+	for i, value := range f.list(path) {
+		text, isText := value.(string)
+		if !isText {
+			f.problem(fmt.Sprintf("%s[%d]", path, i), "must be a string")
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
 func (f *fields) textMap(path string) map[string]string {
 	object := f.object(path)
 	if len(object) == 0 {
 		return nil
 	}
 	all := make(map[string]string, len(object))
-	for key := range object {
-		all[key] = object.text(key)
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		text, isText := object[key].(string)
+		if !isText {
+			f.problem(path+"."+key, "must be a string")
+		}
+		all[key] = text
 	}
 	return all
 }
 
 func (f *fields) each(path string, read func(one *fields)) {
-	for i, object := range f.root.list(steps(path)...) {
-		one := &fields{root: object, prefix: fmt.Sprintf("%s%s[%d].", f.prefix, path, i)}
+	for i, value := range f.list(path) {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		object, isObject := value.(map[string]any)
+		if !isObject {
+			f.problem(at, "must be an object")
+			continue
+		}
+		one := &fields{root: object, prefix: f.prefix + at + "."}
 		read(one)
 		f.problems = append(f.problems, one.problems...)
 	}

@@ -210,7 +210,9 @@ func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
 		{"flux", "Kustomization", `{postBuild: {substituteFrom: [{kind: ConfigMap, name: a}]}, buildMetadata: [originAnnotations], ignoreMissingComponents: true}`, []string{
 			"spec.postBuild.substituteFrom cannot be rendered", "spec.buildMetadata cannot", "spec.ignoreMissingComponents cannot",
 		}},
-		{"flux", "Kustomization", `{patches: [{patch: a, options: {allowNameChange: true}}]}`, []string{"spec.patches[0].options cannot"}},
+		{"flux", "Kustomization", `{patches: [{patch: a, options: {allowNameChange: true}}], images: [1], namePrefix: 1, components: [2], commonMetadata: {labels: {a: 1}}}`, []string{
+			"spec.namePrefix must be a string", "spec.images[0] must be an object", "spec.patches[0].options cannot", "spec.components[0] must be", "spec.commonMetadata.labels.a must be",
+		}},
 		{"flux", "HelmRelease", `{valuesFrom: [{kind: Secret, name: a}], postRenderStrategy: nohooks, postRenderers: [{kustomize: {patchesJson6902: [1]}}, {}]}`, []string{
 			"spec.valuesFrom cannot", "spec.postRenderStrategy can only be", "spec.postRenderers can only have one", "spec.postRenderers[0].kustomize.patchesJson6902 cannot",
 		}},
@@ -220,6 +222,7 @@ func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
 		{"flux", "GitRepository", `{verify: {mode: TagAndHEAD, newer: true}}`, []string{
 			"spec.verify.newer cannot be rendered", `spec.verify.mode can only be "HEAD"`,
 		}},
+		{"flux", "GitRepository", `{verify: yes}`, []string{"spec.verify must be an object"}},
 		{"flux", "OCIRepository", `{verify: {provider: notation, secretRef: {name: a}}}`, []string{`spec.verify.provider can only be "cosign"`}},
 		{"flux", "OCIRepository", `{verify: {provider: cosign, matchOIDCIdentity: [{issuer: a, subject: b}]}}`, []string{"spec.verify asks for a signature without a key"}},
 		{"flux", "OCIRepository", `{verify: {}}`, []string{"spec.verify asks for a signature without a key"}},

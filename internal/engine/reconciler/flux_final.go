@@ -56,7 +56,7 @@ var helmReleaseFinal = &Final{
 		}
 		into.Hooks = f.helmHooks()
 		after := &objects.Kustomize{Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations")}
-		if renderers, _ := f.value("postRenderers").([]any); len(renderers) > 1 {
+		if len(f.list("postRenderers")) > 1 {
 			f.problem("postRenderers", "can only have one element to be rendered: put all into that")
 		}
 		f.each("postRenderers", func(one *fields) {
