@@ -276,6 +276,11 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 			"templates: [{name: mine, type: config, manifests: [a]}]\ncluster_types: [{name: x, reconciler: mine, config_type: mine}]\nclusters: []",
 			[]string{`cluster_types["x"].reconciler: template "mine" is of type config, not reconciler`},
 		},
+		"unknown template, of an unknown environment": {
+			"environment: (known after apply)\ntemplates: [{name: mine, type: config, manifests: [a]}]\n" +
+				"cluster_types: [{name: x, reconciler: flex, config_type: mine}]\nclusters: []",
+			[]string{`cluster_types["x"].reconciler: no template of type reconciler is called "flex"; did you mean "flux"?`},
+		},
 		"a template that replaces a built-in one": {
 			"templates: [{name: flux, type: reconciler, manifests: [a]}]", nil,
 		},

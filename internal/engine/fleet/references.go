@@ -20,8 +20,9 @@ var kindNames = map[string]string{
 	deploymentTargets: "deployment target",
 }
 
+// refer notes a reference. Those to templates, which belong to no environment, are checked even if the environment is unknown.
 func (c *crossReferences) refer(path *Path, collection, name string) {
-	if isSet(name) && c.decoded.EnvironmentKnown {
+	if isSet(name) && (c.decoded.EnvironmentKnown || strings.HasPrefix(collection, templatesOf(""))) {
 		c.references = append(c.references, reference{path, collection, name})
 	}
 }
