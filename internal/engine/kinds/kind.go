@@ -44,7 +44,11 @@ func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
 	if structural != nil {
 		k.rules = sync.OnceValue(func() *cel.Validator { return cel.NewValidator(structural, true, celconfig.PerCallLimit) })
 		// The schema of a custom resource does not have these.
-		fields["apiVersion"], fields["kind"], fields["metadata"] = &node{}, &node{}, publishedSchemas().objectMeta.root
+		metadata := *publishedSchemas().objectMeta.root
+		if own := k.root.properties["metadata"]; own != nil { // rules may read it, and properties may restrict the name
+			metadata.exact = own.exact || len(own.properties) > 0
+		}
+		fields["apiVersion"], fields["kind"], fields["metadata"] = &node{}, &node{}, &metadata
 	}
 	if k.root.properties == nil {
 		k.root.properties = map[string]*node{}

@@ -86,6 +86,37 @@ func TestViolationsAreThoseOfACluster(t *testing.T) {
 	}
 }
 
+// TestMetadataThatADefinitionRestrictsIsCheckedEachTime checks objects that differ only in the name.
+func TestMetadataThatADefinitionRestrictsIsCheckedEachTime(t *testing.T) {
+	const of = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: NAME}}"
+	for name, schema := range map[string]string{
+		"rule":    "{type: object, properties: {metadata: {type: object}}, x-kubernetes-validations: [{rule: self.metadata.name == 'cluster'}]}",
+		"no node": "{type: object, x-kubernetes-validations: [{rule: self.metadata.name == 'cluster'}]}",
+		"pattern": "{type: object, properties: {metadata: {type: object, properties: {name: {type: string, pattern: ^cluster$}}}}}",
+	} {
+		for _, names := range [][]string{{"cluster", "other"}, {"other", "cluster"}} {
+			definition, err := kinds.ReadDefinition(object(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  versions: [{name: v1, served: true, schema: {openAPIV3Schema: `+schema+`}}]
+`))
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			c := catalog(t, "").With(definition)
+			for _, one := range names {
+				if got := c.Accepts(object(t, strings.Replace(of, "NAME", one, 1))); got != (one == "cluster") {
+					t.Errorf("%s: %s of %v is accepted: %v", name, one, names, got)
+				}
+			}
+		}
+	}
+}
+
 func BenchmarkAccepts(b *testing.B) {
 	c := catalog(b, "1.34")
 	for name, text := range map[string]string{
