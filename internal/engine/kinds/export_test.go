@@ -4,6 +4,6 @@ package kinds
 func Forget(c *Catalog, object map[string]any) {
 	of, _ := c.kindOf(object)
 	if of != nil {
-		clear(of.accepted)
+		clear(of.known)
 	}
 }

@@ -29,16 +29,16 @@ type kind struct {
 	structural *structuralschema.Structural // of a custom resource; nil for a kind of Kubernetes
 	rules      func() *cel.Validator        // nil if there are none
 
-	mutex    sync.RWMutex
-	accepted map[uint64]bool // by the hash of [walk]
+	mutex sync.RWMutex
+	known map[uint64]bool // verdicts by the hash of [walk]
 }
 
-// maxKnown bounds the hashes of a kind.
+// maxKnown bounds the cached verdicts of a kind.
 const maxKnown = 10_000
 
 func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
 	k := &kind{
-		root: newNode(of), validator: validation.NewSchemaValidatorFromOpenAPI(of), structural: structural, accepted: map[uint64]bool{},
+		root: newNode(of), validator: validation.NewSchemaValidatorFromOpenAPI(of), structural: structural, known: map[uint64]bool{},
 	}
 	fields := map[string]*node{"status": {preserves: true}} // the API sets it
 	if structural != nil {
@@ -57,27 +57,28 @@ func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
 	return k
 }
 
-// violations checks only one of several accepted objects with the same shape by the library.
-func (k *kind) violations(object map[string]any) []Violation {
+// accepts reports whether an object has no violation. The library checks neither objects with an unknown field, nor more than
+// one of several with the same hash.
+func (k *kind) accepts(object map[string]any) bool {
 	walk := walk{}
 	hash := walk.value(k.root, object, false)
+	if walk.hasUnknown {
+		return false
+	}
 	k.mutex.RLock()
-	isAccepted := k.accepted[hash]
+	accepted, isKnown := k.known[hash]
 	k.mutex.RUnlock()
-	if isAccepted && !walk.hasUnknown {
-		return nil
+	if isKnown {
+		return accepted
 	}
-	violations := k.check(object)
-	if len(violations) > 0 {
-		return violations
-	}
+	accepted = len(k.check(object)) == 0
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	if len(k.accepted) >= maxKnown {
-		clear(k.accepted)
+	if len(k.known) >= maxKnown {
+		clear(k.known)
 	}
-	k.accepted[hash] = true
-	return nil
+	k.known[hash] = accepted
+	return accepted
 }
 
 func (k *kind) check(object map[string]any) []Violation {

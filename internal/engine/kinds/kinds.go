@@ -148,7 +148,13 @@ func (c *Catalog) kindOf(object map[string]any) (of *kind, problem string) {
 }
 
 // Accepts reports whether an object has no violation or no schema.
-func (c *Catalog) Accepts(object map[string]any) bool { return len(c.Check(object)) == 0 }
+func (c *Catalog) Accepts(object map[string]any) bool {
+	of, problem := c.kindOf(object)
+	if of == nil {
+		return problem == ""
+	}
+	return of.accepts(object)
+}
 
 // Check returns all violations, sorted by place.
 func (c *Catalog) Check(object map[string]any) []Violation {
@@ -156,10 +162,10 @@ func (c *Catalog) Check(object map[string]any) []Violation {
 	if problem != "" {
 		return []Violation{{Steps: []string{"apiVersion"}, Message: problem}}
 	}
-	if of == nil {
+	if of == nil || of.accepts(object) {
 		return nil
 	}
-	violations := of.violations(object)
+	violations := of.check(object)
 	slices.SortStableFunc(violations, func(a, b Violation) int {
 		return cmp.Or(slices.Compare(a.Steps, b.Steps), strings.Compare(a.Message, b.Message))
 	})

@@ -117,6 +117,21 @@ spec:
 	}
 }
 
+// Rendering asks for the verdict about each file of each cluster.
+func TestTheVerdictAboutAnUnknownFieldOrAKnownShapeNeedsNoLibrary(t *testing.T) {
+	c := catalog(t, "1.34")
+	for name, text := range map[string]string{
+		"valid":      deployment,
+		"wrong type": strings.Replace(deployment, "replicas: 2", "replicas: two", 1),
+		"unknown":    strings.Replace(deployment, "replicas: 2", "replica: 2", 1),
+	} {
+		o := object(t, text)
+		if allocations := testing.AllocsPerRun(10, func() { c.Accepts(o) }); allocations > 50 {
+			t.Errorf("%s: %v allocations", name, allocations)
+		}
+	}
+}
+
 func BenchmarkAccepts(b *testing.B) {
 	c := catalog(b, "1.34")
 	for name, text := range map[string]string{
