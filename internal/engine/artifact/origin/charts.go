@@ -89,13 +89,14 @@ func (c *Resolver) fetchIndex(ctx context.Context, repo string, sources []string
 	}
 	index, err := readIndex(&bounded.Reader{From: plain, Left: maxIndex, TooLong: tooLong})
 	isElsewhere := access.OriginOf(response.Request.URL) != access.OriginOf(firstOf(response.Request))
-	if err != nil && isElsewhere && !errors.Is(err, git.ErrTooLarge) {
+	switch {
+	case err != nil && isElsewhere && !errors.Is(err, git.ErrTooLarge):
 		return nil, errors.New("its index.yaml, for which it redirects to another server, cannot be read")
+	case err != nil:
+		return nil, err
 	}
-	if index != nil {
-		index.isElsewhere = isElsewhere
-	}
-	return index, err
+	index.isElsewhere = isElsewhere
+	return index, nil
 }
 
 func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {

@@ -93,10 +93,14 @@ func splitIndex(text []byte) (*chartIndex, error) {
 	}
 	index := &chartIndex{charts: map[string]block{}, packer: packer}
 	defer func() { index.packer = nil }()
+	split := index.splitYAML
 	if index.isJSON = bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")); index.isJSON {
-		return index, index.splitJSON(text)
+		split = index.splitJSON
 	}
-	return index, index.splitYAML(text)
+	if err := split(text); err != nil {
+		return nil, err
+	}
+	return index, nil
 }
 
 func parseIndex(text []byte) (*chartIndex, error) {

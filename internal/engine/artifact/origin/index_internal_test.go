@@ -116,6 +116,9 @@ func TestALargeIndexThatCannotBeDividedIsRefused(t *testing.T) {
 		if got, err := divided(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v; want %q", text, got, err, want)
 		}
+		if index, err := splitIndex([]byte(text)); err != nil && index != nil {
+			t.Errorf("%q: an index is returned with the error %v", text, err)
+		}
 	}
 }
 
@@ -140,8 +143,11 @@ func TestTheGuideHasTheBoundsOfAnIndex(t *testing.T) {
 	for i := range maxEntries + 1 {
 		fmt.Fprintf(&charts, "  a%d:\n", i)
 	}
-	if _, err := divided(charts.String()); err == nil || !strings.Contains(err.Error(), "more than 20000 charts") {
-		t.Errorf("error %v", err)
+	versions := "entries:\n  a: [" + strings.Repeat("{},", maxEntries+1) + "]\n"
+	for _, text := range []string{charts.String(), versions} {
+		if _, err := divided(text); err == nil || !strings.Contains(err.Error(), "more than 20000 charts, or versions") {
+			t.Errorf("%.20q: error %v", text, err)
+		}
 	}
 }
 

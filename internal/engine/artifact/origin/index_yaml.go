@@ -141,10 +141,15 @@ func yamlVersions(ctx context.Context, chart block) ([]chartVersion, error) {
 		var all map[string][]chartVersion
 		err := chart.parse(&all)
 		versions, has := all[chart.key]
-		if err == nil && (!has || len(all) != 1) {
-			err = errForm(chart.line)
+		switch {
+		case err != nil:
+			return nil, err
+		case !has || len(all) != 1:
+			return nil, errForm(chart.line)
+		case len(versions) > maxEntries:
+			return nil, errTooManyEntries
 		}
-		return versions, err
+		return versions, nil
 	}
 	versions := make([]chartVersion, len(blocks))
 	for i, version := range blocks {
