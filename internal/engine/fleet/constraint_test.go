@@ -41,6 +41,9 @@ func TestConstraintsAreCheckedWithTheirNames(t *testing.T) {
 		"a kind that is none": {"[{name: a, expression: x, match: {kinds: [Namespace, apps/Deployment, apps/v1]}}]", []string{
 			`constraints["a"].match.kinds[2]: "apps/v1" is not the kind of a Kubernetes object`,
 		}},
+		"a long kind that is none": {"[{name: a, expression: x, match: {kinds: [" + strings.Repeat("k", 1000) + "]}}]", []string{
+			`constraints["a"].match.kinds[0]: "` + strings.Repeat("k", 80) + `" is not the kind of a Kubernetes object`,
+		}},
 		"a message that is too long": {"[{name: a, expression: x, message: " + strings.Repeat("m", 1025) + "}]", []string{
 			`constraints["a"].message: has 1025 characters, and 1024 are the most`,
 		}},

@@ -61,7 +61,7 @@ func readCheckedTexts(o *ObjectReader, name string, check func(string) string) [
 	texts := readSortedTexts(o, name)
 	EachText(o, name, func(path *Path, text string) {
 		if problem := check(text); text != "" && problem != "" {
-			o.reader.Report(path, "%q %s", text, problem)
+			o.reader.Report(path, "%.80q %s", text, problem)
 		}
 	})
 	return texts
