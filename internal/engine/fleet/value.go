@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +30,8 @@ func CanonicalJSON(value any) (string, error) {
 	return encode(canonical)
 }
 
-// Canonical returns a deep copy with canonical numbers. Equal values are deeply equal; unknown values are errors.
+// Canonical returns a deep copy with canonical numbers. Equal values are deeply equal; unknown values are errors. It returns
+// the alphabetically first of several errors.
 func Canonical(value any) (any, error) {
 	var wrong error
 	canonical := deep.Mapped(value, func(part any) any {
@@ -45,7 +45,9 @@ func Canonical(value any) (any, error) {
 		default:
 			err = fmt.Errorf("a value of type %T has no JSON form", part)
 		}
-		wrong = cmp.Or(wrong, err)
+		if err != nil && (wrong == nil || err.Error() < wrong.Error()) { // objects have no order
+			wrong = err
+		}
 		return part
 	})
 	if wrong != nil {

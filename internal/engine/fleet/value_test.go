@@ -51,6 +51,15 @@ func TestCanonicalJSONRefusesWhatJSONCannotSay(t *testing.T) {
 	}
 }
 
+func TestTheErrorOfAnObjectDoesNotDependOnItsOrder(t *testing.T) {
+	object := map[string]any{"a": json.Number("one"), "b": json.Number("two"), "c": json.Number("three"), "d": fleet.Unknown{}}
+	for range 100 {
+		if _, err := fleet.CanonicalJSON(object); err == nil || err.Error() != `"one" is not a number` {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestModelRoundTrip(t *testing.T) {
 	check := func(f *fleet.Fleet) {
 		t.Helper()
