@@ -398,6 +398,17 @@ func TestTolerationsAreThoseOfKubernetes(t *testing.T) {
 	}
 }
 
+func TestOnlyWrongLabelsCostAPath(t *testing.T) {
+	labels := map[string]any{}
+	for i := range 1000 {
+		labels["key-"+strconv.Itoa(i)] = "value"
+	}
+	given := map[string]any{"environment": "dev", "cluster_types": []any{map[string]any{"name": "a", "labels": labels}}}
+	if allocations := testing.AllocsPerRun(5, func() { _, _ = fleet.Decode(given) }); allocations > float64(len(labels)) {
+		t.Errorf("%v allocations for %d labels", allocations, len(labels))
+	}
+}
+
 func TestCollectionsAreListsOrMaps(t *testing.T) {
 	list, findings := fleet.Decode(input(t, "environment: dev\ncluster_types: [{name: a}, {name: b}]"))
 	wantFindings(t, findings)

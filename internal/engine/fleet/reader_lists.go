@@ -119,12 +119,11 @@ func readLabels(o *ObjectReader, attribute string) Labels {
 		if o.reader.full() {
 			break // one message may take kilobytes
 		}
-		path := o.At(attribute).Key(key)
 		if problem := CheckLabelKey(key); problem != "" {
-			o.reader.Report(path, "%s", problem)
+			o.reader.Report(o.At(attribute).Key(key), "%s", problem)
 		}
 		if problem := CheckLabelValue(labels[key]); labels[key] != unknownText && problem != "" {
-			o.reader.Report(path, "%s", problem)
+			o.reader.Report(o.At(attribute).Key(key), "%s", problem)
 		}
 	}
 	return labels
