@@ -142,6 +142,7 @@ func (f *fields) only(path string, known ...string) {
 	}
 }
 
+// typed returns a field, or the zero value if the field is absent or of another type, which is a problem.
 func typed[T any](f *fields, path, what string) T {
 	value := f.value(path)
 	read, is := value.(T)

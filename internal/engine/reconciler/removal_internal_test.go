@@ -64,7 +64,7 @@ func TestAnInventoryNamesWhatWasBrought(t *testing.T) {
 	}
 }
 
-func FuzzParseEntry(f *testing.F) {
+func FuzzFluxInventory(f *testing.F) {
 	f.Add("team_web_apps_Deployment", "v1")
 	f.Add("_team__Namespace", "v1")
 	f.Fuzz(func(t *testing.T, id, version string) {
