@@ -28,8 +28,8 @@ var leftOut = map[string]string{
 	"curl-auth-user":           "takes names of users and shell variables for a password",
 }
 
-// byName is how the rules begin that find a text of some length after a name of a service, and not what the token itself
-// looks like: they take identifiers and hashes for a token.
+// byName begins the rules that report any text of a certain length after the name of a service. They would take identifiers
+// and hashes for tokens.
 const byName = `[\w.-]{0,50}?(?:`
 
 type allowlist struct {

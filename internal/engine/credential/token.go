@@ -44,9 +44,9 @@ type tokens struct {
 	Placeholders []string `json:"placeholders"`
 	Stopwords    []string `json:"stopwords"`
 
-	starts       [1 << (startLength * startBits)][]keyword
-	shortest     int
-	placeholders []*regexp.Regexp
+	starts               [1 << (startLength * startBits)][]keyword
+	shortest             int
+	compiledPlaceholders []*regexp.Regexp
 }
 
 type keyword struct {
@@ -66,7 +66,7 @@ var all = sync.OnceValue(func() *tokens {
 		}
 	}
 	for _, pattern := range t.Placeholders {
-		t.placeholders = append(t.placeholders, regexp.MustCompile(pattern))
+		t.compiledPlaceholders = append(t.compiledPlaceholders, regexp.MustCompile(pattern))
 	}
 	return t
 })
@@ -165,7 +165,7 @@ func (t *tokens) find(r *rule, text string) (at int, found bool) {
 			}
 		}
 		isStopped := slices.ContainsFunc(t.Stopwords, func(word string) bool { return strings.Contains(strings.ToLower(token), word) })
-		if !isStopped && !isPlaceholder(token) && !matchesAny(t.placeholders, token) && !matchesAny(r.allows, token) &&
+		if !isStopped && !isPlaceholder(token) && !matchesAny(t.compiledPlaceholders, token) && !matchesAny(r.allows, token) &&
 			(r.Entropy == 0 || entropyOf(token) > r.Entropy) {
 			return match[0], true
 		}
