@@ -7,7 +7,7 @@ data "flotilla_repository_files" "fleet" {
 
 locals {
   adopted = provider::flotilla::adopt("prod", data.flotilla_repository_files.fleet.files, {
-    # The repository of objects whose own is not among the files.
+    # The repository of objects whose own repository is not among the files.
     repository = { url = "https://git.example.com/platform/fleet.git", branch = "main" }
     hosts      = "clusters/{cluster_type}"
   })

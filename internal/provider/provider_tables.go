@@ -30,10 +30,10 @@ var GitTable = &fleet.Table{
 			"begins with `url`, also for repositories other than the GitOps repository: of manifests, files, registrations and " +
 			"commit statuses. The attributes above are not used for them."},
 		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
-		{Name: "signing_key", Meaning: "Private key that signs commits: OpenPGP, armored, or ssh. Unset: `FLOTILLA_SIGNING_KEY`."},
+		{Name: "signing_key", Meaning: "Private key that signs commits: armored OpenPGP, or ssh. Unset: `FLOTILLA_SIGNING_KEY`."},
 		{Name: "signing_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SIGNING_PASSPHRASE`."},
-		{Name: "allowed_signers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys, OpenPGP, armored, or ssh, " +
-			"the line of a `.pub` file. With it, Flotilla believes a record that the state does not know only if one of these " +
+		{Name: "allowed_signers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys: armored OpenPGP, or ssh, " +
+			"as in a `.pub` file. With it, Flotilla believes a record that the state does not know only if one of these " +
 			"keys signed the commit that last changed it. Any other such record is drift: the next apply repairs it, and a folder that " +
 			"only this record lists is not removed. It needs a `signing_key`, and must contain its public key."},
 		{Name: "author_name", Meaning: "Name of author and committer. Unset: `Flotilla`."},
@@ -92,8 +92,8 @@ var trustedTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories of Git, or of registries: " +
 			"`https://git.example.com/shop`, `oci://registry.example.com/shop`."},
-		{Name: "keys", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys. One must have signed. For Git: OpenPGP, " +
-			"armored, or ssh, the line of a `.pub` file. For registries: keys of cosign, in PEM. Required, unless `unsigned` is " +
+		{Name: "keys", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys. One must have signed. For Git: armored " +
+			"OpenPGP, or ssh, as in a `.pub` file. For registries: keys of cosign, in PEM. Required, unless `unsigned` is " +
 			"true."},
 		{Name: "unsigned", Type: fleet.BoolType, Default: false, Meaning: "Content needs no signature. A `verify` in the " +
 			"parameters of a cluster type then is an error."},

@@ -128,7 +128,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "nobody"}}, "Agents were not asked", "clusters", `edge-1: nothing follows the branch: no GitRepository there reads branch "nobody" of gitops_repo`},
 		{[]any{"edge-2"}, nil, "Provider does not know this cluster", "clusters", `The provider's clusters has no entry "edge-2"; did you mean "edge-1"?`},
 		{[]any{"edge-1"}, map[string]any{"reconciler": "fleet"}, "Agent cannot be asked", "reconciler", "Rancher Fleet looks when its polling interval has passed"},
-		{[]any{"edge-1"}, map[string]any{"reconciler": "config-sync"}, "Agent cannot be asked", "reconciler", "Config Sync has nothing by which it is asked"},
+		{[]any{"edge-1"}, map[string]any{"reconciler": "config-sync"}, "Agent cannot be asked", "reconciler", "Config Sync offers no way to ask it"},
 		{[]any{"edge-1"}, map[string]any{"reconciler": "fluxx"}, "Invalid reconciler", "reconciler", `"fluxx" is none of argocd, argocd-hub, flux`},
 		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "brunch": "dev"}}, "Invalid GitOps repository", "gitops_repo", "brunch"},
 	} {

@@ -34,7 +34,7 @@ var SettingsTable = &fleet.Table{
 		},
 		{
 			Name: "failed_for", Type: fleet.DurationType,
-			Meaning: "How long a cluster must have failed, by the times of the evidence. Unset: `5m` before a roll back, `0s` before a halt.",
+			Meaning: "How long a cluster must have failed, by the times of the evidence. Unset: `5m` before a rollback, `0s` before a halt.",
 		},
 		{
 			Name: "progress_deadline", Type: fleet.DurationType,

@@ -60,7 +60,7 @@ locals {
   gitops_repo = { url = "gitops.git", branch = "prod" }
 }
 
-# Replace the empty feedback by { hub = "..." }, the cluster of the provider's `clusters` where Argo CD is.
+# Replace the empty feedback with { hub = "..." }, the cluster of the provider's `clusters` where Argo CD is.
 data "flotilla_compliance" "prod" {
   name        = "prod"
   fleet       = local.fleet

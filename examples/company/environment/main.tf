@@ -62,7 +62,7 @@ locals {
   }))
 }
 
-# Replace the empty feedback by where reports come from, such as { clusters = true }: with an empty one, only time counts.
+# Replace the empty feedback with a source of reports, such as { clusters = true }: while it is empty, only time counts.
 data "flotilla_compliance" "this" {
   count = var.rollout == null ? 0 : 1
 

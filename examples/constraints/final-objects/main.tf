@@ -1,4 +1,4 @@
-# A library of rules for final objects: those that charts and kustomizations come to. The fleet keeps all of them but one that
+# A library of rules for final objects: those that charts and kustomizations render to. The fleet keeps all of them but one that
 # informs.
 
 terraform {

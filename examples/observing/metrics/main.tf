@@ -36,8 +36,8 @@ resource "flotilla_assignment" "dev" {
   rollout     = { stages = [{ name = "canary", hosts = ["drone"] }] }
 }
 
-# What is so after the apply, with the rollouts under way. It is another one than what the rollout goes by, which cannot refer to
-# the assignment.
+# The state after the apply, with the rollouts under way. It is a second data source, because the one that the rollout goes by cannot
+# refer to the assignment.
 data "flotilla_compliance" "after" {
   name        = "dev"
   fleet       = local.fleet

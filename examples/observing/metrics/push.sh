@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the metrics of the last apply to a Pushgateway. PUT takes away what the run before has put there, so that what is not
-# true any more goes. NAME keeps apart what several configurations put.
+# Puts the metrics of the last apply to a Pushgateway. PUT replaces what the run before put there, so that outdated series
+# disappear. NAME keeps apart what several configurations put.
 #
 #   ./push.sh https://pushgateway.example.com NAME
 set -eu

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the metrics of the last apply to where node_exporter reads them (--collector.textfile.directory), at once: it reads
+# Writes the metrics of the last apply to where node_exporter reads them (--collector.textfile.directory), in one step: it reads
 # each file of the folder whose name ends in .prom. NAME keeps apart what several configurations write.
 #
 #   ./textfile.sh /var/lib/node_exporter NAME

@@ -41,7 +41,7 @@ data "flotilla_overview" "dev" {
   evidence    = data.flotilla_compliance.dev.evidence
   health      = { good = 80, poor = 50 }
 
-  # Where one looks next. What is between braces is escaped; a link that lacks it is left out.
+  # Where one looks next. The values of the placeholders are escaped; a link whose value is missing is left out.
   links = {
     assignments = {
       "Argo CD" = "https://argocd.example.com/applications?search={deployment_target}"

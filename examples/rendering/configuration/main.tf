@@ -48,7 +48,7 @@ locals {
               repo    = "https://charts.example.com"
               chart   = "redis"
               version = "19.6.4"
-              # The configuration is over these values.
+              # The configuration overrides these values.
               parameters = { values = { global = { platform = { REGION = "nowhere" } } } }
             }
             config_as = ["values:global.platform", "configmap:settings"] # both, and the ConfigMap has another name

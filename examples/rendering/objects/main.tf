@@ -1,4 +1,4 @@
-# Final objects: the folder has what a chart comes to, and the agent follows the folder.
+# Final objects: the folder has what a chart renders to, and the agent follows the folder.
 
 terraform {
   required_providers {

@@ -1,4 +1,4 @@
-# Preview: a plan sees the objects that a chart comes to, and rules hold for them.
+# Preview: a plan sees the objects that a chart renders to, and rules apply to them.
 
 terraform {
   required_providers {

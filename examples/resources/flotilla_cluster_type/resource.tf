@@ -11,7 +11,7 @@ resource "flotilla_cluster_type" "drone" {
   api_versions       = ["monitoring.coreos.com/v1/ServiceMonitor"]
 }
 
-# It was called "vehicle" before: its folder moves, and nothing on its clusters goes.
+# It was called "vehicle" before: its folder moves, and nothing on its clusters is removed.
 resource "flotilla_cluster_type" "car" {
   name        = "car"
   formerly    = ["vehicle"]

@@ -1,5 +1,5 @@
 variable "commit" {
-  description = "The commit of this configuration, of which CI knows: GITHUB_SHA, CI_COMMIT_SHA, Build.SourceVersion."
+  description = "The commit of this configuration, which CI knows: GITHUB_SHA, CI_COMMIT_SHA, Build.SourceVersion."
   type        = string
   default     = "6c1d7c8a8d1c4f6f0fd0f1c64a1c7c2d6bb4a3f0"
 }

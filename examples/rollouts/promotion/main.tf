@@ -2,7 +2,7 @@ locals {
   # The newest versions: dev gets them at once.
   newest = { payments = "1.8.0", reports = "2.1.0" }
 
-  # Prod has what was let through last; these until there is something.
+  # Prod has what was let through last, and until then these.
   proven = coalesce(flotilla_promotion.prod.promoted, { payments = "1.7.2", reports = "2.0.5" })
 
   policies = [{ name = "everywhere", deployment_target_selector = {}, cluster_type_selector = {} }]

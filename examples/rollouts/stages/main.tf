@@ -29,7 +29,7 @@ locals {
   gitops_repo = { url = "gitops.git", branch = "prod" }
 }
 
-# What the clusters say. Replace the empty feedback by where reports come from: with it, only time counts.
+# What the clusters say. Replace the empty feedback with a source of reports: while it is empty, only time counts.
 data "flotilla_compliance" "prod" {
   name        = "prod"
   fleet       = local.fleet

@@ -51,7 +51,7 @@ locals {
   })
 }
 
-# The reports of the clusters. With {}, only metrics and time decide: replace it by { clusters = true }.
+# The reports of the clusters. With {}, only metrics and time decide: replace it with { clusters = true }.
 data "flotilla_compliance" "prod" {
   name        = "prod"
   fleet       = local.fleet

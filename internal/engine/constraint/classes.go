@@ -168,7 +168,7 @@ func (v *vocabulary) defineVariables() []expression.Variable {
 			Name: "secrets", Type: cel.MapType(cel.StringType, v.secret.kind),
 			Meaning: "the references to secrets of the assignment's snapshot, by key",
 		},
-		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
+		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests render to"},
 		{Name: "pods", Type: cel.ListType(v.pod.kind), Meaning: "the pods that the object is or makes, whatever its kind"},
 		{Name: "containers", Type: cel.ListType(free), Meaning: "all containers of these pods: also init containers and ephemeral ones"},
 		{Name: "images", Type: texts, Meaning: "all images that these pods pull, for containers and as volumes"},
@@ -190,8 +190,8 @@ func newTaintClass() *class {
 func newLimitClass() *class {
 	return newClass("Limit", []field[*fleet.Limit]{
 		text("type", "`Container`, `Pod` or `PersistentVolumeClaim`", func(l *fleet.Limit) any { return l.Type }),
-		{"default", textMap, "limits of who says none, by resource", func(l *fleet.Limit) any { return l.Default }},
-		{"default_request", textMap, "requests of who says none, by resource", func(l *fleet.Limit) any { return l.DefaultRequest }},
+		{"default", textMap, "limits of containers that set none, by resource", func(l *fleet.Limit) any { return l.Default }},
+		{"default_request", textMap, "requests of containers that set none, by resource", func(l *fleet.Limit) any { return l.DefaultRequest }},
 		{"max", textMap, "at most, by resource", func(l *fleet.Limit) any { return l.Max }},
 		{"min", textMap, "at least, by resource", func(l *fleet.Limit) any { return l.Min }},
 		{"max_limit_request_ratio", textMap, "limit by request at most, by resource", func(l *fleet.Limit) any { return l.MaxLimitRequestRatio }},

@@ -46,8 +46,9 @@ var clusterTypeKind = defineKind(Table{
 		namedAttribute(&c.Name, labelForm, "Name of the cluster type, a DNS label; also its folder."),
 		storedAttribute(&c.Formerly, Attribute{
 			Type: TextsType, Ordered: true, Form: labelForm,
-			Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. Names that are " +
-				"made of it keep the first one, so that `formerly` stays as long as the cluster type: see the guide \"Assignments\".",
+			Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters is removed. Names on its " +
+				"clusters keep the first one, so keep `formerly` as long as the cluster type exists: see the guide \"Rename, move, roll back, " +
+				"uninstall\".",
 		}, readTexts),
 		unstoredAttribute(environmentAttribute),
 		labelsAttribute(&c.Labels),
@@ -65,7 +66,8 @@ var clusterTypeKind = defineKind(Table{
 		}),
 		objectOfAnyShape(&c.Parameters, Attribute{
 			Meaning: "Parameters of everything that its templates render, as in the `manifests` of a deployment target, " +
-				"which are merged over these: see the guide \"What is rendered\".",
+				"which are merged over these: see the guide \"Reference: rendered files, " +
+				"parameters, templates\".",
 		}),
 		unstoredAttribute(Attribute{
 			Name: "allow_plain", Type: TextsType,
@@ -81,15 +83,15 @@ var clusterTypeKind = defineKind(Table{
 			Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`.",
 		}, readSecretStores),
 		objectAttribute(&c.Decryption, decryptionKind, Attribute{
-			Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. " +
+			Meaning: "How its agent decrypts files that SOPS has encrypted, which only Flux can; `{}` where the agent has its keys already. " +
 				"Unset: it does not.",
 		}),
 		textAttribute(&c.Render, Attribute{
 			Allowed: Renderings,
 			Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to " +
-				"them; `preview` at plan, for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in " +
-				"place of what points to them: see the guide \"Rendering\". A deployment target may set a stronger `render`, " +
-				"and a weaker one only as far as `least_render` of its workspace allows. Unset: `pointers`.",
+				"them; `preview` at plan, for constraints and `flotilla_manifests`; `objects` at plan, too, and its folder has the final " +
+				"objects in place of what points to them: see the guide \"Pins, rendering and rules\". A deployment target may set a " +
+				"stronger `render`, and a weaker one only as far as `least_render` of its workspace allows. Unset: `pointers`.",
 		}),
 		textAttribute(&c.KubernetesVersion, Attribute{
 			Form:    kubernetesVersionForm,

@@ -46,7 +46,7 @@ var containerKind = defineKind(Table{
 		}),
 		storedAttribute(&c.Priority, Attribute{
 			Type: NumberType, Default: 0,
-			Meaning: "Where containers disagree, the higher priority wins. The guide \"Configuration, explained\" has the whole order.",
+			Meaning: "Where containers disagree, the higher priority wins. The guide \"How Flotilla works\" has the whole order.",
 		}, readNumber),
 		unstoredAttribute(Attribute{Name: "json", Computed: true, Meaning: "Canonical JSON of `data`; `{}` without."}),
 	}

@@ -58,8 +58,8 @@ var constraintKind = defineKind(Table{
 			Meaning: "The message where the rule is violated: what is wrong and what to do. Unset: the expression.",
 		}),
 		textAttribute(&c.MessageExpression, Attribute{
-			Meaning: "CEL that makes the message, with the variables of `expression`. It wins over `message`, which is said where it " +
-				"gives nothing. Plans, states and reports have what it says: let it say no secret.",
+			Meaning: "CEL that makes the message, with the variables of `expression`. It wins over `message`, which is shown where it " +
+				"gives nothing. Plans, states and reports contain the message: it must not contain a secret.",
 		}),
 		textAttribute(&c.Mode, Attribute{
 			Default: Enforce, Allowed: []string{Enforce, Inform},

@@ -61,7 +61,7 @@ var manifestsKind = defineKind(Table{
 				"`chart`, else `kustomize`.",
 		}),
 		objectOfAnyShape(&m.Parameters, Attribute{
-			Meaning: "They reach every field of what is rendered: see the guide \"What is rendered\".",
+			Meaning: "They reach every field of what is rendered: see the guide \"Reference: rendered files, parameters, templates\".",
 		}),
 	}
 }).checkedBy(checkManifests)

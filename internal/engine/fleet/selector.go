@@ -38,8 +38,8 @@ var selectorOperators = map[string]selection.Operator{
 
 var selectorTable = Table{
 	Name: "selector",
-	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. Where a selector is not set, " +
-		"nothing is asked of the labels that it would select by.",
+	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. A selector that is not set " +
+		"sets no condition.",
 	Attributes: []Attribute{
 		{Name: "match_labels", Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, Meaning: "Labels with exactly these values."},
 		{Name: "match_expressions", Type: ObjectsType, Of: &expressionTable, Meaning: "Requirements, as in Kubernetes."},

@@ -116,7 +116,7 @@ var fleetTable = Table{
 		{Name: "constraints", Type: CollectionType, Of: &constraintKind.Table, Meaning: "Rules about assignments and what is rendered."},
 		{
 			Name: "hydration", Type: ObjectType, Of: &hydrationKind.Table,
-			Meaning: "How config containers merge: see the guide \"Configuration, explained\".",
+			Meaning: "How config containers merge: see the guide \"How Flotilla works\".",
 		},
 		{
 			Name: "artifacts",

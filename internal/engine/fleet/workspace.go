@@ -93,8 +93,9 @@ var workspaceKind = defineKind(Table{
 		allowedAttribute(&w.Parameters, checkParameterPath, Attribute{
 			Meaning: "Paths of fields, such as `helm_release.valuesFrom`, that the team's workloads may set although they reach " +
 				"Secrets, accounts, clusters, namespaces or other content, or decide what is trusted; or `namespace`, `project`, " +
-				"`secret_ref`. With this, `secrets`, `sources`, `service_account` or a project that is rendered, all that is not allowed " +
-				"so is an error at plan. Fields that decide what is trusted, such as `git_repository.verify`, always are.",
+				"`secret_ref`. With this, `secrets`, `sources`, `service_account` or a project that is rendered, every such field " +
+				"that is not allowed is an error at plan. Fields that decide what is trusted, such as `git_repository.verify`, need to be " +
+				"allowed in every workspace.",
 		}),
 		textAttribute(&w.LeastRender, Attribute{
 			Allowed: weakerRenderings,

@@ -17,7 +17,7 @@ var configSync = Reconciler{
 	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla",
 	Namespace: "config-management-system",
 	Reserved:  []string{"config-management-monitoring", "resource-group-system"},
-	NoRefresh: "Config Sync has nothing by which it is asked: set a shorter interval of flotilla_agent",
+	NoRefresh: "Config Sync offers no way to ask it: set a shorter interval of flotilla_agent",
 	NoSOPS:    "Config Sync decrypts nothing",
 	NoObjects: noObjects,
 	OneImage:  true,

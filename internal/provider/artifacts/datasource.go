@@ -77,7 +77,7 @@ func definition() schema.Schema {
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),
 			"newest": schemas.ComputedTextMap(
-				"By full name of the deployment target, the newest version of its repository by semantic versioning, regardless of the " +
+				"By full name of the deployment target, the newest version of its repository by semantic versioning, whatever the " +
 					"manifests ask for, without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose " +
 					"repository has no such versions, or does not list them, are not in it. While a repository does not answer and the pin is " +
 					"kept, it is the version that is deployed.",

@@ -51,16 +51,16 @@ func definition() schema.Schema {
 					"is ready only with 0.",
 			),
 			"labels_from": schemas.OptionalTextMap(
-				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point " +
-					"and a key, such as `labels.nvidia.com/gpu.present`. A list makes a label if it has one value. A fact that cannot be the value of " +
-					"a label of Kubernetes, such as a version with `+`, makes none; `without_labels` of the cluster says why.",
+				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, which a dot and a key " +
+					"follow if the fact is a map, as in `labels.nvidia.com/gpu.present`. A list makes a label if it has one value. A fact that " +
+					"cannot be the value of a label of Kubernetes, such as a version with `+`, makes none; `without_labels` of the cluster says why.",
 			),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the " +
 					"cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +
-					"the label is that of here, if any. A cluster that does not answer, or has no nodes that could say it, and has no entry is an " +
-					"error: without its labels, policies would no longer select it, and its workloads would be removed. " +
+					"the label is the one given here, if any. A cluster without an entry is an error if it does not answer, or has no nodes to " +
+					"read the fact from: without its labels, policies would no longer select it, and its workloads would be removed. " +
 					"A cluster whose connection is not known yet may be a new one: without an entry, it has no such labels in this run, and a " +
 					"warning says so.",
 			},

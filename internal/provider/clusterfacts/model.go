@@ -57,14 +57,14 @@ var clusters = table.Definition[*row]{
 	),
 	table.TextOrNull(
 		"since",
-		"since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where "+
-			"nodes come and go; else the last time that a node became not ready. Null if unknown.",
+		"since when: if `ready`, since when more than half of the ready nodes have been ready, so that the `soak` of a rollout ends "+
+			"although nodes come and go; else the last time that a node became not ready. Null if unknown.",
 		func(r *row) string { return tfvalue.TimeText(r.Since) },
 	),
 	table.Text("message", "the reason.", func(r *row) string { return r.Message }),
 	table.Texts(
 		"missing_rights",
-		"missing permissions of the credentials, such as `list nodes`. Facts that need it are null.",
+		"missing permissions of the credentials, such as `list nodes`. Facts that need them are null.",
 		func(r *row) []string { return r.Missing },
 	),
 	table.ObjectOrNull(

@@ -41,10 +41,10 @@ func definition() schema.Schema {
 			"last Tuesday, two commits " +
 			"of a rollout. It lists by deployment target additions of one side, and different versions, values, hosts or target policies: " +
 			"as data, as Markdown for a " +
-			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and of values " +
-			"the files of folders that " +
+			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and for values " +
+			"the files of " +
 			fmt.Sprintf(
-				"may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has "+
+				"at most %d folders that may differ. A side whose branch or assignment does not exist yet has "+
 					"nothing, and `notes` mentions it.",
 				comparison.MaxFolders,
 			),

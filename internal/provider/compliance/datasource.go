@@ -94,8 +94,9 @@ func definition() schema.Schema {
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
 			"metrics": schemas.ComputedText(
 				"All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
-					"how far behind they are, rollouts by stage, the health score, and the time of it. The guide to alerts has a table of the " +
-					"metrics, a dashboard and alert rules.",
+					"how far behind they are, rollouts by stage, the health score, and the time of it. See the " +
+					"[table of the metrics](../guides/reference-observing.md#metrics), and the " +
+					"[dashboard and alert rules](../guides/observe.md#metrics-and-alerts).",
 			),
 		},
 	}

@@ -230,7 +230,7 @@ var statusesTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{
 			Name: "context",
-			Meaning: "Which cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, " +
+			Meaning: "The context of a status, such as `\"fleet/{cluster}\"`: `{cluster}` is its cluster, and `{host}`, if any, its folder, " +
 				"`cluster-type` or `cluster`. Unset: `\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they " +
 				"have the name of the cluster.",
 		},
@@ -257,7 +257,7 @@ var statusesTable = &fleet.Table{
 // WaitTable describes the attribute wait.
 var WaitTable = &fleet.Table{
 	Name: "wait",
-	Meaning: "The attribute `wait` of `flotilla_compliance`: it is read again until so many clusters are ready. Running out of time is " +
+	Meaning: "The attribute `wait` of `flotilla_compliance`: reports are read again until enough clusters are ready. Running out of time is " +
 		"an error that names the assignments that are not ready.",
 	Attributes: []fleet.Attribute{
 		{

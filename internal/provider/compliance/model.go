@@ -47,7 +47,7 @@ var summary = table.Definition[observe.Summary]{
 	table.Number("unknown", "Of how many nothing is known.", func(s observe.Summary) int { return s.ByVerdict[verdict.Unknown] }),
 	table.Number("ready_percent", "Share that is ready, from 0 to 100, rounded down; 100 where there are no clusters.",
 		func(s observe.Summary) int { return s.ReadyPercent }),
-	table.TextOrNull("behind_since", "Since when the cluster that is behind for the longest time is behind; null where none is.",
+	table.TextOrNull("behind_since", "Since when the cluster that has been behind the longest is behind; null where none is.",
 		func(s observe.Summary) string { return tfvalue.TimeText(s.BehindSince) }),
 }
 

@@ -35,10 +35,10 @@ func definition() schema.Schema {
 	attributes["snapshots"] = snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`.")
 	attributes["advise"] = schemas.OptionalBool(
 		"Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
-			"data source: it is part of the advice. It stays one of the assignment.",
+			"data source: it is part of the advice. It stays an error of the assignment.",
 	)
 	attributes["advice"] = advice.MapAttribute(
-		"The values that the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.",
+		"The values that the config schemas of an assignment ask for, and who gives them, by the assignment's key; null without `advise`.",
 	)
 	return schema.Schema{
 		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each " +

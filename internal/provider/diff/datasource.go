@@ -55,7 +55,7 @@ func definition() schema.Schema {
 	attributes["timeouts"] = timeouts.ReadAttribute()
 	attributes["diff"] = schemas.ComputedText(
 		"Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
-			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
+			"that steer a terminal or are invisible, it says only that it differs, as of a binary one.",
 	)
 	attributes["objects"] = schemas.ComputedText(
 		"Unified diff of the final objects of the folders that change and are in the fleet, if `render` is set: the objects of each " +

@@ -22,7 +22,7 @@ var adoptDocument string
 
 // Adopt is provider::flotilla::adopt.
 var Adopt = frame.Function{Name: "adopt", Run: runAdopt, Definition: function.Definition{
-	Summary:             "Makes a fleet of the objects of reconcilers that are there",
+	Summary:             "Makes a fleet of the objects that clusters follow today",
 	MarkdownDescription: strings.TrimSpace(adoptDocument),
 	Parameters: []function.Parameter{
 		function.StringParameter{

@@ -59,7 +59,7 @@ func definition() schema.Schema {
 			),
 			"workload": schemas.OptionalText("Only assignments of this workload."),
 			"workspace": schemas.OptionalText(
-				"Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
+				"Only assignments of workloads of this workspace. Assignments whose records do not name it are left out, " +
 					"until the host is written again.",
 			),
 			"evidences": repository.EvidencesAttribute("Reports of clusters, for the verdicts of the assignments"),

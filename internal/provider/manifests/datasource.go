@@ -76,13 +76,13 @@ type object struct {
 
 var objectsTable = table.Definition[object]{
 	table.Text("assignment", "Key of the assignment, `<host>/<deployment target>`.", func(o object) string { return o.assignment }),
-	table.Text("api_version", "`apps/v1`.", func(o object) string {
+	table.Text("api_version", "API version, such as `apps/v1`.", func(o object) string {
 		if o.Group == "" {
 			return o.Version
 		}
 		return o.Group + "/" + o.Version
 	}),
-	table.Text("kind", "`Deployment`.", func(o object) string { return o.Kind }),
+	table.Text("kind", "Kind, such as `Deployment`.", func(o object) string { return o.Kind }),
 	table.TextOrNull(
 		"namespace",
 		"The namespace that it is applied to; null where it has none.",

@@ -88,7 +88,7 @@ func definition() schema.Schema {
 			"html":           schemas.ComputedText("The page: one file that makes no request."),
 			"markdown":       schemas.ComputedText("The page in short, for a comment on a pull request: the counts, then problems."),
 			"health_score": schemas.ComputedWhole("Health of the fleet, from 0 to 100; null where no cluster was asked or nothing is deployed. " +
-				"The guide to alerts has the formula."),
+				"See [The health score](../guides/observe.md#the-health-score)."),
 			"health_grade": schemas.ComputedText("The same in a word: `good`, `fair` or `poor`; null where there is no score."),
 			"health_scores": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,

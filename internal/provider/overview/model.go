@@ -77,7 +77,7 @@ var summary = table.Definition[numbers]{
 type reports struct{ json, markdown string }
 
 var auditors = table.Definition[reports]{
-	table.Text("json", "The report as JSON, of the format `\"1\"`, which the guide to alerts describes.",
+	table.Text("json", "The report as JSON, of the format `\"1\"`: see [The audit report](../guides/reference-observing.md#the-audit-report).",
 		func(r reports) string { return r.json }),
 	table.Text("markdown", "The report as Markdown.", func(r reports) string { return r.markdown }),
 }
