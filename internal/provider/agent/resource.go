@@ -61,7 +61,7 @@ var definition = schema.Schema{
 	MarkdownDescription: "Makes a cluster follow its two folders of a GitOps repository: the folder of its type and its own. The " +
 		"resource applies the agent's objects by server-side apply with the field manager `flotilla`, through the provider's " +
 		"`clusters`. If an object is changed or deleted on the cluster, the next plan names it, and the next apply repairs it. If " +
-		"another manager has a field, the plan reports a conflict that names the manager. A cluster that is unreachable or not " +
+		"another manager owns a field, the plan reports a conflict that names the manager. A cluster that is unreachable or not " +
 		"known yet causes no error at plan. A cluster that was recreated is onboarded again.",
 	Attributes: map[string]schema.Attribute{
 		"cluster": schema.StringAttribute{
@@ -74,7 +74,7 @@ var definition = schema.Schema{
 		"gitops_repo": schemas.RequiredDynamic(
 			schemas.Location("The location that the cluster follows, such as `flotilla_environment.dev.gitops_repo`."),
 		),
-		"reconciler": schemas.OptionalText("Its agent: " + reconciler.AgentsInWords() + "."),
+		"reconciler": schemas.OptionalText("The cluster's agent: " + reconciler.AgentsInWords() + "."),
 		"hub": schema.StringAttribute{
 			Optional: true, PlanModifiers: replaces,
 			MarkdownDescription: "With `argocd-hub`, the name of the cluster that runs Argo CD, an entry of the provider's " +

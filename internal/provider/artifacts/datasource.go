@@ -42,7 +42,7 @@ func definition() schema.Schema {
 			"is asked once. Its credentials are the entry of the provider's `git.credentials` with the longest matching URL, " +
 			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get the credentials in docker's " +
 			"`config.json` " +
-			"otherwise (`auths`; credential helpers are not run). The plain credentials of `git` are for the GitOps repository alone. A " +
+			"otherwise (`auths`; credential helpers are not run). The plain keys of `git` are for the GitOps repository alone. A " +
 			"registry on this machine is asked by http, any other by https.\n\nA URL that an `index.yaml`, a redirect, a next page or a " +
 			"registry's realm names must be within `sources`, too. It gets no credentials unless it has the same origin and the same entry " +
 			"of `git.credentials`. A realm on another server than the registry gets the registry's credentials if an entry with the realm's " +
@@ -72,7 +72,7 @@ func definition() schema.Schema {
 				"The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins that are deployed. Where hosts have " +
 					"different ones, as during a rollout, it is the last written one.",
 			),
-			"gitops_repo": schemas.OptionalDynamic(schemas.Location("The `gitops_repo` of that assignment.")),
+			"gitops_repo": schemas.OptionalDynamic(schemas.Location("The `gitops_repo` of the assignment `name`.")),
 			"timeouts":    timeouts.ReadAttribute(),
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),

@@ -65,7 +65,7 @@ func definition() schema.Schema {
 					"warning says so.",
 			},
 			"timeouts": timeouts.ReadAttribute(),
-			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
+			"time":     schemas.ComputedText("When the clusters were asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters in numbers."),
 			"clusters": clusters.PlainMap(
 				"The facts of each cluster, by its name in the provider's `clusters`, in the Secret of Argo CD, or of the " +

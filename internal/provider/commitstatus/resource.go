@@ -60,7 +60,7 @@ var states = []string{string(forge.Pending), string(forge.Success), string(forge
 var definition = schema.Schema{
 	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": for a control plane, whether it is " +
 		"rolled out; for a team, whether its version runs. Its credentials are the entry of the provider's `git.credentials` with the " +
-		"longest matching `url`, and must be allowed to set statuses; the plain ones are for the GitOps repository alone.\n\nA " +
+		"longest matching `url`, and must be allowed to set statuses; the plain keys of `git` are for the GitOps repository alone.\n\nA " +
 		"status is set once, if the Git host has a different one. Each refresh reads it and " +
 		"shows changes by others. If the credentials may not read statuses, a refresh warns and keeps the status that " +
 		"was set.\n\nNo Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays " +

@@ -70,7 +70,7 @@ func definition() schema.Schema {
 					"`flotilla_compliance` have it.",
 			),
 			"timeouts": timeouts.ReadAttribute(),
-			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
+			"time":     schemas.ComputedText("When the clusters were asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
 			"clusters": clusters.PlainMap("The report of each cluster of the fleet, by its name:"),
 			"assignments": assignments.PlainMap(

@@ -40,7 +40,7 @@ func definition() schema.Schema {
 			"since":             schemas.OptionalText("Only commits from then on, as in `2026-01-31T00:00:00Z` (RFC 3339)."),
 			"limit":             schemas.OptionalWhole("How many commits at most. Default 100."),
 			"timeouts":          timeouts.ReadAttribute(),
-			"complete":          schemas.ComputedBool("Whether that is all."),
+			"complete":          schemas.ComputedBool("Whether `commits` is complete."),
 			"commits":           commits.ListAttribute("Commits that changed such folders."),
 		},
 	}

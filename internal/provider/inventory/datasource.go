@@ -155,13 +155,13 @@ var assignments = table.Definition[assignment]{
 		func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
 	table.TextOrNull(
 		"commit",
-		"Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a "+
+		"Id of the commit that changed the folder last; null where it is not among the newest commits of the branch, as after a "+
 			"pull request that was squashed.",
 		func(a assignment) string { return a.Commit },
 	),
 	table.ObjectOrNull(
 		"source",
-		"Where that change came from, by the attribute `source` of the assignment; null where it was not set.",
+		"Where the last change came from, by the attribute `source` of the assignment; null where it was not set.",
 		repository.Source,
 		func(a assignment) folder.Source { return a.Source },
 	),
@@ -171,9 +171,9 @@ var assignments = table.Definition[assignment]{
 			"none of its owner, or no cluster of its host was asked.",
 		func(a assignment) string { return string(a.Verdict) },
 	),
-	table.TextOrNull("since", "Since when, RFC 3339; null where there is no verdict.",
+	table.TextOrNull("since", "Since when `verdict` holds, RFC 3339; null where there is none.",
 		func(a assignment) string { return tfvalue.TimeText(a.Since) }),
-	table.TextOrNull("message", "Which cluster, and why; null where there is nothing to say.",
+	table.TextOrNull("message", "The cluster with `verdict`, and the reason; null where there is none.",
 		func(a assignment) string { return wording.Visible(a.Message) }),
 	table.Objects("objects",
 		"The objects that the agent reconciles it by.", objects, func(a assignment) []folder.ObjectRef { return a.Objects }),

@@ -89,7 +89,7 @@ func definition() schema.Schema {
 			"markdown":       schemas.ComputedText("The page in short, for a comment on a pull request: the counts, then problems."),
 			"health_score": schemas.ComputedWhole("Health of the fleet, from 0 to 100; null where no cluster was asked or nothing is deployed. " +
 				"See [The health score](../guides/observe.md#the-health-score)."),
-			"health_grade": schemas.ComputedText("The same in a word: `good`, `fair` or `poor`; null where there is no score."),
+			"health_grade": schemas.ComputedText("The health score in a word: `good`, `fair` or `poor`; null where there is no score."),
 			"health_scores": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,
 				MarkdownDescription: "Health of each host, by its name; null where no cluster was asked or nothing is deployed.",

@@ -64,7 +64,8 @@ func Definition() schema.Schema {
 				),
 			),
 			"reconciler": schemas.OptionalText(
-				"Their agent: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent + "`. The others cannot be asked.",
+				"The agent of the clusters: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent +
+					"`. The others cannot be asked.",
 			),
 		},
 	}

@@ -59,7 +59,7 @@ func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. " +
 			"Nothing is checked out, and nothing is kept on disk. The provider's `git.credentials` has the credentials, by the beginning of " +
-			"the URL; the plain ones are for the GitOps repository alone.\n\nOnly folders below which something may match are read, and " +
+			"the URL; the plain keys of `git` are for the GitOps repository alone.\n\nOnly folders below which something may match are read, and " +
 			"only files that match are fetched, where the server filters, as GitHub, GitLab, Gitea and every repository on this machine do. " +
 			"A server that filters files but not folders (GitLab) sends the names of all files of the commit, too; one that does not filter " +
 			"sends the whole commit, without its history.\n\nAll files that match have to be text. A file that is not UTF-8, one in Git " +

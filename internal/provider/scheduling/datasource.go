@@ -184,7 +184,7 @@ var results = table.Definition[rule]{
 		"The objects that the rule is evaluated over: `objects`, `assignments`, `hosts`, `deployment_targets`, `workspaces` or `fleet`.",
 		func(r rule) string { return string(r.Over) },
 	),
-	table.Number("looked_at", "How many of these the rule looks at.", func(r rule) int { return r.Looked }),
+	table.Number("looked_at", "How many subjects the rule looks at.", func(r rule) int { return r.Looked }),
 	table.Number("passed", "How many keep the rule.", func(r rule) int { return r.Passed }),
 	table.Number("violated", "How many break the rule.", func(r rule) int { return r.Violated }),
 	table.Number("failed", "For how many the rule could not be evaluated.", func(r rule) int { return r.Failed }),
