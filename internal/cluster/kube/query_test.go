@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
 // names asks for all Kustomizations, and returns what they are called.
@@ -349,35 +350,48 @@ func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 	for i := range 20 {
 		clusters[fmt.Sprintf("alive-%d", i)] = trusted(alive)
 	}
-	answers := kube.QueryAll(t.Context(), clusters, kube.QueryOptions{Deadline: 10 * time.Second, Parallel: 4}, names)
-	for name, want := range map[string]struct {
+	webtest.GrowDeadline(t, func(deadline time.Duration) error { return checkLiving(t, clusters, deadline) })
+}
+
+// checkLiving returns an error unless all clusters that live have answered, and every other one has its reason.
+func checkLiving(t *testing.T, clusters map[string]kube.Cluster, deadline time.Duration) (wrong error) {
+	t.Helper()
+	answers := kube.QueryAll(t.Context(), clusters, kube.QueryOptions{Deadline: deadline, Parallel: 4}, names)
+	type failure struct {
 		reason kube.Reason
 		text   string
-	}{
-		"silent":    {kube.ReasonUnreachable, "the API server cannot be reached: no connection within 4s"},
-		"slow":      {kube.ReasonTimeout, "the API server did not answer within 10s"},
-		"half":      {kube.ReasonTimeout, "the API server did not answer within 10s"},
+	}
+	late := failure{kube.ReasonTimeout, "the API server did not answer within " + deadline.String()}
+	silent := late
+	if deadline > 4*time.Second {
+		silent = failure{kube.ReasonUnreachable, "the API server cannot be reached: no connection within 4s"}
+	}
+	for name, want := range map[string]failure{
+		"silent":    silent,
+		"slow":      late,
+		"half":      late,
 		"gone":      {kube.ReasonUnreachable, "the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused"},
 		"untrusted": {kube.ReasonUnreachable, "the API server cannot be reached: its certificate is not trusted: x509: certificate signed by unknown authority"},
 	} {
 		if err := answers[name].Err; kube.ReasonOf(err) != want.reason || err.Error() != want.text {
-			t.Errorf("%s: %v", name, err)
+			wrong = errors.Join(wrong, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	if !errors.Is(answers["slow"].Err, context.DeadlineExceeded) {
-		t.Errorf("slow: %v", answers["slow"].Err)
+		wrong = errors.Join(wrong, fmt.Errorf("slow: %w", answers["slow"].Err))
 	}
 	if err := answers["no name"].Err; err == nil {
 		t.Error("a name that does not exist has an answer")
 	}
 	for i := range 20 {
 		if answer := answers[fmt.Sprintf("alive-%d", i)]; answer.Err != nil || len(answer.Value) != 1 {
-			t.Errorf("alive-%d: %v", i, answer)
+			wrong = errors.Join(wrong, fmt.Errorf("alive-%d: %v", i, answer))
 		}
 	}
 	if got := slices.Sorted(maps.Keys(answers)); !reflect.DeepEqual(got, slices.Sorted(maps.Keys(clusters))) {
 		t.Errorf("answers are of %q", got)
 	}
+	return wrong
 }
 
 func TestTheEndOfTheQuestionIsTheEndOfAll(t *testing.T) {
