@@ -68,6 +68,9 @@ func hash(text string) string {
 // visible replaces invisible characters and invalid UTF-8.
 func visible(text []byte) []byte {
 	return bytes.Map(func(r rune) rune {
+		if ' ' <= r && r <= '~' { // nearly all of a page
+			return r
+		}
 		if r != '\n' && (r == '\u2028' || r == '\u2029' || isHidden(r)) {
 			return utf8.RuneError
 		}
