@@ -255,7 +255,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 	applied := func(name, where string) bool {
 		given := regexp.MustCompile(`(^|[^\w.])"?` + regexp.QuoteMeta(name) + `"?\s*[=:][^=]`)
 		for _, text := range texts {
-			if strings.Contains(text, where) && given.MatchString(text) {
+			if strings.Contains(text, where) && strings.Contains(text, name) && given.MatchString(text) {
 				return true
 			}
 		}
