@@ -9,13 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// crowd is a fleet of 400 workloads on the hosts of five stages, of which all but the first have two.
+// crowd is a fleet of 100 workloads on the hosts of five stages, of which all but the first have two.
 func crowd(version string) map[string]any {
 	var types, workloads []any
 	for i := range 9 {
 		types = append(types, map[string]any{"name": fmt.Sprintf("type-%d", i), "labels": map[string]any{"ring": fmt.Sprint((i + 1) / 2)}})
 	}
-	for i := range 400 {
+	for i := range 100 {
 		workloads = append(workloads, map[string]any{
 			"name": fmt.Sprintf("w%03d", i), "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
 				"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/w", "branch": "main", "path": "deploy"},
@@ -29,7 +29,7 @@ func crowd(version string) map[string]any {
 	}
 }
 
-// A plan of 400 deployment targets in five stages says in few lines how far they are, and the progress of each is in rollouts of
+// A plan of 100 deployment targets in five stages says in few lines how far they are, and the progress of each is in rollouts of
 // flotilla_compliance.
 func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	t.Parallel()
@@ -57,26 +57,26 @@ func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	}
 	first, _ := summaries["w000-live"].(map[string]any)
 	summary, _ := first["summary"].(string)
-	if !strings.HasPrefix(summary, `400 deployment targets: stage 1 of 5 "ring-0", 400 of 3600 hosts, since `) ||
+	if !strings.HasPrefix(summary, `100 deployment targets: stage 1 of 5 "ring-0", 100 of 900 hosts, since `) ||
 		!strings.HasSuffix(summary, "wait for the soak time, since only time counts") {
 		t.Errorf("the summary is %q", summary)
 	}
 	delete(first, "summary")
-	if got := fmt.Sprint(first); got != "map[approval:<nil> others:399 state:waiting waits_for:soak]" {
+	if got := fmt.Sprint(first); got != "map[approval:<nil> others:99 state:waiting waits_for:soak]" {
 		t.Errorf("with the summary comes %s", got)
 	}
 
 	values := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}, "progress": after(plan)["progress"]})
 	rollouts, _ := values["rollouts"].(map[string]any)
-	one, _ := rollouts["w123-live"].(map[string]any)
-	if len(rollouts) != 400 || !strings.HasPrefix(fmt.Sprint(one["approval"]), "w123-live@") {
-		t.Fatalf("there are %d rollouts, and w123-live is %v", len(rollouts), one)
+	one, _ := rollouts["w023-live"].(map[string]any)
+	if len(rollouts) != 100 || !strings.HasPrefix(fmt.Sprint(one["approval"]), "w023-live@") {
+		t.Fatalf("there are %d rollouts, and w023-live is %v", len(rollouts), one)
 	}
 	delete(one, "approval")
 	delete(one, "since")
 	delete(one, "summary")
 	if got := fmt.Sprint(one); got != "map[hosts:9 hosts_done:1 removes:false stage:1 stage_name:ring-0 stages:5 state:waiting waits_for:soak]" {
-		t.Errorf("w123-live is %s", got)
+		t.Errorf("w023-live is %s", got)
 	}
 }
 
