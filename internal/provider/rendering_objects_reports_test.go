@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -172,7 +173,9 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, w := bare(t), providertest.New(startProvider)
+			clock := &stoppedClock{now: time.Now().Truncate(time.Second)}
+			url, start := bare(t), provider.StartAt(clock)
+			w := providertest.New(start)
 			with := func(value int, reads map[string]objectsOnCluster) (configuration providertest.Configuration, asked map[string]any) {
 				argument := objectsFleet(charts, pin, value, "objects", test.reconciler)
 				if test.manifests != nil {
@@ -215,15 +218,15 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			}
 			first, _ := with(3, nil)
 			apply(t, w, first)
-			since := time.Now()
+			since := clock.now.Add(time.Second)
 			if onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != "" {
 				t.Fatal("both stages are written at once")
 			}
 			objects, root := byOthers(), byOthers()
 			canary := objectsOnCluster{url: url, host: "canary", root: root, objects: objects, since: since, looked: since.Add(time.Hour)}
-			time.Sleep(2 * time.Second) // the soak time
+			clock.now = since.Add(2 * time.Second) // the soak time
 			next, asked := with(3, map[string]objectsOnCluster{"canary-a": canary})
-			read, said := providertest.New(startProvider).
+			read, said := providertest.New(start).
 				ReadData(t.Context(), providertest.Configuration{Provider: next.Provider}, "flotilla_compliance", asked)
 			if said.Err() != nil {
 				t.Fatal(said.Err())
@@ -247,7 +250,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			wanted := tip()
 			canary.root, canary.failed = wanted, true
 			late, asked := with(4, map[string]objectsOnCluster{"canary-a": canary})
-			read, said = providertest.New(startProvider).
+			read, said = providertest.New(start).
 				ReadData(t.Context(), providertest.Configuration{Provider: late.Provider}, "flotilla_compliance", asked)
 			if said.Err() != nil {
 				t.Fatal(said.Err())
