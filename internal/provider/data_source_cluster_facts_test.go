@@ -71,6 +71,7 @@ func (s *sayingClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !answers:
+		w.Header().Set("Retry-After", "0") // so that nobody waits before the next try
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case path == "version":
 		fmt.Fprint(w, `{"gitVersion":"v1.31.2"}`)
