@@ -114,7 +114,7 @@ func Advance(in StepInput) *Outcome {
 			target.Passed = 0
 		}
 	}
-	targets := collect(p, state, windows)
+	targets := collectTargets(p, state, windows)
 	order := slices.Sorted(maps.Keys(targets))
 	tracker := &tracker{prover: p, state: state, elsewhere: make([]counts, len(p.stages))}
 	for _, name := range order {
@@ -133,7 +133,7 @@ func Advance(in StepInput) *Outcome {
 	return r.out
 }
 
-func collect(p *prover, state *StepState, windows *windowCheck) map[string]*target {
+func collectTargets(p *prover, state *StepState, windows *windowCheck) map[string]*target {
 	targets := map[string]*target{}
 	of := func(name string) *target {
 		t := targets[name]

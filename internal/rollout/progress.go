@@ -148,14 +148,14 @@ func (r *decider) progressOf(t *target, waits *waits) *Progress {
 		}
 	}
 	if t.state != nil {
-		r.underWay(t, p)
+		r.describeRollout(t, p)
 	}
 	r.setDetail(t, p)
 	p.NotBefore, p.never = r.windows.notBefore(t, p.WaitsFor, waits)
 	return p
 }
 
-func (r *decider) underWay(t *target, p *Progress) {
+func (r *decider) describeRollout(t *target, p *Progress) {
 	s := t.state
 	p.Content, p.Since = s.id(), s.Since
 	place := r.placeOf(t, s.Passed)

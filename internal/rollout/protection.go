@@ -58,7 +58,7 @@ func (f Fleet) workload(target string) (name string, stays bool) {
 	return cmp.Or(name, target), stays
 }
 
-// RemovalOf compares the deployed folders with those after the plan; nil for a destroy.
+// RemovalOf compares the deployed folders with those after the plan. after is nil for a destroy.
 func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
 	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
 	deployed = without(deployed, of.IsAddition)

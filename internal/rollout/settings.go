@@ -84,8 +84,8 @@ func (h *FolderHold) holds(key folder.Key, now time.Time) bool {
 		(h.Hosts == nil || slices.Contains(h.Hosts, key.Host))
 }
 
-// failedFor is the default with RollBack.
-const failedFor = 5 * time.Minute
+// defaultFailedFor is the default with RollBack.
+const defaultFailedFor = 5 * time.Minute
 
 // Decode reads the attribute rollout. known is false while a part is unknown.
 func Decode(value any) (settings *Settings, known bool, findings fleet.Findings) {
@@ -102,7 +102,7 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	s.SkipUnknown = o.OneOf("unknown") == skip
 	s.ProgressDeadline = fleet.ReadDuration(o, "progress_deadline", gate.MaxDuration)
 	if s.FailedFor = fleet.ReadDuration(o, "failed_for", gate.MaxDuration); !o.Has("failed_for") && s.RollBack {
-		s.FailedFor = failedFor
+		s.FailedFor = defaultFailedFor
 	}
 	s.Windows = fleet.ReadList(o, "windows", gate.DecodeWindow)
 	s.Approvals = o.Texts("approvals")
@@ -134,7 +134,7 @@ func compiled(selector *fleet.Selector) *fleet.Requirements {
 	if selector == nil {
 		return nil
 	}
-	requirements, _ := selector.Compile() // Selector has checked it
+	requirements, _ := selector.Compile() // ReadSelector has checked it
 	return &requirements
 }
 

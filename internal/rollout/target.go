@@ -106,9 +106,9 @@ func (r *tracker) follow(t *target) {
 	t.state = r.state.Targets[t.name]
 	switch {
 	case t.state != nil && !t.isSame():
-		t.state = r.newer(t, t.state)
+		t.state = r.beginChange(t, t.state)
 	case t.state != nil:
-		r.joinTo(t)
+		r.addJoining(t)
 	case r.Lost:
 		t.state = r.reconstruct(t)
 	default:
@@ -118,7 +118,7 @@ func (r *tracker) follow(t *target) {
 		if t.released = t.isReleased(); t.released {
 			return
 		}
-		t.state = r.newer(t, &ChangeState{})
+		t.state = r.beginChange(t, &ChangeState{})
 	}
 	if t.state == nil || len(t.state.Hosts) == 0 {
 		t.state = nil
@@ -190,8 +190,8 @@ func (t *target) isReleased() bool {
 	return some
 }
 
-// newer begins a change. Wanted content that is proven stays proven.
-func (r *tracker) newer(t *target, before *ChangeState) *ChangeState {
+// beginChange begins a change. Wanted content that is proven stays proven.
+func (r *tracker) beginChange(t *target, before *ChangeState) *ChangeState {
 	made := &ChangeState{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
 	for _, m := range t.members {
 		if m.info == nil {
@@ -244,7 +244,7 @@ func (t *target) hasContent(approved string) bool {
 	return approved == content || strings.HasPrefix(approved, content+"-")
 }
 
-func (r *tracker) joinTo(t *target) {
+func (r *tracker) addJoining(t *target) {
 	for _, m := range t.members {
 		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
 			t.state.Hosts[m.host] = r.touch(m)

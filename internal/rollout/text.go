@@ -18,7 +18,7 @@ const MaxRollingOut = 10
 // RollingOut summarizes the progress by deployment target. Beyond [MaxRollingOut], equal ones share the summary of the first, and
 // the most urgent remain.
 func (o *Outcome) RollingOut() map[string]Summary {
-	groups := o.groups(MaxRollingOut)
+	groups := o.groupProgress(MaxRollingOut)
 	slices.SortStableFunc(groups, func(a, b *progressGroup) int {
 		switch {
 		case a.IsHalted() == b.IsHalted():
@@ -253,8 +253,8 @@ func (g *progressGroup) addTime(p Progress) {
 	}
 }
 
-// groups has the deployment targets that are equally far together, if there are more than most, and most folders first.
-func (o *Outcome) groups(most int) []*progressGroup {
+// groupProgress puts targets that are equally far together if there are more than most, and those with most waiting folders first.
+func (o *Outcome) groupProgress(most int) []*progressGroup {
 	type likeness struct {
 		isStaged  bool
 		number    int
@@ -315,7 +315,7 @@ func (o *Outcome) Lines() []string {
 
 func (o *Outcome) waiting() []string {
 	var lines []string
-	for _, group := range o.groups(maxLines) {
+	for _, group := range o.groupProgress(maxLines) {
 		lines = append(lines, group.line())
 	}
 	if len(lines) > maxLines {

@@ -20,16 +20,16 @@ import (
 type Values struct {
 	Name string
 	Now  time.Time // of the evidence
-	// Given is the time of the apply; zero in a plan. No decision depends on it.
-	Given    time.Time
+	// Applied is the time of the apply; zero in a plan. No decision depends on it.
+	Applied  time.Time
 	Wanted   ByCluster
 	Hosts    map[string]*FleetHost // of the fleet, each with itself as its only cluster
 	Settings *Settings
 	Holds    []FolderHold
 	// Proof reports whether a cluster has a value; nil: unknown.
-	Proof func(cluster, value string) Given
+	Proof func(cluster, value string) Observed
 	// Reports returns the other reports; nil: only time counts.
-	Reports func(in StepInput, given func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
+	Reports func(in StepInput, observed func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
 	// Released has the values before the first assignment.
 	Released ByCluster
 	// Memory is the result of the step before; nil if there is none, or it was lost.
@@ -51,8 +51,8 @@ func (b ByCluster) Value(cluster string) string {
 	return b.All
 }
 
-// Given reports whether a cluster runs its assigned value.
-type Given struct {
+// Observed reports whether a cluster runs a value.
+type Observed struct {
 	// Heard reports whether the cluster has reported anything.
 	Heard bool
 	// Known reports whether that decides Has.
@@ -62,8 +62,8 @@ type Given struct {
 
 // Memory has the values of all clusters, possibly thousands, for the next step.
 type Memory struct {
-	Rollout StepState                `json:"rollout"` // its target has the name ""; in place of commits, it has short names of values
-	Given   map[string]AssignedValue `json:"given"`
+	Rollout  StepState                `json:"rollout"` // its target has the name ""; in place of commits, it has short names of values
+	Assigned map[string]AssignedValue `json:"given"`
 	// Released is the short name of the last proven value; "" if clusters have different values.
 	Released string            `json:"released,omitempty"`
 	Contents map[string]string `json:"contents"`
@@ -75,7 +75,7 @@ func (m *Memory) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, (*plain)(m)); err != nil {
 		return err
 	}
-	if m.Given == nil {
+	if m.Assigned == nil {
 		return errors.New("it does not say what clusters were given")
 	}
 	for name, value := range m.Contents {
@@ -85,7 +85,7 @@ func (m *Memory) UnmarshalJSON(text []byte) error {
 	}
 	has := func(name string) bool { return m.Contents[name] != "" }
 	complete := m.Released == "" || has(m.Released)
-	for _, assigned := range m.Given {
+	for _, assigned := range m.Assigned {
 		complete = complete && has(assigned.Value)
 	}
 	if target := m.Rollout.Targets[""]; target != nil {
@@ -137,13 +137,13 @@ type valuesStep struct {
 func AdvanceValues(in Values) *ValuesOutcome {
 	v := &valuesStep{
 		Values: in, deployed: map[string]string{}, first: map[string]string{}, records: map[folder.Key]Record{},
-		memory: &Memory{Given: map[string]AssignedValue{}, Contents: map[string]string{}},
+		memory: &Memory{Assigned: map[string]AssignedValue{}, Contents: map[string]string{}},
 		out:    &ValuesOutcome{Outcome: &Outcome{}, Values: map[string]string{}, Before: map[string]string{}},
 	}
 	if in.Memory == nil {
-		v.begin()
+		v.startWithoutMemory()
 	} else {
-		v.remember()
+		v.readMemory()
 	}
 	switch {
 	case in.Wanted.Unknown:
@@ -154,15 +154,15 @@ func AdvanceValues(in Values) *ValuesOutcome {
 	return v.out
 }
 
-// remember restores values from the memory.
-func (v *valuesStep) remember() {
-	for _, cluster := range slices.Sorted(maps.Keys(v.Memory.Given)) {
+// readMemory restores values from the memory.
+func (v *valuesStep) readMemory() {
+	for _, cluster := range slices.Sorted(maps.Keys(v.Memory.Assigned)) {
 		if v.Hosts[cluster] == nil {
 			v.out.Left = append(v.out.Left, cluster)
 		}
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(v.Hosts)) {
-		assigned, ok := v.Memory.Given[cluster]
+		assigned, ok := v.Memory.Assigned[cluster]
 		if ok {
 			value := v.Memory.Contents[assigned.Value]
 			v.deployed[cluster], v.out.Before[cluster] = value, value
@@ -188,11 +188,11 @@ func (v *valuesStep) remember() {
 	}
 }
 
-// begin finds values without a memory.
-func (v *valuesStep) begin() {
+// startWithoutMemory finds the present values by Proof and Released.
+func (v *valuesStep) startWithoutMemory() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Hosts)) {
 		wanted, released := v.Wanted.Value(cluster), v.Released.Value(cluster)
-		var is Given
+		var is Observed
 		if v.Proof != nil {
 			is = v.Proof(cluster, wanted)
 		}
@@ -275,7 +275,7 @@ func (v *valuesStep) advance() {
 	}
 	in.Back = v.back(in.State, in.Deployed)
 	if v.Reports != nil {
-		in.Reports = v.Reports(in, v.given)
+		in.Reports = v.Reports(in, v.reportObserved)
 	}
 	out := Advance(in)
 	v.out.Outcome = out
@@ -289,17 +289,17 @@ func (v *valuesStep) advance() {
 		}
 		v.out.Values[cluster] = contents[tree]
 		assigned := AssignedValue{Value: tree, Since: v.Now.Add(time.Second)} // after the evidence, whose times are whole seconds
-		if v.Memory != nil && v.Memory.Given[cluster].Value == tree {
-			assigned = v.Memory.Given[cluster]
+		if v.Memory != nil && v.Memory.Assigned[cluster].Value == tree {
+			assigned = v.Memory.Assigned[cluster]
 		} else {
 			if record := v.records[v.key(cluster)]; v.Memory == nil && record.Tree == tree {
 				assigned.Since = record.Changed
 			}
-			assigned.Since = verdict.Latest(assigned.Since, v.Given)
+			assigned.Since = verdict.Latest(assigned.Since, v.Applied)
 		}
-		v.memory.Given[cluster] = assigned
+		v.memory.Assigned[cluster] = assigned
 	}
-	v.note(contents)
+	v.writeMemory(contents)
 }
 
 // presentValues stands for the short names of the present values, until a step is done.
@@ -336,7 +336,7 @@ func (v *valuesStep) back(state *StepState, deployed folder.Trees) map[string]fo
 	return back
 }
 
-func (v *valuesStep) note(contents map[string]string) {
+func (v *valuesStep) writeMemory(contents map[string]string) {
 	v.out.Memory = v.memory
 	m, state := v.memory, v.out.State
 	m.Rollout.Stages = state.Stages
@@ -367,7 +367,7 @@ func (v *valuesStep) note(contents map[string]string) {
 		}
 	}
 	used[m.Released] = m.Released != ""
-	for _, assigned := range m.Given {
+	for _, assigned := range m.Assigned {
 		used[assigned.Value] = true
 	}
 	for name, is := range used {
@@ -377,8 +377,8 @@ func (v *valuesStep) note(contents map[string]string) {
 	}
 }
 
-// given returns the report by Proof.
-func (v *valuesStep) given(cluster string, key folder.Key) Report {
+// reportObserved returns the report by Proof.
+func (v *valuesStep) reportObserved(cluster string, key folder.Key) Report {
 	value := v.deployed[cluster]
 	is := v.Proof(cluster, value)
 	report := Report{Known: is.Known, Source: "proof", Status: verdict.Status{Verdict: verdict.Unknown, Message: "proof: " + is.Message}}

@@ -116,9 +116,9 @@ func (w *world) advanceValues(in rollout.StepInput) *rollout.Outcome {
 	v := w.values
 	values := rollout.Values{
 		Name: "t0", Now: in.Now, Hosts: in.Hosts, Settings: in.Settings, Holds: in.Holds, Released: v.given, Memory: v.memory,
-		Proof: func(cluster, value string) rollout.Given {
+		Proof: func(cluster, value string) rollout.Observed {
 			report := w.report(cluster, folder.Key{Host: cluster, DeploymentTarget: "t0"})
-			return rollout.Given{Heard: report.Known, Known: report.Known, Has: report.Known && report.Tree == value}
+			return rollout.Observed{Heard: report.Known, Known: report.Known, Has: report.Known && report.Tree == value}
 		},
 		Reports: func(_ rollout.StepInput, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 			return func(cluster string, key folder.Key) rollout.Report {

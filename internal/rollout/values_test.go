@@ -33,9 +33,9 @@ func newValuesSite(t testing.TB, settings map[string]any) *valuesSite {
 	s := &valuesSite{has: map[string]string{}, verdict: map[string]verdict.Verdict{}}
 	s.Values = rollout.Values{
 		Name: "kubernetes", Now: noon, Wanted: rollout.ByCluster{All: "1.31"}, Settings: decoded, Hosts: map[string]*rollout.FleetHost{},
-		Proof: func(cluster, value string) rollout.Given {
+		Proof: func(cluster, value string) rollout.Observed {
 			has, ok := s.has[cluster]
-			return rollout.Given{Heard: ok, Known: ok, Has: ok && has == value}
+			return rollout.Observed{Heard: ok, Known: ok, Has: ok && has == value}
 		},
 		Reports: func(_ rollout.StepInput, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 			return func(cluster string, key folder.Key) rollout.Report {

@@ -61,7 +61,7 @@ func (c *comparison) isDone(content types.String) bool {
 		if !state.Drift.IsNone() {
 			tfvalue.AddWarningf(c.diagnostics, path.Root("rollout"), "Drift waits for a window",
 				"The folders of %q are not as they were written. A repair is a change, too, and waits for %s.",
-				state.Owner.Name, gate.Waits(c.config.evidence.Time(), c.config.settings.Windows))
+				state.Owner.Name, gate.WaitText(c.config.evidence.Time(), c.config.settings.Windows))
 		}
 		return true
 	}

@@ -158,7 +158,7 @@ func (d *decision) checkWindows() bool {
 	}
 	tfvalue.AddErrorf(d.diagnostics, path.Root("rollout"), "Windows have closed",
 		"The plan was made while changes could be written; now they wait for %s. Nothing was written: plan again.",
-		gate.Waits(d.connection.Now(), d.outcome.Windowed...))
+		gate.WaitText(d.connection.Now(), d.outcome.Windowed...))
 	return false
 }
 

@@ -66,8 +66,8 @@ func decide(m *rolloutModel, before past, at time.Time, diagnostics *diag.Diagno
 		return nil
 	}
 	d := &decision{past: before, evidence: s.evidence, ValuesOutcome: rollout.AdvanceValues(rollout.Values{
-		Name: m.Name.ValueString(), Now: s.evidence.Time(), Given: at, Wanted: s.wanted, Hosts: hosts, Settings: s.rollout, Holds: s.holds,
-		Proof: s.isGiven, Reports: s.reports, Released: before.addTo(s.released), Memory: before.memory,
+		Name: m.Name.ValueString(), Now: s.evidence.Time(), Applied: at, Wanted: s.wanted, Hosts: hosts, Settings: s.rollout, Holds: s.holds,
+		Proof: s.observe, Reports: s.reports, Released: before.addTo(s.released), Memory: before.memory,
 	})}
 	if d.checkBeginning(diagnostics); diagnostics.HasError() {
 		return nil
@@ -140,7 +140,7 @@ func (d *decision) checkBeginning(diagnostics *diag.Diagnostics) {
 
 // findForgotten returns the clusters that a replacement would begin with another value.
 func (d *decision) findForgotten() (clusters []string) {
-	for cluster, assigned := range d.past.replaced.Given {
+	for cluster, assigned := range d.past.replaced.Assigned {
 		if _, is := d.Values[cluster]; is && d.Before[cluster] != d.past.replaced.Contents[assigned.Value] {
 			clusters = append(clusters, cluster)
 		}
@@ -170,7 +170,7 @@ func (d *decision) warn(diagnostics *diag.Diagnostics) {
 		return
 	}
 	var last time.Time
-	for _, assigned := range d.past.memory.Given {
+	for _, assigned := range d.past.memory.Assigned {
 		if at := assigned.Since.Add(-time.Second); at.After(last) {
 			last = at
 		}
@@ -189,7 +189,7 @@ func (d *decision) checkWindows(now time.Time, diagnostics *diag.Diagnostics) bo
 	}
 	tfvalue.AddErrorf(diagnostics, path.Root("windows"), "Windows have closed",
 		"The plan was made while values could be changed; now they wait for %s. Nothing was given: plan again.",
-		gate.Waits(now, d.Windowed...))
+		gate.WaitText(now, d.Windowed...))
 	return false
 }
 

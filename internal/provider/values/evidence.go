@@ -24,16 +24,16 @@ func (s *settings) facts() []*evidence.Facts {
 	return all
 }
 
-// isGiven reports whether a cluster has a value, by the proof.
-func (s *settings) isGiven(cluster, value string) rollout.Given {
-	given := rollout.Given{Message: "there are no facts of this cluster"}
+// observe reports whether a cluster runs a value, by the proof.
+func (s *settings) observe(cluster, value string) rollout.Observed {
+	observed := rollout.Observed{Message: "there are no facts of this cluster"}
 	for _, document := range s.evidence.List {
 		if document.Compliance != nil {
 			of, ok := document.Compliance.Clusters[cluster]
-			given.Heard = given.Heard || ok && of.Verdict != verdict.Unknown
+			observed.Heard = observed.Heard || ok && of.Verdict != verdict.Unknown
 		}
 		if document.Measurements != nil {
-			given.Heard = given.Heard || isMeasured(document.Measurements, cluster)
+			observed.Heard = observed.Heard || isMeasured(document.Measurements, cluster)
 		}
 	}
 	for _, facts := range s.facts() {
@@ -41,18 +41,18 @@ func (s *settings) isGiven(cluster, value string) rollout.Given {
 		if of.Facts == nil {
 			continue
 		}
-		given.Heard = true
+		observed.Heard = true
 		if s.proof == nil {
 			continue
 		}
-		if !given.Known {
-			given.Known, given.Has, given.Message = true, true, ""
+		if !observed.Known {
+			observed.Known, observed.Has, observed.Message = true, true, ""
 		}
 		if has, why := s.proves(value, of.Facts); !has {
-			given.Has, given.Message = false, why
+			observed.Has, observed.Message = false, why
 		}
 	}
-	return given
+	return observed
 }
 
 // checkMeasurements refuses hosts and assignments, which have no figure of a cluster.

@@ -38,8 +38,8 @@ func TestWhatIsKeptOfManyClustersIsSmall(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	read := &rollout.Memory{}
-	if err := privatestate.Unseal(text, read); err != nil || len(read.Given) != 3000 || !reflect.DeepEqual(read.Rollout, in.Memory.Rollout) {
-		t.Errorf("read %d, %v", len(read.Given), err)
+	if err := privatestate.Unseal(text, read); err != nil || len(read.Assigned) != 3000 || !reflect.DeepEqual(read.Rollout, in.Memory.Rollout) {
+		t.Errorf("read %d, %v", len(read.Assigned), err)
 	}
 }
 

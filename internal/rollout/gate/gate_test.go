@@ -62,12 +62,12 @@ func TestWindowsOpenAndClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, now := range test.open {
-				if !test.windows.Open(at(t, now)) || gate.Waits(at(t, now), test.windows) != "" {
+				if !test.windows.Open(at(t, now)) || gate.WaitText(at(t, now), test.windows) != "" {
 					t.Errorf("closed at %s", now)
 				}
 			}
 			for _, now := range test.closed {
-				if test.windows.Open(at(t, now)) || gate.Waits(at(t, now), test.windows) == "" {
+				if test.windows.Open(at(t, now)) || gate.WaitText(at(t, now), test.windows) == "" {
 					t.Errorf("open at %s", now)
 				}
 			}
@@ -100,7 +100,7 @@ func TestSeveralWindowsAreOpenAtOnce(t *testing.T) {
 	} {
 		now := at(t, test.now)
 		opens := gate.Opens(now, test.all...)
-		if got := gate.Waits(now, test.all...); got != test.waits || gate.Open(now, test.all...) != (test.waits == "") ||
+		if got := gate.WaitText(now, test.all...); got != test.waits || gate.Open(now, test.all...) != (test.waits == "") ||
 			test.opens != "" && !opens.Equal(at(t, test.opens)) ||
 			test.opens == "" != opens.IsZero() {
 			t.Errorf("%s: they open at %s, %q", test.now, opens, got)

@@ -67,7 +67,7 @@ func (p Promotion) Decide() Decision {
 	case p.NeedsApproval && !slices.Contains(p.Approvals, p.Content):
 		waits.WaitsFor = "an approval: " + strconv.Quote(p.Content)
 	case len(p.Windows) > 0 && !p.Windows.Open(p.Now):
-		waits.WaitsFor = Waits(p.Now, p.Windows)
+		waits.WaitsFor = WaitText(p.Now, p.Windows)
 	case !p.Same:
 		waits.WaitsFor = "the next plan, since the candidate is new"
 	default:

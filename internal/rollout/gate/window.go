@@ -129,15 +129,14 @@ func parseZone(name string) (zone *time.Location, problem string) {
 	return zone, ""
 }
 
-// Schedules are computed in UTC with local times in its fields: a start in the hour that summer time skips still happens, and one
-// in the repeated hour happens once.
-
-func onWall(t time.Time, zone *time.Location) time.Time {
+// toWallTime returns the local time as if it were UTC, for schedules: a start in the hour that summer time skips still happens, and
+// one in the repeated hour happens once.
+func toWallTime(t time.Time, zone *time.Location) time.Time {
 	t = t.In(zone)
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-func offWall(t time.Time, zone *time.Location) time.Time {
+func fromWallTime(t time.Time, zone *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
 }
 
@@ -145,7 +144,7 @@ func (w Window) covers(now time.Time) bool {
 	if w.starts == nil { // unknown, or already reported
 		return false
 	}
-	wall := onWall(now, w.zone)
+	wall := toWallTime(now, w.zone)
 	start := w.starts.Next(wall.Add(-w.Duration)) // the first that has not ended
 	return !start.IsZero() && !start.After(wall)
 }
@@ -155,7 +154,7 @@ func (w Window) next(now time.Time) time.Time {
 	if w.starts == nil {
 		return time.Time{}
 	}
-	wall := onWall(now, w.zone)
+	wall := toWallTime(now, w.zone)
 	next := w.starts.Next(wall)
 	if first := w.starts.Next(wall.Add(-w.Duration)); !first.IsZero() {
 		if end := first.Add(w.Duration); end.After(wall) && (next.IsZero() || end.Before(next)) {
@@ -165,7 +164,7 @@ func (w Window) next(now time.Time) time.Time {
 	if next.IsZero() {
 		return next
 	}
-	at := offWall(next, w.zone)
+	at := fromWallTime(next, w.zone)
 	if !at.After(now) { // in the repeated local hour
 		at = now.Add(next.Sub(wall))
 	}
@@ -229,8 +228,8 @@ func NotBefore(at time.Time) string {
 	return at.Format("not before 2006-01-02 15:04:05 UTC")
 }
 
-// Waits describes the wait for windows; "" if they are open.
-func Waits(now time.Time, all ...Windows) string {
+// WaitText describes the wait for windows; "" if they are open.
+func WaitText(now time.Time, all ...Windows) string {
 	if Open(now, all...) {
 		return ""
 	}
