@@ -68,33 +68,33 @@ func (r *Registry) KnownClaimHolders(claim Claim) []string {
 
 // ReadClaims returns all claims at a location.
 func (c *ClaimRecords) ReadClaims(ctx context.Context, at folder.Location) (gitops.Claims, error) {
-	look, err := c.reader.branch(ctx, at)
+	branch, err := c.reader.branch(ctx, at)
 	if err != nil {
 		return gitops.Claims{}, err
 	}
-	return look.ReadClaims(ctx, at.Path)
+	return branch.ReadClaims(ctx, at.Path)
 }
 
 // FindUnsignedClaims returns the named claims whose record no allowed key has signed, with the commit.
 func (c *ClaimRecords) FindUnsignedClaims(ctx context.Context, at folder.Location, names ...string) (map[string]string, error) {
-	look, err := c.reader.branch(ctx, at)
+	branch, err := c.reader.branch(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return look.FindUnsignedClaims(ctx, at.Path, names)
+	return branch.FindUnsignedClaims(ctx, at.Path, names)
 }
 
 // RefreshClaim compares the record of a claim with the state.
 func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
 	c.registry.registerHolder(newClaimKey(known.Claim), known.Holder)
-	look, err := c.reader.branch(ctx, known.Location)
-	if isGone(err) || err == nil && look.IsMissing() {
+	branch, err := c.reader.branch(ctx, known.Location)
+	if isGone(err) || err == nil && branch.IsMissing() {
 		return SeenClaim{Gone: true, Touched: true}, nil
 	}
 	if err != nil {
 		return SeenClaim{}, err
 	}
-	all, err := look.ReadClaims(ctx, known.Location.Path)
+	all, err := branch.ReadClaims(ctx, known.Location.Path)
 	if err != nil {
 		return SeenClaim{}, err
 	}
@@ -102,7 +102,7 @@ func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (Seen
 		return SeenClaim{Clusters: known.Clusters}, nil
 	}
 	seen := SeenClaim{Touched: true}
-	unsigned, err := look.FindUnsignedClaims(ctx, known.Location.Path, []string{known.Name})
+	unsigned, err := branch.FindUnsignedClaims(ctx, known.Location.Path, []string{known.Name})
 	if err != nil {
 		return SeenClaim{}, err
 	}

@@ -76,11 +76,11 @@ func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough f
 	if err != nil {
 		return nil, err
 	}
-	look, err := h.reader.branch(ctx, query.Location)
+	branch, err := h.reader.branch(ctx, query.Location)
 	if err != nil {
 		return nil, err
 	}
-	commits, err := look.ListRecentCommits(ctx, query.Limit)
+	commits, err := branch.ListRecentCommits(ctx, query.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -60,8 +60,8 @@ type Plan struct {
 	Found folder.Trees
 	// Cleared are the folders to be removed at a former location.
 	Cleared folder.Trees
-	// LetGo reports that the folders there stay without an owner.
-	LetGo      bool
+	// letGo reports that the folders there stay without an owner.
+	letGo      bool
 	formerGone bool
 	// Problems are in reporting order. One error prevents an apply.
 	Problems []PlanProblem

@@ -48,7 +48,7 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	plan.Before, plan.Found = dropConflicts(plan.Before, listed), dropConflicts(plan.Found, listed)
 	plan.Remove = dropConflicts(plan.Remove, listed)
 	left := planFormerLocation(desired, former)
-	plan.Cleared, plan.LetGo, plan.formerGone = left.cleared, left.isLetGo, left.isGone
+	plan.Cleared, plan.letGo, plan.formerGone = left.cleared, left.isLetGo, left.isGone
 	moves, err := p.checkMoves(ctx, desired, *plan)
 	if err != nil {
 		return nil, err

@@ -184,7 +184,7 @@ func (r *Registry) findOverlaps(mine plannedFolders) []PlanProblem {
 		if both := findCommonFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
 			problems = append(problems, newError("gitops_repo", "Two assignments have the same folders",
 				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the "+
-					"deployment targets out of one of the fleets",
+					"deployment targets out of one of the fleets.",
 				other.owner, mine.owner, wording.Count(len(both), "folder", "folders"), wording.List(both, wording.Named)))
 		}
 		handed := findCommonFolders(mine.at.Path, mine.adds, other.at.Path, other.removes)
@@ -207,12 +207,12 @@ func newHandoverProblem(from, to string, folders []string) PlanProblem {
 		from, wording.Count(len(folders), "folder", "folders"), to, wording.List(folders, wording.Named))
 	if from == to {
 		problem.Detail += "\n\nIf the resource only has another address now, declare it: moved { from = <old address>, to = <new address> }. " +
-			"If this is another resource, apply the removal first, and add this one in the next apply"
+			"If this is another resource, apply the removal first, and add this one in the next apply."
 		return problem
 	}
 	problem.Detail += fmt.Sprintf(
 		"\n\nIf it is one assignment whose address has changed, declare it: moved { from = <old address>, to = <new address> }. "+
-			"To hand folders over, apply twice: first set adopt = true on %q while %q keeps them, then take them out of %q",
+			"To hand folders over, apply twice: first set adopt = true on %q while %q keeps them, then take them out of %q.",
 		to, from, from)
 	return problem
 }

@@ -110,8 +110,8 @@ func (w *Writer) Apply(ctx context.Context, request ApplyRequest) (ApplyOutcome,
 			done.Replaced[change.Origin()] = change.Was
 		}
 	}
-	if plan.Cleared != nil || plan.LetGo {
-		w.clearFormerLocation(ctx, request, plan.LetGo, &done)
+	if plan.Cleared != nil || plan.letGo {
+		w.clearFormerLocation(ctx, request, plan.letGo, &done)
 	}
 	return done, nil
 }
