@@ -65,7 +65,7 @@ func (f *fetcher) takesIDs() bool {
 		f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayTakeIDs includes Azure Repos, which gives files by id without advertising it; see capabilities.go.
+// mayTakeIDs includes Azure Repos, which gives files by id without advertising it; see the end of wire.go.
 func (f *fetcher) mayTakeIDs() bool {
 	return f.takesIDs() || f.capabilities.Supports(capability.Filter) && f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }

@@ -29,7 +29,7 @@ func (c SSHCredentials) knownHosts(at sshAddress) (*knownHosts, error) {
 	if c.KnownHosts != "" || c.KnownHostsFile != "" {
 		k.source = "the configured known hosts"
 		if c.KnownHosts != "" {
-			file, err := temporaryFile(c.KnownHosts)
+			file, err := writeTemporaryFile(c.KnownHosts)
 			if err != nil {
 				return nil, fmt.Errorf("the known hosts cannot be read: %w", err)
 			}
@@ -66,8 +66,8 @@ func (c SSHCredentials) knownHosts(at sshAddress) (*knownHosts, error) {
 	return k, nil
 }
 
-// temporaryFile writes text for a library that reads only files.
-func temporaryFile(text string) (string, error) {
+// writeTemporaryFile writes text for a library that reads only files.
+func writeTemporaryFile(text string) (string, error) {
 	file, err := os.CreateTemp("", "known_hosts-")
 	if err != nil {
 		return "", err

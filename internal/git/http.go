@@ -60,7 +60,7 @@ func (e *slowError) Timeout() bool { return true }
 // Temporary implements net.Error.
 func (e *slowError) Temporary() bool { return false }
 
-func slow(ctx context.Context, err error) error {
+func asSlowError(ctx context.Context, err error) error {
 	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() || ctx.Err() != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	request.Header.Set("User-Agent", strings.TrimSpace(request.UserAgent()+" "+t.product))
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
-		return nil, slow(request.Context(), err)
+		return nil, asSlowError(request.Context(), err)
 	}
 	signsIn := forge.AsksToSignIn(response)
 	if signsIn || response.StatusCode >= http.StatusBadRequest {

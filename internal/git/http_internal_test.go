@@ -17,14 +17,14 @@ func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Milliseco
 func TestATimeoutIsTheContextsOwnWhenItsDeadlineHasPassed(t *testing.T) {
 	t.Parallel()
 	timeout := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
-	if err := slow(late{t.Context()}, timeout); !errors.Is(err, context.DeadlineExceeded) {
+	if err := asSlowError(late{t.Context()}, timeout); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after the deadline: %v", err)
 	}
-	if err := slow(t.Context(), timeout); errors.Is(err, context.DeadlineExceeded) || !errors.As(err, new(*slowError)) {
+	if err := asSlowError(t.Context(), timeout); errors.Is(err, context.DeadlineExceeded) || !errors.As(err, new(*slowError)) {
 		t.Errorf("without a deadline: %v", err)
 	}
 	other := errors.New("other")
-	if err := slow(late{t.Context()}, other); !errors.Is(err, other) {
+	if err := asSlowError(late{t.Context()}, other); !errors.Is(err, other) {
 		t.Errorf("another error: %v", err)
 	}
 }

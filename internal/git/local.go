@@ -166,7 +166,7 @@ func (c *Connector) Create(ctx context.Context, remote Remote) error {
 // createLocal renames a finished folder. The first process to rename removes the unfinished folders of others.
 func createLocal(ctx context.Context, directory, branch string) error {
 	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
-	if err := renameLocal(ctx, directory, prefix, branch); err != nil {
+	if err := initLocal(ctx, directory, prefix, branch); err != nil {
 		if _, statErr := os.Stat(directory); statErr == nil {
 			return nil // another process was faster
 		}
@@ -182,7 +182,7 @@ func createLocal(ctx context.Context, directory, branch string) error {
 	return nil
 }
 
-func renameLocal(ctx context.Context, directory, prefix, branch string) error {
+func initLocal(ctx context.Context, directory, prefix, branch string) error {
 	parent := filepath.Dir(directory)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err

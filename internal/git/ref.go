@@ -59,7 +59,7 @@ const maxRef = 1024
 // is a *RefError, a missing repository ErrNotFound.
 func (c *Connector) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
 	remote.Branch = ref // for logs
-	return patiently(ctx, c, remote, func() (*Tip, error) {
+	return retryTransient(ctx, c, remote, func() (*Tip, error) {
 		w, err := c.dialExisting(remote)
 		if err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ type Refs struct{ advertised *packp.AdvRefs }
 
 // Refs requests the branches and tags, with retries for a busy server. A missing repository is ErrNotFound.
 func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
-	return patiently(ctx, c, remote, func() (*Refs, error) {
+	return retryTransient(ctx, c, remote, func() (*Refs, error) {
 		w, err := c.dialExisting(remote)
 		if err != nil {
 			return nil, err

@@ -185,7 +185,7 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 		if connection != nil {
 			_ = connection.Close()
 		}
-		return nil, slow(ctx, err)
+		return nil, asSlowError(ctx, err)
 	}
 	stop := context.AfterFunc(handshake, func() { _ = connection.Close() })
 	secured, channels, requests, err := ssh.NewClientConn(connection, address, &ssh.ClientConfig{

@@ -47,10 +47,10 @@ func (c *Connector) Open(ctx context.Context, remote Remote, levels int) (*Tip, 
 
 // OpenPatiently is Open with retries for a busy server.
 func (c *Connector) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
-	return patiently(ctx, c, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
+	return retryTransient(ctx, c, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
 }
 
-func patiently[T any](ctx context.Context, c *Connector, remote Remote, ask func() (T, error)) (T, error) {
+func retryTransient[T any](ctx context.Context, c *Connector, remote Remote, ask func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		answer, err := ask()
 		if err == nil || !Transient(err) || try == maxTries {

@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 )
 
-// StandIn makes a server advertise and refuse like another one: internal/git/capabilities.go has sources. It is safe for
+// StandIn makes a server advertise and refuse like another one: internal/git/wire.go has sources. It is safe for
 // concurrent use.
 type StandIn struct {
 	Upload, Receive string
