@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
 type address struct {
@@ -129,5 +127,3 @@ func parseURL(name, raw string) (*url.URL, error) {
 	}
 	return &url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}, nil
 }
-
-func origin(u *url.URL) string { return access.OriginOf(u) }

@@ -25,7 +25,7 @@ func Body(changes []folder.Change, limit int) string {
 		&b,
 		"%s on %s: %s.\n",
 		wording.Count(len(changes), "deployment target", "deployment targets"),
-		wording.Count(hosts(changes), "host", "hosts"),
+		wording.Count(countHosts(changes), "host", "hosts"),
 		tally(changes),
 	)
 	b.WriteString("\n| host | deployment target | what | configuration |\n|---|---|---|---|\n")
@@ -63,7 +63,7 @@ func tally(changes []folder.Change) string {
 	return strings.Join(folder.CountChanges(changes), ", ")
 }
 
-func hosts(changes []folder.Change) int {
+func countHosts(changes []folder.Change) int {
 	distinct := map[string]bool{}
 	for _, change := range changes {
 		distinct[change.Host] = true

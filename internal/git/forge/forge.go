@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
@@ -189,9 +190,9 @@ func connect(repository HostedRepository, options HTTPOptions) (connection, erro
 		append(app.Secrets(), repository.Credentials.Password, repository.Credentials.Token),
 		append(TokenUsers(), repository.Credentials.Username, "oauth2")...,
 	)
-	origins := []string{origin(at.api)}
+	origins := []string{access.OriginOf(at.api)}
 	if at.people != nil {
-		origins = append(origins, origin(at.people))
+		origins = append(origins, access.OriginOf(at.people))
 	}
 	client := &http.Client{Transport: &transport{
 		next: options.Over, origins: origins, secrets: secrets, patience: patience,
@@ -215,9 +216,9 @@ func checkApp(app *GitHubApp, at address) error {
 				"give credentials for the URL of its server in git.credentials",
 			at.kind.Title,
 		)
-	case origin(at.api) != app.Server():
+	case access.OriginOf(at.api) != app.Server():
 		return fmt.Errorf("the GitHub App is for %s, and the API of the repository is %s; set url of github_app to that",
-			app.Server(), origin(at.api))
+			app.Server(), access.OriginOf(at.api))
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-github/v89/github"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
@@ -77,7 +78,7 @@ func isThisMachine(host string) bool {
 }
 
 // Server returns the origin of the App's API.
-func (a *GitHubApp) Server() string { return origin(a.api) }
+func (a *GitHubApp) Server() string { return access.OriginOf(a.api) }
 
 // Serves reports whether the tokens are for this repository or API. github.com and names below ghe.com have their API at
 // "api.".
@@ -119,7 +120,7 @@ func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.Ro
 			ErrGitHubApp,
 			"the App is for %s, and the repository is on %s; set url of github_app to the API of that server",
 			a.Server(),
-			origin(repository),
+			access.OriginOf(repository),
 		)
 	}
 	release, err := a.turn.Take(ctx, "")
@@ -130,7 +131,7 @@ func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.Ro
 	if time.Until(a.token.ends) > renewal {
 		return a.token.text, nil
 	}
-	made, err := a.createToken(ctx, a.api, over)
+	made, err := a.createToken(ctx, over)
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +141,7 @@ func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.Ro
 
 // createToken sends a JSON Web Token of at most ten minutes, issued a minute in the past, because clocks differ ("Generating a
 // JSON Web Token (JWT) for a GitHub App").
-func (a *GitHubApp) createToken(ctx context.Context, root *url.URL, over http.RoundTripper) (appToken, error) {
+func (a *GitHubApp) createToken(ctx context.Context, over http.RoundTripper) (appToken, error) {
 	now := time.Now()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
 		Issuer:   strconv.FormatInt(a.app, 10),
@@ -151,9 +152,9 @@ func (a *GitHubApp) createToken(ctx context.Context, root *url.URL, over http.Ro
 	}
 	secrets := secret.NewScrubber(append(a.Secrets(), signed))
 	client := &http.Client{Transport: &transport{
-		next: over, origins: []string{origin(root)}, secrets: secrets, patience: defaultPatience, userAgent: defaultUserAgent,
+		next: over, origins: []string{access.OriginOf(a.api)}, secrets: secrets, patience: defaultPatience, userAgent: defaultUserAgent,
 	}}
-	base := root.String()
+	base := a.api.String()
 	sdk, err := github.NewClient(
 		github.WithHTTPClient(client),
 		github.WithURLs(&base, &base),
@@ -168,13 +169,13 @@ func (a *GitHubApp) createToken(ctx context.Context, root *url.URL, over http.Ro
 		err = failf(ErrUnreachable, "the answer has no token in it")
 	}
 	if err != nil {
-		return appToken{}, a.describe(root, secrets, err)
+		return appToken{}, a.describe(secrets, err)
 	}
 	return appToken{token.GetToken(), token.GetExpiresAt().Time}, nil
 }
 
 // describe distinguishes a missing installation from a missing repository.
-func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) error {
+func (a *GitHubApp) describe(secrets secret.Scrubber, err error) error {
 	text := err.Error()
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		text = request.Err.Error()
@@ -194,6 +195,6 @@ func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) 
 	case errors.Is(kind, ErrUnauthorized), errors.Is(kind, ErrRefused):
 		kind = ErrGitHubApp
 	}
-	text = fmt.Sprintf("%s gives installation %d of GitHub App %d no token: %s%s", root.Host, a.installation, a.app, text, advice)
+	text = fmt.Sprintf("%s gives installation %d of GitHub App %d no token: %s%s", a.api.Host, a.installation, a.app, text, advice)
 	return failf(kind, "%s", secrets.Scrub(text))
 }

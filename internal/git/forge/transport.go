@@ -59,8 +59,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	// The API's server is the repository's or configured.
-	if _, err := access.Decide(access.Request{URL: origin(request.URL), Sources: t.origins}, nil); err != nil {
-		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", origin(request.URL), t.origins[0])
+	if _, err := access.Decide(access.Request{URL: access.OriginOf(request.URL), Sources: t.origins}, nil); err != nil {
+		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", access.OriginOf(request.URL), t.origins[0])
 	}
 	ctx := request.Context()
 	for try := 1; ; try++ {
