@@ -34,7 +34,7 @@ func decodeSettings(reader *fleet.Reader, o *fleet.ObjectReader) Settings {
 		Name:        o.Text("name"), Namespace: o.Text("namespace"),
 		Interval: fleet.ReadDuration(o, "interval", maxDuration), Timeout: fleet.ReadDuration(o, "timeout", maxDuration),
 		CredentialsSecret: o.Text("credentials_secret"),
-		Install:           texts(reader, o, "install"),
+		Install:           readTexts(reader, o, "install"),
 		Unconfined:        !o.Bool("confine"),
 		Repository: fleet.ReadObject(o, "gitops_repo", func(of *fleet.ObjectReader) folder.Location {
 			return folder.Location{URL: of.Required("url"), Branch: of.Required("branch"), Path: of.Text("path")}
@@ -92,7 +92,7 @@ func decodeRegistration(o *fleet.ObjectReader) *Registration {
 	}
 }
 
-func texts(reader *fleet.Reader, o *fleet.ObjectReader, name string) (all []Text) {
+func readTexts(reader *fleet.Reader, o *fleet.ObjectReader, name string) (all []Text) {
 	value, path := o.Value(name)
 	elements, are := fleet.Elements(path, value)
 	if !are && value != nil {

@@ -54,7 +54,7 @@ func (v *settingsValidator) checkFeedback() {
 	}
 	v.checkContext(at + ".context")
 	switch {
-	case count(f.Token != "", f.App != nil, f.Secret != "") != 1:
+	case countTrue(f.Token != "", f.App != nil, f.Secret != "") != 1:
 		v.problem(at, "must have one of token, github_app and secret: who may set commit statuses")
 	case f.App != nil && !kind.GitHubApps:
 		v.problem(at+".github_app", "is for GitHub")

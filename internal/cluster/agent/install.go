@@ -124,7 +124,7 @@ func (r *renderer) checkInstalled() {
 		return
 	}
 	for _, one := range r.settings.reconciler().Agent.Controllers {
-		deployment := r.find("Deployment", one.Name)
+		deployment := r.findInstalled("Deployment", one.Name)
 		switch {
 		case one.Reports && r.settings.Feedback == nil:
 		case deployment == nil:
@@ -137,7 +137,7 @@ func (r *renderer) checkInstalled() {
 	}
 }
 
-func (r *renderer) find(kind, name string) *StagedObject {
+func (r *renderer) findInstalled(kind, name string) *StagedObject {
 	for _, o := range r.objects {
 		if o.Part == Install && o.GetKind() == kind && o.GetName() == name {
 			return o

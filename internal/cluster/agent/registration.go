@@ -39,7 +39,7 @@ func (v *settingsValidator) checkRegistration() {
 	} else if name := parsed.Hostname(); name == "localhost" || name == "kubernetes.default.svc" {
 		v.problem(at+".server", "is the name by which every cluster reaches itself: give the URL by which the hub reaches this one")
 	}
-	ways := count(to.Token != "", to.ClientCert != "" || to.ClientKey != "", to.Exec != nil, to.AWS != nil)
+	ways := countTrue(to.Token != "", to.ClientCert != "" || to.ClientKey != "", to.Exec != nil, to.AWS != nil)
 	switch {
 	case ways == 0:
 		v.problem(at, "has none of token, client_certificate, exec and aws, of which the hub needs one")

@@ -251,7 +251,7 @@ func (v *settingsValidator) checkCredentials() {
 		}
 		return
 	}
-	ways := count(c.Token != "", c.BearerToken != "", c.Password != "", c.SSHPrivateKey != "", c.GitHubApp != nil)
+	ways := countTrue(c.Token != "", c.BearerToken != "", c.Password != "", c.SSHPrivateKey != "", c.GitHubApp != nil)
 	switch {
 	case ways > 1:
 		v.problem(at, "has more than one of token, bearer_token, password, ssh_private_key and github_app")
@@ -318,7 +318,7 @@ func (v *settingsValidator) checkApp(at string, app *GitHubApp) {
 	}
 }
 
-func count(given ...bool) int {
+func countTrue(given ...bool) int {
 	return len(slices.DeleteFunc(given, func(is bool) bool { return !is }))
 }
 

@@ -65,7 +65,7 @@ func queryClusters(ctx context.Context, from *Clusters, at folder.Location, q *Q
 	folders := kindsIn(answer.Written)
 	// To save memory, each answer is evaluated at once.
 	query := func(ctx context.Context, name string, client *kube.ClusterClient) (observe.ClusterReport, error) {
-		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.FollowedHosts(clusters[name].Type, name)))
+		listed, err := listObjects(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.FollowedHosts(clusters[name].Type, name)))
 		if err != nil {
 			return observe.ClusterReport{}, err
 		}
@@ -93,7 +93,7 @@ func queryHub(ctx context.Context, from *Hub, at folder.Location, clusters map[s
 	}
 	var listed reconciler.Answer
 	err := kube.QueryOne(ctx, from.Reach, from.Options, func(ctx context.Context, client *kube.ClusterClient) (err error) {
-		listed, err = list(ctx, client, reconciler.Hub().ListedKinds())
+		listed, err = listObjects(ctx, client, reconciler.Hub().ListedKinds())
 		return err
 	})
 	if err != nil {
@@ -106,8 +106,8 @@ func queryHub(ctx context.Context, from *Hub, at folder.Location, clusters map[s
 	return observe.ReadHub(at, types, listed)
 }
 
-// list reads all objects of an agent. Unlisted has kinds that are missing or may not be read.
-func list(ctx context.Context, client *kube.ClusterClient, kinds []reconciler.ObjectKind) (reconciler.Answer, error) {
+// listObjects reads all objects of an agent. Unlisted has kinds that are missing or may not be read.
+func listObjects(ctx context.Context, client *kube.ClusterClient, kinds []reconciler.ObjectKind) (reconciler.Answer, error) {
 	listed := reconciler.Answer{Unlisted: map[string]string{}}
 	var forbidden error // about root objects, if these are among the kinds
 	named := false

@@ -106,7 +106,7 @@ func Evaluate(ctx context.Context, repository GitOpsReader, q Question) (*Answer
 			q.Offline = "the branch does not exist yet"
 		}
 	}
-	reports, err := collect(ctx, repository, &q, answer)
+	reports, err := collectReports(ctx, repository, &q, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func findCommits(
 	return found, nil
 }
 
-func collect(ctx context.Context, repository GitOpsReader, q *Question, answer *Answer) (map[string]observe.ClusterReport, error) {
+func collectReports(ctx context.Context, repository GitOpsReader, q *Question, answer *Answer) (map[string]observe.ClusterReport, error) {
 	reports := make(map[string]observe.ClusterReport, len(q.Clusters))
 	take := func(found map[string]observe.ClusterReport) {
 		for name, report := range found {

@@ -105,7 +105,7 @@ func (r *repository) FindCommits(ctx context.Context, _ delivery.Owner, ids []st
 			}
 			trees[key.Host][key.DeploymentTarget] = tree
 		}
-		found[id] = gitops.ReportedCommit{ID: id, Time: asked.Add(-time.Hour), Trees: trees}
+		found[id] = gitops.ReportedCommit{ID: id, Trees: trees}
 	}
 	return found, nil
 }

@@ -41,13 +41,13 @@ const (
 	OfFleet      SubjectKind = "fleet"      // one figure, under ""
 )
 
-// Ofs lists all subject kinds.
-var Ofs = []SubjectKind{OfCluster, OfHost, OfAssignment, OfFleet}
+// subjectKinds lists all subject kinds.
+var subjectKinds = []SubjectKind{OfCluster, OfHost, OfAssignment, OfFleet}
 
-// OfNames returns the names of all subject kinds.
-func OfNames() []string {
-	names := make([]string, len(Ofs))
-	for i, of := range Ofs {
+// SubjectKindNames returns the names of all subject kinds.
+func SubjectKindNames() []string {
+	names := make([]string, len(subjectKinds))
+	for i, of := range subjectKinds {
 		names[i] = string(of)
 	}
 	return names

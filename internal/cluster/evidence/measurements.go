@@ -104,8 +104,8 @@ func (d *checkDocument) parse() (Check, error) {
 	switch {
 	case d.Name == "":
 		return check, errors.New("a check needs a name")
-	case !slices.Contains(Ofs, d.Of):
-		return check, fmt.Errorf("%q is none of %s", d.Of, strings.Join(OfNames(), ", "))
+	case !slices.Contains(subjectKinds, d.Of):
+		return check, fmt.Errorf("%q is none of %s", d.Of, strings.Join(SubjectKindNames(), ", "))
 	}
 	if err := observe.CheckText(d.Name, d.Unit, d.Message); err != nil {
 		return check, err

@@ -283,13 +283,13 @@ func conflictError(answer *metav1.Status, ref Ref) error {
 	conflicts = slices.Compact(conflicts)
 	err := &RequestError{
 		Reason:    ReasonConflict,
-		text:      ref.String() + " is managed by others: " + wording.OneLine(describe(conflicts)),
+		text:      ref.String() + " is managed by others: " + wording.OneLine(describeConflicts(conflicts)),
 		conflicts: conflicts,
 	}
 	return err
 }
 
-func describe(conflicts []Conflict) string {
+func describeConflicts(conflicts []Conflict) string {
 	var parts []string
 	for i := 0; i < len(conflicts); {
 		manager := conflicts[i].Manager

@@ -142,7 +142,7 @@ func (a *applier) applyObject(ctx context.Context, object *agent.StagedObject) (
 	record := RecordOf(object)
 	created := isCreated(object, seen.Live, markOf(a.look.UID))
 	live := seen.Live
-	if CompareObject(object, seen).State != Same {
+	if compareObject(object, seen).State != Same {
 		applied, err := a.patch(ctx, object, created, seen)
 		if err != nil {
 			return Record{}, err

@@ -29,8 +29,8 @@ type ObjectDrift struct {
 	By     []string    `json:"by,omitempty"`     // their field managers, if known
 }
 
-// CompareObject returns the drift of an object.
-func CompareObject(object *agent.StagedObject, seen SeenObject) ObjectDrift {
+// compareObject returns the drift of an object.
+func compareObject(object *agent.StagedObject, seen SeenObject) ObjectDrift {
 	managers, fields := splitConflicts(seen.Conflicts)
 	switch {
 	case kube.ReasonOf(seen.Err) == kube.ReasonConflict:
@@ -115,7 +115,7 @@ func FindDrift(objects []agent.StagedObject, look Inspection) Drift {
 	drift := Drift{UID: look.UID, Findings: map[string]ObjectDrift{}}
 	for i := range objects {
 		id := objects[i].ID()
-		if finding := CompareObject(&objects[i], look.Seen[id]); finding.State != Same {
+		if finding := compareObject(&objects[i], look.Seen[id]); finding.State != Same {
 			drift.Findings[id.String()] = finding
 		}
 	}

@@ -51,7 +51,7 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 
 func decodeCheck(o *fleet.ObjectReader) measure.Check {
 	of := evidence.SubjectKind(o.OneOf("of"))
-	o.Require("of", "is required: what the figures are of, "+wording.Either(evidence.OfNames(), ""))
+	o.Require("of", "is required: what the figures are of, "+wording.Either(evidence.SubjectKindNames(), ""))
 	check := measure.Check{
 		Name:    line(o, "name", maxName, true),
 		Unit:    line(o, "unit", maxUnit, false),
@@ -189,7 +189,7 @@ var CheckTable = &fleet.Table{
 		{
 			Name:     "of",
 			Required: true,
-			Allowed:  evidence.OfNames(),
+			Allowed:  evidence.SubjectKindNames(),
 			Meaning: "Subject of each figure: one cluster as a whole, one host with all its assignments, one assignment on all " +
 				"clusters of its host, or the fleet. For a `flotilla_rollout`: a cluster or the fleet.",
 		},
