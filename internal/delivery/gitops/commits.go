@@ -16,7 +16,6 @@ type ReportedCommit struct {
 	ID string
 	// Reason explains an empty ID.
 	Reason string
-	Time   time.Time
 	// Behind counts the commits of the branch that this one does not contain. Since is the time of the oldest.
 	Behind int
 	Since  time.Time
@@ -84,7 +83,7 @@ func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, wan
 	}
 	lag := l.past.measureLag(l.tip.Commit)
 	for asked, id := range found {
-		commit := ReportedCommit{ID: id.String(), Time: l.past.heads[id].Time, Trees: trees[l.past.heads[id].Tree]}
+		commit := ReportedCommit{ID: id.String(), Trees: trees[l.past.heads[id].Tree]}
 		commit.Behind, commit.Since, commit.Ahead = lag(id)
 		commits[asked] = commit
 	}

@@ -96,8 +96,8 @@ func checkCommits(r *repository, tip string, commits map[string]gitops.ReportedC
 	all := history(r.git("rev-parse", tip))
 	there := treesIn(r, slices.Sorted(maps.Keys(commits))...)
 	for asked, commit := range commits {
-		if !strings.HasPrefix(commit.ID, strings.ToLower(asked)) || times[commit.ID] != commit.Time.Unix() || commit.Reason != "" {
-			r.t.Errorf("%s is %+v, want a commit of %d", asked, commit, times[commit.ID])
+		if !strings.HasPrefix(commit.ID, strings.ToLower(asked)) || commit.Reason != "" {
+			r.t.Errorf("%s is %+v, want a commit", asked, commit)
 			continue
 		}
 		behind, since := history(commit.ID), int64(0)
