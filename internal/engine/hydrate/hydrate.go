@@ -10,10 +10,9 @@ import (
 
 // Snapshots is a hydrated fleet.
 type Snapshots struct {
-	All            []*Snapshot    // by assignment; equal containers share one
-	Findings       []ValueFinding // errors, sorted
-	Warnings       []ValueFinding // ineffective values, and ambiguities if hydration.on_conflict is "warn", sorted
-	IdleContainers []string       // containers without assignments, by name
+	All      []*Snapshot    // by assignment; equal containers share one
+	Findings []ValueFinding // errors, sorted
+	Warnings []ValueFinding // ineffective values, and ambiguities if hydration.on_conflict is "warn", sorted
 
 	checks  *checks   // for [Advisor]
 	schemas [][]int32 // config schemas by assignment
@@ -72,6 +71,6 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	case "error":
 		errors.join(conflicts)
 	}
-	result.Findings, result.Warnings, result.IdleContainers = errors.sorted(), warnings.sorted(), mergeIndex.idle(reached)
+	result.Findings, result.Warnings = errors.sorted(), warnings.sorted()
 	return result, nil
 }

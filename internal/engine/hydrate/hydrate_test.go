@@ -47,7 +47,7 @@ func TestContainersReachTheAssignmentsThatTheirLabelsMatch(t *testing.T) {
 				labels{"purpose": "test", "edge": "target", "cluster-type": "sneaky"})
 			result := g.hydrate(t)
 			equal(t, "reaches", len(result.All[0].Containers()) == 1, test.reaches)
-			equal(t, "idle", len(result.IdleContainers) == 1, !test.reaches)
+			equal(t, "idle", len(g.idle(t)) == 1, !test.reaches)
 		})
 	}
 }

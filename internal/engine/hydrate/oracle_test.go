@@ -455,7 +455,7 @@ func TestOrderOfInputIsNoMatter(t *testing.T) {
 		g := randomFleet(random)
 		describeAll := func() string {
 			result := g.hydrate(t)
-			lines := []string{report(result.Findings), report(result.Warnings), fmt.Sprint(result.IdleContainers)}
+			lines := []string{report(result.Findings), report(result.Warnings), fmt.Sprint(g.idle(t))}
 			for _, snapshot := range result.All {
 				lines = append(lines, snapshot.JSON, fmt.Sprint(snapshot.Containers()))
 			}

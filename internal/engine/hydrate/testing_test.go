@@ -88,6 +88,16 @@ func (g *given) hydrate(t testing.TB) *hydrate.Snapshots {
 	return result
 }
 
+// idle returns the containers without assignments.
+func (g *given) idle(t testing.TB) []string {
+	t.Helper()
+	idle, err := hydrate.IdleContainers(&g.fleet, g.assignments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return idle
+}
+
 // report is all that a result complains about, a line each.
 func report(findings []hydrate.ValueFinding) string {
 	lines := make([]string, len(findings))
