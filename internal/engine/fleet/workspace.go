@@ -29,7 +29,7 @@ type Workspace struct {
 
 // Limit has quantities by resource, as in a LimitRange.
 type Limit struct {
-	Type                 string            `json:"type"` // one of [LimitTypes]
+	Type                 string            `json:"type"` // one of [limitTypes]
 	Default              map[string]string `json:"default,omitempty"`
 	DefaultRequest       map[string]string `json:"default_request,omitempty"`
 	Max                  map[string]string `json:"max,omitempty"`
@@ -37,8 +37,8 @@ type Limit struct {
 	MaxLimitRequestRatio map[string]string `json:"max_limit_request_ratio,omitempty"`
 }
 
-// LimitTypes begins with the default.
-var LimitTypes = []string{"Container", "Pod", "PersistentVolumeClaim"}
+// limitTypes begins with the default.
+var limitTypes = []string{"Container", "Pod", "PersistentVolumeClaim"}
 
 // ArgocdProject is the project of a workspace's Applications.
 type ArgocdProject struct {
@@ -116,7 +116,7 @@ var limitKind = defineKind(Table{
 	Meaning: "One limit of a LimitRange, by resources such as `cpu`.",
 }, func(l *Limit) []row {
 	return []row{
-		textAttribute(&l.Type, Attribute{Default: LimitTypes[0], Allowed: LimitTypes, Meaning: "The kind of objects that are limited."}),
+		textAttribute(&l.Type, Attribute{Default: limitTypes[0], Allowed: limitTypes, Meaning: "The kind of objects that are limited."}),
 		quantitiesAttribute(&l.Default, Attribute{Meaning: "Limits of containers that set none, for `Container`."}),
 		quantitiesAttribute(&l.DefaultRequest, Attribute{Meaning: "Requests of containers that set none, for `Container`."}),
 		quantitiesAttribute(&l.Max, Attribute{Meaning: "The most that one may ask for."}),

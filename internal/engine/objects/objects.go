@@ -40,12 +40,12 @@ type FluxSource struct {
 	Ignore string // applies after the .sourceignore files
 }
 
-// HelmHook is the annotation of Helm hooks.
-const HelmHook = "helm.sh/hook"
+// helmHook is the annotation of Helm hooks.
+const helmHook = "helm.sh/hook"
 
 // Hooks lists the hooks that an agent runs. It skips objects with only other hooks.
 type Hooks struct {
-	Helm []string // events in the annotation HelmHook
+	Helm []string // events in the annotation helmHook
 	// Own is the annotation of the agent's own hooks, which override Helm's; "" for none.
 	Own       string
 	OwnEvents []string
@@ -58,7 +58,7 @@ func (h *Hooks) LeaveOut(annotations map[string]any) bool {
 		return false
 	}
 	own, isOwn := eventsIn(annotations, h.Own)
-	helm, isHelm := eventsIn(annotations, HelmHook)
+	helm, isHelm := eventsIn(annotations, helmHook)
 	switch {
 	case isOwn && containsAny(own, h.OwnEvents):
 		return false

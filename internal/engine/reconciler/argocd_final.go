@@ -45,7 +45,7 @@ var applicationFinal = &Final{
 		return []Edit{
 			{"source.repoURL", at.Repository}, {"source.targetRevision", at.Branch}, {"source.path", at.Path},
 			{"source.chart", nil}, {"source.helm", nil}, {"source.directory", nil},
-			{"source.kustomize", map[string]any{"images": []any{DigestName + ":" + at.Digest}}},
+			{"source.kustomize", map[string]any{"images": []any{digestName + ":" + at.Digest}}},
 		}
 	},
 }

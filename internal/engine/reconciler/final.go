@@ -247,6 +247,6 @@ func (f *fields) images(path string) (all []objects.Image) {
 
 const noObjects = "final objects are rendered for Flux and Argo CD alone"
 
-// DigestName is an image name that no manifest uses. It puts the digest into the spec of the object that follows
+// digestName is an image name that no manifest uses. It puts the digest into the spec of the object that follows
 // final objects, so an old status does not count.
-const DigestName = "flotilla.dev/objects"
+const digestName = "flotilla.dev/objects"

@@ -28,7 +28,7 @@ var kustomizationFinal = &Final{
 			{"path", "./" + at.Path},
 			{"sourceRef", map[string]any{"kind": "GitRepository", "name": at.Repository}},
 			{"namePrefix", nil}, {"nameSuffix", nil}, {"patches", nil}, {"components", nil}, {"commonMetadata", nil}, {"postBuild", nil},
-			{"images", []any{map[string]any{"name": DigestName, "newTag": at.Digest}}},
+			{"images", []any{map[string]any{"name": digestName, "newTag": at.Digest}}},
 		}
 	},
 }

@@ -46,9 +46,9 @@ var (
 	}
 )
 
-// DigestAnnotation has an artifact's digest on objects without a field for it, so that republishing a version changes
+// digestAnnotation has an artifact's digest on objects without a field for it, so that republishing a version changes
 // them.
-const DigestAnnotation = "flotilla.dev/digest"
+const digestAnnotation = "flotilla.dev/digest"
 
 // IsRevision reports whether a field of an object selects a commit, branch, tag, version or digest.
 func IsRevision(kind string, path []string) bool {
@@ -60,7 +60,7 @@ func IsRevision(kind string, path []string) bool {
 		return false
 	}
 	field, at := strings.Join(path, ".")+".", above+"spec."
-	if field == above+"metadata.annotations."+DigestAnnotation+"." {
+	if field == above+"metadata.annotations."+digestAnnotation+"." {
 		return true
 	}
 	return slices.ContainsFunc(of.Pointers, func(p Pointer) bool {
