@@ -14,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 type fields = map[string]any
@@ -164,11 +165,32 @@ var ofContainers = map[string]defect{
 	"no request of cpu":  {"requests-and-limits", "resources: {requests: null}", "requests cpu"},
 }
 
-// TestTheLibraryCoversEveryKindThatMakesPods has one bad object of each kind, each defect and each list of containers.
+// badPods are the good pod with each defect, for each list of containers, by the defect.
+func badPods(t *testing.T) (pods []fields, defects []defect) {
+	t.Helper()
+	good := func() fields { return parsed(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer)) }
+	for _, what := range slices.Sorted(maps.Keys(ofPods)) {
+		pods, defects = append(pods, merge(good(), parsed(t, ofPods[what].merged))), append(defects, ofPods[what])
+	}
+	for _, what := range slices.Sorted(maps.Keys(ofContainers)) {
+		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+			pod := good()
+			containers := pod["spec"].(fields)[list].([]any)
+			containers[0] = merge(containers[0].(fields), parsed(t, ofContainers[what].merged))
+			pods, defects = append(pods, pod), append(defects, ofContainers[what])
+		}
+	}
+	return pods, defects
+}
+
+// TestTheLibraryCoversEveryKindThatMakesPods has bad objects of each kind, with each defect in each list of containers.
+// In `make test` each kind has a fourth of the defects, and each defect is in five kinds.
 func TestTheLibraryCoversEveryKindThatMakesPods(t *testing.T) {
 	t.Parallel()
 	rules := library(t, "final-objects")
-	for kind, wrap := range makers {
+	pods, ofPod := badPods(t)
+	share := acceptancetest.Count(4, 1)
+	for number, kind := range slices.Sorted(maps.Keys(makers)) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			var all []objects.FinalObject
@@ -177,19 +199,11 @@ func TestTheLibraryCoversEveryKindThatMakesPods(t *testing.T) {
 				name := fmt.Sprintf("o%03d", len(all))
 				defects[name] = of
 				pod = merge(pod, at("metadata.name", name))
-				all = append(all, final(t, merge(identified(kind, wrap(pod)), at("metadata.name", name))))
+				all = append(all, final(t, merge(identified(kind, makers[kind](pod)), at("metadata.name", name))))
 			}
 			add(parsed(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer)), defect{})
-			for _, of := range ofPods {
-				add(merge(parsed(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer)), parsed(t, of.merged)), of)
-			}
-			for _, of := range ofContainers {
-				for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-					pod := parsed(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer))
-					containers := pod["spec"].(fields)[list].([]any)
-					containers[0] = merge(containers[0].(fields), parsed(t, of.merged))
-					add(pod, of)
-				}
+			for i := number % share; i < len(pods); i += share {
+				add(pods[i], ofPod[i])
 			}
 			got := violationsOf(t, rules, all)
 			for name, of := range defects {
