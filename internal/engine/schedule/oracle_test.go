@@ -12,6 +12,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -132,8 +133,8 @@ func tolerated(taints []fleet.Taint, tolerations []fleet.Toleration) bool {
 }
 
 func TestOracleAgreesOnRandomFleets(t *testing.T) {
-	total, totalExcluded := 0, 0
-	for seed := range uint64(10_000) {
+	fleets, total, totalExcluded := acceptancetest.Count(2_000, 10_000), 0, 0
+	for seed := range uint64(fleets) {
 		f, _ := fleettest.Small(seed)
 		if f.Explicit {
 			continue
@@ -165,13 +166,13 @@ func TestOracleAgreesOnRandomFleets(t *testing.T) {
 		}
 		total, totalExcluded = total+len(assigned), totalExcluded+len(excluded)
 	}
-	if total < 10_000 || totalExcluded < 1_000 {
+	if total < fleets || totalExcluded < fleets/10 {
 		t.Errorf("%d assignments and %d excluded: too few to mean anything", total, totalExcluded)
 	}
 }
 
 func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range uint64(acceptancetest.Count(100, 500)) {
 		f, config := fleettest.Small(seed)
 		want := everyDecision(t, fleettest.Input(f, config))
 		shuffled := fleettest.Input(f, config)
