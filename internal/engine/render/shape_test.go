@@ -9,6 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 const ownObject = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: x\n"
@@ -59,7 +60,7 @@ func TestOnlyTemplatesThatWriteNamesAsTheyAreHaveShapes(t *testing.T) {
 // written nothing before, what a full check finds, and the objects that the full reader of YAML reads.
 func FuzzShapes(f *testing.F) {
 	for _, manifest := range append(withShape, withoutShape...) {
-		for seed := range uint64(3) {
+		for seed := range uint64(acceptancetest.Count(1, 3)) {
 			f.Add(manifest, seed)
 		}
 	}
