@@ -15,7 +15,7 @@ import (
 
 func TestOneChangeOfThousandsOfAssignmentsIsUnder20Lines(t *testing.T) {
 	t.Parallel()
-	assignments := acceptancetest.Count(1_000, 5_000)
+	assignments := acceptancetest.Count(500, 5_000)
 	f, config := fleettest.Reference(assignments, 1)
 	before := mustRender(t, f, config)
 	reporting := func(change func(*fleet.Fleet, fleet.Config)) []string {
