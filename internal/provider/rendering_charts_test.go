@@ -341,7 +341,7 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 		files["crds/"+kind+".yaml"] = strings.ReplaceAll("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"+
 			"metadata: {name: KIND.example.com}\nspec:\n  group: example.com\n  names: {kind: KIND, plural: KIND}\n  scope: Namespaced\n"+
 			"  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n"+
-			"        description: 'has `automountServiceAccountToken: true`, "+text(100_000)+"'\n", "KIND", kind)
+			"        description: 'has `automountServiceAccountToken: true`, "+text(60_000)+"'\n", "KIND", kind)
 	}
 	charts := chartCases{charts: newPublished(t)}
 	for _, reconciler := range []string{"flux", "argocd"} {
@@ -352,7 +352,7 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 	large := map[string]string{}
 	for i := range 4 {
 		name := fmt.Sprintf("a%d", i)
-		large["templates/"+name+".yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: '" + text(80_000) + "'}\n"
+		large["templates/"+name+".yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: '" + text(45_000) + "'}\n"
 	}
 	if said := charts.plan(t, "argocd", large, nil); strings.Contains(said, cannotBeRendered) {
 		t.Errorf("for Argo CD said is %.2000s", said)
