@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -104,14 +105,11 @@ func TestMassDeletionIsStoppedWhenItShowsOnlyAtApply(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	number := func(number string) string {
-		return "resource \"terraform_data\" \"number\" {\n  input = " + number + "\n}\n" + many(
-			repo,
-			"tonumber(terraform_data.number.output)",
-			"",
-		)
+		types := "[for i in range(" + number + ") : { name = \"type-${i}\" }]"
+		return "resource \"terraform_data\" \"types\" {\n  input = " + types + "\n}\n" +
+			strings.Replace(many(repo, number, ""), types, "terraform_data.types.output", 1)
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: number("24")},
 			{
