@@ -72,7 +72,7 @@ func testHelloWorld(t *testing.T, tool string) {
 			t.Errorf("branch %s has %d commits, want one", branch, commits)
 		}
 	}
-	w.plan("-detailed-exitcode")
+	w.run("plan", "-input=false", "-detailed-exitcode")
 	config := repo.read(t, "dev")["large/hello-world-app-performance-test/platform-config.yaml"]
 	if !strings.Contains(config, "mysql://west:8806/mysql2") || !strings.Contains(config, `SOME_COMMON_ENVIRONMENT_VARIABLE: "false"`) {
 		t.Errorf("the configuration of large is\n%s", config)
@@ -158,7 +158,7 @@ func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 		if got := git(t, repo.url, "diff", "--name-only", before, "stage", "--", "drone", "large"); got != changed {
 			t.Errorf("changed files:\n%s", got)
 		}
-		w.plan(database, "-detailed-exitcode")
+		w.run("plan", "-input=false", "-detailed-exitcode", database)
 	}
 	run(
 		false,
