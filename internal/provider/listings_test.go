@@ -148,8 +148,7 @@ func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
 	repositories := t.TempDir()
 	f.repository = filepath.Join(repositories, "platform", "gitops.git")
 	git(t, repositories, "init", "--quiet", "--bare", "--initial-branch=main", f.repository)
-	tree := git(t, f.repository, "hash-object", "-t", "tree", "-w", os.DevNull)
-	git(t, f.repository, "update-ref", "refs/heads/main", git(t, f.repository, "commit-tree", "-m", "Begin", tree))
+	gittest.Commit(t, f.repository, "main", "main", func(string) {})
 	for _, name := range []string{"checkout", "payments"} {
 		if err := os.CopyFS(filepath.Join(repositories, name), os.DirFS(f.repository)); err != nil {
 			t.Fatal(err)
