@@ -61,7 +61,7 @@ func TestChartsThatLoopShareOneTimeAndAreNamed(t *testing.T) {
 	// A busy machine may need more than the shortest time to read the repository.
 	named := func(says func(timeouts map[string]any) providertest.Diagnostics) {
 		t.Helper()
-		for _, read := range []string{"2s", "8s", "30s"} {
+		for _, read := range []string{"1s", "8s", "30s"} {
 			began := time.Now()
 			text := strings.Join(strings.Fields(fmt.Sprint(says(map[string]any{"read": read}))), " ")
 			if took := time.Since(began); took > 90*time.Second { // each chart may take half a minute, and two run at once
