@@ -123,7 +123,7 @@ func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests,
 }
 
 func (s *Store) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
-	versions, err := s.client.versions(ctx, of.Repo, of.Chart, of.Sources)
+	versions, err := s.resolver.versions(ctx, of.Repo, of.Chart, of.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (s *Store) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	archive, err := s.client.fetchVersion(ctx, of.Repo, of.Chart, version, of.Sources)
+	archive, err := s.resolver.fetchVersion(ctx, of.Repo, of.Chart, version, of.Sources)
 	if err != nil {
 		return nil, err
 	}

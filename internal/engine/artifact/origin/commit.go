@@ -19,7 +19,7 @@ type treeEntry struct {
 // fetchGit fetches all files, since kustomizations may refer to any. It skips submodules, as Flux does, and keeps links out of
 // the repository, which may serve other purposes.
 func (s *Store) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
-	tip, err := s.client.options.Git.OpenRef(ctx, s.client.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
+	tip, err := s.resolver.options.Git.OpenRef(ctx, s.resolver.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
 	if err != nil {
 		return nil, err
 	}

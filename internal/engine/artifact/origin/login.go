@@ -31,11 +31,11 @@ type sourceLimits struct {
 	registry string
 }
 
-type questionKey struct{}
+type sourceLimitsKey struct{}
 
 // approach checks access and adds only the credentials meant for the URL.
 func (c *webClient) approach(request *http.Request) (*http.Request, error) {
-	about, ok := request.Context().Value(questionKey{}).(*sourceLimits)
+	about, ok := request.Context().Value(sourceLimitsKey{}).(*sourceLimits)
 	if !ok {
 		return nil, errors.New("a request was not sent: it is about no repository")
 	}
@@ -155,5 +155,5 @@ func registryHost(repository string) string {
 
 // forRegistry marks requests with credentials from oras.
 func forRegistry(ctx context.Context, repository string, sources []string) context.Context {
-	return context.WithValue(ctx, questionKey{}, &sourceLimits{sources: sources, from: []string{repository}, registry: repository})
+	return context.WithValue(ctx, sourceLimitsKey{}, &sourceLimits{sources: sources, from: []string{repository}, registry: repository})
 }

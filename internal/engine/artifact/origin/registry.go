@@ -135,7 +135,7 @@ const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 // fetchRegistry fetches the chart layer, or the first layer as Flux does.
 func (s *Store) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
 	repository := of.URL()
-	at, err := s.client.web.registry(repository)
+	at, err := s.resolver.web.registry(repository)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // Store caches artifacts on this machine.
 type Store struct {
-	client   *Resolver
+	resolver *Resolver
 	cache    *diskcache.Folder
 	verified wait.Answers[struct{}] // by artifact and trusted keys
 	fetches  singleflight.Group
@@ -29,8 +29,8 @@ type Store struct {
 const maxFetches = 4
 
 // NewStore writes archives to cache.
-func NewStore(client *Resolver, cache *diskcache.Folder) *Store {
-	return &Store{client: client, cache: cache, slots: make(chan struct{}, maxFetches)}
+func NewStore(resolver *Resolver, cache *diskcache.Folder) *Store {
+	return &Store{resolver: resolver, cache: cache, slots: make(chan struct{}, maxFetches)}
 }
 
 // Keys implements Fetcher.
@@ -47,8 +47,8 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 	if err := artifact.CheckPin(of.Storage, of.Pin); err != nil {
 		return "", fmt.Errorf("repository %q: %w", of.Repo, err)
 	}
-	if err := s.client.allows(folder.Manifests{Repo: of.Repo, Chart: of.Chart}, of.Sources); err != nil { // also for cached content
-		return "", s.client.describe(of.Repo, err)
+	if err := s.resolver.allows(folder.Manifests{Repo: of.Repo, Chart: of.Chart}, of.Sources); err != nil { // also for cached content
+		return "", s.resolver.describe(of.Repo, err)
 	}
 	if err := s.verify(ctx, of); err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 		}
 		files, err := s.fetch(ctx, of)
 		if err != nil {
-			return "", s.client.describe(of.Repo, err)
+			return "", s.resolver.describe(of.Repo, err)
 		}
 		return s.cache.Write(diskcache.Artifacts, of.Key(), func(to io.Writer) error {
 			return artifact.WriteArchive(to, files.regular, files.links)

@@ -69,9 +69,9 @@ const (
 func (s *Store) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	refused := func(format string, arguments ...any) (*TrustedSource, error) {
 		text := fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...)
-		return nil, &RepositoryError{text: s.client.options.Credentials.Scrub(text)}
+		return nil, &RepositoryError{text: s.resolver.options.Credentials.Scrub(text)}
 	}
-	sources := s.client.options.Trusted
+	sources := s.resolver.options.Trusted
 	switch {
 	case len(sources) == 0 && !of.Signed:
 		return nil, nil

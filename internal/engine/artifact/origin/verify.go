@@ -37,7 +37,7 @@ func (s *Store) verify(ctx context.Context, of artifact.Artifact) error {
 		}
 		return struct{}{}, s.verifyRegistry(ctx, of, source.cosign)
 	})
-	return s.client.describe(of.Repo, err)
+	return s.resolver.describe(of.Repo, err)
 }
 
 func notSigned(format string, arguments ...any) error {
@@ -45,7 +45,7 @@ func notSigned(format string, arguments ...any) error {
 }
 
 func (s *Store) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
-	tip, err := s.client.options.Git.OpenRef(ctx, s.client.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
+	tip, err := s.resolver.options.Git.OpenRef(ctx, s.resolver.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *Store) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.V
 
 // verifyRegistry looks where cosign puts signatures: at a tag derived from the digest and among the referrers.
 func (s *Store) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
-	at, err := s.client.web.registry(of.URL())
+	at, err := s.resolver.web.registry(of.URL())
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (c *webClient) download(ctx context.Context, address string, about *sourceL
 
 // open leaves the body encoded. The caller must close it.
 func (c *webClient) open(ctx context.Context, address, encoding string, about *sourceLimits) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(context.WithValue(ctx, questionKey{}, about), http.MethodGet, address, nil)
+	request, err := http.NewRequestWithContext(context.WithValue(ctx, sourceLimitsKey{}, about), http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("its URL cannot be parsed")
 	}
