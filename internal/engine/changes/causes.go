@@ -262,7 +262,7 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 		all = []Cause{{Kind: ByName}}
 	}
 	for _, causes := range [][]Cause{exact, shown, all} {
-		if by.causes[asked] = e.set(causes); len(causes) > 0 {
+		if by.causes[asked] = e.internCauses(causes); len(causes) > 0 {
 			break
 		}
 	}
@@ -276,18 +276,18 @@ func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	back := cmp.Or(e.notes.RolledBack, folder.Back)
 	switch {
 	case folder.Drift != "":
-		return e.set([]Cause{{Kind: ByDrift, Name: folder.Drift}})
+		return e.internCauses([]Cause{{Kind: ByDrift, Name: folder.Drift}})
 	case back != "":
-		return e.set([]Cause{{Kind: ByRollback, Name: back}})
+		return e.internCauses([]Cause{{Kind: ByRollback, Name: back}})
 	case folder.Location != "":
-		return e.set(nil)
+		return e.internCauses(nil)
 	}
 	return nil
 }
 
-// moved explains why a folder is added or removed: by changed objects, or by policies with a placement. Without a
+// explainMove explains why a folder is added or removed: by changed objects, or by policies with a placement. Without a
 // version before, it returns the assigning policies.
-func (e *explainer) moved(folder *FolderChange) *causeSet {
+func (e *explainer) explainMove(folder *FolderChange) *causeSet {
 	if besides := e.besidesFleet(folder); besides != nil {
 		return besides
 	}
@@ -297,7 +297,7 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 		a, in = former, e.before
 	}
 	if a == nil || former != nil && current != nil {
-		return e.set(nil)
+		return e.internCauses(nil)
 	}
 	var causes []Cause
 	if e.before == nil {
@@ -306,7 +306,7 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 		}
 	}
 	if e.changed == nil {
-		return e.set(causes)
+		return e.internCauses(causes)
 	}
 	decides := func(of CauseKind, called string, fields ...string) {
 		if object := e.changed[objectName{of, called}]; object.has(fields...) {
@@ -327,14 +327,14 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 		}
 	}
 	if len(causes) > 0 {
-		return e.set(causes)
+		return e.internCauses(causes)
 	}
 	for i := range in.Fleet.TargetPolicies {
 		if policy := &in.Fleet.TargetPolicies[i]; policy.Placement != nil && slices.Contains(a.Policies, policy.Name) {
 			causes = append(causes, Cause{Kind: ByPlacement, Name: policy.Name})
 		}
 	}
-	return e.set(causes)
+	return e.internCauses(causes)
 }
 
 // unnamedHosts returns the causes without names of new and removed hosts, and whether there are any.
@@ -351,7 +351,7 @@ func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
 			causes[i].Name = ""
 		}
 	}
-	return e.set(causes), true
+	return e.internCauses(causes), true
 }
 
 func (e *explainer) policiesOf(folder *FolderChange) string {
@@ -368,7 +368,7 @@ func (e *explainer) policiesOf(folder *FolderChange) string {
 // causeSet is a sorted list of causes. Equal lists are identical.
 type causeSet struct{ causes []Cause }
 
-func (e *explainer) set(causes []Cause) *causeSet {
+func (e *explainer) internCauses(causes []Cause) *causeSet {
 	slices.SortFunc(causes, Cause.compare)
 	causes = slices.Compact(causes)
 	var id []byte

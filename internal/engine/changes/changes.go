@@ -74,7 +74,7 @@ func Summarize(before, after *Version, folders []FolderChange, given Notes) []Li
 	if len(given.Repaired) > 0 {
 		lines = append(lines, Line{Kind: RepairLine, Names: slices.Sorted(slices.Values(given.Repaired))})
 	}
-	return slices.Concat(lines, notes(given.Lines), notes(given.Constraints))
+	return slices.Concat(lines, noteLines(given.Lines), noteLines(given.Constraints))
 }
 
 // Removals describes only removals, in at most 12 lines.

@@ -24,7 +24,7 @@ func ConfigValues(files []folder.File) map[string]string {
 		if found.values == nil {
 			found.values = map[string]string{}
 		}
-		if len(file.Content) > maxParsed || !found.file(file.Name, string(file.Content)) {
+		if len(file.Content) > maxParsed || !found.addFile(file.Name, string(file.Content)) {
 			return nil
 		}
 	}
@@ -36,19 +36,19 @@ type configReader struct {
 	at     []string
 }
 
-func (r *configReader) file(name, text string) bool {
+func (r *configReader) addFile(name, text string) bool {
 	documents, ok := readFile(name, text)
 	for i := range documents {
-		ok = ok && r.document(&documents[i])
+		ok = ok && r.addDocument(&documents[i])
 	}
 	return ok
 }
 
-// document reads a YAML document: the data of a ConfigMap, or the file in its only key.
-func (r *configReader) document(of *yamlDocument) bool {
+// addDocument reads a YAML document: the data of a ConfigMap, or the file in its only key.
+func (r *configReader) addDocument(of *yamlDocument) bool {
 	object, ok := of.value.(map[string]any)
 	if !ok || of.Kind == "" {
-		r.value(of.value)
+		r.addValue(of.value)
 		return true
 	}
 	if of.Kind != "ConfigMap" {
@@ -56,30 +56,30 @@ func (r *configReader) document(of *yamlDocument) bool {
 		for _, name := range []string{"apiVersion", "kind", "metadata"} {
 			delete(object, name)
 		}
-		r.value(object)
+		r.addValue(object)
 		return true
 	}
 	data, _ := object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text, isText := data[key].(string)
 		if extension := path.Ext(key); isText && IsConfig(key) && extension != ".yaml" && extension != ".yml" && extension != "" {
-			if r.at = nil; !r.file(key, text) {
+			if r.at = nil; !r.addFile(key, text) {
 				return false
 			}
 			continue
 		}
 		r.at = []string{key}
-		r.value(data[key])
+		r.addValue(data[key])
 	}
 	r.at = nil
 	return true
 }
 
-func (r *configReader) value(value any) {
+func (r *configReader) addValue(value any) {
 	if object, ok := value.(map[string]any); ok && (len(object) > 0 || len(r.at) == 0) && len(r.at) < maxPath {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			r.at = append(r.at, key)
-			r.value(object[key])
+			r.addValue(object[key])
 			r.at = r.at[:len(r.at)-1]
 		}
 		return

@@ -13,7 +13,7 @@ func (s *summary) editOf(of *FolderChange) *edit {
 	if of.Edit == "" || of.Written == nil {
 		return nil
 	}
-	e := &edit{s.set([]Cause{{Kind: ByDrift, Name: of.Edit}}), map[string]map[Key]bool{}}
+	e := &edit{s.internCauses([]Cause{{Kind: ByDrift, Name: of.Edit}}), map[string]map[Key]bool{}}
 	eachDifference(&FolderChange{Before: of.Written, After: of.After}, func(name string, before, after *folder.File) {
 		keys := map[Key]bool{}
 		for _, key := range diffOf(name, before, after).keys {

@@ -230,4 +230,4 @@ func targetNames(assignments []folder.Key, noun string) string {
 }
 
 // LimitLines returns at most 12 lines of at most 500 characters. The last one counts the rest.
-func LimitLines(lines []string) []string { return English(notes(lines)) }
+func LimitLines(lines []string) []string { return English(noteLines(lines)) }

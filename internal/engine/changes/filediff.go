@@ -44,7 +44,7 @@ func diffOf(name string, before, after *folder.File) *fileDiff {
 		if roleOf(name) == secretRole {
 			found.keyOf = secretKey
 		}
-		if found.texts(name, string(before.Content), string(after.Content)) && len(found.keys) > 0 {
+		if found.compareTexts(name, string(before.Content), string(after.Content)) && len(found.keys) > 0 {
 			return &fileDiff{file: name, keys: found.keys, more: found.more}
 		}
 	}
@@ -78,17 +78,17 @@ type collector struct {
 	keyOf func(element map[string]any) string
 }
 
-// texts compares keys, and returns false for an invalid version or a format without keys.
-func (c *collector) texts(name, before, after string) bool {
+// compareTexts compares keys, and returns false for an invalid version or a format without keys.
+func (c *collector) compareTexts(name, before, after string) bool {
 	old, ok := readFile(name, before)
 	wanted, wantedOK := readFile(name, after)
 	if ok && wantedOK {
-		c.documents(old, wanted)
+		c.compareDocuments(old, wanted)
 	}
 	return ok && wantedOK
 }
 
-func (c *collector) differs(how How) {
+func (c *collector) addDifference(how How) {
 	if len(c.keys) == maxKeys {
 		c.more++
 		return
@@ -106,32 +106,32 @@ func (c *collector) atSegment(segment string, do func()) {
 	c.at = c.at[:len(c.at)-1]
 }
 
-func (c *collector) values(before, after any) {
+func (c *collector) compareValues(before, after any) {
 	switch before := before.(type) {
 	case map[string]any:
 		if after, ok := after.(map[string]any); ok {
 			for _, key := range differentKeys(before, after) {
 				one, had := before[key]
 				other, has := after[key]
-				c.atSegment(key, func() { c.member(one, other, had, has) })
+				c.atSegment(key, func() { c.compareMembers(one, other, had, has) })
 			}
 			return
 		}
 	case []any:
 		if after, ok := after.([]any); ok {
 			one, other := c.byKey(before), c.byKey(after)
-			if one != nil && other != nil && c.finds(func() bool { c.values(one, other); return true }) {
+			if one != nil && other != nil && c.finds(func() bool { c.compareValues(one, other); return true }) {
 				return
 			}
 			if len(before) == len(after) {
 				for i := range before {
-					c.atSegment(index(i), func() { c.values(before[i], after[i]) })
+					c.atSegment(index(i), func() { c.compareValues(before[i], after[i]) })
 				}
 				return
 			}
 		}
 	case string:
-		if after, ok := after.(string); ok && (before == after || c.configFile(before, after) || c.configValue(before, after)) {
+		if after, ok := after.(string); ok && (before == after || c.compareConfigFiles(before, after) || c.compareConfigValues(before, after)) {
 			return
 		}
 	default:
@@ -139,7 +139,7 @@ func (c *collector) values(before, after any) {
 			return
 		}
 	}
-	c.differs(Changed)
+	c.addDifference(Changed)
 }
 
 // secretKey returns the key of a list element in an ExternalSecret or SecretProviderClass, or "".
@@ -192,19 +192,19 @@ func sameScalar(one, other any) bool {
 	return one == other
 }
 
-func (c *collector) member(before, after any, had, has bool) {
+func (c *collector) compareMembers(before, after any, had, has bool) {
 	switch {
 	case !has:
-		c.differs(Removed)
+		c.addDifference(Removed)
 	case !had:
-		c.differs(New)
+		c.addDifference(New)
 	default:
-		c.values(before, after)
+		c.compareValues(before, after)
 	}
 }
 
-// configFile compares the file in the only key of a configuration ConfigMap, or returns false.
-func (c *collector) configFile(before, after string) bool {
+// compareConfigFiles compares the file in the only key of a configuration ConfigMap, or returns false.
+func (c *collector) compareConfigFiles(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
 		return false
 	}
@@ -212,7 +212,7 @@ func (c *collector) configFile(before, after string) bool {
 	if extension == ".yaml" || extension == ".yml" {
 		return false
 	}
-	return c.finds(func() bool { return c.texts(c.at[1], before, after) })
+	return c.finds(func() bool { return c.compareTexts(c.at[1], before, after) })
 }
 
 // finds reports whether a comparison is possible and finds differences.
@@ -221,14 +221,14 @@ func (c *collector) finds(compare func() bool) bool {
 	return compare() && (len(c.keys) > count || c.more > more)
 }
 
-// configValue compares objects or lists that are texts in a configuration ConfigMap. Other texts must not be
+// compareConfigValues compares objects or lists that are texts in a configuration ConfigMap. Other texts must not be
 // displayed.
-func (c *collector) configValue(before, after string) bool {
+func (c *collector) compareConfigValues(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" {
 		return false
 	}
 	one, other := structured(before), structured(after)
-	return one != nil && other != nil && c.finds(func() bool { c.values(one, other); return true })
+	return one != nil && other != nil && c.finds(func() bool { c.compareValues(one, other); return true })
 }
 
 // structured parses an object or list, or returns nil. A single plain line may resemble a key with its value.

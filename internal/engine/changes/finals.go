@@ -102,7 +102,7 @@ func CompareObjects(before, after []objects.FinalObject) []ObjectChange {
 		differ := &collector{keyOf: elementName}
 		old, wanted, name := readObject(&before[i]), readObject(&after[other]), names(&after[other])
 		if old != nil && wanted != nil {
-			differ.values(old, wanted)
+			differ.compareValues(old, wanted)
 		}
 		for _, key := range differ.keys {
 			add(name, key.Key, Changed)
@@ -192,15 +192,15 @@ const manyObjects = 3
 func (s *summary) objectLines(all []*changeLine) []Line {
 	entries := s.objectGroups(all)
 	if len(entries) > manyChanges {
-		entries = s.objectGroups(merged(s, all, func(e *changeLine) cell { return cell{file: e.files[0], key: e.keys[0], how: e.how} }))
+		entries = s.objectGroups(mergeLines(s, all, func(e *changeLine) cell { return cell{file: e.files[0], key: e.keys[0], how: e.how} }))
 	}
 	var few []*changeLine
-	for _, group := range grouped(entries, func(e *changeLine) cell { return cell{how: e.how, causes: e.causes} }) {
+	for _, group := range groupLines(entries, func(e *changeLine) cell { return cell{how: e.how, causes: e.causes} }) {
 		limit := maxObjectsOfCause
 		if group[0].how != Changed {
 			limit = maxSignedOfCause
 		}
-		few = append(few, s.limited(group, limit)...)
+		few = append(few, s.limitEntries(group, limit)...)
 	}
 	return s.lines(ObjectLine, few, maxObjectLines)
 }
@@ -216,17 +216,17 @@ func (s *summary) objectGroups(all []*changeLine) []*changeLine {
 	byObjects := func(e *changeLine) group { return group{e.joinedFiles(), foldersKey(e.folders), e.how, e.causes} }
 	byFields := func(e *changeLine) group { return group{e.joinedKeys(), foldersKey(e.folders), e.how, e.causes} }
 	var entries, alone []*changeLine
-	for _, alike := range grouped(all, byFields) {
+	for _, alike := range groupLines(all, byFields) {
 		if len(alike) >= manyObjects || alike[0].keys[0] == (Key{}) {
 			entries = append(entries, s.join(alike))
 		} else {
 			alone = append(alone, alike...)
 		}
 	}
-	return merged(s, merged(s, append(entries, alone...), byObjects), byFields)
+	return mergeLines(s, mergeLines(s, append(entries, alone...), byObjects), byFields)
 }
 
-func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *cells) {
+func (s *summary) addFinals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *cells) {
 	folder := &s.folders[i]
 	if folder.Finals == nil {
 		return
@@ -252,7 +252,7 @@ func SummarizeFinals(before, after *Version, folders []FolderChange) []Line {
 	s := newSummary(before, after, folders, Notes{})
 	var found cells
 	for i := range s.folders {
-		s.finals(i, s.reach(&s.folders[i]), nil, nil, &found)
+		s.addFinals(i, s.reach(&s.folders[i]), nil, nil, &found)
 	}
 	lines := s.objectLines(found.all)
 	if left := len(lines) - maxFew + 1; left > 1 {
@@ -261,8 +261,8 @@ func SummarizeFinals(before, after *Version, folders []FolderChange) []Line {
 	return lines
 }
 
-// tell reports whether lines about final objects cover a file's change.
-func (f *Finals) tell(file string, key *keyChange) bool {
+// covers reports whether lines about final objects cover a file's change.
+func (f *Finals) covers(file string, key *keyChange) bool {
 	return f != nil && f.Unknown == "" &&
 		(folder.IsInObjectsFolder(file) || f.Moved != (Move{}) && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
 }
@@ -291,5 +291,5 @@ func (s *summary) finalCauses(folder *FolderChange, by *reached, diffs []*fileDi
 		workload.Moved = folder.Finals.Moved
 		found[workload] = true
 	}
-	return s.set(slices.Collect(maps.Keys(found)))
+	return s.internCauses(slices.Collect(maps.Keys(found)))
 }

@@ -136,7 +136,7 @@ func (m Move) compare(other Move) int {
 	return cmp.Or(cmp.Compare(m.What, other.What), cmp.Compare(m.From, other.From), cmp.Compare(m.To, other.To))
 }
 
-func notes(texts []string) []Line {
+func noteLines(texts []string) []Line {
 	var lines []Line
 	for i, text := range texts {
 		if left := len(texts) - i; i == maxFew-1 && left > 1 {

@@ -107,13 +107,13 @@ func (s *summary) counts() Counts {
 func (s *summary) moves(kind LineKind, folders []int, limit int) []Line {
 	entries := make([]*changeLine, len(folders))
 	for i, folder := range folders {
-		entries[i] = &changeLine{location: s.folders[folder].Location, causes: s.moved(&s.folders[folder]), folders: []int{folder}}
+		entries[i] = &changeLine{location: s.folders[folder].Location, causes: s.explainMove(&s.folders[folder]), folders: []int{folder}}
 	}
 	type move struct {
 		location, policies string
 		causes             *causeSet
 	}
-	entries = merged(s, entries, func(e *changeLine) move {
+	entries = mergeLines(s, entries, func(e *changeLine) move {
 		unnamed, isHost := s.unnamedHosts(e.causes)
 		policies := ""
 		if isHost {
@@ -122,7 +122,7 @@ func (s *summary) moves(kind LineKind, folders []int, limit int) []Line {
 		return move{e.location, policies, unnamed}
 	})
 	if len(entries) > limit {
-		entries = merged(s, entries, func(e *changeLine) string { return e.location })
+		entries = mergeLines(s, entries, func(e *changeLine) string { return e.location })
 	}
 	return s.lines(kind, entries, limit)
 }
@@ -147,11 +147,11 @@ func (s *summary) contents() (contents, drift []Line) {
 			by = s.reach(&s.folders[i])
 		}
 		edit := s.editOf(&s.folders[i])
-		s.finals(i, by, besides, edit.without(found[at]), &objects)
+		s.addFinals(i, by, besides, edit.without(found[at]), &objects)
 		for _, one := range found[at] {
 			for j := range one.keys {
 				key, causes := &one.keys[j], besides
-				if s.folders[i].Finals.tell(one.file, key) {
+				if s.folders[i].Finals.covers(one.file, key) {
 					continue
 				}
 				switch {
@@ -179,10 +179,10 @@ func (s *summary) contentLines(entries []*changeLine, limit int) []Line {
 		causes        *causeSet
 	}
 	sameFolders := func(e *changeLine) group { return group{e.joinedFiles(), foldersKey(e.folders), e.causes} }
-	entries = merged(s, entries, sameFolders)
+	entries = mergeLines(s, entries, sameFolders)
 	if len(entries) > manyChanges {
-		entries = merged(s, entries, func(e *changeLine) group { return group{e.joinedFiles(), e.joinedKeys(), nil} })
-		entries = merged(s, entries, sameFolders)
+		entries = mergeLines(s, entries, func(e *changeLine) group { return group{e.joinedFiles(), e.joinedKeys(), nil} })
+		entries = mergeLines(s, entries, sameFolders)
 	}
 	return s.lines(FileLine, entries, limit)
 }
@@ -195,8 +195,8 @@ func foldersKey(folders []int) string {
 	return string(key)
 }
 
-func merged[C comparable](s *summary, entries []*changeLine, cellOf func(*changeLine) C) []*changeLine {
-	groups := grouped(entries, cellOf)
+func mergeLines[C comparable](s *summary, entries []*changeLine, cellOf func(*changeLine) C) []*changeLine {
+	groups := groupLines(entries, cellOf)
 	joined := make([]*changeLine, len(groups))
 	for i, group := range groups {
 		joined[i] = s.join(group)
@@ -204,7 +204,7 @@ func merged[C comparable](s *summary, entries []*changeLine, cellOf func(*change
 	return joined
 }
 
-func grouped[C comparable](entries []*changeLine, cellOf func(*changeLine) C) [][]*changeLine {
+func groupLines[C comparable](entries []*changeLine, cellOf func(*changeLine) C) [][]*changeLine {
 	var groups [][]*changeLine
 	number := map[C]int{}
 	for _, one := range entries {
@@ -249,7 +249,7 @@ func (s *summary) join(group []*changeLine) *changeLine {
 	slices.Sort(all.waitsFor)
 	all.waitsFor = slices.Compact(all.waitsFor)
 	all.folders, all.files, all.keys = slices.Compact(folders), slices.Compact(all.files), slices.Compact(all.keys)
-	all.causes = s.set(causes)
+	all.causes = s.internCauses(causes)
 	if group[0].objects > 0 {
 		all.objects = len(all.files)
 	}
@@ -258,8 +258,8 @@ func (s *summary) join(group []*changeLine) *changeLine {
 
 var howOrder = []How{New, Removed, Changed}
 
-// limited sorts entries by number of folders and merges those beyond the limit.
-func (s *summary) limited(entries []*changeLine, limit int) []*changeLine {
+// limitEntries sorts entries by number of folders and merges those beyond the limit.
+func (s *summary) limitEntries(entries []*changeLine, limit int) []*changeLine {
 	slices.SortStableFunc(entries, func(a, b *changeLine) int {
 		return cmp.Or(
 			cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(b.objects, a.objects),
@@ -277,7 +277,7 @@ func (s *summary) limited(entries []*changeLine, limit int) []*changeLine {
 
 func (s *summary) lines(kind LineKind, entries []*changeLine, limit int) []Line {
 	var lines []Line
-	for _, e := range s.limited(entries, limit) {
+	for _, e := range s.limitEntries(entries, limit) {
 		line := Line{
 			Kind: kind, Files: e.files, Keys: e.keys, MoreKeys: e.more, TextLines: e.lines, How: e.how, Location: e.location,
 			Causes: e.causes.causes, Names: e.waitsFor,
@@ -294,10 +294,10 @@ func (s *summary) waiting() []Line {
 	var entries []*changeLine
 	for i := range s.folders {
 		if folder := &s.folders[i]; folder.WaitsFor != "" && !folder.Removed {
-			entries = append(entries, &changeLine{waitsFor: []string{folder.WaitsFor}, causes: s.set(nil), folders: []int{i}})
+			entries = append(entries, &changeLine{waitsFor: []string{folder.WaitsFor}, causes: s.internCauses(nil), folders: []int{i}})
 		}
 	}
-	entries = merged(s, entries, func(e *changeLine) string { return e.waitsFor[0] })
+	entries = mergeLines(s, entries, func(e *changeLine) string { return e.waitsFor[0] })
 	return s.lines(WaitLine, entries, maxWaiting)
 }
 

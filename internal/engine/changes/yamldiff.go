@@ -15,8 +15,8 @@ type yamlDocument struct {
 	objects.Identity
 }
 
-// documents pairs the documents of two versions by kind, namespace and name, then by kind and name, then by kind.
-func (c *collector) documents(old, wanted []yamlDocument) {
+// compareDocuments pairs the documents of two versions by kind, namespace and name, then by kind and name, then by kind.
+func (c *collector) compareDocuments(old, wanted []yamlDocument) {
 	partner, added := matched(old, wanted,
 		func(d *yamlDocument) objects.Identity { return d.Identity },
 		func(d *yamlDocument) objects.Identity { return objects.Identity{Kind: d.Kind, Name: d.Name} },
@@ -26,15 +26,15 @@ func (c *collector) documents(old, wanted []yamlDocument) {
 	for i, other := range partner {
 		if other < 0 {
 			c.kind, c.object = c.shownKind(&old[i], several), old[i].Kind
-			c.differs(Removed)
+			c.addDifference(Removed)
 			continue
 		}
 		c.kind, c.object = c.shownKind(&wanted[other], several), wanted[other].Kind
-		c.values(old[i].value, wanted[other].value)
+		c.compareValues(old[i].value, wanted[other].value)
 	}
 	for _, i := range added {
 		c.kind, c.object = c.shownKind(&wanted[i], several), wanted[i].Kind
-		c.differs(New)
+		c.addDifference(New)
 	}
 }
 
@@ -49,7 +49,7 @@ func (c *collector) shownKind(of *yamlDocument, several bool) string {
 	return of.Kind
 }
 
-// Reading a document takes some kilobytes.
+// maxDocuments bounds documents, which take some kilobytes each.
 const maxDocuments = 200
 
 // readFile parses a file by its extension. ok is false if it is invalid or has no keys.
