@@ -155,7 +155,7 @@ var _ interface {
 	traits.FieldTester
 } = (*classObject)(nil)
 
-func unknown(waitsFor string) ref.Val {
+func newUnknown(waitsFor string) ref.Val {
 	return types.NewUnknown(0, types.NewAttributeTrail(waitsFor))
 }
 

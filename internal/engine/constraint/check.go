@@ -21,23 +21,23 @@ func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error
 	c := &check{subjectValues: newValues(p.language, subjects), ctx: ctx, runs: make([]*run, len(p.rules))}
 	for i, rule := range p.rules {
 		c.runs[i] = &run{rule: rule, number: i, maxFleetCost: p.maxFleetCost}
-		c.runs[i].choose(c.subjectValues)
+		c.runs[i].chooseSubjects(c.subjectValues)
 	}
-	c.smallSets(OverFleet, 1, nil, func(*variables, int) Subject { return Subject{} })
-	c.smallSets(OverWorkspaces, len(c.workspaces), func(r *run) []bool { return r.workspaces }, func(v *variables, i int) Subject {
+	c.evaluateSets(OverFleet, 1, nil, func(*variables, int) Subject { return Subject{} })
+	c.evaluateSets(OverWorkspaces, len(c.workspaces), func(r *run) []bool { return r.workspaces }, func(v *variables, i int) Subject {
 		v.workspace = c.workspaces[i]
 		return Subject{Workspace: subjects.Fleet.Workspaces[i].Name}
 	})
-	c.smallSets(OverHosts, len(c.hosts), func(r *run) []bool { return r.hosts }, func(v *variables, i int) Subject {
+	c.evaluateSets(OverHosts, len(c.hosts), func(r *run) []bool { return r.hosts }, func(v *variables, i int) Subject {
 		v.host = c.hosts[i]
 		return Subject{Host: subjects.Schedule.Hosts[i].Name}
 	})
-	c.smallSets(OverDeploymentTargets, len(c.targets), func(r *run) []bool { return r.targets }, func(v *variables, i int) Subject {
+	c.evaluateSets(OverDeploymentTargets, len(c.targets), func(r *run) []bool { return r.targets }, func(v *variables, i int) Subject {
 		v.target, v.workspace = c.targets[i], c.workspaceOf[i]
 		target := subjects.Schedule.Targets[i]
 		return Subject{DeploymentTarget: target.Name, Workspace: target.Workload.Workspace}
 	})
-	c.assignments()
+	c.evaluateAssignments()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ type check struct {
 	runs []*run
 }
 
-func (r *run) choose(v *subjectValues) {
+func (r *run) chooseSubjects(v *subjectValues) {
 	match := &r.Match
 	if match.ClusterTypeSelector != nil || match.ClusterSelector != nil {
 		r.hosts = make([]bool, len(v.hosts))
@@ -76,8 +76,8 @@ func (r *run) choose(v *subjectValues) {
 	}
 }
 
-// smallSets evaluates rules over anything but assignments and objects.
-func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
+// evaluateSets evaluates rules over anything but assignments and objects.
+func (c *check) evaluateSets(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
 	var runs []*run
 	for _, run := range c.runs {
 		if run.over == over {
@@ -125,7 +125,7 @@ func (c *check) withWorkers(count int, work func(*worker, int)) {
 	}
 }
 
-func (c *check) assignments() {
+func (c *check) evaluateAssignments() {
 	var overAssignments, overObjects []*run
 	var snapshots map[*hydrate.Snapshot]int32
 	for _, run := range c.runs {
@@ -134,7 +134,7 @@ func (c *check) assignments() {
 			overAssignments = append(overAssignments, run)
 			if run.dependsOnConfigOnly() && c.subjects.Snapshots != nil {
 				if snapshots == nil {
-					snapshots = number(c.subjects.Snapshots)
+					snapshots = numberSnapshots(c.subjects.Snapshots)
 				}
 				run.shared = make([]shared, len(snapshots))
 			}
@@ -164,12 +164,12 @@ func (c *check) assignments() {
 			}
 		}
 		if len(matching) > 0 {
-			c.objects(w, i, matching)
+			c.evaluateObjects(w, i, matching)
 		}
 	})
 }
 
-func number(snapshots []*hydrate.Snapshot) map[*hydrate.Snapshot]int32 {
+func numberSnapshots(snapshots []*hydrate.Snapshot) map[*hydrate.Snapshot]int32 {
 	numbers := map[*hydrate.Snapshot]int32{}
 	for _, snapshot := range snapshots {
 		if _, ok := numbers[snapshot]; !ok {
@@ -201,7 +201,7 @@ func (c *check) subjectOf(i int) Subject {
 	}
 }
 
-func (c *check) objects(w *worker, i int, runs []*run) {
+func (c *check) evaluateObjects(w *worker, i int, runs []*run) {
 	subject := func() Subject { return c.subjectOf(i) }
 	var files []render.AssignmentFile
 	var final []folderObject
@@ -215,7 +215,7 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 	if c.subjects.Final != nil && waits == "" && err == nil {
 		var rendered []objects.FinalObject
 		if rendered, waits, err = c.subjects.Final(i); err == nil {
-			final, err = finalDocuments(rendered, mayPass)
+			final, err = readFinalObjects(rendered, mayPass)
 		}
 	}
 	for _, run := range runs {
@@ -229,19 +229,19 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 	if err != nil || waits != "" {
 		return
 	}
-	found, unreadable := documents(files, mayPass)
+	found, unreadable := readObjects(files, mayPass)
 	found = append(found, final...)
 	for _, run := range runs {
 		ordinal := 0
 		for k := range found {
-			document := &found[k]
-			if !run.isAbout(document) {
+			object := &found[k]
+			if !run.isAbout(object) {
 				continue
 			}
-			w.variables.document, w.variables.pods = document, nil
+			w.variables.object, w.variables.pods = object, nil
 			w.evaluate(run, position{i, ordinal}, func() Subject {
 				of := subject()
-				of.File, of.Object, of.MadeBy = document.file, document.String(), string(document.madeBy)
+				of.File, of.Object, of.MadeBy = object.file, object.String(), string(object.madeBy)
 				return of
 			})
 			ordinal++

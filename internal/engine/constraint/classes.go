@@ -102,7 +102,7 @@ func (h hostSubject) clusterName() string {
 }
 
 func (t targetSubject) pending() ref.Val {
-	return unknown(fmt.Sprintf("the manifests of deployment target %q", t.Name))
+	return newUnknown(fmt.Sprintf("the manifests of deployment target %q", t.Name))
 }
 
 func (t targetSubject) configAs() any {
@@ -125,7 +125,7 @@ func (w workspaceSubject) project() string {
 
 func (a assignmentSubject) containers() any {
 	if a.snapshot == nil {
-		return unknown("configuration values")
+		return newUnknown("configuration values")
 	}
 	return a.snapshot.Containers()
 }

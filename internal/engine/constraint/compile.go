@@ -32,22 +32,23 @@ type compiled struct {
 	program cel.Program
 }
 
-func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
+func (l *language) compileRule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
 	r := &rule{Constraint: constraint, names: map[string]bool{}}
 	var findings fleet.Findings
-	r.expression = l.expression(constraint.Expression, cel.BoolType, MaxCost, at.Attribute("expression"), &findings)
+	r.expression = l.compileExpression(constraint.Expression, cel.BoolType, MaxCost, at.Attribute("expression"), &findings)
 	expressions := []*compiled{r.expression}
 	if constraint.MessageExpression != "" {
-		r.message = l.expression(constraint.MessageExpression, cel.StringType, maxMessageCost, at.Attribute("message_expression"), &findings)
+		path := at.Attribute("message_expression")
+		r.message = l.compileExpression(constraint.MessageExpression, cel.StringType, maxMessageCost, path, &findings)
 		expressions = append(expressions, r.message)
 	}
 	for _, expression := range expressions {
 		if expression != nil {
-			l.refer(r, expression)
+			l.noteReferences(r, expression)
 		}
 	}
 	r.over, r.ofPods = overOf(r.names), namesPods(r.names)
-	r.match(at.Attribute("match"), r.expression != nil, &findings)
+	r.compileMatch(at.Attribute("match"), r.expression != nil, &findings)
 	return r, findings
 }
 
@@ -72,7 +73,7 @@ func namesPods(names map[string]bool) bool {
 	return names["pods"] || names["containers"] || names["images"]
 }
 
-func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *compiled {
+func (l *language) compileExpression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *compiled {
 	ast, wrong := l.Check(source, wanted)
 	for _, sentence := range wrong {
 		if utf8.RuneCountInString(source) > MaxExpression {
@@ -83,7 +84,7 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 	if ast == nil {
 		return nil
 	}
-	program, err := l.program(ast, most)
+	program, err := l.newProgram(ast, most)
 	if err != nil {
 		findings.Report(at, "%s", wording.OneLine(err.Error()))
 		return nil
@@ -96,8 +97,8 @@ var (
 	withHosts   = []Over{OverHosts, OverAssignments, OverObjects}
 )
 
-// match compiles the match of a rule, and checks that it suits the subjects if the expression compiles.
-func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
+// compileMatch compiles the match of a rule, and checks that it suits the subjects if the expression compiles.
+func (r *rule) compileMatch(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	needs := func(attribute, selects string, overs []Over, variables string) {
 		if compiles && !slices.Contains(overs, r.over) {
 			findings.Report(at.Attribute(attribute),

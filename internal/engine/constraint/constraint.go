@@ -3,8 +3,8 @@
 //
 // The variables of its expressions determine the subjects of a rule:
 //
-//	pods, containers, images                  rendered documents with pods
-//	object                                    rendered documents
+//	pods, containers, images                  rendered objects with pods
+//	object                                    rendered objects
 //	assignment, config, secrets, host+target  assignments
 //	host                                      hosts
 //	target                                    deployment targets
@@ -72,7 +72,7 @@ func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.P
 	p := &Program{language: language, rules: make([]*rule, len(constraints)), maxFleetCost: MaxFleetCost}
 	findings := make([]fleet.Findings, len(constraints))
 	parallel.Each(len(constraints), func(i int) {
-		p.rules[i], findings[i] = language.rule(&constraints[i], at(&constraints[i]))
+		p.rules[i], findings[i] = language.compileRule(&constraints[i], at(&constraints[i]))
 	})
 	if all := slices.Concat(findings...); len(all) > 0 {
 		return nil, all

@@ -48,7 +48,7 @@ func newLanguage() (*language, error) {
 	return l, nil
 }
 
-func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
+func (l *language) newProgram(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
 		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize))
 	}

@@ -27,30 +27,30 @@ type folderObject struct {
 }
 
 // pods returns the object's pods. Reconciler objects have none, even in chart values: the final objects have them.
-func (d *folderObject) pods() []pods.Pod {
-	if !d.sought {
-		d.sought = true
-		group, _, hasGroup := strings.Cut(d.apiVersion, "/")
-		if !hasGroup || reconciler.KindOf(group, d.kind) == nil {
-			d.found = pods.Find(d.value)
+func (o *folderObject) pods() []pods.Pod {
+	if !o.sought {
+		o.sought = true
+		group, _, hasGroup := strings.Cut(o.apiVersion, "/")
+		if !hasGroup || reconciler.KindOf(group, o.kind) == nil {
+			o.found = pods.Find(o.value)
 		}
 	}
-	return d.found
+	return o.found
 }
 
-func (d *folderObject) String() string {
-	name := d.kind + " " + d.objectName
-	if d.namespace != "" {
-		name = d.kind + " " + d.namespace + "/" + d.objectName
+func (o *folderObject) String() string {
+	name := o.kind + " " + o.objectName
+	if o.namespace != "" {
+		name = o.kind + " " + o.namespace + "/" + o.objectName
 	}
-	if d.on != "" {
-		name += " on " + string(d.on)
+	if o.on != "" {
+		name += " on " + string(o.on)
 	}
 	return name
 }
 
-func (r *rule) isAbout(d *folderObject) bool {
-	return r.isAboutKind(d) && (!r.ofPods || len(d.pods()) > 0)
+func (r *rule) isAbout(o *folderObject) bool {
+	return r.isAboutKind(o) && (!r.ofPods || len(o.pods()) > 0)
 }
 
 // mayBeAbout is isAbout for a text. An uncertain kind is "".
@@ -58,20 +58,20 @@ func (r *rule) mayBeAbout(kind, text string) bool {
 	return (r.kinds == nil || kind == "" || r.kindNames[kind]) && (!r.ofPods || pods.MayBeIn(text))
 }
 
-func (r *rule) isAboutKind(d *folderObject) bool {
-	if r.kinds == nil || r.kinds[d.kind] {
+func (r *rule) isAboutKind(o *folderObject) bool {
+	if r.kinds == nil || r.kinds[o.kind] {
 		return true
 	}
-	if !r.kindNames[d.kind] {
+	if !r.kindNames[o.kind] {
 		return false
 	}
-	group, _, hasGroup := strings.Cut(d.apiVersion, "/")
-	return r.kinds[d.apiVersion+"/"+d.kind] || hasGroup && r.kinds[group+"/"+d.kind]
+	group, _, hasGroup := strings.Cut(o.apiVersion, "/")
+	return r.kinds[o.apiVersion+"/"+o.kind] || hasGroup && r.kinds[group+"/"+o.kind]
 }
 
-// documents returns the objects in files and lists. unreadable is the first invalid file. mayPass may skip documents
+// readObjects returns the objects in files and lists. unreadable is the first invalid file. mayPass may skip documents
 // by kind and text before they are parsed.
-func documents(files []render.AssignmentFile, mayPass func(kind, text string) bool) (found []folderObject, unreadable string) {
+func readObjects(files []render.AssignmentFile, mayPass func(kind, text string) bool) (found []folderObject, unreadable string) {
 	for _, file := range files {
 		var err error
 		switch path.Ext(file.Name) {
@@ -82,12 +82,12 @@ func documents(files []render.AssignmentFile, mayPass func(kind, text string) bo
 				return mayPass(kind, text)
 			})
 			for _, value := range values {
-				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
+				found = appendObject(found, file.Name, objects.FromFlotilla, value, 0)
 			}
 		case ".json":
 			var value any
 			if value, err = fleet.ParseJSON(string(file.Content)); err == nil {
-				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
+				found = appendObject(found, file.Name, objects.FromFlotilla, value, 0)
 			}
 		}
 		if err != nil && unreadable == "" {
@@ -97,7 +97,7 @@ func documents(files []render.AssignmentFile, mayPass func(kind, text string) bo
 	return found, unreadable
 }
 
-func finalDocuments(final []objects.FinalObject, mayPass func(kind, text string) bool) (found []folderObject, err error) {
+func readFinalObjects(final []objects.FinalObject, mayPass func(kind, text string) bool) (found []folderObject, err error) {
 	for i := range final {
 		if mayPass(final[i].Kind, string(final[i].YAML)) {
 			continue
@@ -107,7 +107,7 @@ func finalDocuments(final []objects.FinalObject, mayPass func(kind, text string)
 			return nil, fmt.Errorf("%s %s cannot be read: %w", final[i].Kind, final[i].Name, err)
 		}
 		before := len(found)
-		if found = appendDocument(found, "", final[i].From, value, 0); len(found) == before+1 {
+		if found = appendObject(found, "", final[i].From, value, 0); len(found) == before+1 {
 			found[before].namespace = cmp.Or(final[i].Namespace, found[before].namespace) // for namespaces that are set when applied
 			found[before].on = final[i].On
 		}
@@ -117,7 +117,7 @@ func finalDocuments(final []objects.FinalObject, mayPass func(kind, text string)
 
 const maxListDepth = 8
 
-func appendDocument(found []folderObject, file string, madeBy objects.Origin, value any, depth int) []folderObject {
+func appendObject(found []folderObject, file string, madeBy objects.Origin, value any, depth int) []folderObject {
 	fields, _ := value.(map[string]any)
 	apiVersion, _ := fields["apiVersion"].(string)
 	kind, _ := fields["kind"].(string)
@@ -126,18 +126,18 @@ func appendDocument(found []folderObject, file string, madeBy objects.Origin, va
 	}
 	if items, isList := objects.Items(fields); isList && depth < maxListDepth {
 		for _, item := range items {
-			found = appendDocument(found, file, madeBy, item, depth+1)
+			found = appendObject(found, file, madeBy, item, depth+1)
 		}
 		return found
 	}
 	if secret.IsSecret(fields) { // Messages of rules enter errors and the state.
 		fields = secret.Masked(fields, func(any, ...string) any { return "(hidden)" })
 	}
-	d := folderObject{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
+	o := folderObject{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
 	metadata, _ := fields["metadata"].(map[string]any)
-	d.namespace, _ = metadata["namespace"].(string)
-	d.objectName, _ = metadata["name"].(string)
-	return append(found, d)
+	o.namespace, _ = metadata["namespace"].(string)
+	o.objectName, _ = metadata["name"].(string)
+	return append(found, o)
 }
 
 // plainKind finds the kind of a YAML document without parsing it, if each unindented line is a plain key, a comment or

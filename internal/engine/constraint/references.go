@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-func (l *language) refer(r *rule, e *compiled) {
+func (l *language) noteReferences(r *rule, e *compiled) {
 	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
 		switch expr.Kind() {
 		case ast.IdentKind:

@@ -152,9 +152,9 @@ func (v *subjectValues) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 		}
 	}
 	if len(waits) == 0 {
-		return unknown("configuration values")
+		return newUnknown("configuration values")
 	}
-	return unknown(strings.Join(waits, ", "))
+	return newUnknown(strings.Join(waits, ", "))
 }
 
 func (v *subjectValues) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
@@ -185,8 +185,8 @@ type variables struct {
 	workspace, host, target ref.Val
 	assignment              ref.Val // lazy
 	config, secrets         any     // lazy
-	document                *folderObject
-	pods                    ref.Val // lazy, of the document
+	object                  *folderObject
+	pods                    ref.Val // lazy, of the object
 
 	of       *schedule.Assignment
 	snapshot *hydrate.Snapshot
@@ -219,18 +219,18 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		}
 		return v.secrets, true
 	case "object":
-		return v.document.value, true
+		return v.object.value, true
 	case "made_by":
-		return string(v.document.madeBy), true
+		return string(v.object.madeBy), true
 	case "pods":
 		if v.pods == nil {
-			v.pods = v.subjectValues.pods(v.document.pods(), v.of.Host.ClusterType.KubernetesVersion)
+			v.pods = v.subjectValues.pods(v.object.pods(), v.of.Host.ClusterType.KubernetesVersion)
 		}
 		return v.pods, true
 	case "containers":
-		return containersOf(v.document.pods()), true
+		return containersOf(v.object.pods()), true
 	case "images":
-		return pods.Images(v.document.pods()), true
+		return pods.Images(v.object.pods()), true
 	}
 	return nil, false
 }
@@ -242,5 +242,5 @@ func (v *variables) assign(i int) {
 	target := v.targetOf[i]
 	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]
 	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], v.subjectValues.snapshot(i)
-	v.assignment, v.config, v.secrets, v.document, v.pods = nil, nil, nil, nil, nil
+	v.assignment, v.config, v.secrets, v.object, v.pods = nil, nil, nil, nil, nil
 }
