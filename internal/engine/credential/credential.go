@@ -25,14 +25,14 @@ type Match struct {
 // argument count as keys.
 func Find(value any, known ...string) []Match {
 	f := finder{known: known}
-	f.value("", value)
+	f.searchValue("", value)
 	return f.found
 }
 
 // Masked copies a value, and replaces matching texts by the result of mask.
 func Masked(value any, mask func(path, text string) string) any {
 	f := finder{mask: mask}
-	return f.value("", value)
+	return f.searchValue("", value)
 }
 
 // Texts returns the matching texts in a value.
@@ -88,34 +88,34 @@ func (f *finder) path() string {
 	return path
 }
 
-func (f *finder) below(step step, key string, value any) any {
+func (f *finder) searchBelow(step step, key string, value any) any {
 	f.steps = append(f.steps, step)
-	copied := f.value(key, value)
+	copied := f.searchValue(key, value)
 	f.steps = f.steps[:len(f.steps)-1]
 	return copied
 }
 
-// value searches the value of a key. List elements inherit the key.
-func (f *finder) value(key string, value any) any {
+// searchValue searches the value of a key. List elements inherit the key.
+func (f *finder) searchValue(key string, value any) any {
 	switch value := value.(type) {
 	case string:
-		if masked, isFound := f.text(key, value); isFound {
+		if masked, isFound := f.searchText(key, value); isFound {
 			return masked
 		}
 	case []any:
-		return f.list(key, value)
+		return f.searchList(key, value)
 	case map[string]any:
-		return f.object(value)
+		return f.searchObject(value)
 	}
 	return value
 }
 
-func (f *finder) text(key, text string) (masked string, isFound bool) {
+func (f *finder) searchText(key, text string) (masked string, isFound bool) {
 	judged := text
 	for _, known := range f.known {
 		judged = strings.ReplaceAll(judged, known, "")
 	}
-	rule, line := inText(key, judged)
+	rule, line := findInText(key, judged)
 	if rule == "" {
 		return text, false
 	}
@@ -127,7 +127,7 @@ func (f *finder) text(key, text string) (masked string, isFound bool) {
 	return f.mask(path, text), true
 }
 
-func (f *finder) list(key string, list []any) any {
+func (f *finder) searchList(key string, list []any) any {
 	var copied []any
 	if f.mask != nil {
 		copied = make([]any, len(list))
@@ -145,7 +145,7 @@ func (f *finder) list(key string, list []any) any {
 				name = given
 			}
 		}
-		element = f.below(step{name: name, isElement: true}, of, element)
+		element = f.searchBelow(step{name: name, isElement: true}, of, element)
 		if copied != nil {
 			copied[i] = element
 		}
@@ -169,13 +169,13 @@ func isShown(name string) bool {
 	if name == "" || len(name) > longest || strings.ContainsAny(name, "\r\n") {
 		return false
 	}
-	rule, _ := inText("", name)
+	rule, _ := findInText("", name)
 	return rule == ""
 }
 
 const hiddenKey = "(hidden)"
 
-func (f *finder) object(object map[string]any) any {
+func (f *finder) searchObject(object map[string]any) any {
 	var copied map[string]any
 	if f.mask != nil {
 		copied = make(map[string]any, len(object))
@@ -189,11 +189,11 @@ func (f *finder) object(object map[string]any) any {
 			of = named
 		}
 		at, copiedKey := step{name: key}, key
-		if rule, _ := inText("", key); rule != "" {
+		if rule, _ := findInText("", key); rule != "" {
 			at.name = hiddenKey
-			copiedKey, _ = f.below(at, "", key).(string)
+			copiedKey, _ = f.searchBelow(at, "", key).(string)
 		}
-		value := f.below(at, of, object[key])
+		value := f.searchBelow(at, of, object[key])
 		if copied != nil {
 			copied[copiedKey] = value
 		}
@@ -201,7 +201,7 @@ func (f *finder) object(object map[string]any) any {
 	return copied
 }
 
-func inText(key, text string) (rule string, line int) {
+func findInText(key, text string) (rule string, line int) {
 	if isPassword(key, text) {
 		return "password", 0
 	}

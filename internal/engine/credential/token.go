@@ -78,7 +78,7 @@ func nextStart(start int, c byte) int {
 	return (start<<startBits | int(c&(1<<startBits-1))) & (1<<(startLength*startBits) - 1)
 }
 
-// add lists a keyword under each start that its first characters make, and any others after a short keyword.
+// add lists a keyword under its start, and a short one under each start that begins with it.
 func (t *tokens) add(k keyword, start, length int) {
 	switch {
 	case length == startLength:
