@@ -66,10 +66,10 @@ func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
 	if len(wrong) > 0 {
 		return wrong
 	}
-	if of == OfFleet && compiled.Names("rest") {
+	if of == OfFleet && compiled.Uses("rest") {
 		wrong = append(wrong, "has rest, and a check of the fleet has one figure alone: there is no rest to compare it with")
 	}
-	if !hasSamples && compiled.Names("samples") {
+	if !hasSamples && compiled.Uses("samples") {
 		wrong = append(wrong, "has samples, and the check does not say what they are: set samples")
 	}
 	return wrong
@@ -82,7 +82,7 @@ func NeedsRest(source string, of SubjectKind) bool {
 		return false
 	}
 	compiled, wrong := language.Compile(source, cel.BoolType)
-	if len(wrong) > 0 || !compiled.Names("rest") {
+	if len(wrong) > 0 || !compiled.Uses("rest") {
 		return false
 	}
 	for _, value := range []float64{0, 1e12} { // either result of a preceding test
@@ -172,7 +172,7 @@ func evaluate(compiled *expression.Expression, name string, values map[string]an
 	switch {
 	case err == nil:
 		return answer, nil
-	case values["rest"] == nil && compiled.Names("rest"):
+	case values["rest"] == nil && compiled.Uses("rest"):
 		return false, errors.New(name + " has no rest to compare with; test with `rest == null`")
 	}
 	return false, fmt.Errorf("%s %w", name, err)

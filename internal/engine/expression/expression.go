@@ -118,8 +118,8 @@ func createdObject(compiled *cel.Ast) string {
 	return ""
 }
 
-// Names reports whether an expression uses a variable.
-func (e *Expression) Names(variable string) bool {
+// Uses reports whether an expression uses a variable.
+func (e *Expression) Uses(variable string) bool {
 	for _, reference := range e.ast.NativeRep().ReferenceMap() {
 		if reference.Name == variable {
 			return true

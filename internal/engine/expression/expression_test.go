@@ -81,7 +81,7 @@ func TestAnExpressionGivesABoolOrSaysWhyNot(t *testing.T) {
 		}
 	}
 	compiled, wrong := l.Compile(`rest == null && value < 0.4`, cel.BoolType)
-	if !compiled.Names("rest") || !compiled.Names("value") || compiled.Names("facts") {
+	if !compiled.Uses("rest") || !compiled.Uses("value") || compiled.Uses("facts") {
 		t.Error("an expression does not know its variables")
 	}
 	if got, err := compiled.Bool(map[string]any{"value": 0.2, "rest": nil}); err != nil || !got {

@@ -89,7 +89,7 @@ func sizeOf(value ref.Val) float64 {
 	return 0
 }
 
-func guarded(env *cel.Env) ([]cel.EnvOption, error) {
+func guardFunctions(env *cel.Env) ([]cel.EnvOption, error) {
 	var options []cel.EnvOption
 	for name, guard := range guards {
 		declared, ok := env.Functions()[name]
@@ -104,7 +104,7 @@ func guarded(env *cel.Env) ([]cel.EnvOption, error) {
 		for _, overload := range declared.OverloadDecls() {
 			for _, binding := range bindings {
 				if binding.Operator == overload.ID() {
-					overloads = append(overloads, redefined(overload, binding, guard))
+					overloads = append(overloads, redefineOverload(overload, binding, guard))
 				}
 			}
 		}
@@ -113,7 +113,7 @@ func guarded(env *cel.Env) ([]cel.EnvOption, error) {
 	return options, nil
 }
 
-func redefined(overload *decls.OverloadDecl, binding *functions.Overload, guard guard) cel.FunctionOpt {
+func redefineOverload(overload *decls.OverloadDecl, binding *functions.Overload, guard guard) cel.FunctionOpt {
 	declare := cel.Overload
 	if overload.IsMemberFunction() {
 		declare = cel.MemberOverload

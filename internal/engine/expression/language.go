@@ -75,7 +75,7 @@ func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
 	}
 	l.Env, err = cel.NewEnv(options...)
 	if err == nil {
-		options, err = guarded(l.Env)
+		options, err = guardFunctions(l.Env)
 	}
 	if err == nil {
 		l.Env, err = l.Env.Extend(options...)
