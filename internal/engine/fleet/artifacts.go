@@ -37,7 +37,7 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 	for i := range read.Workloads {
 		workload := &read.Workloads[i]
 		if _, ok := bounds.sources[workload.Workspace]; !ok {
-			d.Report(PathOf("workloads", workload.Name).Attribute("workspace"), "%s", bounds.missing(workload.Workspace))
+			d.Report(PathOf("workloads", workload.Name).Attribute("workspace"), "%s", bounds.describeMissing(workload.Workspace))
 		}
 	}
 	return read, d.Findings
@@ -65,6 +65,6 @@ func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {
 	return bounds
 }
 
-func (b sourceBounds) missing(workspace string) string {
+func (b sourceBounds) describeMissing(workspace string) string {
 	return fmt.Sprintf("is %q, which is not among workspaces%s", workspace, wording.DidYouMean(workspace, slices.Sorted(maps.Keys(b.sources))))
 }

@@ -61,7 +61,7 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
-// Nested keys grow the output quadratically.
+// longestKeys bounds nested keys, which grow the output quadratically.
 const longestKeys = 253
 
 func readConfigAs(o *ObjectReader, attribute string) ConfigAs {

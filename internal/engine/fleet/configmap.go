@@ -12,7 +12,7 @@ import (
 // Several YAML documents stay text (Kalypso drops all but the first). The only error is a [*BoundError].
 func ReadConfigMapValue(text string) (any, error) {
 	if len(text) > maxExpanded {
-		return nil, tooLarge("is larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
+		return nil, newBoundError("is larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
 	}
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "'") && strings.HasSuffix(trimmed, "'") {
 		return strings.Trim(trimmed, "'"), nil

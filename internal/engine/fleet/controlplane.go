@@ -14,7 +14,7 @@ import (
 
 const kalypsoGroup = "scheduler.kalypso.io"
 
-// Kalypso's value is "<environment>-<registration>".
+// fluxNameLabel has Kalypso's value "<environment>-<registration>".
 const fluxNameLabel = reconciler.AppliedByFlux
 
 // DecodeControlPlane decodes documents with Kalypso's kinds and the JSON models. The fleet merges values as Kalypso
@@ -28,11 +28,11 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	plane := &controlPlane{decoder: d, readers: documentReaders(), registrations: map[string]string{}, registered: map[string]*registered{}}
 	for _, text := range plane.textsOf((*Path)(nil).Attribute("documents"), documents) {
 		if followed, ok := text.Value.(map[string]any); ok {
-			plane.followed(text.Path, followed)
+			plane.readFollowed(text.Path, followed)
 			continue
 		}
-		for _, document := range plane.text(text.Path, text.Value) {
-			plane.document(text.Path, document)
+		for _, document := range plane.parseText(text.Path, text.Value) {
+			plane.readDocument(text.Path, document)
 		}
 	}
 	plane.finish()
@@ -69,7 +69,7 @@ func (p *controlPlane) textsOf(path *Path, documents any) []Element {
 	return texts
 }
 
-func (p *controlPlane) followed(path *Path, fields map[string]any) {
+func (p *controlPlane) readFollowed(path *Path, fields map[string]any) {
 	o, _ := p.object(nil, path, fields)
 	of := &registered{name: readName(o, CheckLabelName), path: path.Attribute("name")}
 	if of.name == unknownText {
@@ -83,18 +83,18 @@ func (p *controlPlane) followed(path *Path, fields map[string]any) {
 		o.Report("documents", "is required: a list or map of YAML texts")
 		return
 	}
-	p.eachDocument(path.Attribute("documents"), documents, p.document)
+	p.eachDocument(path.Attribute("documents"), documents, p.readDocument)
 }
 
 func (p *controlPlane) eachDocument(path *Path, documents any, read func(path *Path, document Document)) {
 	for _, text := range p.textsOf(path, documents) {
-		for _, document := range p.text(text.Path, text.Value) {
+		for _, document := range p.parseText(text.Path, text.Value) {
 			read(text.Path, document)
 		}
 	}
 }
 
-func (p *controlPlane) text(path *Path, value any) []Document {
+func (p *controlPlane) parseText(path *Path, value any) []Document {
 	switch text := value.(type) {
 	case Unknown:
 		p.pendingTexts = true
@@ -111,7 +111,7 @@ func (p *controlPlane) text(path *Path, value any) []Document {
 	return nil
 }
 
-func (p *controlPlane) document(path *Path, document Document) {
+func (p *controlPlane) readDocument(path *Path, document Document) {
 	step := fmt.Sprintf(" document %d (line %d)", document.Number, document.Line)
 	o, _ := p.object(nil, &Path{parent: path, step: step}, document.Value)
 	if o == nil {
@@ -198,7 +198,7 @@ func metadataName(o *ObjectReader) *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
-// Azure App Configuration's provider writes labels into keys.
+// appConfigPrefix begins ConfigMaps of Azure App Configuration's provider, which writes labels into keys.
 const appConfigPrefix = "azure-app-config"
 
 // readConfigMap makes one config container, or several if keys contain labels.
@@ -227,14 +227,14 @@ func readConfigMap(p *controlPlane, o *ObjectReader) {
 	}
 	p.registerAt(objectKey{"config_containers", name}, o.path, metadataName(o))
 	if platform == "true" {
-		p.container(o, ConfigContainer{Name: name, Labels: WithoutOwnerLabels(own)}, data)
+		p.addContainer(o, ConfigContainer{Name: name, Labels: WithoutOwnerLabels(own)}, data)
 	}
 	if strings.HasPrefix(name, appConfigPrefix) {
 		p.appConfigs = append(p.appConfigs, appConfig{o, name, data})
 	}
 }
 
-func (p *controlPlane) container(o *ObjectReader, container ConfigContainer, data map[string]any) {
+func (p *controlPlane) addContainer(o *ObjectReader, container ConfigContainer, data map[string]any) {
 	container.FromConfigMap = true
 	p.Fleet.ConfigContainers = append(p.Fleet.ConfigContainers, container)
 	storeData(p.decoder, o.path.Attribute("data"), container.Name, data)
@@ -265,7 +265,7 @@ func (p *controlPlane) readAppConfigs() {
 			if problem != "" {
 				p.Report(config.path.Attribute("data"), "labels %q of a key: %s", text, problem)
 			}
-			p.container(config.ObjectReader, ConfigContainer{
+			p.addContainer(config.ObjectReader, ConfigContainer{
 				Name: config.name + "/" + cmp.Or(text, "*"), Labels: WithoutOwnerLabels(labels),
 				Priority: json.Number(strconv.Itoa(1 + i*(maxConfigMapKey+1) + len(text))),
 			}, byLabels[text])

@@ -118,7 +118,7 @@ func (r *Reader) checkEnvironment(path *Path, name string) {
 	r.checkEnvironmentOf(path, "", name)
 }
 
-// checkEnvironmentOf names the object that has the name in before.
+// checkEnvironmentOf begins the finding with before, which names the object.
 func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 	if r.allEnvironments == nil || !isSet(name) || slices.Contains(r.allEnvironments, name) {
 		return

@@ -41,11 +41,11 @@ func decodeExplicitAssignment(d *decoder, o *ObjectReader) belonging {
 	return inEnvironment
 }
 
-func (p ExplicitAssignment) key() string {
-	if p.Cluster != "" {
-		return "clusters/" + p.Cluster + "/" + p.DeploymentTarget
+func (a ExplicitAssignment) key() string {
+	if a.Cluster != "" {
+		return "clusters/" + a.Cluster + "/" + a.DeploymentTarget
 	}
-	return p.ClusterType + "/" + p.DeploymentTarget
+	return a.ClusterType + "/" + a.DeploymentTarget
 }
 
 // CompareExplicitAssignments sorts clusters first.

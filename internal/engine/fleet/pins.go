@@ -4,7 +4,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 )
 
-// While artifacts are unknown, so are all manifests.
+// pinManifests makes all manifests unknown while artifacts are.
 func pinManifests(d *decoder, root *ObjectReader) {
 	value, path := root.Value("artifacts")
 	var pins artifact.Resolved

@@ -56,7 +56,7 @@ var countedResources = map[string][]string{
 	"rbac.authorization.k8s.io": {"rolebindings", "roles"},
 }
 
-// Kubernetes accepts some names that limit nothing.
+// checkQuotaName refuses names that Kubernetes accepts although they limit nothing.
 func checkQuotaName(name string) string {
 	before, after, hasSlash := strings.Cut(name, "/")
 	switch {

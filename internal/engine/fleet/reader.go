@@ -21,11 +21,11 @@ type Reader struct {
 
 const maxFindings = 1000
 
-func (r *Reader) full() bool { return len(r.Findings) >= maxFindings }
+func (r *Reader) isFull() bool { return len(r.Findings) >= maxFindings }
 
 // Report adds a finding. Beyond a limit, it only counts.
 func (r *Reader) Report(path *Path, format string, arguments ...any) {
-	if r.full() {
+	if r.isFull() {
 		r.more++
 		return
 	}
@@ -105,7 +105,7 @@ func (o *ObjectReader) Report(name, format string, arguments ...any) {
 // Value returns an attribute without checks, and its path.
 func (o *ObjectReader) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
 
-// It panics if the table has another type.
+// get panics if the table has another type.
 func (o *ObjectReader) get(name string, types ...Type) any {
 	if o.table != nil {
 		o.table.find(name).must(types)

@@ -116,7 +116,7 @@ func readMap(o *ObjectReader, name string, read func(element any) (text, problem
 func readLabels(o *ObjectReader, attribute string) Labels {
 	labels := Labels(readTextMap(o, attribute))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if o.reader.full() {
+		if o.reader.isFull() {
 			break // one message may take kilobytes
 		}
 		if problem := CheckLabelKey(key); problem != "" {

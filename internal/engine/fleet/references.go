@@ -38,12 +38,12 @@ func (c *crossReferences) checkReferences() {
 	for _, reference := range c.references {
 		collection, _, _ := strings.Cut(reference.collection, "/")
 		if _, found := slices.BinarySearch(names[reference.collection], reference.name); !found && !c.incomplete[collection] {
-			c.reader.Report(reference.path, "%s", c.missing(reference, names))
+			c.reader.Report(reference.path, "%s", c.describeMissing(reference, names))
 		}
 	}
 }
 
-func (c *crossReferences) missing(of reference, names map[string][]string) string {
+func (c *crossReferences) describeMissing(of reference, names map[string][]string) string {
 	hint := DidYouMean(of.name, names[of.collection])
 	now := c.nameNow(of.name)
 	templateType, isTemplate := strings.CutPrefix(of.collection, templatesOf(""))

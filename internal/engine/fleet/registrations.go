@@ -100,10 +100,10 @@ func (p *registrationReader) read(at *Path, document Document) {
 	o.path = &Path{parent: at, step: step}
 	readText(o, "apiVersion")
 	readText(o, "kind")
-	p.register(o)
+	p.addRegistration(o)
 }
 
-func (p *registrationReader) register(o *ObjectReader) {
+func (p *registrationReader) addRegistration(o *ObjectReader) {
 	registration := Registration{}
 	registration.Name, registration.Labels = readMetadata(o, CheckLabelName)
 	readSpec(o, func(s *ObjectReader) {
@@ -118,7 +118,7 @@ func (p *registrationReader) register(o *ObjectReader) {
 		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
 	}
 	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, metadataName(o))
-	p.bound(&registration, o.path.Attribute("spec"))
+	p.checkSources(&registration, o.path.Attribute("spec"))
 	location := registration.Source.location()
 	if p.before[location] {
 		return
@@ -132,8 +132,8 @@ func (p *registrationReader) register(o *ObjectReader) {
 	p.found[registration.Name] = registration
 }
 
-// at is the path of the spec.
-func (p *registrationReader) bound(registration *Registration, at *Path) {
+// checkSources sets the allowed sources and checks the own one. at is the path of the spec.
+func (p *registrationReader) checkSources(registration *Registration, at *Path) {
 	sources, ok := p.bounds.sources[registration.Workspace]
 	registration.Sources, registration.SourcesKnown = sources, !p.bounds.isSet || ok && !p.bounds.pending[registration.Workspace]
 	switch {
@@ -144,7 +144,7 @@ func (p *registrationReader) bound(registration *Registration, at *Path) {
 		p.Report(at.Attribute("workspace"), "is required: the sources of the workspace say where the registration may lead")
 		return
 	case !ok:
-		p.Report(at.Attribute("workspace"), "%s", p.bounds.missing(registration.Workspace))
+		p.Report(at.Attribute("workspace"), "%s", p.bounds.describeMissing(registration.Workspace))
 		return
 	}
 	repo := at.Attribute("workload").Attribute("repo")

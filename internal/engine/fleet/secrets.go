@@ -106,7 +106,7 @@ func ParseEncrypted(text string) (encrypted.File, error) {
 	return file, nil
 }
 
-// The rest may contain a value.
+// withoutContent drops the rest, which may contain a value.
 func withoutContent(err error) string {
 	var bound *BoundError
 	if errors.As(err, &bound) {

@@ -127,7 +127,7 @@ func (s *Selector) Compile() (Requirements, Findings) {
 
 const selectorSpace = " \t\r\n"
 
-// Kubernetes' parser reports no position.
+// parseExpression adds positions, which Kubernetes' parser does not report.
 func parseExpression(expression string) (labels.Requirements, error) {
 	if strings.Trim(expression, selectorSpace) == "" {
 		return nil, nil

@@ -176,7 +176,7 @@ func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	return &project
 }
 
-// An empty list allows nothing, nil is not set.
+// allowedAttribute allows nothing by an empty list; nil is not set.
 func allowedAttribute(field *[]string, check func(string) string, a Attribute) row {
 	a.Type = TextsType
 	return storedAttribute(field, a, func(o *ObjectReader, name string) []string {

@@ -59,7 +59,7 @@ func readYAML(text string, unmarshal func([]byte, any) error) (any, error) {
 	if err := unmarshal([]byte(text), &value); err != nil {
 		return nil, err
 	}
-	return jsonable(value, 0)
+	return toJSONValue(value, 0)
 }
 
 // BoundError is the error of a text beyond the bounds.
@@ -67,17 +67,17 @@ type BoundError struct{ message string }
 
 func (e *BoundError) Error() string { return e.message }
 
-func tooLarge(format string, arguments ...any) error {
+func newBoundError(format string, arguments ...any) error {
 	return &BoundError{fmt.Sprintf(format, arguments...)}
 }
 
 // CheckYAML does not decode. The error is a [*BoundError], or a syntax error in a document with aliases.
 func CheckYAML(text string) error {
 	if len(text) > maxDocument {
-		return tooLarge("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
+		return newBoundError("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
 	}
 	if valuesAtMost(text) > maxValues {
-		return tooLarge("has more than %d keys and values", maxValues)
+		return newBoundError("has more than %d keys and values", maxValues)
 	}
 	if !mayHaveAliases(text) {
 		return nil
@@ -88,9 +88,9 @@ func CheckYAML(text string) error {
 	}
 	switch all := (expansion{}).measure(&document); {
 	case all.bytes > maxExpanded:
-		return tooLarge("its aliases make it larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
+		return newBoundError("its aliases make it larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
 	case all.values > maxValues:
-		return tooLarge("its aliases make more than %d keys and values of it", maxValues)
+		return newBoundError("its aliases make more than %d keys and values of it", maxValues)
 	}
 	return nil
 }
@@ -168,11 +168,11 @@ func (c *counter) line(line string) {
 }
 
 func mayHaveAliases(text string) bool {
-	anchor := indicator(text, '&')
-	return anchor >= 0 && indicator(text[anchor:], '*') >= 0
+	anchor := findIndicator(text, '&')
+	return anchor >= 0 && findIndicator(text[anchor:], '*') >= 0
 }
 
-func indicator(text string, c byte) int {
+func findIndicator(text string, c byte) int {
 	for from := 0; ; {
 		at := strings.IndexByte(text[from:], c)
 		if at < 0 {
@@ -208,8 +208,8 @@ func (e expansion) measure(node *nodes.Node) size {
 	return all
 }
 
-// Keys become texts as in Kubernetes.
-func jsonable(value any, depth int) (any, error) {
+// toJSONValue turns keys into texts, as Kubernetes does.
+func toJSONValue(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
@@ -236,7 +236,7 @@ func jsonable(value any, depth int) (any, error) {
 	case []any:
 		for i := range value {
 			var err error
-			if value[i], err = jsonable(value[i], depth+1); err != nil {
+			if value[i], err = toJSONValue(value[i], depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -244,7 +244,7 @@ func jsonable(value any, depth int) (any, error) {
 	case map[string]any:
 		for key := range value {
 			var err error
-			if value[key], err = jsonable(value[key], depth+1); err != nil {
+			if value[key], err = toJSONValue(value[key], depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -259,7 +259,7 @@ func jsonable(value any, depth int) (any, error) {
 			if _, twice := object[name]; twice {
 				return nil, fmt.Errorf("key %q already set in map", name)
 			}
-			if object[name], err = jsonable(member, depth+1); err != nil {
+			if object[name], err = toJSONValue(member, depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -295,7 +295,7 @@ func keyText(key any) (string, error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
 
-// Lines count from firstLine.
+// yamlProblem counts lines from firstLine.
 func yamlProblem(err error, firstLine int) string {
 	message := err.Error()
 	match := yamlLine.FindStringSubmatch(message)

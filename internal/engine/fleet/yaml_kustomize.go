@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Flux builds every folder with kustomize; others decode as kubectl.
+// unmarshalAsApplied decodes like kustomize what Flux applies, and like kubectl the rest.
 func unmarshalAsApplied(text []byte, into any) error {
 	var head struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -24,7 +24,7 @@ func unmarshalAsApplied(text []byte, into any) error {
 	return yaml.UnmarshalStrict(text, into)
 }
 
-// Here yes, no, on, off, y, n and dates are texts.
+// unmarshalAsKustomize reads yes, no, on, off, y, n and dates as texts.
 func unmarshalAsKustomize(text []byte, into any) error {
 	var document nodes.Node
 	if err := nodes.Unmarshal(text, &document); err != nil {
