@@ -250,7 +250,7 @@ func (s *schema) checkOne(sub *jsonschema.Schema, pointer string, one *value) []
 	if text, ok := one.clean.(string); ok && one.text {
 		texts[pointer] = text
 	}
-	return s.leniently(texts, func(readings map[string]any) ([]violation, []leafError) {
+	return s.checkLeniently(texts, func(readings map[string]any) ([]violation, []leafError) {
 		if reading, ok := readings[pointer]; ok {
 			return s.validate(sub, reading, pointer)
 		}
@@ -282,7 +282,7 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 			values[c.mergeIndex.keys[field.key]] = field.value.clean
 		}
 	}
-	return s.leniently(texts, func(readings map[string]any) ([]violation, []leafError) {
+	return s.checkLeniently(texts, func(readings map[string]any) ([]violation, []leafError) {
 		if len(readings) == 0 {
 			return s.validate(root, values, "")
 		}

@@ -12,7 +12,7 @@ import (
 type Snapshots struct {
 	All      []*Snapshot    // by assignment; equal containers share one
 	Findings []ValueFinding // errors, sorted
-	Warnings []ValueFinding // ineffective values, and ambiguities if hydration.on_conflict is "warn", sorted
+	Warnings []ValueFinding // ineffective values and schemas, and ambiguities if hydration.on_conflict is "warn", sorted
 
 	checks  *checks   // for [Advisor]
 	schemas [][]int32 // config schemas by assignment

@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-// leniently checks values that include strings from text-only sources, by pointer. A string that violates the schema
+// checkLeniently checks values that include strings from text-only sources, by pointer. A string that violates the schema
 // but reads as a number or boolean is checked as one.
-func (s *schema) leniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
+func (s *schema) checkLeniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
 	found, leaves := check(nil)
 	readings := map[string]any{}
 	for _, leaf := range leaves {

@@ -65,7 +65,7 @@ type contribution struct {
 func (m merger) compose(at *trace, all []contribution) (value any, remains bool) {
 	start := m.runStart(len(all), func(i int) any { return all[i].value })
 	run, last := all[start:], all[len(all)-1]
-	at.reached(m, all, start)
+	at.recordNode(m, all, start)
 	switch value := last.value.(type) {
 	case nil:
 		return nil, false
@@ -80,7 +80,7 @@ func (m merger) compose(at *trace, all []contribution) (value any, remains bool)
 		}
 		return m.composeList(at, run), true
 	default:
-		at.leaf(last.from)
+		at.recordLeaf(last.from)
 		return value, true
 	}
 }
@@ -128,7 +128,7 @@ func (m merger) composeObject(at *trace, run []contribution) map[string]any {
 		}
 	}
 	if len(merged) == 0 {
-		at.leaf(run[len(run)-1].from)
+		at.recordLeaf(run[len(run)-1].from)
 	}
 	return merged
 }
@@ -155,13 +155,13 @@ func (m merger) composeList(at *trace, run []contribution) []any {
 	for i, element := range elements {
 		node := at.child(strconv.Itoa(i))
 		if last := element[len(element)-1]; last.value == nil {
-			node.leaf(last.from)
+			node.recordLeaf(last.from)
 			continue
 		}
 		merged[i], _ = m.compose(node, element)
 	}
 	if len(merged) == 0 {
-		at.leaf(run[len(run)-1].from)
+		at.recordLeaf(run[len(run)-1].from)
 	}
 	return merged
 }

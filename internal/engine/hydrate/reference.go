@@ -48,8 +48,8 @@ func (c *container) addReferences(references map[string]*fleet.SecretReference) 
 }
 
 type clash struct {
-	key                string
-	value, isReference int32 // last containers with each form
+	key              string
+	value, reference int32 // last containers with each form
 }
 
 // findMixed returns the keys with values and references: only these can clash.
@@ -94,11 +94,11 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 					break down
 				}
 			case secretReference:
-				one.isReference = max(one.isReference, member)
+				one.reference = max(one.reference, member)
 			default:
 				one.value = max(one.value, member)
 			}
-			if one.value >= 0 && one.isReference >= 0 {
+			if one.value >= 0 && one.reference >= 0 {
 				found = append(found, one)
 				break
 			}
@@ -111,7 +111,7 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 }
 
 func (e *mergeIndex) clashFinding(found clash) ValueFinding {
-	with, of := e.containers[found.isReference].name, e.containers[found.value].name
+	with, of := e.containers[found.reference].name, e.containers[found.value].name
 	place := fleet.PathOf("config_containers", with).Attribute("secrets").Key(found.key)
 	return ValueFinding{Container: with, Pointer: "/" + escapePointer(found.key), Message: fmt.Sprintf(
 		"is a reference to a secret (%s), and config container %q gives a value in its data: a key is either a value or a secret; "+

@@ -37,7 +37,7 @@ func (t *trace) child(token string) *trace {
 	return &trace{to: t.to, pointer: t.pointer + "/" + token, lost: t.lost}
 }
 
-func (t *trace) reached(m merger, all []contribution, start int) {
+func (t *trace) recordNode(m merger, all []contribution, start int) {
 	if t == nil {
 		return
 	}
@@ -52,7 +52,7 @@ func (t *trace) reached(m merger, all []contribution, start int) {
 	}
 }
 
-func (t *trace) leaf(from int) {
+func (t *trace) recordLeaf(from int) {
 	if t == nil || t.to.leaves == nil {
 		return
 	}
