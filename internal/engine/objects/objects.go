@@ -1,4 +1,4 @@
-// Package objects defines rendering requests and their results. Package renderer implements it with Helm and kustomize.
+// Package objects defines rendering requests and their results. Package renderer implements [Renderer] with Helm and kustomize.
 package objects
 
 import (

@@ -81,7 +81,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 // manifests renders and post-renders. A chart with functions that depend on randomness, clock or cluster is rendered again,
 // and a difference is an error: the cluster would get other objects.
 func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
-	used := r.newChance(0, "")
+	used := r.newVariants(0, "")
 	manifests, err := r.render(ctx, used)
 	if err != nil {
 		return nil, err
@@ -343,7 +343,7 @@ var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
 
 // findDifference ignores comments, the order of fields, and objects that the agent skips.
 func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only string) *renderDifference {
-	second, err := r.render(ctx, r.newChance(1, only))
+	second, err := r.render(ctx, r.newVariants(1, only))
 	if err != nil {
 		return &renderDifference{templateName.FindString(err.Error()), err}
 	}

@@ -23,7 +23,7 @@ type variants struct {
 	numbers *rand.Rand
 }
 
-func (r *helmRelease) newChance(variant int, only string) *variants {
+func (r *helmRelease) newVariants(variant int, only string) *variants {
 	return &variants{
 		variant: variant, only: only, offline: !r.helm.OnCluster, called: map[string]bool{}, numbers: rand.New(rand.NewPCG(23, 42)),
 	}
