@@ -104,7 +104,7 @@ func (r folderRenderer) constrainedFiles(ctx context.Context, i int) (files []re
 	if snapshot := r.Snapshots.All[i]; !snapshot.Known {
 		return nil, r.waitsFor(i), nil
 	}
-	rendered, err := r.files(ctx, r.subject(i))
+	rendered, err := r.renderFiles(ctx, r.subject(i))
 	if errors.Is(err, render.ErrUnknown) {
 		return nil, r.waitsFor(i), nil
 	}

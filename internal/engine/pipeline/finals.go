@@ -37,7 +37,7 @@ func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects
 	subject := r.subject(i)
 	files, err := r.Templates.Render(subject)
 	if err == nil {
-		result, err = r.final(ctx, subject, files)
+		result, err = r.renderFinal(ctx, subject, files)
 	}
 	if err == nil {
 		err = r.Templates.CheckRelease(subject.Assignment, result)
@@ -51,7 +51,7 @@ func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects
 	return result, "", nil
 }
 
-func (r *Computation) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Rendering, error) {
+func (r *Computation) renderFinal(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Rendering, error) {
 	if r.Renderer == nil {
 		return nil, render.ErrUnknown
 	}
@@ -69,14 +69,14 @@ type folderFiles struct {
 	schemas  schemaCheck
 }
 
-// files renders an assignment's folder. The error may be [ErrUnrendered].
-func (r folderRenderer) files(ctx context.Context, subject render.Subject) (folderFiles, error) {
+// renderFiles renders an assignment's folder. The error may be [ErrUnrendered].
+func (r folderRenderer) renderFiles(ctx context.Context, subject render.Subject) (folderFiles, error) {
 	pointers, err := r.Templates.Render(subject)
 	if err != nil || !render.HasObjects(subject.Assignment) {
 		return folderFiles{all: pointers, pointers: pointers}, err
 	}
 	var all []render.AssignmentFile
-	result, err := r.final(ctx, subject, pointers)
+	result, err := r.renderFinal(ctx, subject, pointers)
 	if err == nil {
 		all, err = r.Templates.AddFinalObjects(subject, pointers, result)
 		if !errors.Is(err, render.ErrUnknown) {
@@ -103,8 +103,8 @@ func (u unrendered) Is(target error) bool { return target == ErrUnrendered }
 
 func (u unrendered) Unwrap() error { return u.error }
 
-// finals renders all requested final objects and keeps the errors.
-func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
+// renderFinals renders all requested final objects and keeps the errors.
+func (r *Rendering) renderFinals(ctx context.Context, deployed folder.Trees) {
 	var rendered []int
 	for i, assignment := range r.Schedule.Assignments {
 		if render.IsRendered(assignment) && r.folders[i].failed == nil && r.Snapshots.All[i].Known {

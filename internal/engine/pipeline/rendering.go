@@ -85,7 +85,7 @@ func (r *Computation) Render(ctx context.Context, to Destination, deployed folde
 		}
 	}
 	rendering := r.renderer(to).render(ctx, deployed)
-	if rendering.finals(ctx, deployed); ctx.Err() != nil {
+	if rendering.renderFinals(ctx, deployed); ctx.Err() != nil {
 		return rendering.check(ctx, deployed)
 	}
 	const kept = 4
@@ -163,7 +163,7 @@ func (r *Computation) FromTrees(to Destination, trees folder.Trees) *Rendering {
 
 func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees) {
 	subject, of := r.subject(i), &r.folders[i]
-	files, err := r.files(ctx, subject)
+	files, err := r.renderFiles(ctx, subject)
 	tree := ""
 	if err == nil {
 		tree, err = git.TreeID(filesOf(files.all))
@@ -187,7 +187,7 @@ func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees
 
 // Files renders one assignment.
 func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
-	files, err := r.files(ctx, r.subject(i))
+	files, err := r.renderFiles(ctx, r.subject(i))
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
 func (r *Computation) CheckedFiles(ctx context.Context, i int, to Destination) ([]git.File, []string, error) {
 	renderer := r.renderer(to)
 	subject := renderer.subject(i)
-	files, err := renderer.files(ctx, subject)
+	files, err := renderer.renderFiles(ctx, subject)
 	if err != nil {
 		return nil, nil, err
 	}
