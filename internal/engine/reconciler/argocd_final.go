@@ -11,7 +11,7 @@ import (
 )
 
 var applicationFinal = &Final{
-	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Has: applicationHas,
+	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Applied: applicationFinalApplied,
 	Drops: func(spec map[string]any) bool {
 		policy, _ := spec["syncPolicy"].(map[string]any)
 		options, _ := policy["syncOptions"].([]any)
@@ -20,7 +20,7 @@ var applicationFinal = &Final{
 	Request: func(object map[string]any, into *objects.Request) []string {
 		name := readFields(object, "metadata").text("name")
 		f := readFields(object, "spec")
-		f.none("source.plugin", "a plugin is a program of the agent")
+		f.refuse("source.plugin", "a plugin is a program of the agent")
 		into.Namespace = f.text("destination.namespace")
 		into.Hooks = argocdHooks
 		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + parameter.ReplaceAllString(name, "*") + ".yaml"}
@@ -34,7 +34,7 @@ var applicationFinal = &Final{
 			into.Kustomize = f.kustomize()
 		}
 		if directory != nil || isFound {
-			f.none("source.directory.jsonnet", "Jsonnet is not rendered")
+			f.refuse("source.directory.jsonnet", "Jsonnet is not rendered")
 			into.Directory = &objects.Directory{
 				Recurse: f.flag("source.directory.recurse"), Include: f.text("source.directory.include"), Exclude: f.text("source.directory.exclude"),
 			}
@@ -58,12 +58,12 @@ var argocdHooks = &objects.Hooks{
 }
 
 func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
-	f.only(
+	f.allowOnly(
 		"source.helm", "releaseName", "namespace", "values", "valuesObject", "valueFiles", "ignoreMissingValueFiles", "parameters",
 		"fileParameters", "skipCrds", "skipTests", "skipSchemaValidation", "kubeVersion", "apiVersions", "passCredentials",
 		"version",
 	)
-	f.none("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
+	f.refuse("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
 	version, apis := f.versions("source.helm")
 	if version == "" { // Argo CD passes only the numbers of the cluster's version
 		version, _, _ = strings.Cut(strings.ReplaceAll(into.KubernetesVersion, "-", "+"), "+")
@@ -84,7 +84,7 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 			return decoder
 		})
 		if err != nil {
-			f.problem("source.helm.values", "is not YAML of an object")
+			f.report("source.helm.values", "is not YAML of an object")
 		}
 	}
 	f.each("source.helm.parameters", func(one *fields) {
@@ -95,12 +95,12 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 }
 
 func (f *fields) kustomize() *objects.Kustomize {
-	f.only("source.kustomize", "namePrefix", "nameSuffix", "images", "replicas", "patches", "components", "commonLabels", "commonAnnotations",
-		"labelWithoutSelector", "labelIncludeTemplates", "kubeVersion", "apiVersions",
+	f.allowOnly("source.kustomize", "namePrefix", "nameSuffix", "images", "replicas", "patches", "components",
+		"commonLabels", "commonAnnotations", "labelWithoutSelector", "labelIncludeTemplates", "kubeVersion", "apiVersions",
 		"commonAnnotationsEnvsubst", "forceCommonLabels", "forceCommonAnnotations", "ignoreMissingComponents", "version")
-	f.none("source.kustomize.version", "Flotilla has its own version of kustomize")
-	f.none("source.kustomize.commonAnnotationsEnvsubst", "its variables are known to the agent alone")
-	f.none("source.kustomize.ignoreMissingComponents", "which components are missing is not known")
+	f.refuse("source.kustomize.version", "Flotilla has its own version of kustomize")
+	f.refuse("source.kustomize.commonAnnotationsEnvsubst", "its variables are known to the agent alone")
+	f.refuse("source.kustomize.ignoreMissingComponents", "which components are missing is not known")
 	_, _ = f.versions("source.kustomize") // for charts in kustomizations, which are not rendered
 	kustomize := &objects.Kustomize{
 		NamePrefix: f.text("source.kustomize.namePrefix"), NameSuffix: f.text("source.kustomize.nameSuffix"),

@@ -22,8 +22,8 @@ type Final struct {
 	// Path, Repository and Branch are the fields that locate the place. Without Branch, Repository names a source
 	// object.
 	Path, Repository, Branch string
-	// Has returns the content and status of an object that follows a place.
-	Has func(all *Listing, one *ListedObject) Applied
+	// Applied returns the content and status of an object that follows a place.
+	Applied func(all *Listing, one *ListedObject) Applied
 	// Wraps reports that the place must be a chart.
 	Wraps bool
 	// Drops reports whether such an object may lose unknown fields of deployed objects instead of rejecting them.
@@ -120,24 +120,24 @@ func (f *fields) value(path string) any {
 	return jsonObject(f.root).value(strings.Split(path, ".")...)
 }
 
-func (f *fields) problem(path, format string, arguments ...any) {
+func (f *fields) report(path, format string, arguments ...any) {
 	f.problems = append(f.problems, f.prefix+path+" "+fmt.Sprintf(format, arguments...))
 }
 
-// none refuses a field that is set.
-func (f *fields) none(path, why string) {
+// refuse reports a field that is set.
+func (f *fields) refuse(path, why string) {
 	if isEmpty(f.value(path)) {
 		return
 	}
-	f.problem(path, "cannot be rendered: %s", why)
+	f.report(path, "cannot be rendered: %s", why)
 }
 
-// only refuses unknown fields, because a newer reconciler may render them.
-func (f *fields) only(path string, known ...string) {
+// allowOnly reports unknown fields, because a newer reconciler may render them.
+func (f *fields) allowOnly(path string, known ...string) {
 	object := f.object(path)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, name) {
-			f.none(strings.TrimPrefix(path+"."+name, "."), "Flotilla does not know what it does")
+			f.refuse(strings.TrimPrefix(path+"."+name, "."), "Flotilla does not know what it does")
 		}
 	}
 }
@@ -147,7 +147,7 @@ func typed[T any](f *fields, path, what string) T {
 	value := f.value(path)
 	read, is := value.(T)
 	if value != nil && !is {
-		f.problem(path, "must be %s", what)
+		f.report(path, "must be %s", what)
 	}
 	return read
 }
@@ -167,7 +167,7 @@ func (f *fields) texts(path string) []string {
 	for i, value := range f.list(path) {
 		text, isText := value.(string)
 		if !isText {
-			f.problem(fmt.Sprintf("%s[%d]", path, i), "must be a string")
+			f.report(fmt.Sprintf("%s[%d]", path, i), "must be a string")
 		}
 		all = append(all, text)
 	}
@@ -183,7 +183,7 @@ func (f *fields) textMap(path string) map[string]string {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		text, isText := object[key].(string)
 		if !isText {
-			f.problem(path+"."+key, "must be a string")
+			f.report(path+"."+key, "must be a string")
 		}
 		all[key] = text
 	}
@@ -195,7 +195,7 @@ func (f *fields) each(path string, read func(one *fields)) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		object, isObject := value.(map[string]any)
 		if !isObject {
-			f.problem(at, "must be an object")
+			f.report(at, "must be an object")
 			continue
 		}
 		one := &fields{root: object, prefix: f.prefix + at + "."}
@@ -213,16 +213,16 @@ func (f *fields) count(path string) int64 {
 	case int64:
 		return value
 	}
-	f.problem(path, "must be a whole number")
+	f.report(path, "must be a whole number")
 	return 0
 }
 
 func (f *fields) patches(path string) (all []objects.Patch) {
 	f.each(path, func(one *fields) {
-		one.only("", "patch", "target")
+		one.allowOnly("", "patch", "target")
 		patch := objects.Patch{Patch: one.text("patch")}
 		if one.object("target") != nil {
-			one.only("target", "group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
+			one.allowOnly("target", "group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
 			patch.Target = &objects.PatchTarget{
 				Group: one.text("target.group"), Version: one.text("target.version"), Kind: one.text("target.kind"), Name: one.text("target.name"),
 				Namespace: one.text("target.namespace"), LabelSelector: one.text("target.labelSelector"),
@@ -236,7 +236,7 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 
 func (f *fields) images(path string) (all []objects.Image) {
 	f.each(path, func(one *fields) {
-		one.only("", "name", "newName", "newTag", "digest")
+		one.allowOnly("", "name", "newName", "newTag", "digest")
 		all = append(
 			all,
 			objects.Image{Name: one.text("name"), NewName: one.text("newName"), NewTag: one.text("newTag"), Digest: one.text("digest")},

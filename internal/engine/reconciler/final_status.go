@@ -38,19 +38,19 @@ func (l *Listing) FinalStatus(one *ListedObject, at folder.Location) (status Fin
 	}
 	lenient := *l
 	lenient.anyRevision = true
-	applied := final.Has(&lenient, one)
+	applied := final.Applied(&lenient, one)
 	return FinalStatus{
 		Folder: key, Commit: cmp.Or(applied.Attempted, applied.Commit), NoFolder: applied.NoFolder, Applied: applied.Commit,
 		OfChart: final.Wraps, Status: applied.Status,
 	}, true
 }
 
-func kustomizationHas(l *Listing, k *ListedObject) Applied {
+func kustomizationFinalApplied(l *Listing, k *ListedObject) Applied {
 	return kustomizationApplied(l, k, l.source(k))
 }
 
-// helmReleaseHas returns the commit of the HelmChart, whose version contains the digest of the objects.
-func helmReleaseHas(l *Listing, h *ListedObject) Applied {
+// helmReleaseFinalApplied returns the commit of the HelmChart, whose version contains the digest of the objects.
+func helmReleaseFinalApplied(l *Listing, h *ListedObject) Applied {
 	has := Applied{Status: helmReleaseStatus(l, h)}
 	if chart := l.source(h); chart != nil {
 		has.Commit = commitOf(chart.text("status", "observedSourceArtifactRevision"))
@@ -58,4 +58,6 @@ func helmReleaseHas(l *Listing, h *ListedObject) Applied {
 	return has
 }
 
-func applicationHas(l *Listing, a *ListedObject) Applied { return applicationApplied(l, a, 0, false) }
+func applicationFinalApplied(l *Listing, a *ListedObject) Applied {
+	return applicationApplied(l, a, 0, false)
+}

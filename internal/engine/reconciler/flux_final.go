@@ -8,12 +8,12 @@ import (
 )
 
 var kustomizationFinal = &Final{
-	Path: "path", Repository: "sourceRef.name", Has: kustomizationHas,
+	Path: "path", Repository: "sourceRef.name", Applied: kustomizationFinalApplied,
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
-		f.none("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
-		f.none("buildMetadata", "it adds what only the agent knows")
-		f.none("ignoreMissingComponents", "which components are missing is not known")
+		f.refuse("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
+		f.refuse("buildMetadata", "it adds what only the agent knows")
+		f.refuse("ignoreMissingComponents", "which components are missing is not known")
 		into.Namespace = f.text("targetNamespace")
 		into.Substitute = f.textMap("postBuild.substitute")
 		into.Kustomize = &objects.Kustomize{
@@ -34,17 +34,17 @@ var kustomizationFinal = &Final{
 }
 
 var helmReleaseFinal = &Final{
-	Path: "chart.spec.chart", Repository: "chart.spec.sourceRef.name", Has: helmReleaseHas, Wraps: true,
+	Path: "chart.spec.chart", Repository: "chart.spec.sourceRef.name", Applied: helmReleaseFinalApplied, Wraps: true,
 	// Helm 3 creates objects without field validation. Helm 4, in helm-controller 1.6, requests it.
 	Drops: func(map[string]any) bool { return true },
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
-		f.none("valuesFrom", "its values are on the cluster alone; use values")
-		f.none("upgrade.preserveValues", "values of earlier releases are on the cluster alone")
+		f.refuse("valuesFrom", "its values are on the cluster alone; use values")
+		f.refuse("upgrade.preserveValues", "values of earlier releases are on the cluster alone")
 		if strategy := f.text("postRenderStrategy"); strategy != "" && strategy != "combined" {
-			f.problem("postRenderStrategy", `can only be "combined" to be rendered, which is the default`)
+			f.report("postRenderStrategy", `can only be "combined" to be rendered, which is the default`)
 		}
-		if verifiedCosign(f, "chart.spec.verify") {
+		if readCosignVerification(f, "chart.spec.verify") {
 			into.Artifact.Signed = true
 		}
 		into.Namespace = f.text("targetNamespace")
@@ -57,11 +57,11 @@ var helmReleaseFinal = &Final{
 		into.Hooks = f.helmHooks()
 		after := &objects.Kustomize{Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations")}
 		if len(f.list("postRenderers")) > 1 {
-			f.problem("postRenderers", "can only have one element to be rendered: put all into that")
+			f.report("postRenderers", "can only have one element to be rendered: put all into that")
 		}
 		f.each("postRenderers", func(one *fields) {
-			one.only("", "kustomize")
-			one.only("kustomize", "patches", "images")
+			one.allowOnly("", "kustomize")
+			one.allowOnly("kustomize", "patches", "images")
 			after.Patches, after.Images = one.patches("kustomize.patches"), one.images("kustomize.images")
 		})
 		if len(after.Labels)+len(after.Annotations)+len(after.Patches)+len(after.Images) > 0 {
@@ -117,10 +117,10 @@ func (f *fields) versionMetadata(into *objects.Request) string {
 func fetchGit(object map[string]any, into *objects.Request) []string {
 	f := readFields(object, "spec")
 	for _, path := range []string{"include", "recurseSubmodules", "sparseCheckout"} {
-		f.none(path, "it changes what the source gives")
+		f.refuse(path, "it changes what the source gives")
 	}
 	into.Source = &objects.FluxSource{Ignore: f.text("ignore")}
-	into.Artifact.Signed = verifiedGit(f) || into.Artifact.Signed
+	into.Artifact.Signed = readGitVerification(f) || into.Artifact.Signed
 	return f.problems
 }
 
@@ -131,12 +131,12 @@ func fetchOCI(object map[string]any, into *objects.Request) []string {
 	ignore, layer := f.text("ignore"), f.text("layerSelector.mediaType")
 	switch operation := cmp.Or(f.text("layerSelector.operation"), "extract"); {
 	case layer == chartLayer && operation == "copy":
-		f.none("ignore", "the archive of a chart is copied as it is")
+		f.refuse("ignore", "the archive of a chart is copied as it is")
 	case layer == "" && operation == "extract":
 		into.Source = &objects.FluxSource{Ignore: ignore}
 	default:
-		f.problem("layerSelector", "cannot be rendered: Flotilla reads the layer of a chart, or else the first one")
+		f.report("layerSelector", "cannot be rendered: Flotilla reads the layer of a chart, or else the first one")
 	}
-	into.Artifact.Signed = verifiedCosign(f, "verify") || into.Artifact.Signed
+	into.Artifact.Signed = readCosignVerification(f, "verify") || into.Artifact.Signed
 	return f.problems
 }

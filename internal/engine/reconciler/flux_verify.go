@@ -4,31 +4,31 @@ import (
 	"strings"
 )
 
-// verifiedGit reports whether a GitRepository requires signed commits, and adds problems for checks that Flotilla
+// readGitVerification reports whether a GitRepository requires signed commits, and adds problems for checks that Flotilla
 // cannot do.
-func verifiedGit(f *fields) (isRequired bool) {
-	return f.verification("verify", func(verify *fields) {
-		verify.only("", "mode", "secretRef")
+func readGitVerification(f *fields) (isRequired bool) {
+	return f.readVerification("verify", func(verify *fields) {
+		verify.allowOnly("", "mode", "secretRef")
 		if mode := verify.text("mode"); mode != "" && !strings.EqualFold(mode, "HEAD") {
-			verify.problem("mode", `can only be "HEAD" to be rendered: Flotilla renders a commit, and checks the signature of that`)
+			verify.report("mode", `can only be "HEAD" to be rendered: Flotilla renders a commit, and checks the signature of that`)
 		}
 	})
 }
 
-// verifiedCosign is verifiedGit for artifacts and charts in registries.
-func verifiedCosign(f *fields, path string) (isRequired bool) {
-	return f.verification(path, func(verify *fields) {
-		verify.only("", "provider", "secretRef", "matchOIDCIdentity", "trustedRootSecretRef")
+// readCosignVerification is readGitVerification for artifacts and charts in registries.
+func readCosignVerification(f *fields, path string) (isRequired bool) {
+	return f.readVerification(path, func(verify *fields) {
+		verify.allowOnly("", "provider", "secretRef", "matchOIDCIdentity", "trustedRootSecretRef")
 		switch provider := verify.text("provider"); {
 		case provider != "" && provider != "cosign":
-			verify.problem("provider", `can only be "cosign" to be rendered: Flotilla checks no other signatures`)
+			verify.report("provider", `can only be "cosign" to be rendered: Flotilla checks no other signatures`)
 		case isEmpty(verify.value("secretRef")) || !isEmpty(verify.value("matchOIDCIdentity")) || !isEmpty(verify.value("trustedRootSecretRef")):
-			verify.problem("", "asks for a signature without a key, which Flotilla cannot check: sign with a key, and name its Secret in secretRef")
+			verify.report("", "asks for a signature without a key, which Flotilla cannot check: sign with a key, and name its Secret in secretRef")
 		}
 	})
 }
 
-func (f *fields) verification(path string, read func(verify *fields)) (isRequired bool) {
+func (f *fields) readVerification(path string, read func(verify *fields)) (isRequired bool) {
 	if f.value(path) == nil {
 		return false
 	}

@@ -106,9 +106,9 @@ type ObjectKind struct {
 	Fetch func(object map[string]any, into *objects.Request) (problems []string)
 	// WaitsForAll reports that an object is ready only when all applied objects are.
 	WaitsForAll bool
+	Removal     Removal
 	// Applies is the key of a label or annotation on all applied objects. If it ends in "/name", that label and
 	// "/namespace" identify the applying object.
-	Removal Removal
 	Applies string
 	// Template is the field of the spec with the template of generated objects.
 	Template string
