@@ -155,17 +155,17 @@ func fillOwner(root map[string]any, subject Subject) {
 
 // projectOf returns the AppProject to write as {sources, namespaces}, or nil.
 func (t *Templates) projectOf(subject Subject) map[string]any {
-	arranged := t.roles[subject.Assignment]
-	if arranged == nil || arranged.project == nil {
+	role := t.roles[subject.Assignment]
+	if role == nil || role.project == nil {
 		return nil
 	}
-	made := map[string]any{"sources": arranged.project.sources, "namespaces": arranged.project.namespaces}
-	follower := arranged.project.objectsFrom
+	made := map[string]any{"sources": role.project.sources, "namespaces": role.project.namespaces}
+	follower := role.project.objectsFrom
 	switch {
-	case arranged.project.isPending || follower != nil && subject.Repo == nil:
+	case role.project.isPending || follower != nil && subject.Repo == nil:
 		made["sources"] = unknownList{}
 	case follower != nil:
-		made["sources"] = append(slices.Clone(arranged.project.sources), any(t.repositoryOf(follower, subject.Repo)))
+		made["sources"] = append(slices.Clone(role.project.sources), any(t.repositoryOf(follower, subject.Repo)))
 	}
 	return made
 }

@@ -123,15 +123,15 @@ func (a *encryptedChooser) chooseWriters() {
 		for _, one := range here {
 			switch {
 			case one.Assignment == first.Assignment:
-				arranged := a.templates.roles[one.Assignment]
-				arranged.isPending = arranged.isPending || a.hasPendingWriter(one)
+				role := a.templates.roles[one.Assignment]
+				role.isPending = role.isPending || a.hasPendingWriter(one)
 			case one.file.Text != first.file.Text:
 				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name),
 					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of "+
 						"the Secrets another name", on.name, on.namespace, first.Target.Name, first.file.Container)
 			default:
-				arranged := a.templates.roles[one.Assignment]
-				arranged.secretsElsewhere = append(arranged.secretsElsewhere, on.name)
+				role := a.templates.roles[one.Assignment]
+				role.secretsElsewhere = append(role.secretsElsewhere, on.name)
 			}
 		}
 	}
@@ -148,8 +148,8 @@ func (a *encryptedChooser) hasPendingWriter(one encryptedIn) bool {
 
 func (t *Templates) encryptedFiles(subject Subject) []AssignmentFile {
 	var elsewhere []string
-	if arranged := t.roles[subject.Assignment]; arranged != nil {
-		elsewhere = arranged.secretsElsewhere
+	if role := t.roles[subject.Assignment]; role != nil {
+		elsewhere = role.secretsElsewhere
 	}
 	var files []AssignmentFile
 	for i := range subject.Encrypted {

@@ -31,7 +31,7 @@ func onDrone(reconciler string, workloads ...fleet.Workload) *fleet.Fleet {
 	return f
 }
 
-// arranged are the names of the reconciler objects, by assignment, and what Arrange finds.
+// arranged are the names of the reconciler objects, by assignment, and what ChooseWriters finds.
 func arranged(t *testing.T, f *fleet.Fleet) (names map[string]string, findings fleet.Findings) {
 	t.Helper()
 	scheduled, wrong := schedule.Schedule(f)

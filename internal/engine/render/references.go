@@ -44,8 +44,8 @@ func (t *Templates) renderExternalSecrets(
 		host:      host,
 		template:  template,
 		subject:   subject,
-		runner:    t.runners.Get().(*runner),
-	} // keeps the data of the caller's
+		runner:    t.runners.Get().(*runner), // so that the caller's keeps its data
+	}
 	defer t.runners.Put(row.runner)
 	head, isRight, err := row.renderHead(store)
 	if err != nil || head == nil {

@@ -69,13 +69,13 @@ func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // they sort first
 	names := slotsOf(subject)
 	var failures []error
-	arranged := t.roles[subject.Assignment]
-	unknown := arranged != nil && arranged.isPending
+	role := t.roles[subject.Assignment]
+	unknown := role != nil && role.isPending
 	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 	for _, template := range host.templates {
 		switch template.kind {
 		case "namespace", "policy":
-			if arranged != nil && arranged.sharesNamespace {
+			if role != nil && role.sharesNamespace {
 				continue
 			}
 		case "config":
@@ -119,7 +119,7 @@ func (e *runner) renderFile(
 		content, err := e.renderTemplate(t, template, subject)
 		return content, nil, err
 	}
-	shapes := t.shapes.with(&key)
+	shapes := t.shapes.shardOf(&key)
 	known := shapes.get(&key)
 	if shape := known.shape; shape != nil && shape != noShape {
 		return shape.fill(names), shape, nil
@@ -153,7 +153,7 @@ func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subjec
 		e.hasSecrets = true
 	}
 	if template.isBuiltin && template.kind == "config" {
-		if err := tooLarge(subject); err != nil {
+		if err := checkConfigSize(subject); err != nil {
 			return nil, err
 		}
 	}
@@ -175,8 +175,8 @@ func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subjec
 	return content, err
 }
 
-// tooLarge returns an error if the configuration does not fit into a ConfigMap.
-func tooLarge(subject Subject) error {
+// checkConfigSize returns an error if the configuration does not fit into a ConfigMap.
+func checkConfigSize(subject Subject) error {
 	total, largest, largestSize := 0, "", 0
 	for _, key := range slices.Sorted(maps.Keys(subject.Config)) {
 		scale := valueSize{}

@@ -132,7 +132,7 @@ type shapeCache struct {
 
 const maxShapes = 4096
 
-func (s *shapeCache) with(key *shapeKey) *boundedCache[shapeKey, shapeEntry] {
+func (s *shapeCache) shardOf(key *shapeKey) *boundedCache[shapeKey, shapeEntry] {
 	s.once.Do(func() { s.seed = maphash.MakeSeed() })
 	return &s.shards[(maphash.String(s.seed, key.target)^maphash.String(s.seed, key.configVersion))%uint64(len(s.shards))]
 }
@@ -203,7 +203,7 @@ func (t *Templates) shapeKeyOf(host *hostTemplates, template *compiledTemplate, 
 		_, amongValues := assignment.Target.Target.Manifests.ConfigAs.Values()
 		return key, subject.ConfigVersion != "" && !amongValues
 	case "reconciler":
-		if arranged := t.roles[assignment]; arranged != nil && arranged.project != nil {
+		if role := t.roles[assignment]; role != nil && role.project != nil {
 			return key, false
 		}
 		if host.reconciler.OnHub() && (assignment.Host.Cluster != nil || t.rendersProject(assignment)) {

@@ -32,18 +32,18 @@ func (w *yamlWriter) write(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		if len(value) > 0 {
-			return w.mapping(value, 0, 0)
+			return w.writeMapping(value, 0, 0)
 		}
 	case []any:
 		if len(value) > 0 {
-			return w.sequence(value, 0, 0)
+			return w.writeSequence(value, 0, 0)
 		}
 	}
-	return w.scalar(value, true) && w.newline()
+	return w.writeScalar(value, true) && w.newline()
 }
 
-// mapping writes entries at a column, the first one at the end of the buffer.
-func (w *yamlWriter) mapping(object map[string]any, column, depth int) bool {
+// writeMapping writes entries at a column, the first one at the end of the buffer.
+func (w *yamlWriter) writeMapping(object map[string]any, column, depth int) bool {
 	var few [16]string
 	keys := few[:0]
 	for key := range object {
@@ -57,38 +57,38 @@ func (w *yamlWriter) mapping(object map[string]any, column, depth int) bool {
 		if i > 0 || depth == 0 {
 			w.pad(column)
 		}
-		if !w.scalar(key, false) {
+		if !w.writeScalar(key, false) {
 			return false
 		}
 		w.buffer = append(w.buffer, ':')
-		if !w.child(object[key], column, depth) {
+		if !w.writeChild(object[key], column, depth) {
 			return false
 		}
 	}
 	return true
 }
 
-func (w *yamlWriter) child(value any, column, depth int) bool {
+func (w *yamlWriter) writeChild(value any, column, depth int) bool {
 	inner := yamlIndent * ((column + yamlIndent) / yamlIndent)
 	switch value := value.(type) {
 	case map[string]any:
 		if len(value) > 0 {
 			w.newline()
 			w.pad(inner)
-			return depth < maxNest && w.mapping(value, inner, depth+1)
+			return depth < maxNest && w.writeMapping(value, inner, depth+1)
 		}
 	case []any:
 		if len(value) > 0 {
 			w.newline()
 			w.pad(inner)
-			return depth < maxNest && w.sequence(value, inner, depth+1)
+			return depth < maxNest && w.writeSequence(value, inner, depth+1)
 		}
 	}
 	w.buffer = append(w.buffer, ' ')
-	return w.scalar(value, column == 0) && w.newline()
+	return w.writeScalar(value, column == 0) && w.newline()
 }
 
-func (w *yamlWriter) sequence(list []any, column, depth int) bool {
+func (w *yamlWriter) writeSequence(list []any, column, depth int) bool {
 	for i, element := range list {
 		if i > 0 {
 			w.pad(column)
@@ -97,20 +97,20 @@ func (w *yamlWriter) sequence(list []any, column, depth int) bool {
 		switch element := element.(type) {
 		case map[string]any:
 			if len(element) > 0 {
-				if depth >= maxNest || !w.mapping(element, column+2, depth+1) {
+				if depth >= maxNest || !w.writeMapping(element, column+2, depth+1) {
 					return false
 				}
 				continue
 			}
 		case []any:
 			if len(element) > 0 {
-				if depth >= maxNest || !w.sequence(element, column+2, depth+1) {
+				if depth >= maxNest || !w.writeSequence(element, column+2, depth+1) {
 					return false
 				}
 				continue
 			}
 		}
-		if !w.scalar(element, false) {
+		if !w.writeScalar(element, false) {
 			return false
 		}
 		w.newline()
@@ -129,8 +129,8 @@ func (w *yamlWriter) pad(column int) {
 	}
 }
 
-// scalar writes a scalar or an empty collection. Texts of several lines must be outermost.
-func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
+// writeScalar writes a scalar or an empty collection. Texts of several lines must be outermost.
+func (w *yamlWriter) writeScalar(value any, isOutermost bool) bool {
 	switch value := value.(type) {
 	case nil:
 		w.buffer = append(w.buffer, "null"...)
@@ -150,7 +150,7 @@ func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
 			return true
 		}
 		if isOutermost && isLiteral(value) {
-			w.literal(value)
+			w.writeLiteral(value)
 			return true
 		}
 		if !isOutermost && strings.ContainsAny(value, "\n\r\u0085\u2028\u2029") {
@@ -182,7 +182,7 @@ func isLiteral(text string) bool {
 	return true
 }
 
-func (w *yamlWriter) literal(text string) {
+func (w *yamlWriter) writeLiteral(text string) {
 	w.buffer = append(w.buffer, '|')
 	lines, ends := strings.CutSuffix(text, "\n")
 	if !ends {
