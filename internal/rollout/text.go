@@ -253,7 +253,7 @@ func (g *progressGroup) addTime(p Progress) {
 	}
 }
 
-// groupProgress puts targets that are equally far together if there are more than most, and those with most waiting folders first.
+// groupProgress joins targets with equal progress if there are more than most. Most waiting folders come first.
 func (o *Outcome) groupProgress(most int) []*progressGroup {
 	type likeness struct {
 		isStaged  bool
