@@ -37,7 +37,7 @@ func plain(want string, files map[string]string) hostile {
 func packed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	var buffer bytes.Buffer
-	compressed, _ := gzip.NewWriterLevel(&buffer, gzip.BestSpeed)
+	compressed := gzip.NewWriter(&buffer)
 	writer := tar.NewWriter(compressed)
 	for name, content := range files {
 		if err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "sub/" + name, Size: int64(len(content)), Mode: 0o644}); err != nil {

@@ -368,9 +368,9 @@ func hostiles(t *testing.T) map[string]hostile {
 			map[string]string{"apps/a.yaml": "-> /etc/passwd", "apps/b.yaml": settings},
 		),
 		"Jsonnet": plain("apps/a.jsonnet is Jsonnet, which cannot be rendered", map[string]string{"apps/a.jsonnet": "{}"}),
-		"hundreds of large files": plain(
+		"thousands of large files": plain(
 			"it renders more than 16 MiB",
-			many(220, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\ndata: {text: "+strings.Repeat("x", 80_000)+"}\n"),
+			many(2200, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\ndata: {text: "+strings.Repeat("x", 8000)+"}\n"),
 		),
 		"files of more than the memory": plain(
 			"its files have more than 128 MiB",
