@@ -110,6 +110,13 @@ func parseIndex(text []byte) (*chartIndex, error) {
 	if err := yaml.Unmarshal(text, &index); err != nil {
 		return nil, fmt.Errorf("its index.yaml cannot be read: %w", shortYAMLError(err))
 	}
+	isTooMany := len(index.Entries) > maxEntries
+	for _, versions := range index.Entries {
+		isTooMany = isTooMany || len(versions) > maxEntries
+	}
+	if isTooMany {
+		return nil, errTooManyEntries
+	}
 	return &chartIndex{parsed: index.Entries}, nil
 }
 
