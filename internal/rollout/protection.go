@@ -16,8 +16,8 @@ const (
 	defaultMaxRemovedPercent = 50
 	// alwaysRemovable is the number of assignments below the default limit: half of a small fleet is no mass deletion.
 	alwaysRemovable = 10
-	// fewestOfShare is the size of hosts (in assignments) and workloads (in hosts) from which on the default limit protects their
-	// share. Any limit protects emptied hosts of this size.
+	// fewestOfShare is the smallest size of a host (in assignments) or a workload (in hosts) whose share the default limit
+	// protects. Any limit protects emptied hosts of at least this size.
 	fewestOfShare = 5
 )
 

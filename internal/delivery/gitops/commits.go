@@ -32,7 +32,7 @@ func (v *OwnerView) FindCommits(ctx context.Context, ids []string, want folder.T
 	return withTip(ctx, v.Branch, func() (map[string]ReportedCommit, error) { return v.findCommits(ctx, v.owner, ids, want) })
 }
 
-// ListRecentCommits fetches the branch again and returns its newest commits. A commit comes after all that contain it.
+// ListRecentCommits fetches the branch again and returns its newest commits. Children come before their parents.
 func (l *Branch) ListRecentCommits(ctx context.Context, limit int) ([]string, error) {
 	return withTip(ctx, l, func() ([]string, error) {
 		if _, err := l.refetchTip(ctx); err != nil {

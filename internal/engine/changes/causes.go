@@ -44,7 +44,7 @@ type causeQuery struct {
 	key  Key
 }
 
-// derivation is an indirect way in which an object reaches a folder.
+// derivation is an indirect path of an object to a folder.
 type derivation struct {
 	object    *fleetObject
 	container string // that starts or stops matching; "" for a required workload

@@ -25,7 +25,7 @@ type FolderChange struct {
 	// Edit is Drift beside other changes. Written has the files of the last apply.
 	Edit    string
 	Written []folder.File
-	// Back is the commit to which the folder rolls back, the cause of the change, or "".
+	// Back is the target commit of the rollback that causes the change, or "".
 	Back   string
 	Finals *Finals
 }

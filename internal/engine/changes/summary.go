@@ -127,7 +127,7 @@ func (s *summary) moves(kind LineKind, folders []int, limit int) []Line {
 	return s.lines(kind, entries, limit)
 }
 
-// manyChanges is the number of lines for one key from which causes are merged.
+// manyChanges is the smallest number of lines for one key whose causes are merged.
 const manyChanges = 8
 
 // contents returns a line for each file, keys and causes, or for each file and keys if there are many. Changes by
