@@ -39,14 +39,14 @@ type standInGitea struct {
 type standInPull struct{ title, body, state, head, base, merged, mergedHead string }
 
 type standInBody struct {
-	Title, State, Base, Head, Name, Branch string
-	Body                                   *string
-	NewBranch                              string `json:"new_branch"`
-	NewBranchName                          string `json:"new_branch_name"`
-	OldBranchName                          string `json:"old_branch_name"`
-	RuleName                               string `json:"rule_name"`
-	Approvals                              int    `json:"required_approvals"`
-	HeadCommit                             string `json:"head_commit_id"`
+	Title, State, Base, Head, Name, Branch, Do string
+	Body                                       *string
+	NewBranch                                  string `json:"new_branch"`
+	NewBranchName                              string `json:"new_branch_name"`
+	OldBranchName                              string `json:"old_branch_name"`
+	RuleName                                   string `json:"rule_name"`
+	Approvals                                  int    `json:"required_approvals"`
+	HeadCommit                                 string `json:"head_commit_id"`
 }
 
 func newStandInGitea(t *testing.T) (repository, *standInGitea) {
@@ -218,7 +218,7 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 	case "GET ":
 		return http.StatusOK, s.show(i, pull)
 	case "POST merge":
-		return s.merge(pull, sent.HeadCommit)
+		return s.merge(pull, sent)
 	}
 	return refusal(http.StatusNotFound, r.Method+" pulls/"+number+"/"+rest+" is not imitated")
 }
@@ -269,16 +269,20 @@ func (s *standInGitea) show(i int, pull *standInPull) map[string]any {
 	return shown
 }
 
-func (s *standInGitea) merge(pull *standInPull, headCommit string) (int, any) {
+func (s *standInGitea) merge(pull *standInPull, sent standInBody) (int, any) {
 	base, head := s.tip(pull.base), s.tip(pull.head)
 	switch {
 	case s.protected[pull.base]:
 		return refusal(http.StatusMethodNotAllowed, "Does not have enough approvals")
-	case pull.state != "open" || base == "" || headCommit != "" && headCommit != head:
+	case pull.state != "open" || base == "" || sent.HeadCommit != "" && sent.HeadCommit != head:
 		return refusal(http.StatusConflict, "head out of date")
 	}
 	tree := git(s.t, s.bare, "merge-tree", "--write-tree", base, head)
-	pull.merged, pull.mergedHead, pull.state = git(s.t, s.bare, "commit-tree", "-p", base, "-p", head, "-m", "Merged", tree), head, "closed"
+	commit := []string{"commit-tree", "-m", "Merged", "-p", base}
+	if sent.Do != "squash" {
+		commit = append(commit, "-p", head)
+	}
+	pull.merged, pull.mergedHead, pull.state = git(s.t, s.bare, append(commit, tree)...), head, "closed"
 	git(s.t, s.bare, "update-ref", "refs/heads/"+pull.base, pull.merged, base)
 	return http.StatusOK, nil
 }

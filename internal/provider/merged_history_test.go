@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -27,7 +28,8 @@ func (l *branchLife) merge(number int, how string) {
 // configuration. A commit of a person has no assignment.
 func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	t.Parallel()
-	l := newGiteaLife(t)
+	l, clock := newBranchLife(t), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
+	l.w = providertest.New(provider.StartAt(clock)) // records tell changes of one second not apart
 	apply(t, l.w, l.configuration("dev", "first", nil))
 	ways := []string{"merge", "squash"}
 	if acceptancetest.All() {
@@ -37,6 +39,7 @@ func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	for i, way := range ways {
 		wanted := l.configuration("dev", way, requested())
 		wanted.Resources[assignment].Attributes["source"] = map[string]any{"url": "https://git.example.com/platform", "commit": source(i)}
+		clock.now = clock.now.Add(time.Minute)
 		apply(t, l.w, wanted)
 		l.merge(l.ours()[0].Number, way)
 	}
