@@ -59,14 +59,14 @@ func (found foundSteps) named(after bool) (count int, names string) {
 	return count, cmp.Or(text.String(), "none")
 }
 
-// TestReliabilityKilledAtEveryStep kills providers at every step of an apply.
+// TestReliabilityKilledAtEveryStep kills providers at every step of an apply. What a killed one leaves, aKilledProcess has in `make test`.
 func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
+	acceptancetest.Only(t)
 	for order, server := range []struct {
-		name  string
-		kill  func(*testing.T, *foundSteps)
-		long  bool // only when all is asked for
-		often bool // in `make test`, too
+		name string
+		kill func(*testing.T, *foundSteps)
+		long bool // only when all is asked for
 	}{
 		{name: "http-backend", kill: func(t *testing.T, found *foundSteps) {
 			w := &webWatcher{}
@@ -78,7 +78,7 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 			p := giteaPlace(t, w.before)
 			killAtEachStep(t, found, w, func(*testing.T) *place { return p })
 		}},
-		{name: "local path", often: true, kill: func(t *testing.T, found *foundSteps) {
+		{name: "local path", kill: func(t *testing.T, found *foundSteps) {
 			p := localPlace(t)
 			killAtEachStep(t, found, newGitWatcher(t), func(*testing.T) *place { return p })
 		}},
@@ -104,9 +104,6 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 			continue
 		}
 		t.Run(server.name, func(t *testing.T) {
-			if !server.often {
-				acceptancetest.Only(t)
-			}
 			t.Parallel()
 			var found foundSteps
 			server.kill(t, &found)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
@@ -104,7 +105,7 @@ func (w *bareWorld) check() {
 // The same sequences hold with local repositories, whose paths can be spelt by symbolic links, too.
 func TestSequencesOfAssignmentsInLocalRepositories(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3) {
+	for seed := range uint64(acceptancetest.Count(1, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			newSequence(t, 1000+seed, newBareWorld(t), providertest.New(startProvider), providertest.New(startProvider)).play(25)
