@@ -140,6 +140,7 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 		"../../etc", "/etc/passwd", `${file("/etc/passwd")}`, "%{if-true}x%{endif}", "pool-1\u001b[2J", "рool-1", "pool-1 ", ".", "a/b", strings.Repeat("a", 300),
 	} {
 		t.Run(fmt.Sprintf("cluster %.20q", cluster), func(t *testing.T) {
+			playAlways(t, cluster, "../../etc", `${file("/etc/passwd")}`, "pool-1\u001b[2J")
 			t.Parallel()
 			url := bare(t)
 			apply(t, providertest.New(startProvider), claims(claimOn(url, "web", 1, poolFleet("pool-1"))))
@@ -166,12 +167,12 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 		providertest.New(startProvider),
 		assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}),
 	)
-	for _, name := range []string{"Dev", "DEV", "de_v", "dev.x", "-dev"} {
-		repository{cloneURL: url}.changeByGit(t, "prod", func(folder string) {
+	repository{cloneURL: url}.changeByGit(t, "prod", func(folder string) {
+		for _, name := range []string{"Dev", "DEV", "de_v", "dev.x", "-dev"} {
 			writeFile(t, folder+"/.flotilla/"+name+"/large.json", `{"format": 1, "deployment_targets": {}}`)
 			writeFile(t, folder+"/.flotilla/.claims/"+name+".json", `{"format": 1, "clusters": []}`)
-		})
-	}
+		}
+	})
 	for of, want := range map[string]int{"flotilla_assignment": 1, "flotilla_cluster_claim": 0} {
 		w := providertest.New(startProvider)
 		repo := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -213,7 +214,7 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 		to   func(content string) string
 	}{
 		"no JSON":   {".flotilla/dev/t0.json", func(string) string { return "not JSON" }},
-		"8 MiB":     {".flotilla/dev/t0.json", func(c string) string { return c + strings.Repeat(" ", 8<<20) }},
+		"padding":   {".flotilla/dev/t0.json", func(c string) string { return c + strings.Repeat(" ", acceptancetest.Count(64<<10, 8<<20)) }},
 		"escapes":   {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "\u001b[2J"`, 1) }},
 		"a lie":     {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "another"`, 1) }},
 		"no holder": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `  "holder": "`, `  "unholder": "`, 1) }},
@@ -227,7 +228,7 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 		"a folder of another host": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"w-a": {`, `"../t1/w-a": {`, 1) }},
 		"no UTF-8":                 {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, "\"workload\": \"\xff\"", 1) }},
 		"a number without end": {".flotilla/dev/t0.json", func(c string) string {
-			return strings.Replace(c, "{", `{"format": 1`+strings.Repeat("0", 1<<20)+",", 1)
+			return strings.Replace(c, "{", `{"format": 1`+strings.Repeat("0", acceptancetest.Count(4<<10, 1<<20))+",", 1)
 		}},
 		"members that nobody knows": {".flotilla/dev/t0.json", func(c string) string {
 			return strings.Replace(c, "{", `{"x": [`+strings.Repeat(unknownMember+",", 100)+`1],`, 1)
