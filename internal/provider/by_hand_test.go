@@ -57,6 +57,7 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "the branch is deleted", "the branch is reset", "a person changes a folder")
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
 			apply(t, w, assigned(url, database("mysql://one"), nil))
@@ -123,6 +124,7 @@ func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "another key of the file", "the whole folder")
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
 			apply(t, w, assigned(url, database("mysql://one"), nil))
@@ -223,6 +225,7 @@ func TestAPlanAndAnApplyNameTheBranchThatARequestGoesInto(t *testing.T) {
 	t.Parallel()
 	for _, isLate := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late=%t", isLate), func(t *testing.T) {
+			playAlways(t, fmt.Sprintf("late=%t", isLate), "late=true")
 			t.Parallel()
 			l := newBranchLife(t)
 			apply(t, l.w, l.configuration("dev", "one", nil))

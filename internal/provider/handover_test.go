@@ -3,6 +3,8 @@ package provider_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // two makes it two assignments at one path: the first has a folder on each host, and so few that protection holds
@@ -23,7 +25,7 @@ const handedOver = "One apply would remove and add the same folders"
 
 func TestAnAddressThatIsRenamedWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	for range 4 { // whichever Terraform plans first
+	for range acceptancetest.Count(2, 4) { // whichever Terraform plans first
 		o := newOwned(t)
 		o.w.shape.goes, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
 		o.applied(t)
@@ -40,7 +42,7 @@ func TestAnAddressThatIsRenamedWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 
 func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 	t.Parallel()
-	for range 4 {
+	for range acceptancetest.Count(2, 4) {
 		o := newOwned(t)
 		second := o.two(t)
 		first := *o.w

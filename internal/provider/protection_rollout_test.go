@@ -144,6 +144,7 @@ func TestProtectionLetsARolloutRemoveWhatItHasAdded(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "it rolls back", "it halts, and rollback_to")
 			t.Parallel()
 			a := newAdditions(t)
 			if test.rollout != nil {
@@ -192,6 +193,7 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 		}, want: `gitops_repo is now branch "dev" at path "clusters/all" of `},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "a host", "a roll back", "a move")
 			t.Parallel()
 			a := newAdditions(t)
 			a.rollout, a.further = nil, nil
@@ -243,6 +245,7 @@ func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
 		"the fleet, and one change": {evidence.OfFleet, "", map[string]string{"b": "v2"}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "a cluster, two changes", "an assignment, of two")
 			t.Parallel()
 			a := newAdditions(t)
 			a.tags = test.tags

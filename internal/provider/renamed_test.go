@@ -11,6 +11,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -164,6 +165,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		moved(t, url)
 	})
 	t.Run("adopted", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		url := bare(t)
 		apply(t, providertest.New(startProvider), assigned(url, old, held))
@@ -183,6 +185,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		}
 	})
 	t.Run("applied late", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, held))
@@ -212,6 +215,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		moved(t, url)
 	})
 	t.Run("refreshed, and destroyed by a plan", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, nil))
@@ -227,6 +231,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		}
 	})
 	t.Run("gone back to the commit before", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, held))

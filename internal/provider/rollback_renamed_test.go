@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -73,6 +74,7 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 		checkStays(t, w, url, assigned(url, newest, rolledBack(first, nil)))
 	})
 	t.Run("after formerly was taken out", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		url, w, first, before := begin(t)
 		without := typesOf("debug", nil, typeOf("new"), typeOf("other"))
@@ -82,6 +84,7 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 		checkStays(t, w, url, assigned(url, without, rolledBack(first, nil)))
 	})
 	t.Run("with an imported state", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		url, _, first, before := begin(t)
 		w, back := providertest.New(startProvider), assigned(url, renamed, rolledBack(first, nil))
@@ -101,6 +104,7 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 		checkStays(t, w, url, back)
 	})
 	t.Run("with a fleet that is wrong", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		url, w, first, before := begin(t)
 		wrong := typesOf("debug", map[string]any{"templates": []any{map[string]any{
@@ -133,6 +137,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "with the state")
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
 			var commits, contents []string
@@ -141,7 +146,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 				commits, contents = append(commits, git(t, url, "rev-parse", "dev")), append(contents, filesOfTargets(t, url))
 			}
 			w = runner(t, url, assigned(url, value("trace"), named("third")), w)
-			for i := range commits {
+			for i := 0; i < len(commits); i += acceptancetest.Count(2, 1) { // one of each name
 				back := assigned(url, value("trace"), rolledBack(commits[i], map[string]any{"name": "third"}))
 				apply(t, w, back)
 				if got := filesOfTargets(t, url); got != contents[i] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -32,6 +33,7 @@ func TestTheGuideOnStagedRolloutsHaltsAndLetsThroughWhatMends(t *testing.T) {
 	} {
 		for _, how := range []string{"failed", "stuck"} {
 			t.Run(name+", "+how, func(t *testing.T) {
+				playAlways(t, name+", "+how, "it is ready again, failed", "newer content, stuck", "rollback_to, failed", "expedite, stuck")
 				t.Parallel()
 				s := newStaged(t, guideBacks, guideHalts)
 				before := s.tip()
@@ -52,18 +54,21 @@ func TestTheGuideOnStagedRolloutsHaltsAndLetsThroughWhatMends(t *testing.T) {
 	}
 }
 
+// fails lets the canary have failed since then by the next run.
+func (s *staged) fails(since time.Duration) {
+	s.t.Helper()
+	s.report("failed", "canary-1")
+	s.says["canary-1"]["since"] = s.clock.now.Add(time.Hour - since).Format(time.RFC3339)
+}
+
 func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	t.Parallel()
-	fails := func(s *staged, since time.Duration) { // by the next run
-		s.report("failed", "canary-1")
-		s.says["canary-1"]["since"] = s.clock.now.Add(time.Hour - since).Format(time.RFC3339)
-	}
 	s := newStaged(t)
 	before := s.files()
 	s.want("2")
 	s.run("2 1 1 1")
 	s.haveIt("canary-1", "2 1 2 1")
-	fails(s, 4*time.Minute)
+	s.fails(4 * time.Minute)
 	s.report("ready", "america-1")
 	s.run("2 1 2 1") // which halts
 	s.saysThat("it is rolled back if that lasts until " + s.clock.now.Add(time.Minute).Format(time.RFC3339))
@@ -99,17 +104,6 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	s.edit(ofTheRollout, fmt.Sprintf("approvals = [%q]\n    ", retry[1])+ofTheRollout)
 	s.run("2 1 1 1")
 
-	// Newer content came before the last one was proven.
-	s = newStaged(t)
-	s.want("2")
-	s.run("2 1 1 1")
-	s.want("3")
-	s.run("3 1 1 1")
-	fails(s, 50*time.Minute)
-	s.run("1 1 1 1")
-	s.want("4") // something changes
-	s.run("4 1 1 1")
-
 	// After a lost state, the records do not show the folders that the change had added.
 	s = newStaged(t)
 	s.edit("live = {", `late = {
@@ -132,24 +126,39 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 		}
 	}
 
-	// A failure of the cluster, of no assignment in particular.
-	s = newStaged(t)
-	s.want("2")
-	s.run("2 1 1 1")
-	fails(s, 50*time.Minute)
-	delete(s.says["canary-1"], "assignment")
-	s.run("2 1 1 1")
-	s.saysThat("said of no assignment in particular, so it is not rolled back")
-
 	// failed_for before a change halts.
 	s = newStaged(t, guideBacks, guideHalts+"\n    failed_for = \"30m\"")
 	s.want("2")
 	s.run("2 1 1 1")
-	fails(s, 20*time.Minute)
+	s.fails(20 * time.Minute)
 	s.run("2 1 1 1")
 	s.saysThat("waits for clusters to be ready")
 	s.runAfter(10*time.Minute, "2 1 1 1")
 	s.saysThat("since this one failed")
+}
+
+func TestTheGuideOnStagedRolloutsRollsBackToWhatWasProven(t *testing.T) {
+	t.Parallel()
+	acceptancetest.Only(t)
+	// Newer content came before the last one was proven.
+	s := newStaged(t)
+	s.want("2")
+	s.run("2 1 1 1")
+	s.want("3")
+	s.run("3 1 1 1")
+	s.fails(50 * time.Minute)
+	s.run("1 1 1 1")
+	s.want("4") // something changes
+	s.run("4 1 1 1")
+
+	// A failure of the cluster, of no assignment in particular.
+	s = newStaged(t)
+	s.want("2")
+	s.run("2 1 1 1")
+	s.fails(50 * time.Minute)
+	delete(s.says["canary-1"], "assignment")
+	s.run("2 1 1 1")
+	s.saysThat("said of no assignment in particular, so it is not rolled back")
 }
 
 func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
@@ -173,6 +182,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.run("3 1 3 1")
 	})
 	t.Run("expedite by a bare name", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		s := newStaged(t, ofTheRollout, `expedite = ["payments-live"]`+"\n    "+ofTheRollout)
 		s.want("2")
@@ -182,6 +192,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.run("3 3 3 3")
 	})
 	t.Run("expedite of a content", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		s := newStaged(t, guideRegions, guideRegions+", approval = true")
 		s.want("2")

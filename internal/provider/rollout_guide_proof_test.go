@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // What the guide on staged rollouts says of what proves a change.
@@ -54,6 +55,7 @@ func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
 		"unknown is skipped":     {append(regions(``), ofTheRollout, `unknown = "skip"`+"\n    "+ofTheRollout), "", `passes stage 2 of 3 "regions" without 1 cluster: 1 unknown`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "not enough are ready", "one may fail", "unknown is skipped")
 			t.Parallel()
 			s := newStaged(t, test.edits...)
 			s.want("2")
@@ -109,6 +111,7 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 		"all failed, as they may":                      {[]string{guideCanary, guideCanary + ", max_failed = 1"}, "failed", 0, `passes stage 1 of 3 "canary" without 1 cluster: 1 failed`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "no cluster says anything")
 			t.Parallel()
 			s := newStaged(t, test.edits...)
 			s.want("2")
@@ -137,6 +140,7 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 		s.saysThat("since this one is stuck: 1 cluster is not ready in time")
 	})
 	t.Run("who says nothing is waited for", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		s := newStaged(t, guideLate, "")
 		s.want("2")
@@ -171,6 +175,7 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 		s.saysThat(`passes stage 2 of 3 "regions" without 1 cluster: 1 not ready yet`)
 	})
 	t.Run("a batch that is stuck", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		s := newStaged(t, guideBacks, guideHalts, "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
 		s.want("2")
@@ -183,6 +188,7 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 		s.saysThat("since this one is stuck: 1 cluster is not ready in time")
 	})
 	t.Run("a batch that is stuck, as it may", func(t *testing.T) {
+		acceptancetest.Only(t)
 		t.Parallel()
 		s := newStaged(t, "max_concurrent = 1", "max_concurrent = 1, max_failed = 1")
 		s.want("2")

@@ -171,6 +171,7 @@ func TestAMeasurementWithoutAFigureNeverPasses(t *testing.T) {
 	} {
 		for _, unknown := range []string{"wait", "skip"} {
 			t.Run(name+"/"+unknown, func(t *testing.T) {
+				playAlways(t, name+"/"+unknown, "no server/wait", "no figure/skip")
 				t.Parallel()
 				l := newListed(t, providertest.New(startProvider))
 				l.rollout = ringRollout(map[string]any{"unknown": unknown})
@@ -193,6 +194,7 @@ func TestADeadClusterIsSkippedWithSeveralDocuments(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]evidence.SubjectKind{"a check of clusters": evidence.OfCluster, "a check of hosts": evidence.OfHost, "a check of the fleet": evidence.OfFleet} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "a check of clusters", "a check of the fleet")
 			t.Parallel()
 			l := newListed(t, providertest.New(startProvider))
 			l.rollout = ringRollout(map[string]any{"unknown": "skip"})

@@ -6,16 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// crowd is a fleet of 100 workloads on the hosts of five stages, of which all but the first have two.
+// crowdSize is the number of workloads of a crowd.
+var crowdSize = acceptancetest.Count(30, 100)
+
+// crowd is a fleet of workloads on the hosts of five stages, of which all but the first have two.
 func crowd(version string) map[string]any {
 	var types, workloads []any
 	for i := range 9 {
 		types = append(types, map[string]any{"name": fmt.Sprintf("type-%d", i), "labels": map[string]any{"ring": fmt.Sprint((i + 1) / 2)}})
 	}
-	for i := range 100 {
+	for i := range crowdSize {
 		workloads = append(workloads, map[string]any{
 			"name": fmt.Sprintf("w%03d", i), "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
 				"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/w", "branch": "main", "path": "deploy"},
@@ -29,7 +33,7 @@ func crowd(version string) map[string]any {
 	}
 }
 
-// A plan of 100 deployment targets in five stages says in few lines how far they are, and the progress of each is in rollouts of
+// A plan of many deployment targets in five stages says in few lines how far they are, and the progress of each is in rollouts of
 // flotilla_compliance.
 func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	t.Parallel()
@@ -57,19 +61,20 @@ func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	}
 	first, _ := summaries["w000-live"].(map[string]any)
 	summary, _ := first["summary"].(string)
-	if !strings.HasPrefix(summary, `100 deployment targets: stage 1 of 5 "ring-0", 100 of 900 hosts, since `) ||
+	begin := fmt.Sprintf(`%d deployment targets: stage 1 of 5 "ring-0", %d of %d hosts, since `, crowdSize, crowdSize, 9*crowdSize)
+	if !strings.HasPrefix(summary, begin) ||
 		!strings.HasSuffix(summary, "wait for the soak time, since only time counts") {
 		t.Errorf("the summary is %q", summary)
 	}
 	delete(first, "summary")
-	if got := fmt.Sprint(first); got != "map[approval:<nil> others:99 state:waiting waits_for:soak]" {
+	if got := fmt.Sprint(first); got != fmt.Sprintf("map[approval:<nil> others:%d state:waiting waits_for:soak]", crowdSize-1) {
 		t.Errorf("with the summary comes %s", got)
 	}
 
 	values := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}, "progress": after(plan)["progress"]})
 	rollouts, _ := values["rollouts"].(map[string]any)
 	one, _ := rollouts["w023-live"].(map[string]any)
-	if len(rollouts) != 100 || !strings.HasPrefix(fmt.Sprint(one["approval"]), "w023-live@") {
+	if len(rollouts) != crowdSize || !strings.HasPrefix(fmt.Sprint(one["approval"]), "w023-live@") {
 		t.Fatalf("there are %d rollouts, and w023-live is %v", len(rollouts), one)
 	}
 	delete(one, "approval")

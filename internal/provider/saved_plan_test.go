@@ -45,6 +45,12 @@ func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, push := range pushes() {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name,
+				"the folder that changes",
+				"the folder that changes is gone",
+				"another folder of the owner",
+				"a folder beside, on the same host",
+			)
 			t.Parallel()
 			repo := bareRepository(t)
 			w := providertest.New(startProvider)
@@ -159,6 +165,11 @@ func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
 			"of a folder that a destroy removes": {nil, true, "drone/app-edge"},
 		} {
 			t.Run(what+" in the place "+name, func(t *testing.T) {
+				playAlways(t, what+" "+name,
+					"link of a folder that changes",
+					"submodule of a folder that goes",
+					"file of a folder that a destroy removes",
+				)
 				t.Parallel()
 				repo := bareRepository(t)
 				w := providertest.New(startProvider)
@@ -208,6 +219,12 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 		"nothing but another protection, and its folder": {map[string]any{}, everything, false, own, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name,
+				"a create, beside what others write",
+				"a lost state and a folder of it",
+				"another name and a folder of it",
+				"another branch",
+			)
 			t.Parallel()
 			repo := bareRepository(t)
 			w := providertest.New(startProvider)
@@ -265,6 +282,7 @@ func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 		"to what this stage is to be next": {"clusters/all/region/app-core/x.yaml", "clusters/all/region/app-core"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "to what waits for a later stage", "to what this stage is to be next")
 			t.Parallel()
 			r := newRings(t)
 			r.run("2", "2 1 1")

@@ -189,6 +189,7 @@ func TestAStateHasItsAssignmentWhateverBecomesOfIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "lost", "replaced", "renamed", "of a holder that a person has changed")
 			t.Parallel()
 			s := newTwoStates(t)
 			becomes(s)
