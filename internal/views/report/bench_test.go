@@ -8,7 +8,7 @@ import (
 
 // BenchmarkReport makes the page of the reference fleet.
 func BenchmarkReport(b *testing.B) {
-	p := reference()
+	p := referencePage(20_000, true)
 	b.Run("HTML", func(b *testing.B) {
 		b.ReportAllocs()
 		size := 0

@@ -31,8 +31,15 @@ const patience = 2 * time.Minute
 // screenshots is the folder of screenshots. Go does not cache results of tests that read new files within the module.
 var screenshots = filepath.Join(os.TempDir(), "flotilla-report")
 
-// browser is a headless Chromium.
-type browser struct{ context context.Context }
+// browser is a headless Chromium. Each page is loaded into the same tab, because a process for each costs more than the pages.
+type browser struct {
+	context context.Context
+	tab     context.Context // nil until the first page, and after a failure
+	close   func()
+
+	mu    sync.Mutex
+	shown *tab
+}
 
 // startBrowser starts a browser that ends with the test. Where there is
 // none, the test is skipped.
@@ -56,7 +63,7 @@ func startBrowser(t *testing.T) *browser {
 	if err := chromedp.Do(started); err != nil {
 		t.Fatalf("%s does not start: %v", program, err)
 	}
-	return &browser{started}
+	return &browser{context: started}
 }
 
 func chromium() string {
@@ -104,40 +111,29 @@ func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
 		_, _ = w.Write(text)
 	}))
 	t.Cleanup(server.Close)
-	tabContext, closeTab := chromedp.NewContext(in.context)
-	if err := chromedp.Do(tabContext); err != nil {
-		t.Fatal(err)
-	}
-	limited, cancel := context.WithTimeout(tabContext, patience)
-	t.Cleanup(func() {
-		cancel()
-		closeTab()
-	})
+	limited, cancel := context.WithTimeout(in.openOnce(t, opened), patience)
+	t.Cleanup(cancel)
 	opened.context, opened.address = limited, server.URL+"/page"
-	if err := chromedp.Listen(limited, opened.hear); err != nil {
-		t.Fatal(err)
-	}
 
 	if as.width == 0 {
 		as.width, as.height = 1440, 1000
 	}
+	opened.resize(as.width, as.height)
 	opened.run(
 		command(log.Enable, cdp.Empty{}),
-		command(
-			emulation.SetDeviceMetricsOverride,
-			emulation.SetDeviceMetricsOverrideParams{Width: as.width, Height: as.height, DeviceScaleFactor: 1},
-		),
 		command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}),
 		colours(as.dark),
 		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: as.noScript}),
 		chromedp.Navigate(opened.address+as.fragment),
 	)
+	opened.until("the page", fmt.Sprintf(`location.href.startsWith(%q) && document.readyState === 'complete'`, opened.address))
 	if !as.noScript {
 		opened.until("the filters", `!document.getElementById('explorer').hidden && document.getElementById('hits').textContent !== ''`)
 	}
 	t.Cleanup(func() {
 		opened.mu.Lock()
 		defer opened.mu.Unlock()
+		defer in.closeAfterFailure(t)
 		if len(opened.requests) != 1 || opened.requests[0] != "/page" {
 			t.Errorf("the page asked for %q; want itself alone", opened.requests)
 		}
@@ -146,6 +142,40 @@ func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
 		}
 	})
 	return opened
+}
+
+// openOnce returns the browser's tab, whose events belong to shown from now on.
+func (b *browser) openOnce(t *testing.T, shown *tab) context.Context {
+	t.Helper()
+	b.mu.Lock()
+	b.shown = shown
+	b.mu.Unlock()
+	if b.tab != nil {
+		return b.tab
+	}
+	opened, stop := chromedp.NewContext(b.context)
+	if err := chromedp.Do(opened); err != nil {
+		t.Fatal(err)
+	}
+	err := chromedp.Listen(opened, func(event any) {
+		b.mu.Lock()
+		heard := b.shown
+		b.mu.Unlock()
+		heard.hear(event)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.tab, b.close = opened, stop
+	return opened
+}
+
+// closeAfterFailure closes the tab of a failed test: it may wait for an answer to a dialog.
+func (b *browser) closeAfterFailure(t *testing.T) {
+	if t.Failed() && b.tab != nil {
+		b.close()
+		b.tab = nil
+	}
 }
 
 func (o *tab) note(list *[]string, text string) {
@@ -284,20 +314,45 @@ func save(t *testing.T, name string, content []byte) {
 	}
 }
 
-// faults are what axe-core finds wrong with what the tab shows; of the rules that
-// are named, or of all.
-func (o *tab) faults(rules ...string) string {
+// resize changes the size of the tab's screen.
+func (o *tab) resize(width, height int64) {
 	o.t.Helper()
-	axe, err := os.ReadFile(filepath.Join("testdata", "axe", "axe.min.js"))
-	if err != nil {
-		o.t.Fatal(err)
+	o.run(command(
+		emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1},
+	))
+}
+
+// faultless fails the test if axe-core finds a fault in a part of the page, or too little contrast on a dark screen.
+// Only the light screen is checked by all rules: names are the same on both.
+func (o *tab) faultless(what, part string) {
+	o.t.Helper()
+	if faults := o.faults(part); faults != "" {
+		o.t.Errorf("%s:\n%s", what, faults)
 	}
-	ask[bool](o, string(axe)+"; true")
+	o.run(colours(true))
+	if faults := o.faults(part, "color-contrast"); faults != "" {
+		o.t.Errorf("%s, dark:\n%s", what, faults)
+	}
+	o.run(colours(false))
+}
+
+// faults are what axe-core finds wrong with the part of the page that a selector finds; of the rules that
+// are named, or of all.
+func (o *tab) faults(part string, rules ...string) string {
+	o.t.Helper()
+	if !ask[bool](o, "Boolean(window.axe)") {
+		axe, err := os.ReadFile(filepath.Join("testdata", "axe", "axe.min.js"))
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		ask[bool](o, string(axe)+"; true")
+	}
 	options := `{resultTypes: ['violations']`
 	if len(rules) > 0 {
 		options += `, runOnly: ["` + strings.Join(rules, `", "`) + `"]`
 	}
-	found := ask[[]string](o, `axe.run(document, `+options+`}).then((all) => all.violations.flatMap((rule) =>
+	found := ask[[]string](o, `axe.run(`+fmt.Sprintf("%q", part)+`, `+options+`}).then((all) => all.violations.flatMap((rule) =>
 		rule.nodes.slice(0, 5).map((node) => rule.id + ': ' + node.html.slice(0, 200) + ' ' + node.failureSummary)))`)
 	return strings.Join(found, "\n")
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
@@ -22,9 +21,6 @@ import (
 )
 
 var evidence = time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
-
-// reference is the page of the reference fleet, with values. It is shared: read only.
-var reference = sync.OnceValue(func() *report.Page { return referencePage(20_000, true) })
 
 // referencePage is that of the reference fleet, scaled to about that many
 // assignments, with reports of a fixed seed: most of it is ready.
