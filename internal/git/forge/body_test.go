@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // render returns the HTML of Markdown, as Gitea shows it in the body of a request.
@@ -96,8 +97,9 @@ func TestBodyIsATableOfChanges(t *testing.T) {
 
 func TestBodyOfAFirstDeploymentSaysWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
+	count := acceptancetest.Count(2_000, 20_000) // both are more than MaxBody takes
 	var changes []folder.Change
-	for i := range 20_000 {
+	for i := range count {
 		changes = append(changes, folder.Change{
 			Key: folder.Key{
 				Host:             fmt.Sprintf("cluster-type-%03d", i%500),
@@ -111,7 +113,7 @@ func TestBodyOfAFirstDeploymentSaysWhatDoesNotFit(t *testing.T) {
 		if len(body) > limit || len(body) < limit*8/10 {
 			t.Errorf("the body has %d bytes of %d", len(body), limit)
 		}
-		if want := fmt.Sprintf("\nAnd %d more: %d added.\n", 20_000-rows, 20_000-rows); !strings.HasSuffix(body, want) {
+		if want := fmt.Sprintf("\nAnd %d more: %d added.\n", count-rows, count-rows); !strings.HasSuffix(body, want) {
 			t.Errorf("the body ends in %q, not in %q", body[len(body)-60:], want)
 		}
 	}

@@ -323,8 +323,9 @@ func least(schema *openapi3.Schema) any {
 // described lets requests through that are as described, and fails the test for
 // all others.
 type described struct {
-	t   *testing.T
-	api *description
+	t    *testing.T
+	api  *description
+	next http.RoundTripper // nil for the network
 }
 
 func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -340,7 +341,10 @@ func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := d.api.checkRequest(r, body); err != nil {
 		d.t.Errorf("%s %s %s: %v", r.Method, r.URL, body, err)
 	}
-	return webtest.Transport.RoundTrip(r)
+	if d.next == nil {
+		return webtest.Transport.RoundTrip(r)
+	}
+	return d.next.RoundTrip(r)
 }
 
 // The descriptions are no sieve that lets everything through.

@@ -132,6 +132,8 @@ type HTTPOptions struct {
 	// Patience is the longest wait before a retry, and for a Git host that checks a pull request. A longer rate limit is an
 	// error with its end. Default: a minute, like GitHub's and GitLab's limits.
 	Patience time.Duration
+	// MaxAnswer is in bytes. Default: 32 MiB.
+	MaxAnswer int64
 	// UserAgent has the form name/version. Default: terraform-provider-flotilla.
 	UserAgent string
 }
@@ -195,7 +197,7 @@ func connect(repository HostedRepository, options HTTPOptions) (connection, erro
 		origins = append(origins, access.OriginOf(at.people))
 	}
 	client := &http.Client{Transport: &transport{
-		next: options.Over, origins: origins, secrets: secrets, patience: patience,
+		next: options.Over, origins: origins, secrets: secrets, patience: patience, maxAnswer: options.MaxAnswer,
 		userAgent: cmp.Or(options.UserAgent, defaultUserAgent), reason: at.kind.reason,
 		sign: func(r *http.Request) { at.kind.sign(repository.Credentials, r) }, app: app, repository: at.clone,
 	}}

@@ -12,7 +12,9 @@ import (
 )
 
 // A real Gitea keeps each status that it was told, so that one that is set twice would be there twice.
+// TestGiteaRequestIsOpenedUpdatedInPlaceAndMerged sets one in `make test`.
 func TestStatusesOnARealGitea(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	commit := p.commit("main", "", "a", "x")
 	history := func(context string) (states []string) {

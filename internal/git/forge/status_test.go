@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -378,13 +377,12 @@ func TestStatusesOfWhatIsNotThereSayWhat(t *testing.T) {
 func TestStatusesWithoutEndAreAnError(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := asked.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"statuses": [{"id": %d, "context": "c-%d", "status": "success"}]}`, n, n)
-	}))
-	t.Cleanup(server.Close)
-	_, err := hostAt(t, forge.Gitea, server.URL+"/owner/gitops.git").Statuses(t.Context(), newHead)
+	})
+	_, err := hostBefore(t, forge.Gitea, "/owner/gitops.git", handler).Statuses(t.Context(), newHead)
 	wantError(t, err, forge.ErrRefused, "more than 200 pages")
 }
 
@@ -401,7 +399,7 @@ func TestALimitThatOutlastsTheDeadlineIsReportedAtOnce(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 		t.Run(name, func(t *testing.T) {
-			forEachForge(t, handler, func(t *testing.T, host *forge.GitHost) {
+			forEachForgeBefore(t, handler, func(t *testing.T, host *forge.GitHost) {
 				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 				defer cancel()
 				_, err := host.Statuses(ctx, newHead)
