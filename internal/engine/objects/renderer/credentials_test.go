@@ -3,6 +3,7 @@ package renderer_test
 import (
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -11,11 +12,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
 )
 
 // There is no false alarm in the final objects of charts and kustomizations that others wrote, with all values that they ship.
-// Secrets are not counted: they are refused as a whole.
+// Secrets are not counted: they are refused as a whole. `make test` renders the files of podinfo.
 func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 	t.Parallel()
 	rendered := 0
@@ -42,6 +44,9 @@ func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 		}
 		for _, file := range charts {
 			chart := filepath.Dir(file)
+			if !acceptancetest.All() && filepath.Base(chart) != "podinfo" {
+				continue
+			}
 			shipped := archives.Add(shop, objectstest.Folder(t, chart))
 			for _, values := range valueFiles(t, chart) {
 				request := objects.Request{
@@ -66,7 +71,7 @@ func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 				return err
 			}
 			name, err := filepath.Rel(folder, filepath.Dir(file))
-			if err != nil {
+			if err != nil || !acceptancetest.All() && !strings.HasPrefix(name, "podinfo") {
 				return err
 			}
 			request := objects.Request{Artifact: all, Path: filepath.ToSlash(name), Namespace: "default", Kustomize: &objects.Kustomize{}}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // ofTemplate is a chart with one template.
@@ -33,17 +34,27 @@ func plain(want string, files map[string]string) hostile {
 	return hostile{files: files, request: objects.Request{Directory: &objects.Directory{Recurse: true}}, want: want}
 }
 
-// packed is a chart in an archive, below the folder of its name.
-func packed(t *testing.T, files map[string]string) string {
+// packed is a chart in an archive, below the folder of its name, with a file of zeros. Only `make acceptance` writes more of the zeros than
+// the size in their header, where reading ends.
+func packed(t *testing.T, files map[string]string, zeros int64) string {
 	t.Helper()
 	var buffer bytes.Buffer
 	compressed := gzip.NewWriter(&buffer)
 	writer := tar.NewWriter(compressed)
-	for name, content := range files {
-		if err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "sub/" + name, Size: int64(len(content)), Mode: 0o644}); err != nil {
+	begin := func(name string, size int64) {
+		if err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "sub/" + name, Size: size, Mode: 0o644}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for name, content := range files {
+		begin(name, int64(len(content)))
 		if _, err := writer.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if zeros > 0 {
+		begin("zeros", zeros)
+		if _, err := writer.Write(make([]byte, acceptancetest.Count(0, int(zeros)))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -43,9 +43,9 @@ func TestWhatComesToItsBoundsIsAnErrorAndTheNextIsRendered(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	files := chart(map[string]string{"templates/_self.tpl": `{{ define "self" }}{{ template "self" . }}{{ end }}`, "templates/all.yaml": `
 {{- if .Values.loops }}{{ range 10000000000 }}{{ end }}{{ end }}
-{{- if .Values.allocates }}{{ $kept := repeat 500000000 "x" }}{{ range 10000000000 }}{{ end }}{{ len $kept }}{{ end }}
+{{- if .Values.allocates }}{{ $kept := repeat 300000000 "x" }}{{ range 10000000000 }}{{ end }}{{ len $kept }}{{ end }}
 {{- if .Values.calls }}{{ template "self" . }}{{ end }}
-{{- if .Values.large }}{{ range 20 }}
+{{- if .Values.large }}{{ range 17 }}
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: large-{{ . }}}
@@ -92,7 +92,7 @@ func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 	)
 	large := shop
 	large.Pin.Commit = "1a26e"
-	large = archives.Add(large, chart(map[string]string{"templates/all.yaml": `{{ repeat 200000000 "x" | len }}`}))
+	large = archives.Add(large, chart(map[string]string{"templates/all.yaml": `{{ repeat 2000 "x" | len }}`}))
 	p := pool(t, archives, renderer.PoolOptions{Time: 300 * time.Millisecond, Memory: 256 << 20, Workers: renderer.NewWorkers(1)})
 	render := func(what artifact.Artifact, values map[string]any) string {
 		return outcome(
