@@ -14,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // neighbours is a fleet of one workload with several deployment targets, each with a name, and where it
@@ -300,7 +301,7 @@ func TestDependenciesAreNamedWhereTheyAre(t *testing.T) {
 // that is waited for is there, and a namespace is written wherever something is in it.
 func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 	rendered := 0
-	for seed := range uint64(150) {
+	for seed := range uint64(acceptancetest.Count(40, 150)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		targets := map[string]neighbour{}
 		for i := range 2 + random.IntN(5) {
@@ -369,7 +370,7 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 			}
 		}
 	}
-	if rendered < 40 {
+	if rendered < acceptancetest.Count(10, 40) {
 		t.Errorf("%d of the fleets could be rendered", rendered)
 	}
 }

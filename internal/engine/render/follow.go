@@ -161,9 +161,9 @@ func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFil
 	}
 	digest = fmt.Sprintf("%x", sha256.Sum256(slices.Concat(text, []byte("\x00"), crds)))
 	if asChart {
-		files, err = chartFiles(result.Chart, joinParts(all), joinParts(definitions), digest)
+		files, err = chartFiles(result.Chart, joinParts(all, MaxFile), joinParts(definitions, MaxFile), digest)
 	} else {
-		files = kustomizationFiles(joinParts(all))
+		files = kustomizationFiles(joinParts(all, MaxFile))
 	}
 	for i := range files {
 		files[i].Name = path.Join(folder.ObjectsFolder, files[i].Name)
@@ -200,11 +200,11 @@ func objectProblem(o *objects.FinalObject, asChart, isTwice bool) error {
 
 var separator = []byte("---\n")
 
-// joinParts joins objects to at least one file of at most [MaxFile] bytes.
-func joinParts(all [][]byte) (files [][]byte) {
+// joinParts joins objects to at least one file, none of which exceeds a number of bytes with more than one object.
+func joinParts(all [][]byte, maxFile int) (files [][]byte) {
 	var file []byte
 	for i, object := range all {
-		if i > 0 && len(skipped)+len(file)+len(separator)+len(object) > MaxFile {
+		if i > 0 && len(skipped)+len(file)+len(separator)+len(object) > maxFile {
 			files, file = append(files, file), nil
 		}
 		if file != nil {

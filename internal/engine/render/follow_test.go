@@ -14,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 func final(group, kind, name, yaml string) objects.FinalObject {
@@ -165,16 +166,18 @@ func random(number, size int) (all []objects.FinalObject) {
 }
 
 // Objects that are too large for one file are in several, none of them in two.
+// TestPartsOfObjectsAreFiles has the same with little content.
 func TestManyObjectsAreInSeveralFiles(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}
 	result := &objects.Rendering{Chart: &objects.Chart{Name: "till", Version: "1.0.0"}}
-	for i := range 5 {
-		large := func(group, kind, name string) objects.FinalObject {
-			return final(group, kind, name, fmt.Sprintf("kind: %s\nmetadata:\n  name: %s\ntext: %s\n", kind, name, strings.Repeat("x", 1200<<10)))
+	for i, size := range []int{10, 1400 << 10, 1400 << 10, 1400 << 10} {
+		object := func(group, kind, name string) objects.FinalObject {
+			return final(group, kind, name, fmt.Sprintf("kind: %s\nmetadata:\n  name: %s\ntext: %s\n", kind, name, strings.Repeat("x", size)))
 		}
-		result.Objects = append(result.Objects, large("", "ConfigMap", fmt.Sprintf("a%d", i)))
-		crd := large("apiextensions.k8s.io", "CustomResourceDefinition", fmt.Sprintf("b%d", i))
+		result.Objects = append(result.Objects, object("", "ConfigMap", fmt.Sprintf("a%d", i)))
+		crd := object("apiextensions.k8s.io", "CustomResourceDefinition", fmt.Sprintf("b%d", i))
 		crd.IsCRD = true
 		result.Objects = append(result.Objects, crd)
 	}
@@ -184,7 +187,7 @@ func TestManyObjectsAreInSeveralFiles(t *testing.T) {
 	}{
 		"a chart": {deployment{manifests: chart("helm")}, "charts/rendered/Chart.yaml charts/rendered/crds/objects-2.yaml " +
 			"charts/rendered/crds/objects.yaml charts/rendered/objects-2.yaml charts/rendered/objects.yaml"},
-		"a kustomization": {deployment{reconciler: "argocd", manifests: chart("helm")}, "objects-2.yaml objects-3.yaml objects-4.yaml objects.yaml"},
+		"a kustomization": {deployment{reconciler: "argocd", manifests: chart("helm")}, "objects-2.yaml objects-3.yaml objects.yaml"},
 	} {
 		test.repo = repo
 		files, err := followed(t, test.deployment, result)
@@ -208,7 +211,7 @@ func TestManyObjectsAreInSeveralFiles(t *testing.T) {
 		if err != nil || len(former) != len(result.Objects) {
 			t.Errorf("%s: %d objects are read, %v", name, len(former), err)
 		}
-		if list := files["objects/kustomization.yaml"]; strings.Count(list, "\n  - objects") != 4 && name == "a kustomization" {
+		if list := files["objects/kustomization.yaml"]; strings.Count(list, "\n  - objects") != 3 && name == "a kustomization" {
 			t.Errorf("it lists %s", list)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -247,7 +248,7 @@ func TestTemplatesOfOnesOwnSeeAllParameters(t *testing.T) {
 
 // Two assignments of a deployment target differ in names only, and Render makes use of it.
 func TestFilesDoNotDependOnWhatWasRenderedBefore(t *testing.T) {
-	f, config := fleettest.Reference(2_000, 1)
+	f, config := fleettest.Reference(acceptancetest.Count(400, 2_000), 1)
 	for i := range f.ClusterTypes {
 		if i%3 == 0 && f.ClusterTypes[i].Reconciler == "flux" {
 			f.ClusterTypes[i].Parameters = object(

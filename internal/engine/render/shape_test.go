@@ -92,7 +92,7 @@ func compareShapes(t *testing.T, d deployment, manifest string, random *rand.Ran
 		return
 	}
 	alone, _ := render.Compile(f)
-	for range 24 {
+	for range acceptancetest.Count(10, 24) {
 		namespace := []string{"n1", "n1", "n2", "x", "123", "null", "1e3", "n3", "db-password", strings.Repeat("n", 63)}[random.IntN(10)]
 		config := []string{"b", "1"}[random.IntN(2)]
 		hello, clusterType := &f.Workloads[0], &f.ClusterTypes[random.IntN(3)]
