@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -142,6 +143,7 @@ func FuzzReadConfigMapValue(f *testing.F) {
 func TestReadingControlPlanesIsBounded(t *testing.T) {
 	const size = 1<<20 - 100
 	long := strings.Repeat("x", 100_000)
+	most := acceptancetest.Count(2_000, 8_000)
 	for name, test := range map[string]struct{ before, unit, err string }{
 		"empty documents":        {"", "---\n", ""},
 		"small documents":        {"", "a\n---\n", "but one text may have 4000 at most: split it"},
@@ -155,7 +157,7 @@ func TestReadingControlPlanesIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var text strings.Builder
 			text.WriteString(test.before)
-			for i := 0; text.Len() < size-len(test.unit) && (i < 8_000 || !strings.Contains(test.unit, "%d")); i++ {
+			for i := 0; text.Len() < size-len(test.unit) && (i < most || !strings.Contains(test.unit, "%d")); i++ {
 				text.WriteString(strings.Replace(test.unit, "%d", strconv.Itoa(i), 1))
 			}
 			var findings fleet.Findings

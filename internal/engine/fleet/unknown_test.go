@@ -127,7 +127,7 @@ func TestNoFindingThatMayGoAway(t *testing.T) {
 
 // The property of design.md: never something known that would change once its argument is known.
 func TestWhatIsKnownStaysAsItIs(t *testing.T) {
-	rounds := acceptancetest.Count(200, 2_000)
+	rounds := acceptancetest.Count(60, 2_000)
 	known, pending, manifests := 0, 0, 0
 	for seed := range uint64(rounds) {
 		random := rand.New(rand.NewPCG(seed, 7))
