@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
@@ -79,6 +80,7 @@ func TestAPIsAreOfKubernetesByTheirGroup(t *testing.T) {
 
 // A kube-apiserver has the same resources, but for kinds of subresources.
 func TestAPIsAreThoseOfAServer(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{
