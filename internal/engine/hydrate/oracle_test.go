@@ -315,7 +315,7 @@ func randomReferences(random *rand.Rand, data map[string]any) []string {
 	return references
 }
 
-var randomFleets = acceptancetest.Count(1_000, 10_000)
+var randomFleets = acceptancetest.Count(400, 10_000)
 
 func TestHydrationAgreesWithAnOracle(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -40,14 +41,15 @@ func doubling(parts int) string {
 
 func TestAHostileSchemaTakesNeitherMemoryNorTime(t *testing.T) {
 	const small, large = 50_000, 1<<20 - 1
+	many := acceptancetest.Count(250_000, large)
 	const parts, memory = "has more than 4000 objects and booleans, which is what a schema may have", "is too large: it would take more than 60 MiB of memory to compile"
 	for schema, want := range map[string]string{
-		numbered(large, `{"properties":{`, `"%":true`, `}}`):                                            parts,
-		numbered(large, `{"allOf":[`, `{}`, `]}`):                                                       parts,
-		numbered(large, `{"$defs":{"a":{}},"allOf":[`, `{"$ref":"#/$defs/a"}`, `]}`):                    parts,
-		numbered(large, `{"$defs":{`, `"%":{"$dynamicAnchor":"%"},"r%":{"$dynamicRef":"#%"}`, `}}`):     parts,
-		numbered(large, `{"$defs":{`, `"%":{"$id":"%"},"r%":{"$ref":"%"}`, `}}`):                        parts,
-		numbered(large, `{"default":[`, `{"%":0}`, `]}`):                                                parts,
+		numbered(many, `{"properties":{`, `"%":true`, `}}`):                                             parts,
+		numbered(many, `{"allOf":[`, `{}`, `]}`):                                                        parts,
+		numbered(many, `{"$defs":{"a":{}},"allOf":[`, `{"$ref":"#/$defs/a"}`, `]}`):                     parts,
+		numbered(many, `{"$defs":{`, `"%":{"$dynamicAnchor":"%"},"r%":{"$dynamicRef":"#%"}`, `}}`):      parts,
+		numbered(many, `{"$defs":{`, `"%":{"$id":"%"},"r%":{"$ref":"%"}`, `}}`):                         parts,
+		numbered(many, `{"default":[`, `{"%":0}`, `]}`):                                                 parts,
 		numbered(large, `{"const":[`, `0`, `]}`):                                                        memory,
 		numbered(large, `{"enum":[`, `"%"`, `]}`):                                                       memory,
 		numbered(large, `{"$schema":"http://json-schema.org/draft-04/schema#","enum":[`, `1e999`, `]}`): memory,
