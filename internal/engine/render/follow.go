@@ -200,7 +200,7 @@ func objectProblem(o *objects.FinalObject, asChart, isTwice bool) error {
 
 var separator = []byte("---\n")
 
-// joinParts joins objects to at least one file, none of which exceeds a number of bytes with more than one object.
+// joinParts joins objects to at least one file. A file of several objects has at most maxFile bytes.
 func joinParts(all [][]byte, maxFile int) (files [][]byte) {
 	var file []byte
 	for i, object := range all {

@@ -69,3 +69,14 @@ func checkParts(t *testing.T, files []AssignmentFile, below, list, entry string,
 		t.Errorf("%d objects are read, %v, want %d", len(former), err, objects)
 	}
 }
+
+func TestTheWordOfASecretIsWhereItsPatternIs(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"kind: Secret": true, "KIND : 'SECRET'": true, `"kind": "sEcReT`: true, "kind: \u017fecret": true, "kind: xxe-secre": false, "": false,
+	} {
+		if got := containsSecret([]byte(text)); got != want || maybeSecret.MatchString(text) != want {
+			t.Errorf("%q has the word: %v, want %v", text, got, want)
+		}
+	}
+}
