@@ -132,6 +132,9 @@ func TestServersThatInsistAreFetchedFromAndPushedTo(t *testing.T) {
 		"nothing at all":                  {Upload: "", Receive: "report-status"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "Azure Repos" && name != "nothing at all" {
+				acceptancetest.Only(t) // between these two
+			}
 			t.Parallel()
 			remote, directory := like(t, server)
 			if tip := opened(t, remote); !tip.Commit.IsZero() {
@@ -255,8 +258,8 @@ func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
 func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
 	t.Parallel()
 	server := gittest.AzureRepos()
-	size := acceptancetest.Count(5, 20) << 20
-	server.MaxPush = size + 4<<20
+	size := acceptancetest.Count(2, 20) << 20
+	server.MaxPush = size + 1<<20
 	remote, directory := like(t, server)
 	change(t, remote, "dev/small", "x")
 	push := func(size int) (git.PushResult, error) {
@@ -273,7 +276,7 @@ func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
 		t.Errorf("%+v, %v", result, err)
 	}
 	gittest.Run(t, directory, "git", "fsck", "--strict", "--full")
-	result, err := push(size + 5<<20)
+	result, err := push(size + 2<<20)
 	if !errors.Is(err, git.ErrRefused) ||
 		!strings.Contains(err.Error(), "unpack error: error; refs/heads/main: VS403658: The object is 1074200997 bytes") ||
 		result.Applied ||

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 func TestPacksAreGitsPacks(t *testing.T) {
@@ -108,7 +110,7 @@ func rawEntry(kind plumbing.ObjectType, size uint64, base []byte, content []byte
 }
 
 func TestHostilePacksCostNoMemory(t *testing.T) {
-	bomb := make([]byte, 64<<20)
+	bomb := make([]byte, acceptancetest.Count(12, 64)<<20)
 	base := []byte("base")
 	baseID := NewHasher().object(plumbing.BlobObject, base)
 	// A delta that announces 1 TiB.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/source"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
@@ -56,14 +57,15 @@ func TestManyFilesAreBounded(t *testing.T) {
 	r.commit(map[string]string{"a": "a"})
 	r.push("main")
 	blob := r.git("rev-parse", "HEAD:a")
-	lines := make([]string, 100_001)
+	limits := source.Limits{Files: acceptancetest.Count(5_000, source.MaxLimits.Files), Bytes: source.MaxLimits.Bytes}
+	lines := make([]string, limits.Files+1)
 	for i := range lines {
 		lines[i] = fmt.Sprintf("100644 blob %s\t%06d%s", blob, i, strings.Repeat("a", 20))
 	}
 	r.setMain(r.mktree(lines...))
 	wantError(t, source.Query{URL: r.bare}, "limits", "More than 5000 files match", "limits.files")
-	wantError(t, source.Query{URL: r.bare, Limits: source.MaxLimits}, "limits", "More than 100000 files match")
-	wantError(t, source.Query{URL: r.bare, Limits: source.Limits{Files: 200_000, Bytes: 1 << 16}}, "limits", "more than 65536 bytes")
+	wantError(t, source.Query{URL: r.bare, Limits: limits}, "limits", fmt.Sprintf("More than %d files match", limits.Files))
+	wantError(t, source.Query{URL: r.bare, Limits: source.Limits{Files: 200_000, Bytes: 1 << 12}}, "limits", "more than 4096 bytes")
 }
 
 // What git itself never writes into a tree: names that lead elsewhere or steer a terminal, devices.
