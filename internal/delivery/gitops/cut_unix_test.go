@@ -120,7 +120,7 @@ func TestReliabilityCutConnections(t *testing.T) {
 	for i, serving := range reliabilityServers[1:] {
 		points := reliabilitytest.Count(8, 100)
 		if serving.name == "git over ssh" { // six processes each
-			points = reliabilitytest.Count(4, 100)
+			points = reliabilitytest.Count(2, 100)
 		}
 		if serving.mirror && points < 100 {
 			continue

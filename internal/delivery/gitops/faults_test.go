@@ -252,7 +252,7 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 	remote.URL = serve(t, &faulty{next: proxy, fault: spoil}) + behind.Path
 	var options gitops.BranchOptions
 	if fault.slow {
-		options.Git = git.NewConnector(git.ConnectorOptions{Over: bounded.Transport(2 * time.Second)})
+		options.Git = git.NewConnector(git.ConnectorOptions{Over: bounded.Transport(500 * time.Millisecond)})
 	}
 	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")})
 	result, err := gitops.NewBranchClient(options).Apply(context.Background(), remote, edit)

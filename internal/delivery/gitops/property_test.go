@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
@@ -37,7 +38,7 @@ func TestRandomEditsAndForeignChanges(t *testing.T) {
 func TestReliabilityRandomSequences(t *testing.T) {
 	t.Parallel()
 	const batch = 25
-	sequences := uint64(reliabilitytest.Count(2*batch, 10000))
+	sequences := uint64(reliabilitytest.Count(acceptancetest.Count(batch, 2*batch), 10000))
 	var applied, refused, tips atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for first := uint64(0); first < sequences; first += batch {
