@@ -38,6 +38,7 @@ type reader struct {
 	json *jsontext.Decoder
 	from *bounded.Reader
 	read int64 // bytes before the current object
+	most int64 // bytes of all objects
 	// skip lists fields to skip by the field that contains them, also in a list.
 	skip map[string][]string
 }
@@ -45,7 +46,7 @@ type reader struct {
 var managedFields = map[string][]string{"metadata": {"managedFields"}}
 
 func newReader(from io.Reader) *reader {
-	r := &reader{json: &jsontext.Decoder{}, skip: managedFields}
+	r := &reader{json: &jsontext.Decoder{}, most: maxAnswer, skip: managedFields}
 	r.next(from)
 	return r
 }
@@ -142,7 +143,7 @@ func (r *reader) value(of string) (any, error) {
 
 // object reads an object whose identity consists of short single lines.
 func (r *reader) object() (*unstructured.Unstructured, error) {
-	if r.read += maxObject - r.from.Left; r.read > maxAnswer {
+	if r.read += maxObject - r.from.Left; r.read > r.most {
 		return nil, errTooLarge
 	}
 	r.from.Left = maxObject

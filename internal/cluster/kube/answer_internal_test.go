@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // readAll reads a page from a text, in pieces of one byte and at once.
@@ -117,24 +119,34 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	const start, item = `{"kind":"XList","apiVersion":"v1","items":[`, `{"metadata":{"name":"a"},"data":{"a":"%s"}},`
 	forgets := func(*unstructured.Unstructured) error { return nil }
+	most := int64(acceptancetest.Count(3*maxObject, maxAnswer))
+	read := func(from io.Reader) error {
+		page := newReader(from)
+		if page.most != maxAnswer {
+			t.Errorf("%d bytes are read", page.most)
+		}
+		page.most = most
+		_, err := page.list(forgets)
+		return err
+	}
 	large := fmt.Sprintf(item, strings.Repeat("x", maxObject-1000))
 	for name, endless := range map[string][]string{
 		"one object":          {start, fmt.Sprintf(item, strings.Repeat("x", 2*maxObject))},
 		"a member of many":    {start, `{"metadata":{"name":"a"},"data":[`, strings.Repeat("{},", 2*maxObject/3)},
 		"before the objects":  {`{"kind":"`, strings.Repeat("x", 2*maxObject)},
 		"after the objects":   {start, fmt.Sprintf(item, "x"), `{"metadata":{"name":"b"}}],"x":"`, strings.Repeat("x", 2*maxObject)},
-		"many within a limit": append([]string{start}, slices.Repeat([]string{large}, maxAnswer/maxObject+2)...),
+		"many within a limit": append([]string{start}, slices.Repeat([]string{large}, int(most/maxObject)+2)...),
 	} {
 		parts := make([]io.Reader, len(endless))
 		for i, part := range endless {
 			parts[i] = strings.NewReader(part)
 		}
-		if _, err := newReader(io.MultiReader(parts...)).list(forgets); !errors.Is(err, errTooLarge) {
+		if err := read(io.MultiReader(parts...)); !errors.Is(err, errTooLarge) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 	}
 	whole := strings.TrimSuffix(start+strings.Repeat(large, 3), ",") + "]}"
-	if _, err := newReader(strings.NewReader(whole)).list(forgets); err != nil {
+	if err := read(strings.NewReader(whole)); err != nil {
 		t.Errorf("objects within the limit: %v", err)
 	}
 	if err := answerError(errTooLarge, ResourceKind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete ||

@@ -113,7 +113,7 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 		// deadline is 15 s where none is given.
 		deadline time.Duration
 		want     string // in the error
-		// similar means that TestAnAnswerIsBounded, or of folded objects discovery.TestWhatAHostileClusterSaysIsBounded, reads
+		// similar means that another case, TestAnAnswerIsBounded, or of folded objects discovery.TestWhatAHostileClusterSaysIsBounded, reads
 		// such an answer, too.
 		similar bool
 	}{
@@ -137,7 +137,12 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[{"metadata":{"name":"b"},"data":{"x":"`)
 			repeat(w, "x", gigabyte)
 		}},
-		{name: "pages without end", ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, asked int64) {
+		{name: "pages of numbers without end", ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, asked int64) {
+			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":[`, asked)
+			repeat(w, "1,", 1<<20) // each weighs 32 bytes
+			_, _ = io.WriteString(w, `1]}]}`)
+		}},
+		{name: "pages of text without end", similar: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, asked int64) {
 			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, asked)
 			repeat(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
