@@ -34,8 +34,7 @@ func SecretDefinitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })
 }
 
-// written lists the kinds that Flotilla writes.
-var written = []string{
+var writtenKinds = []string{
 	"GitRepository", "Kustomization", "Alert", "Provider", "Application", "AppProject", "ApplicationSet", "GitRepo", "RootSync",
 	"ExternalSecret", "SealedSecret", "SecretProviderClass",
 }
@@ -63,7 +62,7 @@ func (s *Server) define(ctx context.Context, of func(context.Context) (map[strin
 	return s.objects.awaitServed(ctx, defined)
 }
 
-// define creates a definition unless it exists. An apply would cost twice as much.
+// define creates a missing definition: an apply takes longer.
 func (o *objects) define(ctx context.Context, definition *unstructured.Unstructured) error {
 	if !acceptancetest.All() {
 		foldUnused(definition)
@@ -79,15 +78,14 @@ func (o *objects) define(ctx context.Context, definition *unstructured.Unstructu
 	return err
 }
 
-// foldUnused lets objects have any fields where Flotilla writes none: other kinds, and generators of ApplicationSets but
-// those of clusters. Their schemas cost each server 2.5 s of a processor.
+// foldUnused allows any fields in kinds and generators that Flotilla does not write, because schemas slow a server down.
 func foldUnused(definition *unstructured.Unstructured) {
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, version := range versions {
 		version, _ := version.(map[string]any)
-		if !slices.Contains(written, kind) {
+		if !slices.Contains(writtenKinds, kind) {
 			_ = unstructured.SetNestedField(version, anything, "schema", "openAPIV3Schema")
 			continue
 		}
