@@ -4,8 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -66,16 +64,11 @@ func TestCommentsArePlain(t *testing.T) {
 	}
 	found := map[string]commentFigures{}
 	examples := map[string][]string{}
-	eachFile(t, filepath.Join("..", ".."), ".go", func(path string, content []byte) {
-		if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
-			return
+	for _, file := range parsedSources(t) {
+		if strings.Contains(file.path, "testdata") {
+			continue
 		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, content, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		relative, err := filepath.Rel(filepath.Join("..", ".."), filepath.Dir(path))
+		relative, err := filepath.Rel(filepath.Join("..", ".."), filepath.Dir(file.path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,11 +80,11 @@ func TestCommentsArePlain(t *testing.T) {
 			figures.stumbles += count
 			figures.words += len(word.FindAllString(text, -1))
 			if count > 0 {
-				examples[folder] = append(examples[folder], fmt.Sprintf("%s: %.160s", files.Position(group.Pos()), text))
+				examples[folder] = append(examples[folder], fmt.Sprintf("%s: %.160s", file.at(group.Pos()), text))
 			}
 		}
 		found[folder] = figures
-	})
+	}
 	limits := readLimits(t)
 	if *update {
 		writeLimits(t, found, limits)
@@ -153,18 +146,13 @@ var unclearNames = regexp.MustCompile(
 // TestNamesOfDeclarationsAreClear checks the names of functions, methods, types and interface methods.
 func TestNamesOfDeclarationsAreClear(t *testing.T) {
 	t.Parallel()
-	eachFile(t, filepath.Join("..", ".."), ".go", func(path string, content []byte) {
-		if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
-			return
-		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, content, 0)
-		if err != nil {
-			t.Fatal(err)
+	for _, file := range parsedSources(t) {
+		if strings.Contains(file.path, "testdata") {
+			continue
 		}
 		check := func(name *ast.Ident) {
 			if unclearNames.MatchString(name.Name) {
-				t.Errorf("%s: %s does not say what it is of: write a verb and its object, or a noun", files.Position(name.Pos()), name.Name)
+				t.Errorf("%s: %s does not say what it is of: write a verb and its object, or a noun", file.at(name.Pos()), name.Name)
 			}
 		}
 		for _, declaration := range file.Decls {
@@ -186,5 +174,5 @@ func TestNamesOfDeclarationsAreClear(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
 }

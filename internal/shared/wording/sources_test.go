@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -112,41 +113,74 @@ func TestMessagesAndGuidesAreInPlainWords(t *testing.T) {
 // eachText calls do for each text of more than a word in the sources, as it stands there without its quotes.
 func eachText(t *testing.T, do func(at, text string)) {
 	t.Helper()
-	eachFile(t, filepath.Join("..", ".."), ".go", func(path string, content []byte) {
-		if strings.HasSuffix(path, "_test.go") {
-			return
-		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, content, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(node ast.Node) bool {
+	for _, source := range parsedSources(t) {
+		ast.Inspect(source.File, func(node ast.Node) bool {
 			if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING && strings.Contains(text.Value, " ") {
 				value, err := strconv.Unquote(text.Value)
 				if err != nil {
 					t.Fatal(err)
 				}
-				do(files.Position(text.Pos()).String(), value)
+				do(source.at(text.Pos()), value)
 			}
 			return true
 		})
-	})
+	}
 }
+
+// source is a parsed file of the product, with its comments.
+type source struct {
+	*ast.File
+	path      string
+	positions *token.FileSet
+}
+
+func (s *source) at(position token.Pos) string { return s.positions.Position(position).String() }
+
+// parsedSources returns all sources of the product. They are parsed once, and shared by all tests: read only.
+func parsedSources(t *testing.T) []source {
+	t.Helper()
+	sources, err := parseSources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+var parseSources = sync.OnceValues(func() ([]source, error) {
+	var all []source
+	positions := token.NewFileSet()
+	err := walkFiles(filepath.Join("..", ".."), ".go", func(path string, content []byte) error {
+		if strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(positions, path, content, parser.ParseComments|parser.SkipObjectResolution)
+		all = append(all, source{file, path, positions})
+		return err
+	})
+	return all, err
+})
 
 // eachFile calls do for each file with this extension in a folder and below it.
 func eachFile(t *testing.T, folder, extension string, do func(path string, content []byte)) {
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != extension {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err == nil {
-			do(path, content)
-		}
-		return err
+	t.Helper()
+	err := walkFiles(folder, extension, func(path string, content []byte) error {
+		do(path, content)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func walkFiles(folder, extension string, do func(path string, content []byte) error) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != extension {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return do(path, content)
+	})
 }
