@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // largeInput is a change of everything in the middle of its way: a fleet of so many assignments, ten hosts
@@ -83,7 +84,7 @@ func BenchmarkAdvance(b *testing.B) {
 
 func TestTheProgressOfALargeRolloutStaysSmall(t *testing.T) {
 	t.Parallel()
-	for _, assignments := range []int{2_000, 20_000} {
+	for _, assignments := range []int{2_000, acceptancetest.Count(6_000, 20_000)} {
 		out := rollout.Advance(largeInput(t, assignments))
 		if len(out.Progress) == 0 || out.RolledOut {
 			t.Fatal("nothing is under way")

@@ -19,7 +19,7 @@ import (
 )
 
 // fleets is how many random fleets the simulator drives.
-var fleets = acceptancetest.Count(120, 10_000)
+var fleets = acceptancetest.Count(60, 10_000)
 
 // TestSimulatedRollouts drives rollouts of random fleets, whose clusters become ready late, fail, flap, fall
 // silent, join and leave while new content arrives at random, and holds each step to a naive oracle.
