@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // Clusters that together say more than evidence may have are an error, and not evidence that no rollout reads.
@@ -25,7 +26,7 @@ func TestClustersThatSayTooMuchAreAnError(t *testing.T) {
 		clusters int
 		want     string
 	}{
-		{600, ""},
+		{acceptancetest.Count(10, 600), ""},
 		{700, "It would have 67 MiB, and 64 MiB are the most: ask fewer clusters."},
 	} {
 		for i := range test.clusters {

@@ -15,11 +15,12 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 func TestRandomValuesAreReadAsTheFrameworkReadsThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 3000 {
+	for i := range acceptancetest.Count(1000, 3000) {
 		value := randomValue(random, randomType(random, 4))
 		message := messageOf(t, value)
 		got, err := wire.Plain(message)
@@ -109,7 +110,7 @@ func TestUnknownValuesMayTellWhatIsKnownOfThem(t *testing.T) {
 
 func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	for range 60 {
+	for range acceptancetest.Count(15, 60) {
 		attributes := map[string]tftypes.Type{
 			"before": randomType(random, 3),
 			"large":  tftypes.List{ElementType: tftypes.String},

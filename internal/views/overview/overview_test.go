@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
@@ -175,7 +176,7 @@ func naive(in *overview.Input, cluster, host, target string) (is verdict.Verdict
 // TestThePageShowsTheCountedNumbers holds verdicts, states and scores to a count that takes nothing from the page.
 func TestThePageShowsTheCountedNumbers(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(acceptancetest.Count(8, 20)) {
 		in := world(t, 200, seed)
 		made := overview.Build(in)
 		verdicts, counts := map[verdict.Verdict]int{}, map[report.TargetState]int{}
