@@ -33,7 +33,11 @@ func TestReferenceHasTheSizesOfTheDesign(t *testing.T) {
 }
 
 func TestReferenceIsValidAtEverySize(t *testing.T) {
-	for _, size := range []int{0, 40, 1_000, fleettest.ReferenceAssignments, acceptancetest.Count(40_000, fleettest.StretchAssignments)} {
+	sizes := []int{0, 40, 1_000, fleettest.ReferenceAssignments}
+	if acceptancetest.All() {
+		sizes = append(sizes, fleettest.StretchAssignments)
+	}
+	for _, size := range sizes {
 		f, config := fleettest.Reference(size, 1)
 		sameWhenDecoded(t, f, config)
 		result, findings := schedule.Schedule(f)
@@ -51,7 +55,7 @@ func TestReferenceIsValidAtEverySize(t *testing.T) {
 }
 
 func TestReferenceWithSecretsIsValid(t *testing.T) {
-	f, config := fleettest.ReferenceWithSecrets(fleettest.ReferenceAssignments, 1)
+	f, config := fleettest.ReferenceWithSecrets(acceptancetest.Count(2_000, fleettest.ReferenceAssignments), 1)
 	sameWhenDecoded(t, f, config)
 	scheduled, _ := schedule.Schedule(f)
 	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
