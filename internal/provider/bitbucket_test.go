@@ -33,6 +33,7 @@ func bothBitbuckets(t *testing.T, test func(t *testing.T, b *bitbucket, kind, re
 
 func TestARequestLivesOnBitbucket(t *testing.T) {
 	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
+		playAlways(t, kind, "bitbucket_datacenter")
 		proposed := func(database, more string) string {
 			return small{
 				database: strconv.Quote(database),

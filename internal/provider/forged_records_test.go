@@ -89,6 +89,7 @@ func TestRecordsThatAreManyTimesTheSameAreErrorsAndTakeNoMemory(t *testing.T) {
 		}, `records of claims in ".flotilla/.claims" have more than 32 MiB together`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			playAlways(t, name, "1,000,000,000 folders", "40 MiB of claims")
 			t.Parallel()
 			f := newForgery(t)
 			f.commit(attack.make(f))
