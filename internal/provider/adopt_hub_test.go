@@ -17,6 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -249,6 +250,7 @@ func TestAnAgentClaimsNothingOfAHubThatIsNotRead(t *testing.T) {
 
 // TestAnExistingSecretOfAHubIsUsed onboards clusters that Secrets register at their hub, as the guide on adopting does.
 func TestAnExistingSecretOfAHubIsUsed(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then

@@ -46,6 +46,7 @@ func labelOf(t *testing.T, server *kubetest.Server, namespace string) string {
 
 // Two names for one cluster would have two agents undo what each other applies.
 func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "two-names"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/agenttest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
@@ -16,6 +17,7 @@ import (
 // it: a Role in the agent's namespace and a ClusterRole, as the guide divides them. Package onboarding proves the other
 // permissions, and that each of them is needed.
 func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	on := func(reconciler string, further ...any) map[string]any {
@@ -104,6 +106,7 @@ func checkPlanPermissions(
 
 // An account with the rights that the guide lists for reports has a verdict about each link of the chain, and reads no Secret.
 func TestTheRightsToReadReportsAreEnough(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	url := bare(t)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -28,6 +29,7 @@ const (
 
 // A destroy without the rights for all of it changes nothing: else objects would stay without pruning, or half of them would.
 func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	for name, test := range map[string]struct {
@@ -81,6 +83,7 @@ func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
 
 // What a destroy has changed before it failed, it says.
 func TestADestroyThatFailsListsItsChanges(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "fails-halfway"
@@ -114,6 +117,7 @@ metadata: {name: flotilla-cluster, namespace: `+namespace+`}`)
 
 // An update that removes a former object, and may not, applies nothing.
 func TestAnUpdateThatMayNotRemoveAppliesNothing(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "update-without-delete"
@@ -133,6 +137,7 @@ func TestAnUpdateThatMayNotRemoveAppliesNothing(t *testing.T) {
 
 // Without any rights, compliance names what an agent is followed by, and not the last kind that it was refused.
 func TestComplianceWithoutRightsNamesWhatFollowsFolders(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	url := bare(t)
@@ -148,6 +153,7 @@ func TestComplianceWithoutRightsNamesWhatFollowsFolders(t *testing.T) {
 
 // Fields by which an agent reads by way of others, or leaves what it has applied as it is, are drift.
 func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for reconciler, test := range map[string]struct{ kind, name, spec, field string }{

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -116,6 +117,7 @@ func (r *rooted) put(t *testing.T, kind, namespace, name string, spec map[string
 // TestComplianceShowsTheFailureOfARoot has ready objects of an assignment on a real API. Its verdict is that of the object that
 // follows the folder of its host. Package observe has the further reasons.
 func TestComplianceShowsTheFailureOfARoot(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	t.Run("flux", func(t *testing.T) {
 		t.Parallel()

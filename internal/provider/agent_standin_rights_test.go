@@ -1,0 +1,229 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// restrictedCluster is a [standInCluster] that denies requests. In `make acceptance`, a real API server plays the same.
+type restrictedCluster struct {
+	standInCluster
+	denies func(verb, resource string, r *http.Request) bool // nil allows everything
+}
+
+var standInPath = regexp.MustCompile(`^/\w+/(?:api|apis/[\w.-]+)/v\w+(?:/namespaces/([\w-]+))?(?:/([a-z]+)(?:/([\w-]+))?)?$`)
+
+func (c *restrictedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	part := standInPath.FindStringSubmatch(r.URL.Path)
+	if part == nil || part[1] == "" && part[2] == "" { // discovery
+		c.standInCluster.ServeHTTP(w, r)
+		return
+	}
+	verb, resource, name := map[string]string{"GET": "get", "PATCH": "patch", "DELETE": "delete"}[r.Method], part[2], part[3]
+	if resource == "" {
+		resource, name = "namespaces", part[1]
+	}
+	if name == "" {
+		verb = "list"
+	}
+	if c.denies != nil && c.denies(verb, resource, r) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"%s is forbidden: User \"u\" cannot %s resource \"%s\""}`, resource, verb, resource)
+		return
+	}
+	c.standInCluster.ServeHTTP(w, r)
+}
+
+// start serves the cluster. It returns how to reach it.
+func (c *restrictedCluster) start(t *testing.T) map[string]any {
+	t.Helper()
+	c.objects = map[string]map[string]any{}
+	url, certificate := serveTLS(t, c)
+	return map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}
+}
+
+// find returns an object of a namespace.
+func (c *restrictedCluster) find(namespace, resourceAndName string) map[string]any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, object := range c.objects {
+		if strings.HasSuffix(key, "/namespaces/"+namespace+"/"+resourceAndName) {
+			return object
+		}
+	}
+	return nil
+}
+
+// checkSays fails unless all texts are said.
+func checkSays(t *testing.T, said providertest.Diagnostics, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(said.String(), text) {
+			t.Errorf("it does not say %q: %s", text, said)
+		}
+	}
+}
+
+// Without the rights for all of it, neither a destroy nor an update changes anything.
+func TestARemovalThatIsDeniedChangesNothing(t *testing.T) {
+	t.Parallel()
+	cluster := &restrictedCluster{}
+	reach, w := cluster.start(t), providertest.New(startProvider)
+	agent := anAgent("flux", nil)
+	appliedAgent(t, w, onCluster(reach, agent))
+	cluster.denies = func(verb, _ string, _ *http.Request) bool { return verb == "patch" }
+	_, said := w.Apply(t.Context(), onCluster(reach, nil))
+	checkSays(t, said, "nothing was changed there", "patch Kustomization flux/flotilla-cluster, Kustomization flux/flotilla-cluster-type")
+	cluster.denies = func(verb, _ string, _ *http.Request) bool { return verb == "delete" }
+	_, said = w.Apply(t.Context(), onCluster(reach, nil))
+	checkSays(t, said, "Credentials of the cluster lack permissions", "these credentials may not ", "nothing was changed there",
+		"delete GitRepository flux/flotilla, Kustomization flux/flotilla-cluster, "+
+			"Kustomization flux/flotilla-cluster-type, Secret flux/flotilla-repository")
+	for _, suffix := range []string{"cluster", "cluster-type"} {
+		live := cluster.find("flux", "kustomizations/flotilla-"+suffix)
+		if live == nil || live["spec"].(map[string]any)["prune"] != true {
+			t.Errorf("%s is %v", suffix, live)
+		}
+	}
+	if cluster.find("flux", "secrets/flotilla-repository") == nil {
+		t.Error("the Secret was removed")
+	}
+	agent["name"] = "other"
+	_, said = w.Apply(t.Context(), onCluster(reach, agent))
+	checkSays(t, said, "delete GitRepository flux/flotilla, Kustomization")
+	if cluster.find("flux", "gitrepositories/other") != nil {
+		t.Error("something was applied")
+	}
+	cluster.denies = nil
+	if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
+		t.Error(said)
+	}
+	if cluster.find("flux", "kustomizations/flotilla-cluster") != nil {
+		t.Error("the objects are still there")
+	}
+}
+
+// What a destroy has changed before it failed, it says.
+func TestADestroyThatFailsHalfwayListsItsChanges(t *testing.T) {
+	t.Parallel()
+	cluster := &restrictedCluster{}
+	reach, w := cluster.start(t), providertest.New(startProvider)
+	appliedAgent(t, w, onCluster(reach, anAgent("flux", nil)))
+	cluster.denies = func(verb, resource string, r *http.Request) bool {
+		return verb == "delete" && resource == "gitrepositories" && r.URL.Query().Get("dryRun") == ""
+	}
+	_, said := w.Apply(t.Context(), onCluster(reach, nil))
+	checkSays(t, said, "Before that, these changes were made: ",
+		"Kustomization flux/flotilla-cluster was set to leave what it has applied", "Kustomization flux/flotilla-cluster-type was deleted")
+	cluster.denies = nil
+	if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
+		t.Error(said)
+	}
+}
+
+// Without any rights, compliance names what follows folders.
+func TestComplianceOfADenyingClusterNamesWhatFollowsFolders(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	cluster := &restrictedCluster{denies: func(_, _ string, _ *http.Request) bool { return true }}
+	reach := map[string]any{"drone-1": cluster.start(t)}
+	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
+	const denied = "list kustomizations.kustomize.toolkit.fluxcd.io"
+	if text := fmt.Sprint(drone["message"]); drone["verdict"] != "unknown" || !strings.Contains(text, denied) {
+		t.Errorf("it says %v: %s", drone["verdict"], text)
+	}
+}
+
+// Two names for one cluster would have two agents undo what each other applies.
+func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
+	t.Parallel()
+	const namespace = "two-names"
+	cluster := &restrictedCluster{}
+	here := cluster.start(t)
+	owner := func() any {
+		live := cluster.find(namespace, "kustomizations/flotilla-cluster")
+		if live == nil {
+			return nil
+		}
+		return live["metadata"].(map[string]any)["labels"].(map[string]any)["flotilla.dev/cluster"]
+	}
+	w, other := providertest.New(startProvider), providertest.New(startProvider)
+	refuses(t, other, agents(namespace, map[string]any{"north": here, "south": here}, nil), "Two names for one cluster",
+		`reach cluster "north" and cluster "south" by the same address`, "Kustomization "+namespace+"/flotilla-cluster")
+	if owner() != nil {
+		t.Error("something was applied")
+	}
+	if _, said := w.Apply(t.Context(), agents(namespace, map[string]any{"north": here}, nil)); said.Err() != nil {
+		t.Fatal(said)
+	}
+	south := agents(namespace, map[string]any{"south": here}, nil)
+	refuses(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
+	if owner() != "north" {
+		t.Errorf("the objects are of %q", owner())
+	}
+	forced := map[string]any{"force": true}
+	if _, said := other.Apply(t.Context(), agents(namespace, map[string]any{"south": here}, forced)); said.Err() != nil {
+		t.Fatal(said)
+	}
+	// The former name cannot take them back, and the removal of its agent leaves them.
+	north := agents(namespace, map[string]any{"north": here}, nil)
+	refuses(t, w, north, otherAgent, `of the agent of cluster "south"`)
+	north.Resources = nil
+	_, said := w.Apply(t.Context(), north)
+	checkSays(t, said, `Kustomization `+namespace+`/flotilla-cluster stays: it is of cluster "south" now`)
+	if said.Err() != nil || owner() != "south" {
+		t.Errorf("the destroy says %s, and the objects are of %q", said, owner())
+	}
+	if _, said := other.Apply(t.Context(), south, providertest.Destroy()); said.Err() != nil || len(said) > 0 || owner() != nil {
+		t.Errorf("the destroy of the other says %s", said)
+	}
+}
+
+// A plan names a missing Secret of a hub, and refuses that of another cluster.
+func TestAPlanChecksAnExistingSecretOfAHub(t *testing.T) {
+	t.Parallel()
+	cluster := &restrictedCluster{}
+	reach, w := cluster.start(t), providertest.New(startProvider)
+	plan := func(secret string) providertest.Diagnostics {
+		configuration := onCluster(nil, anAgent("argocd", map[string]any{
+			"reconciler": "argocd-hub", "hub": "hub", "environment": "dev", "registration": map[string]any{"secret": secret},
+		}))
+		configuration.Provider["clusters"] = map[string]any{"hub": reach}
+		_, said := w.Plan(t.Context(), configuration)
+		return said
+	}
+	cluster.denies = func(_, resource string, _ *http.Request) bool { return resource == "secrets" }
+	if said := plan("cluster-edge-1"); strings.Contains(said.String(), "does not exist") ||
+		!strings.Contains(said.String(), "Secret argocd/cluster-edge-1 (403 Forbidden)") {
+		t.Errorf("without rights on Secrets, the plan says %s", said)
+	}
+	cluster.denies = nil
+	if said := plan("cluster-edge-1"); said.Err() != nil || !said.Has("Cluster is not registered at the hub") {
+		t.Errorf("of a Secret that does not exist, the plan says %s", said)
+	}
+	cluster.objects["a/api/v1/namespaces/argocd/secrets/cluster-edge-2"] = map[string]any{
+		"apiVersion": "v1", "kind": "Secret",
+		"metadata": map[string]any{
+			"name": "cluster-edge-2", "namespace": "argocd", "uid": "u", "labels": map[string]any{"argocd.argoproj.io/secret-type": "cluster"},
+		},
+		"data": map[string]any{"name": "ZWRnZS0y", "server": "aHR0cHM6Ly9lZGdlLTI=", "config": "e30="}, // edge-2
+	}
+	said := plan("cluster-edge-2")
+	if at := slices.IndexFunc(said, func(one providertest.Diagnostic) bool { return one.Error }); at < 0 ||
+		said[at].At != `AttributeName("registration")` || !strings.Contains(said.String(), `registers another cluster, with the name "edge-2"`) {
+		t.Errorf("of the Secret of another cluster, the plan says %s", said)
+	}
+}
