@@ -21,13 +21,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 const listingsFolder = "testdata/listings"
 
-// TestListingsApply applies each HCL listing with Terraform. If a listing is a part of a configuration, testdata/listings has a
+// TestListingsApply applies each HCL listing with Terraform, in `make test` those of guides and of the first pages. If a listing is a part of a configuration, testdata/listings has a
 // context that completes it:
 //
 //   - Attributes without a block replace the line "# listing" of the context.
@@ -57,6 +58,9 @@ func TestListingsApply(t *testing.T) {
 		delete(contexts, block.key+".tf")
 		t.Run(block.key, func(t *testing.T) {
 			t.Parallel()
+			if isReference(block.key) {
+				acceptancetest.Only(t)
+			}
 			check := readListingCheck(context)
 			if check.by != "" {
 				requireTest(t, check.by)
@@ -87,6 +91,14 @@ func TestListingsApply(t *testing.T) {
 		t.Errorf("%s/%s belongs to no listing", listingsFolder, name)
 	}
 }
+
+// isReference reports whether a listing is of the reference. TestListingsUseArgumentsOfTheirSchemas has its arguments, and
+// TestEveryArgumentIsApplied applies them.
+func isReference(key string) bool {
+	return referencePattern.MatchString(key)
+}
+
+var referencePattern = regexp.MustCompile(`^(?:resources|data-sources|functions|guides/reference-[a-z]+)/`)
 
 // listingFiles are the files of listings that tests make, and other listings.
 func listingFiles(t *testing.T) map[string]string {
