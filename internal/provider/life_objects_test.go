@@ -113,7 +113,7 @@ func (l *objectsLife) checkOtherState(tip string) {
 func TestALifeOfRenamesWithFinalObjects(t *testing.T) {
 	t.Parallel()
 	steps := acceptancetest.Count(12, 60)
-	for _, reconciler := range []string{"flux", "argocd"} {
+	for _, reconciler := range []string{"flux", "argocd"}[:acceptancetest.Count(1, 2)] {
 		for seed := range uint64(acceptancetest.Count(1, 20)) {
 			t.Run(fmt.Sprint(reconciler, "-", seed), func(t *testing.T) {
 				t.Parallel()

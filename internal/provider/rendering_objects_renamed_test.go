@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -187,7 +188,7 @@ func (s *shops) apply(want string) *providertest.Plan {
 func forAgents(t *testing.T, play func(t *testing.T, s *shops)) {
 	t.Helper()
 	t.Parallel()
-	for _, reconciler := range []string{"flux", "argocd"} {
+	for _, reconciler := range []string{"flux", "argocd"}[:acceptancetest.Count(1, 2)] {
 		t.Run(reconciler, func(t *testing.T) {
 			t.Parallel()
 			s := newShops(t, reconciler)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -21,7 +22,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		defer charts.mutex.Unlock()
 		charts.isDown = is
 	}
-	for _, reconciler := range []string{"flux", "argocd"} {
+	for _, reconciler := range []string{"flux", "argocd"}[:acceptancetest.Count(1, 2)] {
 		down(false)
 		url, w := bare(t), providertest.New(startProvider)
 		with := func(replicas int, further map[string]any) providertest.Configuration {
