@@ -144,7 +144,11 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			timeout := 10 * time.Second
+			if test.url == hang {
+				timeout = 200 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 			_, err := inspectBy(ctx, newClient(gitops.BranchOptions{}), git.Remote{IsGitOps: true, URL: test.url, Branch: "main"}, dev)
 			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
