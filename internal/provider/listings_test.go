@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -176,7 +177,15 @@ func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
 			t.Fatal(err)
 		}
 	}
-	server := httptest.NewServer(gittest.Backend(repositories, &standInStatuses{}))
+	statuses, byGit := &standInStatuses{}, gitBackend(t, repositories)
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			statuses.ServeHTTP(w, r)
+		} else {
+			byGit.ServeHTTP(w, r)
+		}
+	})
+	server := httptest.NewServer(gittest.Backend(repositories, next))
 	t.Cleanup(server.Close)
 	f.host = server.URL
 	return f
