@@ -93,8 +93,7 @@ func TestListingsApply(t *testing.T) {
 	}
 }
 
-// isReference reports whether a listing is of the reference. TestListingsUseArgumentsOfTheirSchemas has its arguments, and
-// TestEveryArgumentIsApplied applies them.
+// isReference reports whether a listing is of the reference. TestListingsUseArgumentsOfTheirSchemas finds misspelt arguments in it.
 func isReference(key string) bool {
 	return referencePattern.MatchString(key)
 }
