@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
@@ -34,11 +35,6 @@ func SecretDefinitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })
 }
 
-var writtenKinds = []string{
-	"GitRepository", "Kustomization", "Alert", "Provider", "Application", "AppProject", "ApplicationSet", "GitRepo", "RootSync",
-	"ExternalSecret", "SealedSecret", "SecretProviderClass",
-}
-
 // define creates definitions and waits until the API serves them.
 func (s *Server) define(ctx context.Context, of func(context.Context) (map[string][][]byte, error)) error {
 	definitions, err := of(ctx)
@@ -50,6 +46,9 @@ func (s *Server) define(ctx context.Context, of func(context.Context) (map[strin
 		for _, text := range definitions[module] {
 			definition := &unstructured.Unstructured{}
 			err := definition.UnmarshalJSON(text)
+			if err == nil && len(text) > largeDefinition && !acceptancetest.All() {
+				foldUnused(definition)
+			}
 			if err == nil {
 				err = s.objects.define(ctx, definition)
 			}
@@ -64,9 +63,6 @@ func (s *Server) define(ctx context.Context, of func(context.Context) (map[strin
 
 // define creates a missing definition: an apply takes longer.
 func (o *objects) define(ctx context.Context, definition *unstructured.Unstructured) error {
-	if !acceptancetest.All() {
-		foldUnused(definition)
-	}
 	resource, err := o.resource(definition.GetAPIVersion(), definition.GetKind(), "")
 	if err != nil {
 		return err
@@ -78,14 +74,17 @@ func (o *objects) define(ctx context.Context, definition *unstructured.Unstructu
 	return err
 }
 
-// foldUnused allows any fields in kinds and generators that Flotilla does not write, because schemas slow a server down.
+// largeDefinition is in bytes.
+const largeDefinition = 10 << 10
+
+// foldUnused allows any fields in unknown kinds and generators, because schemas slow servers down.
 func foldUnused(definition *unstructured.Unstructured) {
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	group, kind := definedKind(definition)
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, version := range versions {
 		version, _ := version.(map[string]any)
-		if !slices.Contains(writtenKinds, kind) {
+		if reconciler.KindOf(group, kind) == nil {
 			_ = unstructured.SetNestedField(version, anything, "schema", "openAPIV3Schema")
 			continue
 		}
@@ -100,14 +99,19 @@ func foldUnused(definition *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions")
 }
 
+func definedKind(definition *unstructured.Unstructured) (group, kind string) {
+	group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	return group, kind
+}
+
 // awaitServed waits for discovery, which lags by seconds.
 func (o *objects) awaitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	missing := map[schema.GroupVersionKind]bool{}
 	for _, definition := range definitions {
-		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		group, kind := definedKind(definition)
 		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 		for _, version := range versions {
 			if version, _ := version.(map[string]any); version["served"] == true {
