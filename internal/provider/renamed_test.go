@@ -11,7 +11,6 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
-	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -165,7 +164,6 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		moved(t, url)
 	})
 	t.Run("adopted", func(t *testing.T) {
-		acceptancetest.Only(t)
 		t.Parallel()
 		url := bare(t)
 		apply(t, providertest.New(startProvider), assigned(url, old, held))
@@ -185,7 +183,6 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		}
 	})
 	t.Run("applied late", func(t *testing.T) {
-		acceptancetest.Only(t)
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, held))
@@ -215,7 +212,6 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		moved(t, url)
 	})
 	t.Run("refreshed, and destroyed by a plan", func(t *testing.T) {
-		acceptancetest.Only(t)
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, nil))
@@ -231,7 +227,6 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		}
 	})
 	t.Run("gone back to the commit before", func(t *testing.T) {
-		acceptancetest.Only(t)
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, held))

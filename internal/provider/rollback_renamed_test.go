@@ -74,7 +74,6 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 		checkStays(t, w, url, assigned(url, newest, rolledBack(first, nil)))
 	})
 	t.Run("after formerly was taken out", func(t *testing.T) {
-		acceptancetest.Only(t)
 		t.Parallel()
 		url, w, first, before := begin(t)
 		without := typesOf("debug", nil, typeOf("new"), typeOf("other"))
@@ -84,7 +83,6 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 		checkStays(t, w, url, assigned(url, without, rolledBack(first, nil)))
 	})
 	t.Run("with an imported state", func(t *testing.T) {
-		acceptancetest.Only(t)
 		t.Parallel()
 		url, _, first, before := begin(t)
 		w, back := providertest.New(startProvider), assigned(url, renamed, rolledBack(first, nil))
@@ -104,7 +102,6 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 		checkStays(t, w, url, back)
 	})
 	t.Run("with a fleet that is wrong", func(t *testing.T) {
-		acceptancetest.Only(t)
 		t.Parallel()
 		url, w, first, before := begin(t)
 		wrong := typesOf("debug", map[string]any{"templates": []any{map[string]any{

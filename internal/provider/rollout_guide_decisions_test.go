@@ -139,7 +139,6 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 
 func TestTheGuideOnStagedRolloutsRollsBackToWhatWasProven(t *testing.T) {
 	t.Parallel()
-	acceptancetest.Only(t)
 	// Newer content came before the last one was proven.
 	s := newStaged(t)
 	s.want("2")
