@@ -93,10 +93,10 @@ func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kustomize-controller}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`
 	for _, c := range []struct{ reconciler, kind, name, patch, want string }{
 		{"flux", "kustomizations", "flotilla-cluster", `{"spec":{"suspend":true,"targetNamespace":"elsewhere"}}`, "Kustomization added-kustomizations/flotilla-cluster: spec.suspend, spec.targetNamespace"},
-		{"flux", "gitrepositories", "flotilla", `{"spec":{"suspend":true,"ref":{"tag":"v1"}}}`, "GitRepository added-gitrepositories/flotilla: spec.ref.tag, spec.suspend"},
+		{"flux", "gitrepositories", "flotilla", `{"spec":{"suspend":true,"ref":{"tag":"v1"},"proxySecretRef":{"name":"other"}}}`, "GitRepository added-gitrepositories/flotilla: spec.proxySecretRef, spec.ref.tag, spec.suspend"},
 		{"flux", "deployments", "kustomize-controller", `{"spec":{"replicas":0}}`, "Deployment added-deployments/kustomize-controller: spec.replicas"},
-		{"argocd", "applications", "flotilla-cluster", `{"metadata":{"annotations":{"argocd.argoproj.io/skip-reconcile":"true"}},"spec":{"syncPolicy":{"automated":{"enabled":false}}}}`,
-			"Application added-applications/flotilla-cluster: metadata.annotations[argocd.argoproj.io/skip-reconcile], spec.syncPolicy.automated.enabled"},
+		{"argocd", "applications", "flotilla-cluster", `{"metadata":{"annotations":{"argocd.argoproj.io/skip-reconcile":"true"}},"spec":{"ignoreDifferences":[{"kind":"Deployment","group":"apps","jsonPointers":["/spec"]}],"syncPolicy":{"automated":{"enabled":false}}}}`,
+			"Application added-applications/flotilla-cluster: metadata.annotations[argocd.argoproj.io/skip-reconcile], spec.ignoreDifferences, spec.syncPolicy.automated.enabled"},
 		{"argocd", "appprojects", "flotilla", `{"spec":{"syncWindows":[{"kind":"deny","schedule":"* * * * *","duration":"1h","applications":["*"]}]}}`, "AppProject added-appprojects/flotilla: spec.syncWindows"},
 		{"fleet", "gitrepos", "flotilla-cluster", `{"spec":{"paused":true}}`, "GitRepo added-gitrepos/flotilla-cluster: spec.paused"},
 	} {

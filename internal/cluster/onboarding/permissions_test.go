@@ -82,17 +82,13 @@ labels: {fleet.cattle.io/repo-name: flotilla-cluster, fleet.cattle.io/commit: "`
 metadata: {name: made, namespace: %s}, spec: {project: x, destination: {name: other, namespace: x}}}`, "applications"},
 }
 
-// The permissions in the guide are enough for each use, and no verb of them can be left out: of all agents and uses in
-// `make acceptance`, else of Flux, and to wait for and delete what other agents apply.
+// The permissions in the guide are enough for each use, and no verb of them can be left out: of all agents in `make
+// acceptance`, else of Flux.
 func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	for _, name := range []string{"argocd", "argocd-hub", "config-sync", "fleet", "flux"} {
 		for _, use := range agenttest.Uses {
-			// The other permissions follow from the rendered objects, by the same code for all agents.
-			if name != "flux" && use != agenttest.Registered && use != agenttest.Wait && use != agenttest.Delete && !acceptancetest.All() {
-				continue
-			}
 			permissions := slices.DeleteFunc(agenttest.Permissions(name), func(one agenttest.Permission) bool {
 				isRegistered := one.Use == agenttest.Registration && use != agenttest.Registered
 				return one.Use != agenttest.Always && one.Use != use && !isRegistered
@@ -150,8 +146,7 @@ func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 		user string
 	}
 	var variants []variant
-	isSimilar := p.use == agenttest.Credentials || p.use == agenttest.Feedback || p.use == agenttest.Install
-	leavesOut := acceptancetest.All() || p.name == "flux" && !isSimilar
+	leavesOut := acceptancetest.All() || p.name == "flux"
 	for i, one := range all {
 		for _, verb := range one.Verbs {
 			isTwice := slices.ContainsFunc(all, func(other agenttest.Permission) bool {
