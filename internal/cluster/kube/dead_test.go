@@ -19,11 +19,7 @@ import (
 // What never answers ends at its deadline, and delays nobody; answers in any order are the same.
 func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
+	silent := listenSilently(t)
 	release := make(chan struct{})
 	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -43,7 +39,7 @@ func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	alive := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "", "a") })
 	clusters := map[string]kube.Cluster{
-		"silent": {Host: "https://" + silent.Addr().String()}, "slow": trusted(slow), "half": trusted(half), "untrusted": {Host: alive.URL},
+		"silent": {Host: "https://" + silent}, "slow": trusted(slow), "half": trusted(half), "untrusted": {Host: alive.URL},
 		"gone": {Host: "https://127.0.0.1:1"}, "no name": {Host: "https://cluster.invalid"},
 	}
 	for i := range 20 {
@@ -91,4 +87,15 @@ func checkLiving(t *testing.T, clusters map[string]kube.Cluster, deadline time.D
 		t.Errorf("answers are of %q", got)
 	}
 	return wrong
+}
+
+// listenSilently returns the address of a listener that accepts nothing until the test ends.
+func listenSilently(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
 }

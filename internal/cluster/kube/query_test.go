@@ -35,12 +35,7 @@ func names(ctx context.Context, _ string, client *kube.ClusterClient) ([]string,
 // What takes no connection is known before the deadline.
 func TestAServerThatTakesNoConnectionIsUnreachable(t *testing.T) {
 	t.Parallel()
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	_, err = askOne(t, kube.Cluster{Host: "https://" + silent.Addr().String()}, time.Minute)
+	_, err := askOne(t, kube.Cluster{Host: "https://" + listenSilently(t)}, time.Minute)
 	if kube.ReasonOf(err) != kube.ReasonUnreachable || err.Error() != "the API server cannot be reached: no connection within 4s" {
 		t.Errorf("the error is %v", err)
 	}
