@@ -42,7 +42,7 @@ var (
 // errBusy means unfinished checks. It stays in this package.
 var errBusy = errors.New("the Git host is still checking the pull request")
 
-// errTooLong means that an answer exceeds HTTPOptions.MaxAnswer, which only tests lower.
+// errTooLong means that an answer exceeds maxAnswer.
 var errTooLong = failf(ErrUnreachable, "the Git host's answer is longer than %d MiB", maxAnswer>>20)
 
 // describe returns an error about the repository that matches those above. It does not wrap the cause, which may have

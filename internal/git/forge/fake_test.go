@@ -124,7 +124,7 @@ func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange,
 	return hostBefore(t, kind, path, s, options...)
 }
 
-// hostBefore returns a host that a handler answers for: without a network, which costs half of the time, but in `make acceptance`.
+// hostBefore returns a host whose requests a handler answers, in memory. In `make acceptance` they pass a network.
 func hostBefore(t *testing.T, kind forge.Forge, path string, handler http.Handler, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	url, over := serve(t, handler)

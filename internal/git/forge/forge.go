@@ -42,9 +42,9 @@ type HostedRepository struct {
 	URL string
 	// APIURL is by default derived from URL.
 	APIURL string
-	// Forge is by default that of the server.
+	// Forge is found from the server by default.
 	Forge Forge
-	// Credentials are for the API's server, and on Azure DevOps Services for that of people.
+	// Credentials go to the server of the API, and on Azure DevOps Services to the server of identities.
 	Credentials Credentials
 }
 
@@ -132,8 +132,6 @@ type HTTPOptions struct {
 	// Patience is the longest wait before a retry, and for a Git host that checks a pull request. A longer rate limit is an
 	// error with its end. Default: a minute, like GitHub's and GitLab's limits.
 	Patience time.Duration
-	// MaxAnswer is in bytes. Default: 32 MiB.
-	MaxAnswer int64
 	// UserAgent has the form name/version. Default: terraform-provider-flotilla.
 	UserAgent string
 }
@@ -197,7 +195,7 @@ func connect(repository HostedRepository, options HTTPOptions) (connection, erro
 		origins = append(origins, access.OriginOf(at.people))
 	}
 	client := &http.Client{Transport: &transport{
-		next: options.Over, origins: origins, secrets: secrets, patience: patience, maxAnswer: options.MaxAnswer,
+		next: options.Over, origins: origins, secrets: secrets, patience: patience,
 		userAgent: cmp.Or(options.UserAgent, defaultUserAgent), reason: at.kind.reason,
 		sign: func(r *http.Request) { at.kind.sign(repository.Credentials, r) }, app: app, repository: at.clone,
 	}}

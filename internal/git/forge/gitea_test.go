@@ -158,7 +158,7 @@ func wantError(t *testing.T, err, kind error, text string) {
 	}
 }
 
-// A push costs Gitea half a second of a processor, so that `make test` ends with the merge.
+// `make test` ends with the merge, because each push costs Gitea half a second of a processor.
 func TestGiteaRequestIsOpenedUpdatedInPlaceAndMerged(t *testing.T) {
 	p := newProject(t)
 	head := p.commit(dev.Head, "main", "a", "1")

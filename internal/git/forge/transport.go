@@ -2,7 +2,6 @@ package forge
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +42,6 @@ type transport struct {
 	origins   []string
 	secrets   secret.Scrubber
 	patience  time.Duration
-	maxAnswer int64 // HTTPOptions.MaxAnswer
 	userAgent string
 	reason    func(body []byte) (more []string, kindWord string) // GitHostKind.reason
 
@@ -160,7 +158,7 @@ func (t *transport) sendOnce(request *http.Request, body []byte) (*http.Response
 		_ = response.Body.Close()
 		return nil, failf(ErrUnreachable, "the Git host answered with a web page instead of its API's answer; is the URL of the API right?")
 	}
-	response.Body = bounded.Body(response.Body, cmp.Or(t.maxAnswer, maxAnswer), errTooLong)
+	response.Body = bounded.Body(response.Body, maxAnswer, errTooLong)
 	return response, nil
 }
 

@@ -42,7 +42,7 @@ func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T
 	}
 }
 
-// forEachForgeBefore is forEachForge for handlers that need no network.
+// forEachForgeBefore is [forEachForge] with [hostBefore].
 func forEachForgeBefore(
 	t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.HTTPOptions,
 ) {
@@ -281,7 +281,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 	})
 }
 
-// inFakeTime runs a test that waits for no real time, but in `make acceptance`, which has a network.
+// inFakeTime runs a test whose waits take no time. In `make acceptance` it has a network, and waits.
 func inFakeTime(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
