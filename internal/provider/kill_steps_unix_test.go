@@ -59,7 +59,7 @@ func (found foundSteps) named(after bool) (count int, names string) {
 	return count, cmp.Or(text.String(), "none")
 }
 
-// TestReliabilityKilledAtEveryStep kills providers at every step of an apply. What a killed one leaves, aKilledProcess has in `make test`.
+// TestReliabilityKilledAtEveryStep kills providers at every step of an apply. In `make test`, aKilledProcess plays one kill.
 func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -21,12 +20,7 @@ func TestAChangeByHandOfWhatStaysIsCountedAtOnce(t *testing.T) {
 				", and lost": func(l *life) { l.runner.Lose(assignment); l.wants.adopt = true },
 			} {
 				t.Run(name+" on "+host+also, func(t *testing.T) {
-					switch t.Name() {
-					case "TestAChangeByHandOfWhatStaysIsCountedAtOnce/changed_on_canary-1,_and_renamed",
-						"TestAChangeByHandOfWhatStaysIsCountedAtOnce/removed_on_rest-1,_and_lost":
-					default:
-						acceptancetest.Only(t)
-					}
+					playAlways(t, name+" on "+host+also, "changed on canary-1, and renamed", "removed on rest-1, and lost")
 					t.Parallel()
 					l := underWay(t, host == canary)
 					for file := range l.files() {

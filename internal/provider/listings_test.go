@@ -29,8 +29,8 @@ import (
 
 const listingsFolder = "testdata/listings"
 
-// TestListingsApply applies each HCL listing with Terraform, in `make test` those of guides and of the first pages. If a listing is a part of a configuration, testdata/listings has a
-// context that completes it:
+// TestListingsApply applies each HCL listing with Terraform: in `make test` those of guides and first pages, in `make acceptance`
+// those of the reference, too. If a listing is a part of a configuration, testdata/listings has a context that completes it:
 //
 //   - Attributes without a block replace the line "# listing" of the context.
 //   - The lines of the context after "# …" replace "# …" in an object.
@@ -94,9 +94,7 @@ func TestListingsApply(t *testing.T) {
 }
 
 // isReference reports whether a listing is of the reference. TestListingsUseArgumentsOfTheirSchemas finds misspelt arguments in it.
-func isReference(key string) bool {
-	return referencePattern.MatchString(key)
-}
+func isReference(key string) bool { return referencePattern.MatchString(key) }
 
 var referencePattern = regexp.MustCompile(`^(?:resources|data-sources|functions|guides/reference-[a-z]+)/`)
 

@@ -113,8 +113,8 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 		// deadline is 15 s where none is given.
 		deadline time.Duration
 		want     string // in the error
-		// similar means that another case, TestAnAnswerIsBounded, or of folded objects discovery.TestWhatAHostileClusterSaysIsBounded, reads
-		// such an answer, too.
+		// similar means that another case, TestAnAnswerIsBounded or discovery.TestWhatAHostileClusterSaysIsBounded reads such an
+		// answer, too.
 		similar bool
 	}{
 		{name: "one object of a gigabyte", ask: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {

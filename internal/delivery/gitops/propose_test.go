@@ -22,7 +22,7 @@ func version(folder gitops.FolderEdit, version string) gitops.FolderEdit {
 func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		if acceptancetest.All() { // else the parents tell that nothing is forced, and no push takes a dozen processes
+		if acceptancetest.All() { // a dozen processes for each push; the parents below show, too, that nothing is forced
 			r.git("config", "receive.denyNonFastForwards", "true")
 		}
 		r.byHand(func(w *workTree) { w.write("README.md", "1"); w.write("other/x", "1") })

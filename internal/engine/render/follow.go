@@ -318,9 +318,10 @@ func hasPlainSecret(o *objects.FinalObject) (bool, error) {
 	return false, nil
 }
 
-// containsSecret reports whether text contains "secret" in any case, and perhaps another word. Regular expressions take 50 times as long.
+// containsSecret reports whether text contains "ecret" in any case, as each match of maybeSecret does. It takes a fiftieth of the
+// time of a regular expression.
 func containsSecret(text []byte) bool {
-	const word = "ecret" // Unicode has a further s
+	const word = "ecret" // the pattern also finds U+017F, a long s
 	for i := 0; i+len(word) <= len(text); i++ {
 		if text[i]|0x20 == word[0] && bytes.EqualFold(text[i:i+len(word)], []byte(word)) {
 			return true

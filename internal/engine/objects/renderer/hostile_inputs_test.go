@@ -34,8 +34,8 @@ func plain(want string, files map[string]string) hostile {
 	return hostile{files: files, request: objects.Request{Directory: &objects.Directory{Recurse: true}}, want: want}
 }
 
-// packed is a chart in an archive, below the folder of its name, with a file of zeros. Only `make acceptance` writes more of the zeros than
-// the size in their header, where reading ends.
+// packed is a chart in an archive, below the folder of its name, with a file of zeros. `make test` writes only its header, at
+// which reading must end.
 func packed(t *testing.T, files map[string]string, zeros int64) string {
 	t.Helper()
 	var buffer bytes.Buffer
