@@ -280,7 +280,7 @@ func TestTheGuideOnAssignmentsIsRightAboutTakingOver(t *testing.T) {
 func TestTheGuideOnAssignmentsIsRightAboutHostsThatMayBeEmptied(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
-	o.w.shape.goes[1] = 0
+	o.w.shape.targets[1] = 0
 	o.refused(t, "A host would lose everything")
 	for host, refused := range map[string]bool{"t0": true, "t1": false} {
 		configuration := o.configuration(o.person)

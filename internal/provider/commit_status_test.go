@@ -390,7 +390,7 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 		for _, instance := range w.State {
 			text += string(instance.Current.Attributes) + string(instance.Current.Private)
 		}
-		for form, secret := range forms(token) {
+		for form, secret := range leakedForms(token) {
 			if strings.Contains(text, secret) {
 				t.Errorf("%d shows it, %s: %s", status, form, text)
 			}

@@ -147,7 +147,7 @@ func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
 	if !strings.Contains(text, `verdict="failed"} 1`) || strings.Contains(text, url) {
 		t.Errorf("the metrics are %s", text)
 	}
-	for form, secret := range forms(hiddenValue) {
+	for form, secret := range leakedForms(hiddenValue) {
 		if strings.Contains(text, secret) {
 			t.Errorf("a value or a message is in the metrics, %s: %s", form, text)
 		}

@@ -353,14 +353,14 @@ output "evidence" { value = data.flotilla_measurements.test.evidence }
 				t.Fatal(err)
 			}
 			t.Setenv("TF_VAR_secret", string(variable))
-			if printed, err := w.traced(t, "plan", "plan", "-input=false", "-no-color", "-out=plan.out"); err != nil ||
+			if printed, err := w.runTraced(t, "plan", "plan", "-input=false", "-no-color", "-out=plan.out"); err != nil ||
 				!strings.Contains(printed, "does not take the query") {
 				t.Fatalf("%v\n%s", err, printed)
 			}
-			if _, err := w.traced(t, "apply", "apply", "-input=false", "-no-color", "plan.out"); err != nil {
+			if _, err := w.runTraced(t, "apply", "apply", "-input=false", "-no-color", "plan.out"); err != nil {
 				t.Fatal(err)
 			}
-			showsNone(t, w.path, secrets)
+			checkNoSecrets(t, w.path, secrets)
 		})
 	}
 }

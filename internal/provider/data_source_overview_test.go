@@ -282,7 +282,7 @@ func TestOverviewHoldsNoValueUnlessItIsToShowThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for form, text := range forms(hiddenValue) {
+	for form, text := range leakedForms(hiddenValue) {
 		if strings.Contains(string(state), text) {
 			t.Errorf("a value is in the state, %s", form)
 		}
@@ -423,7 +423,7 @@ output "page" {
 			if !strings.Contains(page, "<html") || !strings.Contains(page, "PASSWORD") {
 				t.Errorf("the output has %d bytes that are not the page", len(page))
 			}
-			showsNone(t, w.path, map[string]string{"a value": hiddenValue})
+			checkNoSecrets(t, w.path, map[string]string{"a value": hiddenValue})
 		})
 	}
 }

@@ -80,7 +80,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 			w := providertest.New(world.start)
 			configuration := assigned(
 				"https://git.example.com/team/one.git",
-				shape{goes: [hostCount]uint8{1, 1, 1}}.fleet(),
+				shape{targets: [hostCount]uint8{1, 1, 1}}.fleet(),
 				map[string]any{c.attribute: c.value},
 			)
 			_, said := w.Plan(t.Context(), configuration)

@@ -41,14 +41,14 @@ func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)
 }
 
 // forged gives o a second assignment, as somebody who may push puts the folder t0/w-a of the first into its record.
-func forged(t *testing.T, o owned) (second *wanted, before sight) {
+func forged(t *testing.T, o owned) (second *assignmentConfig, before branchesState) {
 	t.Helper()
 	second = o.two(t)
 	o.tamper(t, "clusters/all/.flotilla/dev-eu/t0.json", func(content string) string {
 		return strings.Replace(content, `"deployment_targets": {`, `"deployment_targets": {
     "w-a": {"workload": "w", "deployment_target": "a", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},`, 1)
 	})
-	return second, o.look()
+	return second, o.readBranches()
 }
 
 // tamper changes a file of the branch as somebody would who may push.
@@ -63,9 +63,9 @@ func (o owned) tamper(t *testing.T, name string, change func(content string) str
 }
 
 // notGone expects that the folder of the first assignment is there.
-func notGone(t *testing.T, o owned, before sight) {
+func notGone(t *testing.T, o owned, before branchesState) {
 	t.Helper()
-	after := o.look()
+	after := o.readBranches()
 	folder := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}
 	if before.folders[folder] == "" || after.folders[folder] != before.folders[folder] {
 		t.Error("the folder of the other assignment is not what it was")
@@ -86,7 +86,7 @@ func TestAForgedRecordIsShownByThePlanAndMendedByAdopt(t *testing.T) {
 		second.adopt = true
 		o.applied(t)
 		notGone(t, o, before)
-		if owner := o.look().owners[ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}]; owner != "dev" {
+		if owner := o.readBranches().owners[ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}]; owner != "dev" {
 			t.Errorf("the folder belongs to %q", owner)
 		}
 	})
@@ -179,7 +179,7 @@ func TestADestroyWithAForgedRecordRemovesNothingOfOthers(t *testing.T) {
 				}
 				notGone(t, o, before)
 				own := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-b"}
-				if o.look().folders[own] != "" {
+				if o.readBranches().folders[own] != "" {
 					t.Error("its own folder is still there")
 				}
 			})
@@ -192,7 +192,7 @@ func TestAForgedRecordLetsNoAssignmentWriteTheFoldersOfAnother(t *testing.T) {
 	played(t, func(t *testing.T, o owned) {
 		t.Helper()
 		second, before := forged(t, o)
-		second.shape.goes[0] |= 1
+		second.shape.targets[0] |= 1
 		if said := o.refused(t, "Folder does not belong to this assignment"); !strings.Contains(
 			said.String(),
 			`belongs to the assignment "dev"`,
@@ -240,7 +240,7 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 			played(t, func(t *testing.T, o owned) {
 				t.Helper()
 				at, file := branchOf{o.w.repository, o.w.branch}, path.Join("clusters/all", change.file)
-				before := o.look()
+				before := o.readBranches()
 				o.tamper(t, file, change.to)
 				began := time.Now()
 				plan, said := o.runner.Plan(t.Context(), o.configuration(o.person))

@@ -9,13 +9,13 @@ import (
 
 // two makes it two assignments at one path: the first has a folder on each host, and so few that protection holds
 // nothing.
-func (o owned) two(t *testing.T) (second *wanted) {
+func (o owned) two(t *testing.T) (second *assignmentConfig) {
 	t.Helper()
-	o.w.shape.goes, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
+	o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
 	o.applied(t)
-	second = &wanted{}
+	second = &assignmentConfig{}
 	*second = *o.w
-	second.name, second.shape.goes = "dev-eu", [hostCount]uint8{2, 0, 0}
+	second.name, second.shape.targets = "dev-eu", [hostCount]uint8{2, 0, 0}
 	o.wants[addresses[1]] = second
 	o.applied(t)
 	return second
@@ -27,7 +27,7 @@ func TestAnAddressThatIsRenamedWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for range acceptancetest.Count(2, 4) { // whichever Terraform plans first
 		o := newOwned(t)
-		o.w.shape.goes, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
+		o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
 		o.applied(t)
 		o.wants[addresses[1]] = o.w
 		delete(o.wants, addresses[0])
@@ -46,26 +46,26 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 		o := newOwned(t)
 		second := o.two(t)
 		first := *o.w
-		o.w.shape.goes[0], second.shape.goes[0], second.adopt = 0, 3, true
+		o.w.shape.targets[0], second.shape.targets[0], second.adopt = 0, 3, true
 		said := o.refused(t, handedOver)
 		for _, want := range []string{`The assignment "dev" removes 1 folder that the assignment "dev-eu" adds: clusters/all/t0/w-a`, `first set adopt = true on "dev-eu" while "dev" keeps them`} {
 			if !strings.Contains(said.String(), want) {
 				t.Errorf("%q is not in what is said: %s", want, said)
 			}
 		}
-		before := o.look()
+		before := o.readBranches()
 		*o.w = first
-		for _, shape := range []uint8{first.shape.goes[0], 0} { // adopt first, then give up
-			o.w.shape.goes[0] = shape
+		for _, shape := range []uint8{first.shape.targets[0], 0} { // adopt first, then give up
+			o.w.shape.targets[0] = shape
 			o.applied(t)
-			now := o.look()
+			now := o.readBranches()
 			for folder := range before.folders {
 				if _, stays := now.folders[folder]; !stays {
 					t.Errorf("%v is gone", folder)
 				}
 			}
 		}
-		for folder, name := range o.look().owners {
+		for folder, name := range o.readBranches().owners {
 			if want := map[bool]string{true: "dev-eu", false: "dev"}[folder.host == "t0"]; name != want {
 				t.Errorf("%v belongs to %q", folder, name)
 			}
@@ -78,7 +78,7 @@ func TestTwoAssignmentsThatAddTheSameFoldersAreAnErrorOfThePlan(t *testing.T) {
 	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
 		o := newOwned(t)
 		second := o.two(t)
-		o.w.shape.goes[2], second.shape.goes[2], second.way = 7, 6, way
+		o.w.shape.targets[2], second.shape.targets[2], second.spelling = 7, 6, way
 		said := o.refused(t, "Two assignments have the same folders")
 		for _, want := range []string{`"dev"`, `"dev-eu"`, "both add 2 folders: clusters/all/t2/w-b, clusters/all/t2/w-c"} {
 			if !strings.Contains(said.String(), want) {
@@ -94,15 +94,15 @@ func TestADestroyOfAnObjectWhoseRecordsHaveAnotherHolderRemovesNothing(t *testin
 	o := newOwned(t)
 	o.w.protection = "free"
 	o.applied(t)
-	another := owned{o.sequence, o.people[1], &wanted{}}
+	another := owned{o.sequence, o.people[1], &assignmentConfig{}}
 	*another.w = *o.w
 	another.wants[addresses[0]] = another.w
 	another.applied(t)
-	before := o.look()
+	before := o.readBranches()
 	delete(o.wants, addresses[0])
 	if _, said := o.runner.Apply(t.Context(), o.configuration(o.person)); said.Err() != nil {
 		t.Fatal(said)
 	}
-	unchanged(t, before, o.look(), 0)
+	unchanged(t, before, o.readBranches(), 0)
 	another.applied(t)
 }

@@ -119,7 +119,7 @@ func shown(r *http.Request) []string {
 	}
 	all := slices.Clone(secrets)
 	for _, secret := range secrets {
-		for _, form := range written(secret) {
+		for _, form := range encodedForms(secret) {
 			all = append(all, form)
 		}
 	}
@@ -293,7 +293,7 @@ func TestCanariesAppearInNoComparison(t *testing.T) {
 			found := map[string]string{}
 			for try, part := range []string{credentials.String(), others.String()} {
 				writeFile(t, filepath.Join(w.path, "main.tf"), head+part)
-				printed, err := w.traced(t, fmt.Sprintf("plan-%d", try), "plan", "-input=false", "-no-color")
+				printed, err := w.runTraced(t, fmt.Sprintf("plan-%d", try), "plan", "-input=false", "-no-color")
 				if err == nil {
 					t.Errorf("plan %d has no error", try)
 				}
@@ -312,7 +312,7 @@ func TestCanariesAppearInNoComparison(t *testing.T) {
 					t.Errorf("%s: the error is %q, want %q", name, found[name], want)
 				}
 			}
-			showsNone(t, w.path, c.secrets)
+			checkNoSecrets(t, w.path, c.secrets)
 		})
 	}
 }

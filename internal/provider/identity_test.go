@@ -15,7 +15,7 @@ import (
 type owned struct {
 	*sequence
 	*person
-	w *wanted
+	w *assignmentConfig
 }
 
 // newOwned is at a Git host in memory.
@@ -29,20 +29,20 @@ func ownedIn(t *testing.T, world world, runners ...providertest.Runner) owned {
 	t.Helper()
 	s := newSequence(t, 0, world, runners...)
 	o := owned{s, s.people[0], s.people[0].wants[addresses[0]]}
-	o.w.path, o.w.way = "clusters/all", 0
+	o.w.path, o.w.spelling = "clusters/all", 0
 	o.applied(t)
 	return o
 }
 
 // applied applies, which must succeed, and returns the plan, and what was before and is now.
-func (o owned) applied(t *testing.T, options ...providertest.Option) (plan *providertest.Plan, before, after sight) {
+func (o owned) applied(t *testing.T, options ...providertest.Option) (plan *providertest.Plan, before, after branchesState) {
 	t.Helper()
-	before = o.look()
+	before = o.readBranches()
 	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), options...)
 	if said.Err() != nil {
 		t.Fatal(said.Err())
 	}
-	after = o.look()
+	after = o.readBranches()
 	o.checkForeign(after)
 	next, said := o.runner.Plan(t.Context(), o.configuration(o.person))
 	if said.Err() != nil || len(options) == 0 && !next.Empty() {
@@ -54,12 +54,12 @@ func (o owned) applied(t *testing.T, options ...providertest.Option) (plan *prov
 // refused applies, which must fail at plan with this summary, and change nothing.
 func (o owned) refused(t *testing.T, summary string, options ...providertest.Option) providertest.Diagnostics {
 	t.Helper()
-	before := o.look()
+	before := o.readBranches()
 	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), options...)
 	if plan != nil || !said.Has(summary) {
 		t.Errorf("said is %s", said)
 	}
-	if changed := before.differs(o.look()); changed != "" {
+	if changed := before.changedBranch(o.readBranches()); changed != "" {
 		t.Errorf("%s is changed", changed)
 	}
 	return said
@@ -75,7 +75,7 @@ func changesOf(plan *providertest.Plan) string {
 }
 
 // unchanged expects at most so many commits, and no folder with other content.
-func unchanged(t *testing.T, before, after sight, most int) {
+func unchanged(t *testing.T, before, after branchesState, most int) {
 	t.Helper()
 	made := 0
 	for at, count := range after.commits {
@@ -93,7 +93,7 @@ func TestARespeltURLWritesNothing(t *testing.T) {
 	t.Parallel()
 	for way := range 5 {
 		o := newOwned(t)
-		o.w.way, o.w.protection = way, "none"
+		o.w.spelling, o.w.protection = way, "none"
 		_, before, after := o.applied(t)
 		unchanged(t, before, after, 0)
 	}
@@ -102,7 +102,7 @@ func TestARespeltURLWritesNothing(t *testing.T) {
 func TestARenameIsOneCommitWithoutAnyFolder(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
-	o.w.name, o.w.way, o.w.protection = "dev-eu", 2, "none"
+	o.w.name, o.w.spelling, o.w.protection = "dev-eu", 2, "none"
 	plan, before, after := o.applied(t)
 	unchanged(t, before, after, 1)
 	if text := changesOf(plan); !strings.Contains(text, lineText(changes.Line{Kind: changes.HandoverLine, Names: []string{"dev"}})) {
@@ -118,7 +118,7 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		for _, protection := range []string{"", "none", "free"} {
 			o := newOwned(t)
-			o.w.first, o.w.protection = first, protection
+			o.w.createFirst, o.w.protection = first, protection
 			o.applied(t)
 			// The records say that they are of the new object, and nothing else changes.
 			plan, before, after := o.applied(t, providertest.Replace(addresses[0]))
@@ -140,7 +140,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{false, true} {
 		o := newOwned(t)
-		o.w.first, o.w.name = first, "dev-eu"
+		o.w.createFirst, o.w.name = first, "dev-eu"
 		o.refused(t, "Folder does not belong to this assignment", providertest.Replace(addresses[0]))
 		o.w.adopt = true
 		_, before, after := o.applied(t, providertest.Replace(addresses[0]))
@@ -159,7 +159,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 func TestWhatACreatedFirstReplacementLeavesElsewhereStays(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
-	o.w.first, o.w.branch = true, "live"
+	o.w.createFirst, o.w.branch = true, "live"
 	o.refused(t, "Mass deletion", providertest.Replace(addresses[0]))
 	o.runner.Taint(addresses[0])
 	_, before, after := o.applied(t)
@@ -178,7 +178,7 @@ func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
 		o := newOwned(t)
 		second := *o.w
-		second.way = way
+		second.spelling = way
 		o.wants[addresses[1]] = &second
 		o.refused(t, "Two assignments have the same name")
 	}
@@ -187,9 +187,9 @@ func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 func TestASecondStateOfOneNameRemovesNothingUnasked(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
-	another := owned{o.sequence, o.people[1], &wanted{}}
+	another := owned{o.sequence, o.people[1], &assignmentConfig{}}
 	*another.w = *o.w
-	another.w.shape.goes = [hostCount]uint8{0, 0, 1}
+	another.w.shape.targets = [hostCount]uint8{0, 0, 1}
 	another.wants[addresses[0]] = another.w
 	another.refused(t, "Another assignment has this name")
 	another.w.adopt = true
@@ -206,10 +206,10 @@ func TestASecondStateOfOneNameRemovesNothingUnasked(t *testing.T) {
 
 func TestAMoveIsShownAndHeldByProtection(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]func(*wanted){
-		"branch":     func(w *wanted) { w.branch = "live" },
-		"path":       func(w *wanted) { w.path = "" },
-		"repository": func(w *wanted) { w.repository = "two" },
+	for name, move := range map[string]func(*assignmentConfig){
+		"branch":     func(w *assignmentConfig) { w.branch = "live" },
+		"path":       func(w *assignmentConfig) { w.path = "" },
+		"repository": func(w *assignmentConfig) { w.repository = "two" },
 	} {
 		o := newOwned(t)
 		move(o.w)
@@ -241,7 +241,7 @@ func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
 	world := newBareWorld(t)
 	s := newSequence(t, 0, world, providertest.New(startProvider))
 	o := owned{s, s.people[0], s.people[0].wants[addresses[0]]}
-	o.w.path, o.w.way, o.w.protection = "clusters/all", 0, "none"
+	o.w.path, o.w.spelling, o.w.protection = "clusters/all", 0, "none"
 	o.applied(t)
 	rename := func(from, to string) {
 		if _, err := world.git("one", nil, "branch", "-m", from, to); err != nil {
@@ -319,10 +319,10 @@ func TestADestroyOfARenamedBranchSaysWhatIsLeft(t *testing.T) {
 
 func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]func(*wanted){
-		"branch":     func(w *wanted) { w.branch = "live" },
-		"path":       func(w *wanted) { w.path = "" },
-		"repository": func(w *wanted) { w.repository = "two" },
+	for name, move := range map[string]func(*assignmentConfig){
+		"branch":     func(w *assignmentConfig) { w.branch = "live" },
+		"path":       func(w *assignmentConfig) { w.path = "" },
+		"repository": func(w *assignmentConfig) { w.repository = "two" },
 	} {
 		o := newOwned(t)
 		move(o.w)
@@ -356,7 +356,7 @@ func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
 func TestAHostThatWouldLoseEverythingIsHeldByItself(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
-	o.w.shape.goes[1] = 0 // a third of all
+	o.w.shape.targets[1] = 0 // a third of all
 	said := o.refused(t, "A host would lose everything")
 	if !strings.Contains(said.String(), `emptied_hosts = ["t1"]`) {
 		t.Errorf("said is %s", said)
@@ -385,7 +385,7 @@ func TestARollbackReachesACommitBeforeARename(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
 	world, _ := o.world.(*memoryWorld)
-	first, before := world.at[o.w.repository].Tip(o.w.branch).String(), o.look()
+	first, before := world.at[o.w.repository].Tip(o.w.branch).String(), o.readBranches()
 	o.w.shape.version, o.w.name = 1, "dev-eu"
 	o.applied(t)
 	configuration := o.configuration(o.person)
@@ -393,7 +393,7 @@ func TestARollbackReachesACommitBeforeARename(t *testing.T) {
 	if _, said := o.runner.Apply(t.Context(), configuration); said.Err() != nil {
 		t.Fatal(said)
 	}
-	if !maps.Equal(before.folders, o.look().folders) {
+	if !maps.Equal(before.folders, o.readBranches().folders) {
 		t.Error("the folders are not what the commit has")
 	}
 	if next, said := o.runner.Plan(t.Context(), configuration); said.Err() != nil || !next.Empty() {

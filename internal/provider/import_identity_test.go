@@ -26,8 +26,8 @@ func TestWhatIsOutsideOfTheStateIsImportedByItsIdentity(t *testing.T) {
 	world := newMemoryWorld(t, true)
 	w := providertest.New(world.start)
 	m := newMatrix(t, world, w)
-	m.begin()
-	before := m.look()
+	m.createAll()
+	before := m.readOutside()
 	for name, identity := range identities(m) {
 		address := m.address(name)
 		if got := w.Identity(address); !maps.Equal(got, identity) {
@@ -61,11 +61,11 @@ func TestWhatIsOutsideOfTheStateIsImportedByItsIdentity(t *testing.T) {
 			t.Errorf("the plan after the imports is to %s %s: %v", change.Action, change.Address, change.After)
 		}
 	}
-	if m.look() != before {
+	if m.readOutside() != before {
 		t.Error("an import changes something")
 	}
 	m.apply("import by identity")
-	m.settled("import by identity")
+	m.checkSettled("import by identity")
 	if said := w.ImportIdentity(t.Context(), m.configuration(), m.address("flotilla_workload"), nil); !said.Has(
 		"Resource type does not support identity",
 	) {

@@ -275,7 +275,7 @@ func (l *life) apply() *providertest.Plan {
 		l.unheard = false
 		return l.apply()
 	case next.ExitCode != 0:
-		l.t.Errorf("the plan after an apply is not empty: %s", whatChanges(next))
+		l.t.Errorf("the plan after an apply is not empty: %s", describeChanges(next))
 	}
 	l.unheard = false
 	drift, said := l.runner.Plan(l.t.Context(), l.configuration(), providertest.RefreshOnly())

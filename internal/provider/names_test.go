@@ -53,7 +53,7 @@ func TestAVersionWithoutQuotesAndAMisspeltKeyAreNoValues(t *testing.T) {
 		{3, ""}, {"1.40", ""}, {map[string]any{"cpu": 0.5}, ""},
 	} {
 		v := newVersions(t)
-		v.given = map[string]any{}
+		v.overrides = map[string]any{}
 		_, said := v.w.Plan(t.Context(), v.configuration(c.wanted))
 		if (c.want == "") != (said.Err() == nil) || !strings.Contains(strings.ToLower(said.String()), strings.ToLower(c.want)) {
 			t.Errorf("%v: said is %s, want %q", c.wanted, said, c.want)
@@ -78,8 +78,8 @@ func TestAMisspeltFactIsAnErrorOfTheProof(t *testing.T) {
 		"facts.labels.ring == 'canary'":                    "",
 	} {
 		v := newVersions(t)
-		v.given["proof"], v.given["released"] = proof, "1.30"
-		v.runs("1.30", v.clusters...)
+		v.overrides["proof"], v.overrides["released"] = proof, "1.30"
+		v.reportVersion("1.30", v.clusters...)
 		_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
 		if want != "" && (!said.Has("Invalid proof") || said.Has("Clusters have another value")) || !strings.Contains(said.String(), want) ||
 			want == "" && said.Has("Invalid proof") {

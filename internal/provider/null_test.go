@@ -96,7 +96,7 @@ func (m *matrix) alone(name string, changed map[string]any) providertest.Configu
 	attributes := rows[name].attributes(m, m.version, "")
 	maps.Copy(attributes, changed)
 	return providertest.Configuration{
-		Provider:  map[string]any{"clusters": m.known},
+		Provider:  map[string]any{"clusters": m.clusters},
 		Resources: map[string]providertest.Resource{m.address(name): {Attributes: attributes}},
 	}
 }
@@ -137,7 +137,7 @@ func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newSimulatedMatrix(t)
-			m.next()
+			m.bumpVersion()
 			for i, argument := range configurable(schema) {
 				if !isDynamic(argument) || argument.Required {
 					continue
@@ -169,9 +169,9 @@ func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 					t.Fatalf("with %d typed nulls: %s", len(all), said)
 				}
 				if plan, said := m.runner.Plan(t.Context(), m.alone(name, all)); said.Err() != nil || !plan.Empty() {
-					t.Errorf("with %d typed nulls the next plan is not empty: %s%s", len(all), whatChanges(plan), said)
+					t.Errorf("with %d typed nulls the next plan is not empty: %s%s", len(all), describeChanges(plan), said)
 				}
-				m.next()
+				m.bumpVersion()
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func (m *matrix) read(name string, changed map[string]any) (map[string]any, prov
 	maps.Copy(arguments, changed)
 	return m.runner.(*providertest.Workspace).PlanData(
 		m.t.Context(),
-		providertest.Configuration{Provider: map[string]any{"clusters": m.known}},
+		providertest.Configuration{Provider: map[string]any{"clusters": m.clusters}},
 		name,
 		arguments,
 	)
@@ -193,7 +193,7 @@ func (m *matrix) read(name string, changed map[string]any) (map[string]any, prov
 func matrixWithAnAssignment(t *testing.T) *matrix {
 	t.Helper()
 	m := newSimulatedMatrix(t)
-	m.next()
+	m.bumpVersion()
 	configuration := m.alone("flotilla_assignment", nil)
 	configuration.Resources["flotilla_assignment.twin"] = providertest.Resource{
 		Attributes: rows["flotilla_assignment"].attributes(m, m.version, "-2"),
@@ -267,7 +267,7 @@ func TestEachArgumentOfAResourceMayBeUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newSimulatedMatrix(t)
-			m.next()
+			m.bumpVersion()
 			given := rows[name].attributes(m, m.version, "")
 			for _, argument := range configurable(schema) {
 				unknown := m.alone(name, map[string]any{argument.Name: providertest.Unknown{Then: given[argument.Name]}})

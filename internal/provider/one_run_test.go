@@ -38,13 +38,13 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 			writeFile(t, filepath.Join(w.path, "berlin.kubeconfig"), server.Kubeconfig())
 			writeFile(t, filepath.Join(w.path, "lyon.kubeconfig"), kubeconfigOf(url, certificate))
 
-			if printed, err := w.traced(t, "apply", "apply", "-input=false", "-auto-approve", "-no-color"); err != nil {
+			if printed, err := w.runTraced(t, "apply", "apply", "-input=false", "-auto-approve", "-no-color"); err != nil {
 				t.Fatalf("%v\n%s", err, printed)
 			}
-			if printed, err := w.traced(t, "again", "plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
+			if printed, err := w.runTraced(t, "again", "plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
 				t.Errorf("the second plan is not empty: %v\n%s", err, printed)
 			}
-			if printed, err := w.traced(t, "refreshed", "plan", "-refresh-only", "-input=false", "-detailed-exitcode", "-no-color", "-target=flotilla_agent.store"); err != nil {
+			if printed, err := w.runTraced(t, "refreshed", "plan", "-refresh-only", "-input=false", "-detailed-exitcode", "-no-color", "-target=flotilla_agent.store"); err != nil {
 				t.Errorf("a refresh alone changes agents: %v\n%s", err, printed)
 			}
 			root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster")
@@ -63,9 +63,9 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 				strings.Contains(tree, "clusters/lyon/checkout") {
 				t.Errorf("the repository has\n%s", tree)
 			}
-			showsNone(t, w.path, map[string]string{"the token": token})
+			checkNoSecrets(t, w.path, map[string]string{"the token": token})
 
-			if printed, err := w.traced(t, "destroy", "destroy", "-input=false", "-auto-approve", "-no-color"); err != nil {
+			if printed, err := w.runTraced(t, "destroy", "destroy", "-input=false", "-auto-approve", "-no-color"); err != nil {
 				t.Fatalf("%v\n%s", err, printed)
 			}
 			if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster") != nil ||

@@ -91,7 +91,7 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 				strings.Replace(
 					newcomers,
 					before,
-					before+"\n"+changing.ReplaceAllString(argument, git(t, filepath.Join(n.folder, "gitops.git"), "rev-parse", "dev~1")),
+					before+"\n"+variableText.ReplaceAllString(argument, git(t, filepath.Join(n.folder, "gitops.git"), "rev-parse", "dev~1")),
 					1,
 				),
 			)

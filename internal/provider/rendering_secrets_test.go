@@ -70,7 +70,7 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(plainSecrets)) {
 		pin := charts.publish(t, fmt.Sprintf("1.0.%d", i), map[string]string{"templates/all.yaml": plainSecrets[name]})
 		shownNowhere := func(where string, text string) {
-			for form, canary := range written(secretCanary) {
+			for form, canary := range encodedForms(secretCanary) {
 				if strings.Contains(text, canary) {
 					t.Errorf("%s: %s shows it %s: %s", name, where, form, text)
 				}

@@ -23,7 +23,7 @@ func heldReplacement(t *testing.T) owned {
 }
 
 // foldersAt counts the folders on a branch.
-func foldersAt(seen sight, branch string) int {
+func foldersAt(seen branchesState, branch string) int {
 	count := 0
 	for folder := range seen.folders {
 		if folder.branch == branch {
@@ -42,7 +42,7 @@ func TestADestroyAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
 		t.Errorf("the state has %v, and said is %s", left, said)
 	}
-	if left := len(o.look().folders); left > 0 {
+	if left := len(o.readBranches().folders); left > 0 {
 		t.Errorf("%d folders are left", left)
 	}
 }
@@ -56,17 +56,17 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
 		t.Errorf("the state has %v, and said is %s", left, said)
 	}
-	if left := foldersAt(o.look(), "dev"); left > 0 {
+	if left := foldersAt(o.readBranches(), "dev"); left > 0 {
 		t.Errorf("%d folders are left", left)
 	}
 }
 
 // interrupted is an assignment whose replacement, created first, was interrupted: the state still has the object
 // from before, deposed.
-func interrupted(t *testing.T, change func(w *wanted)) owned {
+func interrupted(t *testing.T, change func(w *assignmentConfig)) owned {
 	t.Helper()
 	o := newOwned(t)
-	o.w.first, o.w.protection = true, "free"
+	o.w.createFirst, o.w.protection = true, "free"
 	o.applied(t)
 	former := o.runner.Now()[addresses[0]].Current
 	change(o.w)
@@ -81,8 +81,8 @@ func interrupted(t *testing.T, change func(w *wanted)) owned {
 
 func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T) {
 	t.Parallel()
-	o := interrupted(t, func(*wanted) {})
-	before := o.look()
+	o := interrupted(t, func(*assignmentConfig) {})
+	before := o.readBranches()
 	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
 	if said.Err() != nil {
 		t.Fatalf("said is %s", said)
@@ -90,7 +90,7 @@ func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T)
 	if action := plan.Change(addresses[0]).Action; action != providertest.NoOp {
 		t.Errorf("the plan is to %s", action)
 	}
-	unchanged(t, before, o.look(), 0)
+	unchanged(t, before, o.readBranches(), 0)
 	if left := o.runner.Now()[addresses[0]]; left.Current == nil || len(left.Deposed) > 0 {
 		t.Errorf("the state has %v", left)
 	}
@@ -100,7 +100,7 @@ func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T)
 func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
-	o.w.first = true
+	o.w.createFirst = true
 	o.applied(t)
 	former := o.runner.Now()[addresses[0]].Current
 	o.w.branch = "live"
@@ -127,7 +127,7 @@ func TestAReplacementThatMovesGoesByItsOwnOnDestroy(t *testing.T) {
 			t.Run(fmt.Sprintf("keep %t, create_before_destroy %t", keep, first), func(t *testing.T) {
 				t.Parallel()
 				o := newOwned(t)
-				o.w.keep, o.w.first, o.w.protection = !keep, first, "free"
+				o.w.keep, o.w.createFirst, o.w.protection = !keep, first, "free"
 				o.applied(t)
 				o.w.keep, o.w.branch = keep, "live"
 				plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
@@ -138,7 +138,7 @@ func TestAReplacementThatMovesGoesByItsOwnOnDestroy(t *testing.T) {
 					t.Errorf("said is %s", said)
 				}
 				stays := keep != first
-				if left := foldersAt(o.look(), "dev"); left > 0 != stays {
+				if left := foldersAt(o.readBranches(), "dev"); left > 0 != stays {
 					t.Errorf("%d folders are at the former location", left)
 				}
 			})

@@ -107,21 +107,21 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 			for i, arguments := range [][]string{
 				{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"}, {"plan", "-input=false", "-detailed-exitcode", "-out=after.out"}, {"show", "-json", "after.out"},
 			} {
-				if printed, err := w.traced(t, fmt.Sprint("good-", i), arguments...); err != nil {
+				if printed, err := w.runTraced(t, fmt.Sprint("good-", i), arguments...); err != nil {
 					t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
 				}
 			}
 			writeFile(t, filepath.Join(w.path, "main.tf"), config(refuses))
-			printed, err := w.traced(t, "refused", "plan", "-input=false", "-no-color")
+			printed, err := w.runTraced(t, "refused", "plan", "-input=false", "-no-color")
 			if err == nil || !strings.Contains(printed, "denied the request") {
 				t.Errorf("nothing is refused: %v\n%s", err, printed)
 			}
 			writeFile(t, filepath.Join(w.path, "main.tf"), config(map[string]string{"later": at(laterURL, laterCertificate, "code-422")}))
-			printed, err = w.traced(t, "later", "apply", "-input=false", "-no-color", "-auto-approve")
+			printed, err = w.runTraced(t, "later", "apply", "-input=false", "-no-color", "-auto-approve")
 			if err == nil || !strings.Contains(printed, "denied the request") {
 				t.Errorf("nothing is refused: %v\n%s", err, printed)
 			}
-			showsNone(t, w.path, secrets)
+			checkNoSecrets(t, w.path, secrets)
 		})
 	}
 }

@@ -228,7 +228,7 @@ output "metrics" {
 				{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"},
 				{"plan", "-input=false", "-out=after.out"}, {"show", "-json", "after.out"},
 			} {
-				if printed, err := w.traced(t, arguments[0], arguments...); err != nil {
+				if printed, err := w.runTraced(t, arguments[0], arguments...); err != nil {
 					t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
 				}
 			}
@@ -272,7 +272,7 @@ output "metrics" {
 					fmt.Fprintf(&wrongEntries, "    %q = { %s }\n", which, wrong[which])
 				}
 				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+strings.Replace(config, entries.String(), wrongEntries.String(), 1))
-				printed, err := w.traced(t, fmt.Sprint("wrong-", stage), "plan", "-input=false", "-no-color")
+				printed, err := w.runTraced(t, fmt.Sprint("wrong-", stage), "plan", "-input=false", "-no-color")
 				for which := range wrong {
 					if err == nil || !words(fmt.Sprintf("clusters[%q]", which)).MatchString(printed) {
 						t.Errorf("%s is not said: %v\n%s", which, err, printed)
@@ -283,7 +283,7 @@ output "metrics" {
 			// A certificate is public, and a kubeconfig begins as all do.
 			hidden := maps.Clone(secrets)
 			maps.DeleteFunc(hidden, func(which, _ string) bool { return which == "certificate" || strings.HasPrefix(which, "kubeconfig") })
-			showsNone(t, w.path, hidden)
+			checkNoSecrets(t, w.path, hidden)
 		})
 	}
 }

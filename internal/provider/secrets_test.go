@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// written are the ways to write a secret: as it is, in a URL, in JSON, in HTML, in a header.
-func written(secret string) map[string]string {
+// encodedForms are the ways to write a secret: as it is, in a URL, in JSON, in HTML, in a header.
+func encodedForms(secret string) map[string]string {
 	quoted, _ := json.Marshal(secret)
 	found := map[string]string{
 		"plain": secret, "URL-escaped": url.QueryEscape(secret), "path-escaped": url.PathEscape(secret),
@@ -29,18 +29,18 @@ func written(secret string) map[string]string {
 	return found
 }
 
-// forms are what of a secret must not be seen: however it is written, or the beginning of one that was cut.
-func forms(secret string) map[string]string {
-	found := written(secret)
+// leakedForms are what of a secret must not be seen: however it is written, or the beginning of one that was cut.
+func leakedForms(secret string) map[string]string {
+	found := encodedForms(secret)
 	if !strings.HasPrefix(secret, "-----") {
 		found["cut"] = secret[:min(len(secret), 10)]
 	}
 	return found
 }
 
-// showsNone looks for secrets in everything that a run left in the folder: what was printed and logged,
+// checkNoSecrets looks for secrets in everything that a run left in the folder: what was printed and logged,
 // the state, and plans, which are archives.
-func showsNone(t *testing.T, folder string, secrets map[string]string) {
+func checkNoSecrets(t *testing.T, folder string, secrets map[string]string) {
 	t.Helper()
 	texts := map[string]string{}
 	for _, pattern := range []string{"*.txt", "*.tfstate*"} {
@@ -65,7 +65,7 @@ func showsNone(t *testing.T, folder string, secrets map[string]string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		for which, secret := range secrets {
-			for form, text := range forms(secret) {
+			for form, text := range leakedForms(secret) {
 				if at := strings.Index(texts[name], text); at >= 0 {
 					t.Errorf("%s shows %s, %s: …%s…", name, which, form, texts[name][max(0, at-200):min(len(texts[name]), at+40)])
 				}
@@ -101,8 +101,8 @@ func unzipped(t *testing.T, file string) map[string]string {
 	return texts
 }
 
-// traced runs the tool while everything is logged, and keeps what it printed in the folder.
-func (w workdir) traced(t *testing.T, name string, arguments ...string) (printed string, err error) {
+// runTraced runs the tool while everything is logged, and keeps what it printed in the folder.
+func (w workdir) runTraced(t *testing.T, name string, arguments ...string) (printed string, err error) {
 	t.Helper()
 	t.Setenv("TF_LOG", "TRACE")
 	t.Setenv("TF_LOG_PATH", filepath.Join(w.path, name+".log.txt"))
@@ -133,11 +133,11 @@ func TestATokenIsInNoPlanAndNoState(t *testing.T) {
 					{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"},
 					{"plan", "-input=false", "-out=after.out", "-detailed-exitcode"}, {"show", "-json", "after.out"},
 				} {
-					if printed, err := w.traced(t, arguments[0], arguments...); err != nil {
+					if printed, err := w.runTraced(t, arguments[0], arguments...); err != nil {
 						t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
 					}
 				}
-				showsNone(t, w.path, map[string]string{"the token": token})
+				checkNoSecrets(t, w.path, map[string]string{"the token": token})
 			})
 		}
 	}
@@ -150,11 +150,11 @@ func TestAWrongTokenIsNotShown(t *testing.T) {
 	for _, tool := range acceptanceTools(t) {
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repository{url: repo.url})})
 		t.Setenv("FLOTILLA_GIT_TOKEN", wrong)
-		if printed, err := w.traced(t, "apply", "apply", "-input=false", "-auto-approve"); err == nil ||
+		if printed, err := w.runTraced(t, "apply", "apply", "-input=false", "-auto-approve"); err == nil ||
 			!words("Repository refuses the credentials").MatchString(printed) {
 			t.Errorf("apply: %v\n%s", err, printed)
 		}
-		showsNone(t, w.path, map[string]string{"the token": wrong})
+		checkNoSecrets(t, w.path, map[string]string{"the token": wrong})
 	}
 }
 
@@ -244,7 +244,7 @@ func TestCanariesAppearNowhere(t *testing.T) {
 			failed := map[string]string{}
 			for try := 1; ; try++ {
 				writeFile(t, filepath.Join(w.path, "main.tf"), c.config(func(name string) bool { return failed[name] == "" }))
-				printed, err := w.traced(t, fmt.Sprintf("plan-%d", try), "plan", "-input=false", "-no-color", "-out=plan.out")
+				printed, err := w.runTraced(t, fmt.Sprintf("plan-%d", try), "plan", "-input=false", "-no-color", "-out=plan.out")
 				if err == nil {
 					break
 				}
@@ -253,7 +253,7 @@ func TestCanariesAppearNowhere(t *testing.T) {
 					t.Fatalf("the plan of the others: %v", err)
 				}
 			}
-			printed, err := w.traced(t, "apply", "apply", "-input=false", "-no-color", "plan.out")
+			printed, err := w.runTraced(t, "apply", "apply", "-input=false", "-no-color", "plan.out")
 			if err == nil {
 				t.Error("the apply has no error")
 			}
@@ -268,10 +268,10 @@ func TestCanariesAppearNowhere(t *testing.T) {
 			writeFile(t, filepath.Join(w.path, "main.tf"), c.config(func(name string) bool { return strings.HasPrefix(name, "fine") }))
 			server.refuses.Store(true)
 			defer server.refuses.Store(false)
-			if printed, err := w.traced(t, "refresh", "plan", "-input=false", "-no-color"); err == nil {
+			if printed, err := w.runTraced(t, "refresh", "plan", "-input=false", "-no-color"); err == nil {
 				t.Errorf("the refresh has no error:\n%s", printed)
 			}
-			showsNone(t, w.path, c.secrets)
+			checkNoSecrets(t, w.path, c.secrets)
 		})
 	}
 }

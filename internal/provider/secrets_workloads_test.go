@@ -155,7 +155,7 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			}
 			for i, name := range slices.Sorted(maps.Keys(refused)) {
 				give(refused[name].containers, refused[name].schema)
-				printed, err := w.traced(t, fmt.Sprint("refused-", i), "plan", "-input=false", "-no-color", "-out=refused.out")
+				printed, err := w.runTraced(t, fmt.Sprint("refused-", i), "plan", "-input=false", "-no-color", "-out=refused.out")
 				if plain := strings.Join(strings.Fields(strings.ReplaceAll(printed, "│", "")), " "); err == nil ||
 					!strings.Contains(plain, refused[name].want) {
 					t.Errorf("%s: %v\n%s", name, err, printed)
@@ -169,7 +169,7 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			)
 			writeFile(t, filepath.Join(w.path, "resource.json"), `{"DB_PASSWORD": "`+canary("resource")+`"}`)
 			give(nil, "")
-			printed, err := w.traced(t, "refused-resource", "plan", "-input=false", "-no-color", "-out=refused.out")
+			printed, err := w.runTraced(t, "refused-resource", "plan", "-input=false", "-no-color", "-out=refused.out")
 			if err == nil || !strings.Contains(printed, "data.DB_PASSWORD") && !strings.Contains(printed, "DB_PASSWORD: looks like a credential") {
 				t.Errorf("a resource: %v\n%s", err, printed)
 			}
@@ -183,12 +183,12 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			for i, arguments := range [][]string{
 				{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"}, {"plan", "-input=false", "-out=after.out"}, {"show", "-json", "after.out"}, {"output", "-json"},
 			} {
-				if printed, err := w.traced(t, fmt.Sprint("good-", i), arguments...); err != nil {
+				if printed, err := w.runTraced(t, fmt.Sprint("good-", i), arguments...); err != nil {
 					t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
 				}
 			}
 			writeFile(t, filepath.Join(w.path, "commits.txt"), git(t, repository, "log", "-p", "--format=fuller", "dev"))
-			showsNone(t, w.path, canaries)
+			checkNoSecrets(t, w.path, canaries)
 			committed := readFile(t, filepath.Join(w.path, "commits.txt"))
 			for _, want := range []string{"platform-secrets.yaml", "kind: ExternalSecret", "prod/db", "encrypted-db.yaml", "ENC[AES256_GCM", "DB_PASSWORD: all0wed-7f3a91"} {
 				if !strings.Contains(committed, want) {
@@ -224,13 +224,13 @@ output "format" {
 }
 `, isSensitive)})
 				w.environment = append(w.environment, "TF_VAR_password="+canary)
-				printed, err := w.traced(t, "refused", "plan", "-input=false", "-no-color")
+				printed, err := w.runTraced(t, "refused", "plan", "-input=false", "-no-color")
 				if err == nil || !strings.Contains(printed, "DB_PASSWORD: looks like a credential") ||
 					strings.Contains(printed, canary) == isSensitive {
 					t.Errorf("%v\n%s", err, printed)
 				}
 				if isSensitive {
-					showsNone(t, w.path, map[string]string{"a variable": canary})
+					checkNoSecrets(t, w.path, map[string]string{"a variable": canary})
 				}
 			})
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// sight is what all branches have at one time.
-type sight struct {
+// branchesState is what all branches have at one time.
+type branchesState struct {
 	files   map[branchOf]map[string]string
 	commits map[branchOf]int
 	folders map[ownedFolder]string // what is in each folder, as one text
@@ -30,8 +30,8 @@ type ownedFolder struct {
 	path, host, target string
 }
 
-func (s *sequence) look() sight {
-	seen := sight{map[branchOf]map[string]string{}, map[branchOf]int{}, map[ownedFolder]string{}, map[ownedFolder]string{}}
+func (s *sequence) readBranches() branchesState {
+	seen := branchesState{map[branchOf]map[string]string{}, map[branchOf]int{}, map[ownedFolder]string{}, map[ownedFolder]string{}}
 	for _, repository := range s.world.repositories() {
 		for _, branch := range branches {
 			at := branchOf{repository, branch}
@@ -54,7 +54,7 @@ var (
 )
 
 // note finds out to which folder a file belongs, or what a record says.
-func (seen *sight) note(at branchOf, prefix, name, content string) {
+func (seen *branchesState) note(at branchOf, prefix, name, content string) {
 	rest := name
 	if prefix != "" {
 		var ok bool
@@ -78,8 +78,8 @@ func (seen *sight) note(at branchOf, prefix, name, content string) {
 	}
 }
 
-// differs names a branch that is not as it was.
-func (seen sight) differs(now sight) string {
+// changedBranch names a branch that is not as it was.
+func (seen branchesState) changedBranch(now branchesState) string {
 	for at, count := range seen.commits {
 		if now.commits[at] != count || !maps.Equal(seen.files[at], now.files[at]) {
 			return fmt.Sprintf("branch %q of %s", at.branch, at.repository)
@@ -89,7 +89,7 @@ func (seen sight) differs(now sight) string {
 }
 
 // checkForeign holds files of nobody to what they were.
-func (s *sequence) checkForeign(now sight) {
+func (s *sequence) checkForeign(now branchesState) {
 	for at, content := range s.foreign {
 		if got, ok := now.files[branchOf{at.repository, at.branch}][at.file]; !ok || got != content {
 			s.t.Errorf("%s on branch %q of %s is %q now, was %q", at.file, at.branch, at.repository, got, content)
@@ -100,7 +100,7 @@ func (s *sequence) checkForeign(now sight) {
 var counted = regexp.MustCompile(`: (\d+) assignments?\b`)
 
 // checkRemovals holds each folder that is gone to what the plan showed, and to protection.
-func (s *sequence) checkRemovals(p *person, before, after sight, plan *providertest.Plan, said providertest.Diagnostics) {
+func (s *sequence) checkRemovals(p *person, before, after branchesState, plan *providertest.Plan, said providertest.Diagnostics) {
 	gone := map[string][]ownedFolder{} // by the owner that had them, and its location
 	for folder := range before.folders {
 		if _, stays := after.folders[folder]; !stays {
@@ -242,13 +242,13 @@ func shownLines(change *providertest.Change, said providertest.Diagnostics) []st
 }
 
 // checkRenames holds what only renamed and respelt to one commit at most, in which no folder changes.
-func (s *sequence) checkRenames(p *person, before, after sight) {
-	if len(p.calm) == 0 || len(p.calm) != len(p.wants) {
+func (s *sequence) checkRenames(p *person, before, after branchesState) {
+	if len(p.lastApplied) == 0 || len(p.lastApplied) != len(p.wants) {
 		return
 	}
 	renamed := false
 	for address, w := range p.wants {
-		was, ok := p.calm[address]
+		was, ok := p.lastApplied[address]
 		if !ok {
 			return
 		}
@@ -257,8 +257,9 @@ func (s *sequence) checkRenames(p *person, before, after sight) {
 				return // somebody else is called so
 			}
 		}
-		renamed = renamed || was.name != w.name || was.way != w.way
-		was.name, was.way, was.adopt, was.protection, was.keep, was.first = w.name, w.way, w.adopt, w.protection, w.keep, w.first
+		renamed = renamed || was.name != w.name || was.spelling != w.spelling
+		was.name, was.spelling, was.adopt = w.name, w.spelling, w.adopt
+		was.protection, was.keep, was.createFirst = w.protection, w.keep, w.createFirst
 		if was != *w {
 			return
 		}
@@ -298,7 +299,7 @@ func (s *sequence) editForeign() {
 
 // byHand changes a branch that has files of owners.
 func (s *sequence) byHand(choose func(name string) bool, change func(files map[string]string, name string)) {
-	seen := s.look()
+	seen := s.readBranches()
 	var found []spot
 	for at, files := range seen.files {
 		for name := range files {
@@ -317,7 +318,7 @@ func (s *sequence) byHand(choose func(name string) bool, change func(files map[s
 	s.say("    %+v", at)
 	s.world.commit(at.repository, at.branch, files)
 	for _, p := range s.people {
-		p.calm = nil
+		p.lastApplied = nil
 	}
 }
 

@@ -42,23 +42,23 @@ type spot struct{ repository, branch, file string }
 type person struct {
 	name   string
 	runner providertest.Runner
-	wants  map[string]*wanted
-	// calm is what was wanted when all was last applied, while nobody else has changed anything since.
-	calm map[string]wanted
+	wants  map[string]*assignmentConfig
+	// lastApplied is what was wanted when all was last applied, while nobody else has changed anything since.
+	lastApplied map[string]assignmentConfig
 }
 
-// wanted is what a person configures of one assignment.
-type wanted struct {
+// assignmentConfig is what a person configures of one assignment.
+type assignmentConfig struct {
 	name, repository, branch, path string
-	way                            int // of writing the URL
+	spelling                       int // of writing the URL
 	shape                          shape
 	protection                     string
-	adopt, keep, first             bool
+	adopt, keep, createFirst       bool
 }
 
 // shape is a fleet: who goes where, and a value that is in all folders.
 type shape struct {
-	goes    [hostCount]uint8 // bits: deployment targets
+	targets [hostCount]uint8 // bits: deployment targets
 	version int
 }
 
@@ -89,7 +89,7 @@ type tally struct{ steps, applied, refused, removed, renamed int }
 func newSequence(t *testing.T, seed uint64, world world, runners ...providertest.Runner) *sequence {
 	s := &sequence{t: t, random: rand.New(rand.NewPCG(seed, 9)), world: world, foreign: map[spot]string{}, tally: &tally{}}
 	for i, runner := range runners {
-		s.people = append(s.people, &person{name: fmt.Sprint("person ", i), runner: runner, wants: map[string]*wanted{}})
+		s.people = append(s.people, &person{name: fmt.Sprint("person ", i), runner: runner, wants: map[string]*assignmentConfig{}})
 	}
 	for _, repository := range world.repositories() {
 		for _, branch := range branches {
@@ -100,11 +100,11 @@ func newSequence(t *testing.T, seed uint64, world world, runners ...providertest
 	return s
 }
 
-func (s *sequence) anyWish() *wanted {
+func (s *sequence) anyWish() *assignmentConfig {
 	repositories := s.world.repositories()
-	return &wanted{
+	return &assignmentConfig{
 		name: names[0], repository: repositories[0], branch: branches[0], path: paths[s.random.IntN(2)],
-		shape: shape{goes: [hostCount]uint8{all, all, all}}, way: s.random.IntN(4),
+		shape: shape{targets: [hostCount]uint8{all, all, all}}, spelling: s.random.IntN(4),
 	}
 }
 
@@ -153,17 +153,17 @@ func (s *sequence) step() {
 		{1, "taints " + address, func() { p.runner.Taint(address) }},
 		{10, "changes the fleet of " + address, func() { s.reshape(&w.shape) }},
 		{6, "renames " + address, func() { w.name = other(s.random, names, w.name) }},
-		{6, "respells the URL of " + address, func() { w.way = s.random.IntN(5) }},
+		{6, "respells the URL of " + address, func() { w.spelling = s.random.IntN(5) }},
 		{2, "moves " + address + " to another branch", func() { w.branch = other(s.random, branches, w.branch) }},
 		{2, "moves " + address + " to another path", func() { w.path = other(s.random, paths, w.path) }},
 		{2, "moves " + address + " to another repository", func() { w.repository = other(s.random, s.world.repositories(), w.repository) }},
 		{4, "changes the protection of " + address, func() { w.protection = pick(s.random, slices.Sorted(maps.Keys(protections))) }},
 		{3, "changes adopt of " + address, func() { w.adopt = !w.adopt }},
 		{2, "changes on_destroy of " + address, func() { w.keep = !w.keep }},
-		{2, "changes create_before_destroy of " + address, func() { w.first = !w.first }},
+		{2, "changes create_before_destroy of " + address, func() { w.createFirst = !w.createFirst }},
 		{2, "adds an assignment", func() { s.add(p) }},
 		{2, "removes " + address + " from the configuration", func() { delete(p.wants, address) }},
-		{2, "loses the state of " + address, func() { p.runner.Lose(address); p.calm = nil }},
+		{2, "loses the state of " + address, func() { p.runner.Lose(address); p.lastApplied = nil }},
 		{2, "imports " + address, func() { s.importIt(p, address) }},
 		{6, "somebody changes an owned folder by hand", s.editOwned},
 		{2, "somebody removes an owned folder by hand", s.removeOwned},
@@ -199,17 +199,17 @@ func (s *sequence) reshape(of *shape) {
 	host := s.random.IntN(hostCount)
 	switch s.random.IntN(8) {
 	case 0:
-		of.goes[host] = 0
+		of.targets[host] = 0
 	case 1:
-		of.goes[host] = all
+		of.targets[host] = all
 	case 2:
-		of.goes = [hostCount]uint8{}
+		of.targets = [hostCount]uint8{}
 	case 3:
-		of.goes = [hostCount]uint8{all, all, all}
+		of.targets = [hostCount]uint8{all, all, all}
 	case 4, 5:
 		of.version++
 	default:
-		of.goes[host] ^= 1 << s.random.IntN(targetCount)
+		of.targets[host] ^= 1 << s.random.IntN(targetCount)
 	}
 }
 
@@ -231,7 +231,7 @@ func (s *sequence) configuration(p *person) providertest.Configuration {
 	for address, w := range p.wants {
 		attributes := map[string]any{
 			"name": w.name, "fleet": w.shape.fleet(),
-			"gitops_repo": map[string]any{"url": s.world.spell(w.repository, w.way), "branch": w.branch, "path": w.path},
+			"gitops_repo": map[string]any{"url": s.world.spell(w.repository, w.spelling), "branch": w.branch, "path": w.path},
 		}
 		if limits := protections[w.protection]; limits != nil {
 			attributes["protection"] = limits
@@ -242,7 +242,7 @@ func (s *sequence) configuration(p *person) providertest.Configuration {
 		if w.keep {
 			attributes["on_destroy"] = "keep"
 		}
-		configuration.Resources[address] = providertest.Resource{Attributes: attributes, CreateBeforeDestroy: w.first}
+		configuration.Resources[address] = providertest.Resource{Attributes: attributes, CreateBeforeDestroy: w.createFirst}
 	}
 	return configuration
 }
@@ -258,7 +258,7 @@ func (of shape) fleet() providertest.Call {
 	for host := range hostCount {
 		types = append(types, map[string]any{"name": hostName(host)})
 		for target := range targetCount {
-			if of.goes[host]&(1<<target) != 0 {
+			if of.targets[host]&(1<<target) != 0 {
 				assignments = append(assignments, map[string]any{"cluster_type": hostName(host), "deployment_target": "w-" + targetName(target)})
 			}
 		}
@@ -283,9 +283,9 @@ func targetName(target int) string { return string(rune('a' + target)) }
 
 func (s *sequence) importIt(p *person, address string) {
 	w := p.wants[address]
-	id := s.world.spell(w.repository, w.way) + "#" + w.branch + ":" + w.path + ":" + w.name
+	id := s.world.spell(w.repository, w.spelling) + "#" + w.branch + ":" + w.path + ":" + w.name
 	said := p.runner.Import(s.t.Context(), s.configuration(p), address, id)
-	p.calm = nil
+	p.lastApplied = nil
 	if said.Bugs() != nil {
 		s.t.Errorf("import of %s: %s", id, said)
 	}
@@ -293,16 +293,16 @@ func (s *sequence) importIt(p *person, address string) {
 
 // plan plans, and nothing must change by that.
 func (s *sequence) plan(p *person) {
-	before := s.look()
+	before := s.readBranches()
 	_, said := p.runner.Plan(s.t.Context(), s.configuration(p))
-	s.sane(said)
-	if changed := before.differs(s.look()); changed != "" {
+	s.checkDiagnostics(said)
+	if changed := before.changedBranch(s.readBranches()); changed != "" {
 		s.t.Errorf("a plan changes %s", changed)
 	}
 }
 
-// sane finds what no plan and no apply may say, whatever was done before.
-func (s *sequence) sane(said providertest.Diagnostics) {
+// checkDiagnostics finds what no plan and no apply may say, whatever was done before.
+func (s *sequence) checkDiagnostics(said providertest.Diagnostics) {
 	if said.Bugs() != nil {
 		s.t.Errorf("a bug of the provider: %s", said.Bugs())
 	}
@@ -320,16 +320,16 @@ func (s *sequence) sane(said providertest.Diagnostics) {
 
 // apply applies, and checks what came of it.
 func (s *sequence) apply(p *person, options ...providertest.Option) {
-	before := s.look()
+	before := s.readBranches()
 	plan, said := p.runner.Apply(s.t.Context(), s.configuration(p), options...)
-	after := s.look()
-	s.sane(said)
+	after := s.readBranches()
+	s.checkDiagnostics(said)
 	for _, diagnostic := range said {
 		if diagnostic.Error {
 			s.say("    refused: %s: %.200s", diagnostic.Summary, strings.ReplaceAll(diagnostic.Detail, "\n", " "))
 		}
 	}
-	changed := before.differs(after)
+	changed := before.changedBranch(after)
 	if plan == nil {
 		s.tally.refused++
 		if changed != "" {
@@ -344,7 +344,7 @@ func (s *sequence) apply(p *person, options ...providertest.Option) {
 	}
 	for _, someone := range s.people {
 		if changed != "" || someone == p {
-			someone.calm = nil
+			someone.lastApplied = nil
 		}
 	}
 	if said.Err() != nil {
@@ -360,9 +360,9 @@ func (s *sequence) apply(p *person, options ...providertest.Option) {
 	if len(options) > 0 || p.shares() {
 		return
 	}
-	p.calm = map[string]wanted{}
+	p.lastApplied = map[string]assignmentConfig{}
 	for address, w := range p.wants {
-		p.calm[address] = *w
+		p.lastApplied[address] = *w
 	}
 	if s.random.IntN(2) == 0 {
 		return // half of the time for more steps
@@ -429,6 +429,6 @@ func (s *sequence) end() {
 			s.t.Errorf("the state of %s still has %v", p.name, slices.Sorted(maps.Keys(left)))
 		}
 	}
-	s.checkForeign(s.look())
+	s.checkForeign(s.readBranches())
 	s.world.check()
 }

@@ -98,10 +98,10 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 			if err != nil {
 				return nil, err
 			}
-			if slices.ContainsFunc(resp.Diagnostics, func(one *tfprotov6.Diagnostic) bool { return strings.Contains(one.Detail, unheard) }) {
+			if slices.ContainsFunc(resp.Diagnostics, func(one *tfprotov6.Diagnostic) bool { return strings.Contains(one.Detail, extraKey) }) {
 				return resp.Diagnostics, nil
 			}
-			return whenRead(t, name, config) // of what is checked only then
+			return readWithDefaults(t, name, config) // of what is checked only then
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(schemas.Functions)) {
@@ -117,7 +117,7 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 			found = append(
 				found,
 				dynamicAttribute{name + "." + parameter.Name, parameter.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
-					return called(t, server, name, parameters, i, value)
+					return callWithOneArgument(t, server, name, parameters, i, value)
 				}},
 			)
 		}
@@ -125,8 +125,8 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 	return found
 }
 
-// whenRead is what a data source says when it is read.
-func whenRead(t *testing.T, name string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
+// readWithDefaults is what a data source says when it is read.
+func readWithDefaults(t *testing.T, name string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
 	t.Helper()
 	server, err := startProvider()
 	if err != nil {
@@ -150,8 +150,8 @@ func whenRead(t *testing.T, name string, config *tfprotov6.DynamicValue) ([]*tfp
 	return resp.Diagnostics, nil
 }
 
-// called is what a function says of one argument while all others are not known.
-func called(
+// callWithOneArgument is what a function says of one argument while all others are not known.
+func callWithOneArgument(
 	t *testing.T,
 	server tfprotov6.ProviderServer,
 	name string,
@@ -195,13 +195,13 @@ func configurationWith(schema *tfprotov6.Schema, name string, value tftypes.Valu
 	return tftypes.NewValue(schema.ValueType(), attributes)
 }
 
-// unheard is an attribute that no table has.
-const unheard = "unheard_of"
+// extraKey is an attribute that no table has.
+const extraKey = "unheard_of"
 
-// filled is an object with each attribute of a table, and one more in each object. objects counts them.
-func filled(table *fleet.Table, objects *int) tftypes.Value {
+// filledObject is an object with each attribute of a table, and one more in each object. objects counts them.
+func filledObject(table *fleet.Table, objects *int) tftypes.Value {
 	*objects++
-	members := map[string]tftypes.Value{unheard: tftypes.NewValue(tftypes.String, "x")}
+	members := map[string]tftypes.Value{extraKey: tftypes.NewValue(tftypes.String, "x")}
 	for _, name := range table.Keys() {
 		members[name] = filledAttribute(table.Find(name), objects)
 	}
@@ -221,11 +221,11 @@ func filledAttribute(attribute *fleet.Attribute, objects *int) tftypes.Value {
 	case fleet.AnyObjectType:
 		return objectOf(nil)
 	case fleet.ObjectType, fleet.TextOrObjectType, fleet.BoolOrObjectType:
-		return filled(attribute.Of, objects)
+		return filledObject(attribute.Of, objects)
 	case fleet.ObjectsType, fleet.CollectionType, fleet.NamesOrObjectsType:
-		return tupleOf([]tftypes.Value{filled(attribute.Of, objects)})
+		return tupleOf([]tftypes.Value{filledObject(attribute.Of, objects)})
 	case fleet.ObjectMapType:
-		return objectOf(map[string]tftypes.Value{"x": filled(attribute.Of, objects)})
+		return objectOf(map[string]tftypes.Value{"x": filledObject(attribute.Of, objects)})
 	case fleet.DurationType:
 		return tftypes.NewValue(tftypes.String, "90s")
 	case fleet.TimeType:
@@ -280,7 +280,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
 			objects := 0
-			value := filled(table, &objects)
+			value := filledObject(table, &objects)
 			switch description := of.description; {
 			case strings.Contains(description, "List of objects with the keys"),
 				strings.Contains(description, "List or map of objects with the keys"):
@@ -297,7 +297,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 				details = append(details, one.Detail)
 			}
 			all := strings.Join(details, "\n")
-			if got := strings.Count(all, unheard+": unknown attribute") + strings.Count(all, unheard+" is an unknown attribute"); got != objects {
+			if got := strings.Count(all, extraKey+": unknown attribute") + strings.Count(all, extraKey+" is an unknown attribute"); got != objects {
 				t.Errorf("%d of %d objects are read strictly:\n%s", got, objects, all)
 			}
 			if others := strings.Count(all, "unknown attribute") - objects; others != 0 {

@@ -151,21 +151,21 @@ func (n newcomer) play(t *testing.T, blocks []codeBlock) {
 			if err != nil {
 				t.Fatalf("%s: %s\n%s", command.line, err, printed)
 			}
-			if missing := command.missing(settled(string(printed))); missing != "" {
+			if missing := command.missing(normalized(string(printed))); missing != "" {
 				t.Errorf("%s does not print %q where the page says so, but\n%s", command.line, missing, printed)
 			}
 		}
 	}
 }
 
-// changing is what differs from run to run: ids of commits, and times.
-var changing = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d)?`)
+// variableText is what differs from run to run: ids of commits, and times.
+var variableText = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d)?`)
 
 // spaces differ between tools: Terraform aligns the values of a map, and OpenTofu does not.
 var spaces = regexp.MustCompile(` +`)
 
-func settled(printed string) string {
-	return spaces.ReplaceAllString(changing.ReplaceAllString(printed, "~"), " ")
+func normalized(printed string) string {
+	return spaces.ReplaceAllString(variableText.ReplaceAllString(printed, "~"), " ")
 }
 
 // codeBlock is a fenced block of Markdown.
@@ -215,7 +215,7 @@ func (b codeBlock) commands() (commands []command) {
 // missing is the first line that a command does not print after those before it; "..." stands for any lines.
 func (c command) missing(printed string) string {
 	for _, line := range c.printed {
-		if line = settled(line); line == "..." {
+		if line = normalized(line); line == "..." {
 			continue
 		}
 		_, rest, found := strings.Cut(printed, line)

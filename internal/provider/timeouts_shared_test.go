@@ -21,8 +21,8 @@ func silentRepository(t *testing.T) (url string) {
 	return server.URL
 }
 
-// slow are workloads, each with a chart of a repository of its own below a URL.
-func slow(url string, count int) []any {
+// slowWorkloads are workloads, each with a chart of a repository of its own below a URL.
+func slowWorkloads(url string, count int) []any {
 	var workloads []any
 	for i := range count {
 		workloads = append(
@@ -38,7 +38,7 @@ func slow(url string, count int) []any {
 func TestFortySlowRepositoriesShareOneTimeAndAreNamed(t *testing.T) {
 	t.Parallel()
 	url, began := silentRepository(t), time.Now()
-	_, said := readArtifacts(t, map[string]any{"workloads": slow(url, 40), "timeouts": map[string]any{"read": "1s"}})
+	_, said := readArtifacts(t, map[string]any{"workloads": slowWorkloads(url, 40), "timeouts": map[string]any{"read": "1s"}})
 	if took := time.Since(began); took > 30*time.Second { // each may take a minute
 		t.Errorf("it took %s", took)
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// silent is a server that takes connections and never says anything.
-func silent(t *testing.T) (address string) {
+// silentServer is a server that takes connections and never says anything.
+func silentServer(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +59,7 @@ func silent(t *testing.T) (address string) {
 func TestTimeoutSaysWhichHowLongAndHowToRaiseIt(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
-	address := silent(t)
+	address := silentServer(t)
 	private, public := sshKey(t, "")
 	host, port, _ := net.SplitHostPort(address)
 	key := fmt.Sprintf(
@@ -88,8 +88,8 @@ func TestTimeoutSaysWhichHowLongAndHowToRaiseIt(t *testing.T) {
 	}
 }
 
-// proxied puts a proxy before a repository's server. While stalled it takes pushes and never answers.
-func proxied(t *testing.T, repo repository) (through repository, stalled *atomic.Bool) {
+// newStallingProxy puts a proxy before a repository's server. While stalled it takes pushes and never answers.
+func newStallingProxy(t *testing.T, repo repository) (through repository, stalled *atomic.Bool) {
 	t.Helper()
 	behind, err := url.Parse(repo.url)
 	if err != nil {
@@ -112,7 +112,7 @@ func proxied(t *testing.T, repo repository) (through repository, stalled *atomic
 
 func TestTimeoutOfAWriteSaysThatNothingWasWritten(t *testing.T) {
 	t.Parallel()
-	repo, stalled := proxied(t, giteaRepository(t))
+	repo, stalled := newStallingProxy(t, giteaRepository(t))
 	const nothing = `The branch was unchanged when it was last read, so nothing was written then; if a slow server still accepts the commit, the next plan shows it.`
 	// Where the time ran out in between, a busy machine decides.
 	over := func(operation string) *regexp.Regexp {
@@ -200,14 +200,14 @@ func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
 	}
 }
 
-// patient is a Git host that notes until when those who fetch, and those who push, would wait for it.
-type patient struct {
+// deadlineHost is a Git host that notes until when those who fetch, and those who push, would wait for it.
+type deadlineHost struct {
 	*gittest.Host
 	mu              sync.Mutex
 	fetches, pushes []time.Time
 }
 
-func (p *patient) note(ctx context.Context, among *[]time.Time) {
+func (p *deadlineHost) note(ctx context.Context, among *[]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until, _ := ctx.Deadline() // the zero time for one who waits for ever
@@ -215,7 +215,7 @@ func (p *patient) note(ctx context.Context, among *[]time.Time) {
 }
 
 // A plan asks for the references of an empty repository as a push does, so only the pack itself is a push.
-func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *deadlineHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case strings.HasSuffix(r.URL.String(), "/info/refs?service=git-upload-pack"):
 		p.note(r.Context(), &p.fetches)
@@ -236,7 +236,7 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	minutes := func(text string) time.Duration { n, _ := strconv.Atoi(text); return time.Duration(n) * time.Minute }
 	writing, reading := minutes(said[1]), minutes(said[2])
 	const url = "https://git.example.com/team/one.git"
-	host := &patient{Host: gittest.NewHost()}
+	host := &deadlineHost{Host: gittest.NewHost()}
 	host.Create("team/one", true)
 	w := providertest.New(provider.StartWith(nil, gitclient.ConnectorOptions{Over: host}))
 	within := func(operation string, limit time.Duration, noted *[]time.Time, run func() providertest.Diagnostics) {

@@ -22,8 +22,8 @@ func (s *twoStates) configuration(value string, further map[string]any) provider
 
 const otherState = "Another state has this assignment"
 
-// held expects a plan that the other state holds, and that names a commit, and nothing that is written.
-func (s *twoStates) held(w *providertest.Workspace, configuration providertest.Configuration, says ...string) {
+// expectHeld expects a plan that the other state holds, and that names a commit, and nothing that is written.
+func (s *twoStates) expectHeld(w *providertest.Workspace, configuration providertest.Configuration, says ...string) {
 	s.t.Helper()
 	tip := git(s.t, s.url, "rev-parse", "dev")
 	_, said := w.Apply(s.t.Context(), configuration)
@@ -47,7 +47,7 @@ func newTwoStates(t *testing.T) *twoStates {
 	return s
 }
 
-var adopts = map[string]any{"adopt": true}
+var withAdopt = map[string]any{"adopt": true}
 
 func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables of the environment
 	for name, value := range map[string]string{
@@ -85,17 +85,17 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 	}
 
 	// The first one undoes nothing, also in a plan without a change of its own.
-	s.held(
+	s.expectHeld(
 		s.ours,
 		s.configuration("mysql://ours", nil),
 		run,
 		"configuration https://git.example.com/acme/fleet@a1a1a1a1a1a1",
 		"set adopt = true",
 	)
-	s.held(s.ours, s.configuration("mysql://newer", nil), run)
+	s.expectHeld(s.ours, s.configuration("mysql://newer", nil), run)
 
 	// It takes the assignment back where that is said, and then the other one is held.
-	_, said = s.ours.Apply(t.Context(), s.configuration("mysql://ours", adopts))
+	_, said = s.ours.Apply(t.Context(), s.configuration("mysql://ours", withAdopt))
 	if said.Err() != nil || !said.Has("Assignment is taken over from another state") {
 		t.Errorf("adopt: %s", said)
 	}
@@ -104,7 +104,7 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 		t.Errorf("without adopt again: %s", said)
 	}
 	apply(t, s.ours, s.configuration("mysql://ours", nil))
-	s.held(s.hers, s.configuration("mysql://hers", source), run)
+	s.expectHeld(s.hers, s.configuration("mysql://hers", source), run)
 
 	// A state that does not want it any more removes nothing of the other one's.
 	if _, said := s.hers.Apply(t.Context(), providertest.Configuration{}); said.Err() != nil {
@@ -154,7 +154,7 @@ func TestAnImportTakesAnAssignmentOverWithItsFirstWrite(t *testing.T) {
 	if _, said := s.hers.Apply(t.Context(), s.configuration("mysql://other", nil)); said.Err() != nil || len(said) > 0 {
 		t.Errorf("the second one: %s", said)
 	}
-	s.held(s.ours, s.configuration("mysql://ours", nil))
+	s.expectHeld(s.ours, s.configuration("mysql://ours", nil))
 }
 
 func TestAStateHasItsAssignmentWhateverBecomesOfIt(t *testing.T) {

@@ -25,9 +25,9 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != false || state["proven"] != nil {
 		t.Errorf("before there is any cluster: %v", state)
 	}
-	v.later()
-	v.runs("1.30", v.clusters...)
-	v.later()
+	v.passHour()
+	v.reportVersion("1.30", v.clusters...)
+	v.passHour()
 	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != true || state["proven"] != "1.30" ||
 		state["rolling_out"] != nil {
 		t.Errorf("when all have it: %v", state)
@@ -37,23 +37,23 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 		!strings.Contains(changes, `at stage 1 of 2 "canary", on 1 of 3 hosts: waits for`) {
 		t.Errorf("changes %s", changes)
 	}
-	v.later()
+	v.passHour()
 	if state := v.expect("1.31", "1.31", "1.30", "1.30"); !strings.Contains(rollingOut(state), `stage 1 of 2 "canary", 1 of 3 hosts`) {
 		t.Errorf("rolling out %v", state["rolling_out"])
 	}
-	v.runs("1.31", "canary")
-	v.later()
+	v.reportVersion("1.31", "canary")
+	v.passHour()
 	if state := v.expect("1.31", "1.31", "1.31", "1.31"); !strings.Contains(fmt.Sprint(state["changes"]), "prod-1, prod-2: 1.30 -> 1.31") ||
 		state["proven"] != "1.30" {
 		t.Errorf("%v", state)
 	}
-	v.runs("1.31", v.clusters...)
-	v.later()
+	v.reportVersion("1.31", v.clusters...)
+	v.passHour()
 	if state := v.expect("1.31", "1.31", "1.31", "1.31"); state["proven"] != "1.31" || state["rolled_out"] != true {
 		t.Errorf("in the end: %v", state)
 	}
 	v.clusters = append(v.clusters, "prod-3") // a new cluster
-	v.runs("1.29", "prod-3")
+	v.reportVersion("1.29", "prod-3")
 	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !said.Has("New clusters have another value") ||
 		!strings.Contains(said.String(), "at once: prod-3.") {
 		t.Errorf("said is %s", said)
@@ -76,15 +76,15 @@ func TestAVersionThatFailsIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for onFailure, want := range map[string]string{"halt": "1.31", "roll_back": "1.30"} {
 		v := newVersions(t)
-		v.given["on_failure"], v.given["released"] = onFailure, "1.30"
-		v.runs("1.30", v.clusters...)
+		v.overrides["on_failure"], v.overrides["released"] = onFailure, "1.30"
+		v.reportVersion("1.30", v.clusters...)
 		v.expect("1.31", "1.31", "1.30", "1.30")
-		v.later()
-		v.runs("1.31", "canary")
+		v.passHour()
+		v.reportVersion("1.31", "canary")
 		failed := v.facts["canary"]
 		failed.Verdict, failed.Message = verdict.Failed, "2 of 3 nodes are not ready"
 		v.facts["canary"] = failed
-		v.later()
+		v.passHour()
 		state := v.expect("1.31", want, "1.30", "1.30")
 		if !strings.Contains(rollingOut(state), "failed") {
 			t.Errorf("%s: %v, %v", onFailure, state["rolling_out"], state["changes"])
@@ -99,27 +99,27 @@ func TestAVersionThatFailsIsRolledBack(t *testing.T) {
 func TestClustersThatAreThereAreNotUpgradedAtOnce(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.runs("1.30", "prod-1", "prod-2")
+	v.reportVersion("1.30", "prod-1", "prod-2")
 	_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
 	if text := said.String(); !said.Has("Clusters have another value") || !strings.Contains(text, "2 clusters are there already") ||
 		!strings.Contains(text, "prod-1, prod-2") {
 		t.Errorf("said is %s", text)
 	}
-	v.given["released"] = map[string]any{"by_cluster": map[string]any{"prod-1": "1.30", "prod-2": "1.30"}}
+	v.overrides["released"] = map[string]any{"by_cluster": map[string]any{"prod-1": "1.30", "prod-2": "1.30"}}
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
-	v.given = map[string]any{"evidence": string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
+	v.overrides = map[string]any{"evidence": string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
 		Name: "errors", Of: evidence.OfCluster, Pass: "value < 1.0", Figures: map[string]evidence.Figure{"canary": {Message: "it has no value"}, "prod-1": {Value: 0.1}},
 	}}}).Marshal())}
 	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), "1 cluster is there already") {
 		t.Errorf("a cluster of which there is a figure: said is %s", said)
 	}
 	v = newVersions(t)
-	v.given = map[string]any{"released": "1.30"} // which is believed without a proof
-	v.runs("1.29", v.clusters...)
+	v.overrides = map[string]any{"released": "1.30"} // which is believed without a proof
+	v.reportVersion("1.29", v.clusters...)
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
-	v.given = map[string]any{}
+	v.overrides = map[string]any{}
 	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), "Nothing is known of 3 clusters") {
 		t.Errorf("said is %s", said)
 	}
@@ -128,11 +128,11 @@ func TestClustersThatAreThereAreNotUpgradedAtOnce(t *testing.T) {
 func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.given["released"] = "1.30"
-	v.runs("1.30", v.clusters...)
+	v.overrides["released"] = "1.30"
+	v.reportVersion("1.30", v.clusters...)
 	v.expect("1.31", "1.31", "1.30", "1.30")
-	v.later()
-	v.runs("1.31", "canary")
+	v.passHour()
+	v.reportVersion("1.31", "canary")
 	for _, lose := range []func(*providertest.Workspace){
 		func(w *providertest.Workspace) { w.State = providertest.State{} },
 		func(w *providertest.Workspace) {
@@ -146,23 +146,23 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 		v.facts["canary"] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Progressing}, Facts: v.facts["canary"].Facts}
 		lose(v.w.(*providertest.Workspace))
 		v.expect("1.31", "1.31", "1.30", "1.30")
-		delete(v.given, "released") // the import knows it
+		delete(v.overrides, "released") // the import knows it
 	}
-	v.runs("1.31", "canary")
-	v.later()
+	v.reportVersion("1.31", "canary")
+	v.passHour()
 	v.expect("1.31", "1.31", "1.31", "1.31")
 	plan, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes))
 	if !said.Has("Clusters have another value") {
 		t.Errorf("a replacement: %s, %v", said, plan)
 	}
 	// What a replacement would forget: without facts, an old released; and all, while it is not known what is wanted.
-	v.given, v.facts = map[string]any{"released": "1.30"}, map[string]evidence.ClusterFacts{}
+	v.overrides, v.facts = map[string]any{"released": "1.30"}, map[string]evidence.ClusterFacts{}
 	for _, wanted := range []any{"1.31", tftypes.NewValue(tftypes.String, tftypes.UnknownValue)} {
 		_, said := v.w.Plan(t.Context(), v.configuration(wanted), providertest.Replace(kubernetes))
 		if !said.Has("A replacement forgets the values of clusters") || !strings.Contains(said.String(), "3 clusters were given another value") {
 			t.Errorf("a replacement: %s", said)
 		}
-		delete(v.given, "released")
+		delete(v.overrides, "released")
 	}
 	if _, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !said.Has(
 		"A replacement forgets the values of clusters",
@@ -187,15 +187,15 @@ func TestAValueMayBeOfAnyType(t *testing.T) {
 		"another": {"a", map[string]any{"commit": "a"}},
 	} {
 		v := newVersions(t)
-		v.given = map[string]any{"released": values[0]}
+		v.overrides = map[string]any{"released": values[0]}
 		state := v.expect(values[1], values[1], values[0], values[0])
 		if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "[canary: ") || !strings.Contains(changes, " -> ") ||
 			strings.Contains(changes, "prod-1") {
 			t.Errorf("%s: %s", name, changes)
 		}
-		v.later()
+		v.passHour()
 		v.expect(values[1], values[1], values[1], values[1])
-		v.later()
+		v.passHour()
 		if state := v.expect(values[1], values[1], values[1], values[1]); !reflect.DeepEqual(state["proven"], values[1]) {
 			t.Errorf("%s: proven %v", name, state["proven"])
 		}
@@ -205,12 +205,12 @@ func TestAValueMayBeOfAnyType(t *testing.T) {
 func TestClustersWantValuesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.given = map[string]any{}
+	v.overrides = map[string]any{}
 	each := func(a, b, c any) any {
 		return map[string]any{"by_cluster": map[string]any{"canary": a, "prod-1": b, "prod-2": c}}
 	}
 	v.expect(each("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
-	v.later()
+	v.passHour()
 	v.expect(each("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
 	v.expect(each("1.31", "1.29", "1.31"), "1.31", "1.29", "1.30")
 	for wanted, text := range map[any]string{
@@ -229,10 +229,10 @@ func TestClustersWantValuesOfTheirOwn(t *testing.T) {
 func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.given["holds"] = []any{map[string]any{"hosts": []any{"prod-1"}, "reason": "audit"}}
-	v.runs("1.30", v.clusters...)
+	v.overrides["holds"] = []any{map[string]any{"hosts": []any{"prod-1"}, "reason": "audit"}}
+	v.reportVersion("1.30", v.clusters...)
 	v.expect("1.30", "1.30", "1.30", "1.30")
-	v.later()
+	v.passHour()
 	v.expect("1.30", "1.30", "1.30", "1.30")
 	plan, said := v.w.Plan(t.Context(), v.configuration(tftypes.NewValue(tftypes.String, tftypes.UnknownValue)))
 	if said.Err() != nil {
@@ -248,7 +248,7 @@ func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	for _, attribute := range []string{"fleet", "evidence", "stages", "proof", "released", "on_failure", "failed_for", "progress_deadline", "unknown", "windows", "approvals", "expedite", "holds", "name", "wanted"} {
 		v := newVersions(t)
-		v.given["released"] = "1.30"
+		v.overrides["released"] = "1.30"
 		configuration := v.configuration("1.31")
 		attributes := configuration.Resources[kubernetes].Attributes
 		then := attributes[attribute]
@@ -278,8 +278,8 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 		return string(all.Marshal())
 	}
 	for name, c := range map[string]struct {
-		given map[string]any
-		want  string
+		overrides map[string]any
+		want      string
 	}{
 		"a misspelt attribute of a stage": {map[string]any{"stages": []any{map[string]any{"nme": "x"}}}, `unknown attribute; did you mean "name"?`},
 		"no stages":                       {map[string]any{"stages": "all"}, "must be a list of objects, not a string"},
@@ -310,7 +310,7 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 		"no fleet":                    {map[string]any{"fleet": map[string]any{"model": "x"}}, "Invalid fleet"},
 	} {
 		v := newVersions(t)
-		maps.Copy(v.given, c.given)
+		maps.Copy(v.overrides, c.overrides)
 		if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), c.want) || said.Err() == nil {
 			t.Errorf("%s: %s", name, said)
 		}
@@ -321,8 +321,8 @@ func TestAWindowThatHasClosedSinceThePlanGivesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	w := v.w.(*providertest.Workspace)
-	v.given["released"] = "1.30"
-	v.given["windows"] = []any{map[string]any{"kind": "allow", "schedule": "0 12 * * *", "duration": "30m"}}
+	v.overrides["released"] = "1.30"
+	v.overrides["windows"] = []any{map[string]any{"kind": "allow", "schedule": "0 12 * * *", "duration": "30m"}}
 	plan, said := w.Plan(t.Context(), v.configuration("1.31"))
 	if said.Err() != nil {
 		t.Fatal(said)
@@ -341,15 +341,15 @@ func TestAWindowThatHasClosedSinceThePlanGivesNothing(t *testing.T) {
 func TestAPlanThatChangesNothingSaysWhatARolloutWaitsFor(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.given["released"] = "1.30"
-	v.runs("1.30", v.clusters...)
+	v.overrides["released"] = "1.30"
+	v.reportVersion("1.30", v.clusters...)
 	v.expect("1.31", "1.31", "1.30", "1.30")
-	v.later()
+	v.passHour()
 	plan, said := v.w.Plan(t.Context(), v.configuration("1.31"))
 	if !plan.Empty() || !said.Has("Rollout waits") || !strings.Contains(said.String(), "proof: it is not true of the facts") {
 		t.Errorf("said is %s", said)
 	}
-	v.given["proof"] = "facts.labels.version == value"
+	v.overrides["proof"] = "facts.labels.version == value"
 	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), `there is no key`) {
 		t.Errorf("said is %s", said)
 	}
@@ -359,12 +359,12 @@ func TestAPlanThatChangesNothingSaysWhatARolloutWaitsFor(t *testing.T) {
 func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.given["released"], v.given["on_failure"], v.given["failed_for"] = "1.30", "roll_back", "0s"
-	v.runs("1.30", v.clusters...)
+	v.overrides["released"], v.overrides["on_failure"], v.overrides["failed_for"] = "1.30", "roll_back", "0s"
+	v.reportVersion("1.30", v.clusters...)
 	v.expect("1.31", "1.31", "1.30", "1.30")
-	v.later()
-	v.runs("1.31", "canary")
-	v.later()
+	v.passHour()
+	v.reportVersion("1.31", "canary")
+	v.passHour()
 	measured := func(canary float64) string {
 		return string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
 			Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value <= rest * 2.0", Fail: "value > 5.0",
@@ -384,7 +384,7 @@ func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 	}{
 		{0.9, verdict.Ready, "waits for errors: 0.9 % against 0.2 % on 2 clusters"}, {0.3, verdict.Progressing, ""},
 	} {
-		v.given["evidence"] = []any{v.evidence(), measured(c.measured), reported(c.reported)}
+		v.overrides["evidence"] = []any{v.evidence(), measured(c.measured), reported(c.reported)}
 		_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
 		if !strings.Contains(said.String(), c.want) {
 			t.Errorf("said is %s", said)
@@ -393,9 +393,9 @@ func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 			t.Errorf("%d: %v", i, state)
 		}
 	}
-	v.given["evidence"] = []any{v.evidence(), measured(0.3), reported(verdict.Ready)}
+	v.overrides["evidence"] = []any{v.evidence(), measured(0.3), reported(verdict.Ready)}
 	v.expect("1.31", "1.31", "1.31", "1.31")
-	v.later()
-	v.given["evidence"] = []any{v.evidence(), measured(6), reported(verdict.Ready)}
+	v.passHour()
+	v.overrides["evidence"] = []any{v.evidence(), measured(6), reported(verdict.Ready)}
 	v.expect("1.31", "1.30", "1.30", "1.30")
 }

@@ -17,7 +17,7 @@ func TestAPlanThatIsAppliedLateCountsFromTheApply(t *testing.T) {
 	v := newVersions(t)
 	stage := v.configuration("1.31").Resources[kubernetes].Attributes["stages"].([]any)[0].(map[string]any)
 	stage["soak"] = "2h"
-	v.given = map[string]any{"released": "1.30", "stages": []any{stage}}
+	v.overrides = map[string]any{"released": "1.30", "stages": []any{stage}}
 	w := v.w.(*providertest.Workspace)
 	plan, said := w.Plan(t.Context(), v.configuration("1.31"))
 	if said.Err() != nil {
@@ -43,17 +43,17 @@ func TestAPlanThatIsAppliedLateCountsFromTheApply(t *testing.T) {
 func TestAFleetWithoutClustersProvesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.given["released"] = "1.30"
-	v.runs("1.30", v.clusters...)
+	v.overrides["released"] = "1.30"
+	v.reportVersion("1.30", v.clusters...)
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	clusters := v.clusters
 	v.clusters = nil
-	v.later()
+	v.passHour()
 	if state := v.expect("1.31"); state["proven"] != nil {
 		t.Errorf("proven %v", state["proven"])
 	}
 	v.clusters = clusters
-	v.later()
+	v.passHour()
 	v.expect("1.31", "1.31", "1.30", "1.30")
 }
 
@@ -61,11 +61,11 @@ func TestAFleetWithoutClustersProvesNothing(t *testing.T) {
 func TestOtherVerbsMoveNoRollout(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	v.given["released"], v.given["on_failure"], v.given["failed_for"] = "1.30", "roll_back", "0s"
-	v.runs("1.30", v.clusters...)
+	v.overrides["released"], v.overrides["on_failure"], v.overrides["failed_for"] = "1.30", "roll_back", "0s"
+	v.reportVersion("1.30", v.clusters...)
 	v.expect("1.31", "1.31", "1.30", "1.30")
-	v.later()
-	v.runs("1.31", "canary") // a run would go on
+	v.passHour()
+	v.reportVersion("1.31", "canary") // a run would go on
 	w := v.w.(*providertest.Workspace)
 	plan, said := w.Plan(t.Context(), v.configuration("1.31"), providertest.RefreshOnly())
 	if said.Err() != nil || plan.ExitCode != 0 {
@@ -77,7 +77,7 @@ func TestOtherVerbsMoveNoRollout(t *testing.T) {
 	}
 	v.facts["canary"] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Progressing}, Facts: v.facts["canary"].Facts}
 	const renamed = "flotilla_rollout.k8s"
-	v.given["name"] = "k8s"
+	v.overrides["name"] = "k8s"
 	configuration := v.configuration("1.31")
 	configuration.Resources[renamed] = configuration.Resources[kubernetes]
 	delete(configuration.Resources, kubernetes)
@@ -88,7 +88,7 @@ func TestOtherVerbsMoveNoRollout(t *testing.T) {
 		t.Fatal(said)
 	}
 	v.expect("1.31", "1.31", "1.30", "1.30")
-	v.later()
+	v.passHour()
 	failed := v.facts["canary"]
 	failed.Verdict = verdict.Failed
 	v.facts["canary"] = failed
@@ -119,7 +119,7 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 				return vector(`"cluster":"canary"`, "0.1", `"cluster":"prod-1"`, "0.1", `"cluster":"prod-2"`, "0.1")
 			})
 			v.provider = map[string]any{"clusters": world.start(t)(v.clusters...)}
-			v.given = map[string]any{"proof": "facts.region == value", "evidence": []any{
+			v.overrides = map[string]any{"proof": "facts.region == value", "evidence": []any{
 				providertest.Reading{DataSource: "flotilla_cluster_facts", Attribute: "evidence", Attributes: map[string]any{}},
 				providertest.Reading{DataSource: "flotilla_measurements", Attribute: "evidence", Attributes: map[string]any{
 					"fleet": v.fleet(), "checks": []any{checkOf(prometheus.URL, nil)},
@@ -154,7 +154,7 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 			}
 			v.expect("b", "b", "b", "b")
 			// Labels of what does not answer are an error, which ends a destroy that refreshes.
-			v.given["evidence"].([]any)[0].(providertest.Reading).Attributes["labels_from"] = map[string]any{"region": "region"}
+			v.overrides["evidence"].([]any)[0].(providertest.Reading).Attributes["labels_from"] = map[string]any{"region": "region"}
 			if _, said = v.w.Plan(t.Context(), v.configuration("b"), providertest.Destroy()); !said.Has("Labels of clusters are not known") {
 				t.Errorf("-destroy: %s", said)
 			}

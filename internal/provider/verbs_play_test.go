@@ -10,15 +10,15 @@ import (
 
 // update is a plan and an apply of it: one change for each, and a second plan without any.
 func (m *matrix) update(verb string) {
-	m.next()
+	m.bumpVersion()
 	plan := m.plan(verb, 2)
 	m.actions(verb, plan, rowTypes(), providertest.Update)
 	dev, prod := m.commits("dev"), m.commits("prod")
-	m.saved(verb, plan)
+	m.applyPlan(verb, plan)
 	if m.commits("dev") != dev+1 || m.commits("prod") != prod+1 {
 		m.errorf(verb, "all", "the apply makes %d commits on dev, and %d on prod", m.commits("dev")-dev, m.commits("prod")-prod)
 	}
-	m.settled(verb)
+	m.checkSettled(verb)
 }
 
 // refreshOnly sees what was changed by hand, and nothing else; applied, it changes nothing but the state.
@@ -33,35 +33,35 @@ func (m *matrix) refreshOnly(verb string) {
 		if m.sane(verb, said); said.Err() != nil || plan.ExitCode != 2 && !m.isTofu {
 			m.errorf(verb, name, "after it was changed by hand, the exit code is %d: %s", plan.ExitCode, said)
 		}
-		before := m.look()
-		m.saved(verb, plan)
-		if m.look() != before {
+		before := m.readOutside()
+		m.applyPlan(verb, plan)
+		if m.readOutside() != before {
 			m.errorf(verb, name, "the apply changes something")
 		}
 		plan = m.plan("plan after "+name+" was changed by hand", 2)
 		m.actions(verb, plan, []string{name}, providertest.Update)
-		m.saved(verb, plan)
-		m.settled(verb)
+		m.applyPlan(verb, plan)
+		m.checkSettled(verb)
 	}
 }
 
 // destroyPlan tells what would go, and lets it be.
 func (m *matrix) destroyPlan(verb string) {
 	m.actions(verb, m.plan(verb, 2, providertest.Destroy()), rowTypes(), providertest.Delete)
-	m.settled(verb)
+	m.checkSettled(verb)
 }
 
 // savedPlan applies what was planned before others did something.
 func (m *matrix) savedPlan(verb string) {
-	m.next()
+	m.bumpVersion()
 	plan := m.plan(verb, 2)
 	m.foreign()
-	m.saved(verb, plan)
-	m.settled(verb)
+	m.applyPlan(verb, plan)
+	m.checkSettled(verb)
 
 	// What the plan is about was changed by hand: it is what the plan saw, or nothing is written.
 	for _, name := range outsideTypes() {
-		m.next()
+		m.bumpVersion()
 		plan := m.plan(verb, 2)
 		rows[name].edit(m)
 		before := rows[name].outside(m, "")
@@ -74,20 +74,20 @@ func (m *matrix) savedPlan(verb string) {
 			m.errorf(verb, name, "the apply does not say that the folder is not what the plan saw: %v", said)
 		}
 		m.apply(verb + " after " + name + " was changed by hand, and then")
-		m.settled(verb)
+		m.checkSettled(verb)
 	}
 
 	// Another apply came between.
 	if terraform, ok := m.runner.(*providertest.Terraform); ok {
-		m.next()
+		m.bumpVersion()
 		plan := m.plan(verb, 2)
-		m.next()
+		m.bumpVersion()
 		m.apply(verb)
-		before := m.look()
-		if said := terraform.ApplyPlan(m.t.Context(), plan); said.Err() == nil || m.look() != before {
+		before := m.readOutside()
+		if said := terraform.ApplyPlan(m.t.Context(), plan); said.Err() == nil || m.readOutside() != before {
 			m.errorf(verb, "all", "a plan of before another apply is applied")
 		}
-		m.settled(verb)
+		m.checkSettled(verb)
 	}
 }
 
@@ -98,12 +98,12 @@ func (m *matrix) withoutRefresh(verb string) {
 	}
 	m.plan(verb+" after changes by hand", 0, providertest.SkipRefresh())
 	m.apply(verb + " after changes by hand, and then with a refresh")
-	m.settled(verb)
-	m.next()
+	m.checkSettled(verb)
+	m.bumpVersion()
 	plan := m.plan(verb, 2, providertest.SkipRefresh())
 	m.actions(verb, plan, rowTypes(), providertest.Update)
-	m.saved(verb, plan)
-	m.settled(verb)
+	m.applyPlan(verb, plan)
+	m.checkSettled(verb)
 }
 
 // replace makes everything anew, and what is outside stays what it is.
@@ -111,16 +111,16 @@ func (m *matrix) replace(verb string) {
 	plan := m.plan(verb, 2, providertest.Replace(m.addresses()...))
 	m.actions(verb, plan, rowTypes(), providertest.DeleteThenCreate)
 	m.heldAnew(verb, plan)
-	m.settled(verb)
+	m.checkSettled(verb)
 
 	// In place of the claim that is there, its plan at apply sees a record of which it does not know that it is its own.
-	m.adopt, m.first = true, true
+	m.adopt, m.createFirst = true, true
 	m.apply(verb)
 	plan = m.plan(verb, 2, providertest.Replace(m.addresses()...))
 	m.actions(verb, plan, rowTypes(), providertest.CreateThenDelete)
 	m.heldAnew(verb+" with create_before_destroy", plan)
-	m.settled(verb)
-	m.adopt, m.first = false, false
+	m.checkSettled(verb)
+	m.adopt, m.createFirst = false, false
 	m.apply(verb)
 }
 
@@ -128,7 +128,7 @@ func (m *matrix) replace(verb string) {
 func (m *matrix) heldAnew(verb string, plan *providertest.Plan) {
 	m.t.Helper()
 	commits, before := m.commits("dev"), m.world.files(gitops, "dev")
-	m.saved(verb, plan)
+	m.applyPlan(verb, plan)
 	if made := m.commits("dev") - commits; made > 1 {
 		m.errorf(verb, "flotilla_assignment", "it makes %d commits", made)
 	}
@@ -149,7 +149,7 @@ func (m *matrix) target(verb string) {
 			groups[0] = append(groups[0], name)
 		}
 	}
-	m.next()
+	m.bumpVersion()
 	left := rowTypes()
 	for _, group := range groups {
 		var addresses []string
@@ -162,7 +162,7 @@ func (m *matrix) target(verb string) {
 		}
 		plan := m.plan(verb, 2, providertest.Target(addresses...))
 		m.actions(verb, plan, group, providertest.Update)
-		m.saved(verb, plan)
+		m.applyPlan(verb, plan)
 		for _, name := range outsideTypes() {
 			if changes := rows[name].outside(m, "") != before[name]; changes != slices.Contains(group, name) {
 				m.errorf(verb, name, "%v: it changes is %v", addresses, changes)
@@ -173,12 +173,12 @@ func (m *matrix) target(verb string) {
 			m.actions(verb+", and then", m.plan(verb, 2), left, providertest.Update)
 		}
 	}
-	m.settled(verb)
+	m.checkSettled(verb)
 }
 
 // moved gives everything another address, and changes nothing else.
 func (m *matrix) moved(verb string) {
-	before := m.look()
+	before := m.readOutside()
 	var blocks []providertest.Option
 	for _, name := range rowTypes() {
 		from := m.address(name)
@@ -190,21 +190,21 @@ func (m *matrix) moved(verb string) {
 	// Without a block an assignment would remove what it adds. The claim is of another state for all that anybody knows.
 	_, said := m.runner.Plan(m.t.Context(), m.configuration())
 	m.sane(verb, said)
-	if text := said.String(); said.Err() == nil || !strings.Contains(text, "moved {") || m.look() != before {
+	if text := said.String(); said.Err() == nil || !strings.Contains(text, "moved {") || m.readOutside() != before {
 		m.errorf(verb, "flotilla_assignment", "of another address without a moved block it is said %s", text)
 	}
 	plan := m.plan(verb, 2, blocks...)
 	m.actions(verb, plan, rowTypes(), providertest.NoOp)
-	m.saved(verb, plan)
-	if m.look() != before {
+	m.applyPlan(verb, plan)
+	if m.readOutside() != before {
 		m.errorf(verb, "all", "something changes")
 	}
-	m.settled(verb)
+	m.checkSettled(verb)
 }
 
 // removed takes everything out of the state and leaves it where it is; blocks of imports take in again what can be imported.
 func (m *matrix) removed(verb string) {
-	before := m.look()
+	before := m.readOutside()
 	var removed, imported []providertest.Option
 	for _, name := range rowTypes() {
 		removed = append(removed, providertest.RemovedBlock(m.address(name)))
@@ -214,8 +214,8 @@ func (m *matrix) removed(verb string) {
 	}
 	plan := m.planOf(verb, 2, m.configuration(rowTypes()...), removed...)
 	m.actions(verb, plan, rowTypes(), providertest.Forget)
-	m.saved(verb, plan)
-	if left := m.runner.Now(); len(left) > 0 || m.look() != before {
+	m.applyPlan(verb, plan)
+	if left := m.runner.Now(); len(left) > 0 || m.readOutside() != before {
 		m.errorf(verb, "all", "the state still has %d objects, or something changes", len(left))
 	}
 	m.taken(verb+", and then import blocks", before, imported...)
@@ -223,7 +223,7 @@ func (m *matrix) removed(verb string) {
 
 // stateRm is the same by commands.
 func (m *matrix) stateRm(verb string) {
-	before := m.look()
+	before := m.readOutside()
 	m.runner.Lose(m.addresses()...)
 	for _, name := range rowTypes() {
 		if rows[name].id == nil {
@@ -257,34 +257,34 @@ func (m *matrix) taken(verb, before string, options ...providertest.Option) {
 			got = change.Action
 		}
 		if !slices.Contains(want, got) {
-			m.errorf(verb, name, "the plan after an import is to %s: %s", got, whatChanges(plan))
+			m.errorf(verb, name, "the plan after an import is to %s: %s", got, describeChanges(plan))
 		}
 	}
-	m.saved(verb, plan)
-	if m.look() != before {
-		m.errorf(verb, "all", "something changes:\n%s\n->\n%s", before, m.look())
+	m.applyPlan(verb, plan)
+	if m.readOutside() != before {
+		m.errorf(verb, "all", "something changes:\n%s\n->\n%s", before, m.readOutside())
 	}
-	m.settled(verb)
+	m.checkSettled(verb)
 }
 
 // lostState is an apply of what is all there: the claim belongs to another state for all that anybody knows, unless it is
 // told otherwise. Nothing changes but the holder of the claim.
 func (m *matrix) lostState(verb string) {
 	m.runner.Lose(m.addresses()...)
-	before := m.look()
+	before := m.readOutside()
 	_, said := m.runner.Plan(m.t.Context(), m.configuration())
 	m.sane(verb, said)
-	if !said.Has("Claim belongs to another state") || m.look() != before {
+	if !said.Has("Claim belongs to another state") || m.readOutside() != before {
 		m.errorf(verb, "flotilla_cluster_claim", "said is %s", said)
 	}
 	m.adopt = true
 	plan := m.plan(verb, 2)
 	m.actions(verb, plan, rowTypes(), providertest.Create)
 	m.heldAnew(verb, plan)
-	m.settled(verb)
+	m.checkSettled(verb)
 	m.adopt = false
 	m.apply(verb)
-	m.settled(verb)
+	m.checkSettled(verb)
 }
 
 // twoInOneApply makes and destroys two of each. Two of one name are an error that names both.
@@ -296,10 +296,10 @@ func (m *matrix) twoInOneApply(verb string) {
 			m.errorf(verb, name, "the second one is nowhere")
 		}
 	}
-	m.settled(verb)
-	m.next()
+	m.checkSettled(verb)
+	m.bumpVersion()
 	m.apply(verb)
-	m.settled(verb)
+	m.checkSettled(verb)
 	m.twins = false
 	m.apply(verb)
 	for _, name := range outsideTypes() {
@@ -307,7 +307,7 @@ func (m *matrix) twoInOneApply(verb string) {
 			m.errorf(verb, name, "the second one is left: %s", left)
 		}
 	}
-	m.settled(verb)
+	m.checkSettled(verb)
 	m.namesakes(verb)
 }
 
@@ -317,7 +317,7 @@ func (m *matrix) namesakes(verb string) {
 	for _, name := range rowTypes() {
 		configuration.Resources[name+".namesake"] = configuration.Resources[m.address(name)]
 	}
-	before := m.look()
+	before := m.readOutside()
 	_, said := m.runner.Plan(m.t.Context(), configuration)
 	m.sane(verb, said)
 	for _, name := range rowTypes() {
@@ -328,7 +328,7 @@ func (m *matrix) namesakes(verb string) {
 			m.errorf(verb, name, "of two of one name it is said %s", said)
 		}
 	}
-	if m.look() != before {
+	if m.readOutside() != before {
 		m.errorf(verb, "all", "something changes")
 	}
 }
@@ -337,7 +337,7 @@ func (m *matrix) namesakes(verb string) {
 func (m *matrix) destroy(verb string) {
 	plan := m.plan(verb, 2, providertest.Destroy())
 	m.actions(verb, plan, rowTypes(), providertest.Delete)
-	m.saved(verb, plan)
+	m.applyPlan(verb, plan)
 	if left := m.runner.Now(); len(left) > 0 {
 		m.errorf(verb, "all", "the state still has %d objects", len(left))
 	}

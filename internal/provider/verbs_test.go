@@ -23,13 +23,13 @@ type matrix struct {
 	cluster *standInCluster
 	url     string // of the GitOps repository
 	// statuses is the URL of a Git host whose commits have statuses.
-	statuses string
-	version  int
-	known    any // the provider's `clusters`
-	twins    bool
-	adopt    bool
-	first    bool // create_before_destroy
-	renamed  bool
+	statuses    string
+	version     int
+	clusters    any // the provider's `clusters`
+	twins       bool
+	adopt       bool
+	createFirst bool // create_before_destroy
+	renamed     bool
 
 	isTofu    bool
 	others    int     // commits of somebody else
@@ -84,7 +84,7 @@ func TestMatrixOfResourcesAndVerbs(t *testing.T) {
 }
 
 func (m *matrix) play(verbs []verb) {
-	m.begin()
+	m.createAll()
 	for _, verb := range verbs {
 		if verb.play(m, verb.name); m.t.Failed() {
 			m.t.Fatalf("%s: the verbs after it are left out", verb.name)
@@ -123,19 +123,19 @@ func newMatrix(t *testing.T, world world, runner providertest.Runner) *matrix {
 	m := &matrix{t: t, runner: runner, world: world, cluster: &standInCluster{}, url: world.spell(gitops, 0)}
 	server, certificate := m.cluster.start(t)
 	m.statuses = (&standInStatuses{}).start(t)
-	m.known = map[string]any{}
+	m.clusters = map[string]any{}
 	for _, name := range []string{"edge", "edge-2"} {
-		m.known.(map[string]any)[name] = map[string]any{"host": server + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}
+		m.clusters.(map[string]any)[name] = map[string]any{"host": server + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}
 	}
 	return m
 }
 
-// begin applies everything for the first time.
-func (m *matrix) begin() {
+// createAll applies everything for the first time.
+func (m *matrix) createAll() {
 	m.t.Helper()
-	m.next()
+	m.bumpVersion()
 	m.apply("create")
-	m.settled("create")
+	m.checkSettled("create")
 }
 
 // rowTypes are those of the rows, and those that have something outside of the state.
@@ -163,12 +163,14 @@ func (m *matrix) addresses() []string {
 
 // configuration has all rows, but for those that are left out, at this version.
 func (m *matrix) configuration(leftOut ...string) providertest.Configuration {
-	made := providertest.Configuration{Provider: map[string]any{"clusters": m.known}, Resources: map[string]providertest.Resource{}}
+	made := providertest.Configuration{Provider: map[string]any{"clusters": m.clusters}, Resources: map[string]providertest.Resource{}}
 	for _, name := range rowTypes() {
 		if slices.Contains(leftOut, name) {
 			continue
 		}
-		made.Resources[m.address(name)] = providertest.Resource{Attributes: rows[name].attributes(m, m.version, ""), CreateBeforeDestroy: m.first}
+		made.Resources[m.address(name)] = providertest.Resource{
+			Attributes: rows[name].attributes(m, m.version, ""), CreateBeforeDestroy: m.createFirst,
+		}
 		if m.twins {
 			made.Resources[name+".twin"] = providertest.Resource{Attributes: rows[name].attributes(m, m.version, "-2")}
 		}
@@ -176,8 +178,8 @@ func (m *matrix) configuration(leftOut ...string) providertest.Configuration {
 	return made
 }
 
-// next is the version that comes next.
-func (m *matrix) next() { m.version++ }
+// bumpVersion is the version that comes next.
+func (m *matrix) bumpVersion() { m.version++ }
 
 func (m *matrix) errorf(verb, name, format string, arguments ...any) {
 	m.t.Helper()
@@ -206,23 +208,23 @@ func (m *matrix) planOf(
 	options ...providertest.Option,
 ) *providertest.Plan {
 	m.t.Helper()
-	before := m.look()
+	before := m.readOutside()
 	plan, said := m.runner.Plan(m.t.Context(), configuration, options...)
 	m.sane(verb, said)
 	if said.Err() != nil {
 		m.t.Fatalf("%s: the plan fails: %s", verb, said.Err())
 	}
-	if after := m.look(); before != after {
+	if after := m.readOutside(); before != after {
 		m.errorf(verb, "all", "the plan changes something: %s\n->\n%s", before, after)
 	}
 	if plan.ExitCode != code {
-		m.errorf(verb, "all", "the exit code of the plan is %d, want %d: %s%q", plan.ExitCode, code, whatChanges(plan), plan.Drifted)
+		m.errorf(verb, "all", "the exit code of the plan is %d, want %d: %s%q", plan.ExitCode, code, describeChanges(plan), plan.Drifted)
 	}
 	return plan
 }
 
-// whatChanges is what a plan changes, in words.
-func whatChanges(plan *providertest.Plan) string {
+// describeChanges is what a plan changes, in words.
+func describeChanges(plan *providertest.Plan) string {
 	var all []string
 	for _, change := range plan.Changes {
 		if change.Action != providertest.NoOp {
@@ -255,13 +257,13 @@ func (m *matrix) actions(verb string, plan *providertest.Plan, names []string, w
 			expected = want
 		}
 		if got != expected {
-			m.errorf(verb, name, "the plan is to %s, want %s: %s", got, expected, whatChanges(plan))
+			m.errorf(verb, name, "the plan is to %s, want %s: %s", got, expected, describeChanges(plan))
 		}
 	}
 }
 
-// saved applies a plan, which succeeds.
-func (m *matrix) saved(verb string, plan *providertest.Plan) {
+// applyPlan applies a plan, which succeeds.
+func (m *matrix) applyPlan(verb string, plan *providertest.Plan) {
 	m.t.Helper()
 	said := m.runner.ApplyPlan(m.t.Context(), plan)
 	m.sane(verb, said)
@@ -288,9 +290,9 @@ func (m *matrix) apply(verb string, options ...providertest.Option) {
 	}
 }
 
-// settled holds the world to what is configured, and the plans after it to be empty: after some verbs, and in `make acceptance`
+// checkSettled holds the world to what is configured, and the plans after it to be empty: after some verbs, and in `make acceptance`
 // after all of them, plans that only refresh, too.
-func (m *matrix) settled(verb string) {
+func (m *matrix) checkSettled(verb string) {
 	m.t.Helper()
 	m.there(verb)
 	m.plan(verb+", and then", 0)
@@ -331,8 +333,8 @@ func (m *matrix) wanted(name string) string {
 	return rows[name].outside(m.reference, "")
 }
 
-// look is all that is outside of the state.
-func (m *matrix) look() string {
+// readOutside is all that is outside of the state.
+func (m *matrix) readOutside() string {
 	var all []string
 	for _, branch := range []string{"dev", "prod"} {
 		all = append(all, fmt.Sprint(branch, " ", m.commits(branch)))

@@ -22,8 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// trusting is a provider block with sources. A source is its URL and the keys; without keys it is unsigned.
-func trusting(sources ...[]string) map[string]any {
+// trustSources is a provider block with sources. A source is its URL and the keys; without keys it is unsigned.
+func trustSources(sources ...[]string) map[string]any {
 	list := make([]any, len(sources))
 	for i, source := range sources {
 		one := map[string]any{"url": source[0]}
@@ -41,8 +41,8 @@ func trusting(sources ...[]string) map[string]any {
 	return map[string]any{"verification": map[string]any{"sources": list}}
 }
 
-// verified says what reading the final objects of a fleet says; "" where they are there.
-func verified(t *testing.T, block, fleet map[string]any) string {
+// verifyError says what reading the final objects of a fleet says; "" where they are there.
+func verifyError(t *testing.T, block, fleet map[string]any) string {
 	t.Helper()
 	read, said := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{Provider: block}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
@@ -55,8 +55,8 @@ func verified(t *testing.T, block, fleet map[string]any) string {
 	return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 }
 
-// requiring is a cluster type with a parameter that requires signatures.
-func requiring(parameters map[string]any) map[string]any {
+// requireSigned is a cluster type with a parameter that requires signatures.
+func requireSigned(parameters map[string]any) map[string]any {
 	return map[string]any{"render": "preview", "parameters": parameters}
 }
 
@@ -66,8 +66,8 @@ var gitVerify = map[string]any{
 
 const greeting = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {of: '%s'}\n"
 
-// commits writes commits of one tree into a repository: each by its private key, "" for none.
-func commits(t *testing.T, repository, base string, keys map[string]string) map[string]string {
+// signCommits writes commits of one tree into a repository: each by its private key, "" for none.
+func signCommits(t *testing.T, repository, base string, keys map[string]string) map[string]string {
 	t.Helper()
 	tree := plumbing.NewHash(git(t, repository, "rev-parse", base+"^{tree}"))
 	ids := map[string]string{}
@@ -136,7 +136,7 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	ofSSH, sshPublic := sshKey(t, "")
 	theirs, _ := sshKey(t, "")
 	ofPGP, pgpPublic := openPGPKey(t)
-	ids := commits(t, repository, unsigned, map[string]string{"by ssh": ofSSH, "by OpenPGP": ofPGP, "by another key": theirs})
+	ids := signCommits(t, repository, unsigned, map[string]string{"by ssh": ofSSH, "by OpenPGP": ofPGP, "by another key": theirs})
 	tampered := strings.Replace(git(t, repository, "cat-file", "commit", ids["by ssh"]), "by ssh", "by nobody", 1) + "\n"
 	made := exec.CommandContext(t.Context(), "git", "hash-object", "-t", "commit", "-w", "--stdin")
 	made.Dir, made.Stdin = repository, strings.NewReader(tampered)
@@ -146,7 +146,7 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	}
 	ids["changed"], ids["unsigned"] = strings.TrimSpace(string(said)), unsigned
 	git(t, repository, "update-ref", "refs/heads/changed", ids["changed"])
-	ours := trusting([]string{strings.TrimSuffix(repo, "/.git"), sshPublic, pgpPublic})
+	ours := trustSources([]string{strings.TrimSuffix(repo, "/.git"), sshPublic, pgpPublic})
 	at := func(id string, clusterType map[string]any) map[string]any {
 		return rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, clusterType)
 	}
@@ -158,35 +158,35 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 		by     map[string]any
 		want   string // "" for none
 	}{
-		"ssh":                             {"by ssh", ours, requiring(gitVerify), ""},
-		"OpenPGP":                         {"by OpenPGP", ours, requiring(gitVerify), ""},
+		"ssh":                             {"by ssh", ours, requireSigned(gitVerify), ""},
+		"OpenPGP":                         {"by OpenPGP", ours, requireSigned(gitVerify), ""},
 		"ssh, for Argo CD":                {"by ssh", ours, argocd, ""},
-		"no signature":                    {"unsigned", ours, requiring(gitVerify), refused(unsigned)},
+		"no signature":                    {"unsigned", ours, requireSigned(gitVerify), refused(unsigned)},
 		"no signature, for Argo CD":       {"unsigned", ours, argocd, refused(unsigned)},
-		"another key":                     {"by another key", ours, requiring(gitVerify), refused(ids["by another key"])},
-		"a changed commit":                {"changed", ours, requiring(gitVerify), refused(ids["changed"])},
-		"no keys":                         {"by ssh", nil, requiring(gitVerify), "the provider has no keys to check it by: list them in verification.sources of the provider"},
-		"unsigned, though it is required": {"by ssh", trusting([]string{repo}), requiring(gitVerify), "have it as unsigned: list the keys that sign it there"},
-		"unsigned":                        {"unsigned", trusting([]string{repo}), argocd, ""},
-		"none of the sources":             {"by ssh", trusting([]string{"https://git.example.com", sshPublic}), argocd, "have none for it: add its URL with the keys that sign it"},
+		"another key":                     {"by another key", ours, requireSigned(gitVerify), refused(ids["by another key"])},
+		"a changed commit":                {"changed", ours, requireSigned(gitVerify), refused(ids["changed"])},
+		"no keys":                         {"by ssh", nil, requireSigned(gitVerify), "the provider has no keys to check it by: list them in verification.sources of the provider"},
+		"unsigned, though it is required": {"by ssh", trustSources([]string{repo}), requireSigned(gitVerify), "have it as unsigned: list the keys that sign it there"},
+		"unsigned":                        {"unsigned", trustSources([]string{repo}), argocd, ""},
+		"none of the sources":             {"by ssh", trustSources([]string{"https://git.example.com", sshPublic}), argocd, "have none for it: add its URL with the keys that sign it"},
 		"the longest source": {
-			"by ssh", trusting([]string{repo[:strings.LastIndex(repo, "/team")]}, []string{repo, pgpPublic}), argocd, refused(ids["by ssh"]),
+			"by ssh", trustSources([]string{repo[:strings.LastIndex(repo, "/team")]}, []string{repo, pgpPublic}), argocd, refused(ids["by ssh"]),
 		},
-		"a tag": {"by ssh", ours, requiring(map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "Tag"}}}), `spec.verify.mode can only be "HEAD" to be rendered`},
+		"a tag": {"by ssh", ours, requireSigned(map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "Tag"}}}), `spec.verify.mode can only be "HEAD" to be rendered`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if said := verified(t, test.block, at(ids[test.commit], test.by)); test.want == "" && said != "" || !strings.Contains(said, test.want) {
+			if said := verifyError(t, test.block, at(ids[test.commit], test.by)); test.want == "" && said != "" || !strings.Contains(said, test.want) {
 				t.Errorf("said is %q, want %q", said, test.want)
 			}
 		})
 	}
 	// What nobody verified, or other keys did, is kept, and yet verified again.
-	for name, block := range map[string]map[string]any{"none": nil, "unsigned": trusting([]string{repo})} {
-		if said := verified(t, block, at(ids["by another key"], argocd)); said != "" {
+	for name, block := range map[string]map[string]any{"none": nil, "unsigned": trustSources([]string{repo})} {
+		if said := verifyError(t, block, at(ids["by another key"], argocd)); said != "" {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
-	if said := verified(t, ours, at(ids["by another key"], argocd)); !strings.Contains(said, refused(ids["by another key"])) {
+	if said := verifyError(t, ours, at(ids["by another key"], argocd)); !strings.Contains(said, refused(ids["by another key"])) {
 		t.Errorf("what was kept is rendered: %q", said)
 	}
 }
@@ -196,16 +196,16 @@ func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 	t.Parallel()
 	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
 	private, public := sshKey(t, "")
-	signed := commits(t, repository, unsigned, map[string]string{"signed": private})["signed"]
+	signed := signCommits(t, repository, unsigned, map[string]string{"signed": private})["signed"]
 	with := func(url, id string) providertest.Configuration {
 		fleet := rendered(
 			folder.Pin{},
 			map[string]any{"repo": repo, "commit": id, "path": "plain"},
 			nil,
-			merged(requiring(gitVerify), map[string]any{"render": "objects"}),
+			merged(requireSigned(gitVerify), map[string]any{"render": "objects"}),
 		)
 		configuration := assigned(url, fleetOf(fleet), nil)
-		configuration.Provider = trusting([]string{repo, public})
+		configuration.Provider = trustSources([]string{repo, public})
 		return configuration
 	}
 	url, w := bare(t), providertest.New(startProvider)
@@ -254,9 +254,9 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	registry := newSignedRegistry(t)
 	key, public := cosignKey(t)
 	theirs, _ := cosignKey(t)
-	ours := trusting([]string{"oci://" + registry.host + "/shop", public})
+	ours := trustSources([]string{"oci://" + registry.host + "/shop", public})
 	verify := map[string]any{"verify": map[string]any{"provider": "cosign", "secretRef": map[string]any{"name": "keys"}}}
-	required := requiring(map[string]any{"oci_repository": verify, "helm_release": map[string]any{"chart": map[string]any{"spec": verify}}})
+	required := requireSigned(map[string]any{"oci_repository": verify, "helm_release": map[string]any{"chart": map[string]any{"spec": verify}}})
 	chart := blob{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", packed(t, "till", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": fmt.Sprintf(greeting, t.Name()),
 	})}
@@ -306,7 +306,7 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 				)
 				test.sign(folder+"/till", digest)
 				manifests := map[string]any{"storage": storage, "repo": "oci://" + registry.host + "/" + folder, "chart": "till", "version": "1.2.1"}
-				said := verified(t, ours, inRegistry(t, manifests, digest, required))
+				said := verifyError(t, ours, inRegistry(t, manifests, digest, required))
 				if test.want == "" && said != "" || !strings.Contains(said, test.want) {
 					t.Errorf("said is %q, want %q", said, test.want)
 				}
@@ -322,7 +322,7 @@ func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
 	pin := charts.publish(t, "1.2.1", openFiles)
 	registry := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop", "chart": "till", "version": "1.2.1"}
 	with := func(verify map[string]any) map[string]any {
-		return inRegistry(t, registry, digestOfData(nil), requiring(map[string]any{"oci_repository": map[string]any{"verify": verify}}))
+		return inRegistry(t, registry, digestOfData(nil), requireSigned(map[string]any{"oci_repository": map[string]any{"verify": verify}}))
 	}
 	_, public := sshKey(t, "")
 	for name, test := range map[string]struct {
@@ -333,15 +333,15 @@ func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
 		"Notation":      {nil, with(map[string]any{"provider": "notation", "secretRef": map[string]any{"name": "a"}}), `spec.verify.provider can only be "cosign" to be rendered`},
 		"no keys":       {nil, with(map[string]any{"provider": "cosign", "secretRef": map[string]any{"name": "a"}}), "the provider has no keys to check it by"},
 		"a chart repository": {
-			trusting([]string{charts.url, public}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}),
+			trustSources([]string{charts.url, public}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}),
 			"charts of chart repositories have no signature that can be checked: publish the chart in a registry (oci://)",
 		},
 	} {
-		if said := verified(t, test.block, test.fleet); !strings.Contains(said, test.want) {
+		if said := verifyError(t, test.block, test.fleet); !strings.Contains(said, test.want) {
 			t.Errorf("%s: said is %q, want %q", name, said, test.want)
 		}
 	}
-	if said := verified(t, trusting([]string{charts.url}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); said != "" {
+	if said := verifyError(t, trustSources([]string{charts.url}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); said != "" {
 		t.Errorf("a chart repository without signatures: %s", said)
 	}
 }

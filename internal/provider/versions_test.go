@@ -16,14 +16,14 @@ import (
 
 // versions is a fleet with a canary and two clusters of production, whose Kubernetes is rolled out.
 type versions struct {
-	t        *testing.T
-	w        providertest.Runner
-	clock    *stoppedClock
-	now      time.Time
-	clusters []string
-	facts    map[string]evidence.ClusterFacts
-	given    map[string]any
-	provider map[string]any // its block
+	t         *testing.T
+	w         providertest.Runner
+	clock     *stoppedClock
+	now       time.Time
+	clusters  []string
+	facts     map[string]evidence.ClusterFacts
+	overrides map[string]any
+	provider  map[string]any // its block
 }
 
 func newVersions(t *testing.T) *versions {
@@ -32,12 +32,12 @@ func newVersions(t *testing.T) *versions {
 	clock := &stoppedClock{now: noon}
 	return &versions{
 		t: t, w: providertest.New(provider.StartAt(clock)), clock: clock, now: noon, clusters: []string{"canary", "prod-1", "prod-2"},
-		facts: map[string]evidence.ClusterFacts{}, given: map[string]any{"proof": "facts.kubernetes_version.startsWith(value)"},
+		facts: map[string]evidence.ClusterFacts{}, overrides: map[string]any{"proof": "facts.kubernetes_version.startsWith(value)"},
 	}
 }
 
-// runs says that clusters run a version, and that their nodes are ready.
-func (v *versions) runs(version string, clusters ...string) {
+// reportVersion says that clusters run a version, and that their nodes are ready.
+func (v *versions) reportVersion(version string, clusters ...string) {
 	for _, cluster := range clusters {
 		v.facts[cluster] = evidence.ClusterFacts{
 			Status: verdict.Status{Verdict: verdict.Ready, Since: v.now}, Facts: (&facts.OwnFacts{Version: "v" + version + ".4"}).Known(100).Facts,
@@ -45,8 +45,8 @@ func (v *versions) runs(version string, clusters ...string) {
 	}
 }
 
-// later lets an hour pass, until evidence is read again.
-func (v *versions) later() { v.now = v.now.Add(time.Hour) }
+// passHour lets an hour pass, until evidence is read again.
+func (v *versions) passHour() { v.now = v.now.Add(time.Hour) }
 
 func (v *versions) evidence() string {
 	return string((&evidence.Facts{Time: v.now, Clusters: v.facts}).Marshal())
@@ -68,7 +68,7 @@ func (v *versions) configuration(wanted any) providertest.Configuration {
 		"name": "kubernetes", "fleet": v.fleet(), "wanted": wanted, "evidence": v.evidence(),
 		"stages": []any{map[string]any{"name": "canary", "cluster_selector": map[string]any{"match_labels": map[string]any{"ring": "canary"}}}},
 	}
-	maps.Copy(attributes, v.given)
+	maps.Copy(attributes, v.overrides)
 	return providertest.Configuration{Provider: v.provider, Resources: map[string]providertest.Resource{kubernetes: {Attributes: attributes}}}
 }
 

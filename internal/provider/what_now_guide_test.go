@@ -224,7 +224,7 @@ func aChangedKey(t *testing.T) {
 	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
 	oldKey, oldPublic := sshKey(t, "")
 	newKey, newPublic := sshKey(t, "")
-	ids := commits(t, repository, unsigned, map[string]string{"old": oldKey, "new": newKey})
+	ids := signCommits(t, repository, unsigned, map[string]string{"old": oldKey, "new": newKey})
 	for _, test := range []struct {
 		commit string
 		keys   []string
@@ -233,9 +233,9 @@ func aChangedKey(t *testing.T) {
 		{"new", []string{oldPublic}, "has no signature of a trusted key"}, {"new", []string{oldPublic, newPublic}, ""},
 		{"old", []string{oldPublic, newPublic}, ""}, {"old", []string{newPublic}, "has no signature of a trusted key"},
 	} {
-		block := trusting(append([]string{repo}, test.keys...))
-		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}, nil, requiring(gitVerify))
-		said := verified(t, block, fleet)
+		block := trustSources(append([]string{repo}, test.keys...))
+		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}, nil, requireSigned(gitVerify))
+		said := verifyError(t, block, fleet)
 		isTitled := said == "" || strings.Contains(said, "Manifests cannot be rendered")
 		if test.wants == "" && said != "" || !strings.Contains(said, test.wants) || !isTitled {
 			t.Errorf("the %s commit, with %d keys: %q", test.commit, len(test.keys), said)

@@ -38,7 +38,7 @@ func aRunWithoutItsState(t *testing.T) {
 	if _, said := h.w.Plan(t.Context(), h.assigned(database("one"), nil)); said.Err() == nil || !said.Has(otherState) {
 		t.Errorf("after the apply of another state, the plan says %s", said)
 	}
-	apply(t, h.w, h.assigned(database("one"), adopts))
+	apply(t, h.w, h.assigned(database("one"), withAdopt))
 	h.continues("one")
 }
 
