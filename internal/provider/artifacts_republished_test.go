@@ -68,7 +68,7 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 
 			allowed, _ := configured([]any{"till"})
 			plan, problems = w.Plan(t.Context(), allowed)
-			want := fileLine("", `metadata.annotations["flotilla.dev/digest"]`, "drone/till-edge", by(changes.ByWorkload, "till"))
+			want := fileLine("", `metadata.annotations["flotilla.dev/digest"]`, "drone/till-edge", causeBy(changes.ByWorkload, "till"))
 			if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(lines, want) {
 				t.Errorf("changes are %s, want %s", lines, want)
 			}

@@ -196,7 +196,7 @@ func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 	plan, _ = w.Plan(t.Context(), configured([]any{"till"}))
 	if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(
 		lines,
-		fileLine("", "spec.chart.spec.version", "drone/till-edge", by(changes.ByWorkload, "till")),
+		fileLine("", "spec.chart.spec.version", "drone/till-edge", causeBy(changes.ByWorkload, "till")),
 	) {
 		t.Errorf("changes are %s", lines)
 	}

@@ -136,7 +136,7 @@ func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
 			}.config(repo),
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 				plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("content")),
-				readAtPlan{"data.flotilla_scheduling.test"},
+				expectReadAtPlan{"data.flotilla_scheduling.test"},
 			}},
 		}},
 	})
@@ -158,7 +158,7 @@ func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 				{
 					Config: small{database: `"mysql://two"`}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-						changedOnly{assignment, []string{"changes", "commit", "content"}},
+						expectOnlyChanges{assignment, []string{"changes", "commit", "content"}},
 					}},
 					Check: func(*terraform.State) error {
 						changed := git(t, repo.clone(t, "dev"), "diff", "--name-only", before, "HEAD")
@@ -243,7 +243,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 						{
 							Config: small{}.config(repo),
 							ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-								changedOnly{assignment, places},
+								expectOnlyChanges{assignment, places},
 							}},
 							Check: func(*terraform.State) error {
 								if commits := repo.commits(t, "dev"); commits != 3 {
@@ -255,7 +255,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 								}
 								delete(repaired, "drone/somebody/else.yaml")
 								delete(repaired, "README.md")
-								sameFiles(t, withoutTimes(repaired), withoutTimes(original))
+								sameFiles(t, removeTimes(repaired), removeTimes(original))
 								return nil
 							},
 						},
@@ -280,7 +280,7 @@ func TestAfterALostStateApplyChangesOnlyWhoHasTheRecords(t *testing.T) {
 			if commits := repo.commits(t, "dev"); commits != run+1 {
 				t.Fatalf("%d commits, want one for each state", commits)
 			}
-			written = append(written, withoutTimes(repo.read(t, "dev")))
+			written = append(written, removeTimes(repo.read(t, "dev")))
 		}
 		sameFiles(t, written[1], written[0])
 	})
@@ -301,7 +301,7 @@ func TestChangeOfTheMessageAloneMakesNoCommit(t *testing.T) {
 			{
 				Config: small{extra: "commit_message = \"Roll out\"\n  delivery = { mode = \"push\" }"}.config(repo), Check: check,
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-					changedOnly{assignment, []string{"commit_message", "delivery"}},
+					expectOnlyChanges{assignment, []string{"commit_message", "delivery"}},
 				}},
 			},
 		},

@@ -430,7 +430,7 @@ locals {
 			plan := run("v2", strings.Replace(rollback, given[1], first, 1))
 			if lines := got(change(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
 				lines,
-				causeText(by(changes.ByRollback, first[:8])),
+				causeText(causeBy(changes.ByRollback, first[:8])),
 			) {
 				t.Errorf("the plan says %s", lines)
 			}
@@ -485,7 +485,7 @@ func TestTheGuideOnAssignmentsIsRightAboutImporting(t *testing.T) {
 	for _, step := range []struct {
 		value  string
 		causes []changes.Cause
-	}{{"mysql://two", nil}, {"mysql://three", []changes.Cause{by(changes.ByContainer, "large")}}} {
+	}{{"mysql://two", nil}, {"mysql://three", []changes.Cause{causeBy(changes.ByContainer, "large")}}} {
 		lines := linesOf(apply(t, w, assigned(url, database(step.value), further)))
 		if len(lines) != 2 || lines[1] != fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", step.causes...) {
 			t.Errorf("the plan of %s says %q", step.value, lines)

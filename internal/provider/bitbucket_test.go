@@ -94,7 +94,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 					b.blocked = false
 					return nil
 				}},
-				resource.TestStep{Config: arranged, ConfigPlanChecks: nothingToDo, Check: func(*terraform.State) error {
+				resource.TestStep{Config: arranged, ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
 					onBranch("mysql://five")
 					return nil
 				}},

@@ -170,15 +170,15 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 	l := newBranchLife(t)
 	request := func() string { return fmt.Sprint(l.w.State.Values(assignment)["pull_request"]) }
 	apply(t, l.w, l.configuration("dev", "one", nil))
-	apply(t, l.w, l.configuration("dev", "two", requested()))
+	apply(t, l.w, l.configuration("dev", "two", requestDelivery()))
 	first := request()
 	if !strings.HasSuffix(first, "/pulls/1") {
 		t.Fatalf("the state has request %s", first)
 	}
 
 	for name, delivery := range map[string]map[string]any{
-		"an unknown reviewer": requested("reviewers", []any{"nobody-of-that-name"}),
-		"a missing approval":  requested("merge", "now"),
+		"an unknown reviewer": requestDelivery("reviewers", []any{"nobody-of-that-name"}),
+		"a missing approval":  requestDelivery("merge", "now"),
 	} {
 		l.host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
 		if _, said := l.w.Apply(t.Context(), l.configuration("dev", "three", delivery)); said.Err() == nil {
@@ -187,20 +187,20 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 		if request() != first {
 			t.Errorf("%s: the state has request %s, not %s", name, request(), first)
 		}
-		plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requested()))
+		plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery()))
 		checkRepaired(t, name, plan, "the pull request is not merged")
 		if said.Err() != nil {
 			t.Errorf("%s: the plan says %s", name, said)
 		}
 		l.host.api(http.MethodDelete, "/branch_protections/dev", nil, nil)
-		apply(t, l.w, l.configuration("dev", "two", requested()))
-		if plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requested())); !plan.Empty() || request() != first {
+		apply(t, l.w, l.configuration("dev", "two", requestDelivery()))
+		if plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery())); !plan.Empty() || request() != first {
 			t.Errorf("%s: one more plan has %q %s, and the state has request %s", name, linesOf(plan), said, request())
 		}
 	}
 
 	l.host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
-	plan, _ := mustPlan(t, l.w, l.configuration("dev", "two", requested()))
+	plan, _ := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery()))
 	checkRepaired(t, "a closed request", plan, "the pull request was closed and not merged")
 }
 
@@ -208,14 +208,14 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 func TestARequestOfACreateThatFailed(t *testing.T) {
 	t.Parallel()
 	l := newBranchLife(t)
-	if _, said := l.w.Apply(t.Context(), l.configuration("dev", "one", requested("reviewers", []any{"nobody-of-that-name"}))); said.Err() == nil {
+	if _, said := l.w.Apply(t.Context(), l.configuration("dev", "one", requestDelivery("reviewers", []any{"nobody-of-that-name"}))); said.Err() == nil {
 		t.Fatal("the apply succeeds")
 	}
-	apply(t, l.w, l.configuration("dev", "one", requested()))
-	if open := l.ours(); len(open) != 1 {
+	apply(t, l.w, l.configuration("dev", "one", requestDelivery()))
+	if open := l.openRequests(); len(open) != 1 {
 		t.Errorf("open are %+v", open)
 	}
-	if plan, _ := mustPlan(t, l.w, l.configuration("dev", "one", requested())); !plan.Empty() {
+	if plan, _ := mustPlan(t, l.w, l.configuration("dev", "one", requestDelivery())); !plan.Empty() {
 		t.Errorf("one more plan has %q", linesOf(plan))
 	}
 }
@@ -229,31 +229,31 @@ func TestAPlanAndAnApplyNameTheBranchThatARequestGoesInto(t *testing.T) {
 			t.Parallel()
 			l := newBranchLife(t)
 			apply(t, l.w, l.configuration("dev", "one", nil))
-			apply(t, l.w, l.configuration("dev", "two", requested()))
-			said := l.step(l.configuration("dev", "three", requested()), func(l *branchLife) { l.rename("dev", "trunk") }, isLate)
+			apply(t, l.w, l.configuration("dev", "two", requestDelivery()))
+			said := l.planAndApply(l.configuration("dev", "three", requestDelivery()), func(l *branchLife) { l.rename("dev", "trunk") }, isLate)
 			want := fmt.Sprintf(`There is no branch "dev" at %s, and a pull request needs a branch to go into. `+
 				`The open pull request goes into branch "trunk" now: set branch = "trunk" in gitops_repo.`, l.repo.url)
 			if !said.Has("Branch does not exist") || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "gitops_repo") {
 				t.Errorf("it says %s\nand not %s", said, want)
 			}
-			apply(t, l.w, l.configuration("trunk", "three", requested()))
-			if open := l.ours(); len(open) != 1 || open[0].Head.Ref != "flotilla/trunk/dev" {
+			apply(t, l.w, l.configuration("trunk", "three", requestDelivery()))
+			if open := l.openRequests(); len(open) != 1 || open[0].Head.Ref != "flotilla/trunk/dev" {
 				t.Errorf("open are %+v", open)
 			}
-			if plan, said := mustPlan(t, l.w, l.configuration("trunk", "three", requested())); !plan.Empty() {
+			if plan, said := mustPlan(t, l.w, l.configuration("trunk", "three", requestDelivery())); !plan.Empty() {
 				t.Errorf("one more plan has %q %s", linesOf(plan), said)
 			}
 
 			// Gitea has the request go into the default branch when its base is deleted.
-			l.renew("trunk")
-			plan := apply(t, l.w, l.configuration("trunk", "three", requested()))
+			l.recreate("trunk")
+			plan := apply(t, l.w, l.configuration("trunk", "three", requestDelivery()))
 			checkRepaired(
 				t,
 				"a request that goes elsewhere",
 				plan,
 				`goes into branch "main" now: it is closed, and another one is opened into branch "trunk"`,
 			)
-			if open := l.ours(); len(open) != 1 {
+			if open := l.openRequests(); len(open) != 1 {
 				t.Errorf("open are %+v", open)
 			}
 		})

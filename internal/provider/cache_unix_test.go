@@ -17,9 +17,9 @@ import (
 )
 
 // canaryChart is a fleet with one chart, which renders a ConfigMap called canary.
-func canaryChart(t *testing.T) (charts *published, fleet map[string]any) {
+func canaryChart(t *testing.T) (charts *chartServer, fleet map[string]any) {
 	t.Helper()
-	charts = newPublished(t)
+	charts = newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
 	return charts, pinnedAt(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin)
 }
@@ -47,7 +47,7 @@ func forgetObjects(t *testing.T, cache string) {
 func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 	cache := newCache(t)
 	_, fleet := canaryChart(t)
-	if objects, _, said := finalObjects(t, fleet); len(objects) != 1 {
+	if objects, _, said := readFinalObjects(t, fleet); len(objects) != 1 {
 		t.Fatalf("the objects are %v; said is %s", objects, said)
 	}
 	for name, change := range map[string]struct {
@@ -82,7 +82,7 @@ func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if objects, _, said := finalObjects(t, fleet); len(objects) != 1 {
+	if objects, _, said := readFinalObjects(t, fleet); len(objects) != 1 {
 		t.Errorf("afterwards the objects are %v; said is %s", objects, said)
 	}
 }
@@ -114,7 +114,7 @@ func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				cache := newCache(t)
 				charts, fleet := canaryChart(t)
-				finalObjects(t, fleet)
+				readFinalObjects(t, fleet)
 				entries := entriesOf(t, cache, kind)
 				if len(entries) != 1 {
 					t.Fatalf("the entries are %v", entries)
@@ -139,7 +139,7 @@ func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 				} else if err := os.Remove(entriesOf(t, cache, "artifacts")[0]); err != nil {
 					t.Fatal(err)
 				}
-				objects, _, said := finalObjects(t, fleet)
+				objects, _, said := readFinalObjects(t, fleet)
 				if len(objects) != 1 || !strings.Contains(fmt.Sprint(objects), "canary") || charts.fetched != 2 {
 					t.Errorf("after %d fetches the objects are %v; said is %s", charts.fetched, objects, said)
 				}
@@ -173,7 +173,7 @@ func replace(path string, by func() error) error {
 func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
 	cache := newCache(t)
 	charts, fleet := canaryChart(t)
-	finalObjects(t, fleet)
+	readFinalObjects(t, fleet)
 	err := filepath.WalkDir(cache, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if finalObjects(t, fleet); charts.fetched != 2 {
+	if readFinalObjects(t, fleet); charts.fetched != 2 {
 		t.Errorf("what was used 31 days ago is used: the chart was fetched %d times", charts.fetched)
 	}
 }

@@ -34,7 +34,7 @@ func (c *changedRegistry) set(change func(path string, body []byte) []byte, unsi
 func newChangedRegistry(t *testing.T) *changedRegistry {
 	t.Helper()
 	digest := func(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
-	archive := packed(t, "till", map[string]string{
+	archive := chartArchive(t, "till", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n",
 	})
 	manifest, err := json.Marshal(map[string]any{
@@ -77,7 +77,7 @@ func newChangedRegistry(t *testing.T) *changedRegistry {
 // A registry that gives other bytes for a digest is an error that names it, and nothing of them is rendered or kept.
 func TestOtherBytesForADigestAreAnError(t *testing.T) {
 	newCache(t)
-	evil := packed(t, "till", map[string]string{
+	evil := chartArchive(t, "till", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: evil}\n",
 	})
 	of := func(part string, by func(body []byte) []byte) func(string, []byte) []byte {
@@ -107,14 +107,14 @@ func TestOtherBytesForADigestAreAnError(t *testing.T) {
 			registry := newChangedRegistry(t)
 			fleet := pinnedAt(t, folder.Manifests{Storage: "oci", Repo: registry.repo, Chart: "till", Version: "1.2.1"}, registry.pin)
 			registry.set(test.change, test.unsigned)
-			objects, _, said := finalObjects(t, fleet)
+			objects, _, said := readFinalObjects(t, fleet)
 			if len(objects) > 0 || !strings.Contains(said, registry.repo) || strings.Contains(said, "evil") {
 				t.Errorf("the objects are %v; said is %s", objects, said)
 			}
 			// Nothing of it was kept. What is right afterwards stays right, whatever the registry gives then.
 			registry.set(nil, false)
 			for range 2 {
-				if objects, _, said := finalObjects(t, fleet); len(objects) != 1 || !strings.Contains(fmt.Sprint(objects), "canary") {
+				if objects, _, said := readFinalObjects(t, fleet); len(objects) != 1 || !strings.Contains(fmt.Sprint(objects), "canary") {
 					t.Errorf("afterwards the objects are %v; said is %s", objects, said)
 				}
 				registry.set(test.change, test.unsigned)
@@ -139,14 +139,14 @@ func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
 			return
 		}
 		requests++
-		_, _ = w.Write(packed(t, "till", map[string]string{
+		_, _ = w.Write(chartArchive(t, "till", map[string]string{
 			"Chart.yaml":         "apiVersion: v2\nname: till\nversion: 1.2.1\n",
 			"templates/all.yaml": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: answer-%d}\n", requests),
 		}))
 	}))
 	t.Cleanup(server.Close)
 	fleet := pinnedFleet(t, map[string]any{"storage": "helm", "repo": server.URL, "chart": "till", "version": "1.2.1"}, "flux")
-	objects, _, said := finalObjects(t, fleet)
+	objects, _, said := readFinalObjects(t, fleet)
 	if len(objects) > 0 || !strings.Contains(said, server.URL) || !strings.Contains(said, "was published again with other content") {
 		t.Errorf("after %d requests the objects are %v; said is %s", requests, objects, said)
 	}
@@ -160,14 +160,14 @@ func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
 	for i := range number {
 		files[fmt.Sprintf("files/%03d/f%06d", i/1000, i)] = "x"
 	}
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", files)
 	measured := func(what string, fleet map[string]any) {
 		t.Helper()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		began := time.Now()
-		objects, _, said := finalObjects(t, fleet)
+		objects, _, said := readFinalObjects(t, fleet)
 		runtime.ReadMemStats(&after)
 		t.Logf(
 			"%s of %d files: %s, %d MiB allocated",
@@ -184,6 +184,6 @@ func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
 	if !acceptancetest.All() {
 		return // git takes longer to make such a commit than Flotilla to refuse it
 	}
-	repo, commit := served(t, files)
+	repo, commit := serveRepository(t, files)
 	measured("a commit", pinnedAt(t, folder.Manifests{Storage: "git", Repo: repo, Commit: commit, Path: "templates"}, folder.Pin{}))
 }

@@ -45,7 +45,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 			func(*testing.T, string) (any, map[string]any) { return fleetOf(containers("mysql://two", "info")), nil },
 			[]string{
 				countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 3}),
-				fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", by(changes.ByContainer, "large")),
+				fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", causeBy(changes.ByContainer, "large")),
 			},
 		},
 		"two values, each of its own container": {
@@ -54,8 +54,8 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 			},
 			[]string{
 				countLine(changes.Counts{Hosts: 2, Changed: 3, Total: 3}),
-				fileLine("platform-config.yaml", "data.LOG_LEVEL", "drone/app-core, drone/app-edge, large/app-core", by(changes.ByContainer, "all")),
-				fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", by(changes.ByContainer, "large")),
+				fileLine("platform-config.yaml", "data.LOG_LEVEL", "drone/app-core, drone/app-edge, large/app-core", causeBy(changes.ByContainer, "all")),
+				fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", causeBy(changes.ByContainer, "large")),
 			},
 		},
 		"a policy that is gone": {
@@ -82,7 +82,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 3}),
 				lineText(changes.Line{
 					Kind: changes.FileLine, Files: []string{"namespace.yaml"}, Keys: []changes.Key{{How: changes.NewFile}},
-					Assignments: assignmentKeys("large/app-core"), Causes: []changes.Cause{driftSince("")},
+					Assignments: assignmentKeys("large/app-core"), Causes: []changes.Cause{causeByDrift("")},
 				}),
 			},
 		},

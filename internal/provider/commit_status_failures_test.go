@@ -101,9 +101,9 @@ func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
 		return r.Method == http.MethodGet
 	}}
 	g := &statusGitea{
-		hosted:  hosted{t, nil, giteatest.User{Token: "a-token"}},
-		url:     host.start(t) + "/team/app.git",
-		commits: []string{aCommit},
+		hostedRepository: hostedRepository{t, nil, giteatest.User{Token: "a-token"}},
+		url:              host.start(t) + "/team/app.git",
+		commits:          []string{aCommit},
 	}
 	w := providertest.New(startProvider)
 	apply(t, w, g.configured(g.wanted()))
@@ -127,9 +127,9 @@ func TestATimeoutOfACommitStatusSaysWhatTheNextApplyDoes(t *testing.T) {
 		return r.Method == http.MethodPost
 	}}
 	g := &statusGitea{
-		hosted:  hosted{t, nil, giteatest.User{Token: "a-token"}},
-		url:     host.start(t) + "/team/app.git",
-		commits: []string{aCommit},
+		hostedRepository: hostedRepository{t, nil, giteatest.User{Token: "a-token"}},
+		url:              host.start(t) + "/team/app.git",
+		commits:          []string{aCommit},
 	}
 	_, said := providertest.New(startProvider).Apply(t.Context(), g.configured(g.wanted("timeouts", map[string]any{"create": "1s"})))
 	if len(said) != 1 || said[0].Summary != "Timeout" ||

@@ -20,7 +20,7 @@ const (
 
 // statusGitea is a repository of a real Gitea with commits that have statuses.
 type statusGitea struct {
-	hosted
+	hostedRepository
 	gitea   *giteatest.Gitea
 	url     string
 	commits []string
@@ -30,7 +30,7 @@ func newStatusGitea(t *testing.T) *statusGitea {
 	t.Helper()
 	repo, server, user := giteaWithUser(t)
 	t.Parallel()
-	g := &statusGitea{hosted: hosted{t, server, user}, gitea: server, url: repo.url}
+	g := &statusGitea{hostedRepository: hostedRepository{t, server, user}, gitea: server, url: repo.url}
 	for i := range 2 {
 		var made struct{ Commit struct{ SHA string } }
 		g.api(

@@ -326,7 +326,7 @@ func wrongCredentialsOfAnAgentsCluster(t *testing.T) {
 func anExpiredTokenOfACommitStatus(t *testing.T) {
 	host := &standInStatuses{}
 	g := &statusGitea{
-		hosted: hosted{t, nil, giteatest.User{Token: "a-t0ken"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit},
+		hostedRepository: hostedRepository{t, nil, giteatest.User{Token: "a-t0ken"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit},
 	}
 	w := providertest.New(startProvider)
 	apply(t, w, g.configured(g.wanted()))

@@ -103,18 +103,18 @@ func saysPlanted(t *testing.T, said string, names map[string]string) {
 
 func TestCredentialsInFinalObjectsAreRefusedBeforeTheyAreCommitted(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", planted)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		how := map[string]any{"render": "objects", "reconciler": reconciler}
 		url, w := bare(t), providertest.New(startProvider)
-		_, said := w.Plan(t.Context(), assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, how)), nil))
+		_, said := w.Plan(t.Context(), assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, how)), nil))
 		if said.Err() == nil || !said.Has("Manifests cannot be rendered") {
 			t.Errorf("%s: there is no error: %s", reconciler, said)
 		}
 		saysPlanted(t, said.String(), plantedNames)
 
-		allowed := rendered(pin, tillManifests(charts), map[string]any{"allow_plain": keysOf(plantedNames)}, how)
+		allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": keysOf(plantedNames)}, how)
 		apply(t, w, assigned(url, fleetOf(allowed), nil))
 		if !strings.Contains(onBranch(t, url, tillFolder+objectsFiles[reconciler]), plantedCanary) {
 			t.Errorf("%s: what is allowed is not committed", reconciler)
@@ -124,10 +124,10 @@ func TestCredentialsInFinalObjectsAreRefusedBeforeTheyAreCommitted(t *testing.T)
 
 func TestCredentialsInAPreviewAreAWarningAndAreNotShown(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", planted)
 	how := map[string]any{"render": "preview"}
-	fleet := rendered(pin, tillManifests(charts), nil, how)
+	fleet := renderedFleet(pin, tillManifests(charts), nil, how)
 	plan, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 	if said.Err() != nil || !said.Has("Credentials in final objects") {
 		t.Errorf("there is no warning: %s", said)
@@ -136,11 +136,11 @@ func TestCredentialsInAPreviewAreAWarningAndAreNotShown(t *testing.T) {
 	if strings.Contains(fmt.Sprint(plan.Change(assignment).After), plantedCanary) {
 		t.Error("a value is in the plan")
 	}
-	shown, _, _ := finalObjects(t, fleet)
+	shown, _, _ := readFinalObjects(t, fleet)
 	if len(shown) != 3 || strings.Contains(fmt.Sprint(shown), plantedCanary) || !strings.Contains(fmt.Sprint(shown), "DB_PASSWORD") {
 		t.Errorf("shown is %q", shown)
 	}
-	allowed := rendered(pin, tillManifests(charts), map[string]any{"allow_plain": keysOf(plantedNames)}, how)
+	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": keysOf(plantedNames)}, how)
 	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(allowed), nil))
 	saysPlanted(t, said.String(), nil)
 }
@@ -148,18 +148,18 @@ func TestCredentialsInAPreviewAreAWarningAndAreNotShown(t *testing.T) {
 // An object's annotation allows its values, and a value that a config container or parameters may have is allowed wherever it is used.
 func TestCredentialsThatAreAllowedOnceAreAllowedInFinalObjects(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	configMap := func(annotations, value string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till, annotations: {" + annotations + "}}\ndata: {password: \"" + value + "\"}\n"
 	}
 	how := map[string]any{"render": "objects"}
-	annotated := rendered(
+	annotated := renderedFleet(
 		charts.publish(t, "1.0.1", map[string]string{"templates/all.yaml": configMap("flotilla.dev/allow-plain: data.password", plantedCanary)}),
 		tillManifests(charts),
 		nil,
 		how,
 	)
-	configured := rendered(charts.publish(t, "1.0.2", map[string]string{"templates/all.yaml": configMap("", "{{ .Values.DB_PASSWORD }}")}),
+	configured := renderedFleet(charts.publish(t, "1.0.2", map[string]string{"templates/all.yaml": configMap("", "{{ .Values.DB_PASSWORD }}")}),
 		tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how)
 	configured["config_containers"] = []any{
 		map[string]any{"name": "all", "data": map[string]any{"DB_PASSWORD": plantedCanary}, "allow_plain": []any{"DB_PASSWORD"}},
@@ -210,7 +210,7 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 				ofTarget["allow_plain"] = allow
 			}
 			_, said := providertest.New(startProvider).
-				Plan(t.Context(), assigned(bare(t), fleetOf(rendered(folder.Pin{}, test.target, ofTarget, ofType)), nil))
+				Plan(t.Context(), assigned(bare(t), fleetOf(renderedFleet(folder.Pin{}, test.target, ofTarget, ofType)), nil))
 			return said
 		}
 		said := plan(nil)
@@ -228,7 +228,7 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 func TestCredentialsInFilesOfOwnTemplatesAreRefused(t *testing.T) {
 	t.Parallel()
 	own := func(kind, contentType, manifest string, further map[string]any) map[string]any {
-		fleet := rendered(
+		fleet := renderedFleet(
 			folder.Pin{},
 			map[string]any{"repo": "https://git.example.com/app", "commit": "1dabfc3f0e5d7f1c2b3a49586776859403a2b1c0"},
 			further,

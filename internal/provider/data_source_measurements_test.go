@@ -297,7 +297,7 @@ func TestCanariesAppearInNoMeasurement(t *testing.T) {
 	secrets := map[string]string{"token": "t0ken-0123-/+%", "password": `passw0rd-01 "q" & /+ü%`, "key": "k3y-0123456789abcdef"}
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
-			bearer, basic := httptest.NewServer(repeating(secrets)), httptest.NewServer(repeating(secrets))
+			bearer, basic := httptest.NewServer(repeatSecrets(secrets)), httptest.NewServer(repeatSecrets(secrets))
 			t.Cleanup(bearer.Close)
 			t.Cleanup(basic.Close)
 			var checks strings.Builder

@@ -15,7 +15,7 @@ func TestADestroyInAPullRequestSaysThatFoldersStay(t *testing.T) {
 	for _, test := range []struct {
 		delivery map[string]any
 		warns    bool
-	}{{nil, false}, {requested(), true}} {
+	}{{nil, false}, {requestDelivery(), true}} {
 		configuration := l.configuration("dev", "one", nil)
 		if _, said := l.w.Apply(t.Context(), configuration); said.Err() != nil {
 			t.Fatal(said)
@@ -32,7 +32,7 @@ func TestADestroyInAPullRequestSaysThatFoldersStay(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	if len(l.ours()) != 1 {
-		t.Errorf("the open requests are %v", l.ours())
+	if len(l.openRequests()) != 1 {
+		t.Errorf("the open requests are %v", l.openRequests())
 	}
 }

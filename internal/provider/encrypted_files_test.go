@@ -121,7 +121,7 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	plan := apply(t, w, fleet(other))
 	want := []string{
 		countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 4}),
-		fileLine("encrypted-db.yaml", "stringData.PASSWORD", "edge/web-live", by(changes.ByContainer, "sops")),
+		fileLine("encrypted-db.yaml", "stringData.PASSWORD", "edge/web-live", causeBy(changes.ByContainer, "sops")),
 	}
 	if other == sops || !slices.Equal(linesOf(plan), want) {
 		t.Errorf("the plan has %q, want %q", linesOf(plan), want)

@@ -65,7 +65,7 @@ func TestExamplesApply(t *testing.T) {
 					text = newServedSources(t).config(text)
 				}
 				if strings.Contains(text, `data "flotilla_artifacts"`) {
-					charts, chart := newPublished(t), tillFiles
+					charts, chart := newChartServer(t), tillFiles
 					if strings.Contains(text, `render = "objects"`) { // which takes no Secret
 						chart = openFiles
 					}
@@ -139,7 +139,7 @@ func TestExamplesAreValid(t *testing.T) {
 				configuration := map[string]string{}
 				for file, content := range files(t, filepath.Join("..", "..", "examples", filepath.FromSlash(folder))) {
 					// kubeconfigs are not there, and are not what this is about.
-					kubeconfig := strings.ReplaceAll(aKubeconfig, `eu.example.com"`, `eu.example.com", certificate-authority-data: ""`)
+					kubeconfig := strings.ReplaceAll(twoContextKubeconfig, `eu.example.com"`, `eu.example.com", certificate-authority-data: ""`)
 					configuration[file] = kubeconfigPattern.ReplaceAllLiteralString(content, strconv.Quote(kubeconfig))
 				}
 				configuration["flux.yaml"] = "" // of `flux install --export`

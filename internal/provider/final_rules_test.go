@@ -45,9 +45,9 @@ func TestRulesAboutPodsFindThemInEveryKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			charts := newPublished(t)
+			charts := newChartServer(t)
 			pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": test.manifests})
-			input := rendered(pin, tillManifests(charts), map[string]any{"namespace": "team"}, map[string]any{"render": "preview"})
+			input := renderedFleet(pin, tillManifests(charts), map[string]any{"namespace": "team"}, map[string]any{"render": "preview"})
 			input["constraints"] = []any{
 				map[string]any{
 					"name": "pod-security", "expression": "pods.all(p, size(p.baseline) == 0)", "message_expression": "pods.map(p, p.baseline).flatten().join('; ')",
@@ -102,7 +102,7 @@ spec:
 	for name, tool := range tools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			charts := newPublished(t)
+			charts := newChartServer(t)
 			charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": good + schema})
 			repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 			text := func(kubernetes string) string {

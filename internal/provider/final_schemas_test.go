@@ -96,14 +96,14 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, how := range []string{"preview", "objects"} {
-				charts := newPublished(t)
+				charts := newChartServer(t)
 				pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": test.manifests})
 				manifests := map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": "1.0.0"}
 				clusterType := merged(map[string]any{"render": how}, test.clusterType)
 				if how == "objects" && clusterType["reconciler"] == "argocd" && strings.Contains(test.manifests, "kind: Pod") {
 					continue
 				}
-				configuration := assigned(bare(t), fleetOf(rendered(pin, manifests, nil, clusterType)), nil)
+				configuration := assigned(bare(t), fleetOf(renderedFleet(pin, manifests, nil, clusterType)), nil)
 				if test.definitions != nil {
 					configuration.Provider = map[string]any{"custom_resource_definitions": test.definitions}
 				}
@@ -124,7 +124,7 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 // A definition that another workload of the host brings is that of the objects, too.
 func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pins := map[string]folder.Pin{
 		"1.0.0": charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": widgets}),
 		"2.0.0": charts.publish(t, "2.0.0", map[string]string{"templates/all.yaml": widget}),
@@ -132,8 +132,8 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	target := func(version string) map[string]any {
 		return map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": version}
 	}
-	both := rendered(folder.Pin{}, target("2.0.0"), nil, map[string]any{"render": "preview"})
-	other := rendered(folder.Pin{}, target("1.0.0"), nil, nil)
+	both := renderedFleet(folder.Pin{}, target("2.0.0"), nil, map[string]any{"render": "preview"})
+	other := renderedFleet(folder.Pin{}, target("1.0.0"), nil, nil)
 	workload := maps.Clone(other["workloads"].([]any)[0].(map[string]any))
 	workload["name"] = "definitions"
 	both["workloads"] = append(both["workloads"].([]any), workload)
@@ -158,7 +158,7 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 // Objects that are in the repository already are warnings: an upgrade of Kubernetes does not stop a fleet that has not changed.
 func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.0.0", map[string]string{
 		"templates/all.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}], resources: {limits: {cpu: 1}}}\n",
 	})
@@ -166,7 +166,7 @@ func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
 	with := func(kubernetes string) providertest.Configuration {
 		manifests := map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": "1.0.0"}
 		clusterType := map[string]any{"render": "preview", "reconciler": "argocd", "kubernetes_version": kubernetes}
-		return assigned(url, fleetOf(rendered(pin, manifests, nil, clusterType)), nil)
+		return assigned(url, fleetOf(renderedFleet(pin, manifests, nil, clusterType)), nil)
 	}
 	apply(t, w, with("1.36"))
 	_, said := w.Plan(t.Context(), with("1.29"))

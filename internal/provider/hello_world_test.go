@@ -163,14 +163,14 @@ func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 	run(
 		false,
 		"drone/hello-world-app-uat-test/platform-config.yaml",
-		fileLine("", "data.ENVIRONMENT", "drone/hello-world-app-uat-test", by(changes.ByContainer, "stage")),
+		fileLine("", "data.ENVIRONMENT", "drone/hello-world-app-uat-test", causeBy(changes.ByContainer, "stage")),
 		`at stage 1 of 2 "canary", on 1 of 2 hosts: waits for clusters to be ready`,
 	)
 	report("drone-1")
 	run(
 		false,
 		"large/hello-world-app-uat-test/platform-config.yaml",
-		fileLine("", "data.ENVIRONMENT", "large/hello-world-app-uat-test", by(changes.ByContainer, "stage")),
+		fileLine("", "data.ENVIRONMENT", "large/hello-world-app-uat-test", causeBy(changes.ByContainer, "stage")),
 	)
 	report("large-1")
 	run(true, "")

@@ -74,7 +74,7 @@ type place struct {
 	repository repository
 	token      string
 	delivery   map[string]string
-	requests   func() []request // the newest, on Gitea
+	requests   func() []giteaPullRequest // the newest, on Gitea
 	// directory is the bare repository itself; empty where only the server has it.
 	directory string
 	clone     string // of it, made last
@@ -379,7 +379,7 @@ func giteaPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // of those whose client was killed
 	server := httptest.NewServer(handle(proxy))
 	t.Cleanup(server.Close)
-	p := &place{t: t, repository: repo, token: user.Token, requests: func() (newest []request) {
+	p := &place{t: t, repository: repo, token: user.Token, requests: func() (newest []giteaPullRequest) {
 		gitea.API(t, user, http.MethodGet, "/repos/"+user.Name+"/gitops/pulls?state=all&limit=50", nil, &newest)
 		return newest
 	}}

@@ -153,7 +153,7 @@ func killWhileProposed(t *testing.T, found *foundSteps, how proposal) {
 func (p *place) proposes(n int, tree string, open int) {
 	p.t.Helper()
 	p.apply(n)
-	look := func() (string, []request) {
+	look := func() (string, []giteaPullRequest) {
 		p.t.Helper()
 		directory := p.look()
 		commit, is := tip(p.t, directory, branch)

@@ -11,7 +11,7 @@ import (
 )
 
 // standing is how far a rollout is, by the attributes of the assignment, and by rollouts of flotilla_compliance.
-func (r *rings) standing(attributes map[string]any) string {
+func (r *rings) progressText(attributes map[string]any) string {
 	r.t.Helper()
 	read := mustReadCompliance(r.t, r.url, map[string]any{
 		"fleet":    providertest.Call{Function: "fleet", Arguments: []any{ringFleet("2", nil)}},
@@ -40,20 +40,20 @@ func TestProgressInOtherOperations(t *testing.T) {
 	state := func() map[string]any { return r.w.State.Values(assignment) }
 	refresh := func(version string) {
 		t.Helper()
-		before := r.standing(state())
+		before := r.progressText(state())
 		for verb, option := range map[string]providertest.Option{"a refresh": providertest.RefreshOnly(), "a destroy": providertest.Destroy()} {
 			plan, said := r.w.Plan(t.Context(), r.configuration(version), option)
 			if said.Err() != nil || verb == "a refresh" && !plan.Empty() {
 				t.Errorf("%s: %v, %+v", verb, said, plan)
 			}
-			if refreshed := plan.Refreshed(); verb == "a refresh" && r.standing(refreshed.Values(assignment)) != before {
-				t.Errorf("after %s it is at %s, not at %s", verb, r.standing(refreshed.Values(assignment)), before)
+			if refreshed := plan.Refreshed(); verb == "a refresh" && r.progressText(refreshed.Values(assignment)) != before {
+				t.Errorf("after %s it is at %s, not at %s", verb, r.progressText(refreshed.Values(assignment)), before)
 			}
 		}
 		if _, said := r.w.Apply(t.Context(), r.configuration(version), providertest.RefreshOnly()); said.Err() != nil {
 			t.Errorf("apply -refresh-only: %v", said)
 		}
-		if now := r.standing(state()); now != before {
+		if now := r.progressText(state()); now != before {
 			t.Errorf("apply -refresh-only leaves %s, not %s", now, before)
 		}
 	}
@@ -63,12 +63,12 @@ func TestProgressInOtherOperations(t *testing.T) {
 		if said.Err() != nil {
 			t.Fatal(said)
 		}
-		planned := r.standing(after(plan))
+		planned := r.progressText(after(plan))
 		push()
 		if said := r.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
 			t.Fatalf("late: %v", said)
 		}
-		if now := r.standing(state()); now != planned || r.versions() != versions {
+		if now := r.progressText(state()); now != planned || r.versions() != versions {
 			t.Errorf("late, it is at %s with %s, and planned was %s with %s", now, r.versions(), planned, versions)
 		}
 	}
@@ -97,7 +97,7 @@ func TestProgressInOtherOperations(t *testing.T) {
 	r.report("rest", verdict.Ready)
 	late("3", "3 3 3")
 	if state()["rolled_out"] != true || state()["progress"] != "{}" {
-		t.Errorf("in the end it is at %s", r.standing(state()))
+		t.Errorf("in the end it is at %s", r.progressText(state()))
 	}
 	refresh("3")
 }
@@ -107,7 +107,7 @@ func TestDriftDoesNotMoveProgress(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.run("2", "2 1 1")
-	before := r.standing(r.w.State.Values(assignment))
+	before := r.progressText(r.w.State.Values(assignment))
 	repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) {
 		writeFile(t, filepath.Join(folder, "clusters", "all", "canary", "app-core", "by-hand.yaml"), "kind: Hand\n")
 	})
@@ -118,7 +118,7 @@ func TestDriftDoesNotMoveProgress(t *testing.T) {
 	if plan.ExitCode != 2 {
 		t.Errorf("a refresh does not find the change by hand: %+v", plan)
 	}
-	if refreshed := plan.Refreshed(); r.standing(refreshed.Values(assignment)) != before {
-		t.Errorf("after a change by hand it is at %s, not at %s", r.standing(refreshed.Values(assignment)), before)
+	if refreshed := plan.Refreshed(); r.progressText(refreshed.Values(assignment)) != before {
+		t.Errorf("after a change by hand it is at %s, not at %s", r.progressText(refreshed.Values(assignment)), before)
 	}
 }

@@ -21,7 +21,7 @@ func TestADigestInOtherOperations(t *testing.T) {
 			w := providertest.New(startProvider)
 			with := func(manifests map[string]any) providertest.Configuration {
 				return assigned(repo.url, fleetOf(map[string]any{
-					"workloads": ofRegistry(manifests), "cluster_types": hostWith(reconciler),
+					"workloads": registryWorkloads(manifests), "cluster_types": clusterTypesWith(reconciler),
 				}), atRoot(repo))
 			}
 			written := func() string { return git(t, repo.url, "show", "dev:drone/till-edge/reconciler.yaml") }
@@ -64,12 +64,12 @@ func TestDefinitionsInOtherOperations(t *testing.T) {
 	for _, how := range []string{"preview", "objects"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			charts, repo := newPublished(t), bareRepository(t)
+			charts, repo := newChartServer(t), bareRepository(t)
 			w := providertest.New(startProvider)
 			with := func(version, size string, definitions []any) providertest.Configuration {
 				pin := charts.publish(t, version, map[string]string{"templates/all.yaml": sized(size)})
 				manifests := map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": version}
-				c := assigned(repo.url, fleetOf(rendered(pin, manifests, nil, map[string]any{"render": how})), atRoot(repo))
+				c := assigned(repo.url, fleetOf(renderedFleet(pin, manifests, nil, map[string]any{"render": how})), atRoot(repo))
 				if definitions != nil {
 					c.Provider = map[string]any{"custom_resource_definitions": definitions}
 				}

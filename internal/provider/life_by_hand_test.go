@@ -16,16 +16,16 @@ func TestAChangeByHandOfWhatStaysIsCountedAtOnce(t *testing.T) {
 	for name, content := range map[string]string{"changed": "by hand\n", "removed": ""} {
 		for host, hosts := range map[string]string{canary: "0 of 5", "rest-1": "1 of 5"} {
 			for also, do := range map[string]func(l *life){
-				"": func(*life) {}, ", and renamed": func(l *life) { l.wants.name = names[1] },
-				", and lost": func(l *life) { l.runner.Lose(assignment); l.wants.adopt = true },
+				"": func(*life) {}, ", and renamed": func(l *life) { l.wanted.name = names[1] },
+				", and lost": func(l *life) { l.runner.Lose(assignment); l.wanted.adopt = true },
 			} {
 				t.Run(name+" on "+host+also, func(t *testing.T) {
 					playAlways(t, name+" on "+host+also, "changed on canary-1, and renamed", "removed on rest-1, and lost")
 					t.Parallel()
-					l := underWay(t, host == canary)
-					for file := range l.files() {
+					l := newLifeWithRollout(t, host == canary)
+					for file := range l.branchFiles() {
 						if strings.HasPrefix(file, lifePath+"/"+host+"/w0-live/") {
-							l.write(file, content)
+							l.commitFile(file, content)
 						}
 					}
 					do(l)
@@ -41,19 +41,19 @@ func TestAChangeByHandOfWhatStaysIsCountedAtOnce(t *testing.T) {
 }
 
 // underWay is a life in which a new version is on the canary, which may be held since then.
-func underWay(t *testing.T, held bool) *life {
+func newLifeWithRollout(t *testing.T, held bool) *life {
 	t.Helper()
 	world, clock := newMemoryWorld(t, true), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
 	l := newLife(t, 1, "halt", world, providertest.New(world.startAt(clock)), clock, &lifeTally{})
 	for range 4 {
 		l.apply()
-		l.tick(time.Hour)
-		l.sync(1)
+		l.advanceClock(time.Hour)
+		l.syncClusters(1)
 	}
-	l.wants.versions["w0"] = "v1"
+	l.wanted.versions["w0"] = "v1"
 	l.apply()
 	if held {
-		l.wants.held = map[string]any{"reason": "an audit", "hosts": []any{canary}}
+		l.wanted.hold = map[string]any{"reason": "an audit", "hosts": []any{canary}}
 		l.apply()
 	}
 	return l

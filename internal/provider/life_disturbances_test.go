@@ -9,22 +9,22 @@ import (
 )
 
 func (l *life) joinOrLeave(host string) {
-	if i := slices.Index(l.wants.hosts, host); i >= 0 {
-		l.wants.hosts = slices.Delete(slices.Clone(l.wants.hosts), i, i+1)
-		if l.wants.held != nil && l.wants.held["hosts"].([]any)[0] == host {
-			l.wants.held = nil
+	if i := slices.Index(l.wanted.hosts, host); i >= 0 {
+		l.wanted.hosts = slices.Delete(slices.Clone(l.wanted.hosts), i, i+1)
+		if l.wanted.hold != nil && l.wanted.hold["hosts"].([]any)[0] == host {
+			l.wanted.hold = nil
 		}
 		return
 	}
-	l.wants.hosts = append(slices.Clone(l.wants.hosts), host)
-	slices.Sort(l.wants.hosts)
+	l.wanted.hosts = append(slices.Clone(l.wanted.hosts), host)
+	slices.Sort(l.wanted.hosts)
 }
 
 // files are those of the branch.
-func (l *life) files() map[string]string { return l.world.files(gitops, "dev") }
+func (l *life) branchFiles() map[string]string { return l.world.files(gitops, "dev") }
 
-func (l *life) write(name, content string) {
-	files := maps.Clone(l.files())
+func (l *life) commitFile(name, content string) {
+	files := maps.Clone(l.branchFiles())
 	if files == nil {
 		files = map[string]string{}
 	}
@@ -37,17 +37,17 @@ func (l *life) write(name, content string) {
 }
 
 // foreignFile writes what is nobody's here.
-func (l *life) foreignFile(name string) {
-	l.count++
-	l.foreign[name] = fmt.Sprintln("of somebody else", l.count)
-	l.write(name, l.foreign[name])
-	l.say("    somebody writes %s", name)
+func (l *life) writeForeignFile(name string) {
+	l.counter++
+	l.foreign[name] = fmt.Sprintln("of somebody else", l.counter)
+	l.commitFile(name, l.foreign[name])
+	l.record("    somebody writes %s", name)
 }
 
 // editByHand changes or removes a file of the assignment.
 func (l *life) editByHand() {
 	var owned []string
-	for name := range l.files() {
+	for name := range l.branchFiles() {
 		if strings.Contains(name, "-live/") {
 			owned = append(owned, name)
 		}
@@ -58,26 +58,26 @@ func (l *life) editByHand() {
 	slices.Sort(owned)
 	name := pick(l.random, owned)
 	if l.random.IntN(2) == 0 {
-		l.write(name, "")
+		l.commitFile(name, "")
 	} else {
-		l.write(name, l.files()[name]+"# by hand\n")
+		l.commitFile(name, l.branchFiles()[name]+"# by hand\n")
 	}
-	l.say("    somebody changes %s by hand", name)
-	l.unheard = true
-	l.tally.mended.Add(1)
+	l.record("    somebody changes %s by hand", name)
+	l.hasStaleReports = true
+	l.tally.repaired.Add(1)
 }
 
 // sync lets some clusters follow the branch.
-func (l *life) sync(share float64) {
-	tip, files := l.world.tip(gitops, "dev"), l.files()
-	for _, host := range l.wants.hosts {
+func (l *life) syncClusters(share float64) {
+	tip, files := l.world.tip(gitops, "dev"), l.branchFiles()
+	for _, host := range l.wanted.hosts {
 		cluster := host + "-a"
 		if l.random.Float64() > share {
 			continue
 		}
 		ready := true
 		for name, content := range files {
-			if strings.HasPrefix(name, lifePath+"/"+host+"/") && strings.Contains(content, lifeBad) {
+			if strings.HasPrefix(name, lifePath+"/"+host+"/") && strings.Contains(content, neverReady) {
 				ready = false
 			}
 		}

@@ -23,24 +23,24 @@ type objectsLife struct {
 	runners [2]providertest.Runner
 	names   int
 	commits []string
-	did     []string
+	history []string
 }
 
-func (l *objectsLife) rename(of map[string]any) map[string]any {
+func (l *objectsLife) renameType(of map[string]any) map[string]any {
 	l.names++
 	former, _ := of["formerly"].([]any)
 	return typeOf(fmt.Sprint("type-", l.names), append(append([]any{}, former...), of["name"])...)
 }
 
-func (l *objectsLife) step() {
+func (l *objectsLife) applyRandomChanges() {
 	for _, choice := range []struct {
 		weight int
 		what   string
 		do     func()
 	}{
 		{30, "other content", func() { l.replicas = 1 + l.random.IntN(9) }},
-		{25, "rename of the first", func() { l.lab = l.rename(l.lab) }},
-		{25, "rename of the second", func() { l.store = l.rename(l.store) }},
+		{25, "rename of the first", func() { l.lab = l.renameType(l.lab) }},
+		{25, "rename of the second", func() { l.store = l.renameType(l.store) }},
 		{50, "reports", l.report},
 		{15, "rollback", func() { l.further["rollback_to"] = pick(l.random, l.commits) }},
 		{50, "no rollback", func() { delete(l.further, "rollback_to") }},
@@ -50,7 +50,7 @@ func (l *objectsLife) step() {
 		{30, "no hold", func() { delete(l.further, "holds") }},
 		{15, "chart published again", func() {
 			files := maps.Clone(openFiles)
-			files["templates/text.yaml"] += fmt.Sprintf("# %d\n", len(l.did))
+			files["templates/text.yaml"] += fmt.Sprintf("# %d\n", len(l.history))
 			l.pin = l.charts.republish(l.t, l.pin.Version, files)
 		}},
 		{10, "other state", func() {
@@ -59,27 +59,27 @@ func (l *objectsLife) step() {
 		}},
 		{8, "rename of the branch", func() {
 			was := l.branch
-			l.branch = fmt.Sprint("branch-", len(l.did))
+			l.branch = fmt.Sprint("branch-", len(l.history))
 			git(l.t, l.url, "branch", "-m", was, l.branch)
 			git(l.t, l.url, "symbolic-ref", "HEAD", "refs/heads/"+l.branch)
 		}},
 	} {
 		if l.random.IntN(100) < choice.weight {
-			l.did = append(l.did, choice.what)
+			l.history = append(l.history, choice.what)
 			choice.do()
 		}
 	}
 	if l.further["holds"] != nil { // by its present name
 		l.further["holds"] = []any{map[string]any{"hosts": []any{l.store["name"]}, "reason": "an audit"}}
 	}
-	l.did = append(l.did, fmt.Sprintf("applies %v %v %d %s %v", l.lab, l.store, l.replicas, l.branch, l.further))
+	l.history = append(l.history, fmt.Sprintf("applies %v %v %d %s %v", l.lab, l.store, l.replicas, l.branch, l.further))
 	plan, said := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
 	if said.Err() != nil {
 		l.t.Errorf("the apply fails: %s", said.Err())
 		return
 	}
 	if change := plan.Change(assignment); change != nil { // nil with real tools
-		l.did = append(l.did, fmt.Sprint(change.After["changes"]))
+		l.history = append(l.history, fmt.Sprint(change.After["changes"]))
 	}
 	l.clock.now = l.clock.now.Add(1)
 	files := filesOfCommit(l.t, l.url, l.branch)
@@ -121,7 +121,7 @@ func TestALifeOfRenamesWithFinalObjects(t *testing.T) {
 				other := providertest.New(startProvider)
 				other.Start = provider.StartAt(l.clock)
 				l.runners = [2]providertest.Runner{l.w, other}
-				l.play(steps)
+				l.playSteps(steps)
 			})
 		}
 	}
@@ -138,7 +138,7 @@ func TestALifeOfRenamesWithFinalObjectsAndTools(t *testing.T) {
 					for i := range l.runners {
 						l.runners[i] = providertest.NewTerraform(t, tool, "flotilla/flotilla", provider.StartAt(l.clock))
 					}
-					l.play(60)
+					l.playSteps(60)
 				})
 			}
 		}
@@ -153,7 +153,7 @@ func lifeSeeds() int {
 	return 10
 }
 
-func (l *objectsLife) play(steps int) {
+func (l *objectsLife) playSteps(steps int) {
 	l.further["rollout"] = nil
 	if _, said := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand()); said.Err() != nil {
 		l.t.Fatal(said)
@@ -161,8 +161,8 @@ func (l *objectsLife) play(steps int) {
 	delete(l.further, "rollout")
 	l.commits = []string{git(l.t, l.url, "rev-parse", l.branch)}
 	for range steps {
-		if l.step(); l.t.Failed() {
-			l.t.Fatalf("after:\n%s", strings.Join(l.did, "\n"))
+		if l.applyRandomChanges(); l.t.Failed() {
+			l.t.Fatalf("after:\n%s", strings.Join(l.history, "\n"))
 		}
 	}
 }

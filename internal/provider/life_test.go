@@ -28,27 +28,27 @@ type life struct {
 	clock     *stoppedClock // nil: that of the machine
 	onFailure string
 
-	wants   lifeWish
+	wanted  lifeConfig
 	agents  map[string]*simulatedAgent // by cluster
 	foreign map[string]string
 	// unheard says that reports speak of something else until the apply: of what was changed by hand and is mended, or, since they are asked
 	// for by name, of nothing before a rename. One more apply hears them.
-	unheard bool
-	count   int // of versions, values and notes
-	did     []string
-	tally   *lifeTally
+	hasStaleReports bool
+	counter         int // of versions, values and notes
+	history         []string
+	tally           *lifeTally
 }
 
 // lifeWish is what is configured.
-type lifeWish struct {
+type lifeConfig struct {
 	name      string
-	way       int               // of writing the URL
+	urlStyle  int               // of writing the URL
 	versions  map[string]string // of workloads
 	value     string
 	hosts     []string
-	held      map[string]any // a hold; nil for none
+	hold      map[string]any // a hold; nil for none
 	adopt     bool
-	everybody bool // without a rollout
+	allAtOnce bool // without a rollout
 }
 
 // simulatedAgent follows a branch on one cluster.
@@ -59,12 +59,12 @@ type simulatedAgent struct {
 }
 
 // lifeTally counts over all lives.
-type lifeTally struct{ steps, commits, bad, mended atomic.Int64 }
+type lifeTally struct{ steps, commits, neverReady, repaired atomic.Int64 }
 
 const (
-	lifePath = "all"
-	lifeBad  = "-never-ready" // in the version or the value of what no cluster gets ready
-	canary   = "canary-1"
+	lifePath   = "all"
+	neverReady = "-never-ready" // in the version or the value of what no cluster gets ready
+	canary     = "canary-1"
 )
 
 var lifeHosts = []string{canary, "region-1", "region-2", "rest-1", "rest-2"}
@@ -81,37 +81,37 @@ func newLife(
 	l := &life{
 		t: t, random: rand.New(rand.NewPCG(seed, 19)), world: world, runner: runner, clock: clock, onFailure: onFailure, tally: tally,
 		agents: map[string]*simulatedAgent{}, foreign: map[string]string{},
-		wants: lifeWish{name: names[0], hosts: slices.Clone(lifeHosts), versions: map[string]string{"w0": "v0", "w1": "v0"}, value: "v0"},
+		wanted: lifeConfig{name: names[0], hosts: slices.Clone(lifeHosts), versions: map[string]string{"w0": "v0", "w1": "v0"}, value: "v0"},
 	}
-	l.say("seed %d, on_failure = %q", seed, onFailure)
-	l.foreignFile("README.md")
+	l.record("seed %d, on_failure = %q", seed, onFailure)
+	l.writeForeignFile("README.md")
 	return l
 }
 
-func (l *life) say(format string, arguments ...any) {
-	l.did = append(l.did, fmt.Sprintf(format, arguments...))
+func (l *life) record(format string, arguments ...any) {
+	l.history = append(l.history, fmt.Sprintf(format, arguments...))
 }
 
 // play makes so many steps, each of which ends with an apply, and then lets everything get well.
-func (l *life) play(steps int) {
+func (l *life) playSteps(steps int) {
 	defer func() {
 		if l.t.Failed() {
-			l.t.Logf("after:\n%s", strings.Join(l.did, "\n"))
+			l.t.Logf("after:\n%s", strings.Join(l.history, "\n"))
 		}
 	}()
 	l.apply()
 	for step := range steps {
-		l.say("step %d", step+1)
-		l.step()
-		l.sync(0.6)
-		l.tick(time.Hour)
+		l.record("step %d", step+1)
+		l.makeRandomChanges()
+		l.syncClusters(0.6)
+		l.advanceClock(time.Hour)
 		l.apply()
 		l.tally.steps.Add(1)
 		if l.t.Failed() {
 			return
 		}
 	}
-	l.end()
+	l.finish()
 }
 
 func (l *life) now() time.Time {
@@ -121,23 +121,23 @@ func (l *life) now() time.Time {
 	return l.clock.now
 }
 
-func (l *life) tick(d time.Duration) {
+func (l *life) advanceClock(d time.Duration) {
 	if l.clock != nil {
 		l.clock.now = l.clock.now.Add(d)
 	}
 }
 
 // step does one thing.
-func (l *life) step() {
-	w := &l.wants
+func (l *life) makeRandomChanges() {
+	w := &l.wanted
 	workloads, was := slices.Sorted(maps.Keys(w.versions)), w.name
 	for _, choice := range []struct {
 		weight int
 		do     func()
 	}{
-		{20, func() { w.versions[pick(l.random, workloads)] = l.version(3) }},
-		{8, func() { w.value = l.version(5) }},
-		{6, func() { w.versions[fmt.Sprint("w", l.random.IntN(5))] = l.version(4) }},
+		{20, func() { w.versions[pick(l.random, workloads)] = l.newVersion(3) }},
+		{8, func() { w.value = l.newVersion(5) }},
+		{6, func() { w.versions[fmt.Sprint("w", l.random.IntN(5))] = l.newVersion(4) }},
 		{4, func() {
 			if len(workloads) > 1 {
 				delete(w.versions, pick(l.random, workloads))
@@ -145,16 +145,16 @@ func (l *life) step() {
 		}},
 		{6, func() { l.joinOrLeave(pick(l.random, lifeHosts[1:])) }},
 		{6, func() { w.name = other(l.random, names, was) }},
-		{5, func() { w.way = l.random.IntN(4) }},
+		{5, func() { w.urlStyle = l.random.IntN(4) }},
 		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, was }}, // whose name was another before, nothing knows
 		{8, l.editByHand},
 		{4, func() {
-			l.foreignFile(pick(l.random, []string{"NOTES.md", lifePath + "/" + canary + "/notes.txt", "other/x.yaml"}))
+			l.writeForeignFile(pick(l.random, []string{"NOTES.md", lifePath + "/" + canary + "/notes.txt", "other/x.yaml"}))
 		}},
 		{6, func() {
-			w.held = nil
+			w.hold = nil
 			if l.random.IntN(2) == 0 {
-				w.held = map[string]any{"reason": "an audit", "hosts": []any{pick(l.random, w.hosts)}}
+				w.hold = map[string]any{"reason": "an audit", "hosts": []any{pick(l.random, w.hosts)}}
 			}
 		}},
 		{22, func() {}},
@@ -163,23 +163,23 @@ func (l *life) step() {
 			choice.do()
 		}
 	}
-	l.unheard = l.unheard || w.name != was
-	l.say("    %+v", *w)
+	l.hasStaleReports = l.hasStaleReports || w.name != was
+	l.record("    %+v", *w)
 }
 
 // version is a new one; one in so many never gets ready.
-func (l *life) version(oneIn int) string {
-	l.count++
+func (l *life) newVersion(oneIn int) string {
+	l.counter++
 	if l.random.IntN(oneIn) == 0 {
-		l.tally.bad.Add(1)
-		return fmt.Sprint("v", l.count, lifeBad)
+		l.tally.neverReady.Add(1)
+		return fmt.Sprint("v", l.counter, neverReady)
 	}
-	return fmt.Sprint("v", l.count)
+	return fmt.Sprint("v", l.counter)
 }
 
 // configuration is what the team has written.
 func (l *life) configuration() providertest.Configuration {
-	w := l.wants
+	w := l.wanted
 	var types, clusters, workloads []any
 	for _, host := range w.hosts {
 		ring, _, _ := strings.Cut(host, "-")
@@ -200,13 +200,13 @@ func (l *life) configuration() providertest.Configuration {
 		"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
 		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"SETTING": w.value}}},
 	}}}
-	location := map[string]any{"url": l.world.spell(gitops, w.way), "branch": "dev", "path": lifePath}
+	location := map[string]any{"url": l.world.spell(gitops, w.urlStyle), "branch": "dev", "path": lifePath}
 	attributes := map[string]any{
 		"name": w.name, "fleet": fleet, "gitops_repo": location,
 		"protection": map[string]any{"max_removed": 1000, "allow_empty": true, "emptied_hosts": anyList(w.hosts)},
 	}
-	if !w.everybody {
-		rollout := map[string]any{"stages": []any{ring("canary"), ring("region")}, "on_failure": l.onFailure}
+	if !w.allAtOnce {
+		rollout := map[string]any{"stages": []any{ringStage("canary"), ringStage("region")}, "on_failure": l.onFailure}
 		if l.clock != nil { // by that of the machine, a deadline would pass between an apply and the plan after it
 			rollout["progress_deadline"] = "3h"
 		}
@@ -215,8 +215,8 @@ func (l *life) configuration() providertest.Configuration {
 			"name": w.name, "fleet": fleet, "gitops_repo": location, "feedback": map[string]any{"reports": l.reports()},
 		}}
 	}
-	if w.held != nil {
-		attributes["holds"] = []any{w.held}
+	if w.hold != nil {
+		attributes["holds"] = []any{w.hold}
 	}
 	if w.adopt {
 		attributes["adopt"] = true
@@ -224,7 +224,7 @@ func (l *life) configuration() providertest.Configuration {
 	return providertest.Configuration{Resources: map[string]providertest.Resource{assignment: {Attributes: attributes}}}
 }
 
-func ring(name string) map[string]any {
+func ringStage(name string) map[string]any {
 	return map[string]any{"name": name, "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": name}}}
 }
 
@@ -239,7 +239,7 @@ func anyList(texts []string) []any {
 // reports are what the clusters of the fleet say.
 func (l *life) reports() []any {
 	list := []any{}
-	for _, host := range l.wants.hosts {
+	for _, host := range l.wanted.hosts {
 		if agent := l.agents[host+"-a"]; agent != nil {
 			list = append(
 				list,
@@ -256,7 +256,7 @@ func (l *life) apply() *providertest.Plan {
 	commits := l.world.commits(gitops, "dev")
 	plan, said := l.runner.Apply(l.t.Context(), l.configuration())
 	if plan != nil && plan.Change(assignment) != nil {
-		l.say("    the plan: %v", plan.Change(assignment).After["changes"])
+		l.record("    the plan: %v", plan.Change(assignment).After["changes"])
 	}
 	if said.Err() != nil {
 		l.t.Errorf("the apply fails: %s", said)
@@ -266,35 +266,35 @@ func (l *life) apply() *providertest.Plan {
 	if l.tally.commits.Add(int64(made)); made > 1 {
 		l.t.Errorf("one apply makes %d commits", made)
 	}
-	l.check()
+	l.checkBranch()
 	next, said := l.runner.Plan(l.t.Context(), l.configuration())
 	switch {
 	case said.Err() != nil:
 		l.t.Errorf("the plan after an apply fails: %s", said)
-	case next.ExitCode != 0 && l.unheard:
-		l.unheard = false
+	case next.ExitCode != 0 && l.hasStaleReports:
+		l.hasStaleReports = false
 		return l.apply()
 	case next.ExitCode != 0:
 		l.t.Errorf("the plan after an apply is not empty: %s", describeChanges(next))
 	}
-	l.unheard = false
+	l.hasStaleReports = false
 	drift, said := l.runner.Plan(l.t.Context(), l.configuration(), providertest.RefreshOnly())
 	if said.Err() != nil || len(drift.Drifted) > 0 || l.clock != nil && drift.ExitCode != 0 {
 		l.t.Errorf("a refresh after an apply finds %q: %v", drift.Drifted, said)
 	}
-	if l.wants.adopt { // for once
-		l.wants.adopt = false
+	if l.wanted.adopt { // for once
+		l.wanted.adopt = false
 		return l.apply()
 	}
 	return plan
 }
 
 // check holds the branch to what everybody relies on.
-func (l *life) check() {
+func (l *life) checkBranch() {
 	l.t.Helper()
-	files := l.files()
+	files := l.branchFiles()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.Contains(files[name], lifeBad) && strings.Contains(name, "-live/") && !strings.HasPrefix(name, lifePath+"/"+canary+"/") {
+		if strings.Contains(files[name], neverReady) && strings.Contains(name, "-live/") && !strings.HasPrefix(name, lifePath+"/"+canary+"/") {
 			l.t.Errorf("%s has what the canary has never proven", name)
 		}
 	}
@@ -306,25 +306,25 @@ func (l *life) check() {
 }
 
 // end lets everything get well: what is wanted is good, nothing is held, all clusters follow. The end is as wanted.
-func (l *life) end() {
-	l.say("the end")
-	l.count++
-	w := &l.wants
-	w.value, w.held, w.hosts = fmt.Sprint("v", l.count), nil, slices.Clone(lifeHosts)
+func (l *life) finish() {
+	l.record("the end")
+	l.counter++
+	w := &l.wanted
+	w.value, w.hold, w.hosts = fmt.Sprint("v", l.counter), nil, slices.Clone(lifeHosts)
 	for name := range w.versions {
-		w.versions[name] = fmt.Sprint("v", l.count)
+		w.versions[name] = fmt.Sprint("v", l.counter)
 	}
 	const rounds = 8
 	for range rounds {
 		l.apply()
-		l.sync(1)
-		l.tick(time.Hour)
+		l.syncClusters(1)
+		l.advanceClock(time.Hour)
 	}
 	if l.t.Failed() {
 		return
 	}
-	if got, want := l.folders(), l.reference(); !maps.Equal(got, want) {
-		l.t.Errorf("the end is not as wanted:\n%s", cmpFiles(got, want))
+	if got, want := l.folders(), l.expectedFolders(); !maps.Equal(got, want) {
+		l.t.Errorf("the end is not as wanted:\n%s", describeDifferences(got, want))
 	}
 	if rolledOut := l.runner.Now().Values(assignment)["rolled_out"]; rolledOut != true {
 		l.t.Errorf("rolled_out is %v", rolledOut)
@@ -333,14 +333,14 @@ func (l *life) end() {
 		len(l.folders()) > 0 {
 		l.t.Errorf("the destroy leaves something: %s", said)
 	}
-	l.check()
+	l.checkBranch()
 	l.world.check()
 }
 
 // folders are the files of the assignment's folders, but for the label with its name, which stays that of before a rename.
 func (l *life) folders() map[string]string {
 	folders := map[string]string{}
-	for name, content := range l.files() {
+	for name, content := range l.branchFiles() {
 		if strings.Contains(name, "-live/") {
 			folders[name] = ownerLabel.ReplaceAllString(content, "")
 		}
@@ -351,15 +351,15 @@ func (l *life) folders() map[string]string {
 var ownerLabel = regexp.MustCompile(`flotilla.dev/owner: .*`)
 
 // reference is what one apply of the same makes in another world.
-func (l *life) reference() map[string]string {
+func (l *life) expectedFolders() map[string]string {
 	world := newMemoryWorld(l.t, false)
-	other := &life{t: l.t, world: world, runner: providertest.New(world.start), clock: l.clock, wants: l.wants, tally: &lifeTally{}}
-	other.wants.everybody = true
+	other := &life{t: l.t, world: world, runner: providertest.New(world.start), clock: l.clock, wanted: l.wanted, tally: &lifeTally{}}
+	other.wanted.allAtOnce = true
 	other.apply()
 	return other.folders()
 }
 
-func cmpFiles(got, want map[string]string) string {
+func describeDifferences(got, want map[string]string) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		if content, ok := want[name]; !ok || content != got[name] {
@@ -389,7 +389,7 @@ func TestReliabilityOfALifeFromOutside(t *testing.T) {
 					}
 					t.Parallel()
 					world, clock := newMemoryWorld(t, seed%2 == 0), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
-					newLife(t, seed, onFailure, world, providertest.New(world.startAt(clock)), clock, tally).play(steps)
+					newLife(t, seed, onFailure, world, providertest.New(world.startAt(clock)), clock, tally).playSteps(steps)
 				})
 			}
 		}
@@ -405,8 +405,8 @@ func TestReliabilityOfALifeFromOutside(t *testing.T) {
 				"files byte-identical, the plan after each apply empty, and the end as wanted",
 			tally.steps.Load(),
 			tally.commits.Load(),
-			tally.bad.Load(),
-			tally.mended.Load(),
+			tally.neverReady.Load(),
+			tally.repaired.Load(),
 		),
 	)
 }
@@ -428,7 +428,7 @@ func TestALifeWithTerraform(t *testing.T) {
 			t.Run(name+"-"+onFailure, func(t *testing.T) {
 				t.Parallel()
 				runner := providertest.NewInstalled(t, tool, "flotilla/flotilla", "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"))
-				newLife(t, uint64(100+i), onFailure, newBareWorld(t), runner, nil, &lifeTally{}).play(12)
+				newLife(t, uint64(100+i), onFailure, newBareWorld(t), runner, nil, &lifeTally{}).playSteps(12)
 			})
 		}
 	}

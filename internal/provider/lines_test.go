@@ -74,7 +74,7 @@ func assignmentKeys(list string) (keys []folder.Key) {
 	return keys
 }
 
-func by(kind changes.CauseKind, name string) changes.Cause {
+func causeBy(kind changes.CauseKind, name string) changes.Cause {
 	return changes.Cause{Kind: kind, Name: name}
 }
 
@@ -83,10 +83,10 @@ func causeText(causes ...changes.Cause) string {
 	return strings.TrimPrefix(fileLine("", "", "a/b", causes...), ", on a: b")
 }
 
-func driftSince(since string) changes.Cause {
-	return by(changes.ByDrift, "by hand, since commit "+since)
+func causeByDrift(since string) changes.Cause {
+	return causeBy(changes.ByDrift, "by hand, since commit "+since)
 }
 
-func byChart(workload, from, to string) changes.Cause {
+func causeByChart(workload, from, to string) changes.Cause {
 	return changes.Cause{Kind: changes.ByWorkload, Name: workload, Moved: changes.Move{What: "chart", From: from, To: to}}
 }

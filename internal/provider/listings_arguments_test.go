@@ -44,7 +44,7 @@ func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 				}
 				count++
 				for name := range block.Body.Attributes {
-					isKnown := slices.ContainsFunc(configurable(schema), func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name })
+					isKnown := slices.ContainsFunc(configurableArguments(schema), func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name })
 					if !isKnown && !slices.Contains(metaArguments, name) {
 						t.Errorf("%s: %s has no argument %q", page, block.Labels[0], name)
 					}
@@ -67,7 +67,7 @@ func checkElements(t *testing.T, page string, schemas *tfprotov6.GetProviderSche
 		if !isLoop {
 			return nil
 		}
-		element := elementOf(schemas, loop.CollExpr)
+		element := elementAttributes(schemas, loop.CollExpr)
 		if element == nil {
 			return nil
 		}
@@ -92,7 +92,7 @@ func checkElements(t *testing.T, page string, schemas *tfprotov6.GetProviderSche
 }
 
 // elementOf returns the attributes of the objects in a list, set or map of a resource or data source, or nil.
-func elementOf(schemas *tfprotov6.GetProviderSchemaResponse, collection hclsyntax.Expression) map[string]tftypes.Type {
+func elementAttributes(schemas *tfprotov6.GetProviderSchemaResponse, collection hclsyntax.Expression) map[string]tftypes.Type {
 	steps := strings.Split(strings.TrimPrefix(referenceText(collection), "data."), ".")
 	schema := schemas.ResourceSchemas[steps[0]]
 	if strings.HasPrefix(referenceText(collection), "data.") {

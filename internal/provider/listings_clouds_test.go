@@ -39,10 +39,10 @@ func newCloudClusters(t *testing.T) *cloudClusters {
 func (c *cloudClusters) kubeconfig(cluster string) string {
 	return fmt.Sprintf(`{"current-context": %[1]q, "contexts": [{"name": %[1]q, "context": {"cluster": %[1]q, "user": %[1]q}}],
 "clusters": [{"name": %[1]q, "cluster": {"server": %[2]q, "certificate-authority-data": %[3]q}}],
-"users": [{"name": %[1]q, "user": {"token": "a-token"}}]}`, cluster, c.url+"/"+cluster, encoded(c.ca))
+"users": [{"name": %[1]q, "user": {"token": "a-token"}}]}`, cluster, c.url+"/"+cluster, encodeBase64(c.ca))
 }
 
-func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+func encodeBase64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // cloudResource has arguments and blocks with text, and a map of tags.
 type cloudResource struct {
@@ -82,8 +82,8 @@ var cloudResources = []cloudResource{
 		blocks: map[string][]string{"default_node_pool": {"name", "vm_size", "node_count"}, "identity": {"type"}},
 		computed: func(name string, c *cloudClusters) map[string]any {
 			return map[string]any{"kube_config": []map[string]string{{
-				"host": c.url + "/" + name, "cluster_ca_certificate": encoded(c.ca),
-				"client_certificate": encoded(c.certificate), "client_key": encoded(c.key),
+				"host": c.url + "/" + name, "cluster_ca_certificate": encodeBase64(c.ca),
+				"client_certificate": encodeBase64(c.certificate), "client_key": encodeBase64(c.key),
 			}}}
 		},
 	},
@@ -97,7 +97,7 @@ var cloudResources = []cloudResource{
 	{
 		name: "aws_eks_cluster", arguments: []string{"name"},
 		computed: func(name string, c *cloudClusters) map[string]any {
-			return map[string]any{"endpoint": c.url + "/" + name, "certificate_authority": []map[string]string{{"data": encoded(c.ca)}}}
+			return map[string]any{"endpoint": c.url + "/" + name, "certificate_authority": []map[string]string{{"data": encodeBase64(c.ca)}}}
 		},
 	},
 	{name: "aws_eks_node_group", arguments: []string{"cluster_name"}},
@@ -112,7 +112,7 @@ var cloudResources = []cloudResource{
 		computed: func(name string, c *cloudClusters) map[string]any {
 			return map[string]any{
 				"endpoint":    strings.TrimPrefix(c.url, "https://") + "/" + name,
-				"master_auth": []map[string]string{{"cluster_ca_certificate": encoded(c.ca)}},
+				"master_auth": []map[string]string{{"cluster_ca_certificate": encodeBase64(c.ca)}},
 			}
 		},
 	},

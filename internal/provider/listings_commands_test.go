@@ -72,7 +72,7 @@ func TestCommandsNameWhatExists(t *testing.T) {
 		page := newCommandPage(t, name, pages, examples)
 		page.help, page.schemas = help, schemas
 		for _, command := range commands[pages[name]] {
-			page.check(command)
+			page.checkCommand(command)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func newCommandPage(t *testing.T, name string, pages, examples map[string]string
 	return p
 }
 
-func (p commandPage) check(command string) {
+func (p commandPage) checkCommand(command string) {
 	p.t.Helper()
 	require := func(ok bool, missing string) {
 		p.t.Helper()

@@ -63,12 +63,12 @@ func TestListingsApply(t *testing.T) {
 				acceptancetest.Only(t)
 			}
 			check := readListingCheck(context)
-			if check.by != "" {
-				requireTest(t, check.by)
+			if check.test != "" {
+				requireTest(t, check.test)
 				return
 			}
-			if !strings.Contains(block.page, check.fails) {
-				t.Errorf("the page does not show %s", check.fails)
+			if !strings.Contains(block.page, check.wantError) {
+				t.Errorf("the page does not show %s", check.wantError)
 			}
 			f := newListingFolder(t, further)
 			f.addExample(example)
@@ -78,14 +78,14 @@ func TestListingsApply(t *testing.T) {
 			}
 			context, rest, _ := strings.Cut(context, "\n# …\n")
 			texts := []string{shared, context, strings.Replace(block.text, "# …\n", "\n"+rest, 1)}
-			if isPart(t, block.text) {
+			if isPartial(t, block.text) {
 				const place = "# listing\n"
 				if !strings.Contains(context, place) {
 					t.Fatalf("%s/%s.tf has no line %q for\n%s", listingsFolder, block.key, place, block.text)
 				}
 				texts = []string{shared, strings.Replace(context, place, block.text, 1)}
 			}
-			f.check(check, texts)
+			f.checkListing(check, texts)
 		})
 	}
 	for name := range contexts {
@@ -117,9 +117,9 @@ func listingFiles(t *testing.T) map[string]string {
 
 // listingCheck is how a listing is checked. Without a context, it is applied.
 type listingCheck struct {
-	how   string // "Applied after", "Planned", or ""
-	fails string // the error, if it must fail
-	by    string // another test that applies it
+	mode      string // "Applied after", "Planned", or ""
+	wantError string // the error, if it must fail
+	test      string // another test that applies it
 }
 
 var listingCheckPattern = regexp.MustCompile(
@@ -130,7 +130,7 @@ func readListingCheck(context string) listingCheck {
 	if given == nil {
 		return listingCheck{}
 	}
-	return listingCheck{how: given[1] + given[2], fails: given[3], by: given[4]}
+	return listingCheck{mode: given[1] + given[2], wantError: given[3], test: given[4]}
 }
 
 // listingFolder is a folder in which Terraform applies a listing, with the provider in the test's process. A server in this
@@ -208,31 +208,31 @@ func (f *listingFolder) addExample(name string) {
 }
 
 // check runs Terraform on a configuration that is the last one of some texts, completed by those before it.
-func (f *listingFolder) check(check listingCheck, texts []string) {
+func (f *listingFolder) checkListing(check listingCheck, texts []string) {
 	f.t.Helper()
-	f.serve(strings.Join(texts, "\n"))
-	if check.how == "Applied after" {
-		f.write(texts[:len(texts)-1])
-		f.run("apply -auto-approve", "")
+	f.serveProviders(strings.Join(texts, "\n"))
+	if check.mode == "Applied after" {
+		f.writeConfiguration(texts[:len(texts)-1])
+		f.runTerraform("apply -auto-approve", "")
 		commit := git(f.t, f.repository, "for-each-ref", "--format=%(objectname)", "refs/heads/dev", "refs/heads/prod")
 		texts[len(texts)-1] = commitPattern.ReplaceAllLiteralString(texts[len(texts)-1], commit)
 	}
-	f.write(texts)
+	f.writeConfiguration(texts)
 	if strings.Contains(texts[1], "\nmodule ") {
-		f.run("get", "")
+		f.runTerraform("get", "")
 	}
 	command := "apply -auto-approve"
-	if check.how == "Planned" {
+	if check.mode == "Planned" {
 		command = "plan"
 	}
-	f.run(command, check.fails)
+	f.runTerraform(command, check.wantError)
 }
 
 var commitPattern = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 
 // write writes texts of HCL. A part that an earlier text has, too, is in an override file. Terraform reads these in the
 // order of their names.
-func (f *listingFolder) write(texts []string) {
+func (f *listingFolder) writeConfiguration(texts []string) {
 	f.t.Helper()
 	written, seen := map[string]string{}, map[string]bool{}
 	for i, text := range texts {
@@ -242,7 +242,7 @@ func (f *listingFolder) write(texts []string) {
 				name = fmt.Sprintf("%d_override.tf", i)
 			}
 			seen[part.label] = true
-			written[name] += f.here(part.text) + "\n"
+			written[name] += f.localize(part.text) + "\n"
 		}
 	}
 	for name, text := range written {
@@ -251,7 +251,7 @@ func (f *listingFolder) write(texts []string) {
 }
 
 // here replaces servers and programs of listings.
-func (f *listingFolder) here(text string) string {
+func (f *listingFolder) localize(text string) string {
 	repository := filepath.ToSlash(filepath.Join(f.path, "gitops.git"))
 	text = strings.ReplaceAll(text, `"gitops.git"`, `"`+repository+`"`)
 	for host, kind := range gitHostKinds {
@@ -288,7 +288,7 @@ var hostPattern = regexp.MustCompile(`(\b(?:url|repo) *= ")https://git\.example\
 var execPattern = regexp.MustCompile(`api_version *= "(client\.authentication\.k8s\.io/\w+)"\s+command *= "([\w-]+)"`)
 
 // serve serves the provider and the clouds that a configuration uses.
-func (f *listingFolder) serve(text string) {
+func (f *listingFolder) serveProviders(text string) {
 	f.t.Helper()
 	servers := map[string]json.RawMessage{}
 	add := func(source string, start providertest.Start) {
@@ -319,7 +319,7 @@ func (f *listingFolder) serve(text string) {
 }
 
 // run runs Terraform, which must print an error if fails is not empty, and returns what it prints.
-func (f *listingFolder) run(command, fails string) string {
+func (f *listingFolder) runTerraform(command, fails string) string {
 	f.t.Helper()
 	terraform := exec.CommandContext(f.t.Context(), f.tool, append(strings.Fields(command), "-no-color")...)
 	terraform.Dir, terraform.Env = f.path, f.environment
@@ -348,7 +348,7 @@ func (f *listingFolder) configuration() string {
 }
 
 // isPart reports whether HCL has attributes outside of blocks.
-func isPart(t *testing.T, text string) bool {
+func isPartial(t *testing.T, text string) bool {
 	t.Helper()
 	return len(hclBody(t, text).Attributes) > 0
 }
@@ -387,20 +387,20 @@ func hclParts(t *testing.T, text string) []hclPart {
 func TestTheGuideShowsChangesOfFinalObjects(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	charts.publish(t, "1.2.1", tillFiles)
 	example := guideExample(t, "rendering.md.tmpl", "examples/rendering/preview/main.tf")
 	f := newListingFolder(t, listingFiles(t))
 	text := strings.ReplaceAll(example, "https://charts.example.com", charts.url)
-	f.serve(text)
-	f.write([]string{text})
-	f.run("apply -auto-approve", "")
+	f.serveProviders(text)
+	f.writeConfiguration([]string{text})
+	f.runTerraform("apply -auto-approve", "")
 	next := map[string]string{}
 	for name, content := range tillFiles {
 		next[name] = strings.ReplaceAll(content, "tag: v1", "tag: v2")
 	}
 	charts.publish(t, "1.2.2", next)
-	printed := f.run("plan", "")
+	printed := f.runTerraform("plan", "")
 	for line := range strings.Lines(textListing(t, "", "guides/rendering/final-objects")) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "+ ") && !strings.Contains(printed, line) {
 			t.Errorf("the plan does not say %s:\n%s", line, printed)

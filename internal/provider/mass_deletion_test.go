@@ -11,7 +11,7 @@ import (
 
 // many is a fleet with a number of cluster types, an HCL expression, that each have one assignment. The
 // first cluster type has three clusters.
-func many(repo repository, number, extra string) string {
+func manyTypesConfig(repo repository, number, extra string) string {
 	return repo.provider + fmt.Sprintf(`
 locals {
   fleet = provider::flotilla::fleet({
@@ -44,31 +44,31 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{Config: many(repo, "24", "")},
+			{Config: manyTypesConfig(repo, "24", "")},
 			{
-				Config:      many(repo, "4", ""),
+				Config:      manyTypesConfig(repo, "4", ""),
 				ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts, more than the default of 50 %: type-10/app-all,`),
 			},
 			{
-				Config:      many(repo, "4", ""),
+				Config:      manyTypesConfig(repo, "4", ""),
 				ExpectError: words(`by 20 removed cluster types If that is meant, set protection = { max_removed = 20 }.`),
 			},
 			{
-				Config: many(repo, "0", "protection = { max_removed_percent = 60 }"),
+				Config: manyTypesConfig(repo, "0", "protection = { max_removed_percent = 60 }"),
 				ExpectError: words(
 					`24 assignments are deployed on 24 hosts with 3 clusters, and this plan would remove all of them: ` + firstTen + removedTypes + ` If that is meant, set protection = { allow_empty = true, max_removed_percent = 100 }.`,
 				),
 			},
-			{Config: many(repo, "23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
+			{Config: manyTypesConfig(repo, "23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
 			// a destroy, and a removal from the configuration
-			{Config: many(repo, "24", ""), Destroy: true, ExpectError: words(all("the default of 50 %"))},
+			{Config: manyTypesConfig(repo, "24", ""), Destroy: true, ExpectError: words(all("the default of 50 %"))},
 			{
 				Config: "locals {}\n",
 				ExpectError: words(
 					all("the default of 50 %") + destroyed + ` If that is meant, set protection = { max_removed = 24 }, apply that, and then destroy.`,
 				),
 			},
-			{Config: many(repo, "24", "protection = { max_removed = 5, max_removed_percent = 10 }")},
+			{Config: manyTypesConfig(repo, "24", "protection = { max_removed = 5, max_removed_percent = 10 }")},
 			{
 				Config: "locals {}\n",
 				ExpectError: words(
@@ -77,8 +77,8 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 					) + destroyed + ` If that is meant, set protection = { max_removed = 24, max_removed_percent = 100 }, apply that, and then destroy.`,
 				),
 			},
-			{Config: many(repo, "4", "protection = { max_removed_percent = 90 }")},
-			{Config: many(repo, "0", "protection = { max_removed_percent = 100, allow_empty = true }")},
+			{Config: manyTypesConfig(repo, "4", "protection = { max_removed_percent = 90 }")},
+			{Config: manyTypesConfig(repo, "0", "protection = { max_removed_percent = 100, allow_empty = true }")},
 		},
 	})
 }
@@ -86,17 +86,17 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 func TestMassDeletionFailsThePlanAfterALostState(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	past(t, repo, many(repo, "24", ""))
+	past(t, repo, manyTypesConfig(repo, "24", ""))
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{
-				Config: many(repo, "4", ""),
+				Config: manyTypesConfig(repo, "4", ""),
 				ExpectError: words(
 					`The cause: 20 folders of "dev" that this state does not know, and that the fleet does not want: an earlier state was lost`,
 				),
 			},
-			{Config: many(repo, "4", "protection = { max_removed = 20 }"), ExpectError: regexp.MustCompile("Another assignment has this name")},
-			{Config: many(repo, "4", "protection = { max_removed = 20 }\n  adopt = true")},
+			{Config: manyTypesConfig(repo, "4", "protection = { max_removed = 20 }"), ExpectError: regexp.MustCompile("Another assignment has this name")},
+			{Config: manyTypesConfig(repo, "4", "protection = { max_removed = 20 }\n  adopt = true")},
 		},
 	})
 }
@@ -107,7 +107,7 @@ func TestMassDeletionIsStoppedWhenItShowsOnlyAtApply(t *testing.T) {
 	number := func(number string) string {
 		types := "[for i in range(" + number + ") : { name = \"type-${i}\" }]"
 		return "resource \"terraform_data\" \"types\" {\n  input = " + types + "\n}\n" +
-			strings.Replace(many(repo, number, ""), types, "terraform_data.types.output", 1)
+			strings.Replace(manyTypesConfig(repo, number, ""), types, "terraform_data.types.output", 1)
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
@@ -124,7 +124,7 @@ func TestMassDeletionIsStoppedWhenItShowsOnlyAtApply(t *testing.T) {
 						t.Errorf("%d commits, want one", commits)
 					}
 				},
-				Config: many(repo, "4", "protection = { max_removed = 20 }"),
+				Config: manyTypesConfig(repo, "4", "protection = { max_removed = 20 }"),
 			},
 		},
 	})

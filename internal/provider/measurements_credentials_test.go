@@ -91,7 +91,7 @@ func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
 }
 
 // repeating is a server that says secrets wherever it can, and the credentials that it was sent.
-func repeating(secrets map[string]string) http.HandlerFunc {
+func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		heard := strings.Join(append(slices.Sorted(maps.Values(secrets)), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key")), " ")
 		quoted, _ := json.Marshal(heard)
@@ -120,7 +120,7 @@ func repeating(secrets map[string]string) http.HandlerFunc {
 func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
 	t.Parallel()
 	const token, password, key = "canary-token-7f3a", "canary-password-91bc", "canary-key-55de"
-	repeat := httptest.NewServer(repeating(map[string]string{"token": token, "password": password, "key": key}))
+	repeat := httptest.NewServer(repeatSecrets(map[string]string{"token": token, "password": password, "key": key}))
 	t.Cleanup(repeat.Close)
 	for name, login := range map[string]map[string]any{
 		"token": {"token": token, "headers": map[string]any{"x-api-key": key}}, "password": {"username": "me", "password": password, "headers": map[string]any{"x-api-key": key}},

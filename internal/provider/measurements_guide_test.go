@@ -13,14 +13,14 @@ import (
 const measurementsGuide = "rollouts.md.tmpl"
 
 // measured is the configuration that the guide to measurements shows, with a server that answers for Prometheus.
-type measured struct {
+type measuredRollout struct {
 	*staged
 	figures [2][4]string // errors and samples of canary-1, europe-1, america-1 and asia-1
 }
 
-func newMeasured(t *testing.T) *measured {
+func newMeasuredRollout(t *testing.T) *measuredRollout {
 	t.Helper()
-	m := &measured{staged: &staged{
+	m := &measuredRollout{staged: &staged{
 		t: t, world: newMemoryWorld(t, true), hcl: guideExample(t, measurementsGuide, "examples/rollouts/measurements/main.tf"),
 		clock: &stoppedClock{now: time.Date(2026, 1, 11, 8, 0, 0, 0, time.UTC)},
 	}}
@@ -41,12 +41,12 @@ func newMeasured(t *testing.T) *measured {
 	m.hcl, _, _ = strings.Cut(m.hcl, "\noutput ")
 	m.edit(`"gitops.git"`, strconv.Quote(m.world.spell("one", 0)), `"http://prometheus.example.com"`, strconv.Quote(server.URL),
 		"[data.flotilla_compliance.prod.evidence, data.flotilla_measurements.prod.evidence]", `"what is read"`)
-	m.measures("", "", "", "")
+	m.setErrors("", "", "", "")
 	return m
 }
 
 // measures sets the share of errors of each cluster, with 12,400 requests; "" is a cluster without figures.
-func (m *measured) measures(canary, europe, america, asia string) {
+func (m *measuredRollout) setErrors(canary, europe, america, asia string) {
 	m.figures = [2][4]string{{canary, europe, america, asia}}
 	for i, errors := range m.figures[0] {
 		if errors != "" {
@@ -56,7 +56,7 @@ func (m *measured) measures(canary, europe, america, asia string) {
 }
 
 // run is a run after some time. It expects what canary, europe, america and asia have then.
-func (m *measured) run(pause time.Duration, want string) {
+func (m *measuredRollout) run(pause time.Duration, want string) {
 	m.t.Helper()
 	m.clock.now = m.clock.now.Add(pause)
 	module := moduleOf(m.t, m.hcl)
@@ -80,12 +80,12 @@ func (m *measured) run(pause time.Duration, want string) {
 }
 
 // deployed is version 1 on all hosts, and version 2 on the canary.
-func (m *measured) deployed() {
+func (m *measuredRollout) deployToCanary() {
 	m.t.Helper()
 	m.run(0, "1 - - -")
-	m.measures("0.4", "", "", "") // at first there is nothing to compare with
+	m.setErrors("0.4", "", "", "") // at first there is nothing to compare with
 	m.run(31*time.Minute, "1 1 1 1")
-	m.measures("0.2", "0.2", "0.2", "0.2")
+	m.setErrors("0.2", "0.2", "0.2", "0.2")
 	m.run(31*time.Minute, "1 1 1 1")
 	m.want("2")
 	m.run(time.Hour, "2 1 1 1")
@@ -93,34 +93,34 @@ func (m *measured) deployed() {
 
 func TestGuideToMeasurementsComparesTheCanaryWithTheOthers(t *testing.T) {
 	t.Parallel()
-	m := newMeasured(t)
-	m.deployed()
-	m.measures("0.9", "0.2", "0.2", "0.2")
+	m := newMeasuredRollout(t)
+	m.deployToCanary()
+	m.setErrors("0.9", "0.2", "0.2", "0.2")
 	m.run(31*time.Minute, "2 1 1 1")
 	line := guideLine(t, measurementsGuide, "waits for errors")
 	_, figures, _ := strings.Cut(line, "waits for ")
 	m.saysThat("on 1 of 4 hosts: waits for " + figures)
-	m.measures("3.9", "5", "5", "5") // an outage of what all of them depend on
+	m.setErrors("3.9", "5", "5", "5") // an outage of what all of them depend on
 	m.run(10*time.Minute, "2 2 2 2")
 }
 
 func TestGuideToMeasurementsRollsBackWhatFails(t *testing.T) {
 	t.Parallel()
-	m := newMeasured(t)
-	m.deployed()
-	m.measures("1.7", "0.2", "0.2", "0.2")
+	m := newMeasuredRollout(t)
+	m.deployToCanary()
+	m.setErrors("1.7", "0.2", "0.2", "0.2")
 	m.run(10*time.Minute, "1 1 1 1")
 	m.saysThat("errors: 1.7 % (12400 samples) against 0.2 % on 3 clusters (fails where ")
 }
 
 func TestGuideToMeasurementsWaitsForFiguresThatSaySomething(t *testing.T) {
 	t.Parallel()
-	m := newMeasured(t)
-	m.deployed()
-	m.measures("", "0.2", "0.2", "0.2")
+	m := newMeasuredRollout(t)
+	m.deployToCanary()
+	m.setErrors("", "0.2", "0.2", "0.2")
 	m.run(31*time.Minute, "2 1 1 1")
 	m.saysThat("errors: there is no figure")
-	m.measures("0", "0.2", "0.2", "0.2")
+	m.setErrors("0", "0.2", "0.2", "0.2")
 	m.figures[1][0] = "1999"
 	m.run(10*time.Minute, "2 1 1 1")
 	m.saysThat("errors: 0 % (1999 samples) against 0.2 % on 3 clusters (passes where ")

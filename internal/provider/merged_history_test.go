@@ -13,7 +13,7 @@ import (
 )
 
 // merge merges an open request in one of Gitea's ways, once Gitea has found out that it can be.
-func (l *branchLife) merge(number int, how string) {
+func (l *branchLife) mergeRequest(number int, how string) {
 	l.t.Helper()
 	for range 240 {
 		if l.host.pull(number).Mergeable {
@@ -37,11 +37,11 @@ func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	}
 	source := func(i int) string { return strings.Repeat(fmt.Sprint(i+1), 40) }
 	for i, way := range ways {
-		wanted := l.configuration("dev", way, requested())
+		wanted := l.configuration("dev", way, requestDelivery())
 		wanted.Resources[assignment].Attributes["source"] = map[string]any{"url": "https://git.example.com/platform", "commit": source(i)}
 		clock.now = clock.now.Add(time.Minute)
 		apply(t, l.w, wanted)
-		l.merge(l.ours()[0].Number, way)
+		l.mergeRequest(l.openRequests()[0].Number, way)
 	}
 	l.repo.change(t, "dev", func(folder string) { writeFile(t, folder+"/large/app-core/platform-config.yaml", "by: hand\n") })
 

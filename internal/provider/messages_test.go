@@ -10,12 +10,12 @@ import (
 // An error names the mistake, and not what follows from it.
 func TestMessagesNameTheMistake(t *testing.T) {
 	t.Parallel()
-	m := matrixWithAnAssignment(t)
+	m := newMatrixWithAssignments(t)
 	at := func(url, branch, path string) map[string]any {
 		return map[string]any{"gitops_repo": map[string]any{"url": url, "branch": branch, "path": path}}
 	}
 	side := func(commit string) map[string]any {
-		return map[string]any{"left": ownerAt(m, map[string]any{"commit": commit})}
+		return map[string]any{"left": ownerArguments(m, map[string]any{"commit": commit})}
 	}
 	for _, c := range []struct {
 		of      string
@@ -33,16 +33,16 @@ func TestMessagesNameTheMistake(t *testing.T) {
 		{"flotilla_cluster_claim", at(m.url, "dev/east", "all"), `has a branch "dev", and Git allows no branch "dev/east" beside it`, ""},
 		{"flotilla_assignment", map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}, "reason": "x", "until": "tomorrow"}}}, `holds[0].until: "tomorrow"`, ": [0]"},
 		{"flotilla_comparison", side(strings.Repeat("1", 40)), "is not in the history of the branch", "roll back"},
-		{"flotilla_artifacts", ownerAt(m, map[string]any{"update": []any{"ap"}}), `has the name "ap".`, "?."},
-		{"flotilla_artifacts", map[string]any{"gitops_repo": m.at(), "update": []any{}}, "Name is required with gitops_repo, update", "set both"},
+		{"flotilla_artifacts", ownerArguments(m, map[string]any{"update": []any{"ap"}}), `has the name "ap".`, "?."},
+		{"flotilla_artifacts", map[string]any{"gitops_repo": m.location(), "update": []any{}}, "Name is required with gitops_repo, update", "set both"},
 		{"flotilla_artifacts", map[string]any{"name": "dev"}, "Gitops_repo is required with name", "set both"},
 		{"flotilla_config_schema", map[string]any{"schema": `{"properties":{"A":{"pattern":"^(?!x)"}}}`}, "has no lookahead", ""},
 	} {
 		var said providertest.Diagnostics
-		if readings[c.of] != nil {
-			_, said = m.read(c.of, c.changed)
+		if dataSourceArguments[c.of] != nil {
+			_, said = m.readData(c.of, c.changed)
 		} else {
-			_, said = providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.alone(c.of, c.changed))
+			_, said = providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.singleResource(c.of, c.changed))
 		}
 		text := said.String()
 		if said.Err() == nil || !strings.Contains(strings.ToLower(text), strings.ToLower(c.want)) ||
@@ -53,6 +53,6 @@ func TestMessagesNameTheMistake(t *testing.T) {
 }
 
 // at is the location of the assignment of a matrix.
-func (m *matrix) at() map[string]any {
+func (m *matrix) location() map[string]any {
 	return map[string]any{"url": m.url, "branch": "dev", "path": "all"}
 }

@@ -17,7 +17,7 @@ import (
 // branchLife is one assignment whose branches others delete, rename and make anew: on Gitea, or in a bare repository.
 type branchLife struct {
 	t    *testing.T
-	host *hosted // nil of a bare repository
+	host *hostedRepository // nil of a bare repository
 	repo repository
 	w    *providertest.Workspace
 }
@@ -28,12 +28,12 @@ const proposedHead = "flotilla/dev/dev"
 func newBranchLife(t *testing.T) *branchLife {
 	t.Helper()
 	repo, server, user := requestHost(t)
-	return beginLife(t, repo, server, user)
+	return newBranchLifeAt(t, repo, server, user)
 }
 
-func beginLife(t *testing.T, repo repository, server gitHost, user giteatest.User) *branchLife {
+func newBranchLifeAt(t *testing.T, repo repository, server gitHost, user giteatest.User) *branchLife {
 	t.Helper()
-	l := &branchLife{t: t, host: &hosted{t, server, user}, repo: repo, w: providertest.New(startProvider)}
+	l := &branchLife{t: t, host: &hostedRepository{t, server, user}, repo: repo, w: providertest.New(startProvider)}
 	l.host.commit("main", "", "README.md") // the default branch, which Gitea does not delete
 	l.create("dev")
 	return l
@@ -45,13 +45,13 @@ func newBareBranchLife(t *testing.T) *branchLife {
 	git(t, "", "init", "--quiet", "--bare", "--initial-branch", "main", repo.url)
 	repo.folder = repo.url
 	l := &branchLife{t: t, repo: repo, w: providertest.New(startProvider)}
-	l.commit("main")
+	l.commitFile("main")
 	l.create("dev")
 	return l
 }
 
 // commit adds a file to a branch of a bare repository.
-func (l *branchLife) commit(branch string) {
+func (l *branchLife) commitFile(branch string) {
 	l.t.Helper()
 	gittest.Commit(l.t, l.repo.url, "main", branch, func(folder string) { writeFile(l.t, filepath.Join(folder, "by-hand"), branch) })
 }
@@ -74,7 +74,7 @@ func (l *branchLife) configuration(branch, value string, delivery map[string]any
 }
 
 // requested is a delivery in a pull request, with one more setting and its value.
-func requested(further ...any) map[string]any {
+func requestDelivery(further ...any) map[string]any {
 	delivery := map[string]any{"mode": "pull_request", "forge": "gitea"}
 	if len(further) > 0 {
 		delivery[further[0].(string)] = further[1]
@@ -84,7 +84,7 @@ func requested(further ...any) map[string]any {
 
 func branchPath(branch string) string { return "/branches/" + url.PathEscape(branch) }
 
-func (l *branchLife) has(branch string) bool {
+func (l *branchLife) hasBranch(branch string) bool {
 	l.t.Helper()
 	return strings.Contains(
 		"\n"+git(l.t, l.repo.folder, "for-each-ref", "--format=%(refname)", "refs/heads")+"\n",
@@ -105,7 +105,7 @@ func (l *branchLife) create(branch string) {
 func (l *branchLife) remove(branch string) {
 	l.t.Helper()
 	switch {
-	case !l.has(branch):
+	case !l.hasBranch(branch):
 	case l.host == nil:
 		git(l.t, l.repo.folder, "branch", "--quiet", "-D", branch)
 	default:
@@ -116,7 +116,7 @@ func (l *branchLife) remove(branch string) {
 func (l *branchLife) rename(branch, to string) {
 	l.t.Helper()
 	switch {
-	case !l.has(branch):
+	case !l.hasBranch(branch):
 	case l.host == nil:
 		git(l.t, l.repo.folder, "branch", "-m", branch, to)
 	default:
@@ -125,11 +125,11 @@ func (l *branchLife) rename(branch, to string) {
 }
 
 // renew makes a branch anew, of the default branch and with a commit of a person.
-func (l *branchLife) renew(branch string) {
+func (l *branchLife) recreate(branch string) {
 	l.t.Helper()
 	l.remove(branch)
 	if l.host == nil {
-		l.commit(branch)
+		l.commitFile(branch)
 		return
 	}
 	l.host.commit(branch, "main", "by-hand-"+strings.ReplaceAll(branch, "/", "-"))
@@ -142,19 +142,19 @@ var disturbances = []struct {
 }{
 	{"base deleted", func(l *branchLife) { l.remove("dev") }},
 	{"base renamed", func(l *branchLife) { l.rename("dev", "trunk") }},
-	{"base made anew", func(l *branchLife) { l.renew("dev") }},
-	{"base renamed and made anew", func(l *branchLife) { l.rename("dev", "trunk"); l.renew("dev") }},
+	{"base made anew", func(l *branchLife) { l.recreate("dev") }},
+	{"base renamed and made anew", func(l *branchLife) { l.rename("dev", "trunk"); l.recreate("dev") }},
 	{"head deleted", func(l *branchLife) { l.remove(proposedHead) }},
 	{"head renamed", func(l *branchLife) { l.rename(proposedHead, "proposal") }},
-	{"head made anew", func(l *branchLife) { l.renew(proposedHead) }},
-	{"head renamed and made anew", func(l *branchLife) { l.rename(proposedHead, "proposal"); l.renew(proposedHead) }},
+	{"head made anew", func(l *branchLife) { l.recreate(proposedHead) }},
+	{"head renamed and made anew", func(l *branchLife) { l.rename(proposedHead, "proposal"); l.recreate(proposedHead) }},
 	{"both deleted", func(l *branchLife) { l.remove("dev"); l.remove(proposedHead) }},
 	{"both renamed", func(l *branchLife) { l.rename("dev", "trunk"); l.rename(proposedHead, "proposal") }},
-	{"base deleted and head made anew", func(l *branchLife) { l.remove("dev"); l.renew(proposedHead) }},
+	{"base deleted and head made anew", func(l *branchLife) { l.remove("dev"); l.recreate(proposedHead) }},
 }
 
 // step is a plan and its apply, with a disturbance before the plan or between the two. It returns the errors.
-func (l *branchLife) step(
+func (l *branchLife) planAndApply(
 	wanted providertest.Configuration,
 	disturb func(l *branchLife),
 	isLate bool,
@@ -175,11 +175,11 @@ func (l *branchLife) step(
 }
 
 // base is the branch that takes the place of the base after a disturbance, made anew where there is none.
-func (l *branchLife) base() string {
+func (l *branchLife) currentBase() string {
 	l.t.Helper()
 	switch {
-	case l.has("dev"):
-	case l.has("trunk"):
+	case l.hasBranch("dev"):
+	case l.hasBranch("trunk"):
 		return "trunk"
 	default:
 		l.create("dev")
@@ -188,12 +188,12 @@ func (l *branchLife) base() string {
 }
 
 // ours are the open requests with the mark of the assignment.
-func (l *branchLife) ours() (open []request) {
+func (l *branchLife) openRequests() (open []giteaPullRequest) {
 	l.t.Helper()
 	if l.host == nil {
 		return nil
 	}
-	for _, one := range requests(l.t, l.host.server, l.host.user) {
+	for _, one := range listPullRequests(l.t, l.host.server, l.host.user) {
 		if one.State == "open" && strings.Contains(one.Body, "flotilla-assignment: dev ") {
 			open = append(open, one)
 		}
@@ -207,7 +207,7 @@ var branchErrors = []string{
 }
 
 // checkSaid fails for an error that does not explain what became of a branch.
-func checkSaid(t *testing.T, what string, said providertest.Diagnostics) {
+func checkBranchErrors(t *testing.T, what string, said providertest.Diagnostics) {
 	t.Helper()
 	if said.Err() == nil {
 		return
@@ -225,15 +225,15 @@ func checkSaid(t *testing.T, what string, said providertest.Diagnostics) {
 // next apply brings all that is wanted.
 func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 	t.Parallel()
-	deliveries := map[string]map[string]any{"push": nil, "request": requested(), "merge": requested("merge", "now")}
+	deliveries := map[string]map[string]any{"push": nil, "request": requestDelivery(), "merge": requestDelivery("merge", "now")}
 	operations := map[string]func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool){
 		"create": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
-			checkSaid(t, "the create", l.step(l.configuration("dev", "three", delivery), disturb, isLate))
+			checkBranchErrors(t, "the create", l.planAndApply(l.configuration("dev", "three", delivery), disturb, isLate))
 		},
 		"update": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
-			checkSaid(t, "the update", l.step(l.configuration("dev", "three", delivery), disturb, isLate))
+			checkBranchErrors(t, "the update", l.planAndApply(l.configuration("dev", "three", delivery), disturb, isLate))
 		},
 		"rollback": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
@@ -241,9 +241,9 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 			apply(t, l.w, l.configuration("dev", "two", delivery))
 			wanted := l.configuration("dev", "two", delivery)
 			wanted.Resources[assignment].Attributes["rollback_to"] = first
-			said := l.step(wanted, disturb, isLate)
+			said := l.planAndApply(wanted, disturb, isLate)
 			if !said.Has("Cannot roll back to this commit") { // it is not on the branch any more
-				checkSaid(t, "the rollback", said)
+				checkBranchErrors(t, "the rollback", said)
 			}
 		},
 		"shrink": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
@@ -251,21 +251,21 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 			apply(t, l.w, l.configuration("dev", "two", delivery))
 			wanted := l.configuration("dev", "three", delivery)
 			wanted.Resources[assignment].Attributes["fleet"] = onlyCore("three")
-			checkSaid(t, "the removal", l.step(wanted, disturb, isLate))
+			checkBranchErrors(t, "the removal", l.planAndApply(wanted, disturb, isLate))
 		},
 		"move": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
 			wanted := l.configuration("main", "three", delivery)
 			wanted.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
-			checkSaid(t, "the move", l.step(wanted, disturb, isLate))
+			checkBranchErrors(t, "the move", l.planAndApply(wanted, disturb, isLate))
 		},
 		"destroy": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
-			said := l.step(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy())
-			checkSaid(t, "the destroy", said)
-			if open := l.ours(); said.Err() == nil && !l.has("dev") && len(open) > 0 {
+			said := l.planAndApply(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy())
+			checkBranchErrors(t, "the destroy", said)
+			if open := l.openRequests(); said.Err() == nil && !l.hasBranch("dev") && len(open) > 0 {
 				t.Errorf("after the destroy these are open: %+v", open)
 			}
 		},
@@ -281,7 +281,7 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 				t.Errorf("the import: %s", said)
 			}
 			if isLate {
-				checkSaid(t, "the apply", l.step(l.configuration("dev", "three", delivery), disturb, isLate))
+				checkBranchErrors(t, "the apply", l.planAndApply(l.configuration("dev", "three", delivery), disturb, isLate))
 			}
 		},
 	}
@@ -295,7 +295,7 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 					if name == "import" && strings.Contains(d.name, "renamed") && delivery != nil {
 						continue // a lost state finds the request by its branches alone
 					}
-					if !acceptancetest.All() && !isAlways(d.name, mode, name, isLate) {
+					if !acceptancetest.All() && !isInMakeTest(d.name, mode, name, isLate) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%s/%s/late=%t", name, mode, d.name, isLate), func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 						}
 						life := begin(t)
 						operation(t, life, delivery, d.do, isLate)
-						life.checkPutRight(delivery)
+						life.checkRecovery(delivery)
 					})
 				}
 			}
@@ -316,7 +316,7 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 
 // isAlways reports whether a case runs in `make test`, too: each operation with one disturbance of the branch, late with half of
 // them, and two with a request.
-func isAlways(disturbance, mode, operation string, isLate bool) bool {
+func isInMakeTest(disturbance, mode, operation string, isLate bool) bool {
 	switch mode + " " + operation + " " + disturbance {
 	case "request update base deleted", "request destroy both renamed",
 		"push create base deleted", "push update base renamed and made anew", "push shrink base renamed", "push destroy base made anew":
@@ -328,9 +328,9 @@ func isAlways(disturbance, mode, operation string, isLate bool) bool {
 }
 
 // checkPutRight applies with a branch that exists: that succeeds, one more plan is empty, and the one request has what is wanted.
-func (l *branchLife) checkPutRight(delivery map[string]any) {
+func (l *branchLife) checkRecovery(delivery map[string]any) {
 	l.t.Helper()
-	wanted := l.configuration(l.base(), "four", delivery)
+	wanted := l.configuration(l.currentBase(), "four", delivery)
 	plan, said := l.w.Apply(l.t.Context(), wanted)
 	if said.Err() != nil {
 		l.t.Fatalf("with a branch that exists the apply says %s", said)
@@ -338,7 +338,7 @@ func (l *branchLife) checkPutRight(delivery map[string]any) {
 	if strings.Contains(strings.Join(linesOf(plan), " "), "by hand)") {
 		l.t.Errorf("nobody changed a folder by hand, and the plan says %q", linesOf(plan))
 	}
-	branch, open := l.base(), l.ours()
+	branch, open := l.currentBase(), l.openRequests()
 	if delivery != nil && delivery["merge"] == nil {
 		if len(open) != 1 {
 			l.t.Fatalf("open are %+v", open)
@@ -379,11 +379,11 @@ func TestClaimsAndDataSourcesOnBranchesThatAreGone(t *testing.T) {
 					return claims(on)
 				}
 				apply(t, l.w, claim(1))
-				checkSaid(t, "a larger claim", l.step(claim(2), d.do, isLate))
-				if apply(t, l.w, claim(2)); l.has("trunk") {
+				checkBranchErrors(t, "a larger claim", l.planAndApply(claim(2), d.do, isLate))
+				if apply(t, l.w, claim(2)); l.hasBranch("trunk") {
 					l.remove("trunk")
 				}
-				checkSaid(t, "a destroy", l.step(claim(2), d.do, isLate, providertest.Destroy()))
+				checkBranchErrors(t, "a destroy", l.planAndApply(claim(2), d.do, isLate, providertest.Destroy()))
 				l.remove("dev")
 				for name, attributes := range map[string]map[string]any{
 					"flotilla_history": {}, "flotilla_inventory": {}, "flotilla_compliance": {"name": "dev", "fleet": fleetOf(nil), "feedback": map[string]any{}},
@@ -403,7 +403,7 @@ func TestAPlanWarnsOfABranchThatARequestNeeds(t *testing.T) {
 	t.Parallel()
 	l := newBranchLife(t)
 	l.remove("dev")
-	wanted := l.configuration("dev", "one", requested())
+	wanted := l.configuration("dev", "one", requestDelivery())
 	plan, said := mustPlan(t, l.w, wanted)
 	if !said.Has("Branch does not exist yet") {
 		t.Errorf("the plan says %s", said)
@@ -414,8 +414,8 @@ func TestAPlanWarnsOfABranchThatARequestNeeds(t *testing.T) {
 	}
 	plan, _ = mustPlan(t, l.w, wanted)
 	l.create("dev") // as another resource of the same run does
-	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || len(l.ours()) != 1 {
-		t.Errorf("the apply says %s, and open are %+v", said, l.ours())
+	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || len(l.openRequests()) != 1 {
+		t.Errorf("the apply says %s, and open are %+v", said, l.openRequests())
 	}
 }
 
@@ -430,7 +430,7 @@ func TestAMoveFromABranchThatIsGoneClearsNothing(t *testing.T) {
 	if !said.Has("Former branch is gone") {
 		t.Errorf("the plan says %s", said)
 	}
-	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || l.has("dev") {
+	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || l.hasBranch("dev") {
 		t.Errorf("the apply says %s", said)
 	}
 	if plan, said := mustPlan(t, l.w, wanted); !plan.Empty() {

@@ -18,27 +18,27 @@ import (
 
 // mistake is one wrong value in a configuration that is right otherwise.
 type mistake struct {
-	where string // "flotilla_assignment.rollout.stages.max_failed"
+	place string // "flotilla_assignment.rollout.stages.max_failed"
 	kind  string
 	value tftypes.Value
 	// names are the words of which one has to be in what is said, or at its attribute.
 	names []string
 	// make plans with the mistake, and without the configuration without it; nil where that is wrong, too.
-	make, without func() (providertest.Diagnostics, error)
+	plan, planWithout func() (providertest.Diagnostics, error)
 }
 
-func (m mistake) String() string { return fmt.Sprintf("%s, %s: %s", m.where, m.kind, m.value) }
+func (m mistake) String() string { return fmt.Sprintf("%s, %s: %s", m.place, m.kind, m.value) }
 
 // isCaught reports whether the plan names the place of the mistake.
 func (m mistake) isCaught(t *testing.T) (bool, string) {
 	t.Helper()
-	said, err := m.make()
+	said, err := m.plan()
 	if err != nil {
 		t.Fatalf("%s: %s", m, err)
 	}
 	without := ""
-	if m.without != nil {
-		before, err := m.without()
+	if m.planWithout != nil {
+		before, err := m.planWithout()
 		if err != nil {
 			t.Fatalf("%s: %s", m, err)
 		}
@@ -73,7 +73,7 @@ var acceptedMistakes = map[string]string{
 
 func textValue(text string) tftypes.Value { return tftypes.NewValue(tftypes.String, text) }
 func wholeValue(number int) tftypes.Value { return tftypes.NewValue(tftypes.Number, number) }
-func nullOf(typ tftypes.Type) tftypes.Value {
+func nullValue(typ tftypes.Type) tftypes.Value {
 	return tftypes.NewValue(typ, nil)
 }
 
@@ -113,7 +113,7 @@ func wrongTypes(typ fleet.Type) map[string]tftypes.Value {
 }
 
 // mistakesAt are those that can be made at a key of an object.
-func mistakesAt(where string, at keyOfObject, validate func(tftypes.Value) (providertest.Diagnostics, error)) []mistake {
+func mistakesOfKey(where string, at keyOfObject, validate func(tftypes.Value) (providertest.Diagnostics, error)) []mistake {
 	key, attribute := at.keys[len(at.keys)-1], at.attribute
 	var all []mistake
 	add := func(kind, name string, value tftypes.Value, names ...string) {
@@ -122,7 +122,7 @@ func mistakesAt(where string, at keyOfObject, validate func(tftypes.Value) (prov
 			return validate(at.wrap(members))
 		}, nil}
 		if !attribute.Required {
-			one.without = func() (providertest.Diagnostics, error) { return validate(at.wrap(nil)) }
+			one.planWithout = func() (providertest.Diagnostics, error) { return validate(at.wrap(nil)) }
 		}
 		all = append(all, one)
 	}
@@ -147,20 +147,20 @@ func mistakesAt(where string, at keyOfObject, validate func(tftypes.Value) (prov
 		add("a typo", key[:1]+key[2:], textValue("x"))
 	}
 	if attribute.Required {
-		add("null", key, nullOf(tftypes.DynamicPseudoType))
-		add("a null text", key, nullOf(tftypes.String))
-		add("a null object", key, nullOf(tftypes.Object{AttributeTypes: map[string]tftypes.Type{"x": tftypes.String}}))
+		add("null", key, nullValue(tftypes.DynamicPseudoType))
+		add("a null text", key, nullValue(tftypes.String))
+		add("a null object", key, nullValue(tftypes.Object{AttributeTypes: map[string]tftypes.Type{"x": tftypes.String}}))
 	}
 	if attribute.NullElements {
 		return all
 	}
 	switch attribute.Type {
 	case fleet.TextsType:
-		add("null in a list", key, tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{nullOf(tftypes.String)}))
+		add("null in a list", key, tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{nullValue(tftypes.String)}))
 	case fleet.ObjectsType:
-		add("null in a list", key, tupleOf([]tftypes.Value{nullOf(tftypes.DynamicPseudoType)}))
+		add("null in a list", key, tupleOf([]tftypes.Value{nullValue(tftypes.DynamicPseudoType)}))
 	case fleet.TextMapType, fleet.ObjectMapType:
-		add("null in a map", key, objectOf(map[string]tftypes.Value{"x": nullOf(tftypes.String)}))
+		add("null in a map", key, objectOf(map[string]tftypes.Value{"x": nullValue(tftypes.String)}))
 	}
 	return all
 }
@@ -168,7 +168,7 @@ func mistakesAt(where string, at keyOfObject, validate func(tftypes.Value) (prov
 // mistakesOfScalars are those of the arguments whose type Terraform knows.
 func mistakesOfScalars(of string, schema *tfprotov6.Schema, try func(argument string, value any) providertest.Diagnostics) []mistake {
 	var all []mistake
-	for _, argument := range configurable(schema) {
+	for _, argument := range configurableArguments(schema) {
 		add := func(kind string, value tftypes.Value) {
 			all = append(all, mistake{of + "." + argument.Name, kind, value, []string{argument.Name}, func() (providertest.Diagnostics, error) {
 				return try(argument.Name, value), nil
@@ -195,7 +195,7 @@ func mistakesOfScalars(of string, schema *tfprotov6.Schema, try func(argument st
 			add("a number", wholeValue(7))
 		}
 		if argument.Required {
-			add("null", nullOf(typ))
+			add("null", nullValue(typ))
 		}
 	}
 	return all
@@ -222,20 +222,20 @@ func withMembers(object tftypes.Value, further map[string]tftypes.Value) tftypes
 }
 
 // mistakes are all that the generator makes.
-func mistakes(t *testing.T) []mistake {
+func listMistakes(t *testing.T) []mistake {
 	t.Helper()
-	m := matrixWithAnAssignment(t)
+	m := newMatrixWithAssignments(t)
 	schemas, tables := providerSchemas(t), settingsTables()
 	var all []mistake
 	ofResource := func(name string) func(argument string, value any) providertest.Diagnostics {
 		return func(argument string, value any) providertest.Diagnostics {
-			_, said := providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.alone(name, map[string]any{argument: value}))
+			_, said := providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.singleResource(name, map[string]any{argument: value}))
 			return said
 		}
 	}
 	ofDataSource := func(name string) func(argument string, value any) providertest.Diagnostics {
 		return func(argument string, value any) providertest.Diagnostics {
-			_, said := m.read(name, map[string]any{argument: value})
+			_, said := m.readData(name, map[string]any{argument: value})
 			return said
 		}
 	}
@@ -251,7 +251,7 @@ func mistakes(t *testing.T) []mistake {
 			switch {
 			case rows[block].attributes != nil:
 				return ofResource(block)(argument, value), nil
-			case readings[block] != nil:
+			case dataSourceArguments[block] != nil:
 				return ofDataSource(block)(argument, value), nil
 			}
 			if of.name == "agent_manifests.settings" {
@@ -267,8 +267,8 @@ func mistakes(t *testing.T) []mistake {
 			}
 			return diagnostics, err
 		}
-		for _, at := range placesOf(of, tables) {
-			all = append(all, mistakesAt(of.name, at, validate)...)
+		for _, at := range keysOfArgument(of, tables) {
+			all = append(all, mistakesOfKey(of.name, at, validate)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b mistake) int { return strings.Compare(a.String(), b.String()) })
@@ -278,7 +278,7 @@ func mistakes(t *testing.T) []mistake {
 // At most one mistake in fifty is not caught at plan, and each of these has a reason.
 func TestMistakesAreCaughtAtPlan(t *testing.T) {
 	t.Parallel()
-	all := mistakes(t)
+	all := listMistakes(t)
 	if len(all) < 1000 {
 		t.Errorf("there are %d mistakes only", len(all))
 	}
@@ -294,7 +294,7 @@ func TestMistakesAreCaughtAtPlan(t *testing.T) {
 		missed++
 		if !slices.ContainsFunc(
 			slices.Collect(maps.Keys(acceptedMistakes)),
-			func(of string) bool { return strings.HasSuffix(one.where+": "+one.kind, of) },
+			func(of string) bool { return strings.HasSuffix(one.place+": "+one.kind, of) },
 		) {
 			t.Errorf("%s: the plan says %q", one, said)
 		}

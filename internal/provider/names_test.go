@@ -10,7 +10,7 @@ import (
 // A data source that selects by a name that nothing has returns nothing, which looks as if all were well.
 func TestNamesThatNothingHasAreWarnings(t *testing.T) {
 	t.Parallel()
-	m := matrixWithAnAssignment(t)
+	m := newMatrixWithAssignments(t)
 	for _, c := range []struct {
 		dataSource string
 		arguments  map[string]any
@@ -30,7 +30,7 @@ func TestNamesThatNothingHasAreWarnings(t *testing.T) {
 		{"flotilla_comparison", map[string]any{"pairs": map[string]any{"deployment_targets": map[string]any{"app-core": "app-x"}}},
 			`the right side has no "app-x"`},
 	} {
-		_, said := m.read(c.dataSource, c.arguments)
+		_, said := m.readData(c.dataSource, c.arguments)
 		if said.Err() != nil || (c.want == "") != (len(said) == 0) || !strings.Contains(said.String(), c.want) {
 			t.Errorf("%s %v: said is %s, want %q", c.dataSource, c.arguments, said, c.want)
 		}

@@ -16,19 +16,19 @@ import (
 )
 
 // readings are valid arguments of each data source, at the repository of a matrix.
-var readings = map[string]func(m *matrix) map[string]any{
+var dataSourceArguments = map[string]func(m *matrix) map[string]any{
 	"flotilla_artifacts":     func(m *matrix) map[string]any { return map[string]any{"workloads": []any{}} },
 	"flotilla_cluster_facts": func(*matrix) map[string]any { return map[string]any{} },
 	"flotilla_comparison": func(m *matrix) map[string]any {
-		return map[string]any{"left": ownerAt(m, nil), "right": map[string]any{
+		return map[string]any{"left": ownerArguments(m, nil), "right": map[string]any{
 			"name": "dev-2", "gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all-2"},
 		}}
 	},
 	"flotilla_compliance": func(m *matrix) map[string]any {
-		return ownerAt(m, map[string]any{"fleet": matrixFleet(1), "feedback": map[string]any{}})
+		return ownerArguments(m, map[string]any{"fleet": matrixFleet(1), "feedback": map[string]any{}})
 	},
 	"flotilla_config_snapshots": func(*matrix) map[string]any { return map[string]any{"fleet": matrixFleet(1)} },
-	"flotilla_diff":             func(m *matrix) map[string]any { return ownerAt(m, map[string]any{"fleet": matrixFleet(1)}) },
+	"flotilla_diff":             func(m *matrix) map[string]any { return ownerArguments(m, map[string]any{"fleet": matrixFleet(1)}) },
 	"flotilla_history": func(m *matrix) map[string]any {
 		return map[string]any{"gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all"}}
 	},
@@ -41,33 +41,33 @@ var readings = map[string]func(m *matrix) map[string]any{
 			"name": "up", "of": "fleet", "pass": "true", "prometheus": map[string]any{"url": "http://127.0.0.1:1", "query": "up"},
 		}}}
 	},
-	"flotilla_overview":         func(m *matrix) map[string]any { return ownerAt(m, map[string]any{"fleet": matrixFleet(1)}) },
+	"flotilla_overview":         func(m *matrix) map[string]any { return ownerArguments(m, map[string]any{"fleet": matrixFleet(1)}) },
 	"flotilla_repository_files": func(m *matrix) map[string]any { return map[string]any{"url": m.url, "ref": "dev"} },
 	"flotilla_scheduling":       func(*matrix) map[string]any { return map[string]any{"fleet": matrixFleet(1)} },
 }
 
 // ownerAt names the assignment of a matrix, with further arguments.
-func ownerAt(m *matrix, further map[string]any) map[string]any {
+func ownerArguments(m *matrix, further map[string]any) map[string]any {
 	owner := map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all"}}
 	maps.Copy(owner, further)
 	return owner
 }
 
 // typesOfNull are types that a variable without a value may have.
-var typesOfNull = []tftypes.Type{
+var nullTypes = []tftypes.Type{
 	tftypes.String, tftypes.Bool, tftypes.Map{ElementType: tftypes.String}, tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String}},
 }
 
 // nullTypesOf returns one of these types in turn, and all of them in `make acceptance`.
 func nullTypesOf(argument int) []tftypes.Type {
 	if acceptancetest.All() {
-		return typesOfNull
+		return nullTypes
 	}
-	return typesOfNull[argument%len(typesOfNull):][:1]
+	return nullTypes[argument%len(nullTypes):][:1]
 }
 
 // configurable returns the arguments of a schema.
-func configurable(schema *tfprotov6.Schema) []*tfprotov6.SchemaAttribute {
+func configurableArguments(schema *tfprotov6.Schema) []*tfprotov6.SchemaAttribute {
 	return slices.DeleteFunc(
 		slices.Clone(schema.Block.Attributes),
 		func(a *tfprotov6.SchemaAttribute) bool { return !a.Required && !a.Optional },
@@ -92,7 +92,7 @@ func providerSchemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
 }
 
 // alone is the configuration of one resource of a matrix, with changed arguments.
-func (m *matrix) alone(name string, changed map[string]any) providertest.Configuration {
+func (m *matrix) singleResource(name string, changed map[string]any) providertest.Configuration {
 	attributes := rows[name].attributes(m, m.version, "")
 	maps.Copy(attributes, changed)
 	return providertest.Configuration{
@@ -102,7 +102,7 @@ func (m *matrix) alone(name string, changed map[string]any) providertest.Configu
 }
 
 // planOf returns a plan and what is said of it, as text.
-func planOf(t *testing.T, w providertest.Runner, configuration providertest.Configuration, address, without string) string {
+func planText(t *testing.T, w providertest.Runner, configuration providertest.Configuration, address, without string) string {
 	t.Helper()
 	plan, said := w.Plan(t.Context(), configuration)
 	if plan == nil || plan.Change(address) == nil {
@@ -138,37 +138,37 @@ func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 			t.Parallel()
 			m := newSimulatedMatrix(t)
 			m.bumpVersion()
-			for i, argument := range configurable(schema) {
+			for i, argument := range configurableArguments(schema) {
 				if !isDynamic(argument) || argument.Required {
 					continue
 				}
-				want := planOf(
+				want := planText(
 					t,
 					providertest.New(m.world.(*memoryWorld).start),
-					m.alone(name, map[string]any{argument.Name: nil}),
+					m.singleResource(name, map[string]any{argument.Name: nil}),
 					m.address(name),
 					argument.Name,
 				)
 				for _, typ := range nullTypesOf(i) {
-					typed := m.alone(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)})
+					typed := m.singleResource(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)})
 					w := providertest.New(m.world.(*memoryWorld).start)
-					if got := planOf(t, w, typed, m.address(name), argument.Name); got != want {
+					if got := planText(t, w, typed, m.address(name), argument.Name); got != want {
 						t.Errorf("%s, a null %s: the plan is\n%s\nwant\n%s", argument.Name, typ, got, want)
 					}
 				}
 			}
 			// All at once, through the life of the resource.
 			all := map[string]any{}
-			for i, argument := range slices.DeleteFunc(configurable(schema), func(a *tfprotov6.SchemaAttribute) bool { return !isDynamic(a) || a.Required }) {
+			for i, argument := range slices.DeleteFunc(configurableArguments(schema), func(a *tfprotov6.SchemaAttribute) bool { return !isDynamic(a) || a.Required }) {
 				if given, isGiven := rows[name].attributes(m, m.version, "")[argument.Name]; !isGiven || given == nil {
-					all[argument.Name] = tftypes.NewValue(typesOfNull[i%len(typesOfNull)], nil)
+					all[argument.Name] = tftypes.NewValue(nullTypes[i%len(nullTypes)], nil)
 				}
 			}
 			for range 2 {
-				if _, said := m.runner.Apply(t.Context(), m.alone(name, all)); said.Err() != nil {
+				if _, said := m.runner.Apply(t.Context(), m.singleResource(name, all)); said.Err() != nil {
 					t.Fatalf("with %d typed nulls: %s", len(all), said)
 				}
-				if plan, said := m.runner.Plan(t.Context(), m.alone(name, all)); said.Err() != nil || !plan.Empty() {
+				if plan, said := m.runner.Plan(t.Context(), m.singleResource(name, all)); said.Err() != nil || !plan.Empty() {
 					t.Errorf("with %d typed nulls the next plan is not empty: %s%s", len(all), describeChanges(plan), said)
 				}
 				m.bumpVersion()
@@ -178,8 +178,8 @@ func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 }
 
 // read is what a data source says of its arguments, and what it returns.
-func (m *matrix) read(name string, changed map[string]any) (map[string]any, providertest.Diagnostics) {
-	arguments := readings[name](m)
+func (m *matrix) readData(name string, changed map[string]any) (map[string]any, providertest.Diagnostics) {
+	arguments := dataSourceArguments[name](m)
 	maps.Copy(arguments, changed)
 	return m.runner.(*providertest.Workspace).PlanData(
 		m.t.Context(),
@@ -190,11 +190,11 @@ func (m *matrix) read(name string, changed map[string]any) (map[string]any, prov
 }
 
 // matrixWithAnAssignment has written two assignments that readings are about.
-func matrixWithAnAssignment(t *testing.T) *matrix {
+func newMatrixWithAssignments(t *testing.T) *matrix {
 	t.Helper()
 	m := newSimulatedMatrix(t)
 	m.bumpVersion()
-	configuration := m.alone("flotilla_assignment", nil)
+	configuration := m.singleResource("flotilla_assignment", nil)
 	configuration.Resources["flotilla_assignment.twin"] = providertest.Resource{
 		Attributes: rows["flotilla_assignment"].attributes(m, m.version, "-2"),
 	}
@@ -206,22 +206,22 @@ func matrixWithAnAssignment(t *testing.T) *matrix {
 
 func TestATypedNullOfEachArgumentOfADataSourceIsOneThatIsNotSet(t *testing.T) {
 	t.Parallel()
-	m := matrixWithAnAssignment(t)
+	m := newMatrixWithAssignments(t)
 	schemas := providerSchemas(t).DataSourceSchemas
-	if want, got := slices.Sorted(maps.Keys(schemas)), slices.Sorted(maps.Keys(readings)); !slices.Equal(want, got) {
+	if want, got := slices.Sorted(maps.Keys(schemas)), slices.Sorted(maps.Keys(dataSourceArguments)); !slices.Equal(want, got) {
 		t.Errorf("the provider has the data sources %q, and there are readings of %q", want, got)
 	}
-	for _, name := range slices.Sorted(maps.Keys(readings)) {
-		if _, said := m.read(name, nil); said.Err() != nil {
+	for _, name := range slices.Sorted(maps.Keys(dataSourceArguments)) {
+		if _, said := m.readData(name, nil); said.Err() != nil {
 			t.Errorf("%s: %s", name, said)
 		}
-		for i, argument := range configurable(schemas[name]) {
+		for i, argument := range configurableArguments(schemas[name]) {
 			if !isDynamic(argument) || argument.Required {
 				continue
 			}
-			_, want := m.read(name, map[string]any{argument.Name: nil})
+			_, want := m.readData(name, map[string]any{argument.Name: nil})
 			for _, typ := range nullTypesOf(i) {
-				if _, got := m.read(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)}); got.String() != want.String() {
+				if _, got := m.readData(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)}); got.String() != want.String() {
 					t.Errorf("%s.%s, a null %s: said is %s, want %s", name, argument.Name, typ, got, want)
 				}
 			}
@@ -269,13 +269,13 @@ func TestEachArgumentOfAResourceMayBeUnknown(t *testing.T) {
 			m := newSimulatedMatrix(t)
 			m.bumpVersion()
 			given := rows[name].attributes(m, m.version, "")
-			for _, argument := range configurable(schema) {
-				unknown := m.alone(name, map[string]any{argument.Name: providertest.Unknown{Then: given[argument.Name]}})
+			for _, argument := range configurableArguments(schema) {
+				unknown := m.singleResource(name, map[string]any{argument.Name: providertest.Unknown{Then: given[argument.Name]}})
 				if _, said := m.runner.Plan(t.Context(), unknown); said.Err() != nil {
 					t.Errorf("%s: %s", argument.Name, said)
 				}
 				if isDynamic(argument) {
-					typed := m.alone(name, map[string]any{argument.Name: tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
+					typed := m.singleResource(name, map[string]any{argument.Name: tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
 					if _, said := m.runner.Plan(t.Context(), typed); said.Err() != nil {
 						t.Errorf("%s, a text: %s", argument.Name, said)
 					}
@@ -287,10 +287,10 @@ func TestEachArgumentOfAResourceMayBeUnknown(t *testing.T) {
 
 func TestEachArgumentOfADataSourceMayBeUnknown(t *testing.T) {
 	t.Parallel()
-	m := matrixWithAnAssignment(t)
+	m := newMatrixWithAssignments(t)
 	for name, schema := range providerSchemas(t).DataSourceSchemas {
-		for _, argument := range configurable(schema) {
-			if _, said := m.read(name, map[string]any{argument.Name: providertest.Unknown{}}); said.Err() != nil {
+		for _, argument := range configurableArguments(schema) {
+			if _, said := m.readData(name, map[string]any{argument.Name: providertest.Unknown{}}); said.Err() != nil {
 				t.Errorf("%s.%s: %s", name, argument.Name, said)
 			}
 		}
@@ -307,7 +307,7 @@ type keyOfObject struct {
 func (p keyOfObject) String() string { return strings.Join(p.keys, ".") }
 
 // places returns each key of the objects of a table, and of those in them, each table once.
-func places(
+func collectKeys(
 	table *fleet.Table,
 	seen map[*fleet.Table]bool,
 	keys []string,
@@ -325,15 +325,15 @@ func places(
 		if attribute.Of == nil {
 			continue
 		}
-		all = append(all, places(attribute.Of, seen, at.keys, func(members map[string]tftypes.Value) tftypes.Value {
-			return wrap(map[string]tftypes.Value{name: containing(attribute.Type, objectOf(members))})
+		all = append(all, collectKeys(attribute.Of, seen, at.keys, func(members map[string]tftypes.Value) tftypes.Value {
+			return wrap(map[string]tftypes.Value{name: wrapObject(attribute.Type, objectOf(members))})
 		})...)
 	}
 	return all
 }
 
 // containing puts an object into an attribute of a type.
-func containing(typ fleet.Type, object tftypes.Value) tftypes.Value {
+func wrapObject(typ fleet.Type, object tftypes.Value) tftypes.Value {
 	switch typ {
 	case fleet.ObjectsType, fleet.CollectionType, fleet.NamesOrObjectsType:
 		return tupleOf([]tftypes.Value{object})
@@ -344,7 +344,7 @@ func containing(typ fleet.Type, object tftypes.Value) tftypes.Value {
 }
 
 // placesOf are those of a dynamic argument; none where it has no table.
-func placesOf(of dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject {
+func keysOfArgument(of dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject {
 	link := settingsLink.FindStringSubmatch(of.description)
 	if link == nil {
 		return nil
@@ -361,7 +361,7 @@ func placesOf(of dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject
 			return objectOf(map[string]tftypes.Value{"x": objectOf(members)})
 		}
 	}
-	return places(tables[link[1]+"#"+link[2]], map[*fleet.Table]bool{}, nil, wrap)
+	return collectKeys(tables[link[1]+"#"+link[2]], map[*fleet.Table]bool{}, nil, wrap)
 }
 
 // In objects, too, null is the same as an attribute that is not set, and what is not known is no mistake.
@@ -380,7 +380,7 @@ func TestEachKeyOfAnObjectMayBeNullTypedNullOrUnknown(t *testing.T) {
 			}
 			return strings.Join(details, "\n")
 		}
-		for _, at := range placesOf(of, tables) {
+		for _, at := range keysOfArgument(of, tables) {
 			checked++
 			absent := says(at.wrap(nil))
 			key := at.keys[len(at.keys)-1]

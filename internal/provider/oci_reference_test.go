@@ -10,7 +10,7 @@ import (
 )
 
 // ofRegistry are workloads whose manifests are in a registry, with further attributes.
-func ofRegistry(further map[string]any) []any {
+func registryWorkloads(further map[string]any) []any {
 	manifests := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop/till"}
 	maps.Copy(manifests, further)
 	return []any{map[string]any{"name": "till", "workspace": "team", "deployment_targets": map[string]any{
@@ -18,7 +18,7 @@ func ofRegistry(further map[string]any) []any {
 	}}}
 }
 
-func hostWith(reconciler string) []any {
+func clusterTypesWith(reconciler string) []any {
 	return []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}, "reconciler": reconciler}}
 }
 
@@ -46,7 +46,7 @@ func TestAReferenceOfARegistryIsWrittenForEachReconciler(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
 			apply(t, providertest.New(startProvider), assigned(url, fleetOf(map[string]any{
-				"workloads": ofRegistry(test.manifests), "cluster_types": hostWith(test.reconciler),
+				"workloads": registryWorkloads(test.manifests), "cluster_types": clusterTypesWith(test.reconciler),
 			}), nil))
 			if written := git(t, url, "show", "dev:clusters/all/drone/till-edge/reconciler.yaml"); !strings.Contains(written, test.want) {
 				t.Errorf("written is\n%s\nwant %s", written, test.want)
@@ -81,7 +81,7 @@ func TestAWrongReferenceOfARegistryIsAnErrorAtItsAttribute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{
-				"workloads": ofRegistry(test.manifests), "cluster_types": hostWith(test.reconciler),
+				"workloads": registryWorkloads(test.manifests), "cluster_types": clusterTypesWith(test.reconciler),
 			}), nil))
 			if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); !strings.Contains(text, test.want) {
 				t.Errorf("said is %s, want %s", text, test.want)

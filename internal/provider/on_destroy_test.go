@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
-const keep = `on_destroy = "keep"`
+const keepOnDestroy = `on_destroy = "keep"`
 
 // withoutRecords are files without those that record what the assignment dev owns.
-func withoutRecords(written map[string]string, at string) map[string]string {
+func removeRecords(written map[string]string, at string) map[string]string {
 	left := map[string]string{}
 	for name, content := range written {
 		if !strings.HasPrefix(name, at+".flotilla/dev/") {
@@ -28,7 +28,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 		var written map[string]string
 		isKept := func(commits int) resource.TestCheckFunc {
 			return func(*terraform.State) error {
-				sameFiles(t, repo.read(t, "dev"), withoutRecords(written, ""))
+				sameFiles(t, repo.read(t, "dev"), removeRecords(written, ""))
 				if got := repo.commits(t, "dev"); got != commits {
 					t.Errorf("%d commits, want %d", got, commits)
 				}
@@ -38,7 +38,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{
-					Config: small{extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
+					Config: small{extra: keepOnDestroy}.config(repo), ConfigPlanChecks: emptyPlan,
 					Check: func(*terraform.State) error {
 						written = repo.read(t, "dev")
 						return nil
@@ -47,13 +47,13 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 				// removed from the configuration
 				{Config: repo.provider + "locals {}\n", Check: isKept(2)},
 				{ // the same assignment has it again, as it is
-					Config: small{extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
+					Config: small{extra: keepOnDestroy}.config(repo), ConfigPlanChecks: emptyPlan,
 					Check: func(*terraform.State) error {
-						sameFiles(t, withoutTimes(repo.read(t, "dev")), withoutTimes(written))
+						sameFiles(t, removeTimes(repo.read(t, "dev")), removeTimes(written))
 						return nil
 					},
 				},
-				{Config: small{extra: keep}.config(repo), Destroy: true, Check: isKept(4)},
+				{Config: small{extra: keepOnDestroy}.config(repo), Destroy: true, Check: isKept(4)},
 				{ // other content needs to be told
 					Config: small{database: `"mysql://two"`}.config(repo),
 					ExpectError: words(
@@ -71,7 +71,7 @@ func TestProtectionDoesNotHoldWhatIsKept(t *testing.T) {
 	repo := bareRepository(t)
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{Config: many(repo, "24", keep+"\n protection = { max_removed = 0 }")},
+			{Config: manyTypesConfig(repo, "24", keepOnDestroy+"\n protection = { max_removed = 0 }")},
 			{Config: "locals {}\n"},
 		},
 	})
@@ -94,7 +94,7 @@ func TestMoveKeepsTheOldLocationWithOnDestroyKeep(t *testing.T) {
 				},
 			},
 			{
-				Config: small{path: "new", extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
+				Config: small{path: "new", extra: keepOnDestroy}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					left := map[string]string{}
 					for name, content := range repo.read(t, "dev") {
@@ -102,7 +102,7 @@ func TestMoveKeepsTheOldLocationWithOnDestroyKeep(t *testing.T) {
 							left[name] = content
 						}
 					}
-					sameFiles(t, left, withoutRecords(old, "old/"))
+					sameFiles(t, left, removeRecords(old, "old/"))
 					return nil
 				},
 			},
@@ -116,12 +116,12 @@ func TestLettingGoByPullRequestIsProposed(t *testing.T) {
 	const request = "\n delivery = { mode = \"pull_request\", forge = \"gitea\" }"
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{Config: small{extra: keep}.config(repo)},
-			{Config: small{extra: keep + request}.config(repo)},
+			{Config: small{extra: keepOnDestroy}.config(repo)},
+			{Config: small{extra: keepOnDestroy + request}.config(repo)},
 			{
 				Config: repo.provider + "locals {}\n",
 				Check: func(*terraform.State) error {
-					all := requests(t, server, user)
+					all := listPullRequests(t, server, user)
 					if len(all) != 1 || all[0].Title != "dev: 3 no longer managed" ||
 						!strings.Contains(all[0].Body, "The records of this assignment are removed, and its folders stay.") {
 						t.Errorf("requests %+v", all)
@@ -134,7 +134,7 @@ func TestLettingGoByPullRequestIsProposed(t *testing.T) {
 }
 
 // withoutTimes leaves out of records when folders changed.
-func withoutTimes(files map[string]string) map[string]string {
+func removeTimes(files map[string]string) map[string]string {
 	changed := regexp.MustCompile(`,\s*"(changed|tree_before|holder)": "[^"]*"`)
 	without := make(map[string]string, len(files))
 	for name, content := range files {

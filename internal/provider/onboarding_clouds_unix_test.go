@@ -54,7 +54,7 @@ locals {
 `
 
 // clouded is a configuration of the guide for a cloud, and the clusters that it onboards.
-type clouded struct {
+type cloudConfiguration struct {
 	t      *testing.T
 	w      workdir
 	api    *standInCluster
@@ -69,9 +69,9 @@ var (
 
 // newClouded takes blocks of the guide, the later ones in place of those before. Agents and the provider come from the
 // last one that has them.
-func newClouded(t *testing.T, tool, cloud string, texts ...string) *clouded {
+func newCloudConfiguration(t *testing.T, tool, cloud string, texts ...string) *cloudConfiguration {
 	t.Helper()
-	c := &clouded{t: t, api: &standInCluster{}, url: bare(t), blocks: map[string]string{}}
+	c := &cloudConfiguration{t: t, api: &standInCluster{}, url: bare(t), blocks: map[string]string{}}
 	at, certificate := c.api.start(t)
 	for _, text := range texts {
 		maps.Copy(c.blocks, hclBlocks(t, text))
@@ -96,12 +96,12 @@ func newClouded(t *testing.T, tool, cloud string, texts ...string) *clouded {
 	} {
 		writeFile(t, filepath.Join(c.w.path, name), text)
 	}
-	c.write(cloud)
+	c.writeFiles(cloud)
 	return c
 }
 
 // write writes the blocks, with what stands in the place of the cloud: for its programs, too.
-func (c *clouded) write(cloud string) {
+func (c *cloudConfiguration) writeFiles(cloud string) {
 	c.t.Helper()
 	var all strings.Builder
 	for _, label := range slices.Sorted(maps.Keys(c.blocks)) {
@@ -128,7 +128,7 @@ func (c *clouded) write(cloud string) {
 }
 
 // has expects objects on a cluster, or on none.
-func (c *clouded) has(cluster string, is bool, paths ...string) {
+func (c *cloudConfiguration) expectObjects(cluster string, is bool, paths ...string) {
 	c.t.Helper()
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
@@ -140,18 +140,18 @@ func (c *clouded) has(cluster string, is bool, paths ...string) {
 }
 
 // asked are the arguments of a cloud's program.
-func (c *clouded) asked(program string) string {
+func (c *cloudConfiguration) programArguments(program string) string {
 	c.t.Helper()
 	return readFile(c.t, filepath.Join(c.w.path, program+".asked"))
 }
 
 const (
-	aKustomization = "apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/flotilla-cluster"
-	applies        = "apply -input=false -auto-approve"
-	plansNothing   = "plan -input=false -detailed-exitcode"
+	clusterKustomization = "apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/flotilla-cluster"
+	applyCommand         = "apply -input=false -auto-approve"
+	emptyPlanCommand     = "plan -input=false -detailed-exitcode"
 )
 
-func (c *clouded) run(command string) { c.t.Helper(); c.w.run(strings.Fields(command)...) }
+func (c *cloudConfiguration) run(command string) { c.t.Helper(); c.w.run(strings.Fields(command)...) }
 
 func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 	t.Parallel()
@@ -159,7 +159,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 	azure := block(`resource "azurerm_kubernetes_cluster" "store"`)
 	for name, test := range map[string]func(t *testing.T, tool string){
 		"azure": func(t *testing.T, tool string) {
-			c := newClouded(t, tool, "azurerm_kubernetes_cluster", azure)
+			c := newCloudConfiguration(t, tool, "azurerm_kubernetes_cluster", azure)
 			plan := c.w.plan()
 			if lines := got(change(t, plan, "flotilla_assignment.prod").After, "changes"); !strings.Contains(lines, "+ clusters/berlin/checkout-live") {
 				t.Errorf("with labels that are known at plan, it says %s", lines)
@@ -167,32 +167,32 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			if !change(t, plan, `flotilla_agent.store["berlin"]`).Actions.Create() { // though its cluster cannot be asked yet
 				t.Error("the agent is not planned")
 			}
-			c.has("berlin", false, aKustomization)
+			c.expectObjects("berlin", false, clusterKustomization)
 			// A label that only the cloud knows.
 			known := c.blocks["locals fleet"]
 			c.blocks["locals fleet"] = strings.Replace(known, "region = store.location", "region = azurerm_kubernetes_cluster.store[name].kube_config[0].host", 1)
-			c.write("azurerm_kubernetes_cluster")
+			c.writeFiles("azurerm_kubernetes_cluster")
 			if unknown, _ := change(t, c.w.plan(), "flotilla_assignment.prod").AfterUnknown.(map[string]any); unknown["changes"] != true || c.blocks["locals fleet"] == known {
 				t.Errorf("with a label that is not known at plan, not known is %v", unknown)
 			}
 			c.blocks["locals fleet"] = known
-			c.write("azurerm_kubernetes_cluster")
-			c.run(applies)
-			c.has("berlin", true, aKustomization)
-			c.has("lyon", true, aKustomization, "api/v1/namespaces/flux-system/secrets/flotilla-repository")
+			c.writeFiles("azurerm_kubernetes_cluster")
+			c.run(applyCommand)
+			c.expectObjects("berlin", true, clusterKustomization)
+			c.expectObjects("lyon", true, clusterKustomization, "api/v1/namespaces/flux-system/secrets/flotilla-repository")
 			if tree := git(t, c.url, "ls-tree", "-r", "--name-only", "prod"); !strings.Contains(tree, "clusters/berlin/checkout-live/") || strings.Contains(tree, "clusters/lyon/checkout-live/") {
 				t.Errorf("the repository has\n%s", tree)
 			}
-			c.run(plansNothing)
+			c.run(emptyPlanCommand)
 			// A command in place of the certificate and its key.
 			certificates := regexp.MustCompile(`(?m)^ *client_certificate .*\n *client_key .*\n`)
 			was := c.blocks["provider flotilla"]
 			if c.blocks["provider flotilla"] = certificates.ReplaceAllLiteralString(was, block(`"kubelogin"`)); c.blocks["provider flotilla"] == was {
 				t.Fatalf("the provider has %s", was)
 			}
-			c.write("azurerm_kubernetes_cluster")
-			c.run(plansNothing)
-			if asked := c.asked("kubelogin"); !strings.HasPrefix(asked, "get-token --login azurecli --server-id ") {
+			c.writeFiles("azurerm_kubernetes_cluster")
+			c.run(emptyPlanCommand)
+			if asked := c.programArguments("kubelogin"); !strings.HasPrefix(asked, "get-token --login azurecli --server-id ") {
 				t.Errorf("kubelogin was asked %q", asked)
 			}
 			// The apply that deletes a cluster takes it out of the provider's clusters, and so its agent out of the state.
@@ -200,37 +200,37 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			if c.blocks["locals gitops_repo"] = regexp.MustCompile(`(?m)^ *lyon .*\n`).ReplaceAllLiteralString(stores, ""); c.blocks["locals gitops_repo"] == stores {
 				t.Fatalf("the guide has no lyon: %s", stores)
 			}
-			c.write("azurerm_kubernetes_cluster")
-			said := strings.Join(strings.Fields(c.w.run(append(strings.Fields(applies), "-no-color")...)), " ")
+			c.writeFiles("azurerm_kubernetes_cluster")
+			said := strings.Join(strings.Fields(c.w.run(append(strings.Fields(applyCommand), "-no-color")...)), " ")
 			if !strings.Contains(said, "Warning: ") || !strings.Contains(said, "Secret flux-system/flotilla-repository") || strings.Contains(c.w.run("state", "list"), "lyon") {
 				t.Errorf("of a cluster that goes, the apply says %s", said)
 			}
-			c.has("lyon", true, aKustomization)
+			c.expectObjects("lyon", true, clusterKustomization)
 		},
 		"amazon": func(t *testing.T, tool string) {
-			c := newClouded(t, tool, "aws_eks_cluster", azure, block(`"eks", "get-token"`))
+			c := newCloudConfiguration(t, tool, "aws_eks_cluster", azure, block(`"eks", "get-token"`))
 			const agent = "resource flotilla_agent store"
 			if !strings.Contains(c.blocks[agent], "  wait         = true\n") {
 				t.Fatalf("the agent is %s", c.blocks[agent])
 			}
 			c.blocks[agent] = strings.Replace(c.blocks[agent], "  wait         = true\n", "", 1) // which needs a Flux
-			c.write("aws_eks_cluster")
-			c.run(applies)
-			c.has("berlin", true, aKustomization)
-			if asked := strings.Fields(c.asked("aws")); !slices.Contains(asked, "berlin") || !slices.Contains(asked, "lyon") {
+			c.writeFiles("aws_eks_cluster")
+			c.run(applyCommand)
+			c.expectObjects("berlin", true, clusterKustomization)
+			if asked := strings.Fields(c.programArguments("aws")); !slices.Contains(asked, "berlin") || !slices.Contains(asked, "lyon") {
 				t.Errorf("aws was asked %q", asked)
 			}
-			c.run(plansNothing)
+			c.run(emptyPlanCommand)
 		},
 		"google, with feedback": func(t *testing.T, tool string) {
 			agent := hclBlocks(t, azure)["resource flotilla_agent store"]
 			_, attributes, _ := strings.Cut(strings.ReplaceAll(agent, "azurerm_kubernetes_cluster", "google_container_cluster"), "{\n")
 			attributes = regexp.MustCompile(`(?m)^  (install|credentials_wo) .*\n`).ReplaceAllLiteralString(strings.TrimSuffix(attributes, "}"), "")
 			feedback := strings.Replace(block("feedback       ="), "  # …\n", attributes, 1)
-			c := newClouded(t, tool, "google_container_cluster", azure, block("gke-gcloud-auth-plugin"), feedback)
-			c.run(applies)
+			c := newCloudConfiguration(t, tool, "google_container_cluster", azure, block("gke-gcloud-auth-plugin"), feedback)
+			c.run(applyCommand)
 			const namespace = "namespaces/flux-system/"
-			c.has("berlin", true, aKustomization, "apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"providers/flotilla-status",
+			c.expectObjects("berlin", true, clusterKustomization, "apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"providers/flotilla-status",
 				"apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"alerts/flotilla-status", "api/v1/"+namespace+"secrets/flotilla-status")
 			c.api.mu.Lock()
 			spec := fmt.Sprint(c.api.objects["berlin/apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"providers/flotilla-status"]["spec"])
@@ -240,24 +240,24 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 					t.Errorf("the Provider of Flux has %s, without %s", spec, want)
 				}
 			}
-			if c.asked("gke-gcloud-auth-plugin") == "" {
+			if c.programArguments("gke-gcloud-auth-plugin") == "" {
 				t.Error("the plugin was not asked")
 			}
-			c.run(plansNothing)
+			c.run(emptyPlanCommand)
 		},
 		"a hub": func(t *testing.T, tool string) {
 			// The provider has the hub, too.
 			amazon := strings.Replace(block(`"eks", "get-token"`), "clusters = {\n", "clusters = merge({ central = { host = replace(terraform_data.store[\"berlin\"].output.host, \"berlin\", \"central\"), "+
 				"cluster_ca_certificate = file(\"ca.pem\"), token = \"t\" } }, {\n", 1)
 			blocks := hclBlocks(t, strings.Replace(amazon, "    }\n  }\n}\n", "    }\n  })\n}\n", 1))
-			c := newClouded(t, tool, "aws_eks_cluster", azure, blocks["provider flotilla"], strings.ReplaceAll(block(`hub          = "central"`), "aws_iam_role.argocd.arn", `"arn:aws:iam::1:role/argocd"`))
+			c := newCloudConfiguration(t, tool, "aws_eks_cluster", azure, blocks["provider flotilla"], strings.ReplaceAll(block(`hub          = "central"`), "aws_iam_role.argocd.arn", `"arn:aws:iam::1:role/argocd"`))
 			fleet := c.blocks["locals fleet"]
 			c.blocks["locals fleet"] = strings.Replace(fleet, `reconciler = "flux"`, `reconciler = "argocd-hub"`, 1)
-			c.write("aws_eks_cluster")
-			c.run(applies)
+			c.writeFiles("aws_eks_cluster")
+			c.run(applyCommand)
 			const namespace = "namespaces/argocd/"
 			argo := func(object string) string { return "apis/argoproj.io/v1alpha1/" + namespace + object }
-			c.has("central", true, argo("applicationsets/flotilla-prod-store"), argo("applications/flotilla-prod-store-hub"), argo("applications/flotilla-prod-clusters-berlin"),
+			c.expectObjects("central", true, argo("applicationsets/flotilla-prod-store"), argo("applications/flotilla-prod-store-hub"), argo("applications/flotilla-prod-clusters-berlin"),
 				argo("applications/flotilla-prod-clusters-berlin-hub"), "api/v1/"+namespace+"secrets/flotilla-prod-clusters-berlin", argo("appprojects/flotilla"))
 			c.api.mu.Lock()
 			defer c.api.mu.Unlock()

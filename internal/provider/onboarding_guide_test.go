@@ -53,7 +53,7 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			reachable := func(is bool) {
 				text := server.Kubeconfig()
 				if !is {
-					text = kubeconfigOf("https://127.0.0.1:1", server.CA)
+					text = tokenKubeconfig("https://127.0.0.1:1", server.CA)
 				}
 				writeFile(t, filepath.Join(w.path, "east.kubeconfig"), text)
 			}

@@ -36,7 +36,7 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 			own := strings.Replace(config, `  reconciler   = "flux"`, "  reconciler   = \"flux\"\n  namespace    = "+fmt.Sprintf("%q", namespace), 1)
 			w := newWorkdir(t, tool, map[string]string{"main.tf": own})
 			writeFile(t, filepath.Join(w.path, "berlin.kubeconfig"), server.Kubeconfig())
-			writeFile(t, filepath.Join(w.path, "lyon.kubeconfig"), kubeconfigOf(url, certificate))
+			writeFile(t, filepath.Join(w.path, "lyon.kubeconfig"), tokenKubeconfig(url, certificate))
 
 			if printed, err := w.runTraced(t, "apply", "apply", "-input=false", "-auto-approve", "-no-color"); err != nil {
 				t.Fatalf("%v\n%s", err, printed)
@@ -80,7 +80,7 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 }
 
 // kubeconfigOf is one of a cluster that takes any token.
-func kubeconfigOf(server, certificate string) string {
+func tokenKubeconfig(server, certificate string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: a

@@ -9,13 +9,13 @@ import (
 )
 
 // plainLife is on a server that gives only the tips of branches, with all their files.
-func plainLife(t *testing.T) *branchLife {
+func newPlainBranchLife(t *testing.T) *branchLife {
 	t.Helper()
 	repo, server := newStandInGitea(t)
 	for _, setting := range []string{"uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
 		git(t, repo.folder, "config", setting, "false")
 	}
-	return beginLife(t, repo, server, server.user)
+	return newBranchLifeAt(t, repo, server, server.user)
 }
 
 // The files of folders are read where they are now, although no tip has them or another branch does.
@@ -38,7 +38,7 @@ func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
 		"a change from a pull request to pushes": {
 			prepare: func(l *branchLife) {
 				apply(l.t, l.w, l.configuration("dev", "one", nil))
-				apply(l.t, l.w, l.configuration("dev", "two", requested()))
+				apply(l.t, l.w, l.configuration("dev", "two", requestDelivery()))
 			},
 			wanted: func(l *branchLife) providertest.Configuration { return l.configuration("dev", "three", nil) },
 			line:   inAll,
@@ -46,10 +46,12 @@ func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
 		"another value in a pull request": {
 			prepare: func(l *branchLife) {
 				apply(l.t, l.w, l.configuration("dev", "one", nil))
-				apply(l.t, l.w, l.configuration("dev", "two", requested()))
+				apply(l.t, l.w, l.configuration("dev", "two", requestDelivery()))
 			},
-			wanted: func(l *branchLife) providertest.Configuration { return l.configuration("dev", "three", requested()) },
-			line:   inAll,
+			wanted: func(l *branchLife) providertest.Configuration {
+				return l.configuration("dev", "three", requestDelivery())
+			},
+			line: inAll,
 		},
 		"a commit by hand after the plan": {
 			prepare: func(l *branchLife) { apply(l.t, l.w, l.configuration("dev", "one", nil)) },
@@ -73,7 +75,7 @@ func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := plainLife(t)
+			l := newPlainBranchLife(t)
 			test.prepare(l)
 			wanted := test.wanted(l)
 			plan, _ := mustPlan(t, l.w, wanted)

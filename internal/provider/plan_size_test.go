@@ -10,7 +10,7 @@ import (
 )
 
 // manyHosts is one workload on 500 cluster types.
-func manyHosts(url, tag string) string {
+func configOf500Hosts(url, tag string) string {
 	return fmt.Sprintf(`
 locals {
   fleet = provider::flotilla::fleet({
@@ -40,11 +40,11 @@ func TestThePlanOfOneTagOn500HostsHas15LinesAndNothingIsADriftAfterIt(t *testing
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + manyHosts(url, "v1")})
+			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + configOf500Hosts(url, "v1")})
 			w.run("apply", "-input=false", "-auto-approve")
 			expectNoDrift(t, w)
 			for _, tag := range []string{"v2", "v3"} { // the second time the lines are those of the state
-				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+manyHosts(url, tag))
+				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+configOf500Hosts(url, tag))
 				said := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
 				_, said, _ = strings.Cut(said, "will perform the following actions:\n\n")
 				said, _, _ = strings.Cut(said, "\n\nPlan: ")

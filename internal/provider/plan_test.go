@@ -12,10 +12,10 @@ import (
 )
 
 // readAtPlan expects a data source to be read while planning.
-type readAtPlan struct{ address string }
+type expectReadAtPlan struct{ address string }
 
 // CheckPlan implements plancheck.PlanCheck.
-func (c readAtPlan) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+func (c expectReadAtPlan) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
 	for _, change := range req.Plan.ResourceChanges {
 		if change.Address == c.address {
 			resp.Error = fmt.Errorf("%s is deferred to apply", c.address)
@@ -34,13 +34,13 @@ func (c readAtPlan) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest,
 
 // changedOnly expects the plan to change one resource, and of it just these places: "attribute" or
 // "attribute.key…".
-type changedOnly struct {
+type expectOnlyChanges struct {
 	address string
 	places  []string
 }
 
 // CheckPlan implements plancheck.PlanCheck.
-func (c changedOnly) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+func (c expectOnlyChanges) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
 	var changed []string
 	for _, change := range req.Plan.ResourceChanges {
 		if change.Change.Actions.NoOp() {
@@ -59,10 +59,10 @@ func (c changedOnly) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 }
 
 func plannedChanges(change *tfjson.Change) []string {
-	return differences("", change.Before, change.After, change.AfterUnknown)
+	return changedPaths("", change.Before, change.After, change.AfterUnknown)
 }
 
-func differences(at string, before, after, unknown any) []string {
+func changedPaths(at string, before, after, unknown any) []string {
 	if unknown == true {
 		return []string{strings.TrimPrefix(at, ".")}
 	}
@@ -87,7 +87,7 @@ func differences(at string, before, after, unknown any) []string {
 	}
 	var places []string
 	for key := range keys {
-		places = append(places, differences(at+"."+key, was[key], is[key], unknowns[key])...)
+		places = append(places, changedPaths(at+"."+key, was[key], is[key], unknowns[key])...)
 	}
 	return places
 }

@@ -16,10 +16,10 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 	t.Parallel()
 	guideExample(t, promotionGuide, "examples/rollouts/promotion/main.tf")
 	const gate = "candidate = flotilla_assignment.dev.proven"
-	environmentsOf(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
+	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
 		set := gate
 		with := func(further string) {
-			e.change(set, gate+further)
+			e.replaceText(set, gate+further)
 			set = gate + further
 		}
 		waits := func(want string) string {
@@ -31,21 +31,21 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 			return waiting
 		}
 		e.w.run("apply", "-input=false", "-auto-approve")
-		e.goes("prod")
+		e.applyUntilSettled("prod")
 
 		// Where versions change before they are proven, those in between are left out.
-		e.change("1.8.0", "1.9.0")
+		e.replaceText("1.8.0", "1.9.0")
 		e.apply()
-		e.change("1.9.0", "1.9.1")
-		e.goes("dev", "prod")
+		e.replaceText("1.9.0", "1.9.1")
+		e.applyUntilSettled("dev", "prod")
 		if between := git(t, e.url, "log", "--format=%h", "-S1.9.0", "prod"); between != "" {
 			t.Errorf("prod had the version in between, by %s", between)
 		}
 
 		// While open is false, nothing goes through; hold keeps the value, and a gate of time and of approval waits.
 		with("\n  open = false")
-		e.change("1.9.1", "2.0.0")
-		e.goes("dev")
+		e.replaceText("1.9.1", "2.0.0")
+		e.applyUntilSettled("dev")
 		waits("the gate to open")
 		with("\n  hold = true")
 		waits("the end of hold")
@@ -78,14 +78,14 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 			t.Errorf("after a state that was lost, %v changes", changed)
 		}
 		with("\n  approval = true\n  approvals = [" + approval + "]")
-		e.goes("prod")
+		e.applyUntilSettled("prod")
 	})
 }
 
 // The configuration of stage reads what is proven from the state of dev.
 func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.T) {
 	t.Parallel()
-	environmentsOf(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, dev *environments) {
+	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, dev *environments) {
 		writeFile(t, filepath.Join(dev.w.path, "outputs.tf"), "output \"proven\" {\n  value = flotilla_assignment.dev.proven\n}\n")
 		block := guideBlock(t, promotionGuide, "terraform_remote_state")
 		configuration := map[string]string{

@@ -26,19 +26,19 @@ func newEnvironments(t *testing.T, tool string, configuration map[string]string,
 }
 
 // environmentsOf runs a test with each tool, on an example that writes to a repository of its own.
-func environmentsOf(t *testing.T, tools map[string]string, name string, names []string, test func(t *testing.T, e *environments)) {
+func testEnvironments(t *testing.T, tools map[string]string, name string, names []string, test func(t *testing.T, e *environments)) {
 	t.Helper()
 	for tool, path := range tools {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
 			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			test(t, newEnvironments(t, path, example(t, name, url), url, names...))
+			test(t, newEnvironments(t, path, exampleConfiguration(t, name, url), url, names...))
 		})
 	}
 }
 
 // tips are the commits of the branches; "" where there is no branch.
-func (e *environments) tips() map[string]string {
+func (e *environments) branchTips() map[string]string {
 	e.w.t.Helper()
 	tips := map[string]string{}
 	if _, err := os.Stat(e.url); err != nil && !strings.Contains(e.url, "://") {
@@ -54,10 +54,10 @@ func (e *environments) tips() map[string]string {
 // apply is a run of the tool; it returns the environments whose branches it has changed.
 func (e *environments) apply() []string {
 	e.w.t.Helper()
-	before := e.tips()
+	before := e.branchTips()
 	e.w.run("apply", "-input=false", "-auto-approve")
 	var changed []string
-	for name, tip := range e.tips() {
+	for name, tip := range e.branchTips() {
 		if slices.Contains(e.names, name) && before[name] != tip {
 			changed = append(changed, name)
 		}
@@ -67,7 +67,7 @@ func (e *environments) apply() []string {
 }
 
 // goes applies until a plan is empty, and checks that the branches change in that order, each in an apply of its own.
-func (e *environments) goes(through ...string) {
+func (e *environments) applyUntilSettled(through ...string) {
 	e.w.t.Helper()
 	var went []string
 	for range 4 * len(e.names) {
@@ -87,7 +87,7 @@ func (e *environments) goes(through ...string) {
 }
 
 // change writes another text in place of one, in all files of the configuration.
-func (e *environments) change(from, to string) {
+func (e *environments) replaceText(from, to string) {
 	e.w.t.Helper()
 	for name, content := range e.configuration {
 		if changed := strings.ReplaceAll(content, from, to); changed != content {
@@ -98,7 +98,7 @@ func (e *environments) change(from, to string) {
 }
 
 // example is the configuration of an example that writes to a repository.
-func example(t *testing.T, name, url string) map[string]string {
+func exampleConfiguration(t *testing.T, name, url string) map[string]string {
 	t.Helper()
 	configuration := files(t, filepath.Join("..", "..", "examples", filepath.FromSlash(name)))
 	all := ""
@@ -115,10 +115,10 @@ func example(t *testing.T, name, url string) map[string]string {
 // What the guide on promotion says of one configuration: no apply writes dev and prod, and a plan says what is proven.
 func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 	t.Parallel()
-	environmentsOf(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
+	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
 		e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
-		e.goes("prod")                                    // which gets what dev began with
-		e.change("1.8.0", "1.9.0")
+		e.applyUntilSettled("prod")                       // which gets what dev began with
+		e.replaceText("1.8.0", "1.9.0")
 
 		plan := e.w.plan()
 		dev := change(t, plan, "flotilla_assignment.dev")
@@ -145,22 +145,22 @@ func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 		if prod := change(t, plan, "flotilla_promotion.prod"); !strings.Contains(got(prod.After, "promoted"), "1.9.0") {
 			t.Errorf("the plan after it lets nothing through: %v", prod.After)
 		}
-		e.goes("prod")
+		e.applyUntilSettled("prod")
 	})
 }
 
 func TestACompanysVersionsMoveOneEnvironmentAnApply(t *testing.T) {
 	t.Parallel()
-	environmentsOf(t, acceptanceTools(t), "company", []string{"dev", "stage", "prod"}, func(t *testing.T, e *environments) {
+	testEnvironments(t, acceptanceTools(t), "company", []string{"dev", "stage", "prod"}, func(t *testing.T, e *environments) {
 		e.apply()
 		for name, has := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
 			if got := strings.Contains(git(t, e.url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != has {
 				t.Errorf("the first apply writes workloads to %s: %v", name, got)
 			}
 		}
-		e.goes("stage", "prod")
-		e.change(`"4.2.0"`, `"4.3.0"`)
-		e.goes("dev", "stage", "prod") // of prod, the canary, which has to soak for an hour
+		e.applyUntilSettled("stage", "prod")
+		e.replaceText(`"4.2.0"`, `"4.3.0"`)
+		e.applyUntilSettled("dev", "stage", "prod") // of prod, the canary, which has to soak for an hour
 	})
 }
 
@@ -224,7 +224,7 @@ func TestACommitOfTheControlPlaneMovesOneEnvironmentAnApply(t *testing.T) {
 			t.Parallel()
 			s := newSources(t)
 			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			configuration := example(t, "sources/promotion", url)
+			configuration := exampleConfiguration(t, "sources/promotion", url)
 			for name, content := range configuration {
 				configuration[name] = s.config(content)
 			}
@@ -232,7 +232,7 @@ func TestACommitOfTheControlPlaneMovesOneEnvironmentAnApply(t *testing.T) {
 			e.w.run("apply", "-input=false", "-auto-approve")
 			for _, value := range []string{"one", "two"} {
 				s.commit("platform/control-plane.git", "main", map[string]string{"life.yaml": fmt.Sprintf(lifeOfAControlPlane, value)})
-				e.goes("dev", "stage")
+				e.applyUntilSettled("dev", "stage")
 				for _, environment := range e.names {
 					if content := git(t, url, "show", environment+":"+environment+"-large/web-live-"+environment+"/platform-config.yaml"); !strings.Contains(
 						content,
@@ -253,24 +253,24 @@ func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo, server, user := giteaWithUser(t)
-			configuration := example(t, "rollouts/promotion", repo.url)
+			configuration := exampleConfiguration(t, "rollouts/promotion", repo.url)
 			configuration["provider.tf"] = repo.provider
 			e := newEnvironments(t, tool, configuration, repo.cloneURL, "dev", "prod")
 			e.w.run("apply", "-input=false", "-auto-approve")
-			e.goes("prod")
-			e.change(`branch = "dev" }`, "branch = \"dev\" }\n  delivery = { mode = \"pull_request\", forge = \"gitea\" }")
-			e.change("1.8.0", "1.9.0")
-			e.goes() // no branch changes while the request is open, however often it is applied
+			e.applyUntilSettled("prod")
+			e.replaceText(`branch = "dev" }`, "branch = \"dev\" }\n  delivery = { mode = \"pull_request\", forge = \"gitea\" }")
+			e.replaceText("1.8.0", "1.9.0")
+			e.applyUntilSettled() // no branch changes while the request is open, however often it is applied
 			if state := e.w.run("show", "-no-color"); !strings.Contains(state, `payments = "1.8.0"`) {
 				t.Errorf("no candidate is proven any more:\n%s", state)
 			}
-			open := requests(t, server, user)
+			open := listPullRequests(t, server, user)
 			if len(open) != 1 {
 				t.Fatalf("requests %v", open)
 			}
 			mergeRequest(t, server, user, open[0].Number, open[0].Head.SHA)
-			e.goes("prod")
-			if all := requests(t, server, user); len(all) != 1 {
+			e.applyUntilSettled("prod")
+			if all := listPullRequests(t, server, user); len(all) != 1 {
 				t.Errorf("requests %v", all)
 			}
 		})

@@ -12,25 +12,25 @@ import (
 const promotion = "flotilla_promotion.test"
 
 // promoting is a configuration of one promotion.
-func promoting(attributes map[string]any) providertest.Configuration {
+func promotionConfig(attributes map[string]any) providertest.Configuration {
 	return providertest.Configuration{Resources: map[string]providertest.Resource{promotion: {Attributes: attributes}}}
 }
 
 // promoted applies, once more where the candidate arrives with that, expects the next plan to be empty, and returns what
 // the state has. A candidate that arrives is not let through, whatever open says.
-func promoted(t *testing.T, w *providertest.Workspace, attributes map[string]any) map[string]any {
+func applyPromotion(t *testing.T, w *providertest.Workspace, attributes map[string]any) map[string]any {
 	t.Helper()
-	plan := apply(t, w, promoting(attributes))
+	plan := apply(t, w, promotionConfig(attributes))
 	if before, after := plan.Change(promotion).Before, plan.Change(promotion).After; attributes["pin"] == nil &&
 		!reflect.DeepEqual(before["candidate"], after["candidate"]) {
 		if !reflect.DeepEqual(before["promoted"], after["promoted"]) {
 			t.Errorf("%v is let through in the plan in which it arrives", after["promoted"])
 		}
 		if after["waiting_for"] == "the next plan, since the candidate is new" {
-			plan = apply(t, w, promoting(attributes))
+			plan = apply(t, w, promotionConfig(attributes))
 		}
 	}
-	again, said := w.Plan(t.Context(), promoting(attributes))
+	again, said := w.Plan(t.Context(), promotionConfig(attributes))
 	if said.Err() != nil || !again.Empty() {
 		t.Fatalf("the next plan: %v, %v", said.Err(), again.Change(promotion).After)
 	}
@@ -64,7 +64,7 @@ func TestPromotionLetsThroughWhatHasProvenItself(t *testing.T) {
 		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "pin": "a", "now": "2026-01-01T07:00:00Z"}, "a", "the end of pin"},
 		{map[string]any{"candidate": "c", "open": true, "now": "2026-01-01T08:00:00Z"}, "c", nil},
 	} {
-		state := promoted(t, w, step.attributes)
+		state := applyPromotion(t, w, step.attributes)
 		if state["promoted"] != step.promoted || state["waiting_for"] != step.waits {
 			t.Errorf("step %d: promoted %v, waits for %v", i, state["promoted"], state["waiting_for"])
 		}
@@ -90,12 +90,12 @@ func TestPromotionTakesAnyTypeOfValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := providertest.New(startProvider)
-			first := promoted(t, w, map[string]any{"candidate": values[0], "open": true})
-			waiting := promoted(t, w, map[string]any{"candidate": values[1], "open": false})
+			first := applyPromotion(t, w, map[string]any{"candidate": values[0], "open": true})
+			waiting := applyPromotion(t, w, map[string]any{"candidate": values[1], "open": false})
 			if !reflect.DeepEqual(waiting["promoted"], first["candidate"]) {
 				t.Errorf("%v waits, and %v is promoted", values[1], waiting["promoted"])
 			}
-			second := promoted(t, w, map[string]any{"candidate": values[1], "open": true})
+			second := applyPromotion(t, w, map[string]any{"candidate": values[1], "open": true})
 			if !reflect.DeepEqual(second["promoted"], second["candidate"]) || !reflect.DeepEqual(second["previous"], first["promoted"]) {
 				t.Errorf("promoted %v, before %v", second["promoted"], second["previous"])
 			}
@@ -107,13 +107,13 @@ func TestPromotionWithoutACandidateKeepsItsValue(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	none := map[string]any{"candidate": nil}
-	if state := promoted(t, w, none); state["promoted"] != nil || state["waiting_for"] != "a candidate" {
+	if state := applyPromotion(t, w, none); state["promoted"] != nil || state["waiting_for"] != "a candidate" {
 		t.Errorf("at first: %v", state)
 	}
-	if state := promoted(t, w, map[string]any{"candidate": "a"}); state["promoted"] != "a" { // open without being told
+	if state := applyPromotion(t, w, map[string]any{"candidate": "a"}); state["promoted"] != "a" { // open without being told
 		t.Errorf("with a candidate: %v", state)
 	}
-	if state := promoted(t, w, none); state["promoted"] != "a" || state["waiting_for"] != "a candidate" {
+	if state := applyPromotion(t, w, none); state["promoted"] != "a" || state["waiting_for"] != "a candidate" {
 		t.Errorf("when it has gone: %v", state)
 	}
 }
@@ -122,10 +122,10 @@ func TestPromotionThatWaitsIsAnEmptyPlanWhateverTheTimeIs(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	attributes := map[string]any{"candidate": "a", "open": true, "soak": "24h", "now": "2026-01-01T00:00:00Z"}
-	promoted(t, w, attributes)
+	applyPromotion(t, w, attributes)
 	later := maps.Clone(attributes)
 	later["now"] = "2026-01-01T23:59:59Z"
-	if plan := apply(t, w, promoting(later)); !plan.Empty() {
+	if plan := apply(t, w, promotionConfig(later)); !plan.Empty() {
 		t.Errorf("a later time plans %v", plan.Change(promotion).After)
 	}
 }
@@ -133,10 +133,10 @@ func TestPromotionThatWaitsIsAnEmptyPlanWhateverTheTimeIs(t *testing.T) {
 func TestPromotionIsKnownAtPlanAsFarAsItCanBe(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
-	promoted(t, w, map[string]any{"candidate": "a", "open": true})
+	applyPromotion(t, w, map[string]any{"candidate": "a", "open": true})
 	plan := func(attributes map[string]any) map[string]any {
 		t.Helper()
-		plan, said := w.Plan(t.Context(), promoting(attributes))
+		plan, said := w.Plan(t.Context(), promotionConfig(attributes))
 		if said.Err() != nil {
 			t.Fatal(said.Err())
 		}
@@ -149,7 +149,7 @@ func TestPromotionIsKnownAtPlanAsFarAsItCanBe(t *testing.T) {
 	if after := plan(map[string]any{"candidate": "b", "open": unknown}); after["promoted"] != "a" || after["waiting_for"] != unknown {
 		t.Errorf("while the candidate arrives, %v is promoted", after["promoted"])
 	}
-	promoted(t, w, map[string]any{"candidate": "b", "open": false})
+	applyPromotion(t, w, map[string]any{"candidate": "b", "open": false})
 	if after := plan(map[string]any{"candidate": unknown, "open": false}); after["promoted"] != "a" {
 		t.Errorf("behind a closed gate, %v is promoted", after["promoted"])
 	}
@@ -172,17 +172,17 @@ func TestPromotionNeedsAnApprovalOfItsContent(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	attributes := map[string]any{"candidate": map[string]any{"web": "1.1"}, "open": true, "approval": true}
-	waits, _ := promoted(t, w, attributes)["waiting_for"].(string)
+	waits, _ := applyPromotion(t, w, attributes)["waiting_for"].(string)
 	name, ok := strings.CutPrefix(waits, "an approval: ")
 	if !ok {
 		t.Fatalf("waits for %q", waits)
 	}
 	attributes["approvals"] = []any{strings.Trim(name, `"`)}
-	if state := promoted(t, w, attributes); state["waiting_for"] != nil || state["promoted"] == nil {
+	if state := applyPromotion(t, w, attributes); state["waiting_for"] != nil || state["promoted"] == nil {
 		t.Errorf("approved: %v", state)
 	}
 	attributes["candidate"] = map[string]any{"web": "1.2"}
-	if state := promoted(t, w, attributes); state["waiting_for"] == nil {
+	if state := applyPromotion(t, w, attributes); state["waiting_for"] == nil {
 		t.Error("an approval is of any content")
 	}
 }
@@ -205,7 +205,7 @@ func TestPromotionOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 			t.Parallel()
 			attributes := map[string]any{"candidate": "a", "open": true}
 			maps.Copy(attributes, test.attributes)
-			_, said := providertest.New(startProvider).Plan(t.Context(), promoting(attributes))
+			_, said := providertest.New(startProvider).Plan(t.Context(), promotionConfig(attributes))
 			if said.Err() == nil || !strings.Contains(said.Err().Error(), test.want) || !strings.Contains(said.Err().Error(), test.at) {
 				t.Errorf("%v", said.Err())
 			}
@@ -216,11 +216,11 @@ func TestPromotionOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 func TestPromotionIsImportedWithItsValue(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
-	configuration := promoting(map[string]any{"candidate": "b", "open": false})
+	configuration := promotionConfig(map[string]any{"candidate": "b", "open": false})
 	if said := w.Import(t.Context(), configuration, promotion, `"a"`); said.Err() != nil {
 		t.Fatal(said.Err())
 	}
-	if state := promoted(t, w, map[string]any{"candidate": "b", "open": false}); state["promoted"] != "a" {
+	if state := applyPromotion(t, w, map[string]any{"candidate": "b", "open": false}); state["promoted"] != "a" {
 		t.Errorf("%v is promoted", state["promoted"])
 	}
 	if said := providertest.New(startProvider).Import(t.Context(), configuration, promotion, `a`); said.Err() == nil {

@@ -74,7 +74,7 @@ func companyLocals(t *testing.T, old, replacement string) map[string]any {
 }
 
 // companysProd is prod of examples/company, which writes everything at once.
-func companysProd(t *testing.T, url, old, replacement string) providertest.Configuration {
+func companyProdConfig(t *testing.T, url, old, replacement string) providertest.Configuration {
 	t.Helper()
 	locals := companyLocals(t, old, replacement)
 	fleet := map[string]any{"environment": "prod", "environments": []any{"dev", "stage", "prod"}, "workloads": []any{}}
@@ -108,7 +108,7 @@ func companysProd(t *testing.T, url, old, replacement string) providertest.Confi
 func TestAWrongLabelEmptiesNoRegionOfACompany(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	apply(t, w, companysProd(t, url, "", ""))
+	apply(t, w, companyProdConfig(t, url, "", ""))
 	for _, wrong := range []struct{ old, label, want string }{
 		{`{ kind = "edge", region = region }`, `{ kind = region == "us" ? "egde" : "edge", region = region }`, `"stores-us" loses all 4`},
 		{`{ kind = "edge", region = region }`, `{ kind = region == "eu" ? "egde" : "edge", region = region }`, `"stores-eu" loses all 4`},
@@ -119,7 +119,7 @@ func TestAWrongLabelEmptiesNoRegionOfACompany(t *testing.T) {
 		{`ledger = "cloud"`, `ledger = "clout"`, `"ledger" leaves 3 of 3`},
 		{`"place in (edge, everywhere)"`, `"place in (egde, everywhere)"`, "Mass deletion"},
 	} {
-		_, said := w.Plan(t.Context(), companysProd(t, url, wrong.old, wrong.label))
+		_, said := w.Plan(t.Context(), companyProdConfig(t, url, wrong.old, wrong.label))
 		if said.Err() == nil || !strings.Contains(said.String(), wrong.want) || !strings.Contains(said.String(), "The cause:\n- ") {
 			t.Errorf("%s: the plan does not say %s: %s", wrong.label, wrong.want, said)
 		}
@@ -130,7 +130,7 @@ func TestAWrongLabelEmptiesNoRegionOfACompany(t *testing.T) {
 		{`match_labels = { city = "lisbon" }`, `match_labels = { city = "warsaw" }`},
 		{`loyalty       = { cpu = "2", workloads = { points = "cloud" } }`, `loyalty       = { cpu = "2", workloads = {} }`},
 	} {
-		if _, said := w.Plan(t.Context(), companysProd(t, url, change.old, change.now)); said.Err() != nil {
+		if _, said := w.Plan(t.Context(), companyProdConfig(t, url, change.old, change.now)); said.Err() != nil {
 			t.Errorf("%s: %s", change.now, said)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // additions is an assignment with two workloads on twelve cluster types, of which type-0 is the canary, and a third
 // workload that a rollout adds.
-type additions struct {
+type additionRollout struct {
 	t       *testing.T
 	url     string
 	w       *providertest.Workspace
@@ -29,9 +29,9 @@ type additions struct {
 	further map[string]any
 }
 
-func newAdditions(t *testing.T) *additions {
+func newAdditionRollout(t *testing.T) *additionRollout {
 	t.Helper()
-	a := &additions{
+	a := &additionRollout{
 		t:      t,
 		url:    bare(t),
 		w:      providertest.New(startProvider),
@@ -43,7 +43,7 @@ func newAdditions(t *testing.T) *additions {
 	return a
 }
 
-func (a *additions) fleet(workloads ...string) providertest.Call {
+func (a *additionRollout) fleet(workloads ...string) providertest.Call {
 	argument := map[string]any{
 		"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}}, "cluster_types": []any{}, "clusters": []any{}, "workloads": []any{},
 		"target_policies": []any{policy("everywhere", map[string]any{}, map[string]any{})},
@@ -70,7 +70,7 @@ func (a *additions) fleet(workloads ...string) providertest.Call {
 }
 
 // evidence says that all clusters are ready with the tip, but for the agent where it has failed.
-func (a *additions) evidence() string {
+func (a *additionRollout) evidence() string {
 	a.now = a.now.Add(time.Hour)
 	e := &observe.Evidence{
 		About: ringsAbout, Time: a.now, Tip: git(a.t, a.url, "rev-parse", "dev"), Clusters: map[string]observe.ClusterEvidence{}, Trees: map[string]map[string]string{},
@@ -81,7 +81,7 @@ func (a *additions) evidence() string {
 			Commit: e.Tip,
 			Status: verdict.Status{Verdict: verdict.Ready, Since: a.now.Add(-time.Minute)},
 		}
-		if name := "c-" + cluster.Type; a.failed[name] && a.has(cluster.Type+"/agent-live") {
+		if name := "c-" + cluster.Type; a.failed[name] && a.hasFolder(cluster.Type+"/agent-live") {
 			cluster.Assignments = map[string]observe.AssignmentStatus{cluster.Type + "/agent-live": {
 				Commit: e.Tip, Status: verdict.Status{Verdict: verdict.Failed, Since: a.now.Add(-time.Minute), Message: "ImagePullBackOff"},
 			}}
@@ -91,7 +91,7 @@ func (a *additions) evidence() string {
 	return string(e.Marshal())
 }
 
-func (a *additions) configuration(workloads ...string) providertest.Configuration {
+func (a *additionRollout) configuration(workloads ...string) providertest.Configuration {
 	further := map[string]any{"protection": map[string]any{"max_removed_percent": 10}}
 	if a.rollout != nil {
 		documents := []any{a.evidence()}
@@ -108,22 +108,22 @@ func (a *additions) configuration(workloads ...string) providertest.Configuratio
 }
 
 // has reports whether the branch has a folder.
-func (a *additions) has(folder string) bool {
+func (a *additionRollout) hasFolder(folder string) bool {
 	return git(a.t, a.url, "ls-tree", "dev", "clusters/all/"+folder) != ""
 }
 
 // agents counts the folders of the agent on the branch.
-func (a *additions) agents() int {
+func (a *additionRollout) countAgentFolders() int {
 	a.t.Helper()
 	return strings.Count(git(a.t, a.url, "ls-tree", "-d", "-r", "--name-only", "dev"), "/agent-live")
 }
 
 // spread adds the agent, stage by stage, until it is everywhere.
-func (a *additions) spread() {
+func (a *additionRollout) rollOutAgent() {
 	a.t.Helper()
 	for _, want := range []int{1, 12} {
 		apply(a.t, a.w, a.configuration("a", "b", "agent"))
-		if got := a.agents(); got != want {
+		if got := a.countAgentFolders(); got != want {
 			a.t.Fatalf("the agent is on %d hosts, want %d", got, want)
 		}
 	}
@@ -134,23 +134,23 @@ func TestProtectionLetsARolloutRemoveWhatItHasAdded(t *testing.T) {
 	for name, test := range map[string]struct {
 		rollout   map[string]any
 		workloads []string
-		further   func(*additions) map[string]any
+		further   func(*additionRollout) map[string]any
 	}{
 		"it rolls back":                  {workloads: []string{"a", "b", "agent"}},
 		"it halts, and is reverted":      {rollout: ringRollout(nil), workloads: []string{"a", "b"}},
 		"it is reverted without rollout": {workloads: []string{"a", "b"}},
-		"it halts, and rollback_to": {rollout: ringRollout(nil), workloads: []string{"a", "b", "agent"}, further: func(a *additions) map[string]any {
+		"it halts, and rollback_to": {rollout: ringRollout(nil), workloads: []string{"a", "b", "agent"}, further: func(a *additionRollout) map[string]any {
 			return map[string]any{"rollback_to": git(a.t, a.url, "rev-list", "--max-parents=0", "dev")}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name, "it rolls back", "it halts, and rollback_to")
 			t.Parallel()
-			a := newAdditions(t)
+			a := newAdditionRollout(t)
 			if test.rollout != nil {
 				a.rollout = test.rollout
 			}
-			a.spread()
+			a.rollOutAgent()
 			a.failed["c-type-0"] = true
 			if name == "it is reverted without rollout" {
 				a.rollout = nil
@@ -161,7 +161,7 @@ func TestProtectionLetsARolloutRemoveWhatItHasAdded(t *testing.T) {
 			for range 6 {
 				apply(t, a.w, a.configuration(test.workloads...))
 			}
-			if got := a.agents(); got != 0 {
+			if got := a.countAgentFolders(); got != 0 {
 				t.Errorf("the agent stays on %d hosts", got)
 			}
 		})
@@ -175,27 +175,27 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		change  func(argument map[string]any) // of the fleet
-		further func(*additions) map[string]any
+		further func(*additionRollout) map[string]any
 		want    string
 	}{
-		"a host":     {change: relabelled, want: moveLine(changes.RemovalLine, "type-3/a-live, type-3/b-live", by(changes.ByClusterType, "type-3"))},
+		"a host":     {change: relabelled, want: moveLine(changes.RemovalLine, "type-3/a-live, type-3/b-live", causeBy(changes.ByClusterType, "type-3"))},
 		"a workload": {change: func(argument map[string]any) { argument["workloads"] = argument["workloads"].([]any)[:1] }, want: causeText(changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})},
 		"a policy": {change: func(argument map[string]any) {
 			argument["target_policies"] = []any{policy("everywhere", map[string]any{}, map[string]any{"match_labels": map[string]any{"ring": "canary"}})}
-		}, want: "22 assignments" + causeText(by(changes.ByPolicy, "everywhere"))},
-		"a roll back": {further: func(a *additions) map[string]any {
+		}, want: "22 assignments" + causeText(causeBy(changes.ByPolicy, "everywhere"))},
+		"a roll back": {further: func(a *additionRollout) map[string]any {
 			first := git(a.t, a.url, "rev-list", "--max-parents=0", "dev")
 			apply(a.t, a.w, a.configuration("a", "b", "agent"))
 			return map[string]any{"rollback_to": first}
-		}, want: "12 assignments" + causeText(by(changes.ByRollback, ""))},
-		"a move": {further: func(*additions) map[string]any {
+		}, want: "12 assignments" + causeText(causeBy(changes.ByRollback, ""))},
+		"a move": {further: func(*additionRollout) map[string]any {
 			return map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev", "path": "clusters/all"}}
 		}, want: `gitops_repo is now branch "dev" at path "clusters/all" of `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name, "a host", "a roll back", "a move")
 			t.Parallel()
-			a := newAdditions(t)
+			a := newAdditionRollout(t)
 			a.rollout, a.further = nil, nil
 			if test.further != nil {
 				a.further = test.further(a)
@@ -218,9 +218,9 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 
 func TestAPlanThatProtectionHoldsSaysWhatHasFailed(t *testing.T) {
 	t.Parallel()
-	a := newAdditions(t)
+	a := newAdditionRollout(t)
 	a.rollout = ringRollout(nil)
-	a.spread()
+	a.rollOutAgent()
 	a.failed["c-type-0"], a.further = true, map[string]any{"protection": map[string]any{"max_removed": 0}}
 	_, said := a.w.Plan(t.Context(), a.configuration("a", "agent"))
 	if !said.Has("Rollout has failed") || !strings.Contains(said.String(), "The cause:\n"+moveLine(changes.RemovalLine, "type-0/b-live", changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})) {
@@ -247,7 +247,7 @@ func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name, "a cluster, two changes", "an assignment, of two")
 			t.Parallel()
-			a := newAdditions(t)
+			a := newAdditionRollout(t)
 			a.tags = test.tags
 			apply(t, a.w, a.configuration("a", "b"))
 			written := git(t, a.url, "rev-parse", "dev")

@@ -17,7 +17,7 @@ import (
 )
 
 // aKubeconfig is a kubeconfig with two contexts.
-const aKubeconfig = `apiVersion: v1
+const twoContextKubeconfig = `apiVersion: v1
 kind: Config
 current-context: eu-1
 contexts:
@@ -56,13 +56,13 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 		"an unknown entry":           {clusters: map[string]any{"eu-1": unknown}},
 		"an unknown host":            {clusters: one(map[string]any{"host": unknown, "token": unknown})},
 		"only an unknown kubeconfig": {clusters: one(map[string]any{"kubeconfig": unknown})},
-		"an unknown context":         {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": unknown})},
+		"an unknown context":         {clusters: one(map[string]any{"kubeconfig": twoContextKubeconfig, "context": unknown})},
 		"an unknown exec":            {clusters: host(map[string]any{"exec": unknown})},
 		"an unknown command":         {clusters: exec(map[string]any{"command": unknown, "args": []any{unknown}, "env": map[string]any{"A": unknown, "B": nil}})},
 		"unknown args":               {clusters: exec(map[string]any{"args": unknown, "env": unknown, "api_version": unknown})},
 		"a certificate, unknown key": {clusters: host(map[string]any{"client_certificate": unknown, "client_key": unknown})},
 		"a host":                     {clusters: host(map[string]any{"token": "hunter2", "proxy_url": "http://proxy:3128", "tls_server_name": "eu"})},
-		"a kubeconfig":               {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": "us-1", "host": nil})},
+		"a kubeconfig":               {clusters: one(map[string]any{"kubeconfig": twoContextKubeconfig, "context": "us-1", "host": nil})},
 		"a command":                  {clusters: exec(map[string]any{"args": []any{"eks", "get-token"}, "env": map[string]any{"AWS_PROFILE": "hunter2"}})},
 
 		"no object":              {clusters: "hunter2", want: "Must be an object with an entry for each cluster"},
@@ -79,8 +79,8 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 		"env, no map":            {clusters: exec(map[string]any{"env": []any{"hunter2"}}), want: `clusters["eu-1"].exec.env must be a map of strings`},
 		"env of a number":        {clusters: exec(map[string]any{"env": map[string]any{"A": true}}), want: `clusters["eu-1"].exec.env["A"] must be a string, not a bool`},
 		"a command of nothing":   {clusters: exec(map[string]any{"command": nil}), want: `clusters["eu-1"].exec.command is missing`},
-		"both ways":              {clusters: host(map[string]any{"kubeconfig": aKubeconfig}), want: `clusters["eu-1"].host cannot be set together with kubeconfig`},
-		"a context, not there":   {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
+		"both ways":              {clusters: host(map[string]any{"kubeconfig": twoContextKubeconfig}), want: `clusters["eu-1"].host cannot be set together with kubeconfig`},
+		"a context, not there":   {clusters: one(map[string]any{"kubeconfig": twoContextKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
 		"a path":                 {clusters: one(map[string]any{"kubeconfig": "~/.kube/hunter2"}), want: `clusters["eu-1"].kubeconfig must be the text of a kubeconfig, but is a single line`},
 		"no YAML":                {clusters: one(map[string]any{"kubeconfig": "a: b\nhunter2: [\n"}), want: `clusters["eu-1"].kubeconfig cannot be read: it is no YAML or JSON of the kind Config`},
 		"plain http":             {clusters: one(map[string]any{"host": "http://eu.example.com", "token": "hunter2"}), want: `clusters["eu-1"].token would be sent over plain http`},
@@ -110,13 +110,13 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
 	t.Parallel()
 	unverified := strings.ReplaceAll(
-		aKubeconfig,
+		twoContextKubeconfig,
 		`{server: "https://eu.example.com"}`,
 		`{server: "https://eu.example.com", insecure-skip-tls-verify: true}`,
 	)
 	clusters := map[string]any{
 		"eu-1": map[string]any{"kubeconfig": unverified}, "eu-2": map[string]any{"kubeconfig": unverified},
-		"us-1": map[string]any{"kubeconfig": unverified, "context": "us-1"}, "us-2": map[string]any{"kubeconfig": aKubeconfig},
+		"us-1": map[string]any{"kubeconfig": unverified, "context": "us-1"}, "us-2": map[string]any{"kubeconfig": twoContextKubeconfig},
 	}
 	_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
 	if len(said) != 1 || said[0].Error || said[0].At != `AttributeName("clusters")` ||
@@ -142,7 +142,7 @@ func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	t.Parallel()
 	clusters := map[string]any{
 		"a": map[string]any{"host": "eu.example.com", "client_certificate": "x", "tls_server_name": "a:b"},
-		"b": map[string]any{"kubeconfig": aKubeconfig, "context": "zzz"},
+		"b": map[string]any{"kubeconfig": twoContextKubeconfig, "context": "zzz"},
 	}
 	for i := range 50 {
 		clusters[fmt.Sprintf("many-%02d", i)] = map[string]any{"host": "https://x", "tokn": "y"}

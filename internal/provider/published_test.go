@@ -24,7 +24,7 @@ import (
 )
 
 // published is a chart repository that has the versions of the chart "till" that were published, with their archives.
-type published struct {
+type chartServer struct {
 	url string
 
 	mutex    sync.Mutex
@@ -34,9 +34,9 @@ type published struct {
 	isDown   bool
 }
 
-func newPublished(t *testing.T) *published {
+func newChartServer(t *testing.T) *chartServer {
 	t.Helper()
-	p := &published{index: "entries:\n  till:\n", archives: map[string][]byte{}}
+	p := &chartServer{index: "entries:\n  till:\n", archives: map[string][]byte{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mutex.Lock()
 		defer p.mutex.Unlock()
@@ -59,14 +59,14 @@ func newPublished(t *testing.T) *published {
 }
 
 // publish publishes a version with files beside Chart.yaml, and returns the pin.
-func (p *published) publish(t *testing.T, version string, files map[string]string) folder.Pin {
+func (p *chartServer) publish(t *testing.T, version string, files map[string]string) folder.Pin {
 	t.Helper()
 	all := map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: " + version + "\n",
 		"README.md":  t.Name(), // so that no other test has the same artifact
 	}
 	maps.Copy(all, files)
-	archive := packed(t, "till", all)
+	archive := chartArchive(t, "till", all)
 	digest := fmt.Sprintf("%x", sha256.Sum256(archive))
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -76,7 +76,7 @@ func (p *published) publish(t *testing.T, version string, files map[string]strin
 }
 
 // republish publishes a version of the chart again, with other content.
-func (p *published) republish(t *testing.T, version string, files map[string]string) folder.Pin {
+func (p *chartServer) republish(t *testing.T, version string, files map[string]string) folder.Pin {
 	t.Helper()
 	p.mutex.Lock()
 	var kept strings.Builder
@@ -91,7 +91,7 @@ func (p *published) republish(t *testing.T, version string, files map[string]str
 }
 
 // packed is the archive of a chart. A text that begins with "-> " is a symbolic link to what follows.
-func packed(t testing.TB, chart string, files map[string]string) []byte {
+func chartArchive(t testing.TB, chart string, files map[string]string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
 	compressed := gzip.NewWriter(&buffer)
@@ -142,7 +142,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: migrate, imag
 
 // rendered is a fleet of one cluster type, on which one deployment target is rendered. further are attributes of the deployment
 // target, and of the cluster type.
-func rendered(pin folder.Pin, manifests, further, clusterType map[string]any) map[string]any {
+func renderedFleet(pin folder.Pin, manifests, further, clusterType map[string]any) map[string]any {
 	target := merged(map[string]any{"environment": "dev", "manifests": manifests}, further)
 	fleet := map[string]any{
 		"cluster_types": []any{merged(map[string]any{"name": "store"}, clusterType)},
@@ -165,12 +165,12 @@ func rendered(pin folder.Pin, manifests, further, clusterType map[string]any) ma
 	return fleet
 }
 
-func tillManifests(p *published) map[string]any {
+func tillManifests(p *chartServer) map[string]any {
 	return map[string]any{"storage": "helm", "repo": p.url, "chart": "till", "version": "1.x"}
 }
 
 // finalObjects are the objects that flotilla_manifests has of a fleet, by "<kind> <namespace>/<name> by <made_by> <hook>", and the images.
-func finalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, said string) {
+func readFinalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, said string) {
 	t.Helper()
 	read, diagnostics := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
@@ -192,7 +192,7 @@ func asList(value any) []any {
 
 // served is a repository of files that a web server has, and the id of its one commit. A text that begins with "-> " is a
 // symbolic link to what follows.
-func served(t *testing.T, files map[string]string) (url, commit string) {
+func serveRepository(t *testing.T, files map[string]string) (url, commit string) {
 	t.Helper()
 	root := t.TempDir()
 	server := httptest.NewServer(httpBackend(t, root))
@@ -218,7 +218,7 @@ func writeAll(t *testing.T, folder string, files map[string]string) {
 }
 
 // servedFrom is served with the working copy of the repository.
-func servedFrom(t *testing.T, files map[string]string) (url, commit, repository string) {
+func serveWorkingCopy(t *testing.T, files map[string]string) (url, commit, repository string) {
 	t.Helper()
 	root := t.TempDir()
 	server := httptest.NewServer(httpBackend(t, root))

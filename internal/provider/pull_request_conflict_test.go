@@ -18,7 +18,7 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	const file = "large/app-core/platform-config.yaml"
 	proposes := func(database, merge string) providertest.Configuration {
 		extra := `delivery = { mode = "pull_request", forge = "gitea"` + merge + ` }`
@@ -77,7 +77,7 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 	// It is to be merged at once.
 	byHand("by: a third\n")
 	apply(t, w, proposes("mysql://two", `, merge = "now"`))
-	if all := requests(t, server, user); len(all) != 2 || !all[1].Merged {
+	if all := listPullRequests(t, server, user); len(all) != 2 || !all[1].Merged {
 		t.Errorf("requests %+v, want the second one merged", all)
 	}
 	if content := repo.read(t, "dev")[file]; !strings.Contains(content, "mysql://two") {
@@ -112,7 +112,7 @@ func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
 			t.Errorf("the apply says\n%s", said)
 		}
 		w.run("plan", "-detailed-exitcode", "-input=false")
-		all := requests(t, server, user)
+		all := listPullRequests(t, server, user)
 		mergeRequest(t, server, user, all[0].Number, all[0].Head.SHA)
 		w.run("plan", "-detailed-exitcode", "-input=false")
 		if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {

@@ -17,19 +17,19 @@ import (
 )
 
 // hosted is the GitOps repository of a test as its host, Gitea, has it.
-type hosted struct {
+type hostedRepository struct {
 	t      *testing.T
 	server gitHost
 	user   giteatest.User
 }
 
-func (h hosted) api(method, path string, in, out any) {
+func (h hostedRepository) api(method, path string, in, out any) {
 	h.t.Helper()
 	h.server.API(h.t, h.user, method, "/repos/"+h.user.Name+"/gitops"+path, in, out)
 }
 
 // commit adds a file to a new branch.
-func (h hosted) commit(branch, from, file string) {
+func (h hostedRepository) commit(branch, from, file string) {
 	h.t.Helper()
 	in := map[string]any{"message": "By hand", "content": base64.StdEncoding.EncodeToString([]byte("x")), "branch": from, "new_branch": branch}
 	if from == "" {
@@ -40,32 +40,32 @@ func (h hosted) commit(branch, from, file string) {
 }
 
 // propose opens a request by hand.
-func (h hosted) propose(head string) (number int) {
+func (h hostedRepository) propose(head string) (number int) {
 	h.t.Helper()
-	var opened request
+	var opened giteaPullRequest
 	h.api(http.MethodPost, "/pulls", map[string]any{"base": "dev", "head": head, "title": "By hand", "body": "Please"}, &opened)
 	return opened.Number
 }
 
 // stamped is a request, and when something happened to it.
-type stamped struct {
-	request
+type stampedRequest struct {
+	giteaPullRequest
 	Updated   string `json:"updated_at"`
 	Mergeable bool
 }
 
-func (h hosted) pull(number int) stamped {
+func (h hostedRepository) pull(number int) stampedRequest {
 	h.t.Helper()
-	var pull stamped
+	var pull stampedRequest
 	h.api(http.MethodGet, fmt.Sprintf("/pulls/%d", number), nil, &pull)
 	return pull
 }
 
 // open returns the open requests by their heads.
-func (h hosted) open() map[string]request {
+func (h hostedRepository) open() map[string]giteaPullRequest {
 	h.t.Helper()
-	found := map[string]request{}
-	for _, one := range requests(h.t, h.server, h.user) {
+	found := map[string]giteaPullRequest{}
+	for _, one := range listPullRequests(h.t, h.server, h.user) {
 		if one.State == "open" {
 			found[one.Head.Ref] = one
 		}
@@ -74,10 +74,10 @@ func (h hosted) open() map[string]request {
 }
 
 // awaitMerge waits until Gitea has merged the first request, which it does in a queue of its own.
-func (h hosted) awaitMerge() {
+func (h hostedRepository) awaitMerge() {
 	h.t.Helper()
 	for range 1200 { // two minutes: a merge starts dozens of processes
-		if requests(h.t, h.server, h.user)[0].Merged {
+		if listPullRequests(h.t, h.server, h.user)[0].Merged {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -86,13 +86,13 @@ func (h hosted) awaitMerge() {
 }
 
 // nothingToDo expects the plan before an apply to be empty.
-var nothingToDo = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
+var emptyPlanBeforeApply = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
 func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	status := func(state string) {
 		host.api(http.MethodPost, "/statuses/"+host.open()["flotilla/dev/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
 	}
@@ -119,9 +119,9 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 				return nil
 			}},
 			{ // the merge is arranged, and waits
-				Config: proposed, ConfigPlanChecks: nothingToDo,
+				Config: proposed, ConfigPlanChecks: emptyPlanBeforeApply,
 				Check: func(*terraform.State) error {
-					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Fatalf("requests %+v, want one that is open", all)
 					}
 					for range 600 { // Gitea forgets a success that comes while it still looks for conflicts
@@ -135,7 +135,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 					return nil
 				},
 			},
-			{Config: proposed, ConfigPlanChecks: nothingToDo, Check: func(*terraform.State) error {
+			{Config: proposed, ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
 				if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
 					t.Errorf("the branch holds\n%s", content)
 				}
@@ -149,7 +149,7 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	value := func(database string) string {
 		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`}.config(repo)
 	}
@@ -175,7 +175,7 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 				},
 				Config: proposed,
 				Check: func(*terraform.State) error {
-					if all := requests(t, server, user); len(all) != 2 || !all[1].Merged {
+					if all := listPullRequests(t, server, user); len(all) != 2 || !all[1].Merged {
 						t.Errorf("requests %+v, want two that are merged", all)
 					}
 					host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) // for the destroy
@@ -190,7 +190,7 @@ func TestMergeThatCouldNotBeArrangedIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	value := func(database, merge string) string {
 		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "` + merge + `" }`}.config(repo)
 	}
@@ -215,7 +215,7 @@ func TestMergeThatCouldNotBeArrangedIsTriedAgain(t *testing.T) {
 					return nil
 				},
 			},
-			{Config: arranged, ConfigPlanChecks: nothingToDo},
+			{Config: arranged, ConfigPlanChecks: emptyPlanBeforeApply},
 		},
 	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // owner is an assignment with a fleet of its own, whose value reaches its one folder.
-func owner(repo repository, name, value, delivery string) string {
+func ownerConfig(repo repository, name, value, delivery string) string {
 	return fmt.Sprintf(`
 resource "flotilla_assignment" %[1]q {
   name        = %[1]q
@@ -38,17 +38,17 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
 	config := func(one, two, delivery string) string {
 		config := repo.provider
 		if one != "" {
-			config += owner(repo, "one", one, delivery)
+			config += ownerConfig(repo, "one", one, delivery)
 		}
-		return config + owner(repo, "two", two, delivery)
+		return config + ownerConfig(repo, "two", two, delivery)
 	}
 	var persons int
-	before := map[int]stamped{}
+	before := map[int]stampedRequest{}
 	// unchanged finds requests that are as they were after the step before.
 	unchanged := func(numbers ...int) {
 		t.Helper()
@@ -117,11 +117,11 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 }
 
 // namesake is an assignment that is called fleet, as others are, elsewhere.
-func namesake(repo repository, label, branch, path, value, delivery string) string {
+func namesakeConfig(repo repository, label, branch, path, value, delivery string) string {
 	return strings.NewReplacer(
 		`"flotilla_assignment" "fleet"`, `"flotilla_assignment" "`+label+`"`,
 		`branch = "dev", path = "fleet"`, `branch = "`+branch+`", path = "`+path+`"`,
-	).Replace(owner(repo, "fleet", value, delivery))
+	).Replace(ownerConfig(repo, "fleet", value, delivery))
 }
 
 // valueAt is the value that a branch has at a path.
@@ -136,10 +136,10 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	config := func(value, second, delivery string) string {
-		return repo.provider + namesake(repo, "first", "dev", "eu", value, delivery) + namesake(repo, "second", "dev", second, value, delivery) +
-			namesake(repo, "third", "prod", "eu", value, delivery)
+		return repo.provider + namesakeConfig(repo, "first", "dev", "eu", value, delivery) + namesakeConfig(repo, "second", "dev", second, value, delivery) +
+			namesakeConfig(repo, "third", "prod", "eu", value, delivery)
 	}
 	opens := func(want ...string) {
 		t.Helper()
@@ -198,9 +198,9 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	config := func(branch, path, value, delivery string) string {
-		return repo.provider + namesake(repo, "test", branch, path, value, delivery)
+		return repo.provider + namesakeConfig(repo, "test", branch, path, value, delivery)
 	}
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea", branch = "shared" }`
 	testSteps(t, resource.TestCase{
@@ -238,9 +238,9 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	var persons int
-	var before stamped
+	var before stampedRequest
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
@@ -253,7 +253,7 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 				Config:      small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
 				ExpectError: words("was not opened by assignment"),
 			},
-			{Config: small{}.config(repo), ConfigPlanChecks: nothingToDo, Check: func(*terraform.State) error {
+			{Config: small{}.config(repo), ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
 				if now := host.pull(persons); now != before {
 					t.Errorf("the request was\n%+v\nand is\n%+v", before, now)
 				}
@@ -266,7 +266,7 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 func TestDestroyClosesWhatWasNeverMerged(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
-	host := hosted{t, server, user}
+	host := hostedRepository{t, server, user}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{

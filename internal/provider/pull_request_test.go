@@ -27,7 +27,7 @@ import (
 )
 
 // request is what Gitea says of a pull request.
-type request struct {
+type giteaPullRequest struct {
 	Number int    `json:"number"`
 	Title  string `json:"title"`
 	Body   string `json:"body"`
@@ -39,9 +39,9 @@ type request struct {
 	} `json:"head"`
 }
 
-func requests(t *testing.T, server gitHost, user giteatest.User) []request {
+func listPullRequests(t *testing.T, server gitHost, user giteatest.User) []giteaPullRequest {
 	t.Helper()
-	var all []request
+	var all []giteaPullRequest
 	server.API(t, user, http.MethodGet, "/repos/"+user.Name+"/gitops/pulls?state=all&sort=oldest", nil, &all)
 	return all
 }
@@ -101,7 +101,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 			{ // a change of delivery alone proposes nothing
 				Config: value("mysql://one"),
 				Check: func(*terraform.State) error {
-					if all := requests(t, server, user); len(all) != 0 || tip() != base {
+					if all := listPullRequests(t, server, user); len(all) != 0 || tip() != base {
 						t.Errorf("%d requests, want none, and no commit", len(all))
 					}
 					return nil
@@ -112,7 +112,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				ConfigPlanChecks:  resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				ConfigStateChecks: []statecheck.StateCheck{url},
 				Check: func(*terraform.State) error {
-					all := requests(t, server, user)
+					all := listPullRequests(t, server, user)
 					if len(all) != 1 || all[0].State != "open" || all[0].Head.Ref != "flotilla/dev/dev" {
 						t.Fatalf("requests %+v, want one that is open", all)
 					}
@@ -128,7 +128,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 			{ // another change updates it in place
 				Config: value("mysql://three"), ConfigStateChecks: []statecheck.StateCheck{url},
 				Check: func(*terraform.State) error {
-					all := requests(t, server, user)
+					all := listPullRequests(t, server, user)
 					if len(all) != 1 {
 						t.Fatalf("%d requests, want one", len(all))
 					}
@@ -150,7 +150,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 			{ // closed without merging is drift
 				Config: value("mysql://four"),
 				Check: func(*terraform.State) error {
-					all := requests(t, server, user)
+					all := listPullRequests(t, server, user)
 					last := all[len(all)-1]
 					if len(all) != 2 || last.State != "open" {
 						t.Fatalf("requests %+v, want a second one that is open", all)
@@ -164,7 +164,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 			{ // and the next apply proposes again; going back to what is there closes the request
 				Config: value("mysql://four"),
 				Check: func(*terraform.State) error {
-					if all := requests(t, server, user); all[len(all)-1].State != "open" {
+					if all := listPullRequests(t, server, user); all[len(all)-1].State != "open" {
 						t.Errorf("requests %+v, want the last one open", all)
 					}
 					return nil
@@ -174,7 +174,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				Config:            value("mysql://three"),
 				ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownValue(assignment, tfjsonpath.New("pull_request"), knownvalue.Null())},
 				Check: func(*terraform.State) error {
-					for _, one := range requests(t, server, user) {
+					for _, one := range listPullRequests(t, server, user) {
 						if one.State == "open" {
 							t.Errorf("request %d is still open", one.Number)
 						}
@@ -201,7 +201,7 @@ func TestPullRequestIsMergedAtOnceOnRequest(t *testing.T) {
 					repo,
 				),
 				Check: func(*terraform.State) error {
-					all := requests(t, server, user)
+					all := listPullRequests(t, server, user)
 					if len(all) != 1 || !all[0].Merged || all[0].Title != "Roll out" {
 						t.Errorf("requests %+v, want one that is merged", all)
 					}
@@ -216,7 +216,7 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	check := func(*terraform.State) error {
-		if commits, all := repo.commits(t, "dev"), requests(t, server, user); commits != 1 || len(all) != 0 {
+		if commits, all := repo.commits(t, "dev"), listPullRequests(t, server, user); commits != 1 || len(all) != 0 {
 			t.Errorf("%d commits and %d requests, want one and none", commits, len(all))
 		}
 		return nil
@@ -225,7 +225,7 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 		return resource.TestStep{
 			Config: small{extra: extra}.config(repo), Check: check,
 			ConfigPlanChecks: resource.ConfigPlanChecks{
-				PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"delivery"}}},
+				PreApply:             []plancheck.PlanCheck{expectOnlyChanges{assignment, []string{"delivery"}}},
 				PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 			},
 		}
@@ -246,12 +246,12 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	commits, head := 0, ""
-	step := func(database, delivery string, check func(all []request)) resource.TestStep {
+	step := func(database, delivery string, check func(all []giteaPullRequest)) resource.TestStep {
 		return resource.TestStep{
 			Config:           small{database: fmt.Sprintf("%q", database), extra: delivery}.config(repo),
 			ConfigPlanChecks: emptyPlan,
 			Check: func(*terraform.State) error {
-				check(requests(t, server, user))
+				check(listPullRequests(t, server, user))
 				return nil
 			},
 		}
@@ -268,7 +268,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 			t.Errorf("the branch holds\n%s", content)
 		}
 	}
-	states := func(all []request, want ...string) {
+	states := func(all []giteaPullRequest, want ...string) {
 		t.Helper()
 		var are []string
 		for _, one := range all {
@@ -284,14 +284,14 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			step("mysql://one", "", func([]request) { commits = repo.commits(t, "dev") }),
-			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []request) {
+			step("mysql://one", "", func([]giteaPullRequest) { commits = repo.commits(t, "dev") }),
+			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []giteaPullRequest) {
 				states(all, "open flotilla/dev/dev")
 				head = all[0].Head.SHA
 				unmoved()
 			}),
 			// What is asked for in other words is the same request, and no commit.
-			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", title = "Roll out" }`, func(all []request) {
+			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", title = "Roll out" }`, func(all []giteaPullRequest) {
 				states(all, "open flotilla/dev/dev")
 				if all[0].Title != "Roll out" || all[0].Head.SHA != head {
 					t.Errorf("request %+v", all[0])
@@ -299,37 +299,37 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 				unmoved()
 			}),
 			// Another branch is another request, and the former one goes.
-			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []request) {
+			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []giteaPullRequest) {
 				states(all, "closed flotilla/dev/dev", "open other")
 				unmoved()
 			}),
 			// Without a request it is committed, and the request goes.
-			step("mysql://two", "", func(all []request) {
+			step("mysql://two", "", func(all []giteaPullRequest) {
 				states(all, "closed flotilla/dev/dev", "closed other")
 				deployed("mysql://two")
 			}),
 			// What is to be merged at once is merged.
-			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []request) {
+			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []giteaPullRequest) {
 				states(all, "closed flotilla/dev/dev", "closed other", "open flotilla/dev/dev")
 			}),
-			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`, func(all []request) {
+			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`, func(all []giteaPullRequest) {
 				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
 				deployed("mysql://three")
 				commits = repo.commits(t, "dev")
 			}),
 			// Of what was merged, nothing is to be done.
-			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []request) {
+			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []giteaPullRequest) {
 				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
 				unmoved()
 			}),
 			// A value and the delivery at once.
-			step("mysql://four", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]request) { unmoved() }),
-			step("mysql://five", "", func(all []request) {
+			step("mysql://four", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]giteaPullRequest) { unmoved() }),
+			step("mysql://five", "", func(all []giteaPullRequest) {
 				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev")
 				deployed("mysql://five")
 			}),
 			// Nobody can be asked at plan while the token is not known.
-			step("mysql://six", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]request) {}),
+			step("mysql://six", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]giteaPullRequest) {}),
 			{
 				Config: `resource "terraform_data" "token" {
   input = ` + strconv.Quote(user.Token) + `
@@ -337,7 +337,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 ` + strings.Replace(small{database: `"mysql://six"`}.config(repo), strconv.Quote(user.Token), "terraform_data.token.output", 1),
 				ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					states(requests(t, server, user),
+					states(listPullRequests(t, server, user),
 						"closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev", "closed flotilla/dev/dev")
 					deployed("mysql://six")
 					return nil
@@ -391,7 +391,7 @@ func TestFormerRequestThatCannotBeClosedIsReported(t *testing.T) {
 	if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
 		t.Errorf("the branch holds\n%s", content)
 	}
-	if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+	if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 		t.Errorf("requests %+v, want one that is open", all)
 	}
 	refuse(http.MethodGet)

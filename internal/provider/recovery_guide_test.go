@@ -77,7 +77,7 @@ func (p *pair) configuration(value string) providertest.Configuration {
 }
 
 func (p *pair) files() map[string]string {
-	return withoutTimes(files(p.t, repository{cloneURL: p.url}.clone(p.t, "dev")))
+	return removeTimes(files(p.t, repository{cloneURL: p.url}.clone(p.t, "dev")))
 }
 
 // recover applies. The branch must have the same files as before, and the next plan must be empty.
@@ -119,7 +119,7 @@ func aLostState(t *testing.T) {
 	}
 	p.expectDone()
 
-	promotes := promoting(map[string]any{"candidate": "b", "open": false})
+	promotes := promotionConfig(map[string]any{"candidate": "b", "open": false})
 	if said := p.w.Import(t.Context(), promotes, promotion, `"a"`); said.Err() != nil {
 		t.Fatal(said)
 	}

@@ -60,7 +60,7 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 		t.Errorf("again: %v", linesOf(plan))
 	}
 	plan := apply(t, w, assigned(url, withReference(vaultReference("4")), nil))
-	want := fileLine("platform-secrets.yaml", "spec.data.DB_PASSWORD.remoteRef.version", "large/app-core", by(changes.ByContainer, "db"))
+	want := fileLine("platform-secrets.yaml", "spec.data.DB_PASSWORD.remoteRef.version", "large/app-core", causeBy(changes.ByContainer, "db"))
 	if lines := linesOf(plan); !slices.Contains(lines, want) {
 		t.Errorf("%q is not among %q", want, lines)
 	}

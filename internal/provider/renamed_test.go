@@ -400,7 +400,7 @@ resource "flotilla_assignment" "test" {
 	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
 		t.Errorf("one more apply does %q", linesOf(plan))
 	}
-	proposed := requests(t, server, user)
+	proposed := listPullRequests(t, server, user)
 	mergeRequest(t, server, user, proposed[len(proposed)-1].Number, proposed[len(proposed)-1].Head.SHA)
 	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
 		t.Errorf("after the merge an apply does %q", linesOf(plan))

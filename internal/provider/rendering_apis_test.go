@@ -23,7 +23,7 @@ func asking(apis ...string) string {
 // A chart sees the APIs that clusters have: with Flux those, and with Argo CD those of `helm template`, too.
 func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	apis := []string{
 		"networking.k8s.io/v1", "networking.k8s.io/v1/Ingress",
 		"policy/v1beta1", "policy/v1beta1/PodSecurityPolicy", "batch/v1beta1/CronJob", "autoscaling/v2beta2",
@@ -51,7 +51,7 @@ func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 		clusterType := map[string]any{
 			"render": "preview", "reconciler": test.reconciler, "kubernetes_version": test.version, "api_versions": listed,
 		}
-		got, _, said := finalObjects(t, rendered(pin, tillManifests(charts), nil, clusterType))
+		got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, clusterType))
 		text := strings.Join(slices.Collect(maps.Values(got)), "")
 		for _, api := range apis {
 			has := slices.Contains(always, api) || slices.Contains(test.further, api)
@@ -65,15 +65,15 @@ func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 // An Application that names APIs has these in place of those of the cluster, and nothing is missing.
 func TestAnApplicationNamesAPIs(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	template := asking("networking.k8s.io/v1/Ingress", "example.com/v1", "named.example.com/v1")
 	pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": template})
 	helm := map[string]any{"apiVersions": []any{"named.example.com/v1"}}
-	fleet := rendered(pin, tillManifests(charts), nil, map[string]any{
+	fleet := renderedFleet(pin, tillManifests(charts), nil, map[string]any{
 		"render": "preview", "reconciler": "argocd", "kubernetes_version": "1.34", "api_versions": []any{"example.com/v1"},
 		"parameters": map[string]any{"application": map[string]any{"source": map[string]any{"helm": helm}}},
 	})
-	got, _, said := finalObjects(t, fleet)
+	got, _, said := readFinalObjects(t, fleet)
 	text := strings.Join(slices.Collect(maps.Values(got)), "")
 	for _, want := range []string{"networking.k8s.io/v1/Ingress false\n", " example.com/v1 false\n", "named.example.com/v1 true\n"} {
 		if !strings.Contains(text, want) {
@@ -89,7 +89,7 @@ func TestAnApplicationNamesAPIs(t *testing.T) {
 // A chart can use the list of APIs as a list.
 func TestAChartReadsTheListOfAPIs(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: listed}
@@ -104,7 +104,7 @@ data:
   helm: "{{ hasPrefix "v" .Capabilities.HelmVersion.Version }}"
 `})
 	how := map[string]any{"render": "preview", "kubernetes_version": "1.34", "api_versions": []any{"example.com/v1"}}
-	got, _, said := finalObjects(t, rendered(pin, tillManifests(charts), nil, how))
+	got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, how))
 	text := strings.Join(slices.Collect(maps.Values(got)), "")
 	for _, want := range []string{
 		`has: "true"`, `text: "true"`, `yaml: "true"`, `joined: "true"`, `ranged: "true"`, `sliced: "false"`, "version: 34 v1.34\n", `helm: "true"`,
@@ -117,7 +117,7 @@ data:
 
 func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.0.0", map[string]string{
 		"values.yaml": "password: a\n",
 		"templates/all.yaml": asking("networking.k8s.io/v1/Ingress", "policy/v1beta1", "autoscaling/v9", "example.com/v1", "example.com/v1/Till",
@@ -147,7 +147,7 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 			}
 			clusterTypes = append(clusterTypes, one)
 		}
-		fleet := merged(rendered(pin, tillManifests(charts), nil, nil), map[string]any{"cluster_types": clusterTypes})
+		fleet := merged(renderedFleet(pin, tillManifests(charts), nil, nil), map[string]any{"cluster_types": clusterTypes})
 		w, configuration := providertest.New(startProvider), assigned(bare(t), fleetOf(fleet), nil)
 		_, said := w.Plan(t.Context(), configuration)
 		var lines []string
@@ -173,13 +173,13 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 // However many APIs charts ask for, the warning stays short, and no chart asks for more than some hundreds.
 func TestTheWarningOfAPIsStaysShort(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	asking := func(version string, number int) folder.Pin {
 		return charts.publish(t, version, map[string]string{"templates/all.yaml": fmt.Sprintf(
 			"{{ range until %d }}{{ if $.Capabilities.APIVersions.Has (printf \"a%%03d.example.com/v1\" .) }}never{{ end }}{{ end }}\n", number)})
 	}
 	plan := func(pin folder.Pin) string {
-		fleet := fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}))
+		fleet := fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}))
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
 		return fmt.Sprint(said)
 	}

@@ -33,7 +33,7 @@ func pinnedAt(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[stri
 			attributes[name] = value
 		}
 	}
-	fleet := rendered(folder.Pin{}, attributes, nil, map[string]any{"render": "preview"})
+	fleet := renderedFleet(folder.Pin{}, attributes, nil, map[string]any{"render": "preview"})
 	delete(fleet, "artifacts")
 	if pin != (folder.Pin{}) {
 		pins, err := artifact.Resolved{"till-live": {Manifests: manifests, Pin: pin}}.Encode()
@@ -48,7 +48,7 @@ func pinnedAt(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[stri
 // A team that knows the commit or the digest of another team's files gets none of them, and no object that was rendered from them.
 func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 	newCache(t)
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
 	registry := registryOf(
 		t,
@@ -66,9 +66,9 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v; said is %s", err, said)
 	}
-	repo, commit := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
-	otherRepo, _ := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n"})
-	otherCharts := newPublished(t)
+	repo, commit := serveRepository(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
+	otherRepo, _ := serveRepository(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n"})
+	otherCharts := newChartServer(t)
 	otherCharts.publish(t, "1.2.1", nil)
 	empty := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(empty.Close)
@@ -95,16 +95,16 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if objects, _, said := finalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+			if objects, _, said := readFinalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
 				t.Fatalf("the repository that has it gives %v; said is %s", objects, said)
 			}
 			for range 2 {
-				objects, _, said := finalObjects(t, pinnedAt(t, test.other, test.pin))
+				objects, _, said := readFinalObjects(t, pinnedAt(t, test.other, test.pin))
 				if len(objects) > 0 || !strings.Contains(said, test.other.Repo) || strings.Contains(said, "canary") {
 					t.Errorf("a repository that does not have it gives %v; said is %s", objects, said)
 				}
 			}
-			if objects, _, said := finalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+			if objects, _, said := readFinalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
 				t.Errorf("afterwards the repository that has it gives %v; said is %s", objects, said)
 			}
 		})
@@ -114,7 +114,7 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 // The failure of one repository, or of one version, is no failure of those that are fetched at the same time.
 func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 	newCache(t)
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
 	fetched := make(chan struct{})
 	chartsServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ import (
 // finalNames returns the names of the final objects of a fleet, and the diagnostics.
 func finalNames(t *testing.T, fleet map[string]any) (names []string, said string) {
 	t.Helper()
-	all, _, said := finalObjects(t, fleet)
+	all, _, said := readFinalObjects(t, fleet)
 	for name := range all {
 		_, name, _ = strings.Cut(name, " dev-store-till-live/")
 		name, _, _ = strings.Cut(name, " ")
@@ -34,7 +34,7 @@ func finalNames(t *testing.T, fleet map[string]any) (names []string, said string
 
 // chartCases publish charts, each once.
 type chartCases struct {
-	charts *published
+	charts *chartServer
 	number int
 }
 
@@ -46,7 +46,7 @@ func (c *chartCases) fleet(t *testing.T, reconciler, render string, files map[st
 	if parameters != nil {
 		how["parameters"] = parameters
 	}
-	return rendered(c.charts.publish(t, fmt.Sprintf("1.%d.0", c.number), files), tillManifests(c.charts), nil, how)
+	return renderedFleet(c.charts.publish(t, fmt.Sprintf("1.%d.0", c.number), files), tillManifests(c.charts), nil, how)
 }
 
 func (c *chartCases) preview(
@@ -74,7 +74,7 @@ func TestChartsOfPractitionersAreRendered(t *testing.T) {
 	hook := func(name, hook, data string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + hook + "}}\ndata: {a: '" + data + "'}\n"
 	}
-	charts := chartCases{charts: newPublished(t)}
+	charts := chartCases{charts: newChartServer(t)}
 	const found = `{{ if lookup "apps/v1" "Deployment" .Release.Namespace "old" }}`
 	files := map[string]string{
 		"templates/guard.yaml":    found + `{{ fail "read the notes first" }}{{ end }}` + "\n" + tillSettings,
@@ -136,7 +136,7 @@ func TestAValueReplacesALookup(t *testing.T) {
 {{- end -}}`,
 		"templates/a.yaml": tillSettings + "data: {version: {{ include \"version\" . | default .Chart.AppVersion | quote }}}\n",
 	}
-	charts := chartCases{charts: newPublished(t)}
+	charts := chartCases{charts: newChartServer(t)}
 	for reconciler, isRefused := range map[string]bool{"flux": true, "argocd": false} {
 		if _, said := charts.preview(t, reconciler, files, nil); strings.Contains(said, "as it uses the function lookup") != isRefused {
 			t.Errorf("%s: with the defaults of the chart, a preview says %s", reconciler, said)
@@ -164,7 +164,7 @@ func TestHooksThatNoAgentRunsAreLeftOut(t *testing.T) {
 	}
 	ofRelease := func(fields map[string]any) map[string]any { return map[string]any{"helm_release": fields} }
 	disabled := map[string]any{"disableHooks": true}
-	charts := chartCases{charts: newPublished(t)}
+	charts := chartCases{charts: newChartServer(t)}
 	for _, test := range []struct {
 		reconciler string
 		parameters map[string]any
@@ -195,7 +195,7 @@ func TestASchemaThatCannotBeReadIsAWarning(t *testing.T) {
 	ofFlux := map[string]any{"helm_release": map[string]any{"install": both, "upgrade": both}}
 	onInstall := map[string]any{"helm_release": map[string]any{"install": both}}
 	ofArgoCD := map[string]any{"application": map[string]any{"source": map[string]any{"helm": map[string]any{"skipSchemaValidation": true}}}}
-	charts := chartCases{charts: newPublished(t)}
+	charts := chartCases{charts: newChartServer(t)}
 	for _, test := range []struct {
 		reconciler string
 		files      map[string]string
@@ -267,10 +267,10 @@ func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 		{with("", named), "live", `chart "storefront" depends on storefront-api at file://../storefront-api, where there is no chart`},
 		{with("", nil), "library", `chart "library" is a library, which reconcilers do not install`},
 	} {
-		repo, commit := served(t, test.files)
+		repo, commit := serveRepository(t, test.files)
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": test.path, "type": "helm"}
 		for _, reconciler := range []string{"flux", "argocd"} {
-			fleet := rendered(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
+			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
 			if names, said := finalNames(t, fleet); strings.Join(names, " ") != test.want && !strings.Contains(said, test.want) {
 				t.Errorf("%s: it has %q, want %q; said is %s", reconciler, names, test.want, said)
 			}
@@ -307,17 +307,17 @@ func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 			"live/kustomization.yaml": "resources: [till.yaml]\nbuildMetadata: [managedByLabel]\n", "live/till.yaml": object,
 		}, "till", "till"},
 	} {
-		repo, commit := served(t, test.files)
+		repo, commit := serveRepository(t, test.files)
 		for reconciler, want := range map[string]string{"argocd": test.argocd, "flux": test.flux} {
 			manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
-			fleet := rendered(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
+			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
 			names, said := finalNames(t, merged(fleet, map[string]any{"config_containers": []any{}}))
 			isError := strings.Contains(said, cannotBeRendered)
 			if strings.Join(names, " ") != want && (want == "" || !strings.Contains(said, want)) || want == "" && isError {
 				t.Errorf("%s, %s: it has %q, want %q; said is %s", reconciler, name, names, want, said)
 			}
 			const label = "app.kubernetes.io/managed-by: kustomize-v5.8.1"
-			if all, _, _ := finalObjects(t, fleet); strings.HasPrefix(name, "the label") && !strings.Contains(fmt.Sprint(all), label) {
+			if all, _, _ := readFinalObjects(t, fleet); strings.HasPrefix(name, "the label") && !strings.Contains(fmt.Sprint(all), label) {
 				t.Errorf("%s, %s: it has %s", reconciler, name, all)
 			}
 		}
@@ -343,7 +343,7 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 			"  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n"+
 			"        description: 'has `automountServiceAccountToken: true`, "+text(60_000)+"'\n", "KIND", kind)
 	}
-	charts := chartCases{charts: newPublished(t)}
+	charts := chartCases{charts: newChartServer(t)}
 	for _, reconciler := range []string{"flux", "argocd"} {
 		if said := charts.plan(t, reconciler, files, nil); strings.Contains(said, cannotBeRendered) {
 			t.Errorf("%s: said is %.2000s", reconciler, said)
@@ -363,7 +363,7 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 	pin := charts.charts.publish(t, "2.0.0", large)
 	manifests := map[string]any{"storage": "helm", "repo": charts.charts.url, "chart": "till", "version": "2.0.0"}
 	for reconciler, isRefused := range map[string]bool{"flux": true, "argocd": false} {
-		fleet := fleetOf(rendered(pin, manifests, nil, map[string]any{"render": "preview", "reconciler": reconciler}))
+		fleet := fleetOf(renderedFleet(pin, manifests, nil, map[string]any{"render": "preview", "reconciler": reconciler}))
 		_, preview := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet})
 		_, plan := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
@@ -393,7 +393,7 @@ func TestChartsOfOthersAreCommitted(t *testing.T) {
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%d charts, %v", len(found), err)
 		}
-		charts := newPublished(t)
+		charts := newChartServer(t)
 		for i, file := range found {
 			files := objectstest.Folder(t, filepath.Dir(file))
 			name := filepath.Base(filepath.Dir(file))
@@ -411,7 +411,7 @@ func TestChartsOfOthersAreCommitted(t *testing.T) {
 			pin := charts.publish(t, version, files)
 			for _, reconciler := range []string{"flux", "argocd"} {
 				for render, done := range map[string]string{"preview": "previewed", "objects": "committed"} {
-					fleet := rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, map[string]any{
+					fleet := renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, map[string]any{
 						"reconciler": reconciler, "render": render, "kubernetes_version": "1.34", "api_versions": []any{"monitoring.coreos.com/v1"},
 					})
 					fleet["config_containers"] = []any{map[string]any{"name": "all", "data": values}}

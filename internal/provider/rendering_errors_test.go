@@ -46,7 +46,7 @@ func saysNone(t *testing.T, name, said string, want ...string) {
 // No error of a chart repeats a value, whatever the chart does with it.
 func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	configMap := func(data string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: " + data + "\n"
 	}
@@ -91,14 +91,14 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 			if i > 0 && reconciler == "argocd" {
 				continue
 			}
-			fleet := rendered(
+			fleet := renderedFleet(
 				pin,
 				tillManifests(charts),
 				map[string]any{"config_as": []any{"values"}},
 				merged(map[string]any{"render": "preview", "reconciler": reconciler}, attributes),
 			)
 			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": canaryValues, "allow_plain": []any{"address"}}}
-			objects, _, said := finalObjects(t, fleet)
+			objects, _, said := readFinalObjects(t, fleet)
 			if said == "" || said == "[]" {
 				t.Errorf("%s: there is no error, and the objects are %q", test.name, slices.Sorted(maps.Keys(objects)))
 			}
@@ -113,7 +113,7 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: " + longCanary + "}\n"
-	repo, commit := served(t, map[string]string{
+	repo, commit := serveRepository(t, map[string]string{
 		"patch/kustomization.yaml":     "resources: [all.yaml]\n",
 		"patch/all.yaml":               "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\n",
 		"broken/all.yaml":              secret + " more: [\n",
@@ -142,7 +142,7 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 		"a variable":                {"variable", nil, nil},
 	} {
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": test.path}
-		fleet := rendered(
+		fleet := renderedFleet(
 			folder.Pin{},
 			manifests,
 			map[string]any{"render": "preview", "config_as": []any{"substitute"}},
@@ -152,7 +152,7 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 			delete(fleet["cluster_types"].([]any)[0].(map[string]any), "parameters")
 		}
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"GREETING": longCanary}}}
-		objects, _, said := finalObjects(t, fleet)
+		objects, _, said := readFinalObjects(t, fleet)
 		if len(objects) > 0 {
 			t.Errorf("%s: the objects are %q", name, objects)
 		}
@@ -177,7 +177,7 @@ func TestErrorsOfTemplatesRepeatNoValue(t *testing.T) {
 		"parameter": {`{{ fail .Manifests.parameters.note }}`, "***"},
 		"name":      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .ConfigData.greeting }}\"}\n", ""},
 	} {
-		fleet := rendered(
+		fleet := renderedFleet(
 			folder.Pin{},
 			map[string]any{"repo": "https://git.example.com/app", "tag": "v1", "parameters": map[string]any{"note": longCanary}},
 			nil,

@@ -14,7 +14,7 @@ import (
 
 // previews collects deployment targets of one workload, each with manifests of its own, and their pins.
 type previews struct {
-	charts  *published
+	charts  *chartServer
 	targets map[string]any
 	pins    artifact.Resolved
 }
@@ -63,7 +63,7 @@ func saidOfPlan(t *testing.T, fleet map[string]any) string {
 // Whatever a chart or a folder does, the plan ends, and says of each which it is.
 func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	p := &previews{charts: newPublished(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	p := &previews{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	want := map[string]string{}
 	template := func(text string) map[string]string { return map[string]string{"templates/all.yaml": text} }
 	for name, test := range map[string]struct {
@@ -87,7 +87,7 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 		}
 		want[of] = test.want
 	}
-	repo, commit := served(t, map[string]string{
+	repo, commit := serveRepository(t, map[string]string{
 		"remote/kustomization.yaml":    "resources: ['https://github.com/example/app//base?ref=v1']\n",
 		"program/kustomization.yaml":   "generators: [a.yaml]\n",
 		"program/a.yaml":               "apiVersion: a.example.com/v1\nkind: A\nmetadata: {name: a, annotations: {config.kubernetes.io/function: 'exec: {path: ./a.sh}'}}\n",
@@ -122,7 +122,7 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 func TestAChartThatLoopsIsAnErrorOfThePlan(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
-	p := &previews{charts: newPublished(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	p := &previews{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	p.chart(t, "loops", map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
 	p.chart(t, "fails", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
 	said := saidOfPlan(t, p.fleet(t, 20))

@@ -15,7 +15,7 @@ import (
 // Whatever the cause of a change is, a plan speaks of the objects that are committed, and never of a value.
 func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
@@ -54,22 +54,22 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 		first := git(t, url, "rev-parse", "dev")
 
 		since := byHand("replicas: 3", "replicas: 9")
-		plans(with(3, nil), objectLine("Deployment till", "spec.replicas", "store/till-live", driftSince(since)))
+		plans(with(3, nil), objectLine("Deployment till", "spec.replicas", "store/till-live", causeByDrift(since)))
 		since = byHand("kind: Job", "kind: [canary")
 		plans(
 			with(3, nil),
-			formerUnknownLine("objects.yaml cannot be read", "store/till-live", driftSince(since)),
-			fileLine(objectsFiles[reconciler], "1 line", "store/till-live", driftSince(since)),
+			formerUnknownLine("objects.yaml cannot be read", "store/till-live", causeByDrift(since)),
+			fileLine(objectsFiles[reconciler], "1 line", "store/till-live", causeByDrift(since)),
 		)
 		plans(
 			with(4, nil),
-			objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all")),
-			fileLine("reconciler.yaml", follower, "store/till-live", by(changes.ByContainer, "all")),
+			objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all")),
+			fileLine("reconciler.yaml", follower, "store/till-live", causeBy(changes.ByContainer, "all")),
 		)
 		plans(
 			with(4, map[string]any{"rollback_to": first}),
-			objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByRollback, first)),
-			fileLine("reconciler.yaml", follower, "store/till-live", by(changes.ByRollback, first)),
+			objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByRollback, first)),
+			fileLine("reconciler.yaml", follower, "store/till-live", causeBy(changes.ByRollback, first)),
 		)
 	}
 }
@@ -77,7 +77,7 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 // A change that a rollout takes back is told by objects, as is one of what is proposed in a pull request.
 func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	t.Run("a rollout that goes back", func(t *testing.T) {
 		t.Parallel()
@@ -102,7 +102,7 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		apply(t, w, with(3, "ready"))
 		apply(t, w, with(4, "ready"))
 		text := strings.Join(linesOf(apply(t, w, with(4, "failed"))), "\n")
-		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByRollback, ""))) ||
+		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByRollback, ""))) ||
 			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)
 		}
@@ -124,7 +124,7 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		apply(t, w, with(3, map[string]any{"mode": "push"}))
 		apply(t, w, with(4, proposes))
 		text := strings.Join(linesOf(apply(t, w, with(5, proposes))), "\n")
-		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all"))) ||
+		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all"))) ||
 			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)
 		}

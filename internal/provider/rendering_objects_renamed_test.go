@@ -109,7 +109,7 @@ type shops struct {
 	url        string
 	w          *providertest.Workspace
 	reconciler string
-	charts     *published
+	charts     *chartServer
 	pin        folder.Pin
 	lab, store map[string]any
 	branch     string
@@ -122,7 +122,7 @@ type shops struct {
 func newShops(t *testing.T, reconciler string) *shops {
 	t.Helper()
 	s := &shops{
-		t: t, url: bare(t), w: providertest.New(startProvider), reconciler: reconciler, charts: newPublished(t), branch: "dev", replicas: 3,
+		t: t, url: bare(t), w: providertest.New(startProvider), reconciler: reconciler, charts: newChartServer(t), branch: "dev", replicas: 3,
 		lab: typeOf("lab"), store: typeOf("store"), reports: []any{}, further: map[string]any{},
 		clock: &stoppedClock{now: time.Now().UTC().Truncate(time.Second)},
 	}
@@ -132,7 +132,7 @@ func newShops(t *testing.T, reconciler string) *shops {
 }
 
 func (s *shops) configuration() providertest.Configuration {
-	argument := rendered(s.pin, tillManifests(s.charts), map[string]any{"config_as": []any{"values"}}, nil)
+	argument := renderedFleet(s.pin, tillManifests(s.charts), map[string]any{"config_as": []any{"values"}}, nil)
 	types, clusters := []any{}, []any{}
 	for cluster, one := range map[string]map[string]any{"c-lab": s.lab, "c-store": s.store} {
 		types = append(types, merged(map[string]any{

@@ -156,9 +156,9 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 // whether it is ready, and since when.
 func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
-	repo, commit := served(
+	repo, commit := serveRepository(
 		t,
 		map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"of-${REGION}\"}\n"},
 	)
@@ -179,7 +179,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			with := func(value int, reads map[string]objectsOnCluster) (configuration providertest.Configuration, asked map[string]any) {
 				argument := objectsFleet(charts, pin, value, "objects", test.reconciler)
 				if test.manifests != nil {
-					argument = rendered(folder.Pin{}, test.manifests, map[string]any{"config_as": []any{"substitute"}}, nil)
+					argument = renderedFleet(folder.Pin{}, test.manifests, map[string]any{"config_as": []any{"substitute"}}, nil)
 					argument["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": fmt.Sprint(value)}}}
 				}
 				var types, clusters []any
@@ -195,13 +195,13 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 					known[cluster] = map[string]any{"host": listing(t, has.listed(t)), "token": "canary-0123456789"}
 				}
 				argument["cluster_types"], argument["clusters"] = types, clusters
-				first := ring("canary")
+				first := ringStage("canary")
 				first["soak"] = "1s"
 				asked = map[string]any{
 					"name": "dev", "fleet": fleetOf(argument), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "feedback": map[string]any{"clusters": true},
 				}
 				configuration = assigned(url, asked["fleet"], map[string]any{
-					"rollout":  map[string]any{"stages": []any{first, ring("region")}, "on_failure": "roll_back"},
+					"rollout":  map[string]any{"stages": []any{first, ringStage("region")}, "on_failure": "roll_back"},
 					"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: asked},
 				})
 				configuration.Provider = map[string]any{"clusters": known}

@@ -26,8 +26,8 @@ var openFiles = map[string]string{
 }
 
 // objectsFleet is a fleet whose deployment target "till-live" commits the objects of a chart, with this many replicas.
-func objectsFleet(charts *published, pin folder.Pin, replicas int, render, reconciler string) map[string]any {
-	fleet := rendered(
+func objectsFleet(charts *chartServer, pin folder.Pin, replicas int, render, reconciler string) map[string]any {
+	fleet := renderedFleet(
 		pin,
 		tillManifests(charts),
 		map[string]any{"config_as": []any{"values"}},
@@ -63,11 +63,11 @@ func filesOnBranch(t *testing.T, url string) string {
 // The folder has the objects that a preview shows, and whoever reads them as its reconciler does gets the same again.
 func TestObjectsAreCommitted(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	const ofKustomize = "kustomization.yaml namespace.yaml objects/kustomization.yaml objects/objects.yaml reconciler.yaml"
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
-		want, _, said := finalObjects(t, objectsFleet(charts, pin, 3, "preview", reconciler))
+		want, _, said := readFinalObjects(t, objectsFleet(charts, pin, 3, "preview", reconciler))
 		if len(want) != 4 {
 			t.Errorf("%s: the preview has %q; said is %s", reconciler, want, said)
 		}
@@ -89,8 +89,8 @@ func TestObjectsAreCommitted(t *testing.T) {
 			for _, name := range strings.Split(git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", tillFolder+"objects/"), "\n") {
 				packed[strings.TrimPrefix(name, tillFolder+"objects/")] = onBranch(t, url, name) + "\n"
 			}
-			again := newPublished(t)
-			got, _, said := finalObjects(t, objectsFleet(again, again.publish(t, "1.2.1", packed), 7, "preview", reconciler))
+			again := newChartServer(t)
+			got, _, said := readFinalObjects(t, objectsFleet(again, again.publish(t, "1.2.1", packed), 7, "preview", reconciler))
 			if !maps.Equal(got, want) {
 				t.Errorf("%s: the chart has %q, want %q; said is %s", reconciler, got, want, said)
 			}
@@ -124,7 +124,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 // From pointers to objects and back, the reconciler's object stays the same one: nothing is deleted on the cluster.
 func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	for reconciler, follows := range map[string][]string{
 		"flux":       {"kind: HelmRelease\n", "chart: ./clusters/all/store/till-live/objects\n", "kind: GitRepository\n"},
@@ -164,7 +164,7 @@ func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 
 func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
@@ -198,7 +198,7 @@ func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 // A plan speaks of the objects, and not of the files that have them.
 func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	newer := maps.Clone(openFiles)
 	newer["values.yaml"] = "replicas: 1\ntag: v2\n"
@@ -209,13 +209,13 @@ func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 			return strings.Join(linesOf(apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))), "\n")
 		}
 		lines(pin, 3)
-		if got := lines(pin, 4); !strings.Contains(got, objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all"))) ||
+		if got := lines(pin, 4); !strings.Contains(got, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all"))) ||
 			strings.Contains(got, "objects.yaml") {
 			t.Errorf("%s: with other values it says %s", reconciler, got)
 		}
 		if got := lines(next, 4); !strings.Contains(
 			got,
-			objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", byChart("till", "1.2.1", "1.2.2")),
+			objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", causeByChart("till", "1.2.1", "1.2.2")),
 		) ||
 			strings.Contains(got, "objects.yaml") {
 			t.Errorf("%s: with another version it says %s", reconciler, got)
@@ -225,7 +225,7 @@ func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 
 func TestAWorkspacesProjectAllowsTheRepositoryOfItsObjects(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	url, w := bare(t), providertest.New(startProvider)
 	fleet := objectsFleet(charts, pin, 3, "objects", "argocd")
@@ -240,7 +240,7 @@ func TestAWorkspacesProjectAllowsTheRepositoryOfItsObjects(t *testing.T) {
 
 func TestObjectsThatCannotBeCommittedAreAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	secret := charts.publish(t, "1.2.1", tillFiles)
 	open := charts.publish(t, "1.2.2", openFiles)
 	other := objectsFleet(charts, open, 3, "objects", "fleet")
@@ -250,7 +250,7 @@ func TestObjectsThatCannotBeCommittedAreAnErrorOfThePlan(t *testing.T) {
 	}
 	number := objectsFleet(charts, open, 3, "objects", "flux")
 	number["cluster_types"].([]any)[0].(map[string]any)["parameters"] = map[string]any{"gitops_repository": []any{}}
-	unpinned := rendered(folder.Pin{}, tillManifests(charts), map[string]any{"render": "objects"}, nil)
+	unpinned := renderedFleet(folder.Pin{}, tillManifests(charts), map[string]any{"render": "objects"}, nil)
 	for name, test := range map[string]struct {
 		fleet map[string]any
 		want  []string

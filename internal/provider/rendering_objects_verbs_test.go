@@ -15,7 +15,7 @@ import (
 // Folders of objects are planned, repaired, taken back, imported, handed over and removed as those of pointers are.
 func TestObjectsThroughOtherVerbs(t *testing.T) {
 	newCache(t)
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	down := func(is bool) {
 		charts.mutex.Lock()
@@ -56,7 +56,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		plan := apply(t, w, with(3, nil))
 		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
 			lines,
-			objectLine("Deployment till", "spec.replicas", "store/till-live", driftSince("")),
+			objectLine("Deployment till", "spec.replicas", "store/till-live", causeByDrift("")),
 		) ||
 			strings.Contains(lines, "objects.yaml") ||
 			objects() != text {
@@ -66,7 +66,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		apply(t, w, with(4, nil))
 		changed := objects()
 		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text ||
-			!strings.Contains(strings.Join(linesOf(plan), "\n"), objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByRollback, ""))) {
+			!strings.Contains(strings.Join(linesOf(plan), "\n"), objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByRollback, ""))) {
 			t.Errorf("%s: rolled back it is %v, and the objects are %s", reconciler, linesOf(plan), objects())
 		}
 		if diff := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/store"); diff != "" {
@@ -135,7 +135,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 // Objects go through stages as pointers do: hosts of a later stage keep theirs, and what follows these.
 func TestObjectsGoThroughStages(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
@@ -153,7 +153,7 @@ func TestObjectsGoThroughStages(t *testing.T) {
 			fleet := fleetOf(argument)
 			location := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
 			return assigned(url, fleet, map[string]any{
-				"rollout": map[string]any{"stages": []any{ring("canary"), ring("region")}},
+				"rollout": map[string]any{"stages": []any{ringStage("canary"), ringStage("region")}},
 				"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
 					"name": "dev", "fleet": fleet, "gitops_repo": location, "feedback": map[string]any{"reports": reports},
 				}},

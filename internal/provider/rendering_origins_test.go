@@ -70,7 +70,7 @@ func packedOf(t *testing.T, name, content string) []byte {
 func fromEverywhere(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {at: '%s'}\n"
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": fmt.Sprintf(template, "{{ .Release.Namespace }}")})
 	archive := charts.archives["/till-1.2.1.tgz"]
 	registry := registryOf(t, "charts/till", "1.2.1", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)
@@ -81,7 +81,7 @@ func fromEverywhere(t *testing.T) map[string]map[string]any {
 		"application/vnd.cncf.flux.content.v1.tar+gzip",
 		packedOf(t, "all.yaml", fmt.Sprintf(template, t.Name())),
 	)
-	repo, _ := served(t, map[string]string{
+	repo, _ := serveRepository(t, map[string]string{
 		"plain/all.yaml":           fmt.Sprintf(template, t.Name()),
 		"chart/Chart.yaml":         "apiVersion: v2\nname: till\nversion: 1.0.0\n",
 		"chart/templates/all.yaml": fmt.Sprintf(template, "{{ .Release.Namespace }}"),
@@ -104,7 +104,7 @@ func TestWhateverIsPinnedIsRendered(t *testing.T) {
 		for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
 			t.Run(origin+", "+reconciler, func(t *testing.T) {
 				fleet := pinnedFleet(t, manifests, reconciler)
-				yaml, _, said := finalObjects(t, fleet)
+				yaml, _, said := readFinalObjects(t, fleet)
 				if len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "greeting") {
 					t.Errorf("the objects are %v; said is %s", yaml, said)
 				}
@@ -135,7 +135,7 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 	newCache(t)
 	const address = "127.0.0.1:1"
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	p := &previews{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
 	files := map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}
 	p.chart(t, "kept", files)
@@ -165,7 +165,7 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 	charts.isDown = false
 	p.chart(t, "other", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
 	lost := p.charts
-	p.charts = newPublished(t)
+	p.charts = newChartServer(t)
 	p.chart(t, "chart", files)
 	down := p.charts.url
 	p.charts.isDown = true

@@ -14,8 +14,8 @@ import (
 )
 
 // previewed is a fleet whose one deployment target is rendered on some hosts.
-func previewed(p *published, pin folder.Pin, hosts int, clusterType, data map[string]any) map[string]any {
-	fleet := rendered(pin, tillManifests(p), map[string]any{"config_as": []any{"values"}}, nil)
+func previewed(p *chartServer, pin folder.Pin, hosts int, clusterType, data map[string]any) map[string]any {
+	fleet := renderedFleet(pin, tillManifests(p), map[string]any{"config_as": []any{"values"}}, nil)
 	types := []any{merged(map[string]any{"name": "store", "render": "preview"}, clusterType)}
 	for i := 1; i < hosts; i++ {
 		types = append(types, merged(map[string]any{"name": fmt.Sprintf("store-%03d", i), "render": "preview"}, clusterType))
@@ -35,7 +35,7 @@ func tillWith(tag string, replace ...string) map[string]string {
 
 func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	one := charts.publish(t, "1.2.1", tillFiles)
 	for name, test := range map[string]struct {
 		pin         folder.Pin
@@ -45,37 +45,37 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 	}{
 		"a chart with another image": {
 			charts.publish(t, "1.2.2", tillWith("v2")), nil, nil,
-			[]string{objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", byChart("till", "1.2.1", "1.2.2"))},
+			[]string{objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", causeByChart("till", "1.2.1", "1.2.2"))},
 		},
 		"a chart with other objects and another secret": {
 			charts.publish(t, "1.3.0", tillWith("v1", "name: migrate,", "name: move,", "canary-secret", "canary-other")), nil, nil,
 			[]string{
-				wholeObjectLine(changes.New, "Job move", "store/till-live", byChart("till", "1.2.1", "1.3.0")),
-				wholeObjectLine(changes.Removed, "Job migrate", "store/till-live", byChart("till", "1.2.1", "1.3.0")),
-				objectLine("Secret till", "stringData.password", "store/till-live", byChart("till", "1.2.1", "1.3.0")),
+				wholeObjectLine(changes.New, "Job move", "store/till-live", causeByChart("till", "1.2.1", "1.3.0")),
+				wholeObjectLine(changes.Removed, "Job migrate", "store/till-live", causeByChart("till", "1.2.1", "1.3.0")),
+				objectLine("Secret till", "stringData.password", "store/till-live", causeByChart("till", "1.2.1", "1.3.0")),
 			},
 		},
 		"a chart with the same objects": {
 			charts.publish(t, "1.4.0", tillFiles), nil, nil,
-			[]string{noObjectLine("store/till-live", byChart("till", "1.2.1", "1.4.0"))},
+			[]string{noObjectLine("store/till-live", causeByChart("till", "1.2.1", "1.4.0"))},
 		},
 		"a value": {
 			one, nil, map[string]any{"replicas": 4},
 			[]string{
-				objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all")),
-				fileLine("reconciler.yaml", "HelmRelease spec.values.replicas", "store/till-live", by(changes.ByContainer, "all")),
+				objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all")),
+				fileLine("reconciler.yaml", "HelmRelease spec.values.replicas", "store/till-live", causeBy(changes.ByContainer, "all")),
 			},
 		},
 		"a value that the chart does not use": {
 			one, nil, map[string]any{"unused": "canary-value"},
 			[]string{
-				noObjectLine("store/till-live", by(changes.ByContainer, "all")),
-				fileLine("reconciler.yaml", "HelmRelease spec.values.unused:new", "store/till-live", by(changes.ByContainer, "all")),
+				noObjectLine("store/till-live", causeBy(changes.ByContainer, "all")),
+				fileLine("reconciler.yaml", "HelmRelease spec.values.unused:new", "store/till-live", causeBy(changes.ByContainer, "all")),
 			},
 		},
 		"another chart and another version of Kubernetes": {
 			charts.publish(t, "1.5.0", tillWith("v2")), map[string]any{"kubernetes_version": "1.34"}, nil,
-			[]string{objectLine("Deployment till", "metadata.annotations.kubernetes, spec.template.spec.containers[till].image", "store/till-live", byChart("till", "1.2.1", "1.5.0"), by(changes.ByClusterType, "store"))},
+			[]string{objectLine("Deployment till", "metadata.annotations.kubernetes, spec.template.spec.containers[till].image", "store/till-live", causeByChart("till", "1.2.1", "1.5.0"), causeBy(changes.ByClusterType, "store"))},
 		},
 	} {
 		for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
@@ -117,7 +117,7 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 // A bump of a chart with 30 objects over many hosts is a few lines.
 func TestABumpOverManyHostsIsAFewLines(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	version := func(version string) folder.Pin {
 		return charts.publish(t, version, map[string]string{"templates/all.yaml": `
 {{- range until 30 }}
@@ -140,7 +140,7 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 		everywhere = append(everywhere, fmt.Sprintf("store-%03d/till-live", i+1))
 	}
 	of := func(keys string, objects ...string) string {
-		line := changedLine(changes.ObjectLine, "", keys, strings.Join(everywhere, ", "), []changes.Cause{byChart("till", "3.2.0", "3.2.1")})
+		line := changedLine(changes.ObjectLine, "", keys, strings.Join(everywhere, ", "), []changes.Cause{causeByChart("till", "3.2.0", "3.2.1")})
 		line.Files = objects
 		return lineText(line)
 	}
@@ -156,7 +156,7 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 
 // Where the former chart is gone, the plan says what points to the new one, and that the former objects are not known.
 func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	one, two, three := charts.publish(
 		t,
 		"1.2.1",
@@ -199,8 +199,8 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	want := []string{
-		formerUnknownLine("till 1.2.1 of "+charts.url+" cannot be fetched or rendered any more", "store/till-live", byChart("till", "1.2.1", "1.2.2")),
-		fileLine("reconciler.yaml", `HelmRelease metadata.annotations["flotilla.dev/digest"], HelmRelease spec.chart.spec.version`, "store/till-live", by(changes.ByWorkload, "till")),
+		formerUnknownLine("till 1.2.1 of "+charts.url+" cannot be fetched or rendered any more", "store/till-live", causeByChart("till", "1.2.1", "1.2.2")),
+		fileLine("reconciler.yaml", `HelmRelease metadata.annotations["flotilla.dev/digest"], HelmRelease spec.chart.spec.version`, "store/till-live", causeBy(changes.ByWorkload, "till")),
 	}
 	for _, line := range append(want, "Changes that are known so far") {
 		if !strings.Contains(text, line) {
@@ -228,7 +228,7 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 
 func TestTheDiffHasFinalObjects(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	one, two := charts.publish(
 		t,
 		"1.2.1",
@@ -274,7 +274,7 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 // Another version of Kubernetes changes what charts render, and no folder.
 func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	url, w := bare(t), providertest.New(startProvider)
 	with := func(version string, further map[string]any) providertest.Configuration {
@@ -303,8 +303,8 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	} {
 		plan, said := w.Plan(t.Context(), test.configuration)
 		want := []string{
-			test.line("store/till-live", by(changes.ByClusterType, "store")),
-			test.line("store-001/till-live", by(changes.ByClusterType, "store-001")),
+			test.line("store/till-live", causeBy(changes.ByClusterType, "store")),
+			test.line("store-001/till-live", causeBy(changes.ByClusterType, "store-001")),
 		}
 		if lines := linesOf(plan); said.Err() != nil || !slices.Equal(lines, want) {
 			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", said, strings.Join(lines, "\n"), strings.Join(want, "\n"))

@@ -66,7 +66,7 @@ var plainSecrets = func() map[string]string {
 // A Secret in any form is shown without its values, and is never committed.
 func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	for i, name := range slices.Sorted(maps.Keys(plainSecrets)) {
 		pin := charts.publish(t, fmt.Sprintf("1.0.%d", i), map[string]string{"templates/all.yaml": plainSecrets[name]})
 		shownNowhere := func(where string, text string) {
@@ -79,8 +79,8 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 				t.Errorf("%s: %s shows it in base64: %s", name, where, text)
 			}
 		}
-		preview := rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})
-		yaml, _, said := finalObjects(t, preview)
+		preview := renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})
+		yaml, _, said := readFinalObjects(t, preview)
 		if shownNowhere("flotilla_manifests", fmt.Sprint(yaml, said)); len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "(hidden)") {
 			t.Errorf("%s: the objects are %q; said is %s", name, yaml, said)
 		}
@@ -91,11 +91,11 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 				"message_expression": `"data: " + string(object.?stringData.password.orValue("none"))`,
 			},
 		}
-		_, _, said = finalObjects(t, preview)
+		_, _, said = readFinalObjects(t, preview)
 		shownNowhere("a rule", said)
 		url, w := bare(t), providertest.New(startProvider)
 		diff, diagnostics := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
-			"name": "dev", "fleet": fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})),
+			"name": "dev", "fleet": fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})),
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		})
 		if shownNowhere("flotilla_diff", fmt.Sprint(diff, diagnostics)); !strings.Contains(fmt.Sprint(diff["objects"]), "(hidden)") &&
@@ -104,7 +104,7 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 		}
 		plan, refused := w.Apply(
 			t.Context(),
-			assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "objects"})), nil),
+			assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "objects"})), nil),
 		)
 		shownNowhere("a plan", fmt.Sprint(plan, refused))
 		if refused.Err() == nil || !strings.Contains(fmt.Sprint(refused), "as plain text") {

@@ -13,15 +13,15 @@ import (
 
 func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	how := map[string]any{"render": "preview", "kubernetes_version": "1.33", "api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}
 	for name, fleet := range map[string]map[string]any{
-		"of Flux": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how),
-		"of Argo CD, as the deployment target says": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, merged(how, map[string]any{"reconciler": "argocd", "render": nil})),
-		"of Argo CD on a hub":                       rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, merged(how, map[string]any{"reconciler": "argocd-hub"})),
+		"of Flux": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how),
+		"of Argo CD, as the deployment target says": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, merged(how, map[string]any{"reconciler": "argocd", "render": nil})),
+		"of Argo CD on a hub":                       renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, merged(how, map[string]any{"reconciler": "argocd-hub"})),
 	} {
-		got, images, said := finalObjects(t, fleet)
+		got, images, said := readFinalObjects(t, fleet)
 		deployment := got["apps/v1 Deployment dev-store-till-live/till by chart <nil>"]
 		for _, want := range []string{"replicas: 3\n", "kubernetes: v1.33\n", "monitored: \"true\"\n", "image: registry.example.com/till:v1\n"} {
 			if !strings.Contains(deployment, want) {
@@ -39,23 +39,23 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 			t.Errorf("%s: the images are %v", name, images)
 		}
 	}
-	allowed := rendered(pin, tillManifests(charts), map[string]any{"render": "pointers"}, how)
+	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"render": "pointers"}, how)
 	allowed["workspaces"] = []any{map[string]any{"name": "team", "least_render": "pointers"}}
-	if got, images, said := finalObjects(t, allowed); len(got)+len(images) > 0 {
+	if got, images, said := readFinalObjects(t, allowed); len(got)+len(images) > 0 {
 		t.Errorf("with pointers the objects are %q, %v; said is %s", got, images, said)
 	}
 	if charts.fetched != 1 {
 		t.Errorf("the chart was fetched %d times", charts.fetched)
 	}
 	charts.isDown = true // another provider has what the former ones kept
-	if got, _, said := finalObjects(t, rendered(pin, tillManifests(charts), nil, how)); len(got) != 3 {
+	if got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, how)); len(got) != 3 {
 		t.Errorf("while the repository is down, the objects are %q; said is %s", got, said)
 	}
 }
 
 func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 	t.Parallel()
-	repo, commit := served(t, map[string]string{
+	repo, commit := serveRepository(t, map[string]string{
 		"plain/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"${REGION}\"}\n",
 		"built/kustomization.yaml": "namePrefix: a-\nresources: [all.yaml]\n",
 		"built/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\n",
@@ -71,14 +71,14 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 		if test.reconciler == "flux" {
 			further["config_as"] = []any{"substitute"}
 		}
-		fleet := rendered(
+		fleet := renderedFleet(
 			folder.Pin{},
 			map[string]any{"repo": repo, "commit": commit, "path": test.path},
 			further,
 			map[string]any{"reconciler": test.reconciler},
 		)
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": "east"}}}
-		got, _, said := finalObjects(t, fleet)
+		got, _, said := readFinalObjects(t, fleet)
 		if yaml, has := got[test.name]; !has || !strings.Contains(yaml, test.with) || len(got) != 1 {
 			t.Errorf("%s, %s: the objects are %q; said is %s", test.reconciler, test.path, got, said)
 		}
@@ -92,7 +92,7 @@ func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 	}
 	with := func(name, content string) (repo, commit string) {
-		return served(t, map[string]string{
+		return serveRepository(t, map[string]string{
 			"live/kustomization.yaml": "resources: [good.yaml]\n", "live/good.yaml": object("good"), "live/evil.yaml": object("evil"), name: content,
 		})
 	}
@@ -111,7 +111,7 @@ func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
 		repo, commit := with(test.file, test.content)
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
 		fleet := merged(
-			rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": test.reconciler}),
+			renderedFleet(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": test.reconciler}),
 			rule,
 		)
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
@@ -125,11 +125,11 @@ func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
 // With a preview the folders are what they are without; the plan after it changes nothing.
 func TestAPreviewChangesNoFolder(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	url, w := bare(t), providertest.New(startProvider)
-	apply(t, w, assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, nil)), nil))
-	preview := assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})), nil)
+	apply(t, w, assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, nil)), nil))
+	preview := assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})), nil)
 	if plan := apply(t, w, preview); !plan.Empty() {
 		t.Errorf("with a preview it is %v", plan.Change(assignment).After)
 	}
@@ -140,15 +140,17 @@ func TestAPreviewChangesNoFolder(t *testing.T) {
 
 func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	publish := func(version, template string) folder.Pin {
 		return charts.publish(t, version, map[string]string{"templates/all.yaml": template})
 	}
 	gone := publish("1.9.9", "")
 	delete(charts.archives, "/till-1.9.9.tgz")
 	preview := map[string]any{"render": "preview"}
-	unpinned := func(manifests map[string]any) map[string]any { return rendered(folder.Pin{}, manifests, preview, nil) }
-	pinned := func(pin folder.Pin) map[string]any { return rendered(pin, tillManifests(charts), preview, nil) }
+	unpinned := func(manifests map[string]any) map[string]any {
+		return renderedFleet(folder.Pin{}, manifests, preview, nil)
+	}
+	pinned := func(pin folder.Pin) map[string]any { return renderedFleet(pin, tillManifests(charts), preview, nil) }
 	for name, test := range map[string]struct {
 		fleet map[string]any
 		want  []string
@@ -160,16 +162,16 @@ func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
 		"a chart that is not there":         {pinned(gone), []string{"Manifests cannot be rendered", `"till-live"`, charts.url}},
 		"a branch":                          {unpinned(map[string]any{"repo": "https://git.example.com/app", "branch": "main"}), []string{"Invalid rendering", `workloads["till"].deployment_targets["live"].manifests: are not pinned`, "flotilla_artifacts", "or give the full id of a commit"}},
 		"a range":                           {unpinned(tillManifests(charts)), []string{"Invalid rendering", "are not pinned", "flotilla_artifacts"}},
-		"another reconciler": {rendered(publish("1.0.3", ""), tillManifests(charts), preview, map[string]any{"reconciler": "fleet"}), []string{
+		"another reconciler": {renderedFleet(publish("1.0.3", ""), tillManifests(charts), preview, map[string]any{"reconciler": "fleet"}), []string{
 			"Invalid rendering", `cluster_types["store"].reconciler: is "fleet", and deployment target "till-live" has render = "preview": final objects are rendered for Flux and Argo CD alone`,
 		}},
-		"a field": {rendered(publish("1.0.4", ""), merged(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
+		"a field": {renderedFleet(publish("1.0.4", ""), merged(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
 			"postRenderStrategy": "nohooks",
 		}}}), preview, nil), []string{"Manifests cannot be rendered", "spec.postRenderStrategy can only be"}},
-		"a value of the cluster": {rendered(publish("1.0.6", ""), tillManifests(charts), merged(preview, map[string]any{"config_as": []any{"configmap"}}), map[string]any{"parameters": map[string]any{
+		"a value of the cluster": {renderedFleet(publish("1.0.6", ""), tillManifests(charts), merged(preview, map[string]any{"config_as": []any{"configmap"}}), map[string]any{"parameters": map[string]any{
 			"helm_release": map[string]any{"valuesFrom": []any{map[string]any{"kind": "ConfigMap", "name": "a"}}},
 		}}), []string{"Manifests cannot be rendered", "spec.valuesFrom cannot be rendered: its values are on the cluster alone"}},
-		"a word": {rendered(publish("1.0.5", ""), tillManifests(charts), map[string]any{"render": "all"}, nil), []string{`render: must be one of pointers, preview`}},
+		"a word": {renderedFleet(publish("1.0.5", ""), tillManifests(charts), map[string]any{"render": "all"}, nil), []string{`render: must be one of pointers, preview`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,10 +192,10 @@ func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
 
 func TestRulesHoldForFinalObjects(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	plan := func(rules ...any) string {
-		fleet := merged(rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil), ruled(rules...))
+		fleet := merged(renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil), ruled(rules...))
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	}
@@ -223,11 +225,11 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 // A team cannot switch off the rules of the platform for final objects, on one cluster type or on many.
 func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	rules := ruled(rule("few", "object.spec.replicas > 3", "match", map[string]any{"kinds": []any{"apps/Deployment"}}))
 	plan := func(render string, workspace map[string]any, clusterTypes ...any) string {
-		fleet := merged(rendered(pin, tillManifests(charts), map[string]any{"render": render}, nil), rules)
+		fleet := merged(renderedFleet(pin, tillManifests(charts), map[string]any{"render": render}, nil), rules)
 		fleet["cluster_types"] = clusterTypes
 		fleet["workspaces"] = []any{merged(map[string]any{"name": "team"}, workspace)}
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
@@ -260,7 +262,7 @@ func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
 // A chart that is good when it is installed, and evil when it is upgraded, breaks rules in the plan of a reconciler that upgrades.
 func TestAnUpgradeBringsNothingThatThePlanDoesNotShow(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.3.0", map[string]string{"templates/all.yaml": `
 apiVersion: v1
 kind: ConfigMap
@@ -276,7 +278,7 @@ metadata: {name: later}
 	preview := map[string]any{"render": "preview"}
 	shown := func(reconciler string) []string {
 		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
-			"fleet": fleetOf(rendered(pin, tillManifests(charts), preview, map[string]any{"reconciler": reconciler})),
+			"fleet": fleetOf(renderedFleet(pin, tillManifests(charts), preview, map[string]any{"reconciler": reconciler})),
 		})
 		var all []string
 		for _, one := range asList(read["objects"]) {
@@ -296,7 +298,7 @@ metadata: {name: later}
 	}
 	plan := func(how map[string]any) string {
 		rules := ruled(rule("no-evil", "object.?data.mode.orValue('') != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
-		fleet := merged(rendered(pin, tillManifests(charts), how, nil), rules)
+		fleet := merged(renderedFleet(pin, tillManifests(charts), how, nil), rules)
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	}
@@ -319,8 +321,8 @@ metadata: {name: later}
 		"1.2.9",
 		map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: good}\n"},
 	)
-	apply(t, w, assigned(url, fleetOf(rendered(still, tillManifests(charts), preview, nil)), nil))
-	planned, _ := w.Plan(t.Context(), assigned(url, fleetOf(rendered(pin, tillManifests(charts), preview, nil)), nil))
+	apply(t, w, assigned(url, fleetOf(renderedFleet(still, tillManifests(charts), preview, nil)), nil))
+	planned, _ := w.Plan(t.Context(), assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), preview, nil)), nil))
 	lines := fmt.Sprint(planned.Change(assignment).After)
 	for _, want := range []string{"+ ConfigMap later on upgrade", "settings on install", "settings on upgrade", "- ConfigMap settings"} {
 		if !strings.Contains(lines, want) {
@@ -328,7 +330,7 @@ metadata: {name: later}
 		}
 	}
 	read, unread := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
-		"name": "dev", "fleet": fleetOf(rendered(pin, tillManifests(charts), preview, nil)),
+		"name": "dev", "fleet": fleetOf(renderedFleet(pin, tillManifests(charts), preview, nil)),
 		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 	})
 	if text := fmt.Sprint(read["objects"]); !strings.Contains(text, "+# on upgrade\n") || !strings.Contains(text, "+  mode: evil\n") {
@@ -339,15 +341,15 @@ metadata: {name: later}
 // Flux gives the version of a chart in Git the commit, and charts have the version in labels.
 func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 	t.Parallel()
-	repo, commit := served(t, map[string]string{
+	repo, commit := serveRepository(t, map[string]string{
 		"till/Chart.yaml":         "apiVersion: v2\nname: till\nversion: 1.2.3\n",
 		"till/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {version: {{ .Chart.Version }}}\n",
 	})
 	for reconciler, want := range map[string]string{"flux": "version: 1.2.3+" + commit[:12] + "\n", "argocd": "version: 1.2.3\n"} {
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": "till", "type": "helm"}
-		got, _, said := finalObjects(
+		got, _, said := readFinalObjects(
 			t,
-			rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": reconciler}),
+			renderedFleet(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": reconciler}),
 		)
 		if text := fmt.Sprint(got); !strings.Contains(text, want) {
 			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, said)
@@ -358,7 +360,7 @@ func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 // Flux tells charts the version as the cluster says it, Argo CD its numbers.
 func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(
 		t,
 		"1.2.1",
@@ -368,7 +370,7 @@ func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 	)
 	for reconciler, want := range map[string]string{"flux": "version: v1.34.2+k3s1\n", "argocd": "version: v1.34.2\n", "argocd-hub": "version: v1.34.2\n"} {
 		clusterType := map[string]any{"reconciler": reconciler, "kubernetes_version": "v1.34.2+k3s1"}
-		got, _, said := finalObjects(t, rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, clusterType))
+		got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, clusterType))
 		if text := fmt.Sprint(got); !strings.Contains(text, want) {
 			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, said)
 		}
@@ -378,9 +380,9 @@ func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 // While what the manifests are pinned to is not known, there is nothing to render.
 func TestPinsThatAreNotKnownYetAreRenderedAtApply(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "{{ fail \"never\" }}"})
-	fleet := rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil)
+	fleet := renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil)
 	fleet["artifacts"] = providertest.Unknown{Then: fleet["artifacts"]}
 	w := providertest.New(startProvider)
 	if _, said := w.Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil)); said.Err() != nil {

@@ -12,11 +12,11 @@ import (
 // A saved plan that is applied where the chart cannot be had writes nothing; what needs no chart goes on without it.
 func TestAPreviewThroughOtherVerbs(t *testing.T) {
 	newCache(t)
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	url, w := bare(t), providertest.New(startProvider)
 	with := func(replicas int) providertest.Configuration {
-		fleet := rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil)
+		fleet := renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil)
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"replicas": replicas}}}
 		configuration := assigned(url, fleetOf(fleet), nil)
 		second := assigned(url, fleetOf(fleet), map[string]any{

@@ -79,7 +79,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					Config: back.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
-							changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}},
+							expectOnlyChanges{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}},
 						},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
@@ -101,7 +101,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 				{ // drift shows against what is rolled back
 					Config: small{database: `"mysql://three"`, extra: rollback(first)}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-						changedOnly{assignment, []string{"changes", "commit", "content"}},
+						expectOnlyChanges{assignment, []string{"changes", "commit", "content"}},
 					}},
 					Check: holds(6, "mysql://one"),
 				},
@@ -109,7 +109,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					Config: small{database: `"mysql://three"`}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
-							changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}},
+							expectOnlyChanges{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}},
 						},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
@@ -192,12 +192,12 @@ func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 func TestProtectionHoldsARollback(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	few := past(t, repo, many(repo, "2", ""), many(repo, "24", ""))[0]
+	few := past(t, repo, manyTypesConfig(repo, "2", ""), manyTypesConfig(repo, "24", ""))[0]
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{Config: many(repo, "24", "")},
-			{Config: many(repo, "24", rollback(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
-			{Config: many(repo, "24", rollback(few)+"\n protection = { max_removed = 22 }"), ConfigPlanChecks: emptyPlan},
+			{Config: manyTypesConfig(repo, "24", "")},
+			{Config: manyTypesConfig(repo, "24", rollback(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
+			{Config: manyTypesConfig(repo, "24", rollback(few)+"\n protection = { max_removed = 22 }"), ConfigPlanChecks: emptyPlan},
 		},
 	})
 }
@@ -214,7 +214,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 			{
 				Config: small{database: `"mysql://two"`, extra: request + "\n" + rollback(first)}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Errorf("requests %+v, want one that is open", all)
 					}
 					if got := repo.tip(t, "dev"); got != second {
@@ -229,7 +229,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 			{ // going forth is what the branch has: the request has the records alone, which say which state has them
 				Config: small{database: `"mysql://two"`, extra: request}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Errorf("requests %+v, want one that is open", all)
 					}
 					if changed := git(t, repo.clone(t, "flotilla/dev/dev"), "diff", "--name-only", second, "HEAD"); strings.Contains(

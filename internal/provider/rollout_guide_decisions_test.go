@@ -307,13 +307,13 @@ func TestTheGuideOnStagedRolloutsWaitsForTheRequestOfTheStepBefore(t *testing.T)
 	if plan, said := mustPlan(t, w, proposed); !plan.Empty() {
 		t.Errorf("while a request is open, the plan says %q %s", linesOf(plan), said)
 	}
-	first := requests(t, server, user)
+	first := listPullRequests(t, server, user)
 	if len(first) != 1 {
 		t.Fatalf("requests %+v", first)
 	}
 	mergeRequest(t, server, user, first[0].Number, first[0].Head.SHA)
 	apply(t, w, proposed)
-	if all := requests(t, server, user); len(all) != 2 {
+	if all := listPullRequests(t, server, user); len(all) != 2 {
 		t.Fatalf("after the merge, requests %+v", all)
 	} else if content := repo.read(t, all[1].Head.Ref); !strings.Contains(content["region/app-core/platform-config.yaml"], "VERSION: \"2\"") || strings.Contains(content["rest/app-core/platform-config.yaml"], "VERSION: \"2\"") {
 		t.Errorf("the second request has %v", content)

@@ -36,7 +36,7 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	}
 	r.report("canary", verdict.Ready)
 	plan = r.run("2", "2 2 1")
-	if want := fileLine("platform-config.yaml", "data.VERSION", "region/app-core", by(changes.ByContainer, "all")); !strings.Contains(said(plan), want) {
+	if want := fileLine("platform-config.yaml", "data.VERSION", "region/app-core", causeBy(changes.ByContainer, "all")); !strings.Contains(said(plan), want) {
 		t.Errorf("the plan of a later stage does not say %q: %s", want, said(plan))
 	}
 	r.report("canary", verdict.Progressing) // what was proven stays proven
@@ -89,7 +89,7 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	if changed := git(t, r.url, "diff", "--stat", before, "dev", "--", "clusters/all/canary", "clusters/all/region", "clusters/all/rest"); changed != "" {
 		t.Errorf("the hosts are not as before:\n%s", changed)
 	}
-	for _, want := range []string{"failed and was rolled back", fileLine("platform-config.yaml", "data.VERSION", "canary/app-core, region/app-core", by(changes.ByRollback, before[:8]))} {
+	for _, want := range []string{"failed and was rolled back", fileLine("platform-config.yaml", "data.VERSION", "canary/app-core, region/app-core", causeBy(changes.ByRollback, before[:8]))} {
 		if !strings.Contains(said(plan), want) {
 			t.Errorf("the plan does not say %q: %s", want, said(plan))
 		}
@@ -328,7 +328,7 @@ func TestRollbackIsHeldByNoStage(t *testing.T) {
 	first := git(t, r.url, "rev-parse", "dev")
 	r.run("2", "2 1 1")
 	r.further = map[string]any{"rollback_to": first}
-	want := fileLine("platform-config.yaml", "data.VERSION", "canary/app-core", by(changes.ByRollback, first[:8]))
+	want := fileLine("platform-config.yaml", "data.VERSION", "canary/app-core", causeBy(changes.ByRollback, first[:8]))
 	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false || !strings.Contains(said(plan), want) {
 		t.Errorf("the plan does not say %q: %s", want, said(plan))
 	}

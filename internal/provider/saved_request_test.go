@@ -28,8 +28,8 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 		c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
 		return c
 	}
-	newest := func() request {
-		all := requests(t, server, user)
+	newest := func() giteaPullRequest {
+		all := listPullRequests(t, server, user)
 		return all[len(all)-1]
 	}
 	closeNewest := func() {
@@ -61,13 +61,13 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 			t.Fatalf("%s: %s", step.value, said)
 		}
 		step.between()
-		before := len(requests(t, server, user))
+		before := len(listPullRequests(t, server, user))
 		said = w.ApplyPlan(t.Context(), plan)
 		if said.Err() != nil {
 			t.Fatalf("%s: said is %s", step.value, said)
 		}
-		if len(requests(t, server, user)) != before+1 || newest().State != "open" {
-			t.Fatalf("%s: requests %+v, want one more that is open", step.value, requests(t, server, user))
+		if len(listPullRequests(t, server, user)) != before+1 || newest().State != "open" {
+			t.Fatalf("%s: requests %+v, want one more that is open", step.value, listPullRequests(t, server, user))
 		}
 		if content := repo.read(t, newest().Head.Ref)["large/app-core/platform-config.yaml"]; !strings.Contains(content, step.value) {
 			t.Errorf("%s: the request has\n%s", step.value, content)

@@ -24,7 +24,7 @@ type states struct {
 func newStates(t *testing.T, tool, name string, folders ...string) *states {
 	t.Helper()
 	url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-	s := &states{url: url, configuration: example(t, name, url), of: map[string]workdir{}}
+	s := &states{url: url, configuration: exampleConfiguration(t, name, url), of: map[string]workdir{}}
 	root := newWorkdir(t, tool, s.configuration)
 	root.environment = append(root.environment, "PG_CONN_STR="+postgrestest.Start(t))
 	for _, folder := range folders {

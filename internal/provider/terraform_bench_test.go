@@ -116,7 +116,7 @@ func withCharts(b *testing.B, input map[string]any, how string) {
 	for _, one := range input["workloads"].([]any) {
 		workload := one.(map[string]any)
 		name := workload["name"].(string)
-		archive := packed(b, name, objectstest.App(b, name, ""))
+		archive := chartArchive(b, name, objectstest.App(b, name, ""))
 		archives["/"+name+".tgz"] = archive
 		index += fmt.Sprintf("  %s:\n    - {version: 1.2.3, digest: %x, urls: [%[1]s.tgz]}\n", name, sha256.Sum256(archive))
 		for _, target := range workload["deployment_targets"].(map[string]any) {

@@ -53,7 +53,7 @@ func TestFortySlowRepositoriesShareOneTimeAndAreNamed(t *testing.T) {
 
 func TestChartsThatLoopShareOneTimeAndAreNamed(t *testing.T) {
 	t.Parallel()
-	p := &previews{charts: newPublished(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	p := &previews{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	for i := range 6 {
 		p.chart(t, fmt.Sprintf("loops%d", i), map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
 	}

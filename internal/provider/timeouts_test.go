@@ -130,7 +130,7 @@ func TestTimeoutOfAWriteSaysThatNothingWasWritten(t *testing.T) {
 			{Config: repo.provider + "locals {}\n", ExpectError: over("delete")},
 			{
 				PreConfig: stall(false), Config: small{}.config(repo),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{changedOnly{assignment, []string{"timeouts"}}}},
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{expectOnlyChanges{assignment, []string{"timeouts"}}}},
 				Check: func(*terraform.State) error {
 					if commits := repo.commits(t, "dev"); commits != 1 {
 						t.Errorf("%d commits, want one", commits)

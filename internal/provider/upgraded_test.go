@@ -48,7 +48,7 @@ func TestAPlanNamesTenNewClusterTypesAtOnceAndKeysInsideAnObject(t *testing.T) {
 	plan, _ := mustPlan(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": configured("2s")}), nil))
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
 		lines,
-		fileLine("platform-config.yaml", "data.HTTP.timeout", "drone/app-core, drone/app-edge, large/app-core", by(changes.ByContainer, "all")),
+		fileLine("platform-config.yaml", "data.HTTP.timeout", "drone/app-core, drone/app-edge, large/app-core", causeBy(changes.ByContainer, "all")),
 	) {
 		t.Errorf("the plan says\n%s", lines)
 	}

@@ -132,7 +132,7 @@ func armoredKeys(t *testing.T, entity *openpgp.Entity) (private, public string) 
 
 func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	t.Parallel()
-	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
+	repo, unsigned, repository := serveWorkingCopy(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
 	ofSSH, sshPublic := sshKey(t, "")
 	theirs, _ := sshKey(t, "")
 	ofPGP, pgpPublic := openPGPKey(t)
@@ -148,7 +148,7 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	git(t, repository, "update-ref", "refs/heads/changed", ids["changed"])
 	ours := trustSources([]string{strings.TrimSuffix(repo, "/.git"), sshPublic, pgpPublic})
 	at := func(id string, clusterType map[string]any) map[string]any {
-		return rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, clusterType)
+		return renderedFleet(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, clusterType)
 	}
 	argocd := map[string]any{"render": "preview", "reconciler": "argocd"}
 	refused := func(id string) string { return "commit " + id + " has no signature of a trusted key" }
@@ -194,11 +194,11 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 // An apply writes nothing that is not signed.
 func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 	t.Parallel()
-	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
+	repo, unsigned, repository := serveWorkingCopy(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
 	private, public := sshKey(t, "")
 	signed := signCommits(t, repository, unsigned, map[string]string{"signed": private})["signed"]
 	with := func(url, id string) providertest.Configuration {
-		fleet := rendered(
+		fleet := renderedFleet(
 			folder.Pin{},
 			map[string]any{"repo": repo, "commit": id, "path": "plain"},
 			nil,
@@ -230,7 +230,7 @@ func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 // inRegistry is a fleet with a chart or an artifact of a registry, pinned to a digest.
 func inRegistry(t *testing.T, manifests map[string]any, digest string, clusterType map[string]any) map[string]any {
 	t.Helper()
-	fleet := rendered(folder.Pin{}, manifests, nil, clusterType)
+	fleet := renderedFleet(folder.Pin{}, manifests, nil, clusterType)
 	text := func(name string) string { text, _ := manifests[name].(string); return text }
 	pins, err := artifact.Resolved{"till-live": {
 		Manifests: folder.Manifests{
@@ -257,7 +257,7 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	ours := trustSources([]string{"oci://" + registry.host + "/shop", public})
 	verify := map[string]any{"verify": map[string]any{"provider": "cosign", "secretRef": map[string]any{"name": "keys"}}}
 	required := requireSigned(map[string]any{"oci_repository": verify, "helm_release": map[string]any{"chart": map[string]any{"spec": verify}}})
-	chart := blob{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", packed(t, "till", map[string]string{
+	chart := blob{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", chartArchive(t, "till", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": fmt.Sprintf(greeting, t.Name()),
 	})}
 	other, _ := registry.push(t, "shop/other", "", chart, nil, map[string]any{"annotations": map[string]string{"of": "other"}})
@@ -318,7 +318,7 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 // A signature that the provider cannot check is an error that says so.
 func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
 	t.Parallel()
-	charts := newPublished(t)
+	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	registry := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop", "chart": "till", "version": "1.2.1"}
 	with := func(verify map[string]any) map[string]any {
@@ -333,7 +333,7 @@ func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
 		"Notation":      {nil, with(map[string]any{"provider": "notation", "secretRef": map[string]any{"name": "a"}}), `spec.verify.provider can only be "cosign" to be rendered`},
 		"no keys":       {nil, with(map[string]any{"provider": "cosign", "secretRef": map[string]any{"name": "a"}}), "the provider has no keys to check it by"},
 		"a chart repository": {
-			trustSources([]string{charts.url, public}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}),
+			trustSources([]string{charts.url, public}), renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}),
 			"charts of chart repositories have no signature that can be checked: publish the chart in a registry (oci://)",
 		},
 	} {
@@ -341,7 +341,7 @@ func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
 			t.Errorf("%s: said is %q, want %q", name, said, test.want)
 		}
 	}
-	if said := verifyError(t, trustSources([]string{charts.url}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); said != "" {
+	if said := verifyError(t, trustSources([]string{charts.url}), renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); said != "" {
 		t.Errorf("a chart repository without signatures: %s", said)
 	}
 }

@@ -221,7 +221,7 @@ func aChartThatIsGone(t *testing.T) {
 
 // aChangedKey trusts the old key, both keys, and the new one.
 func aChangedKey(t *testing.T) {
-	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
+	repo, unsigned, repository := serveWorkingCopy(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
 	oldKey, oldPublic := sshKey(t, "")
 	newKey, newPublic := sshKey(t, "")
 	ids := signCommits(t, repository, unsigned, map[string]string{"old": oldKey, "new": newKey})
@@ -234,7 +234,7 @@ func aChangedKey(t *testing.T) {
 		{"old", []string{oldPublic, newPublic}, ""}, {"old", []string{newPublic}, "has no signature of a trusted key"},
 	} {
 		block := trustSources(append([]string{repo}, test.keys...))
-		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}, nil, requireSigned(gitVerify))
+		fleet := renderedFleet(folder.Pin{}, map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}, nil, requireSigned(gitVerify))
 		said := verifyError(t, block, fleet)
 		isTitled := said == "" || strings.Contains(said, "Manifests cannot be rendered")
 		if test.wants == "" && said != "" || !strings.Contains(said, test.wants) || !isTitled {

@@ -215,11 +215,11 @@ func aRestoredState(t *testing.T) {
 	}
 
 	promotes := providertest.New(startProvider)
-	apply(t, promotes, promoting(map[string]any{"candidate": "a"}))
-	apply(t, promotes, promoting(map[string]any{"candidate": "a"}))
+	apply(t, promotes, promotionConfig(map[string]any{"candidate": "a"}))
+	apply(t, promotes, promotionConfig(map[string]any{"candidate": "a"}))
 	older := promotes.State.Clone()
-	apply(t, promotes, promoting(map[string]any{"candidate": "b"}))
-	apply(t, promotes, promoting(map[string]any{"candidate": "b"}))
+	apply(t, promotes, promotionConfig(map[string]any{"candidate": "b"}))
+	apply(t, promotes, promotionConfig(map[string]any{"candidate": "b"}))
 	is := func(want string) {
 		t.Helper()
 		if value := fmt.Sprint(promotes.State.Values(promotion)["promoted"]); !strings.Contains(value, "value:"+want) {
@@ -230,7 +230,7 @@ func aRestoredState(t *testing.T) {
 	promotes.State = older
 	is("a")
 	promotes.Lose(promotion)
-	if said := promotes.Import(t.Context(), promoting(map[string]any{"candidate": "b"}), promotion, `"b"`); said.Err() != nil {
+	if said := promotes.Import(t.Context(), promotionConfig(map[string]any{"candidate": "b"}), promotion, `"b"`); said.Err() != nil {
 		t.Fatal(said)
 	}
 	is("b")
