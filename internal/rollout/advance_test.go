@@ -15,12 +15,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-func number64(text string) json.Number { return json.Number(text) }
+func jsonNumber(text string) json.Number { return json.Number(text) }
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// site is three hosts with a cluster each, in the rings canary, region and rest, that have version 1 of one
-// deployment target since long ago, and want version 2.
+// site has three hosts with a cluster each, in the rings canary, region and rest. They have had version 1 of a deployment target
+// for a long time, and want version 2.
 type site struct {
 	rollout.StepInput
 	reports map[string]rollout.Report // by cluster
@@ -47,7 +47,7 @@ func newSite(t *testing.T, settings map[string]any) *site {
 	}
 	s.commits["first"] = s.Deployed.Clone()
 	s.Reports = func(cluster string, _ folder.Key) rollout.Report { return s.reports[cluster] }
-	s.want("2")
+	s.wantVersion("2")
 	return s
 }
 
@@ -57,20 +57,19 @@ func ringStage(name string) map[string]any {
 
 func key(host string) folder.Key { return folder.Key{Host: host, DeploymentTarget: "app"} }
 
-// want makes all hosts want a version.
-func (s *site) want(version string) {
+// wantVersion sets the wanted version of all hosts.
+func (s *site) wantVersion(version string) {
 	for host := range s.Hosts {
 		s.Wanted[host] = map[string]string{"app": host + "-v" + version + "-tree"}
 	}
 }
 
-// report lets a cluster say something of what it has now.
-func (s *site) report(cluster string, is verdict.Verdict) {
-	s.reports[cluster] = rollout.Report{Known: true, Tree: s.Deployed[cluster]["app"], Status: verdict.Status{Verdict: is, Since: s.Now}}
+// setReport sets the report of a cluster on its deployed content.
+func (s *site) setReport(cluster string, status verdict.Verdict) {
+	s.reports[cluster] = rollout.Report{Known: true, Tree: s.Deployed[cluster]["app"], Status: verdict.Status{Verdict: status, Since: s.Now}}
 }
 
-// run is one run: an hour later it decides, and applies that. It returns what is deployed, by host, as
-// versions.
+// run decides and applies a step an hour later. It returns the deployed versions.
 func (s *site) run(t *testing.T) (*rollout.Outcome, string) {
 	t.Helper()
 	s.Now = s.Now.Add(time.Hour)
@@ -92,7 +91,7 @@ func (s *site) run(t *testing.T) (*rollout.Outcome, string) {
 	return out, s.versions()
 }
 
-// versions is such as "2 1 1": of canary, region and rest.
+// versions returns the deployed versions of canary, region and rest, such as "2 1 1".
 func (s *site) versions() string {
 	var versions []string
 	for _, host := range []string{"canary", "region", "rest"} {
@@ -103,8 +102,8 @@ func (s *site) versions() string {
 	return strings.Join(versions, " ")
 }
 
-// expect runs, and expects what is deployed then.
-func (s *site) expect(t *testing.T, want string) *rollout.Outcome {
+// expectVersions runs a step and expects the deployed versions.
+func (s *site) expectVersions(t *testing.T, want string) *rollout.Outcome {
 	t.Helper()
 	out, got := s.run(t)
 	if got != want {
@@ -116,7 +115,7 @@ func (s *site) expect(t *testing.T, want string) *rollout.Outcome {
 func TestAChangeGoesFromStageToStageAsItIsProven(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	out := s.expect(t, "2 1 1")
+	out := s.expectVersions(t, "2 1 1")
 	if out.RolledOut || len(out.RollingOut()) != 1 ||
 		!strings.HasPrefix(
 			out.RollingOut()["app"].Text,
@@ -124,16 +123,16 @@ func TestAChangeGoesFromStageToStageAsItIsProven(t *testing.T) {
 		) {
 		t.Errorf("%v", out.RollingOut())
 	}
-	s.expect(t, "2 1 1") // nobody has said anything
-	s.report("canary", verdict.Progressing)
-	s.expect(t, "2 1 1")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "2 2 1")
-	s.report("canary", verdict.Progressing) // what was proven stays proven
-	s.report("region", verdict.Ready)
-	s.expect(t, "2 2 2")
-	s.report("rest", verdict.Ready)
-	if out := s.expect(t, "2 2 2"); !out.RolledOut || len(out.State.Targets) > 0 {
+	s.expectVersions(t, "2 1 1") // without a report
+	s.setReport("canary", verdict.Progressing)
+	s.expectVersions(t, "2 1 1")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "2 2 1")
+	s.setReport("canary", verdict.Progressing) // proven content stays proven
+	s.setReport("region", verdict.Ready)
+	s.expectVersions(t, "2 2 2")
+	s.setReport("rest", verdict.Ready)
+	if out := s.expectVersions(t, "2 2 2"); !out.RolledOut || len(out.State.Targets) > 0 {
 		t.Errorf("in the end: %v", out.RollingOut())
 	}
 }
@@ -141,51 +140,51 @@ func TestAChangeGoesFromStageToStageAsItIsProven(t *testing.T) {
 func TestUnknownIsNeverReady(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.expect(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
 	for _, report := range []rollout.Report{
 		{}, {Known: true, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: verdict.Unknown}}, {Tree: "canary-v2-tree", Status: verdict.Status{Verdict: verdict.Ready, Since: noon}},
 		{Known: true, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: "splendid"}}, {Known: true, Tree: "canary-v1-tree", Status: verdict.Status{Verdict: verdict.Ready}},
 	} {
 		s.reports["canary"] = report
-		s.expect(t, "2 1 1")
+		s.expectVersions(t, "2 1 1")
 	}
 }
 
 func TestEvidenceOlderThanTheContentProvesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.expect(t, "2 1 1")
-	s.report("canary", verdict.Ready)
+	s.expectVersions(t, "2 1 1")
+	s.setReport("canary", verdict.Ready)
 	s.Now = s.Now.Add(-3 * time.Hour) // a clock that goes backwards
-	s.expect(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
 	s.Now = s.Now.Add(6 * time.Hour)
-	s.expect(t, "2 2 1")
+	s.expectVersions(t, "2 2 1")
 }
 
 func TestSoakCountsFromWhenTheContentBecameReady(t *testing.T) {
 	t.Parallel()
-	canary := with(ringStage("canary"), "soak", "3h")
+	canary := withAttribute(ringStage("canary"), "soak", "3h")
 	s := newSite(t, map[string]any{"stages": []any{canary, ringStage("region")}})
 	s.reports["canary"] = rollout.Report{
 		Known:  true,
 		Tree:   "canary-v2-tree",
 		Status: verdict.Status{Verdict: verdict.Ready},
-	} // since nobody knows when
-	s.expect(t, "2 1 1")
-	s.expect(t, "2 1 1")
-	s.expect(t, "2 1 1")
-	s.expect(t, "2 1 1")
-	s.expect(t, "2 2 1")
+	} // ready since an unknown time
+	s.expectVersions(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
+	s.expectVersions(t, "2 2 1")
 }
 
-func TestAnEmptyFeedbackLetsTimeCount(t *testing.T) {
+func TestTimeProvesContentWithoutFeedback(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, map[string]any{"stages": []any{with(ringStage("canary"), "soak", "90m"), ringStage("region")}})
+	s := newSite(t, map[string]any{"stages": []any{withAttribute(ringStage("canary"), "soak", "90m"), ringStage("region")}})
 	s.Reports = nil
 	for _, want := range []string{"2 1 1", "2 1 1", "2 2 1", "2 2 2"} {
-		s.expect(t, want)
+		s.expectVersions(t, want)
 	}
-	if out := s.expect(t, "2 2 2"); !out.RolledOut {
+	if out := s.expectVersions(t, "2 2 2"); !out.RolledOut {
 		t.Error(out.Lines())
 	}
 }
@@ -193,131 +192,131 @@ func TestAnEmptyFeedbackLetsTimeCount(t *testing.T) {
 func TestAFailureHaltsAndNewerContentMendsIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.expect(t, "2 1 1")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "2 2 1")
-	s.report("region", verdict.Failed)
-	if out := s.expect(t, "2 2 1"); !out.Progress[0].IsHalted() || out.RollingOut()["app"].Condition != rollout.Failed {
+	s.expectVersions(t, "2 1 1")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "2 2 1")
+	s.setReport("region", verdict.Failed)
+	if out := s.expectVersions(t, "2 2 1"); !out.Progress[0].IsHalted() || out.RollingOut()["app"].Condition != rollout.Failed {
 		t.Errorf("%v", out.RollingOut())
 	}
-	s.want("3")
-	s.expect(t, "3 2 1")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "3 3 1")
-	s.report("region", verdict.Ready)
-	s.expect(t, "3 3 3")
+	s.wantVersion("3")
+	s.expectVersions(t, "3 2 1")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "3 3 1")
+	s.setReport("region", verdict.Ready)
+	s.expectVersions(t, "3 3 3")
 }
 
-func TestAClusterThatIsNotReadyInTimeHasFailed(t *testing.T) {
+func TestAClusterNotReadyByTheDeadlineHasFailed(t *testing.T) {
 	t.Parallel()
 	for is, fails := range map[verdict.Verdict]bool{verdict.Progressing: true, verdict.Behind: true, verdict.Unknown: true} {
 		s := newSite(t, map[string]any{"progress_deadline": "90m"})
-		s.expect(t, "2 1 1")
+		s.expectVersions(t, "2 1 1")
 		s.reports["canary"] = rollout.Report{
 			Known:  is != verdict.Unknown,
 			Tree:   "canary-v2-tree",
 			Status: verdict.Status{Verdict: is, Since: s.Now},
 		}
-		if out := s.expect(t, "2 1 1"); out.Progress[0].IsHalted() {
+		if out := s.expectVersions(t, "2 1 1"); out.Progress[0].IsHalted() {
 			t.Errorf("%s fails before the deadline", is)
 		}
-		if out := s.expect(t, "2 1 1"); out.Progress[0].IsHalted() != fails {
-			t.Errorf("%s fails after the deadline: %v", is, out.Progress[0].IsHalted())
+		if out := s.expectVersions(t, "2 1 1"); out.Progress[0].IsHalted() != fails {
+			t.Errorf("%s after the deadline: got halted %v, want %v", is, out.Progress[0].IsHalted(), fails)
 		}
 	}
 }
 
-func TestContentThatFailedIsRolledBackAndNotTriedAgainWithoutApproval(t *testing.T) {
+func TestFailedContentIsRolledBackAndRetriedOnlyWithApproval(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
 	first := s.Deployed.Clone()
-	s.expect(t, "2 1 1")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "2 2 1")
-	s.report("region", verdict.Failed)
-	out := s.expect(t, "1 1 1")
+	s.expectVersions(t, "2 1 1")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "2 2 1")
+	s.setReport("region", verdict.Failed)
+	out := s.expectVersions(t, "1 1 1")
 	if !reflect.DeepEqual(s.Deployed, first) || len(out.Windowed) > 0 || out.Decisions["canary"]["app"].Action != rollout.RollBack {
-		t.Errorf("went back to %v", s.Deployed)
+		t.Errorf("rolled back to %v, want %v", s.Deployed, first)
 	}
-	s.report("canary", verdict.Ready)
-	s.report("region", verdict.Ready)
-	out = s.expect(t, "1 1 1")
-	s.expect(t, "1 1 1")
+	s.setReport("canary", verdict.Ready)
+	s.setReport("region", verdict.Ready)
+	out = s.expectVersions(t, "1 1 1")
+	s.expectVersions(t, "1 1 1")
 	retry := out.Progress[0].Retry
 	lost := *s
-	lost.State, lost.Lost = nil, true // and the records know it, too
-	lost.expect(t, "1 1 1")
+	lost.State, lost.Lost = nil, true // the records have the rollback, too
+	lost.expectVersions(t, "1 1 1")
 	s.Settings.Approvals = []string{retry}
-	if out := s.expect(t, "2 1 1"); out.Progress[0].Content == "" || out.RollingOut()["app"].Approval != retry {
+	if out := s.expectVersions(t, "2 1 1"); out.Progress[0].Content == "" || out.RollingOut()["app"].Approval != retry {
 		t.Errorf("tried again as %q: %v", retry, out.RollingOut())
 	}
-	s.expect(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
 }
 
-func TestContentThatFailedStaysWhereTheContentBeforeIsNotKnown(t *testing.T) {
+func TestFailedContentStaysIfTheFormerContentIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
-	s.expect(t, "2 1 1")
-	s.report("canary", verdict.Failed)
+	s.expectVersions(t, "2 1 1")
+	s.setReport("canary", verdict.Failed)
 	s.State, s.Lost = nil, true
-	if out := s.expect(t, "2 1 1"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.NoWayBack {
+	if out := s.expectVersions(t, "2 1 1"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.NoWayBack {
 		t.Errorf("notes %q", out.Notes)
 	}
 }
 
-func TestApprovalIsOfTheContent(t *testing.T) {
+func TestApprovalIsBoundToContent(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, map[string]any{"stages": []any{ringStage("canary"), with(ringStage("region"), "approval", true)}})
-	s.expect(t, "2 1 1")
-	s.report("canary", verdict.Ready)
-	out := s.expect(t, "2 1 1")
+	s := newSite(t, map[string]any{"stages": []any{ringStage("canary"), withAttribute(ringStage("region"), "approval", true)}})
+	s.expectVersions(t, "2 1 1")
+	s.setReport("canary", verdict.Ready)
+	out := s.expectVersions(t, "2 1 1")
 	if out.Progress[0].WaitsFor != rollout.WaitsForApproval {
 		t.Errorf("%v", out.Lines())
 	}
 	approval := "app@" + out.Progress[0].Content
-	s.want("3")
+	s.wantVersion("3")
 	s.Settings.Approvals = []string{approval}
-	if out := s.expect(t, "3 1 1"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.ApprovesOld {
+	if out := s.expectVersions(t, "3 1 1"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.ApprovesOld {
 		t.Errorf("notes %q", out.Notes)
 	}
-	s.report("canary", verdict.Ready)
-	out = s.expect(t, "3 1 1")
+	s.setReport("canary", verdict.Ready)
+	out = s.expectVersions(t, "3 1 1")
 	s.Settings.Approvals = []string{"app@" + out.Progress[0].Content}
-	s.expect(t, "3 3 1")
+	s.expectVersions(t, "3 3 1")
 }
 
 func TestHoldsKeepFolders(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.Holds = []rollout.FolderHold{{Hosts: []string{"canary"}, Until: noon.Add(150 * time.Minute)}}
-	s.expect(t, "1 1 1") // the only host of a stage: it proves nothing
-	s.expect(t, "1 1 1")
-	s.expect(t, "2 1 1") // the hold has ended
+	s.expectVersions(t, "1 1 1") // a stage with only held hosts is not proven
+	s.expectVersions(t, "1 1 1")
+	s.expectVersions(t, "2 1 1") // the hold has ended
 	s.Holds = []rollout.FolderHold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
-	s.report("canary", verdict.Ready)
-	s.expect(t, "2 1 1")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "2 1 1")
 	s.Settings = nil
 	s.Holds = []rollout.FolderHold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
-	if out := s.expect(t, "2 1 2"); out.RolledOut {
-		t.Error("what is held counts as rolled out")
+	if out := s.expectVersions(t, "2 1 2"); out.RolledOut {
+		t.Error("a held host counts as rolled out")
 	}
 }
 
-func TestWithoutARolloutEverythingGoesAtOnce(t *testing.T) {
+func TestWithoutARolloutEverythingIsWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.Settings = nil
-	if out := s.expect(t, "2 2 2"); !out.RolledOut || len(out.Progress) > 0 {
+	if out := s.expectVersions(t, "2 2 2"); !out.RolledOut || len(out.Progress) > 0 {
 		t.Errorf("%v", out.Lines())
 	}
 }
 
-func TestNewHostsGetWhatIsReleasedAtOnce(t *testing.T) {
+func TestNewHostsGetReleasedContentAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.want("1")
+	s.wantVersion("1")
 	s.Hosts["new"], s.Wanted["new"] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "region"}}, map[string]string{"app": "new-v1-tree"}
-	if out := s.expect(t, "1 1 1"); s.Deployed["new"]["app"] != "new-v1-tree" || !out.RolledOut {
+	if out := s.expectVersions(t, "1 1 1"); s.Deployed["new"]["app"] != "new-v1-tree" || !out.RolledOut {
 		t.Errorf("a new host has %v, %v", s.Deployed["new"], out.Lines())
 	}
 }
@@ -334,25 +333,25 @@ func TestARequiredTargetIsProvenFirst(t *testing.T) {
 		}
 		return nil
 	}
-	s.expect(t, "1 1 1")
+	s.expectVersions(t, "1 1 1")
 	for _, host := range []string{"canary", "rest"} {
 		s.reports[host] = rollout.Report{Known: true, Tree: "base-new", Status: verdict.Status{Verdict: verdict.Ready, Since: s.Now}}
 	}
-	s.expect(t, "2 1 2")
+	s.expectVersions(t, "2 1 2")
 }
 
 func TestAnOpenPullRequestHoldsTheNextStep(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.Proposed = true
-	s.expect(t, "2 1 1")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "2 1 1")
 	s.Proposed = false
-	s.expect(t, "2 2 1")
+	s.expectVersions(t, "2 2 1")
 }
 
-func TestContentThatIsNotKnownYetDecidesNothing(t *testing.T) {
+func TestUnknownContentDecidesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.Wanted["region"]["app"] = ""

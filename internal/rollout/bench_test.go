@@ -14,14 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// largeInput is a change of everything in the middle of its way: a fleet of so many assignments, ten hosts
-// for each deployment target and six clusters for each host, in four stages.
+// largeInput returns a change of all assignments after its first stage, in a fleet with ten hosts for each deployment target, six
+// clusters for each host, and four stages.
 func largeInput(tb testing.TB, assignments int) rollout.StepInput {
 	tb.Helper()
 	list := []any{}
 	for i, percent := range []string{"1", "10", "50"} {
 		list = append(list, map[string]any{
-			"name": fmt.Sprint(i), "soak": "1h", "max_concurrent": number64("100"), "percent": number64(percent),
+			"name": fmt.Sprint(i), "soak": "1h", "max_concurrent": jsonNumber("100"), "percent": jsonNumber(percent),
 			"cluster_type_selector": map[string]any{"match_expressions": []any{map[string]any{"key": "ring", "operator": "Exists"}}},
 		})
 	}
@@ -55,7 +55,7 @@ func largeInput(tb testing.TB, assignments int) rollout.StepInput {
 			Status: verdict.Status{Verdict: verdict.Ready, Since: in.Now.Add(-2 * time.Hour)},
 		}
 	}
-	for range 2 { // the first stage is through
+	for range 2 { // the first stage passes
 		out := rollout.Advance(in)
 		in.Deployed, in.State = out.Decisions.Trees(in.Deployed), out.State
 		for key, record := range in.Records {
@@ -68,7 +68,7 @@ func largeInput(tb testing.TB, assignments int) rollout.StepInput {
 	return in
 }
 
-// BenchmarkAdvance decides a change of everything: 20,000 assignments are the reference fleet.
+// BenchmarkAdvance decides a change of all assignments. 20,000 assignments are the reference fleet.
 func BenchmarkAdvance(b *testing.B) {
 	for _, assignments := range []int{2_000, 20_000, 100_000} {
 		b.Run(fmt.Sprintf("assignments=%d", assignments), func(b *testing.B) {
@@ -98,13 +98,13 @@ func TestTheProgressOfALargeRolloutStaysSmall(t *testing.T) {
 			targets += 1 + summary.Others
 		}
 		if targets != len(out.Progress) || strings.Count(string(text), "\n") > 60 || len(text) > 4<<10 {
-			t.Errorf("%d assignments, %d deployment targets: rolling_out has %d of them in %s", assignments, len(out.Progress), targets, text)
+			t.Errorf("%d assignments: rolling_out has %d of %d deployment targets: %s", assignments, targets, len(out.Progress), text)
 		}
 		if progress := rollout.MarshalProgress(out.Progress); len(progress) > 200*len(out.Progress) {
-			t.Errorf("%d assignments: progress has %d KiB", assignments, len(progress)>>10)
+			t.Errorf("%d assignments: the progress has %d KiB", assignments, len(progress)>>10)
 		}
 		if lines := out.Lines(); len(lines) > 10 {
-			t.Errorf("%d lines: %q", len(lines), lines)
+			t.Errorf("got %d lines: %q", len(lines), lines)
 		}
 	}
 }

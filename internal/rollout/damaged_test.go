@@ -8,11 +8,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// kept is what a rollout of values has left in the middle.
-func kept(t testing.TB) string {
+// memoryText returns the memory of a rollout of values in its first stage.
+func memoryText(t testing.TB) string {
 	t.Helper()
 	s := newValuesSite(t, nil)
-	s.all("1.30")
+	s.reportAll("1.30")
 	s.Released.All = "1.30"
 	s.run()
 	text, err := json.Marshal(s.Memory)
@@ -28,7 +28,7 @@ func TestADamagedStateIsAnError(t *testing.T) {
 		`{"targets":{"a":null}}`, `{"targets":{"a":{"hosts":{"b":null}}}}`, `{"targets":{"a":{"passed":-1}}}`, `{"targets":1}`,
 	} {
 		if err := json.Unmarshal([]byte(text), &rollout.StepState{}); err == nil {
-			t.Errorf("%s is a state", text)
+			t.Errorf("%s is read as a state", text)
 		}
 	}
 	if err := json.Unmarshal([]byte(`null`), &rollout.StepState{}); err != nil {
@@ -38,47 +38,49 @@ func TestADamagedStateIsAnError(t *testing.T) {
 
 func TestADamagedMemoryIsAnError(t *testing.T) {
 	t.Parallel()
-	if err := json.Unmarshal([]byte(kept(t)), &rollout.Memory{}); err != nil {
+	if err := json.Unmarshal([]byte(memoryText(t)), &rollout.Memory{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, damage := range map[string]func(m map[string]any){
-		"nothing was given":      func(m map[string]any) { delete(m, "given") },
-		"a gift without a value": func(m map[string]any) { m["given"].(map[string]any)["canary"] = nil },
+		"no assigned values": func(m map[string]any) { delete(m, "given") },
+		"an assigned null":   func(m map[string]any) { m["given"].(map[string]any)["canary"] = nil },
 		"a former value without content": func(m map[string]any) {
 			target := m["rollout"].(map[string]any)["targets"].(map[string]any)[""]
 			target.(map[string]any)["hosts"].(map[string]any)["canary"].(map[string]any)["from"] = "present"
 		},
-		"no contents":        func(m map[string]any) { m["contents"] = map[string]any{} },
-		"a content of null":  func(m map[string]any) { m["contents"].(map[string]any)[""] = nil; m["released"] = "x" },
-		"another content":    func(m map[string]any) { each(m["contents"], `"1.29"`) },
-		"a state of null":    func(m map[string]any) { m["rollout"].(map[string]any)["targets"].(map[string]any)[""] = nil },
-		"a stage before all": func(m map[string]any) { each(m["rollout"].(map[string]any)["targets"], map[string]any{"passed": -1}) },
+		"no contents":       func(m map[string]any) { m["contents"] = map[string]any{} },
+		"a content of null": func(m map[string]any) { m["contents"].(map[string]any)[""] = nil; m["released"] = "x" },
+		"other contents":    func(m map[string]any) { replaceAll(m["contents"], `"1.29"`) },
+		"a state of null":   func(m map[string]any) { m["rollout"].(map[string]any)["targets"].(map[string]any)[""] = nil },
+		"a negative stage": func(m map[string]any) {
+			replaceAll(m["rollout"].(map[string]any)["targets"], map[string]any{"passed": -1})
+		},
 	} {
 		var m map[string]any
-		if err := json.Unmarshal([]byte(kept(t)), &m); err != nil {
+		if err := json.Unmarshal([]byte(memoryText(t)), &m); err != nil {
 			t.Fatal(err)
 		}
 		damage(m)
 		text, _ := json.Marshal(m)
 		if err := json.Unmarshal(text, &rollout.Memory{}); err == nil {
-			t.Errorf("%s: %s is a memory", name, text)
+			t.Errorf("%s: %s is read as a memory", name, text)
 		}
 	}
 	if err := json.Unmarshal([]byte(`null`), &rollout.Memory{}); err == nil {
-		t.Error("null is a memory")
+		t.Error("null is read as a memory")
 	}
 }
 
-// each puts one value in place of all.
-func each(of, value any) {
-	for name := range of.(map[string]any) {
-		of.(map[string]any)[name] = value
+// replaceAll replaces every value of an object.
+func replaceAll(object, value any) {
+	for name := range object.(map[string]any) {
+		object.(map[string]any)[name] = value
 	}
 }
 
-// Whatever can be read of a memory, each cluster is given a value, and what comes of it can be read again.
+// FuzzMemory expects each readable memory to give every cluster a value, and to stay readable.
 func FuzzMemory(f *testing.F) {
-	for _, seed := range []string{kept(f), `{"given":{}}`, `null`, `{"given":{},"rollout":{"targets":{"":{"hosts":{"canary":{}},"failed":true}}}}`} {
+	for _, seed := range []string{memoryText(f), `{"given":{}}`, `null`, `{"given":{},"rollout":{"targets":{"":{"hosts":{"canary":{}},"failed":true}}}}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The page "Questions at night" says of everything that a rollout can wait for how it goes on.
-func TestThePageOfQuestionsHasAllThatIsWaitedFor(t *testing.T) {
+// The guide "Questions at night" explains each condition that a rollout can wait for.
+func TestTheNightGuideExplainsEveryWait(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../templates/guides/night.md")
 	if err != nil {
@@ -20,10 +20,10 @@ func TestThePageOfQuestionsHasAllThatIsWaitedFor(t *testing.T) {
 	}
 	for _, why := range texts {
 		if !strings.Contains(answer, "\n| `"+why+"` | ") {
-			t.Errorf("the table has no row of %q", why)
+			t.Errorf("the table has no row for %q", why)
 		}
 	}
 	if rows := strings.Count(answer, "\n| `"); rows != len(texts) {
-		t.Errorf("the table has %d rows, and %d things are waited for", rows, len(texts))
+		t.Errorf("the table has %d rows, want %d", rows, len(texts))
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the timeline into the guide")
 
-// TestTheGuideShowsWhatHappensRunByRun plays the rollout that the guide tells of, and expects its table there.
-func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
+// TestTheGuideShowsTheTimeline plays the guide's rollout and compares its table with the guide.
+func TestTheGuideShowsTheTimeline(t *testing.T) {
 	s := newSite(t, nil)
 	var table strings.Builder
 	table.WriteString("| run | before it | version on canary, region, last | what waits, and why |\n|---|---|---|---|\n")
@@ -26,12 +26,12 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 	}{
 		{"version 2 is wanted", func() {}},
 		{"there is no report yet", func() {}},
-		{"canary is ready", func() { s.report("canary", verdict.Ready) }},
-		{"region has failed", func() { s.report("region", verdict.Failed) }},
-		{"version 3 is wanted", func() { s.want("3") }},
-		{"canary is ready", func() { s.report("canary", verdict.Ready) }},
-		{"canary restarts, region is ready", func() { s.report("canary", verdict.Progressing); s.report("region", verdict.Ready) }},
-		{"the last one is ready", func() { s.report("rest", verdict.Ready) }},
+		{"canary is ready", func() { s.setReport("canary", verdict.Ready) }},
+		{"region has failed", func() { s.setReport("region", verdict.Failed) }},
+		{"version 3 is wanted", func() { s.wantVersion("3") }},
+		{"canary is ready", func() { s.setReport("canary", verdict.Ready) }},
+		{"canary restarts, region is ready", func() { s.setReport("canary", verdict.Progressing); s.setReport("region", verdict.Ready) }},
+		{"the last one is ready", func() { s.setReport("rest", verdict.Ready) }},
 	} {
 		run.happen()
 		out, versions := s.run(t)
@@ -41,7 +41,7 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 		}
 		if now := rollout.MarshalProgress(out.Progress); now != before {
 			before = now
-		} else { // so Terraform shows nothing
+		} else { // Terraform shows no change
 			waits = "the plan is empty: it waits as before"
 		}
 		fmt.Fprintf(&table, "| %d | %s | %s | %s |\n", i+1, run.before, strings.ReplaceAll(versions, " ", ", "), waits)
@@ -64,6 +64,6 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 		return
 	}
 	if shown != table.String() {
-		t.Errorf("the guide shows\n%s\nand what happens is\n%s\nwrite it with -update", shown, table.String())
+		t.Errorf("the guide shows\n%s\nwant\n%s\n-update writes it", shown, table.String())
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// A mark that changes would start every rollout again: what a later version of the provider knows of a stage must be
-// left out where it has its default.
-func TestTheMarkOfStagesStaysWhatItIs(t *testing.T) {
+// A changed mark would restart every rollout. So the mark must leave out a new attribute of a stage if it has its default.
+func TestTheMarkOfStagesIsStable(t *testing.T) {
 	t.Parallel()
 	whole := Stage{
 		Name: "canary", ClusterTypeSelector: &fleet.Selector{MatchLabels: map[string]string{"ring": "canary"}}, ClusterSelector: &fleet.Selector{},
@@ -24,24 +23,24 @@ func TestTheMarkOfStagesStaysWhatItIs(t *testing.T) {
 		"8839242609": {{Name: "canary", ClusterSelector: &fleet.Selector{MatchExpressions: []fleet.Expression{{Key: "ring", Operator: "Exists"}}}}},
 	} {
 		if got := (&Settings{Stages: stages}).mark(); got != want {
-			t.Errorf("%+v has the mark %s, not %s", stages, got, want)
+			t.Errorf("%+v: got the mark %s, want %s", stages, got, want)
 		}
 	}
 	night := whole
 	night.Windows = gate.Windows{{Schedule: "0 22 * * *", Duration: time.Hour}}
 	base := (&Settings{Stages: []Stage{whole}}).mark()
 	if (&Settings{Stages: []Stage{night}}).mark() != base {
-		t.Error("windows make another stage, so that a change of them starts the rollout again")
+		t.Error("windows change the mark, so changed windows would restart the rollout")
 	}
-	of := reflect.ValueOf(&whole).Elem()
-	for i := range of.NumField() {
-		if !of.Field(i).CanSet() || of.Type().Field(i).Name == "Windows" { // they say when, and not who
+	fields := reflect.ValueOf(&whole).Elem()
+	for i := range fields.NumField() {
+		if !fields.Field(i).CanSet() || fields.Type().Field(i).Name == "Windows" { // they select times, not hosts
 			continue
 		}
 		changed := whole
 		reflect.ValueOf(&changed).Elem().Field(i).SetZero()
 		if (&Settings{Stages: []Stage{changed}}).mark() == base {
-			t.Errorf("without %s the stages have the same mark", of.Type().Field(i).Name)
+			t.Errorf("without %s the stages have the same mark", fields.Type().Field(i).Name)
 		}
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// A turn is a stage of what is written, or, after all of those, of what is removed. Without stages there is one turn.
+// A turn is a stage of additions or, after all of these, of removals. Without stages there is one turn.
 
-func (w *world) turns() int {
+func (w *simWorld) turns() int {
 	if all := len(w.settings.Stages) + 1; all > 1 {
 		return 2 * all
 	}
 	return 1
 }
 
-// turn is when a host gets what is wanted.
-func (w *world) turn(host, want string) int {
+// turn returns the turn of a host.
+func (w *simWorld) turn(host, want string) int {
 	if want == "" && len(w.settings.Stages) > 0 {
 		return w.rings[host] + len(w.settings.Stages) + 1
 	}
 	return w.rings[host]
 }
 
-// passStages notes which stages are passed, and says whether one of them, or the first that is not, has failed, and
-// whether for long enough to go back.
-func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
+// passStages notes the passed stages. It reports whether one of them or the first other stage has failed, and whether the failure
+// has lasted long enough for a rollback.
+func (w *simWorld) passStages(target string, o *targetOracle) (failing, lasting bool) {
 	if w.percent {
 		return false, false
 	}
@@ -38,14 +38,14 @@ func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
 	}
 	for stage := range w.turns() {
 		if stage != first {
-			if failed, lasting := w.failures(target, o, stage, w.explicit); failed > w.stage(stage).MaxFailed {
+			if failed, lasting := w.countFailures(target, o, stage, w.countReportedFailures); failed > w.stage(stage).MaxFailed {
 				return true, lasting > w.stage(stage).MaxFailed
 			}
 		}
 	}
 	for stage := range w.turns() {
-		// After a lost state, one that was passed while all of it was held may be proven later.
-		if (!o.passed[stage] || o.lost != nil) && w.isProven(target, o, stage) {
+		// A stage may have passed while all of its hosts were held. After the loss of the state, it may be proven later.
+		if (!o.passed[stage] || o.possible != nil) && w.isProven(target, o, stage) {
 			o.passed[stage] = true
 			for host, want := range o.hosts {
 				if w.turn(host, want) == stage && w.repo[host][target] == want && !w.isHeld(host, target) {
@@ -54,8 +54,8 @@ func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
 			}
 		}
 		if !o.passed[stage] {
-			failed, lasting := w.failures(target, o, stage, func(target string, o *naive, host, want string) clusterCount {
-				return w.ofHost(target, o, host, want, w.stage(stage))
+			failed, lasting := w.countFailures(target, o, stage, func(target string, o *targetOracle, host, want string) clusterCount {
+				return w.countClusters(target, o, host, want, w.stage(stage))
 			})
 			return failed > w.stage(stage).MaxFailed, lasting > w.stage(stage).MaxFailed
 		}
@@ -63,28 +63,28 @@ func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
 	return false, false
 }
 
-func (w *world) stage(number int) rollout.Stage {
+func (w *simWorld) stage(number int) rollout.Stage {
 	if number %= len(w.settings.Stages) + 1; number < len(w.settings.Stages) {
 		return w.settings.Stages[number]
 	}
 	return rollout.Stage{ReadyPercent: 100}
 }
 
-// failures counts the clusters that have failed at a stage.
-func (w *world) failures(
-	target string, o *naive, number int, ofHost func(target string, o *naive, host, want string) clusterCount,
+// countFailures counts the failed clusters of a stage.
+func (w *simWorld) countFailures(
+	target string, o *targetOracle, number int, countClusters func(target string, o *targetOracle, host, want string) clusterCount,
 ) (failed, lasting int) {
 	for host, want := range o.hosts {
 		if w.turn(host, want) == number && !w.isHeld(host, target) && w.repo[host][target] == want {
-			c := ofHost(target, o, host, want)
+			c := countClusters(target, o, host, want)
 			failed, lasting = failed+c.failed, lasting+c.lasting
 		}
 	}
 	return failed, lasting
 }
 
-// checkStages expects all stages before one that is written to be proven, and no more in flight than allowed.
-func (w *world) checkStages(target string, o *naive, writes map[string]bool) {
+// checkStages expects every stage before a written stage to be proven, and max_concurrent to be obeyed.
+func (w *simWorld) checkStages(target string, o *targetOracle, writes map[string]bool) {
 	for stage := range w.turns() {
 		if !o.passed[stage] {
 			w.checkConcurrent(target, o, stage, writes)
@@ -103,15 +103,15 @@ func (w *world) checkStages(target string, o *naive, writes map[string]bool) {
 		}
 		for host := range writes {
 			if w.turn(host, w.wanted[host][target]) == stage {
-				o.proven[host] = w.wanted[host][target] // it joins what is released
+				o.proven[host] = w.wanted[host][target] // a new host gets the released content
 				o.late[host] = true
 			}
 		}
 	}
 }
 
-// isProven says whether a stage needs nothing more.
-func (w *world) isProven(target string, o *naive, number int) bool {
+// isProven reports whether a stage is proven.
+func (w *simWorld) isProven(target string, o *targetOracle, number int) bool {
 	stage := w.stage(number)
 	hosts, held := 0, 0
 	var all clusterCount
@@ -127,20 +127,20 @@ func (w *world) isProven(target string, o *naive, number int) bool {
 		if w.repo[host][target] != want {
 			return false
 		}
-		c := w.ofHost(target, o, host, want, stage)
+		c := w.countClusters(target, o, host, want, stage)
 		all.ready, all.counted, all.failed = all.ready+c.ready, all.counted+c.counted, all.failed+c.failed
 		all.lasting, all.silent, all.fresh = all.lasting+c.lasting, all.silent+c.silent, all.fresh+c.fresh
 	}
 	if hosts == 0 {
-		return held == 0 || o.lost != nil // others that have what is wanted may be thought to be part of it
+		return held == 0 || o.possible != nil // other hosts with the wanted content may count as part of the change
 	}
-	some := all.ready > 0 || o.lost != nil && w.settings.SkipUnknown // others that are ready may have had it before
+	some := all.ready > 0 || o.possible != nil && w.settings.SkipUnknown // ready hosts outside the change may count
 	over := all.counted == all.failed && all.failed == all.lasting && all.fresh == 0 && all.failed+all.silent > 0
 	return all.failed <= stage.MaxFailed && (some || over) && all.ready*100 >= (all.counted-all.failed)*stage.ReadyPercent
 }
 
-// isGuessed says whether a stage counts as passed since a state was lost: by what the records tell.
-func (w *world) isGuessed(target string, number int) bool {
+// isGuessed reports whether the stage counts as passed because of the records, after the loss of the state.
+func (w *simWorld) isGuessed(target string, number int) bool {
 	state := (*rollout.ChangeState)(nil)
 	if w.state != nil {
 		state = w.state.Targets[target]
@@ -148,20 +148,26 @@ func (w *world) isGuessed(target string, number int) bool {
 	return state != nil && state.Guessed && state.Passed > number
 }
 
-// clusterCount is how many clusters of a host are ready for long enough, count, have failed, and have for long enough to
-// go back; and how many say nothing and do not count, for long, or not yet for long.
-type clusterCount struct{ ready, counted, failed, lasting, silent, fresh int }
+// clusterCount is the number of a host's clusters by status.
+type clusterCount struct {
+	ready   int // for the soak time
+	counted int
+	failed  int
+	lasting int // failed for long enough for a rollback
+	silent  int // not counted, without reports for long
+	fresh   int // not counted, without reports for a short time
+}
 
-// ofHost counts the clusters of a host.
-func (w *world) ofHost(target string, o *naive, host, want string, stage rollout.Stage) (c clusterCount) {
+// countClusters counts the clusters of a host.
+func (w *simWorld) countClusters(target string, o *targetOracle, host, want string, stage rollout.Stage) (c clusterCount) {
 	clusters := w.hosts[host].Clusters
 	key := folder.Key{Host: host, DeploymentTarget: target}
 	changed := w.records[key].Changed
 	if want == "" {
-		changed = o.gone[host]
+		changed = o.removedAt[host]
 	}
 	if o.isProven(host, want) {
-		c = w.explicit(target, o, host, want)
+		c = w.countReportedFailures(target, o, host, want)
 		c.ready, c.counted = max(1, len(clusters))-c.failed, max(1, len(clusters))
 		return c
 	}
@@ -188,7 +194,7 @@ func (w *world) ofHost(target string, o *naive, host, want string, stage rollout
 				c.fresh++
 			}
 		case report.Verdict == verdict.Failed && report.Tree == want, report.Verdict == verdict.Failed && !report.Since.Before(changed):
-			w.fail(&c, since)
+			w.countFailure(&c, since)
 		case !report.Known && late:
 			c.failed++
 			c.lasting++
@@ -204,22 +210,22 @@ func (w *world) ofHost(target string, o *naive, host, want string, stage rollout
 	return c
 }
 
-// explicit counts the clusters of a host that say that what is wanted has failed.
-func (w *world) explicit(target string, o *naive, host, want string) (c clusterCount) {
+// countReportedFailures counts the clusters of a host that report the wanted content as failed.
+func (w *simWorld) countReportedFailures(target string, o *targetOracle, host, want string) (c clusterCount) {
 	key := folder.Key{Host: host, DeploymentTarget: target}
 	changed := w.records[key].Changed
 	if want == "" {
-		changed = o.gone[host]
+		changed = o.removedAt[host]
 	}
 	for _, name := range w.hosts[host].Clusters {
 		if report := w.report(name, key); report.Verdict == verdict.Failed && report.Tree == want {
-			w.fail(&c, later(report.Since, changed))
+			w.countFailure(&c, later(report.Since, changed))
 		}
 	}
 	return c
 }
 
-func (w *world) fail(c *clusterCount, since time.Time) {
+func (w *simWorld) countFailure(c *clusterCount, since time.Time) {
 	lasts := !since.Add(w.settings.FailedFor).After(w.now)
 	if lasts || w.settings.RollBack {
 		c.failed++
@@ -236,9 +242,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// checkConcurrent expects a stage that is not passed to have no more hosts under way than it may, and none
-// after more have failed than may.
-func (w *world) checkConcurrent(target string, o *naive, number int, writes map[string]bool) {
+// checkConcurrent expects an unproven stage to obey max_concurrent, and to write no host once max_failed is exceeded.
+func (w *simWorld) checkConcurrent(target string, o *targetOracle, number int, writes map[string]bool) {
 	stage := w.stage(number)
 	open, failures, written := 0, 0, 0
 	for host, want := range o.hosts {
@@ -253,11 +258,11 @@ func (w *world) checkConcurrent(target string, o *naive, number int, writes map[
 		if w.repo[host][target] != want {
 			continue
 		}
-		c := w.ofHost(target, o, host, want, stage)
+		c := w.countClusters(target, o, host, want, stage)
 		failures += c.failed
 		changed := w.records[folder.Key{Host: host, DeploymentTarget: target}].Changed
 		if isSlow := stage.ReadyPercent < 100 && w.now.Sub(changed) > time.Hour; c.ready+c.failed < c.counted && !isSlow {
-			open++ // a stage may do without one that is slow
+			open++ // a slow host is not counted, since ready_percent may be reached without it
 		}
 	}
 	if written == 0 {
@@ -280,18 +285,18 @@ func (w *world) checkConcurrent(target string, o *naive, number int, writes map[
 	}
 }
 
-func (w *world) isApproved(target string) bool {
+func (w *simWorld) isApproved(target string) bool {
 	for _, approval := range w.settings.Approvals {
-		if name, _, _ := cut(approval); name == target {
+		if name, _, _ := splitApproval(approval); name == target {
 			return true
 		}
 	}
 	return false
 }
 
-// checkShare expects the first stage, which takes a share, to be all that has something unproven until that
-// is proven: of what is written, and then of what is removed.
-func (w *world) checkShare(target string, o *naive, writes map[string]bool) {
+// checkShare expects unproven content only on the share of the first stage until the share is proven: first for additions, then
+// for removals.
+func (w *simWorld) checkShare(target string, o *targetOracle, writes map[string]bool) {
 	if w.isReleased(target, o) {
 		return
 	}
@@ -306,7 +311,7 @@ func (w *world) checkShare(target string, o *naive, writes map[string]bool) {
 	}
 }
 
-func (w *world) isShareProven(target string, o *naive, writes map[string]bool, removes bool) bool {
+func (w *simWorld) isShareProven(target string, o *targetOracle, writes map[string]bool, removes bool) bool {
 	reached, free, held, proven, unproven, written := 0, 0, 0, 0, 0, 0
 	for host, want := range o.hosts {
 		if removes != (want == "") {
@@ -329,23 +334,23 @@ func (w *world) isShareProven(target string, o *naive, writes map[string]bool, r
 		if (has || writes[host]) && !o.carried[host] {
 			unproven++
 		}
-		if c := w.ofHost(target, o, host, want, w.settings.Stages[0]); has && c.ready == c.counted && c.failed == 0 {
+		if c := w.countClusters(target, o, host, want, w.settings.Stages[0]); has && c.ready == c.counted && c.failed == 0 {
 			proven++
 		}
 	}
 	share := func(of int) int { return (of*w.settings.Stages[0].Percent + 99) / 100 }
 	most := share(reached)
-	if o.lost != nil { // then all may be looked at, and what was written before the last step is not known to be of the share
+	if o.possible != nil { // the share may be of all hosts, and hosts written before the last step may be outside it
 		most = 2 * share(len(w.hosts))
 	}
 	isProven := proven >= min(share(reached)-held, free)
 	if !isProven && written > 0 && unproven > most {
-		w.t.Errorf("%s: %d of %d hosts get what nobody has proven", target, unproven, len(o.hosts))
+		w.t.Errorf("%s: %d of %d hosts get unproven content", target, unproven, len(o.hosts))
 	}
 	return isProven
 }
 
-func cut(approval string) (name, content string, ok bool) {
+func splitApproval(approval string) (name, content string, ok bool) {
 	for i := range len(approval) {
 		if approval[i] == '@' {
 			return approval[:i], approval[i+1:], true

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// checkRoundTrip writes the progress of all deployment targets, and reads it back.
+// checkRoundTrip writes progress and expects to read the same progress.
 func checkRoundTrip(t *testing.T, all []rollout.Progress) {
 	t.Helper()
 	text := rollout.MarshalProgress(all)
@@ -27,11 +27,11 @@ func checkRoundTrip(t *testing.T, all []rollout.Progress) {
 	}
 }
 
-func TestTheProgressOfManyCanBeReadBack(t *testing.T) {
+func TestProgressOfManyTargetsRoundTrips(t *testing.T) {
 	t.Parallel()
 	out := rollout.Advance(largeInput(t, 5_000))
 	if len(out.Progress) < 500 {
-		t.Fatalf("only %d are under way", len(out.Progress))
+		t.Fatalf("only %d deployment targets are under way", len(out.Progress))
 	}
 	checkRoundTrip(t, out.Progress)
 	checkRoundTrip(t, nil)
@@ -47,7 +47,7 @@ func TestAStageMayHaveAnyName(t *testing.T) {
 	}
 }
 
-func TestProgressThatNoStepHasMadeIsAnError(t *testing.T) {
+func TestMalformedProgressIsAnError(t *testing.T) {
 	t.Parallel()
 	const good = `"hosts_done":1,"hosts":2,"waits_for":"hold","state":"waiting"`
 	if _, err := rollout.ParseProgress(`{"app":{` + good + `}}`); err != nil {
@@ -65,19 +65,19 @@ func TestProgressThatNoStepHasMadeIsAnError(t *testing.T) {
 	}
 }
 
-// Stages without hosts of the change are skipped, and are none of those that people see.
+// Stages without hosts of the change are skipped, and do not count in the texts.
 func TestOnlyStagesWithHostsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"stages": []any{ringStage("nowhere"), ringStage("canary"), ringStage("region")}})
 	s.Wanted["region"] = s.Deployed["region"]
 	out, _ := s.run(t)
 	if p := out.Progress[0]; p.Stage != 1 || p.Stages != 2 || p.StageName != "canary" {
-		t.Errorf("it is at %s", p.Text())
+		t.Errorf("got progress %s", p.Text())
 	}
 }
 
-// A large rollout has a summary for what is equally far, and one for what has failed.
-func TestDeploymentTargetsThatAreEquallyFarShareASummary(t *testing.T) {
+// Failed deployment targets have a summary of their own.
+func TestDeploymentTargetsAtTheSamePlaceShareASummary(t *testing.T) {
 	t.Parallel()
 	var out rollout.Outcome
 	add := func(name string, condition rollout.Condition, wait rollout.Wait) {
@@ -90,7 +90,7 @@ func TestDeploymentTargetsThatAreEquallyFarShareASummary(t *testing.T) {
 		add(string(letter), rollout.Waiting, rollout.WaitsForClusters)
 	}
 	if got := out.RollingOut(); len(got) != 10 || got["c"].Approval != "c@0123" || got["c"].Others != 0 {
-		t.Errorf("of ten it has %+v", got)
+		t.Errorf("with ten deployment targets: got %+v", got)
 	}
 	add("k", rollout.Failed, rollout.WaitsForContent)
 	want := map[string]rollout.Summary{
@@ -103,11 +103,11 @@ func TestDeploymentTargetsThatAreEquallyFarShareASummary(t *testing.T) {
 		},
 	}
 	if got := out.RollingOut(); !reflect.DeepEqual(got, want) {
-		t.Errorf("of eleven it has %+v", got)
+		t.Errorf("with eleven deployment targets: got %+v, want %+v", got, want)
 	}
 }
 
-// FuzzParseProgress searches for text that is read as progress that is written in another way.
+// FuzzParseProgress searches for progress that changes in a round trip.
 func FuzzParseProgress(f *testing.F) {
 	f.Add(`{"app":{"content":"0123abcd","stage":1,"stages":3,"stage_name":"canary","hosts_done":1,"hosts":3,"since":"2026-01-01T13:00:00Z","waits_for":"clusters","state":"waiting"}}`)
 	f.Add(`{"app":{"hosts_done":2,"hosts":3,"waits_for":"newer_content","state":"rolled_back","stuck":true}}`)

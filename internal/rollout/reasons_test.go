@@ -11,73 +11,73 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// measured is a report of a cluster that has what is wanted, of which a check decides.
-func (s *site) measured(host string, is verdict.Verdict, message string) rollout.Report {
-	return rollout.Report{Known: true, Tree: s.Deployed[host]["app"], Source: "errors", Status: verdict.Status{Verdict: is, Message: message}}
+// checkReport returns the report of a check on the deployed content.
+func (s *site) checkReport(host string, status verdict.Verdict, message string) rollout.Report {
+	return rollout.Report{Known: true, Tree: s.Deployed[host]["app"], Source: "errors", Status: verdict.Status{Verdict: status, Message: message}}
 }
 
 const tooMany = "errors: 0.9 % against 0.2 % on 12 clusters (passes where value < 0.4)"
 
-func TestThePlanSaysTheFigureThatIsWaitedFor(t *testing.T) {
+func TestThePlanShowsThePendingFigure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.expect(t, "2 1 1")
-	s.reports["canary"] = s.measured("canary", verdict.Progressing, tooMany)
-	out := s.expect(t, "2 1 1")
-	waits(t, out, rollout.WaitsForClusters, rollout.Detail{
+	s.expectVersions(t, "2 1 1")
+	s.reports["canary"] = s.checkReport("canary", verdict.Progressing, tooMany)
+	out := s.expectVersions(t, "2 1 1")
+	expectWait(t, out, rollout.WaitsForClusters, rollout.Detail{
 		Clusters: rollout.ClusterCounts{Total: 1, NotReady: 1}, Reason: rollout.Reason{Message: tooMany, IsMost: true},
 	})
 	rolling := out.RollingOut()["app"]
-	s.reports["canary"] = s.measured("canary", verdict.Progressing, "errors: 0.8 % (passes where value < 0.4)")
-	if out := s.expect(t, "2 1 1"); out.RollingOut()["app"] != rolling {
-		t.Errorf("another figure: %v", out.RollingOut())
+	s.reports["canary"] = s.checkReport("canary", verdict.Progressing, "errors: 0.8 % (passes where value < 0.4)")
+	if out := s.expectVersions(t, "2 1 1"); out.RollingOut()["app"] != rolling {
+		t.Errorf("with another figure: got %v, want %v", out.RollingOut(), rolling)
 	}
-	s.report("canary", verdict.Progressing)
-	if out := s.expect(t, "2 1 1"); out.RollingOut()["app"] != rolling {
+	s.setReport("canary", verdict.Progressing)
+	if out := s.expectVersions(t, "2 1 1"); out.RollingOut()["app"] != rolling {
 		t.Errorf("without a check: %v", out.Lines())
 	}
-	s.reports["canary"] = s.measured("canary", verdict.Unknown, "errors: there is no figure")
-	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForClusters, rollout.Detail{
+	s.reports["canary"] = s.checkReport("canary", verdict.Unknown, "errors: there is no figure")
+	expectWait(t, s.expectVersions(t, "2 1 1"), rollout.WaitsForClusters, rollout.Detail{
 		Clusters: rollout.ClusterCounts{Total: 1, Unknown: 1}, Reason: rollout.Reason{Message: "errors: there is no figure", IsMost: true},
 	})
-	s.report("canary", verdict.Ready)
-	s.expect(t, "2 2 1")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "2 2 1")
 }
 
-func TestThePlanSaysTheFigureThatFailed(t *testing.T) {
+func TestThePlanShowsTheFailedFigure(t *testing.T) {
 	t.Parallel()
 	const failed = "errors: 9 % against 0.2 % on 12 clusters (fails where value > 5.0)"
 	s := newSite(t, nil)
-	s.expect(t, "2 1 1")
-	s.reports["canary"] = s.measured("canary", verdict.Failed, failed)
+	s.expectVersions(t, "2 1 1")
+	s.reports["canary"] = s.checkReport("canary", verdict.Failed, failed)
 	figure := rollout.Reason{Message: failed, IsMost: true}
-	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+	expectWait(t, s.expectVersions(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
 		Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}, Reason: figure,
 	})
 
 	s = newSite(t, map[string]any{"on_failure": "roll_back", "failed_for": "3h"})
-	s.expect(t, "2 1 1")
-	s.reports["canary"] = s.measured("canary", verdict.Failed, failed)
-	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+	s.expectVersions(t, "2 1 1")
+	s.reports["canary"] = s.checkReport("canary", verdict.Failed, failed)
+	expectWait(t, s.expectVersions(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
 		Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}, Reason: figure, RollsBackAt: noon.Add(4*time.Hour + time.Minute),
 	})
 	s.Now = s.Now.Add(3 * time.Hour)
-	waits(t, s.expect(t, "1 1 1"), rollout.WaitsForContent, rollout.Detail{Reason: figure})
-	out := s.expect(t, "1 1 1")
-	if waits(t, out, rollout.WaitsForContent, rollout.Detail{}); out.Progress[0].Retry == "" {
-		t.Error("nothing retries it")
+	expectWait(t, s.expectVersions(t, "1 1 1"), rollout.WaitsForContent, rollout.Detail{Reason: figure})
+	out := s.expectVersions(t, "1 1 1")
+	if expectWait(t, out, rollout.WaitsForContent, rollout.Detail{}); out.Progress[0].Retry == "" {
+		t.Error("the progress has no approval for a retry")
 	}
 
 	s = newSite(t, map[string]any{"progress_deadline": "2h"})
-	s.expect(t, "2 1 1")
-	s.reports["canary"] = s.measured("canary", verdict.Progressing, tooMany)
+	s.expectVersions(t, "2 1 1")
+	s.reports["canary"] = s.checkReport("canary", verdict.Progressing, tooMany)
 	s.Now = s.Now.Add(3 * time.Hour)
-	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+	expectWait(t, s.expectVersions(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
 		Clusters: rollout.ClusterCounts{Total: 1, Stuck: 1}, Reason: rollout.Reason{Message: tooMany, IsMost: true},
 	})
 }
 
-func TestTheMostCommonFigureIsSaid(t *testing.T) {
+func TestTheMostCommonFigureIsShown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	var clusters []string
@@ -85,16 +85,16 @@ func TestTheMostCommonFigureIsSaid(t *testing.T) {
 		clusters = append(clusters, fmt.Sprint("canary-", i))
 	}
 	s.Hosts["canary"].Clusters = clusters
-	s.expect(t, "2 1 1")
+	s.expectVersions(t, "2 1 1")
 	figures := func(messages ...string) rollout.Reason {
 		for i, cluster := range clusters {
-			report := s.measured("canary", verdict.Progressing, messages[min(i, len(messages)-1)])
+			report := s.checkReport("canary", verdict.Progressing, messages[min(i, len(messages)-1)])
 			if report.Message == "" {
 				report.Source = ""
 			}
 			s.reports[cluster] = report
 		}
-		return s.expect(t, "2 1 1").Progress[0].Detail.Reason
+		return s.expectVersions(t, "2 1 1").Progress[0].Detail.Reason
 	}
 	for _, c := range []struct {
 		messages []string
@@ -106,12 +106,12 @@ func TestTheMostCommonFigureIsSaid(t *testing.T) {
 		{[]string{"1 %", ""}, rollout.Reason{Message: "1 %"}},
 	} {
 		if got := figures(c.messages...); got != c.want {
-			t.Errorf("%q: %+v", c.messages, got)
+			t.Errorf("%q: got %+v, want %+v", c.messages, got, c.want)
 		}
 	}
 }
 
-func TestManyChangesSayTheFigureOfOneOfThem(t *testing.T) {
+func TestManyChangesShowOneExampleFigure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	for i := range 20 {

@@ -16,14 +16,14 @@ func TestRemovalsGoThroughTheStages(t *testing.T) {
 		s.Wanted[host] = map[string]string{}
 	}
 	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v1-tree", Status: verdict.Status{Verdict: verdict.Ready}}
-	s.expect(t, " 1 1")
-	s.expect(t, " 1 1") // the cluster has it still
+	s.expectVersions(t, " 1 1")
+	s.expectVersions(t, " 1 1") // the cluster still has the folder
 	s.reports["canary"] = rollout.Report{Known: true, Status: verdict.Status{Verdict: verdict.Ready}}
-	s.expect(t, "  1")
+	s.expectVersions(t, "  1")
 }
 
-// moving is a site on which app moves from region to canary and rest.
-func moving(t *testing.T, settings map[string]any) *site {
+// newMovingSite returns a site whose deployment target moves from region to canary and rest.
+func newMovingSite(t *testing.T, settings map[string]any) *site {
 	t.Helper()
 	s := newSite(t, settings)
 	for _, host := range []string{"canary", "rest"} {
@@ -34,50 +34,50 @@ func moving(t *testing.T, settings map[string]any) *site {
 	return s
 }
 
-func TestNothingIsRemovedBeforeWhatTakesItsPlaceIsProven(t *testing.T) {
+func TestNothingIsRemovedBeforeItsReplacementIsProven(t *testing.T) {
 	t.Parallel()
-	s := moving(t, nil)
-	s.expect(t, "1 1 ")
-	s.report("canary", verdict.Ready)
-	stands(t, s.expect(t, "1 1 1"), rollout.StagePlace{Stage: 2, Stages: 2}, 2, 3, rollout.WaitsForClusters, time.Time{})
-	s.expect(t, "1 1 1")
-	s.report("rest", verdict.Ready)
-	out := s.expect(t, "1  1")
+	s := newMovingSite(t, nil)
+	s.expectVersions(t, "1 1 ")
+	s.setReport("canary", verdict.Ready)
+	expectPlace(t, s.expectVersions(t, "1 1 1"), rollout.StagePlace{Stage: 2, Stages: 2}, 2, 3, rollout.WaitsForClusters, time.Time{})
+	s.expectVersions(t, "1 1 1")
+	s.setReport("rest", verdict.Ready)
+	out := s.expectVersions(t, "1  1")
 	removal := rollout.StagePlace{Stage: 1, Stages: 1, Name: "region", Removes: true}
-	stands(t, out, removal, 3, 3, rollout.WaitsForClusters, time.Time{})
+	expectPlace(t, out, removal, 3, 3, rollout.WaitsForClusters, time.Time{})
 	checkRoundTrip(t, out.Progress)
 	s.reports["region"] = rollout.Report{Known: true, Status: verdict.Status{Verdict: verdict.Ready}}
-	if out := s.expect(t, "1  1"); !out.RolledOut {
-		t.Errorf("once the folder is gone from the cluster: %v", out.Lines())
+	if out := s.expectVersions(t, "1  1"); !out.RolledOut {
+		t.Errorf("after the cluster removed the folder: %v", out.Lines())
 	}
 }
 
-func TestAnAdditionThatFailsKeepsWhatIsThere(t *testing.T) {
+func TestAFailedAdditionPreventsRemovals(t *testing.T) {
 	t.Parallel()
-	s := moving(t, nil)
-	s.expect(t, "1 1 ")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "1 1 1")
-	s.report("rest", verdict.Failed)
-	waits(t, s.expect(t, "1 1 1"), rollout.WaitsForContent, rollout.Detail{Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}})
+	s := newMovingSite(t, nil)
+	s.expectVersions(t, "1 1 ")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "1 1 1")
+	s.setReport("rest", verdict.Failed)
+	expectWait(t, s.expectVersions(t, "1 1 1"), rollout.WaitsForContent, rollout.Detail{Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}})
 	s.Settings.RollBack = true
-	s.expect(t, " 1 ")
+	s.expectVersions(t, " 1 ")
 
-	s = moving(t, map[string]any{"on_failure": "roll_back"}) // also once removals are under way
-	s.expect(t, "1 1 ")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "1 1 1")
-	s.report("rest", verdict.Ready)
-	s.expect(t, "1  1")
-	s.report("canary", verdict.Failed)
-	if at := s.expect(t, " 1 ").Progress[0].Place(); !at.Removes || at.Stage != 1 || at.Stages != 1 {
-		t.Errorf("it is at %+v", at)
+	s = newMovingSite(t, map[string]any{"on_failure": "roll_back"}) // after removals began
+	s.expectVersions(t, "1 1 ")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "1 1 1")
+	s.setReport("rest", verdict.Ready)
+	s.expectVersions(t, "1  1")
+	s.setReport("canary", verdict.Failed)
+	if at := s.expectVersions(t, " 1 ").Progress[0].Place(); !at.Removes || at.Stage != 1 || at.Stages != 1 {
+		t.Errorf("got place %+v", at)
 	}
 }
 
-func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
+func TestRemovalsObeyTheSettingsOfTheirStage(t *testing.T) {
 	t.Parallel()
-	region := with(with(with(ringStage("region"), "max_concurrent", number64("1")), "soak", "150m"), "windows", []any{
+	region := withAttribute(withAttribute(withAttribute(ringStage("region"), "max_concurrent", jsonNumber("1")), "soak", "150m"), "windows", []any{
 		map[string]any{"kind": "deny", "schedule": "0 16 * * *", "duration": "2h"},
 	})
 	s := newSite(t, map[string]any{"stages": []any{ringStage("canary"), region}})
@@ -90,12 +90,12 @@ func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
 		return len(s.Deployed["region"]) + len(s.Deployed["second"])
 	}
 	s.run(t) // at 13:00
-	s.report("canary", verdict.Ready)
+	s.setReport("canary", verdict.Ready)
 	if s.run(t); left() != 1 {
 		t.Errorf("at 14:00, %d folders are left", left())
 	}
 	out, _ := s.run(t)
-	if is := out.Progress[0]; is.WaitsFor != rollout.WaitsForSoak || !is.NotBefore.Equal(noon.Add(6*time.Hour)) || left() != 1 {
+	if p := out.Progress[0]; p.WaitsFor != rollout.WaitsForSoak || !p.NotBefore.Equal(noon.Add(6*time.Hour)) || left() != 1 {
 		t.Errorf("at 15:00, %d folders are left", left())
 	}
 	for range 2 {
@@ -108,56 +108,56 @@ func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
 	}
 }
 
-// What is held proves nothing, as everywhere: its stage waits where all of it is held, and goes without it where not.
-func TestWhatIsHeldKeepsBackRemovalsOnlyWhereAllOfItsStageIs(t *testing.T) {
+// A held host proves nothing: its stage waits if all of its hosts are held, and otherwise continues without it.
+func TestHoldsDelayRemovalsOnlyIfTheyCoverAStage(t *testing.T) {
 	t.Parallel()
-	s := moving(t, nil)
+	s := newMovingSite(t, nil)
 	s.Holds = []rollout.FolderHold{{Hosts: []string{"rest"}, Reason: "audit"}}
-	s.expect(t, "1 1 ")
-	s.report("canary", verdict.Ready)
-	out := s.expect(t, "1 1 ")
-	stands(t, out, rollout.StagePlace{Stage: 2, Stages: 2}, 1, 3, rollout.WaitsForHold, time.Time{})
-	waits(t, out, rollout.WaitsForHold, rollout.Detail{Holds: []rollout.HoldDetail{{Reason: "audit"}}})
+	s.expectVersions(t, "1 1 ")
+	s.setReport("canary", verdict.Ready)
+	out := s.expectVersions(t, "1 1 ")
+	expectPlace(t, out, rollout.StagePlace{Stage: 2, Stages: 2}, 1, 3, rollout.WaitsForHold, time.Time{})
+	expectWait(t, out, rollout.WaitsForHold, rollout.Detail{Holds: []rollout.HoldDetail{{Reason: "audit"}}})
 	s.Hosts["other"], s.Wanted["other"] = &rollout.FleetHost{}, map[string]string{"app": "other-v1-tree"}
-	s.expect(t, "1 1 ")
+	s.expectVersions(t, "1 1 ")
 	s.run(t)
 	if out, got := s.run(t); got != "1  " {
 		t.Errorf("with another host in the stage, deployed %q: %v", got, out.Lines())
 	}
 }
 
-func TestWhatGoesAtOnceRemovesAtOnce(t *testing.T) {
+func TestChangesWithoutStagesRemoveAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]map[string]any{
 		"expedite": {"expedite": []any{"app"}}, "no stages": {"stages": []any{}},
 	} {
-		s := moving(t, settings)
+		s := newMovingSite(t, settings)
 		if out, got := s.run(t); got != "1  1" {
 			t.Errorf("%s: deployed %q: %v", name, got, out.Lines())
 		}
 	}
-	s := moving(t, nil)
+	s := newMovingSite(t, nil)
 	s.Settings = nil
-	s.expect(t, "1  1")
-	s = moving(t, nil)
-	delete(s.Hosts, "region") // which has left the fleet
+	s.expectVersions(t, "1  1")
+	s = newMovingSite(t, nil)
+	delete(s.Hosts, "region") // region left the fleet
 	delete(s.Wanted, "region")
-	s.expect(t, "1  ")
+	s.expectVersions(t, "1  ")
 }
 
 func TestRemovalsWaitAfterALostState(t *testing.T) {
 	t.Parallel()
-	s := moving(t, nil)
-	s.expect(t, "1 1 ")
-	s.report("canary", verdict.Ready)
-	s.expect(t, "1 1 1")
+	s := newMovingSite(t, nil)
+	s.expectVersions(t, "1 1 ")
+	s.setReport("canary", verdict.Ready)
+	s.expectVersions(t, "1 1 1")
 	s.State, s.Lost = nil, true
-	s.expect(t, "1 1 1")
+	s.expectVersions(t, "1 1 1")
 	s.Lost = false
-	s.report("rest", verdict.Ready)
-	s.expect(t, "1  1")
+	s.setReport("rest", verdict.Ready)
+	s.expectVersions(t, "1  1")
 	s.State, s.Lost = nil, true
-	if out := s.expect(t, "1  1"); !out.RolledOut {
-		t.Errorf("where nothing is left to do: %v", out.Lines())
+	if out := s.expectVersions(t, "1  1"); !out.RolledOut {
+		t.Errorf("with nothing left to do: %v", out.Lines())
 	}
 }

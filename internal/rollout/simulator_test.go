@@ -18,27 +18,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// fleets is how many random fleets the simulator drives.
+// fleets is the number of simulated fleets.
 var fleets = acceptancetest.Count(60, 10_000)
 
-// TestSimulatedRollouts drives rollouts of random fleets, whose clusters become ready late, fail, flap, fall
-// silent, join and leave while new content arrives at random, and holds each step to a naive oracle.
+// TestSimulatedRollouts compares each step of rollouts in random fleets with a simple oracle. Clusters become ready late, fail,
+// flap, fall silent, join and leave while new content arrives at random.
 func TestSimulatedRollouts(t *testing.T) {
 	t.Parallel()
-	simulate(t, newWorld, 1956, 3152, 8820)
+	simulate(t, newFolderWorld, 1956, 3152, 8820)
 }
 
-// simulate plays fleets with the first seeds, and with others that have found mistakes before.
-func simulate(t *testing.T, newWorld func(*testing.T, uint64) *world, others ...uint64) {
+// simulate runs fleets with the first seeds and with regressions, seeds that found defects earlier.
+func simulate(t *testing.T, newFolderWorld func(*testing.T, uint64) *simWorld, regressions ...uint64) {
 	t.Helper()
 	var total tally
-	seeds := others
+	seeds := regressions
 	for seed := range uint64(fleets) {
 		seeds = append(seeds, seed)
 	}
 	for _, seed := range seeds {
-		w := newWorld(t, seed)
-		w.live()
+		w := newFolderWorld(t, seed)
+		w.run()
 		if t.Failed() {
 			t.Fatalf("fleet %d, after %d steps", seed, w.steps)
 		}
@@ -46,7 +46,7 @@ func simulate(t *testing.T, newWorld func(*testing.T, uint64) *world, others ...
 	}
 	t.Logf("%d fleets: %+v", fleets, total)
 	if total.Timed == 0 || total.Written == 0 || total.RolledBack == 0 || total.Halted == 0 || total.Lost == 0 || total.Finished < fleets {
-		t.Errorf("not everything happened: %+v", total)
+		t.Errorf("some kinds of events never happened: %+v", total)
 	}
 }
 
@@ -59,7 +59,7 @@ func (a *tally) add(b tally) {
 	}
 }
 
-func (w *world) input() rollout.StepInput {
+func (w *simWorld) input() rollout.StepInput {
 	in := rollout.StepInput{
 		Now: w.now, Wanted: w.wanted, Deployed: w.repo, Hosts: w.hosts, Settings: &w.settings, Holds: w.holds,
 		Reports: w.report, Records: w.records, State: w.state, Lost: w.lost, Tip: fmt.Sprint(len(w.commits) - 1), Back: map[string]folder.Trees{},
@@ -76,8 +76,8 @@ func (w *world) input() rollout.StepInput {
 	return in
 }
 
-// advance asks for a decision, with the commits that it goes back to.
-func (w *world) advance(in rollout.StepInput) *rollout.Outcome {
+// advance decides a step, and supplies the commits for rollbacks.
+func (w *simWorld) advance(in rollout.StepInput) *rollout.Outcome {
 	if w.values != nil {
 		return w.advanceValues(in)
 	}
@@ -99,9 +99,9 @@ func (w *world) advance(in rollout.StepInput) *rollout.Outcome {
 	return out
 }
 
-// step is one run.
-func (w *world) step() {
-	w.pass()
+// step simulates one run.
+func (w *simWorld) step() {
+	w.passTime()
 	w.steps++
 	w.Steps++
 	w.settings.Approvals, w.settings.Windows = nil, nil
@@ -119,7 +119,7 @@ func (w *world) step() {
 			if p.Content != "" {
 				w.settings.Approvals = append(w.settings.Approvals, gate.Mark(p.DeploymentTarget, p.Content))
 			}
-			if w.quiet && p.Retry != "" { // what is wanted in the end may be what failed before
+			if w.quiet && p.Retry != "" { // the final content may have failed before
 				w.settings.Approvals = append(w.settings.Approvals, p.Retry)
 			}
 		}
@@ -129,41 +129,40 @@ func (w *world) step() {
 		w.Lost++
 	}
 	if w.values != nil {
-		w.place()
+		w.placeValues()
 	}
 	in := w.input()
 	out := w.advance(in)
 	if w.chance(8) {
 		if again := w.advance(in); !reflect.DeepEqual(out, again) {
-			w.t.Errorf("the same input decides\n%+v\nand\n%+v", out, again)
+			w.t.Errorf("the same input gives two decisions:\n%+v\nand\n%+v", out, again)
 		}
-		w.checkAlone(in, out)
+		w.checkIndependence(in, out)
 	}
 	w.checkStep(out)
 	w.apply(out)
 	w.before = out
 	if w.values != nil {
 		w.noteReleased(out)
-		w.values.keep()
+		w.values.saveMemory()
 	}
-	if w.quiet || w.chance(4) { // nothing happens in between: then nothing is decided
+	if w.quiet || w.chance(4) { // a second run without events decides nothing
 		w.state, w.lost = out.State, false
 		again := w.advance(w.input())
-		if !w.mayBeProvenAtOnce() && (w.decides(again) || !reflect.DeepEqual(again.RollingOut(), out.RollingOut())) {
-			w.t.Errorf("without anything new, %v became %v", out.RollingOut(), again.RollingOut())
+		if !w.mayBeProvenAtOnce() && (w.changesAnything(again) || !reflect.DeepEqual(again.RollingOut(), out.RollingOut())) {
+			w.t.Errorf("without an event, %v became %v", out.RollingOut(), again.RollingOut())
 		}
-		if len(w.requires) == 0 { // which may be proven in between
+		if len(w.requires) == 0 { // a required target may be proven in between
 			w.checkTimes(again)
 		}
 	}
 	if w.state = out.State; w.chance(8) {
-		w.state = w.remembered(out.State)
+		w.state = w.roundTripState(out.State)
 	}
 }
 
-// checkTimes expects what is said to go on not before a time to wait until then, and to go on then, as long as all clusters
-// say what they say now.
-func (w *world) checkTimes(out *rollout.Outcome) {
+// checkTimes expects progress with a time NotBefore to continue at that time and no earlier, if the reports do not change.
+func (w *simWorld) checkTimes(out *rollout.Outcome) {
 	for _, p := range out.Progress {
 		isTimed := p.WaitsFor == rollout.WaitsForClusters || p.WaitsFor == rollout.WaitsForSoak
 		if p.NotBefore.IsZero() {
@@ -172,7 +171,7 @@ func (w *world) checkTimes(out *rollout.Outcome) {
 		if !p.NotBefore.After(w.now) || !isTimed && p.WaitsFor != rollout.WaitsForWindow {
 			w.t.Errorf("at %s %q waits for %s until %s", w.now, p.DeploymentTarget, p.WaitsFor, p.NotBefore)
 		}
-		if !isTimed || p.NotBefore.Sub(w.now) > 2*time.Hour { // others may fail, or be given up, by then
+		if !isTimed || p.NotBefore.Sub(w.now) > 2*time.Hour { // other clusters may fail or be skipped by then
 			continue
 		}
 		moves := func(at time.Time) bool {
@@ -190,16 +189,16 @@ func (w *world) checkTimes(out *rollout.Outcome) {
 		}
 		w.Timed++
 		if moves(p.NotBefore.Add(-time.Second)) {
-			w.t.Errorf("%s goes on before %s", p.DeploymentTarget, p.NotBefore)
+			w.t.Errorf("%s continues before %s", p.DeploymentTarget, p.NotBefore)
 		}
-		if w.settings.FailedFor == 0 && !moves(p.NotBefore) { // else what fails now may halt it then
-			w.t.Errorf("%s does not go on at %s", p.DeploymentTarget, p.NotBefore)
+		if w.settings.FailedFor == 0 && !moves(p.NotBefore) { // with failed_for, a present failure may halt it by then
+			w.t.Errorf("%s does not continue at %s", p.DeploymentTarget, p.NotBefore)
 		}
 	}
 }
 
-// remembered is a state as the next process reads it.
-func (w *world) remembered(state *rollout.StepState) *rollout.StepState {
+// roundTripState writes the state and reads it back, as the next process does.
+func (w *simWorld) roundTripState(state *rollout.StepState) *rollout.StepState {
 	text, err := json.Marshal(state)
 	if err != nil {
 		w.t.Fatal(err)
@@ -220,37 +219,36 @@ func (w *world) remembered(state *rollout.StepState) *rollout.StepState {
 	return read
 }
 
-// mayBeProvenAtOnce says whether what was just written may be proven by what was known already: some of a
-// stage are enough.
-func (w *world) mayBeProvenAtOnce() bool {
+// mayBeProvenAtOnce reports whether earlier reports may prove newly written content, since some hosts of a stage are enough.
+func (w *simWorld) mayBeProvenAtOnce() bool {
 	for _, stage := range w.settings.Stages {
 		if stage.ReadyPercent < 100 || stage.MaxFailed > 0 {
 			return true
 		}
 	}
-	// And new hosts may get what is released, once another target has made them known.
+	// New hosts may get the released content after another target was written there.
 	return w.settings.SkipUnknown || len(w.requires) > 0 || w.percent && len(w.shut) > 0
 }
 
-func (w *world) decides(out *rollout.Outcome) bool {
+func (w *simWorld) changesAnything(out *rollout.Outcome) bool {
 	return !reflect.DeepEqual(out.Decisions.Trees(w.repo), w.repo)
 }
 
-// checkAlone expects a target that requires nothing, and that nothing requires, to go as if it were alone.
-func (w *world) checkAlone(in rollout.StepInput, out *rollout.Outcome) {
+// checkIndependence expects the same decision for a target without the other targets, if none requires another.
+func (w *simWorld) checkIndependence(in rollout.StepInput, out *rollout.Outcome) {
 	if len(w.requires) > 0 {
 		return
 	}
 	name := w.targets[0]
 	only := func(trees folder.Trees) folder.Trees {
-		made := folder.Trees{}
+		filtered := folder.Trees{}
 		for host, targets := range trees {
-			made[host] = map[string]string{}
+			filtered[host] = map[string]string{}
 			if tree, ok := targets[name]; ok {
-				made[host][name] = tree
+				filtered[host][name] = tree
 			}
 		}
-		return made
+		return filtered
 	}
 	in.Wanted, in.Deployed = only(in.Wanted), only(in.Deployed)
 	if in.State != nil {
@@ -262,18 +260,18 @@ func (w *world) checkAlone(in rollout.StepInput, out *rollout.Outcome) {
 	alone := w.advance(in)
 	for host, targets := range out.Decisions {
 		if alone.Decisions[host][name] != targets[name] {
-			w.t.Errorf("alone, %s gets %+v on %s, and with others %+v", name, alone.Decisions[host][name], host, targets[name])
+			w.t.Errorf("%s on %s: got %+v alone, and %+v with other targets", name, host, alone.Decisions[host][name], targets[name])
 		}
 	}
 }
 
-// apply commits what was decided, some minutes after the evidence was gathered.
-func (w *world) apply(out *rollout.Outcome) {
+// apply commits the decisions a minute after the reports were read.
+func (w *simWorld) apply(out *rollout.Outcome) {
 	after := out.Decisions.Trees(w.repo)
 	for host, targets := range after {
 		for target, tree := range targets {
 			if out.Decisions[host][target].Action == rollout.Keep && !w.repo.Has(host, target) {
-				w.t.Errorf("%s/%s is kept, and not there", host, target)
+				w.t.Errorf("%s/%s is kept, but does not exist", host, target)
 			}
 			_ = tree
 		}

@@ -21,19 +21,19 @@ import (
 type simCluster struct {
 	host   string
 	silent bool
-	// by key: what it has, since when it is as it is, and how it is
+	// The applied trees, their verdicts, and the times of the last changes.
 	tree    map[folder.Key]string
 	verdict map[folder.Key]verdict.Verdict
 	since   map[folder.Key]time.Time
 }
 
-// world is a fleet, its repository, its clusters and its rollouts.
-type world struct {
+// simWorld is a fleet, its repository, its clusters and its rollouts.
+type simWorld struct {
 	t      *testing.T
 	random *rand.Rand
 	now    time.Time
 	steps  int
-	quiet  bool // everybody is well, and nothing new comes
+	quiet  bool // all clusters are healthy, and no new content comes
 	tally
 
 	settings rollout.Settings
@@ -45,37 +45,37 @@ type world struct {
 	bad      map[string]bool // trees
 	holds    []rollout.FolderHold
 	targets  []string
-	requires map[string]string // a deployment target requires another
+	requires map[string]string // required deployment targets
 
 	repo    folder.Trees
 	records map[folder.Key]rollout.Record
 	commits []folder.Trees // by number
 	state   *rollout.StepState
 	lost    bool
-	closed  bool         // windows
-	shut    map[int]bool // the stages whose windows are closed
+	closed  bool         // the windows of the rollout
+	shut    map[int]bool // stages with closed windows
 	before  *rollout.Outcome
 
-	oracle map[string]*naive
-	values *simValues // nil: a rollout of folders
+	oracle map[string]*targetOracle
+	values *simValues // nil for a rollout of folders
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
-	w := emptyWorld(t, seed)
+func newFolderWorld(t *testing.T, seed uint64) *simWorld {
+	w := newEmptyWorld(t, seed)
 	for i := range 1 + w.random.IntN(3) {
 		w.targets = append(w.targets, fmt.Sprintf("t%d", i))
-		w.oracle[w.targets[i]] = newNaive()
+		w.oracle[w.targets[i]] = newTargetOracle()
 	}
 	if len(w.targets) > 1 && w.chance(3) {
 		w.requires["t0"] = "t1"
 	}
 	for range 2 + w.random.IntN(5) {
-		w.join()
+		w.addHost()
 	}
 	w.commits = []folder.Trees{{}}
-	if w.chance(2) { // it began without a rollout
+	if w.chance(2) { // everything was deployed without a rollout
 		for _, target := range w.targets {
-			w.arrive(target, false)
+			w.wantNewContent(target, false)
 		}
 		w.repo = w.wanted.Clone()
 		for _, key := range w.repo.Keys() {
@@ -87,14 +87,14 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// emptyWorld is a world without hosts and deployment targets.
-func emptyWorld(t *testing.T, seed uint64) *world {
+// newEmptyWorld returns a world without hosts and deployment targets.
+func newEmptyWorld(t *testing.T, seed uint64) *simWorld {
 	t.Helper()
-	w := &world{
+	w := &simWorld{
 		t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		rings: map[string]int{}, hosts: map[string]*rollout.FleetHost{}, clusters: map[string]*simCluster{},
 		wanted: folder.Trees{}, bad: map[string]bool{}, repo: folder.Trees{}, records: map[folder.Key]rollout.Record{},
-		requires: map[string]string{}, oracle: map[string]*naive{},
+		requires: map[string]string{}, oracle: map[string]*targetOracle{},
 	}
 	w.settings = rollout.Settings{RollBack: w.chance(2), SkipUnknown: w.chance(3)}
 	if w.chance(2) {
@@ -129,7 +129,7 @@ func emptyWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// ring is a stage that selects hosts by a label.
+// ring returns a stage that selects hosts by a label.
 func ring(t *testing.T, number int) rollout.Stage {
 	t.Helper()
 	settings, _, findings := rollout.Decode(map[string]any{"stages": []any{map[string]any{
@@ -141,7 +141,7 @@ func ring(t *testing.T, number int) rollout.Stage {
 	return settings.Stages[0]
 }
 
-// closedWindows are not open in the years of the simulation.
+// closedWindows returns windows that never open during the simulation.
 func closedWindows(t *testing.T) gate.Windows {
 	t.Helper()
 	settings, _, findings := rollout.Decode(map[string]any{"stages": []any{}, "windows": []any{
@@ -153,9 +153,10 @@ func closedWindows(t *testing.T) gate.Windows {
 	return settings.Windows
 }
 
-func (w *world) chance(of int) bool { return w.random.IntN(of) == 0 }
+// chance is true once in n calls.
+func (w *simWorld) chance(n int) bool { return w.random.IntN(n) == 0 }
 
-func (w *world) join() {
+func (w *simWorld) addHost() {
 	host := fmt.Sprintf("h%d", len(w.rings))
 	w.rings[host] = w.random.IntN(len(w.settings.Stages) + 1)
 	info := &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": fmt.Sprint(w.rings[host])}}
@@ -180,7 +181,7 @@ func (w *world) join() {
 	}
 }
 
-func (w *world) leave() {
+func (w *simWorld) removeHost() {
 	if len(w.hosts) < 3 {
 		return
 	}
@@ -190,8 +191,8 @@ func (w *world) leave() {
 	maps.DeleteFunc(w.clusters, func(_ string, c *simCluster) bool { return c.host == host })
 }
 
-// arrive brings new content, to all hosts of a target or to some, which now and then is bad.
-func (w *world) arrive(target string, mayBeBad bool) {
+// wantNewContent changes the wanted content of all or some hosts. The content may be bad.
+func (w *simWorld) wantNewContent(target string, mayBeBad bool) {
 	w.Contents++
 	version := fmt.Sprintf("-%s-%d", target, w.Contents)
 	bad := mayBeBad && w.chance(3)
@@ -210,10 +211,10 @@ func (w *world) arrive(target string, mayBeBad bool) {
 	}
 }
 
-// live lets weeks pass, and in the end lets all become well.
-func (w *world) live() {
+// run simulates weeks, then makes all clusters healthy and expects the rollout to finish.
+func (w *simWorld) run() {
 	for range 12 + w.random.IntN(12) {
-		w.happen()
+		w.playEvents()
 		w.step()
 		if w.t.Failed() {
 			return
@@ -222,10 +223,10 @@ func (w *world) live() {
 	w.quiet = true
 	w.holds, w.bad = nil, map[string]bool{}
 	for _, target := range w.targets {
-		w.arrive(target, false)
+		w.wantNewContent(target, false)
 	}
-	// As the guide says: a run for each stage, and for each batch of one, and one to see the last proven. A
-	// target that requires another has to wait for that. What is removed goes the way once more.
+	// The guide promises a run for each stage and for each batch of a stage, and one for the last proof. A target waits for its
+	// required target. Removals pass all stages once more.
 	runs := 4
 	for _, stage := range append(w.settings.Stages, w.settings.Stages...) {
 		runs++
@@ -236,7 +237,7 @@ func (w *world) live() {
 	runs *= len(w.targets)
 	for run, lost := 0, w.Lost; run < runs; run++ {
 		w.step()
-		if w.values != nil && w.Lost > lost { // when values were given is lost, too, so that they soak again
+		if w.values != nil && w.Lost > lost { // the times of assignment are lost too, so the values soak again
 			run, lost = run-1, w.Lost
 		}
 		if w.t.Failed() {
@@ -253,15 +254,15 @@ func (w *world) live() {
 	w.Finished++
 }
 
-func (w *world) happen() {
+func (w *simWorld) playEvents() {
 	if w.chance(4) {
-		w.arrive(w.targets[w.random.IntN(len(w.targets))], true)
+		w.wantNewContent(w.targets[w.random.IntN(len(w.targets))], true)
 	}
 	if w.chance(10) {
-		w.join()
+		w.addHost()
 	}
 	if w.chance(14) {
-		w.leave()
+		w.removeHost()
 	}
 	if w.chance(12) && len(w.hosts) > 0 {
 		w.holds = []rollout.FolderHold{{DeploymentTargets: []string{w.targets[0]}, Hosts: []string{slices.Sorted(maps.Keys(w.hosts))[0]}}}
@@ -275,8 +276,8 @@ func (w *world) happen() {
 	}
 }
 
-// pass lets an hour or so pass on the clusters.
-func (w *world) pass() {
+// passTime advances the clock by about an hour and changes the status of clusters.
+func (w *simWorld) passTime() {
 	w.now = w.now.Add(time.Duration(20+w.random.IntN(80)) * time.Minute)
 	if w.quiet {
 		w.now = w.now.Add(2 * time.Hour)
@@ -285,7 +286,7 @@ func (w *world) pass() {
 		c := w.clusters[name]
 		c.silent = c.silent && !w.quiet
 		if !w.quiet && w.chance(6) {
-			continue // it is slow
+			continue // a slow cluster
 		}
 		for _, target := range w.targets {
 			key := folder.Key{Host: c.host, DeploymentTarget: target}
@@ -310,7 +311,7 @@ func (w *world) pass() {
 	}
 }
 
-func (w *world) report(cluster string, key folder.Key) rollout.Report {
+func (w *simWorld) report(cluster string, key folder.Key) rollout.Report {
 	c := w.clusters[cluster]
 	if c == nil || c.silent || c.verdict[key] == "" || w.values != nil && c.tree[key] == "" {
 		return rollout.Report{Status: verdict.Status{Verdict: verdict.Unknown}}

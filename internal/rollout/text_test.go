@@ -12,11 +12,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// TestTheWordsOfRollouts renders a value of each kind. No other test of this package repeats the words.
-func TestTheWordsOfRollouts(t *testing.T) {
+// TestTextsOfRollouts renders a value of each kind. No other test of this package repeats the texts.
+func TestTextsOfRollouts(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	change := func(set func(p *rollout.Progress)) {
+	render := func(set func(p *rollout.Progress)) {
 		p := rollout.Progress{
 			DeploymentTarget: "app-live", Content: "0123abcd", Stage: 1, Stages: 3, StageName: "canary", HostsDone: 1, Hosts: 7, Waiting: 6,
 			Since: noon, WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
@@ -32,38 +32,38 @@ func TestTheWordsOfRollouts(t *testing.T) {
 	for _, wait := range []rollout.Wait{
 		rollout.WaitsForApproval, rollout.WaitsForRequirements, rollout.WaitsForRequest, rollout.WaitsForSoak, rollout.WaitsForStages,
 	} {
-		change(func(p *rollout.Progress) { p.WaitsFor = wait })
+		render(func(p *rollout.Progress) { p.WaitsFor = wait })
 	}
-	change(func(p *rollout.Progress) { p.WaitsFor, p.NotBefore = rollout.WaitsForWindow, noon.Add(time.Hour) })
-	change(func(p *rollout.Progress) {
+	render(func(p *rollout.Progress) { p.WaitsFor, p.NotBefore = rollout.WaitsForWindow, noon.Add(time.Hour) })
+	render(func(p *rollout.Progress) {
 		p.Removes, p.StageName = true, ""
 		p.Detail.Clusters = rollout.ClusterCounts{Total: 9, Ready: 3, Soaking: 1, NotReady: 2, Failed: 1, Stuck: 1, Unknown: 1}
 	})
-	change(func(p *rollout.Progress) {
+	render(func(p *rollout.Progress) {
 		p.Detail = rollout.Detail{Clusters: rollout.ClusterCounts{Total: 1, NotReady: 1}, Reason: figure}
 	})
-	change(func(p *rollout.Progress) {
+	render(func(p *rollout.Progress) {
 		p.Detail = rollout.Detail{Clusters: rollout.ClusterCounts{Total: 1, NotReady: 1}, Reason: most}
 	})
-	change(func(p *rollout.Progress) {
+	render(func(p *rollout.Progress) {
 		p.Detail = rollout.Detail{
 			Clusters: rollout.ClusterCounts{Total: 1, NotReady: 1}, Reason: rollout.Reason{Message: strings.Repeat("long ", 1000), IsMost: true},
 		}
 	})
-	change(func(p *rollout.Progress) {
+	render(func(p *rollout.Progress) {
 		p.Stage, p.Stages, p.StageName, p.Content, p.Since = 0, 0, "", "", time.Time{}
 		p.WaitsFor, p.Detail.Holds = rollout.WaitsForHold, []rollout.HoldDetail{{}, {Reason: "it moves", Until: noon.Add(time.Hour)}}
 	})
-	change(func(p *rollout.Progress) {
+	render(func(p *rollout.Progress) {
 		p.WaitsFor, p.Condition, p.Detail = rollout.WaitsForContent, rollout.Failed, rollout.Detail{Clusters: failed, Reason: most, RollsBackAt: noon}
 	})
-	change(func(p *rollout.Progress) {
+	render(func(p *rollout.Progress) {
 		p.WaitsFor, p.Condition, p.Stuck = rollout.WaitsForContent, rollout.Stuck, true
 		p.Detail.Clusters = rollout.ClusterCounts{Stuck: 1}
 		p.Detail.NotRolledBack, p.Detail.FailedAt = true, rollout.StagePlace{Stage: 2, Stages: 3, Name: "region"}
 	})
 	for _, stuck := range []bool{false, true} {
-		change(func(p *rollout.Progress) {
+		render(func(p *rollout.Progress) {
 			p.WaitsFor, p.Condition, p.Stuck, p.Retry = rollout.WaitsForContent, rollout.RolledBack, stuck, "app-live@0123abcd-2"
 			p.Detail.Reason = figure
 		})
@@ -93,8 +93,7 @@ func TestTheWordsOfRollouts(t *testing.T) {
 	}
 }
 
-// TestTheTutorialOfRingsShowsTheWordsOfRollouts looks up the texts of its table.
-func TestTheTutorialOfRingsShowsTheWordsOfRollouts(t *testing.T) {
+func TestTheTutorialOfRingsShowsTextsOfRollouts(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../templates/guides/rings.md.tmpl")
 	if err != nil {
@@ -107,10 +106,10 @@ func TestTheTutorialOfRingsShowsTheWordsOfRollouts(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+?)(?: \\.\\.\\.)?` \\| ").FindAllSubmatch(guide, -1)
 	for _, row := range rows {
 		if !bytes.Contains(words, row[1]) {
-			t.Errorf("no rollout says %q", row[1])
+			t.Errorf("no rollout has the text %q", row[1])
 		}
 	}
 	if len(rows) != 5 {
-		t.Errorf("the table has %d texts", len(rows))
+		t.Errorf("the table has %d texts, want 5", len(rows))
 	}
 }

@@ -15,33 +15,33 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// TestSimulatedRolloutsOfValues drives rollouts of values in place of folders, and holds them to the same oracle: to it, what a
-// cluster was given is what the repository has of a host.
+// TestSimulatedRolloutsOfValues compares rollouts of values with the same oracle as rollouts of folders. The value assigned to a
+// cluster takes the place of the tree of a host.
 func TestSimulatedRolloutsOfValues(t *testing.T) {
 	t.Parallel()
 	simulate(t, newValuesWorld, 1887, 8641)
 }
 
-// simValues is what a world has where values are rolled out.
+// simValues is the state of a rollout of values.
 type simValues struct {
 	each         bool // each cluster has its own values
 	released     string
 	given        rollout.ByCluster // the argument released
-	fresh        map[string]bool   // clusters that joined since the step before, and do not have what is wanted
+	fresh        map[string]bool   // clusters that joined since the previous step without the wanted value
 	memory, next *rollout.Memory
 }
 
-func newValuesWorld(t *testing.T, seed uint64) *world {
+func newValuesWorld(t *testing.T, seed uint64) *simWorld {
 	t.Helper()
-	w := emptyWorld(t, seed)
+	w := newEmptyWorld(t, seed)
 	w.values = &simValues{each: w.chance(4)}
-	w.targets, w.oracle["t0"] = []string{"t0"}, newNaive()
+	w.targets, w.oracle["t0"] = []string{"t0"}, newTargetOracle()
 	w.oracle["t0"].version = "-t0-0"
-	if w.chance(2) && !w.values.each { // there are clusters that others have made
+	if w.chance(2) && !w.values.each { // the clusters existed before the rollout
 		w.values.released = "-t0-0"
 	}
 	for range 2 + w.random.IntN(5) {
-		w.join()
+		w.addHost()
 	}
 	if w.values.released != "" {
 		for name, cluster := range w.clusters {
@@ -53,24 +53,24 @@ func newValuesWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-func (w *world) isUniform() bool { return w.values != nil && !w.values.each }
+func (w *simWorld) isUniform() bool { return w.values != nil && !w.values.each }
 
-// content is what a version is on a host.
-func (w *world) content(host, version string) string {
+// content returns the content of a version on a host.
+func (w *simWorld) content(host, version string) string {
 	if w.isUniform() {
 		return version
 	}
 	return host + version
 }
 
-// isOfOwner says whether a host is no new one.
-func (w *world) isOfOwner(host string) bool {
+// isOfOwner reports whether the host was there before this step.
+func (w *simWorld) isOfOwner(host string) bool {
 	_, known := w.repo[host]
 	return known && (w.values == nil || !w.values.fresh[host])
 }
 
-// place says what clusters have before a step where they were given nothing, or where that was lost, in the plainest way.
-func (w *world) place() {
+// placeValues computes the value of each cluster before a step if it has no assigned value, or if the memory is lost.
+func (w *simWorld) placeValues() {
 	v := w.values
 	v.fresh = map[string]bool{}
 	w.lost = v.memory == nil || w.lost
@@ -90,7 +90,7 @@ func (w *world) place() {
 		case !w.lost && value == "", w.lost && heard && cluster.tree[key] == want:
 			value = want
 		case w.lost && heard && cluster.tree[key] != value, w.lost && v.each && cluster.tree[key] != "":
-			value = cluster.tree[key] // as its owner says after an error
+			value = cluster.tree[key] // people set released.each after the error
 			v.given.Each[host] = value
 		case value == "":
 			value = want
@@ -105,14 +105,14 @@ func (w *world) place() {
 			delete(o.proven, host)
 		}
 	}
-	if w.lost && w.isUniform() && v.released == "" && w.isReleased("t0", &naive{idle: true}) {
+	if w.lost && w.isUniform() && v.released == "" && w.isReleased("t0", &targetOracle{isIdle: true}) {
 		v.released = o.version
 	}
 	w.commits = append(w.commits, w.repo.Clone())
 }
 
-// advanceValues asks for the values of this step, in the form of a decision about folders.
-func (w *world) advanceValues(in rollout.StepInput) *rollout.Outcome {
+// advanceValues decides a step of values, and returns it as a decision about folders.
+func (w *simWorld) advanceValues(in rollout.StepInput) *rollout.Outcome {
 	v := w.values
 	values := rollout.Values{
 		Name: "t0", Now: in.Now, Hosts: in.Hosts, Settings: in.Settings, Holds: in.Holds, Released: v.given, Memory: v.memory,
@@ -136,7 +136,7 @@ func (w *world) advanceValues(in rollout.StepInput) *rollout.Outcome {
 	} else {
 		values.Wanted.All = w.oracle["t0"].version
 	}
-	if v.memory == nil { // what nobody said is found
+	if v.memory == nil { // clusters missing from released.each are reported
 		without := values
 		without.Released.Each = nil
 		var unplaced []string
@@ -147,7 +147,7 @@ func (w *world) advanceValues(in rollout.StepInput) *rollout.Outcome {
 		}
 		slices.Sort(unplaced)
 		if out := rollout.AdvanceValues(without); !slices.Equal(out.Unplaced, unplaced) || len(unplaced) > 0 && len(out.Values) > 0 {
-			w.t.Errorf("unplaced %v, and not %v: %v", out.Unplaced, unplaced, out.Values)
+			w.t.Errorf("unplaced %v, want %v: %v", out.Unplaced, unplaced, out.Values)
 		}
 	}
 	out := rollout.AdvanceValues(values)
@@ -170,8 +170,8 @@ func (w *world) advanceValues(in rollout.StepInput) *rollout.Outcome {
 	return &decided
 }
 
-// keep goes on to the next step, in the form in which it is kept.
-func (v *simValues) keep() {
+// saveMemory writes the memory and reads it back for the next step.
+func (v *simValues) saveMemory() {
 	text, err := json.Marshal(v.next)
 	read := &rollout.Memory{}
 	if err == nil {
@@ -179,20 +179,20 @@ func (v *simValues) keep() {
 	}
 	again, _ := json.Marshal(read)
 	if err != nil || !bytes.Equal(text, again) || !reflect.DeepEqual(read.Contents, v.next.Contents) {
-		panic("a memory does not come back")
+		panic("the memory changes in a round trip")
 	}
 	v.memory, v.given = read, rollout.ByCluster{}
 }
 
-// noteReleased notes what all stages have proven.
-func (w *world) noteReleased(out *rollout.Outcome) {
+// noteReleased notes the value that all stages proved.
+func (w *simWorld) noteReleased(out *rollout.Outcome) {
 	o, all := w.oracle["t0"], true
 	for stage := range len(w.settings.Stages) + 1 {
 		all = all && o.passed[stage]
 	}
 	switch next := w.values.next; {
 	case !w.isUniform():
-	case o.lost != nil || w.percent: // then only what was decided tells what is proven
+	case o.possible != nil || w.percent: // only the decision shows whether the value is proven
 		if released := next.Contents[next.Released]; released == o.version {
 			w.values.released = released
 		}

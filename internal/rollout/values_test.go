@@ -15,10 +15,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// valuesSite is a fleet with a canary and two clusters of a region, whose Kubernetes is rolled out.
+// valuesSite rolls out versions of Kubernetes to a canary and two clusters of a region.
 type valuesSite struct {
 	rollout.Values
-	has     map[string]string // what clusters say that they have
+	has     map[string]string // reported values by cluster
 	verdict map[string]verdict.Verdict
 }
 
@@ -48,25 +48,25 @@ func newValuesSite(t testing.TB, settings map[string]any) *valuesSite {
 		},
 	}
 	for _, cluster := range []string{"canary", "region-a", "region-b"} {
-		s.join(cluster)
+		s.addCluster(cluster)
 	}
 	return s
 }
 
-func (s *valuesSite) join(cluster string) {
+func (s *valuesSite) addCluster(cluster string) {
 	ring, _, _ := strings.Cut(cluster, "-")
 	labels := fleet.Labels{"ring": ring}
 	s.Hosts[cluster] = &rollout.FleetHost{IsCluster: true, Labels: labels, TypeLabels: labels, Clusters: []string{cluster}}
 }
 
-// all say that they have a value, and are ready.
-func (s *valuesSite) all(value string) {
+// reportAll makes all clusters report a value and be ready.
+func (s *valuesSite) reportAll(value string) {
 	for cluster := range s.Hosts {
 		s.has[cluster], s.verdict[cluster] = value, verdict.Ready
 	}
 }
 
-// run takes a step half an hour later.
+// run decides a step half an hour later.
 func (s *valuesSite) run() *rollout.ValuesOutcome {
 	s.Now = s.Now.Add(30 * time.Minute)
 	out := rollout.AdvanceValues(s.Values)
@@ -74,8 +74,8 @@ func (s *valuesSite) run() *rollout.ValuesOutcome {
 	return out
 }
 
-// expect takes a step, and expects values in the order of the names of clusters.
-func (s *valuesSite) expect(t *testing.T, want string) *rollout.ValuesOutcome {
+// expectValues runs a step and expects values, ordered by cluster name.
+func (s *valuesSite) expectValues(t *testing.T, want string) *rollout.ValuesOutcome {
 	t.Helper()
 	out := s.run()
 	var got []string
@@ -83,7 +83,7 @@ func (s *valuesSite) expect(t *testing.T, want string) *rollout.ValuesOutcome {
 		got = append(got, out.Values[key.DeploymentTarget])
 	}
 	if text := strings.Join(got, " "); text != want {
-		t.Errorf("values %q, wanted %q: %v", text, want, out.Lines())
+		t.Errorf("got values %q, want %q: %v", text, want, out.Lines())
 	}
 	return out
 }
@@ -91,121 +91,121 @@ func (s *valuesSite) expect(t *testing.T, want string) *rollout.ValuesOutcome {
 func TestAValueReachesOneStageAfterTheOther(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, nil)
-	s.all("1.30")
+	s.reportAll("1.30")
 	s.Released.All = "1.30"
-	s.expect(t, "1.31 1.30 1.30")
-	s.expect(t, "1.31 1.30 1.30") // the canary does not have it yet
+	s.expectValues(t, "1.31 1.30 1.30")
+	s.expectValues(t, "1.31 1.30 1.30") // the canary does not report it yet
 	s.has["canary"] = "1.31"
-	s.expect(t, "1.31 1.31 1.31")
-	s.all("1.31")
-	if out := s.expect(t, "1.31 1.31 1.31"); !out.RolledOut {
+	s.expectValues(t, "1.31 1.31 1.31")
+	s.reportAll("1.31")
+	if out := s.expectValues(t, "1.31 1.31 1.31"); !out.RolledOut {
 		t.Errorf("not rolled out: %v", out.Lines())
 	}
 	s.Wanted.All = "1.32"
-	s.expect(t, "1.32 1.31 1.31")
+	s.expectValues(t, "1.32 1.31 1.31")
 }
 
-func TestAValueThatFailsGoesBackOrHalts(t *testing.T) {
+func TestAFailedValueIsRolledBackOrHalts(t *testing.T) {
 	t.Parallel()
 	for onFailure, want := range map[string]string{"halt": "1.31 1.30 1.30", "roll_back": "1.30 1.30 1.30"} {
 		s := newValuesSite(t, map[string]any{"on_failure": onFailure})
-		s.all("1.30")
+		s.reportAll("1.30")
 		s.Released.All = "1.30"
-		s.expect(t, "1.31 1.30 1.30")
+		s.expectValues(t, "1.31 1.30 1.30")
 		s.has["canary"], s.verdict["canary"] = "1.31", verdict.Failed
-		out := s.expect(t, want)
-		if s.expect(t, want); !out.Progress[0].IsHalted() || out.RolledOut {
+		out := s.expectValues(t, want)
+		if s.expectValues(t, want); !out.Progress[0].IsHalted() || out.RolledOut {
 			t.Errorf("%s: %v", onFailure, out.Lines())
 		}
 		s.Wanted.All = "1.31.1"
-		s.expect(t, "1.31.1 1.30 1.30")
+		s.expectValues(t, "1.31.1 1.30 1.30")
 	}
 }
 
-// What a rollout was given first is released as long as nothing else is.
-func TestANewClusterHasWhatIsReleased(t *testing.T) {
+// The first value of a rollout is released until another value is.
+func TestANewClusterGetsTheReleasedValue(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, nil)
-	s.expect(t, "1.31 1.31 1.31") // all are to be created
-	s.all("1.31")
+	s.expectValues(t, "1.31 1.31 1.31") // no cluster exists yet
+	s.reportAll("1.31")
 	s.run()
 	s.Wanted.All = "1.32"
-	s.expect(t, "1.32 1.31 1.31")
-	s.join("canary-2") // it joins the stage that the change is at
-	s.expect(t, "1.32 1.32 1.31 1.31")
-	s.join("region-c")
-	s.expect(t, "1.32 1.32 1.31 1.31 1.31")
+	s.expectValues(t, "1.32 1.31 1.31")
+	s.addCluster("canary-2") // joins the current stage
+	s.expectValues(t, "1.32 1.32 1.31 1.31")
+	s.addCluster("region-c")
+	s.expectValues(t, "1.32 1.32 1.31 1.31 1.31")
 	s.has["canary"], s.has["canary-2"], s.verdict["canary-2"] = "1.32", "1.32", verdict.Ready
-	s.expect(t, "1.32 1.32 1.32 1.32 1.32")
-	s.all("1.32")
+	s.expectValues(t, "1.32 1.32 1.32 1.32 1.32")
+	s.reportAll("1.32")
 	s.run()
-	s.join("region-d")
+	s.addCluster("region-d")
 	s.Settings.Windows = closedWindows(t)
-	if out := s.expect(t, "1.32 1.32 1.32 1.32 1.32 1.32"); !out.RolledOut {
-		t.Errorf("a new cluster with what is released is no change: %v", out.Lines())
+	if out := s.expectValues(t, "1.32 1.32 1.32 1.32 1.32 1.32"); !out.RolledOut {
+		t.Errorf("a new cluster with the released value is a change: %v", out.Lines())
 	}
 	delete(s.Hosts, "region-a")
-	s.expect(t, "1.32 1.32 1.32 1.32 1.32")
+	s.expectValues(t, "1.32 1.32 1.32 1.32 1.32")
 }
 
-func TestTheFirstStepUpgradesNothingThatIsThere(t *testing.T) {
+func TestTheFirstStepUpgradesNoExistingCluster(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, nil)
-	s.all("1.30")
+	s.reportAll("1.30")
 	if out := s.run(); fmt.Sprint(out.Unplaced) != "[canary region-a region-b]" || len(out.Values) > 0 {
 		t.Errorf("unplaced %v, values %v", out.Unplaced, out.Values)
 	}
-	s.Memory, s.Released.All = nil, "1.29" // which no cluster has
+	s.Memory, s.Released.All = nil, "1.29" // a version of no cluster
 	if out := s.run(); len(out.Unplaced) != 3 {
 		t.Errorf("unplaced %v", out.Unplaced)
 	}
 	s.Memory, s.Released.Each = nil, map[string]string{"canary": "1.30", "region-a": "1.30", "region-b": "1.30"}
-	s.expect(t, "1.31 1.30 1.30")
+	s.expectValues(t, "1.31 1.30 1.30")
 	s.Memory, s.Released, s.has = nil, rollout.ByCluster{}, map[string]string{"region-a": "1.31"}
 	s.verdict["region-a"] = verdict.Ready
-	if out := s.expect(t, "1.31 1.31 1.31"); fmt.Sprint(out.AtOnce) != "[canary region-b]" {
+	if out := s.expectValues(t, "1.31 1.31 1.31"); fmt.Sprint(out.AtOnce) != "[canary region-b]" {
 		t.Errorf("at once: %v", out.AtOnce)
 	}
 }
 
-func TestALostStateGivesNoClusterWhatItMustNotHave(t *testing.T) {
+func TestALostStateUpgradesNoCluster(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, map[string]any{"on_failure": "roll_back"})
-	s.all("1.30")
+	s.reportAll("1.30")
 	s.Released.All = "1.30"
-	s.expect(t, "1.31 1.30 1.30")
+	s.expectValues(t, "1.31 1.30 1.30")
 	s.has["canary"], s.verdict["canary"] = "1.31", verdict.Progressing
 	s.Memory = nil
-	s.expect(t, "1.31 1.30 1.30")
+	s.expectValues(t, "1.31 1.30 1.30")
 	s.verdict["canary"] = verdict.Failed
 	s.run()
-	s.expect(t, "1.30 1.30 1.30") // what is released is what it goes back to
+	s.expectValues(t, "1.30 1.30 1.30") // the rollback assigns the released value
 	s.Memory = nil
-	s.has["canary"] = "1.31" // it has not done so yet
+	s.has["canary"] = "1.31" // the cluster has not rolled back yet
 	s.Released = rollout.ByCluster{Each: map[string]string{"region-a": "1.30", "region-b": "1.30"}}
 	s.run()
-	if out := s.expect(t, "1.31 1.30 1.30"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.NoWayBack || out.Notes[0].Other != "Set released, or want another value" {
+	if out := s.expectValues(t, "1.31 1.30 1.30"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.NoWayBack || out.Notes[0].Other != "Set released, or want another value" {
 		t.Errorf("notes %q", out.Notes)
 	}
 }
 
-func TestClustersMayWantValuesOfTheirOwn(t *testing.T) {
+func TestClustersMayHaveTheirOwnValues(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, nil)
 	s.Wanted = rollout.ByCluster{Each: map[string]string{"canary": "a", "region-a": "b", "region-b": "c"}}
-	s.expect(t, "a b c")
+	s.expectValues(t, "a b c")
 	for cluster, value := range s.Wanted.Each {
 		s.has[cluster], s.verdict[cluster] = value, verdict.Ready
 	}
 	s.run()
 	s.Wanted.Each = map[string]string{"canary": "d", "region-a": "b", "region-b": "e"}
-	s.expect(t, "d b c")
+	s.expectValues(t, "d b c")
 }
 
-func TestWhatIsNotKnownYetIsGivenToNoCluster(t *testing.T) {
+func TestUnknownValuesReachNoCluster(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, nil)
-	s.expect(t, "1.31 1.31 1.31")
+	s.expectValues(t, "1.31 1.31 1.31")
 	s.Wanted.Unknown = true
 	s.Holds = []rollout.FolderHold{{Hosts: []string{"region-a"}}}
 	if out := rollout.AdvanceValues(s.Values); !out.Undecided ||
@@ -214,25 +214,24 @@ func TestWhatIsNotKnownYetIsGivenToNoCluster(t *testing.T) {
 	}
 }
 
-// A rollout of another name goes on where it was.
+// A renamed rollout continues at the same stage.
 func TestARolloutMayBeRenamed(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, nil)
 	s.Released.All = "1.30"
-	s.all("1.30")
-	s.expect(t, "1.31 1.30 1.30")
+	s.reportAll("1.30")
+	s.expectValues(t, "1.31 1.30 1.30")
 	s.Name = "k8s"
 	s.has["canary"] = "1.31"
-	s.expect(t, "1.31 1.31 1.31")
+	s.expectValues(t, "1.31 1.31 1.31")
 }
 
-// What was released before the first step is not given to a new cluster years later.
-func TestANewClusterIsNotGivenWhatWasReleasedBeforeTheFirstStep(t *testing.T) {
+func TestANewClusterNeverGetsTheInitialValue(t *testing.T) {
 	t.Parallel()
 	s := newValuesSite(t, nil)
 	s.Released.All = "1.20"
 	s.Wanted = rollout.ByCluster{Each: map[string]string{"canary": "a", "region-a": "b", "region-b": "c"}}
-	s.expect(t, "a 1.20 1.20")
+	s.expectValues(t, "a 1.20 1.20")
 	for range 3 {
 		for cluster, value := range s.Wanted.Each {
 			s.has[cluster], s.verdict[cluster] = value, verdict.Ready
@@ -240,7 +239,7 @@ func TestANewClusterIsNotGivenWhatWasReleasedBeforeTheFirstStep(t *testing.T) {
 		s.run()
 	}
 	s.Wanted.Each["region-c"] = "d"
-	s.join("region-c")
+	s.addCluster("region-c")
 	s.Settings.Windows = closedWindows(t)
-	s.expect(t, "a b c d")
+	s.expectValues(t, "a b c d")
 }
