@@ -37,7 +37,7 @@ func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 			}
 			var checks []any
 			for i, url := range append(resembling, own.URL+"/own") {
-				checks = append(checks, checkOf(url, map[string]any{"name": fmt.Sprint("query ", i)}),
+				checks = append(checks, newCheck(url, map[string]any{"name": fmt.Sprint("query ", i)}),
 					map[string]any{"name": fmt.Sprint("web ", i), "of": "fleet", "pass": "value == 1.0", "web": map[string]any{"url": url}})
 			}
 			if values, said := readMeasurements(t, block, checks...); values == nil || strings.Contains(fmt.Sprint(values, said), "canary") {

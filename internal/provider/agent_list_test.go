@@ -95,7 +95,7 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 func TestClustersThatCannotBeAskedAreSaidByAList(t *testing.T) {
 	t.Parallel()
 	away := map[string]any{"host": "http://127.0.0.1:1", "token": "any"}
-	there := map[string]any{"host": listing(t, map[string][]any{"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}}), "token": "any"}
+	there := map[string]any{"host": serveLists(t, map[string][]any{"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}}), "token": "any"}
 	query := func(clusters, arguments map[string]any) providertest.Diagnostics {
 		_, _, said := providertest.New(startProvider).
 			Query(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_agent", arguments)

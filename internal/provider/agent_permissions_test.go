@@ -110,7 +110,7 @@ func TestTheRightsToReadReportsAreEnough(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	var rights []agenttest.Permission
 	for _, kind := range reconciler.Named("flux").ListedKinds() {
 		rights = append(rights, agenttest.Permission{Group: kind.Group, Resource: kind.Resource, Verbs: []string{"list"}})

@@ -141,7 +141,7 @@ func TestComplianceWithoutRightsNamesWhatFollowsFolders(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	reach := map[string]any{"drone-1": asUser(t, server, "compliance-nothing", "[]")}
 	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})
 	drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)

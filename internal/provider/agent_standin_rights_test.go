@@ -133,7 +133,7 @@ func TestADestroyThatFailsHalfwayListsItsChanges(t *testing.T) {
 func TestComplianceOfADenyingClusterNamesWhatFollowsFolders(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	cluster := &restrictedCluster{denies: func(_, _ string, _ *http.Request) bool { return true }}
 	reach := map[string]any{"drone-1": cluster.start(t)}
 	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})

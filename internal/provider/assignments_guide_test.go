@@ -279,9 +279,9 @@ func TestTheGuideOnAssignmentsIsRightAboutTakingOver(t *testing.T) {
 
 func TestTheGuideOnAssignmentsIsRightAboutHostsThatMayBeEmptied(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.shape.targets[1] = 0
-	o.refused(t, "A host would lose everything")
+	o.requireRefusal(t, "A host would lose everything")
 	for host, refused := range map[string]bool{"t0": true, "t1": false} {
 		configuration := o.configuration(o.person)
 		configuration.Resources[addresses[0]].Attributes["protection"] = map[string]any{"emptied_hosts": []any{host}}
@@ -428,7 +428,7 @@ locals {
 				t.Errorf("payments runs at %s", where)
 			}
 			plan := run("v2", strings.Replace(rollback, given[1], first, 1))
-			if lines := got(change(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
+			if lines := got(resourceChange(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
 				lines,
 				causeText(causeBy(changes.ByRollback, first[:8])),
 			) {

@@ -165,7 +165,7 @@ func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
 func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
 		with := map[string]any{"git": map[string]any{"token": bitbucketToken}}
-		delivered := assigned(b.repo.url, clustered(nil), nil)
+		delivered := assigned(b.repo.url, fleetWithClusters(nil), nil)
 		delivered.Provider = with
 		apply(t, providertest.New(startProvider), delivered)
 		for context, state := range map[string]string{
@@ -180,7 +180,7 @@ func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 			with,
 			map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"forge": kind}}},
 		)
-		if got := verdicts(values); said.Err() != nil || !regexp.MustCompile(`^ready failed unknown$`).MatchString(got) {
+		if got := clusterVerdicts(values); said.Err() != nil || !regexp.MustCompile(`^ready failed unknown$`).MatchString(got) {
 			t.Errorf("the verdicts are %q: %s", got, said)
 		}
 	})

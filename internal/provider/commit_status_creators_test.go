@@ -21,7 +21,7 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 		server.API(t, owner, "PUT", path+"/collaborators/"+user.Name, map[string]any{"permission": "write"}, nil)
 	}
 	with := map[string]any{"git": map[string]any{"token": owner.Token}}
-	delivered := assigned(repo.url, clustered(nil), nil)
+	delivered := assigned(repo.url, fleetWithClusters(nil), nil)
 	delivered.Provider = with
 	apply(t, providertest.New(startProvider), delivered)
 	set := func(by giteatest.User, cluster, state string) {
@@ -59,7 +59,7 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 		"not restricted":  {nil, "ready ready failed"},
 	} {
 		values, said := read(test.creators)
-		if got := verdicts(values); said.Err() != nil || got != test.want {
+		if got := clusterVerdicts(values); said.Err() != nil || got != test.want {
 			t.Errorf("%s: the verdicts are %q, want %q: %s", name, got, test.want, said)
 		}
 	}
@@ -73,8 +73,8 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 		}
 	}
 	set(drone2, "drone-2", "success")
-	if values, _ := read(map[string]any{"drone-1": drone1.Name, "drone-2": drone2.Name}); verdicts(values) != "ready ready unknown" {
-		t.Errorf("with a status of its own the verdicts are %q", verdicts(values))
+	if values, _ := read(map[string]any{"drone-1": drone1.Name, "drone-2": drone2.Name}); clusterVerdicts(values) != "ready ready unknown" {
+		t.Errorf("with a status of its own the verdicts are %q", clusterVerdicts(values))
 	}
 }
 

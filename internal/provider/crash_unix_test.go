@@ -29,8 +29,8 @@ func TestACrashShowsNoSecret(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	p := &place{t: t, repository: repository{url: server.URL + "/gitops.git"}, token: token}
-	text, err := json.Marshal(p.wish(0))
+	p := &killRepository{t: t, repository: repository{url: server.URL + "/gitops.git"}, token: token}
+	text, err := json.Marshal(p.inputFor(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestACrashShowsNoSecret(t *testing.T) {
 	}
 	var said bytes.Buffer
 	command := exec.CommandContext(t.Context(), self)
-	command.Args, command.Env = []string{doomedName}, append(os.Environ(), "GOTRACEBACK=all")
+	command.Args, command.Env = []string{providerProcessName}, append(os.Environ(), "GOTRACEBACK=all")
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(text), &said, &said
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

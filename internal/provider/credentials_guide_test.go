@@ -65,7 +65,7 @@ const validToken = "valid-t0ken"
 func newTokenHost(t *testing.T) *tokenHost {
 	t.Helper()
 	h := &tokenHost{startGitHub(t), t, providertest.New(startProvider)}
-	h.made = []string{validToken}
+	h.tokens = []string{validToken}
 	return h
 }
 
@@ -177,13 +177,13 @@ func anExpiredTokenAfterThePush(t *testing.T) {
 	const head = "flotilla/dev/clusters/all/dev"
 	pushed := git(t, h.bare, "rev-parse", head)
 	text := git(t, h.bare, "show", head+":clusters/all/large/app-core/platform-config.yaml")
-	if !strings.Contains(text, "two") || len(h.open) > 0 {
-		t.Errorf("%d requests are open, and the branch has %s", len(h.open), text)
+	if !strings.Contains(text, "two") || len(h.pullRequests) > 0 {
+		t.Errorf("%d requests are open, and the branch has %s", len(h.pullRequests), text)
 	}
 	h.renew()
 	apply(t, h.w, proposed)
-	if h.expectDone(proposed); len(h.open) != 1 || git(t, h.bare, "rev-parse", head) != pushed {
-		t.Errorf("open are %v", h.open)
+	if h.expectDone(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", head) != pushed {
+		t.Errorf("open are %v", h.pullRequests)
 	}
 }
 
@@ -198,11 +198,11 @@ func (h *tokenHost) reads(name string, further map[string]any) (map[string]any, 
 
 func anExpiredTokenOfReports(t *testing.T) {
 	h := newTokenHost(t)
-	apply(t, h.w, h.assigned(clustered(nil), nil))
+	apply(t, h.w, h.assigned(fleetWithClusters(nil), nil))
 	h.expire(isAnyRequest)
 	further := map[string][]any{"flotilla_compliance": {"feedback", map[string]any{"reports": []any{}}}, "flotilla_overview": nil}
 	for name, more := range further {
-		values, said := h.reads(name, with(map[string]any{"name": "dev", "fleet": clustered(nil)}, more...))
+		values, said := h.reads(name, with(map[string]any{"name": "dev", "fleet": fleetWithClusters(nil)}, more...))
 		if said.Err() != nil || !said.Has("Repository cannot be read") || !strings.Contains(said.String(), "401 Unauthorized") {
 			t.Errorf("%s says %s", name, said)
 		}
@@ -240,7 +240,7 @@ func anExpiredTokenForStatuses(t *testing.T) {
 	})
 	apply(t, h.w, wanted) // canary gets it
 	h.mu.Lock()
-	h.told = []string{"flotilla/canary/cluster-type success"}
+	h.statuses = []string{"flotilla/canary/cluster-type success"}
 	h.mu.Unlock()
 
 	h.meddle(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
@@ -285,12 +285,12 @@ func refuseToken(w http.ResponseWriter, r *http.Request) {
 func wrongCredentialsOfAReadCluster(t *testing.T) {
 	clusters := map[string]any{"drone-1": refusingCluster(t), "drone-2": refusingCluster(t), "large-1": refusingCluster(t)}
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	const answer = "the API server refuses the credentials (401 Unauthorized)"
 	asked := map[string]any{"feedback": map[string]any{"clusters": true}}
 	values, said := readCompliance(t, url, map[string]any{"clusters": clusters}, asked)
 	text := fmt.Sprint(values["clusters"])
-	if said.Err() != nil || verdicts(values) != "unknown unknown unknown" || !strings.Contains(text, answer) {
+	if said.Err() != nil || clusterVerdicts(values) != "unknown unknown unknown" || !strings.Contains(text, answer) {
 		t.Errorf("flotilla_compliance has %s: %s", text, said)
 	}
 	values, said = readFacts(t, clusters, map[string]any{"requested": true, "sources": map[string]any{"clusters": true}})
@@ -354,7 +354,7 @@ func anExpiredTokenOfACommitStatus(t *testing.T) {
 func anExpiredTokenOfMeasurements(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(refuseToken))
 	t.Cleanup(server.Close)
-	values, said := readMeasurements(t, map[string]any{"url": server.URL, "token": "expired-t0ken"}, checkOf(server.URL, nil))
+	values, said := readMeasurements(t, map[string]any{"url": server.URL, "token": "expired-t0ken"}, newCheck(server.URL, nil))
 	text := said.String()
 	if said.Err() != nil || !strings.Contains(text, server.URL) || !strings.Contains(text, "401") || strings.Contains(text, "t0ken") {
 		t.Errorf("it says %s", text)
@@ -386,19 +386,19 @@ func anExpiredTokenOfArtifacts(t *testing.T) {
 
 func anExpiredTokenOfAnAgent(t *testing.T) {
 	const namespace = "agent-token-expired"
-	r := startRooted(t, "flux", namespace)
-	r.put(t, "Kustomization", namespace, "root", map[string]any{
+	r := startRootCluster(t, "flux", namespace)
+	r.putObject(t, "Kustomization", namespace, "root", map[string]any{
 		"path": "clusters/all/drone", "interval": "1m", "prune": true, "wait": true,
 		"sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"},
 	}, rootCondition("True", "Succeeded", "applied"), "dev")
-	r.put(t, "GitRepository", namespace, "gitops", map[string]any{
-		"url": r.address, "interval": "1m", "ref": map[string]any{"branch": "dev"},
+	r.putObject(t, "GitRepository", namespace, "gitops", map[string]any{
+		"url": r.repositoryURL, "interval": "1m", "ref": map[string]any{"branch": "dev"},
 	}, rootCondition("False", "GitOperationFailed", "authentication required"), "dev")
-	if got := r.read(); got != "failed: GitRepository "+namespace+"/gitops is not ready: authentication required" {
+	if got := r.readVerdict(); got != "failed: GitRepository "+namespace+"/gitops is not ready: authentication required" {
 		t.Errorf("the cluster is %s", got)
 	}
 	// TestAFailureOfTheRootHaltsAndRollsNothingBack shows what a rollout makes of it.
-	if evidence := fmt.Sprint(r.compliance()["evidence"]); !strings.Contains(evidence, `"of":"root"`) {
+	if evidence := fmt.Sprint(r.readCompliance()["evidence"]); !strings.Contains(evidence, `"of":"root"`) {
 		t.Errorf("it is no failure of the root: %s", evidence)
 	}
 }

@@ -44,9 +44,9 @@ func TestComplianceGivesMetrics(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	apply(t, w, assigned(url, clustered(nil), nil))
+	apply(t, w, assigned(url, fleetWithClusters(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
-	apply(t, w, assigned(url, clustered(map[string]any{"config_containers": []any{
+	apply(t, w, assigned(url, fleetWithClusters(map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
 		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
 	}}), nil))
@@ -103,8 +103,8 @@ func TestComplianceGivesMetrics(t *testing.T) {
 func TestMetricsSayWhichVersionRuns(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
-	host := runningCluster(
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
+	host := serveRunningCluster(
 		t,
 		url,
 		"v0.9@sha1:1111111111111111111111111111111111111111",
@@ -136,10 +136,10 @@ func TestMetricsSayWhichVersionRuns(t *testing.T) {
 func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(withValues()), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(hiddenValues()), nil))
 	tip := git(t, url, "rev-parse", "dev")
 	text := fmt.Sprint(mustReadCompliance(t, url, map[string]any{
-		"fleet": clustered(withValues()),
+		"fleet": fleetWithClusters(hiddenValues()),
 		"feedback": map[string]any{"reports": []any{
 			report("drone-1", tip, nil), report("large-1", tip, map[string]any{"ready": nil, "verdict": "failed", "message": "a " + hiddenValue + " b"}),
 		}},
@@ -173,7 +173,7 @@ func TestComplianceRefusesRolloutsThatAreNone(t *testing.T) {
 func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	tip := git(t, url, "rev-parse", "dev")
 	values := mustReadCompliance(
 		t,

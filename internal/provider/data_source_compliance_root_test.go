@@ -16,34 +16,34 @@ import (
 
 // rooted is a cluster on a real API that has what an assignment wrote for the type drone. All of it is ready. address is that
 // of the repository, in the form that the definitions of kinds take.
-type rooted struct {
-	server                  *kubetest.Server
-	namespace, tip, address string
-	compliance              func() map[string]any
-	read                    func() string // the verdict of the cluster
+type rootCluster struct {
+	server                        *kubetest.Server
+	namespace, tip, repositoryURL string
+	readCompliance                func() map[string]any
+	readVerdict                   func() string // the verdict of the cluster
 }
 
-const rootedTime = "2026-11-21T19:00:00Z"
+const rootReadySince = "2026-11-21T19:00:00Z"
 
 func rootCondition(status, reason, message string) []any {
 	return []any{map[string]any{
-		"type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": 1, "lastTransitionTime": rootedTime,
+		"type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": 1, "lastTransitionTime": rootReadySince,
 	}}
 }
 
 // rootedTests take turns: the objects of their assignments have the same names on the one API server.
-var rootedTests sync.Mutex
+var rootClusterLock sync.Mutex
 
-func startRooted(t *testing.T, reconciler, namespace string) rooted {
+func startRootCluster(t *testing.T, reconciler, namespace string) rootCluster {
 	t.Helper()
-	rootedTests.Lock()
-	t.Cleanup(rootedTests.Unlock)
-	fleet := clustered(map[string]any{"cluster_types": []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"},
+	rootClusterLock.Lock()
+	t.Cleanup(rootClusterLock.Unlock)
+	fleet := fleetWithClusters(map[string]any{"cluster_types": []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"},
 		"reconciler": reconciler}},
 		"clusters": []any{map[string]any{"name": "drone-1", "cluster_type": "drone"}}, "config_containers": []any{}})
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
-	r := rooted{kubetest.Start(t, kubetest.Options{Agents: true}), namespace, git(t, url, "rev-parse", "dev"), "http://" + url, nil, nil}
+	r := rootCluster{kubetest.Start(t, kubetest.Options{Agents: true}), namespace, git(t, url, "rev-parse", "dev"), "http://" + url, nil, nil}
 	for _, name := range []string{namespace, "flux-system", "argocd"} {
 		r.server.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`)
 	}
@@ -57,27 +57,27 @@ func startRooted(t *testing.T, reconciler, namespace string) rooted {
 				t.Fatal(err)
 			}
 			spec, metadata := object["spec"].(map[string]any), object["metadata"].(map[string]any)
-			r.put(t, object["kind"].(string), metadata["namespace"].(string), metadata["name"].(string), spec, rootCondition("True", "Succeeded",
-				"applied"), "main")
+			r.putObject(t, object["kind"].(string), metadata["namespace"].(string), metadata["name"].(string), spec,
+				rootCondition("True", "Succeeded", "applied"), "main")
 		}
 	}
-	r.compliance = func() map[string]any {
-		values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": theCluster(r.server)}},
+	r.readCompliance = func() map[string]any {
+		values, diags := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": theCluster(r.server)}},
 			map[string]any{"feedback": map[string]any{"clusters": true}, "fleet": fleet})
-		if said.Err() != nil {
-			t.Fatal(said)
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		return values
 	}
-	r.read = func() string {
-		drone := r.compliance()["clusters"].(map[string]any)["drone-1"].(map[string]any)
+	r.readVerdict = func() string {
+		drone := r.readCompliance()["clusters"].(map[string]any)["drone-1"].(map[string]any)
 		return fmt.Sprintf("%v: %v", drone["verdict"], drone["message"])
 	}
 	return r
 }
 
 // put replaces an object that has the tip of the branch.
-func (r *rooted) put(t *testing.T, kind, namespace, name string, spec map[string]any, conditions any, branch string) {
+func (r *rootCluster) putObject(t *testing.T, kind, namespace, name string, spec map[string]any, conditions any, branch string) {
 	t.Helper()
 	revision := branch + "@sha1:" + r.tip
 	api, status := "", map[string]any{"observedGeneration": 1, "conditions": conditions}
@@ -85,19 +85,19 @@ func (r *rooted) put(t *testing.T, kind, namespace, name string, spec map[string
 	case "GitRepository":
 		api = "source.toolkit.fluxcd.io/v1"
 		status["artifact"] = map[string]any{"revision": revision, "path": "a", "url": "http://a", "digest": "sha256:" + strings.Repeat("0",
-			64), "lastUpdateTime": rootedTime}
+			64), "lastUpdateTime": rootReadySince}
 	case "Kustomization":
 		api = "kustomize.toolkit.fluxcd.io/v1"
 		status["lastAppliedRevision"], status["lastAttemptedRevision"] = revision, revision
 	case "Application":
 		api = "argoproj.io/v1alpha1"
 		status = map[string]any{
-			"health": map[string]any{"status": "Healthy", "lastTransitionTime": rootedTime}, "reconciledAt": "2026-11-21T19:00:30Z",
+			"health": map[string]any{"status": "Healthy", "lastTransitionTime": rootReadySince}, "reconciledAt": "2026-11-21T19:00:30Z",
 			"sync": map[string]any{"status": "Synced", "revision": r.tip,
 				"comparedTo": map[string]any{"destination": spec["destination"], "source": spec["source"]}},
-			"history": []any{map[string]any{"id": 1, "revision": r.tip, "deployedAt": rootedTime}},
-			"operationState": map[string]any{"operation": map[string]any{}, "phase": "Succeeded", "message": "said", "startedAt": rootedTime,
-				"finishedAt": rootedTime},
+			"history": []any{map[string]any{"id": 1, "revision": r.tip, "deployedAt": rootReadySince}},
+			"operationState": map[string]any{"operation": map[string]any{}, "phase": "Succeeded", "message": "said", "startedAt": rootReadySince,
+				"finishedAt": rootReadySince},
 		}
 		if change, is := conditions.(func(status map[string]any)); is {
 			change(status)
@@ -122,19 +122,20 @@ func TestComplianceShowsTheFailureOfARoot(t *testing.T) {
 	t.Run("flux", func(t *testing.T) {
 		t.Parallel()
 		const namespace = "root-fails"
-		r := startRooted(t, "flux", namespace)
+		r := startRootCluster(t, "flux", namespace)
 		ready := rootCondition("True", "Succeeded", "applied")
 		source := func(conditions []any) {
-			r.put(t, "GitRepository", namespace, "gitops", map[string]any{"url": r.address, "interval": "1m",
+			r.putObject(t, "GitRepository", namespace, "gitops", map[string]any{"url": r.repositoryURL, "interval": "1m",
 				"ref": map[string]any{"branch": "dev"}}, conditions, "dev")
 		}
 		kustomization := func(name string, conditions []any) {
-			r.put(t, "Kustomization", namespace, name, map[string]any{"path": "clusters/all/drone", "interval": "1m", "prune": true, "wait": true,
+			r.putObject(t, "Kustomization", namespace, name, map[string]any{
+				"path": "clusters/all/drone", "interval": "1m", "prune": true, "wait": true,
 				"sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"}}, conditions, "dev")
 		}
 		for _, test := range []struct {
-			do   func()
-			want string
+			change func()
+			want   string
 		}{
 			{func() {}, "ready: 2 assignments are ready"},
 			{func() { source(rootCondition("False", "GitOperationFailed", "authentication required")) },
@@ -144,8 +145,8 @@ func TestComplianceShowsTheFailureOfARoot(t *testing.T) {
 		} {
 			source(ready)
 			kustomization("root", ready)
-			test.do()
-			if got := r.read(); got != test.want {
+			test.change()
+			if got := r.readVerdict(); got != test.want {
 				t.Errorf("it is\n%s, want\n%s", got, test.want)
 			}
 		}
@@ -153,16 +154,16 @@ func TestComplianceShowsTheFailureOfARoot(t *testing.T) {
 	t.Run("argocd", func(t *testing.T) {
 		t.Parallel()
 		const namespace = "argo-root-fails"
-		r := startRooted(t, "argocd", namespace)
+		r := startRootCluster(t, "argocd", namespace)
 		for phase, want := range map[string]string{
 			"Succeeded": "ready: 2 assignments are ready",
 			"Failed":    "failed: Application " + namespace + "/root cannot be synced: said",
 		} {
-			r.put(t, "Application", namespace, "root", map[string]any{
+			r.putObject(t, "Application", namespace, "root", map[string]any{
 				"project": "default", "destination": map[string]any{"server": "https://kubernetes.default.svc"},
-				"source": map[string]any{"repoURL": r.address, "path": "clusters/all/drone", "targetRevision": "dev"},
+				"source": map[string]any{"repoURL": r.repositoryURL, "path": "clusters/all/drone", "targetRevision": "dev"},
 			}, func(status map[string]any) { status["operationState"].(map[string]any)["phase"] = phase }, "dev")
-			if got := r.read(); got != want {
+			if got := r.readVerdict(); got != want {
 				t.Errorf("it is\n%s, want\n%s", got, want)
 			}
 		}

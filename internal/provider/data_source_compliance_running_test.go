@@ -13,7 +13,7 @@ import (
 
 // runningCluster is an API server that has what the branch has for some folders, as Flux would leave it: each Kustomization
 // with a revision that is applied, and another one that was tried.
-func runningCluster(t *testing.T, url, applied, tried string, folders ...string) string {
+func serveRunningCluster(t *testing.T, url, applied, attempted string, folders ...string) string {
 	t.Helper()
 	lists := map[string][]any{}
 	ready := []any{
@@ -42,7 +42,7 @@ func runningCluster(t *testing.T, url, applied, tried string, folders ...string)
 					"observedGeneration":    1,
 					"conditions":            ready,
 					"lastAppliedRevision":   applied,
-					"lastAttemptedRevision": tried,
+					"lastAttemptedRevision": attempted,
 				}
 				object["metadata"].(map[string]any)["generation"] = 1
 				at := fmt.Sprintf(
@@ -54,14 +54,14 @@ func runningCluster(t *testing.T, url, applied, tried string, folders ...string)
 			}
 		}
 	}
-	return listing(t, lists)
+	return serveLists(t, lists)
 }
 
 func TestComplianceSaysWhatRuns(t *testing.T) {
 	t.Parallel()
 	const first, second = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	read := func(clusters map[string]string) (map[string]any, providertest.Diagnostics) {
 		known := map[string]any{}
 		for name, host := range clusters {
@@ -69,7 +69,7 @@ func TestComplianceSaysWhatRuns(t *testing.T) {
 		}
 		return readCompliance(t, url, map[string]any{"clusters": known}, map[string]any{"feedback": map[string]any{"clusters": true}})
 	}
-	old := runningCluster(t, url, "main@sha1:"+first, "main@sha1:"+second, "drone", "large")
+	old := serveRunningCluster(t, url, "main@sha1:"+first, "main@sha1:"+second, "drone", "large")
 	row := func(target, revision string, count int, hosts, clusters string) string {
 		return fmt.Sprintf(
 			"map[app_version:<nil> chart:<nil> clusters:[%s] count:%d deployment_target:%s hosts:[%s] images:[] revision:%s version:main wanted:main]",
@@ -87,15 +87,15 @@ func TestComplianceSaysWhatRuns(t *testing.T) {
 		{map[string]string{"drone-1": old, "drone-2": old, "large-1": old}, []string{
 			row("app-core", first, 3, "drone large", ""), row("app-edge", first, 2, "drone", ""),
 		}},
-		{map[string]string{"drone-1": old, "drone-2": runningCluster(t, url, "main@sha1:"+second, "main@sha1:"+second, "drone"), "large-1": old}, []string{
+		{map[string]string{"drone-1": old, "drone-2": serveRunningCluster(t, url, "main@sha1:"+second, "main@sha1:"+second, "drone"), "large-1": old}, []string{
 			row("app-core", first, 2, "large", "drone-1"), row("app-core", second, 1, "", "drone-2"),
 			row("app-edge", first, 1, "", "drone-1"), row("app-edge", second, 1, "", "drone-2"),
 		}},
-		{map[string]string{"drone-1": runningCluster(t, url, "", "main@sha1:"+second, "drone"), "large-1": old}, []string{row("app-core", first, 1, "large", "")}},
+		{map[string]string{"drone-1": serveRunningCluster(t, url, "", "main@sha1:"+second, "drone"), "large-1": old}, []string{row("app-core", first, 1, "large", "")}},
 	} {
-		values, said := read(test.clusters)
-		if said.Err() != nil {
-			t.Fatal(said.Err())
+		values, diags := read(test.clusters)
+		if diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
 		var got []string
 		for _, one := range values["running"].([]any) {

@@ -16,7 +16,7 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	fleet := func(version string) providertest.Call {
-		return clustered(map[string]any{
+		return fleetWithClusters(map[string]any{
 			"cluster_types": []any{map[string]any{
 				"name": "drone", "labels": map[string]any{"edge": "true"}, "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}},
 			}},
@@ -46,11 +46,11 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 	}
 	const object = "ExternalSecret dev-drone-app-edge/platform-secrets "
 	for _, test := range []struct {
-		name       string
-		generation int
-		status     map[string]any
-		without    string // what the cluster does not list
-		want       string
+		name        string
+		generation  int
+		status      map[string]any
+		missingList string // what the cluster does not list
+		want        string
 	}{
 		{"the operator has not looked yet", 1, nil, "", "progressing: " + object + "has no status yet"},
 		{"the Secret is there", 1, synced("1-6fa8"), "", "ready: "},
@@ -61,7 +61,7 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 		},
 		{"there is no operator", 1, nil, "externalsecrets", "unknown: " + object + "cannot be read: the cluster has no externalsecrets.external-secrets.io"},
 	} {
-		lists := reconciled(t, url, "clusters/all/drone")
+		lists := readyLists(t, url, "clusters/all/drone")
 		for path, items := range lists {
 			for _, one := range items {
 				one := one.(map[string]any)
@@ -69,14 +69,15 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 					metadata["generation"], one["status"] = test.generation, test.status
 				}
 			}
-			if test.without != "" && strings.HasSuffix(path, "/"+test.without) {
+			if test.missingList != "" && strings.HasSuffix(path, "/"+test.missingList) {
 				delete(lists, path)
 			}
 		}
-		values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": listing(t, lists)}}},
+		values, diags := readCompliance(t, url,
+			map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": serveLists(t, lists)}}},
 			map[string]any{"fleet": fleet("1"), "feedback": map[string]any{"clusters": true}})
-		if said.Err() != nil {
-			t.Fatal(said.Err())
+		if diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
 		got := "ready: "
 		if edge, notReady := values["assignments"].(map[string]any)["drone/app-edge"].(map[string]any); notReady {
@@ -89,7 +90,7 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 }
 
 // reconciled are the lists of a cluster that has applied a folder of branch dev, all of it ready.
-func reconciled(t *testing.T, url, folder string) map[string][]any {
+func readyLists(t *testing.T, url, folder string) map[string][]any {
 	t.Helper()
 	tip := git(t, url, "rev-parse", "dev")
 	ready := []any{

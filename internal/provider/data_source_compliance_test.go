@@ -22,7 +22,7 @@ import (
 )
 
 // clustered is the small fleet with clusters: two of type drone, one of type large.
-func clustered(further map[string]any) providertest.Call {
+func fleetWithClusters(further map[string]any) providertest.Call {
 	with := map[string]any{"clusters": []any{
 		map[string]any{"name": "drone-1", "cluster_type": "drone"},
 		map[string]any{"name": "drone-2", "cluster_type": "drone"},
@@ -36,7 +36,7 @@ func clustered(further map[string]any) providertest.Call {
 func readCompliance(t *testing.T, url string, providerBlock, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
-		"name": "dev", "fleet": clustered(nil),
+		"name": "dev", "fleet": fleetWithClusters(nil),
 		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 	}
 	maps.Copy(arguments, further)
@@ -46,15 +46,15 @@ func readCompliance(t *testing.T, url string, providerBlock, further map[string]
 
 func mustReadCompliance(t *testing.T, url string, further map[string]any) map[string]any {
 	t.Helper()
-	values, said := readCompliance(t, url, nil, further)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	values, diags := readCompliance(t, url, nil, further)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	return values
 }
 
 // verdicts are those of the clusters, by name.
-func verdicts(values map[string]any) string {
+func clusterVerdicts(values map[string]any) string {
 	var all []string
 	clusters, _ := values["clusters"].(map[string]any)
 	for _, name := range []string{"drone-1", "drone-2", "large-1"} {
@@ -84,7 +84,7 @@ func TestComplianceOfNothingIsUnknownAndHasEvidence(t *testing.T) {
 			t.Parallel()
 			before := time.Now().Add(-time.Second)
 			values := mustReadCompliance(t, bare(t), further)
-			if got := verdicts(values); got != "unknown unknown unknown" {
+			if got := clusterVerdicts(values); got != "unknown unknown unknown" {
 				t.Errorf("the verdicts are %s", got)
 			}
 			text, _ := values["evidence"].(string)
@@ -108,9 +108,9 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	apply(t, w, assigned(url, clustered(nil), nil))
+	apply(t, w, assigned(url, fleetWithClusters(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
-	apply(t, w, assigned(url, clustered(map[string]any{"config_containers": []any{
+	apply(t, w, assigned(url, fleetWithClusters(map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
 		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
 	}}), nil))
@@ -121,7 +121,7 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	}
 	// Only large was changed by the second commit: drone has what it is to have with the first one.
 	values := read(report("drone-1", first, nil), report("drone-2", second[:9], nil), report("large-1", first, nil))
-	if got := verdicts(values); got != "ready ready behind" {
+	if got := clusterVerdicts(values); got != "ready ready behind" {
 		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
 	}
 	said := read(
@@ -135,7 +135,7 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 		},
 		report("large-1", second, nil),
 	)
-	if got := verdicts(said); got != "failed failed ready" {
+	if got := clusterVerdicts(said); got != "failed failed ready" {
 		t.Errorf("the verdicts are %s: %v", got, said["clusters"])
 	}
 	evil := read(
@@ -185,7 +185,7 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 		report("drone-1", second, map[string]any{"ready": false, "message": "no space"}),
 		report("drone-2", strings.Repeat("1", 40), nil),
 	)
-	if got := verdicts(values); got != "progressing unknown unknown" {
+	if got := clusterVerdicts(values); got != "progressing unknown unknown" {
 		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
 	}
 	if text := values["evidence"].(string); !strings.Contains(text, `"message":"no space"`) {
@@ -193,7 +193,7 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	}
 
 	// What the fleet does not want any more, and what somebody did to the branch, is drift before any cluster is asked.
-	values = mustReadCompliance(t, url, map[string]any{"fleet": clustered(map[string]any{
+	values = mustReadCompliance(t, url, map[string]any{"fleet": fleetWithClusters(map[string]any{
 		"target_policies": []any{
 			policy(
 				"edge",
@@ -246,9 +246,9 @@ func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := readCompliance(t, bare(t), nil, test.arguments)
-			if said.Err() == nil || !strings.Contains(said.String(), test.want) {
-				t.Errorf("it says %s", said)
+			_, diags := readCompliance(t, bare(t), nil, test.arguments)
+			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
+				t.Errorf("it says %s", diags)
 			}
 		})
 	}
@@ -257,14 +257,14 @@ func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
 // Nothing that is wrong with what is asked fails a plan that only looks.
 func TestComplianceTellsOnceWhomItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	values, said := readCompliance(t, bare(t), map[string]any{"clusters": map[string]any{
+	values, diags := readCompliance(t, bare(t), map[string]any{"clusters": map[string]any{
 		"drone-1": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
 		"drone-2": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
 	}}, map[string]any{"feedback": map[string]any{"clusters": true}})
-	if said.Err() != nil || strings.Count(said.String(), "large-1") != 1 || !strings.Contains(said.String(), "Clusters cannot be asked") {
-		t.Errorf("it says %s", said)
+	if diags.Err() != nil || strings.Count(diags.String(), "large-1") != 1 || !strings.Contains(diags.String(), "Clusters cannot be asked") {
+		t.Errorf("it says %s", diags)
 	}
-	if got := verdicts(values); got != "unknown unknown unknown" {
+	if got := clusterVerdicts(values); got != "unknown unknown unknown" {
 		t.Errorf("the verdicts are %s", got)
 	}
 }
@@ -272,27 +272,27 @@ func TestComplianceTellsOnceWhomItDoesNotKnow(t *testing.T) {
 func TestWaitingEndsWithWhatIsNotReady(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	commit := git(t, url, "rev-parse", "dev")
 	clock := &stoppedClock{now: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)}
 	w := providertest.New(provider.StartAt(clock))
 	read := func(percent int) (map[string]any, providertest.Diagnostics) {
 		return w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_compliance", map[string]any{
-			"name": "dev", "fleet": clustered(nil), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+			"name": "dev", "fleet": fleetWithClusters(nil), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 			"feedback": map[string]any{
 				"reports": []any{report("drone-1", commit, nil), report("drone-2", commit, map[string]any{"ready": false, "message": "no space"})},
 			},
 			"wait": map[string]any{"ready_percent": percent, "timeout": "5m"},
 		})
 	}
-	values, said := read(33)
-	if said.Err() != nil || values["time"] != "2026-11-22T01:00:00Z" {
-		t.Errorf("it says %s at %v", said, values["time"])
+	values, diags := read(33)
+	if diags.Err() != nil || values["time"] != "2026-11-22T01:00:00Z" {
+		t.Errorf("it says %s at %v", diags, values["time"])
 	}
-	_, said = read(34)
+	_, diags = read(34)
 	for _, want := range []string{"Clusters are not ready", "After 5m0s, 1 of 3 clusters are ready (33 %), but ready_percent is 34 %:", "drone-2: progressing: no space", "large-1: unknown: "} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("it says %s, and not %q", said, want)
+		if !strings.Contains(diags.String(), want) {
+			t.Errorf("it says %s, and not %q", diags, want)
 		}
 	}
 	if waited := clock.now.Sub(time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)); waited != 5*time.Minute || clock.slept > 30 {
@@ -305,14 +305,14 @@ func TestWhoeverFollowsAFolderTooDoesNotSpeakForTheOthers(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	apply(t, w, assigned(url, clustered(nil), nil))
+	apply(t, w, assigned(url, fleetWithClusters(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
 	apply(
 		t,
 		w,
 		assigned(
 			url,
-			clustered(map[string]any{"config_containers": []any{map[string]any{"name": "more", "data": map[string]any{"more": "yes"}}}}),
+			fleetWithClusters(map[string]any{"config_containers": []any{map[string]any{"name": "more", "data": map[string]any{"more": "yes"}}}}),
 			nil,
 		),
 	)
@@ -357,18 +357,18 @@ func TestWhoeverFollowsAFolderTooDoesNotSpeakForTheOthers(t *testing.T) {
 			},
 		)
 	}
-	values, said := readCompliance(
+	values, diags := readCompliance(
 		t,
 		url,
-		map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": listing(t, lists)}}},
+		map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": serveLists(t, lists)}}},
 		map[string]any{"feedback": map[string]any{"clusters": true}},
 	)
 	drone, _ := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
-	if want := "2 objects follow the folder; by Kustomization flux-system/gitops: has commit " + first[:7]; said.Err() != nil ||
+	if want := "2 objects follow the folder; by Kustomization flux-system/gitops: has commit " + first[:7]; diags.Err() != nil ||
 		drone["verdict"] != "behind" ||
 		drone["message"] != want ||
 		drone["commit"] != first {
-		t.Errorf("of drone-1 it says %v, want %q; %s", drone, want, said)
+		t.Errorf("of drone-1 it says %v, want %q; %s", drone, want, diags)
 	}
 }
 
@@ -386,7 +386,7 @@ func (c *stoppedClock) Sleep(_ context.Context, d time.Duration) {
 }
 
 // others commits files that no assignment owns until done, which gets the number of commits.
-func others(t *testing.T, url string, done func(commits int64) bool) {
+func commitForeignFiles(t *testing.T, url string, done func(commits int64) bool) {
 	t.Helper()
 	for i := int64(0); !done(i); i++ {
 		byHandOn(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "others", fmt.Sprint(i)), "x") })
@@ -396,14 +396,14 @@ func others(t *testing.T, url string, done func(commits int64) bool) {
 func TestAssignmentStaysReadyWhileOthersCommitAllTheTime(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
 	var pushed atomic.Int64
 	var isRead atomic.Bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		others(t, url, func(commits int64) bool {
+		commitForeignFiles(t, url, func(commits int64) bool {
 			pushed.Store(commits)
 			return isRead.Load() && commits >= 3
 		})
@@ -417,7 +417,7 @@ func TestAssignmentStaysReadyWhileOthersCommitAllTheTime(t *testing.T) {
 		values := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": []any{
 			report("drone-1", first, nil), report("drone-2", first, nil), report("large-1", git(t, url, "rev-parse", "dev"), nil),
 		}}})
-		if got := verdicts(values); got != "ready ready ready" {
+		if got := clusterVerdicts(values); got != "ready ready ready" {
 			t.Fatalf("after %d commits of others, the verdicts are %s: %v", before, got, values["clusters"])
 		}
 		drone, _ := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
@@ -434,7 +434,7 @@ func TestAssignmentStaysReadyWhileOthersCommitAllTheTime(t *testing.T) {
 }
 
 // listing is a Kubernetes API that has nothing but lists, by their paths. It returns its URL.
-func listing(t *testing.T, lists map[string][]any) string {
+func serveLists(t *testing.T, lists map[string][]any) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -19,16 +19,16 @@ func readDiff(t *testing.T, url string, fleet any, further map[string]any) (stri
 	for name, value := range further {
 		arguments[name] = value
 	}
-	values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", arguments)
+	values, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", arguments)
 	text, _ := values["diff"].(string)
-	return text, said
+	return text, diags
 }
 
 func mustReadDiff(t *testing.T, url string, fleet any, further map[string]any) string {
 	t.Helper()
-	text, said := readDiff(t, url, fleet, further)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	text, diags := readDiff(t, url, fleet, further)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	return text
 }
@@ -120,9 +120,9 @@ func TestDiffRefusesWhatMakesNoSense(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := readDiff(t, bare(t), fleetOf(nil), test.arguments)
-			if said.Err() == nil || !strings.Contains(said.String(), test.want) {
-				t.Errorf("it says %s", said)
+			_, diags := readDiff(t, bare(t), fleetOf(nil), test.arguments)
+			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
+				t.Errorf("it says %s", diags)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // inventoried is a repository that two assignments have been written to, one of them with a cluster of its own.
-func inventoried(t *testing.T) string {
+func writeTwoAssignments(t *testing.T) string {
 	t.Helper()
 	url := bare(t)
 	fleet := fleetOf(map[string]any{
@@ -50,13 +50,13 @@ func startFramework() (tfprotov6.ProviderServer, error) {
 
 func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
 	t.Parallel()
-	url := inventoried(t)
+	url := writeTwoAssignments(t)
 	commits := strings.Fields(git(t, url, "rev-list", "--reverse", "dev"))
 	for name, test := range map[string]struct {
-		narrowed map[string]any
+		filter   map[string]any
 		keys     string // "<owner>:<host>/<deployment target>"
 		complete bool
-		says     string // at the attribute, as a warning
+		warning  string // at the attribute, as a warning
 	}{
 		"everything":                       {nil, "dev:clusters/store-1/app-edge dev:drone/app-core prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
 		"an owner":                         {map[string]any{"owner": "prod"}, "prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
@@ -77,10 +77,10 @@ func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			attributes := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
-			maps.Copy(attributes, test.narrowed)
-			read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
-			if said.Err() != nil || (len(said) > 0) != (test.says != "") || len(said) > 0 && !strings.Contains(said[0].Detail, test.says) {
-				t.Fatalf("said is %s", said)
+			maps.Copy(attributes, test.filter)
+			read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+			if diags.Err() != nil || (len(diags) > 0) != (test.warning != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail, test.warning) {
+				t.Fatalf("said is %s", diags)
 			}
 			var keys []string
 			for _, entry := range read["assignments"].([]any) {
@@ -97,9 +97,9 @@ func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
 		})
 	}
 	attributes := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/prod"}}
-	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
-	if said.Err() != nil {
-		t.Fatal(said)
+	read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if want := []any{map[string]any{"path": "clusters/prod", "name": "prod"}}; !reflect.DeepEqual(read["owners"], want) {
 		t.Errorf("owners are %v", read["owners"])
@@ -141,17 +141,17 @@ func TestTheInventoryIsReadStrictly(t *testing.T) {
 		"an empty owner": {"owner", ""}, "an empty workspace": {"workspace", ""},
 	} {
 		attributes := map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}, c.attribute: c.value}
-		_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
-		if len(said) != 1 || !said[0].Error || !strings.HasPrefix(said[0].At, `AttributeName("`+c.attribute+`")`) {
-			t.Errorf("%s: said is %s", name, said)
+		_, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+		if len(diags) != 1 || !diags[0].Error || !strings.HasPrefix(diags[0].At, `AttributeName("`+c.attribute+`")`) {
+			t.Errorf("%s: said is %s", name, diags)
 		}
 	}
-	_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
+	_, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
 		"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}, "host": "drone", "cluster": "store-1",
 	})
-	if len(said) != 1 || said[0].At != `AttributeName("host")` ||
-		!strings.Contains(said[0].Detail, "set either host, or cluster and cluster_type") {
-		t.Errorf("said is %s", said)
+	if len(diags) != 1 || diags[0].At != `AttributeName("host")` ||
+		!strings.Contains(diags[0].Detail, "set either host, or cluster and cluster_type") {
+		t.Errorf("said is %s", diags)
 	}
 }
 
@@ -163,29 +163,30 @@ func TestTheInventoryOfWhatIsNotThere(t *testing.T) {
 	}
 	defer listener.Close()
 	w := providertest.New(startProvider)
-	read, said := w.ReadData(
+	read, diags := w.ReadData(
 		t.Context(),
 		providertest.Configuration{},
 		"flotilla_inventory",
 		map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}},
 	)
-	if len(said) > 0 || read["commit"] != nil || read["complete"] != true || len(read["assignments"].([]any))+len(read["owners"].([]any)) > 0 {
-		t.Errorf("of no repository: %v, said is %s", read, said)
+	if len(diags) > 0 || read["commit"] != nil || read["complete"] != true ||
+		len(read["assignments"].([]any))+len(read["owners"].([]any)) > 0 {
+		t.Errorf("of no repository: %v, said is %s", read, diags)
 	}
-	_, said = w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
+	_, diags = w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
 		"gitops_repo": map[string]any{
 			"url":    "http://" + listener.Addr().String() + "/x.git",
 			"branch": "dev",
 		}, "timeouts": map[string]any{"read": "200ms"},
 	})
-	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms" allows`) {
-		t.Errorf("of a server that is silent: said is %s", said)
+	if len(diags) != 1 || diags[0].At != `AttributeName("timeouts")` || !strings.Contains(diags[0].Detail, `timeouts.read = "200ms" allows`) {
+		t.Errorf("of a server that is silent: said is %s", diags)
 	}
 }
 
 func TestRecordsThatCannotBeReadAreReported(t *testing.T) {
 	t.Parallel()
-	url := inventoried(t)
+	url := writeTwoAssignments(t)
 	clone := filepath.Join(t.TempDir(), "clone")
 	git(t, ".", "clone", "-q", "-b", "dev", url, clone)
 	if err := os.WriteFile(filepath.Join(clone, "clusters/dev/.flotilla/dev/drone.json"), []byte("{"), 0o644); err != nil {
@@ -193,11 +194,11 @@ func TestRecordsThatCannotBeReadAreReported(t *testing.T) {
 	}
 	git(t, clone, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "break it")
 	git(t, clone, "push", "-q", "origin", "HEAD:dev")
-	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory",
+	read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory",
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}})
-	if len(said) != 1 || said[0].Error || !strings.Contains(said[0].Detail, "clusters/dev/.flotilla/dev/drone.json. The next apply") ||
+	if len(diags) != 1 || diags[0].Error || !strings.Contains(diags[0].Detail, "clusters/dev/.flotilla/dev/drone.json. The next apply") ||
 		len(read["assignments"].([]any)) != 3 {
-		t.Errorf("%d assignments, said is %s", len(read["assignments"].([]any)), said)
+		t.Errorf("%d assignments, said is %s", len(read["assignments"].([]any)), diags)
 	}
 }
 
@@ -254,11 +255,11 @@ func TestRecordsDoNothingToATerminal(t *testing.T) {
 	})
 	branch := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
 	for _, source := range []string{"flotilla_inventory", "flotilla_history"} {
-		values, said := providertest.New(startProvider).
+		values, diags := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{"gitops_repo": branch})
-		text := fmt.Sprint(values) + said.String()
-		t.Logf("%s: %d bytes, %s", source, len(text), said)
-		if said.Err() != nil || wording.Visible(text) != text {
+		text := fmt.Sprint(values) + diags.String()
+		t.Logf("%s: %d bytes, %s", source, len(text), diags)
+		if diags.Err() != nil || wording.Visible(text) != text {
 			t.Errorf("%s steers the terminal: %q", source, text)
 		}
 		for _, part := range []string{"author", "email", "subject"} {
@@ -268,7 +269,7 @@ func TestRecordsDoNothingToATerminal(t *testing.T) {
 		}
 		if source == "flotilla_inventory" &&
 			!strings.Contains(text, "The inventory lacks what these files record: clusters/all/.flotilla/dev/large.json") {
-			t.Errorf("it does not name the record: %s", said)
+			t.Errorf("it does not name the record: %s", diags)
 		}
 	}
 }

@@ -27,11 +27,11 @@ func readMeasurements(t *testing.T, providerBlock any, checks ...any) (map[strin
 		configuration.Provider["measurements"] = providerBlock
 	}
 	return providertest.New(startProvider).
-		ReadData(t.Context(), configuration, "flotilla_measurements", map[string]any{"fleet": clustered(nil), "checks": checks})
+		ReadData(t.Context(), configuration, "flotilla_measurements", map[string]any{"fleet": fleetWithClusters(nil), "checks": checks})
 }
 
 // checkOf is a check of Prometheus with further keys; nil takes one away.
-func checkOf(url string, further map[string]any) map[string]any {
+func newCheck(url string, further map[string]any) map[string]any {
 	check := map[string]any{
 		"name":       "errors",
 		"of":         "cluster",
@@ -43,19 +43,19 @@ func checkOf(url string, further map[string]any) map[string]any {
 }
 
 // standIn answers as Prometheus does, and remembers what it was sent.
-type standIn struct {
+type prometheusStandIn struct {
 	*httptest.Server
 	answer func(query string) string
 
-	mu    sync.Mutex
-	heard []http.Header
+	mu      sync.Mutex
+	headers []http.Header
 }
 
-func newStandIn(t *testing.T, answer func(query string) string) *standIn {
-	s := &standIn{answer: answer}
+func newPrometheusStandIn(t *testing.T, answer func(query string) string) *prometheusStandIn {
+	s := &prometheusStandIn{answer: answer}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.heard = append(s.heard, r.Header.Clone())
+		s.headers = append(s.headers, r.Header.Clone())
 		s.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, s.answer(r.FormValue("query")))
@@ -65,7 +65,7 @@ func newStandIn(t *testing.T, answer func(query string) string) *standIn {
 }
 
 // vector is the result of a query: labels of one series, and its value, in turn.
-func vector(labelsAndValues ...string) string {
+func vectorResult(labelsAndValues ...string) string {
 	var result []string
 	for i := 0; i < len(labelsAndValues); i += 2 {
 		result = append(result, fmt.Sprintf(`{"metric":{%s},"value":[1700000000,%q]}`, labelsAndValues[i], labelsAndValues[i+1]))
@@ -75,26 +75,26 @@ func vector(labelsAndValues ...string) string {
 
 func TestMeasurementsAreEvidenceAndCanBeRead(t *testing.T) {
 	t.Parallel()
-	server := newStandIn(t, func(query string) string {
+	server := newPrometheusStandIn(t, func(query string) string {
 		if query == "requests" {
-			return vector(`"cluster":"drone-1"`, "340", `"cluster":"drone-2"`, "12")
+			return vectorResult(`"cluster":"drone-1"`, "340", `"cluster":"drone-2"`, "12")
 		}
-		return vector(`"cluster":"drone-1"`, "0.9", `"cluster":"drone-2"`, "0.2", `"cluster":"elsewhere"`, "7")
+		return vectorResult(`"cluster":"drone-1"`, "0.9", `"cluster":"drone-2"`, "0.2", `"cluster":"elsewhere"`, "7")
 	})
-	values, said := readMeasurements(
+	values, diags := readMeasurements(
 		t,
 		nil,
-		checkOf(server.URL, map[string]any{"unit": "%", "samples": "requests", "fail": "value > 50.0"}),
+		newCheck(server.URL, map[string]any{"unit": "%", "samples": "requests", "fail": "value > 50.0"}),
 		map[string]any{
 			"name": "smoke",
 			"of":   "assignment",
 			"pass": "value == 1.0",
 			"web":  map[string]any{"url": server.URL + "/{host}/{deployment_target}", "timeout": "30s"},
 		},
-		checkOf("http://127.0.0.1:1", map[string]any{"name": "none"}),
+		newCheck("http://127.0.0.1:1", map[string]any{"name": "none"}),
 	)
-	if len(said) != 1 || said.Err() != nil || !strings.Contains(said.String(), `Check "none": http://127.0.0.1:1 could not be asked`) {
-		t.Fatal(said)
+	if len(diags) != 1 || diags.Err() != nil || !strings.Contains(diags.String(), `Check "none": http://127.0.0.1:1 could not be asked`) {
+		t.Fatal(diags)
 	}
 	found, err := evidence.ParseMeasurements([]byte(values["evidence"].(string)))
 	if err != nil {
@@ -141,25 +141,25 @@ func TestWhatIsWrongWithChecksIsAnErrorAtPlan(t *testing.T) {
 			from = map[string]any{"url": "https://{cluster}.example.com"}
 		}
 		maps.Copy(from, further)
-		check := checkOf(url, map[string]any{"prometheus": nil})
+		check := newCheck(url, map[string]any{"prometheus": nil})
 		check[key] = from
 		return check
 	}
 	for want, check := range map[string]any{
 		`checks[0]: must be an object, not a string`:                                                       "hunter2",
-		`checks[0].name: is required`:                                                                      checkOf(url, map[string]any{"name": nil}),
-		`checks["errors\nx"].name: must be one line of at most 63 bytes`:                                   checkOf(url, map[string]any{"name": "errors\nx"}),
-		`checks["errors"].of: is required: what the figures are of, cluster, host, assignment or fleet`:    checkOf(url, map[string]any{"of": nil}),
-		`checks["errors"].of: must be one of cluster, host, assignment, fleet, not "clutser"; did you`:     checkOf(url, map[string]any{"of": "clutser"}),
-		`checks["errors"].pass: is required`:                                                               checkOf(url, map[string]any{"pass": nil}),
-		`checks["errors"].pass: line 1, column 1: there is no variable or function "valeu"; did you mean`:  checkOf(url, map[string]any{"pass": "valeu < 1.0"}),
-		`checks["errors"].pass: has samples, and the check does not say what they are: set samples`:        checkOf(url, map[string]any{"pass": "samples > 1.0"}),
-		`checks["errors"].fail: must give a bool, and gives a double`:                                      checkOf(url, map[string]any{"fail": "value"}),
-		`checks["errors"].fail: has rest, and a check of the fleet has one figure alone`:                   checkOf(url, map[string]any{"of": "fleet", "fail": "value > rest"}),
-		`checks["errors"].unit: must be one line of at most 16 bytes`:                                      checkOf(url, map[string]any{"unit": strings.Repeat("x", 17)}),
-		`checks["errors"].prometheus: is required, or web: where the figures come from`:                    checkOf(url, map[string]any{"prometheus": nil}),
-		`checks["errors"].web: is set, and prometheus, too: a check has one of them`:                       checkOf(url, map[string]any{"web": map[string]any{"url": "https://{cluster}.example.com"}}),
-		`checks["errors"].sample: unknown attribute; did you mean "samples"?`:                              checkOf(url, map[string]any{"sample": "x"}),
+		`checks[0].name: is required`:                                                                      newCheck(url, map[string]any{"name": nil}),
+		`checks["errors\nx"].name: must be one line of at most 63 bytes`:                                   newCheck(url, map[string]any{"name": "errors\nx"}),
+		`checks["errors"].of: is required: what the figures are of, cluster, host, assignment or fleet`:    newCheck(url, map[string]any{"of": nil}),
+		`checks["errors"].of: must be one of cluster, host, assignment, fleet, not "clutser"; did you`:     newCheck(url, map[string]any{"of": "clutser"}),
+		`checks["errors"].pass: is required`:                                                               newCheck(url, map[string]any{"pass": nil}),
+		`checks["errors"].pass: line 1, column 1: there is no variable or function "valeu"; did you mean`:  newCheck(url, map[string]any{"pass": "valeu < 1.0"}),
+		`checks["errors"].pass: has samples, and the check does not say what they are: set samples`:        newCheck(url, map[string]any{"pass": "samples > 1.0"}),
+		`checks["errors"].fail: must give a bool, and gives a double`:                                      newCheck(url, map[string]any{"fail": "value"}),
+		`checks["errors"].fail: has rest, and a check of the fleet has one figure alone`:                   newCheck(url, map[string]any{"of": "fleet", "fail": "value > rest"}),
+		`checks["errors"].unit: must be one line of at most 16 bytes`:                                      newCheck(url, map[string]any{"unit": strings.Repeat("x", 17)}),
+		`checks["errors"].prometheus: is required, or web: where the figures come from`:                    newCheck(url, map[string]any{"prometheus": nil}),
+		`checks["errors"].web: is set, and prometheus, too: a check has one of them`:                       newCheck(url, map[string]any{"web": map[string]any{"url": "https://{cluster}.example.com"}}),
+		`checks["errors"].sample: unknown attribute; did you mean "samples"?`:                              newCheck(url, map[string]any{"sample": "x"}),
 		`checks["errors"].samples: line 1, column 1: there is no variable or function "requests"`:          map[string]any{"name": "errors", "of": "cluster", "pass": "true", "samples": "requests", "web": map[string]any{"url": "https://{cluster}.example.com"}},
 		`checks["errors"].prometheus.url: is required`:                                                     with("prometheus", map[string]any{"url": nil}),
 		`checks["errors"].prometheus.url: has credentials in it`:                                           with("prometheus", map[string]any{"url": "https://me:hunter2@example.com"}),
@@ -175,30 +175,30 @@ func TestWhatIsWrongWithChecksIsAnErrorAtPlan(t *testing.T) {
 		`checks["errors"].web.value: must give a double or int or uint or bool, and gives a string`:        with("web", map[string]any{"value": "string(status)"}),
 		`checks["errors"].web.headers: the value of X-Team cannot be sent`:                                 with("web", map[string]any{"headers": map[string]any{"x-team": "a\nhunter2"}}),
 	} {
-		_, said := readMeasurements(t, nil, check)
-		if len(said) != 1 || said[0].At != `AttributeName("checks")` || !strings.Contains(said[0].Detail, strings.TrimSpace(want)) ||
-			strings.Contains(said.String(), "hunter2") {
-			t.Errorf("%s: %s", want, said)
+		_, diags := readMeasurements(t, nil, check)
+		if len(diags) != 1 || diags[0].At != `AttributeName("checks")` || !strings.Contains(diags[0].Detail, strings.TrimSpace(want)) ||
+			strings.Contains(diags.String(), "hunter2") {
+			t.Errorf("%s: %s", want, diags)
 		}
 	}
-	_, said := readMeasurements(
+	_, diags := readMeasurements(
 		t,
 		nil,
-		checkOf(url, nil),
-		checkOf(url, map[string]any{"fail": "1"}),
-		checkOf(url, map[string]any{"name": "other", "pass": "("}),
+		newCheck(url, nil),
+		newCheck(url, map[string]any{"fail": "1"}),
+		newCheck(url, map[string]any{"name": "other", "pass": "("}),
 	)
-	if text := said.String(); !strings.Contains(text, `name: "errors" is the name of another check, too`) ||
+	if text := diags.String(); !strings.Contains(text, `name: "errors" is the name of another check, too`) ||
 		!strings.Contains(text, "fail: must give a bool, and gives a int") ||
 		!strings.Contains(text, `checks["other"].pass: line 1`) {
-		t.Errorf("not all at once: %s", said)
+		t.Errorf("not all at once: %s", diags)
 	}
-	if _, said = readMeasurements(t, nil, slices.Repeat([]any{checkOf(url, nil)}, 51)...); !strings.Contains(
-		said.String(),
+	if _, diags = readMeasurements(t, nil, slices.Repeat([]any{newCheck(url, nil)}, 51)...); !strings.Contains(
+		diags.String(),
 		"checks has 51 checks, and 50 are the most",
 	) &&
-		!strings.Contains(said.String(), "has 51 checks, and 50 are the most") {
-		t.Errorf("%s", said)
+		!strings.Contains(diags.String(), "has 51 checks, and 50 are the most") {
+		t.Errorf("%s", diags)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
 	web := map[string]any{"name": "web", "of": "cluster", "pass": "value == samples", "samples": "status", "web": map[string]any{
 		"url": "https://{cluster}.example.com", "value": "status == 200", "timeout": "5s", "headers": map[string]any{"x-team": "a"},
 	}}
-	prometheus := checkOf(
+	prometheus := newCheck(
 		"",
 		map[string]any{"samples": "requests", "unit": "%", "fail": "value > 1.0 && samples > 1.0", "prometheus": map[string]any{
 			"url": "https://example.com", "query": "errors", "timeout": "5s", "headers": map[string]any{"x-team": "a"}, "labels": map[string]any{"cluster": "k8s_cluster"},
@@ -241,11 +241,11 @@ func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
 		t.Errorf("%d cases", len(cases))
 	}
 	for name, checks := range cases {
-		arguments := map[string]any{"fleet": clustered(nil), "checks": checks}
-		if _, said := providertest.New(startProvider).PlanData(t.Context(), providertest.Configuration{}, "flotilla_measurements", arguments); len(
-			said,
+		arguments := map[string]any{"fleet": fleetWithClusters(nil), "checks": checks}
+		if _, diags := providertest.New(startProvider).PlanData(t.Context(), providertest.Configuration{}, "flotilla_measurements", arguments); len(
+			diags,
 		) > 0 {
-			t.Errorf("%s: %s", name, said)
+			t.Errorf("%s: %s", name, diags)
 		}
 	}
 }
@@ -256,37 +256,37 @@ func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
 		return map[string]any{"credentials": []any{attributes}}
 	}
 	for name, c := range map[string]struct {
-		given any
+		block any
 		want  string // "" for none
 	}{
 		"nothing":               {},
-		"an empty object":       {given: map[string]any{}},
-		"everything unknown":    {given: providertest.Unknown{}},
-		"an unknown token":      {given: map[string]any{"url": "https://x", "token": providertest.Unknown{Then: "x"}}},
-		"the url to be known":   {given: map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"}},
-		"a token for nobody":    {given: map[string]any{"token": "hunter2"}, want: "url: is required with token, username and password"},
-		"a name for nobody":     {given: map[string]any{"username": "hunter2"}, want: "url: is required with token, username and password"},
-		"a url that is none":    {given: map[string]any{"url": "ssh://x", "token": "hunter2"}, want: "url: must be a URL that begins with https:// or http://"},
-		"a password in its url": {given: map[string]any{"url": "https://me:hunter2@x"}, want: "url: has credentials in it, and would be in the state: set them beside it"},
-		"two of one server":     {given: map[string]any{"url": "https://x.example", "token": "hunter2", "credentials": []any{map[string]any{"url": "https://x.example", "token": "b"}}}, want: `credentials: there are two for "https://x.example"`},
-		"an unknown entry":      {given: map[string]any{"credentials": []any{providertest.Unknown{}}}},
-		"an unknown url":        {given: entry(map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"})},
-		"no object":             {given: "hunter2", want: "Must be an object, not a string"},
-		"a misspelt key":        {given: map[string]any{"tokn": "hunter2"}, want: `tokn: unknown attribute; did you mean "token"?`},
-		"a misspelt key inside": {given: entry(map[string]any{"url": "https://x.example", "tokn": "hunter2"}), want: `credentials[0].tokn: unknown attribute; did you mean "token"?`},
-		"no url":                {given: entry(map[string]any{"token": "hunter2"}), want: "credentials[0].url: is required"},
-		"another scheme":        {given: entry(map[string]any{"url": "ssh://x.example"}), want: "credentials[0].url: must be a URL that begins with https:// or http://"},
-		"a password in the url": {given: entry(map[string]any{"url": "https://me:hunter2@x.example"}), want: "credentials[0].url: has credentials in it, and would be in the state: set them beside it"},
-		"one url twice":         {given: map[string]any{"credentials": []any{map[string]any{"url": "https://x.example", "token": "a"}, map[string]any{"url": "https://x.example/", "token": "b"}}}, want: `credentials: there are two for "https://x.example/"`},
-		"a header":              {given: entry(map[string]any{"url": "https://x.example", "headers": map[string]any{"a b": "hunter2"}}), want: `credentials[0].headers: "a b" is not the name of a header`},
-		"certificates":          {given: map[string]any{"ca_certificates": "hunter2"}, want: "ca_certificates: the CA"},
+		"an empty object":       {block: map[string]any{}},
+		"everything unknown":    {block: providertest.Unknown{}},
+		"an unknown token":      {block: map[string]any{"url": "https://x", "token": providertest.Unknown{Then: "x"}}},
+		"the url to be known":   {block: map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"}},
+		"a token for nobody":    {block: map[string]any{"token": "hunter2"}, want: "url: is required with token, username and password"},
+		"a name for nobody":     {block: map[string]any{"username": "hunter2"}, want: "url: is required with token, username and password"},
+		"a url that is none":    {block: map[string]any{"url": "ssh://x", "token": "hunter2"}, want: "url: must be a URL that begins with https:// or http://"},
+		"a password in its url": {block: map[string]any{"url": "https://me:hunter2@x"}, want: "url: has credentials in it, and would be in the state: set them beside it"},
+		"two of one server":     {block: map[string]any{"url": "https://x.example", "token": "hunter2", "credentials": []any{map[string]any{"url": "https://x.example", "token": "b"}}}, want: `credentials: there are two for "https://x.example"`},
+		"an unknown entry":      {block: map[string]any{"credentials": []any{providertest.Unknown{}}}},
+		"an unknown url":        {block: entry(map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"})},
+		"no object":             {block: "hunter2", want: "Must be an object, not a string"},
+		"a misspelt key":        {block: map[string]any{"tokn": "hunter2"}, want: `tokn: unknown attribute; did you mean "token"?`},
+		"a misspelt key inside": {block: entry(map[string]any{"url": "https://x.example", "tokn": "hunter2"}), want: `credentials[0].tokn: unknown attribute; did you mean "token"?`},
+		"no url":                {block: entry(map[string]any{"token": "hunter2"}), want: "credentials[0].url: is required"},
+		"another scheme":        {block: entry(map[string]any{"url": "ssh://x.example"}), want: "credentials[0].url: must be a URL that begins with https:// or http://"},
+		"a password in the url": {block: entry(map[string]any{"url": "https://me:hunter2@x.example"}), want: "credentials[0].url: has credentials in it, and would be in the state: set them beside it"},
+		"one url twice":         {block: map[string]any{"credentials": []any{map[string]any{"url": "https://x.example", "token": "a"}, map[string]any{"url": "https://x.example/", "token": "b"}}}, want: `credentials: there are two for "https://x.example/"`},
+		"a header":              {block: entry(map[string]any{"url": "https://x.example", "headers": map[string]any{"a b": "hunter2"}}), want: `credentials[0].headers: "a b" is not the name of a header`},
+		"certificates":          {block: map[string]any{"ca_certificates": "hunter2"}, want: "ca_certificates: the CA"},
 	} {
-		_, said := providertest.New(startProvider).
-			Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"measurements": c.given}})
-		if c.want == "" && len(said) > 0 ||
-			c.want != "" && (len(said) == 0 || !strings.Contains(said.String(), c.want) || said[0].At != `AttributeName("measurements")`) ||
-			strings.Contains(said.String(), "hunter2") {
-			t.Errorf("%s: %s", name, said)
+		_, diags := providertest.New(startProvider).
+			Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"measurements": c.block}})
+		if c.want == "" && len(diags) > 0 ||
+			c.want != "" && (len(diags) == 0 || !strings.Contains(diags.String(), c.want) || diags[0].At != `AttributeName("measurements")`) ||
+			strings.Contains(diags.String(), "hunter2") {
+			t.Errorf("%s: %s", name, diags)
 		}
 	}
 }
@@ -369,7 +369,7 @@ output "evidence" { value = data.flotilla_measurements.test.evidence }
 func TestMeasurementsComeOutOfTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
-	server := newStandIn(t, func(string) string { return vector(`"cluster":"drone-1"`, "0.25") })
+	server := newPrometheusStandIn(t, func(string) string { return vectorResult(`"cluster":"drone-1"`, "0.25") })
 	config := func(url, output string) string {
 		return `
 locals {

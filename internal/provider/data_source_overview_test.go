@@ -17,7 +17,7 @@ import (
 func readOverview(t *testing.T, url string, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
-		"name": "dev", "fleet": clustered(nil),
+		"name": "dev", "fleet": fleetWithClusters(nil),
 		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 	}
 	maps.Copy(arguments, further)
@@ -26,15 +26,15 @@ func readOverview(t *testing.T, url string, further map[string]any) (map[string]
 
 func mustReadOverview(t *testing.T, url string, further map[string]any) map[string]any {
 	t.Helper()
-	values, said := readOverview(t, url, further)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	values, diags := readOverview(t, url, further)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	return values
 }
 
 // evidenceOf is what flotilla_compliance makes of reports.
-func evidenceOf(t *testing.T, url string, further map[string]any, reports ...any) string {
+func reportEvidence(t *testing.T, url string, further map[string]any, reports ...any) string {
 	t.Helper()
 	arguments := map[string]any{"feedback": map[string]any{"reports": reports}}
 	maps.Copy(arguments, further)
@@ -43,7 +43,7 @@ func evidenceOf(t *testing.T, url string, further map[string]any, reports ...any
 }
 
 // numbers are some of a summary.
-func numbers(values map[string]any, names ...string) string {
+func summaryNumbers(values map[string]any, names ...string) string {
 	summary, _ := values["summary"].(map[string]any)
 	var all []string
 	for _, name := range names {
@@ -55,7 +55,7 @@ func numbers(values map[string]any, names ...string) string {
 func TestOverviewWithoutAnythingSaysWhatIsToRun(t *testing.T) {
 	t.Parallel()
 	values := mustReadOverview(t, bare(t), nil)
-	if got := numbers(values, "hosts", "clusters", "assignments", "new", "not_asked", "up_to_date"); got != "hosts 3, clusters 3, assignments 3, new 3, not_asked 3, up_to_date 0" {
+	if got := summaryNumbers(values, "hosts", "clusters", "assignments", "new", "not_asked", "up_to_date"); got != "hosts 3, clusters 3, assignments 3, new 3, not_asked 3, up_to_date 0" {
 		t.Error(got)
 	}
 	if values["health_score"] != nil || values["health_grade"] != nil {
@@ -78,12 +78,12 @@ func TestOverviewWithoutAnythingSaysWhatIsToRun(t *testing.T) {
 func TestOverviewSaysWhatIsReported(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	tip := git(t, url, "rev-parse", "dev")
-	evidence := evidenceOf(t, url, nil, report("drone-1", tip, nil), report("drone-2", tip, nil),
+	evidence := reportEvidence(t, url, nil, report("drone-1", tip, nil), report("drone-2", tip, nil),
 		report("large-1", tip, map[string]any{"ready": false, "message": "no space"}))
 	values := mustReadOverview(t, url, map[string]any{"evidence": evidence})
-	if got := numbers(values, "ready", "progressing", "up_to_date", "new", "changed", "removed"); got != "ready 2, progressing 1, up_to_date 3, new 0, changed 0, removed 0" {
+	if got := summaryNumbers(values, "ready", "progressing", "up_to_date", "new", "changed", "removed"); got != "ready 2, progressing 1, up_to_date 3, new 0, changed 0, removed 0" {
 		t.Error(got)
 	}
 	// drone has two assignments on two clusters, all ready: 400; large has one, which is progressing: 75.
@@ -109,8 +109,8 @@ func TestOverviewSaysWhatIsReported(t *testing.T) {
 	// Evidence of nobody has a time, and no verdicts.
 	nobody, _ := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}})["evidence"].(string)
 	if values := mustReadOverview(t, url, map[string]any{"evidence": nobody}); values["health_score"] != nil ||
-		numbers(values, "not_asked") != "not_asked 3" {
-		t.Errorf("of nobody, health is %v, %s", values["health_score"], numbers(values, "not_asked"))
+		summaryNumbers(values, "not_asked") != "not_asked 3" {
+		t.Errorf("of nobody, health is %v, %s", values["health_score"], summaryNumbers(values, "not_asked"))
 	}
 }
 
@@ -118,20 +118,20 @@ func TestOverviewSaysWhatIsReported(t *testing.T) {
 func TestOverviewCallsNoRegionGoodThatNeverReported(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	regions := clustered(map[string]any{"clusters": []any{
+	regions := fleetWithClusters(map[string]any{"clusters": []any{
 		map[string]any{"name": "drone-1", "cluster_type": "drone", "labels": map[string]any{"region": "north"}},
 		map[string]any{"name": "drone-2", "cluster_type": "drone", "labels": map[string]any{"region": "south"}},
 		map[string]any{"name": "large-1", "cluster_type": "large", "labels": map[string]any{"region": "west"}},
 	}})
 	apply(t, providertest.New(startProvider), assigned(url, regions, nil))
 	// west has an agent that has applied nothing yet; south is not asked.
-	known := map[string]any{"large-1": map[string]any{"host": listing(t, map[string][]any{
+	known := map[string]any{"large-1": map[string]any{"host": serveLists(t, map[string][]any{
 		"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}, "/apis/source.toolkit.fluxcd.io/v1/gitrepositories": {},
 	}), "token": "any"}}
 	feedback := map[string]any{"clusters": true, "reports": []any{report("drone-1", git(t, url, "rev-parse", "dev"), nil)}}
-	values, said := readCompliance(t, url, map[string]any{"clusters": known}, map[string]any{"fleet": regions, "feedback": feedback})
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	values, diags := readCompliance(t, url, map[string]any{"clusters": known}, map[string]any{"fleet": regions, "feedback": feedback})
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	html, _ := mustReadOverview(t, url, map[string]any{"fleet": regions, "evidence": values["evidence"]})["html"].(string)
 	for region, good := range map[string]bool{"north": true, "south": false, "west": false} {
@@ -148,21 +148,21 @@ func TestOverviewTellsOldEvidenceFromNew(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	apply(t, w, assigned(url, clustered(nil), nil))
+	apply(t, w, assigned(url, fleetWithClusters(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
-	evidence := evidenceOf(t, url, nil, report("drone-1", first, nil), report("drone-2", first, nil), report("large-1", first, nil))
+	evidence := reportEvidence(t, url, nil, report("drone-1", first, nil), report("drone-2", first, nil), report("large-1", first, nil))
 	changed := map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
 		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
 	}}
-	before := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": clustered(changed)})
-	if got := numbers(before, "ready", "behind", "up_to_date", "changed"); got != "ready 3, behind 0, up_to_date 2, changed 1" ||
+	before := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": fleetWithClusters(changed)})
+	if got := summaryNumbers(before, "ready", "behind", "up_to_date", "changed"); got != "ready 3, behind 0, up_to_date 2, changed 1" ||
 		fmt.Sprint(before["health_score"]) != "100" {
 		t.Errorf("before the apply: %s, %v", got, before["health_score"])
 	}
-	apply(t, w, assigned(url, clustered(changed), nil))
-	after := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": clustered(changed)})
-	if got := numbers(after, "ready", "behind", "up_to_date", "changed"); got != "ready 2, behind 1, up_to_date 3, changed 0" ||
+	apply(t, w, assigned(url, fleetWithClusters(changed), nil))
+	after := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": fleetWithClusters(changed)})
+	if got := summaryNumbers(after, "ready", "behind", "up_to_date", "changed"); got != "ready 2, behind 1, up_to_date 3, changed 0" ||
 		fmt.Sprint(after["health_scores"]) != "map[drone:100 large:75 spare:<nil>]" {
 		t.Errorf("after the apply: %s, %v", got, after["health_scores"])
 	}
@@ -174,7 +174,7 @@ func TestOverviewTellsOldEvidenceFromNew(t *testing.T) {
 func TestOverviewShowsRolloutsAndPromotions(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	values := mustReadOverview(t, url, map[string]any{
 		"progress": rollout.MarshalProgress([]rollout.Progress{{
 			DeploymentTarget: "app-core", Content: "0123abcd", Stage: 1, Stages: 3, StageName: `canary "x"`, HostsDone: 1, Hosts: 2,
@@ -198,11 +198,11 @@ func TestOverviewShowsRolloutsAndPromotions(t *testing.T) {
 
 func TestOverviewOfARepositoryThatCannotBeReadIsAWarning(t *testing.T) {
 	t.Parallel()
-	values, said := readOverview(t, "http://127.0.0.1:1/gitops.git", nil)
-	if said.Err() != nil || !strings.Contains(said.String(), "Repository cannot be read") {
-		t.Fatalf("it says %s", said)
+	values, diags := readOverview(t, "http://127.0.0.1:1/gitops.git", nil)
+	if diags.Err() != nil || !strings.Contains(diags.String(), "Repository cannot be read") {
+		t.Fatalf("it says %s", diags)
 	}
-	if got := numbers(values, "hosts", "assignments", "new", "up_to_date", "changed", "not_asked"); got != "hosts 3, assignments 3, new 0, up_to_date 0, changed 0, not_asked 3" {
+	if got := summaryNumbers(values, "hosts", "assignments", "new", "up_to_date", "changed", "not_asked"); got != "hosts 3, assignments 3, new 0, up_to_date 0, changed 0, not_asked 3" {
 		t.Error(got)
 	}
 	if html, _ := values["html"].(string); !strings.Contains(html, "app-core") {
@@ -213,8 +213,8 @@ func TestOverviewOfARepositoryThatCannotBeReadIsAWarning(t *testing.T) {
 func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
-	good := evidenceOf(t, url, nil, report("drone-1", git(t, url, "rev-parse", "dev"), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
+	good := reportEvidence(t, url, nil, report("drone-1", git(t, url, "rev-parse", "dev"), nil))
 	for name, test := range map[string]struct {
 		arguments map[string]any
 		want      string
@@ -246,9 +246,9 @@ func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := readOverview(t, url, test.arguments)
-			if said.Err() == nil || !strings.Contains(said.String(), test.want) {
-				t.Errorf("it says %s", said)
+			_, diags := readOverview(t, url, test.arguments)
+			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
+				t.Errorf("it says %s", diags)
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
 const hiddenValue = "canary-value-9f1c"
 
 // withValues is a fleet whose config containers hold something that nobody is to see.
-func withValues() map[string]any {
+func hiddenValues() map[string]any {
 	return map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "allow_plain": []any{"PASSWORD"}, "data": map[string]any{
 			"PASSWORD": hiddenValue, "nested": map[string]any{"list": []any{"x", hiddenValue}}, "text": "a " + hiddenValue + " b",
@@ -274,10 +274,10 @@ func withValues() map[string]any {
 func TestOverviewHoldsNoValueUnlessItIsToShowThem(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(withValues()), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(hiddenValues()), nil))
 	tip := git(t, url, "rev-parse", "dev")
-	evidence := evidenceOf(t, url, nil, report("drone-1", tip, nil), report("large-1", tip, nil))
-	arguments := map[string]any{"fleet": clustered(withValues()), "evidence": evidence}
+	evidence := reportEvidence(t, url, nil, report("drone-1", tip, nil), report("large-1", tip, nil))
+	arguments := map[string]any{"fleet": fleetWithClusters(hiddenValues()), "evidence": evidence}
 	state, err := json.Marshal(mustReadOverview(t, url, arguments))
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 			"secret_stores": map[string]any{"vault": map[string]any{}},
 		}
 	}
-	fleet := clustered(map[string]any{
+	fleet := fleetWithClusters(map[string]any{
 		"cluster_types": []any{withStore("drone", "edge", "true"), withStore("large", "size", "large")},
 		"config_containers": []any{
 			map[string]any{
@@ -321,7 +321,7 @@ func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 	})
 	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
 	for shows, want := range map[bool]bool{false: false, true: true} {
-		html, _ := mustReadOverview(t, url, map[string]any{"fleet": fleet, "evidence": evidenceOf(t, url, nil), "show_values": shows})["html"].(string)
+		html, _ := mustReadOverview(t, url, map[string]any{"fleet": fleet, "evidence": reportEvidence(t, url, nil), "show_values": shows})["html"].(string)
 		if !strings.Contains(html, "DB_PASSWORD") || strings.Contains(html, "secret vault: prod/db-7") != want || strings.Contains(html, "v-41") {
 			t.Errorf(
 				"with show_values = %v the page has a reference: %v, its key: %v, its version: %v",
@@ -339,12 +339,12 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	const payload = `</script><script>alert(1)</script><img src=x onerror=alert(2)>` + "`]( | \x1b[31m"
-	fleet := clustered(map[string]any{"config_containers": []any{
+	fleet := fleetWithClusters(map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"key": map[string]any{payload: payload}}},
 	}})
 	apply(t, providertest.New(startProvider), assigned(url, fleet, map[string]any{"commit_message": strings.ReplaceAll(payload, "\x1b", "")}))
 	tip := git(t, url, "rev-parse", "dev")
-	evidence := evidenceOf(t, url, nil, report("drone-1", tip, map[string]any{"ready": false, "message": payload}))
+	evidence := reportEvidence(t, url, nil, report("drone-1", tip, map[string]any{"ready": false, "message": payload}))
 	values := mustReadOverview(t, url, map[string]any{
 		"fleet": fleet, "evidence": evidence, "show_values": true,
 		"progress": rollout.MarshalProgress([]rollout.Progress{{

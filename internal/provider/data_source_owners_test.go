@@ -12,18 +12,18 @@ import (
 
 // twoOwners is a repository that two assignments have been written to, each at a path of its own, and evidence about both: of
 // those of prod, large-1 is not ready.
-func twoOwners(t *testing.T) (url string, evidences []any) {
+func writeTwoOwners(t *testing.T) (url string, evidences []any) {
 	t.Helper()
 	url = bare(t)
 	at := func(name string) map[string]any {
 		return map[string]any{"name": name, "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/" + name}}
 	}
 	for _, name := range []string{"east", "west"} {
-		apply(t, providertest.New(startProvider), assigned(url, clustered(nil), at(name)))
+		apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), at(name)))
 	}
 	tip := git(t, url, "rev-parse", "dev")
 	for name, ready := range map[string]bool{"east": true, "west": false} {
-		evidences = append(evidences, evidenceOf(t, url, at(name), report("drone-1", tip, nil), report("drone-2", tip, nil),
+		evidences = append(evidences, reportEvidence(t, url, at(name), report("drone-1", tip, nil), report("drone-2", tip, nil),
 			report("large-1", tip, map[string]any{"ready": ready, "message": "no \x1b[31mspace <script>alert(1)</script>"})))
 	}
 	return url, append(evidences, nil) // a state that has none yet
@@ -38,10 +38,10 @@ func readOwners(t *testing.T, kind, url string, further map[string]any) (map[str
 
 func TestThePageOfAllOwnersSaysWhatThePagesOfEachSay(t *testing.T) {
 	t.Parallel()
-	url, evidences := twoOwners(t)
-	all, said := readOwners(t, "flotilla_overview", url, map[string]any{"evidences": evidences})
-	if len(said) > 0 {
-		t.Fatal(said)
+	url, evidences := writeTwoOwners(t)
+	all, diags := readOwners(t, "flotilla_overview", url, map[string]any{"evidences": evidences})
+	if len(diags) > 0 {
+		t.Fatal(diags)
 	}
 	scores := map[string]any{}
 	summed := map[string]int{}
@@ -66,11 +66,11 @@ func TestThePageOfAllOwnersSaysWhatThePagesOfEachSay(t *testing.T) {
 			}
 		}
 		// A page of one owner's path is of that owner alone, and has its names.
-		one, said := readOwners(t, "flotilla_overview", url, map[string]any{
+		one, diags := readOwners(t, "flotilla_overview", url, map[string]any{
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/" + name}, "evidences": []any{evidence},
 		})
-		if said.Err() != nil || one["health_score"] != own["health_score"] || !strings.Contains(one["markdown"].(string), "2 hosts") {
-			t.Errorf("%s alone has %v, not %v: %s", name, one["health_score"], own["health_score"], said)
+		if diags.Err() != nil || one["health_score"] != own["health_score"] || !strings.Contains(one["markdown"].(string), "2 hosts") {
+			t.Errorf("%s alone has %v, not %v: %s", name, one["health_score"], own["health_score"], diags)
 		}
 	}
 	if !reflect.DeepEqual(all["health_scores"], scores) {
@@ -81,7 +81,7 @@ func TestThePageOfAllOwnersSaysWhatThePagesOfEachSay(t *testing.T) {
 			t.Errorf("%s is %s, and %d on the pages of each", name, got, want)
 		}
 	}
-	if got := numbers(all, "hosts", "clusters", "assignments", "ready", "progressing", "up_to_date"); got != "hosts 4, clusters 6, assignments 6, ready 5, progressing 1, up_to_date 0" {
+	if got := summaryNumbers(all, "hosts", "clusters", "assignments", "ready", "progressing", "up_to_date"); got != "hosts 4, clusters 6, assignments 6, ready 5, progressing 1, up_to_date 0" {
 		t.Error(got)
 	}
 	html, markdown := all["html"].(string), all["markdown"].(string)
@@ -109,13 +109,13 @@ func TestThePageOfAllOwnersSaysWhatThePagesOfEachSay(t *testing.T) {
 
 func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 	t.Parallel()
-	url, evidences := twoOwners(t)
+	url, evidences := writeTwoOwners(t)
 	for i := range 2 { // as somebody else may have written it
 		evidences[i] = strings.Replace(evidences[i].(string), `"message":"no `, `"message":"no \u001b[31m`, 1)
 	}
-	read, said := readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences})
-	if len(said) > 0 {
-		t.Fatal(said)
+	read, diags := readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences})
+	if len(diags) > 0 {
+		t.Fatal(diags)
 	}
 	var got []string
 	for _, entry := range read["assignments"].([]any) {
@@ -135,11 +135,11 @@ func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 		t.Errorf("the verdicts are %s", strings.Join(got, ", "))
 	}
 	// Of an owner without evidence nothing is said.
-	read, said = readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences[:1], "owner": "east"})
+	read, diags = readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences[:1], "owner": "east"})
 	other, _ := readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences[1:], "owner": "east"})
-	first := func(of map[string]any) any { return of["assignments"].([]any)[0].(map[string]any)["verdict"] }
-	if said.Err() != nil || (first(read) == nil) == (first(other) == nil) {
-		t.Errorf("the verdicts are %v and %v: %s", first(read), first(other), said)
+	firstVerdict := func(values map[string]any) any { return values["assignments"].([]any)[0].(map[string]any)["verdict"] }
+	if diags.Err() != nil || (firstVerdict(read) == nil) == (firstVerdict(other) == nil) {
+		t.Errorf("the verdicts are %v and %v: %s", firstVerdict(read), firstVerdict(other), diags)
 	}
 	// What the branch has got since is not ready.
 	apply(
@@ -147,19 +147,21 @@ func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 		providertest.New(startProvider),
 		assigned(
 			url,
-			clustered(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}}}}),
+			fleetWithClusters(map[string]any{"config_containers": []any{
+				map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}},
+			}}),
 			map[string]any{"name": "east", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/east"}},
 		),
 	)
 	read, _ = readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences, "owner": "east"})
-	if first(read) != "behind" {
-		t.Errorf("what has changed is %v", first(read))
+	if firstVerdict(read) != "behind" {
+		t.Errorf("what has changed is %v", firstVerdict(read))
 	}
 }
 
 func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 	t.Parallel()
-	url, evidences := twoOwners(t)
+	url, evidences := writeTwoOwners(t)
 	good := evidences[0].(string)
 	for name, test := range map[string]struct {
 		evidences []any
@@ -177,10 +179,10 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, kind := range []string{"flotilla_inventory", "flotilla_overview"} {
-				_, said := readOwners(t, kind, url, map[string]any{"evidences": test.evidences})
+				_, diags := readOwners(t, kind, url, map[string]any{"evidences": test.evidences})
 				at := fmt.Sprintf(`AttributeName("evidences").ElementKeyInt(%d)`, test.at)
-				if len(said) != 1 || said[0].Summary != test.want || !strings.Contains(said.String(), at) || (said.Err() != nil) != test.isError {
-					t.Errorf("%s says %s", kind, said)
+				if len(diags) != 1 || diags[0].Summary != test.want || !strings.Contains(diags.String(), at) || (diags.Err() != nil) != test.isError {
+					t.Errorf("%s says %s", kind, diags)
 				}
 			}
 		})
@@ -190,15 +192,16 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 		want      string
 	}{
 		"a name without a fleet":  {map[string]any{"name": "east"}, "For a page of all owners of the branch, leave both out."},
-		"a fleet without a name":  {map[string]any{"fleet": clustered(nil)}, "For a page of all owners of the branch, leave both out."},
+		"a fleet without a name":  {map[string]any{"fleet": fleetWithClusters(nil)}, "For a page of all owners of the branch, leave both out."},
 		"evidence of one":         {map[string]any{"evidence": good}, "Set evidences."},
 		"values":                  {map[string]any{"show_values": true}, "They do not have that."},
-		"evidences of assignment": {map[string]any{"name": "east", "fleet": clustered(nil), "evidences": []any{good}}, "Set evidence."},
+		"evidences of assignment": {map[string]any{"name": "east", "fleet": fleetWithClusters(nil), "evidences": []any{good}}, "Set evidence."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, said := readOwners(t, "flotilla_overview", url, test.arguments); said.Err() == nil || !strings.Contains(said.String(), test.want) {
-				t.Errorf("it says %s", said)
+			_, diags := readOwners(t, "flotilla_overview", url, test.arguments)
+			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
+				t.Errorf("it says %s", diags)
 			}
 		})
 	}
@@ -206,8 +209,8 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 
 func TestThePageOfAllOwnersOfNothing(t *testing.T) {
 	t.Parallel()
-	page, said := readOwners(t, "flotilla_overview", bare(t), nil)
-	if said.Err() != nil || numbers(page, "assignments", "clusters") != "assignments 0, clusters 0" || page["health_score"] != nil {
-		t.Errorf("%s: %v", said, page["summary"])
+	page, diags := readOwners(t, "flotilla_overview", bare(t), nil)
+	if diags.Err() != nil || summaryNumbers(page, "assignments", "clusters") != "assignments 0, clusters 0" || page["health_score"] != nil {
+		t.Errorf("%s: %v", diags, page["summary"])
 	}
 }

@@ -18,7 +18,7 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 	for name, test := range map[string]struct {
 		attributes map[string]any
 		attribute  string
-		says       string
+		want       string
 	}{
 		"no URL":             {map[string]any{"url": "ftp://x/y"}, "url", `scheme "ftp" is not supported`},
 		"a URL with secrets": {map[string]any{"url": "https://me:secret@x/y"}, "url", "The URL has credentials in it"},
@@ -43,12 +43,12 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := providertest.New(startProvider).
+			_, diags := providertest.New(startProvider).
 				ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", test.attributes)
-			if len(said) != 1 || said[0].At != `AttributeName("`+test.attribute+`")` ||
-				!strings.Contains(strings.ToLower(said[0].String()), strings.ToLower(test.says)) ||
-				strings.Contains(said.Err().Error(), "secret") {
-				t.Errorf("said is %s", said)
+			if len(diags) != 1 || diags[0].At != `AttributeName("`+test.attribute+`")` ||
+				!strings.Contains(strings.ToLower(diags[0].String()), strings.ToLower(test.want)) ||
+				strings.Contains(diags.Err().Error(), "secret") {
+				t.Errorf("said is %s", diags)
 			}
 		})
 	}
@@ -58,12 +58,12 @@ func TestRepositoryFilesAndTheirCommitAreGiven(t *testing.T) {
 	t.Parallel()
 	s := newSources(t)
 	at := s.url("payments/source.git")
-	read, said := providertest.New(startProvider).
+	read, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", map[string]any{
 			"url": at, "path": "./", "include": []any{"**/*.{yaml,yml}"}, "exclude": []any{"reports"}, "limits": map[string]any{"files": 1, "bytes": 10_000},
 		})
-	if said.Err() != nil {
-		t.Fatal(said)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if read["commit"] != git(t, at, "rev-parse", "main") {
 		t.Errorf("the commit is %v", read["commit"])
@@ -128,7 +128,7 @@ func TestFilesOfAPrivateRepositoryOnGitea(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		credentials map[string]any
-		says        string
+		want        string
 	}{
 		"nobody":         {nil, "Repository "},
 		"somebody else":  {map[string]any{"token": "nobody-has-it"}, "Repository refuses the credentials"},
@@ -136,17 +136,17 @@ func TestFilesOfAPrivateRepositoryOnGitea(t *testing.T) {
 		"by its own":     {map[string]any{"credentials": []any{map[string]any{"url": address.Scheme + "://" + address.Host + "/" + user.Name, "token": user.Token}}}, ""},
 		"the plain one":  {map[string]any{"token": user.Token}, "Repository refuses the credentials"},
 	} {
-		read, said := providertest.New(startProvider).
+		read, diags := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": test.credentials}}, "flotilla_repository_files", map[string]any{
 				"url": repo.url, "ref": "v1", "path": "workloads",
 			})
 		switch {
-		case test.says == "" && (said.Err() != nil || fmt.Sprint(read["files"]) != "map[app.yaml:kind: App\n]"):
-			t.Errorf("%s: %v, %s", name, read, said)
-		case test.says != "" && (len(said) != 1 || !strings.HasPrefix(said[0].Summary, test.says) || said[0].At != `AttributeName("url")`):
-			t.Errorf("%s: %s", name, said)
+		case test.want == "" && (diags.Err() != nil || fmt.Sprint(read["files"]) != "map[app.yaml:kind: App\n]"):
+			t.Errorf("%s: %v, %s", name, read, diags)
+		case test.want != "" && (len(diags) != 1 || !strings.HasPrefix(diags[0].Summary, test.want) || diags[0].At != `AttributeName("url")`):
+			t.Errorf("%s: %s", name, diags)
 		}
-		if err := said.Err(); err != nil && strings.Contains(err.Error(), user.Token) {
+		if err := diags.Err(); err != nil && strings.Contains(err.Error(), user.Token) {
 			t.Errorf("%s: the token is in %v", name, err)
 		}
 	}

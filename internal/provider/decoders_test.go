@@ -83,22 +83,22 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 				shape{targets: [hostCount]uint8{1, 1, 1}}.fleet(),
 				map[string]any{c.attribute: c.value},
 			)
-			_, said := w.Plan(t.Context(), configuration)
+			_, diags := w.Plan(t.Context(), configuration)
 			if c.want == "-" {
-				if said.Err() != nil {
-					t.Errorf("said is %s", said)
+				if diags.Err() != nil {
+					t.Errorf("said is %s", diags)
 				}
 				return
 			}
-			found := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+			found := slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool {
 				return d.Error && strings.HasPrefix(d.At, `AttributeName("`+c.attribute+`")`) && strings.Contains(d.Detail, c.want) &&
 					strings.Contains(d.Detail, "/docs/guides/troubleshooting.md#")
 			})
-			if !found || said.Bugs() != nil {
-				t.Errorf("said is %s, want %q", said, c.want)
+			if !found || diags.Bugs() != nil {
+				t.Errorf("said is %s, want %q", diags, c.want)
 			}
-			if strings.Contains(said.String(), "hunter2") {
-				t.Errorf("said has a secret in it: %s", said)
+			if strings.Contains(diags.String(), "hunter2") {
+				t.Errorf("said has a secret in it: %s", diags)
 			}
 		})
 	}
@@ -112,9 +112,9 @@ func TestAllMistakesInAnAssignmentAreReportedAtOnce(t *testing.T) {
 		"name": "_", "on_destroy": "x", "rollback_to": "y", "timeouts": map[string]any{"read": "z"},
 		"protection": map[string]any{"a": 1}, "delivery": map[string]any{"b": 2},
 	})
-	_, said := w.Plan(t.Context(), configuration)
+	_, diags := w.Plan(t.Context(), configuration)
 	at := map[string]int{}
-	for _, diagnostic := range said {
+	for _, diagnostic := range diags {
 		at[diagnostic.At]++
 	}
 	want := map[string]int{
@@ -122,7 +122,7 @@ func TestAllMistakesInAnAssignmentAreReportedAtOnce(t *testing.T) {
 		`AttributeName("protection")`: 1, `AttributeName("delivery")`: 1,
 	}
 	if !maps.Equal(at, want) {
-		t.Errorf("said is %s", said)
+		t.Errorf("said is %s", diags)
 	}
 }
 
@@ -135,10 +135,10 @@ func TestSSHWithoutAnyKeyIsAnErrorThatSaysSo(t *testing.T) {
 			"ssh_known_hosts": "git.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
 		},
 	}
-	_, said := w.Plan(t.Context(), configuration)
-	if said.Err() == nil || !strings.Contains(said.String(), "ssh needs a private key") ||
-		!strings.Contains(said.String(), "git.ssh_private_key") {
-		t.Errorf("said is %s", said)
+	_, diags := w.Plan(t.Context(), configuration)
+	if diags.Err() == nil || !strings.Contains(diags.String(), "ssh needs a private key") ||
+		!strings.Contains(diags.String(), "git.ssh_private_key") {
+		t.Errorf("said is %s", diags)
 	}
 }
 
@@ -149,9 +149,9 @@ func TestHistoryIsReadStrictly(t *testing.T) {
 		"gitops_repo": map[string]any{"url": "ftp://x", "branch": "dev"}, "limit": 0, "since": "yesterday", "timeouts": map[string]any{"create": "5m"},
 	} {
 		attributes := map[string]any{"gitops_repo": map[string]any{"url": "/srv/x.git", "branch": "dev"}, attribute: value}
-		_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", attributes)
-		if len(said) != 1 || said[0].At != `AttributeName("`+attribute+`")` {
-			t.Errorf("%s: said is %s", attribute, said)
+		_, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", attributes)
+		if len(diags) != 1 || diags[0].At != `AttributeName("`+attribute+`")` {
+			t.Errorf("%s: said is %s", attribute, diags)
 		}
 	}
 }
@@ -164,11 +164,11 @@ func TestHistoryHasADeadline(t *testing.T) {
 	}
 	defer listener.Close()
 	w := providertest.New(startProvider)
-	_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{
+	_, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{
 		"gitops_repo": map[string]any{"url": "http://" + listener.Addr().String() + "/x.git", "branch": "dev"},
 		"timeouts":    map[string]any{"read": "200ms"},
 	})
-	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms" allows`) {
-		t.Errorf("said is %s", said)
+	if len(diags) != 1 || diags[0].At != `AttributeName("timeouts")` || !strings.Contains(diags[0].Detail, `timeouts.read = "200ms" allows`) {
+		t.Errorf("said is %s", diags)
 	}
 }

@@ -17,19 +17,19 @@ func TestADestroyInAPullRequestSaysThatFoldersStay(t *testing.T) {
 		warns    bool
 	}{{nil, false}, {requestDelivery(), true}} {
 		configuration := l.configuration("dev", "one", nil)
-		if _, said := l.w.Apply(t.Context(), configuration); said.Err() != nil {
-			t.Fatal(said)
+		if _, diags := l.w.Apply(t.Context(), configuration); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		configuration = l.configuration("dev", "one", test.delivery)
-		if _, said := l.w.Apply(t.Context(), configuration); said.Err() != nil {
-			t.Fatal(said)
+		if _, diags := l.w.Apply(t.Context(), configuration); diags.Err() != nil {
+			t.Fatal(diags)
 		}
-		plan, said := l.w.Plan(t.Context(), configuration, providertest.Destroy())
-		if got := strings.Contains(said.String(), summary); said.Err() != nil || got != test.warns {
-			t.Errorf("with %v it warns: %v; %s", test.delivery, got, said)
+		plan, diags := l.w.Plan(t.Context(), configuration, providertest.Destroy())
+		if got := strings.Contains(diags.String(), summary); diags.Err() != nil || got != test.warns {
+			t.Errorf("with %v it warns: %v; %s", test.delivery, got, diags)
 		}
-		if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-			t.Fatal(said)
+		if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 	}
 	if len(l.openRequests()) != 1 {

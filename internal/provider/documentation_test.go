@@ -99,16 +99,16 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 func TestTheDocumentationNamesNothingThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
-	measured := map[string]bool{}
+	metricNames := map[string]bool{}
 	for _, metric := range append(metrics.Metrics(), metrics.Omitted) {
-		measured[metric.Name] = true
+		metricNames[metric.Name] = true
 	}
 	for name, text := range pages {
 		if !strings.HasPrefix(name, "docs/") {
 			continue
 		}
 		for _, match := range objectPattern.FindAllStringSubmatch(text, -1) {
-			if !measured["flotilla_"+match[1]] && pages["docs/resources/"+match[1]+".md"] == "" && pages["docs/data-sources/"+match[1]+".md"] == "" &&
+			if !metricNames["flotilla_"+match[1]] && pages["docs/resources/"+match[1]+".md"] == "" && pages["docs/data-sources/"+match[1]+".md"] == "" &&
 				pages["docs/ephemeral-resources/"+match[1]+".md"] == "" &&
 				pages["docs/actions/"+match[1]+".md"] == "" {
 				t.Errorf("%s: there is no flotilla_%s", name, match[1])

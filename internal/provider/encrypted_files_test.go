@@ -19,7 +19,7 @@ func encryptedText(t *testing.T, name string) string {
 
 // shop is a fleet with a workload in namespace "shop", on a cluster type with Flux and one with Argo CD, and with encrypted
 // files for the first, the second, or both.
-func shop(flux map[string]any, containers ...any) map[string]any {
+func shopFleet(flux map[string]any, containers ...any) map[string]any {
 	edge := map[string]any{"name": "edge", "reconciler": "flux"}
 	for key, value := range flux {
 		edge[key] = value
@@ -51,7 +51,7 @@ func TestEncryptedFilesThatCannotBeUsedFailThePlanAllAtOnce(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	live := map[string]any{"workload": "web", "deployment-target": "web-live"}
-	_, said := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(shop(nil,
+	_, diags := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(shopFleet(nil,
 		encryptedFor("sops", live, encryptedText(t, "sops.yaml")),
 		encryptedFor("sealed", map[string]any{"deployment-target": "web-cms"}, encryptedText(t, "sealed.yaml")),
 	)), nil))
@@ -61,8 +61,8 @@ func TestEncryptedFilesThatCannotBeUsedFailThePlanAllAtOnce(t *testing.T) {
 		`config_containers["sealed"].encrypted[0]: is for namespace "shop", but reaches deployment target "web-cms" on "edge" in namespace "cms", deployment target "web-cms" on "store" in namespace "cms": ` +
 			`encrypt a file for each namespace, or give the deployment targets this one`,
 	} {
-		if count := strings.Count(said.String(), want); count != 1 {
-			t.Errorf("%d times %q in %s", count, want, said)
+		if count := strings.Count(diags.String(), want); count != 1 {
+			t.Errorf("%d times %q in %s", count, want, diags)
 		}
 	}
 	if _, err := os.Stat(url); err == nil {
@@ -72,7 +72,7 @@ func TestEncryptedFilesThatCannotBeUsedFailThePlanAllAtOnce(t *testing.T) {
 
 func TestWhatIsNotEncryptedFailsThePlanWithoutItsContent(t *testing.T) {
 	t.Parallel()
-	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(shop(nil,
+	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(shopFleet(nil,
 		encryptedFor("plain", nil, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {PASSWORD: canary}"),
 		encryptedFor("partly", nil, strings.Replace(encryptedText(t, "sops.yaml"), `EMPTY: ""`, "EMPTY: canary", 1)),
 		encryptedFor("whole", nil, encryptedText(t, "whole.yaml")),
@@ -81,12 +81,12 @@ func TestWhatIsNotEncryptedFailsThePlanWithoutItsContent(t *testing.T) {
 		`config_containers["plain"].encrypted[0]: is a Secret that is not encrypted: sops is missing`, `config_containers["partly"].encrypted[0]: stringData["EMPTY"] is not encrypted`,
 		`config_containers["whole"].encrypted[0]: the whole file is encrypted, so that its name and namespace cannot be read: encrypt it with --encrypted-regex '^(data|stringData)$'`,
 	} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("the errors do not say %q: %s", want, said)
+		if !strings.Contains(diags.String(), want) {
+			t.Errorf("the errors do not say %q: %s", want, diags)
 		}
 	}
-	if strings.Contains(said.String(), "canary") {
-		t.Errorf("the errors have content: %s", said)
+	if strings.Contains(diags.String(), "canary") {
+		t.Errorf("the errors have content: %s", diags)
 	}
 }
 
@@ -99,19 +99,19 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	}
 	sops, sealed := encryptedText(t, "sops.yaml"), encryptedText(t, "sealed.yaml")
 	fleet := func(sops string) providertest.Configuration {
-		return assigned(url, fleetOf(shop(map[string]any{"decryption": map[string]any{"secret": "sops-age"}},
+		return assigned(url, fleetOf(shopFleet(map[string]any{"decryption": map[string]any{"secret": "sops-age"}},
 			encryptedFor("sops", live("edge"), sops), encryptedFor("sealed", live("store"), sealed))), nil)
 	}
 	apply(t, w, fleet(sops))
 	if plan := apply(t, w, fleet(sops)); !plan.Empty() {
 		t.Errorf("the second plan has %q", linesOf(plan))
 	}
-	shows := func(host string) string {
+	readWritten := func(host string) string {
 		return git(t, url, "show", "dev:clusters/all/"+host+"/web-live/encrypted-db.yaml")
 	}
-	if shows("edge") != strings.TrimSpace(sops) && shows("edge") != sops ||
-		shows("store") != strings.TrimSpace(sealed) && shows("store") != sealed {
-		t.Errorf("other files were written:\n%s\n%s", shows("edge"), shows("store"))
+	if readWritten("edge") != strings.TrimSpace(sops) && readWritten("edge") != sops ||
+		readWritten("store") != strings.TrimSpace(sealed) && readWritten("store") != sealed {
+		t.Errorf("other files were written:\n%s\n%s", readWritten("edge"), readWritten("store"))
 	}
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "encrypted-") != 2 {
 		t.Errorf("the files are\n%s", files)
@@ -127,7 +127,7 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 		t.Errorf("the plan has %q, want %q", linesOf(plan), want)
 	}
 	// Without the files they are removed.
-	apply(t, w, assigned(url, fleetOf(shop(nil)), nil))
+	apply(t, w, assigned(url, fleetOf(shopFleet(nil)), nil))
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(files, "encrypted-") {
 		t.Errorf("the files are\n%s", files)
 	}

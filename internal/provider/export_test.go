@@ -32,18 +32,18 @@ func StartWith(clock compliance.Clock, options git.ConnectorOptions) func() (tfp
 		if !isWhole {
 			return nil, errors.New("the provider has no actions, or lists nothing")
 		}
-		return describing{server}, nil
+		return schemaCacheServer{server}, nil
 	}
 }
 
 // describing is a provider whose schemas, which are always the same, are made once for all tests.
-type describing struct{ troubleshooting.Server }
+type schemaCacheServer struct{ troubleshooting.Server }
 
 var testedSchema = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
 	return Server(ForTest()).GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
 })
 
-func (describing) GetProviderSchema(
+func (schemaCacheServer) GetProviderSchema(
 	context.Context, *tfprotov6.GetProviderSchemaRequest,
 ) (*tfprotov6.GetProviderSchemaResponse, error) {
 	return testedSchema()

@@ -57,8 +57,8 @@ func TestRulesAboutPodsFindThemInEveryKind(t *testing.T) {
 					"expression": "made_by == 'flotilla'", "message": "it brings more",
 				},
 			}
-			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(input), nil))
-			switch err := said.Err(); {
+			_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(input), nil))
+			switch err := diags.Err(); {
 			case test.want == "" && err != nil:
 				t.Error(err)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
@@ -93,11 +93,11 @@ spec:
 ---`
 	good := fmt.Sprintf(deployment, "good", `{containers: [{name: till, image: "registry.example.com/till@sha256:`+strings.Repeat("0", 64)+
 		`", resources: {requests: {cpu: 1}, limits: {memory: 1Gi}}}]}`)
-	container := func(name, more string) string {
-		return fmt.Sprintf(deployment, name, `{containers: [{name: till, image: `+more+`}]}`)
+	container := func(name, image string) string {
+		return fmt.Sprintf(deployment, name, `{containers: [{name: till, image: `+image+`}]}`)
 	}
-	of := func(name, more string) string {
-		return fmt.Sprintf(deployment, name, `{containers: [{name: till, image: "registry.example.com/till:v1"}], `+more+`}`)
+	of := func(name, image string) string {
+		return fmt.Sprintf(deployment, name, `{containers: [{name: till, image: "registry.example.com/till:v1"}], `+image+`}`)
 	}
 	for name, tool := range tools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ spec:
 			w := newWorkdir(t, tool, map[string]string{"main.tf": text("1.31")})
 			w.run("plan", "-input=false")
 			// said is what a plan refuses, in one line.
-			said := func(kubernetes string) string {
+			planError := func(kubernetes string) string {
 				writeFile(t, filepath.Join(w.path, "main.tf"), text(kubernetes))
 				_, stderr, err := w.try("plan", "-input=false", "-no-color")
 				if err == nil {
@@ -120,7 +120,7 @@ spec:
 				}
 				return strings.Join(strings.Fields(strings.ReplaceAll(stderr, "│", "")), " ")
 			}
-			if upgrade := said("1.32"); !strings.Contains(
+			if upgrade := planError("1.32"); !strings.Contains(
 				upgrade,
 				"flowcontrol.apiserver.k8s.io/v1beta3 is not in Kubernetes 1.32: FlowSchema till",
 			) ||
@@ -154,7 +154,7 @@ spec:
 					) + good,
 				},
 			)
-			broken := said("1.31")
+			broken := planError("1.31")
 			for rule, want := range map[string][]string{
 				"pinned-images": {"untagged", "latest"}, "registries": {"stranger", "latest", "its chart has images of another registry: docker.io/till:v1"},
 				"pod-security": {"mighty", "privileged (container", "near", "hostNetwork=true", "mounting", "hostPath volumes"},

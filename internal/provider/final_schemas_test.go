@@ -107,9 +107,9 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 				if test.definitions != nil {
 					configuration.Provider = map[string]any{"custom_resource_definitions": test.definitions}
 				}
-				_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
-				text := strings.Join(strings.Fields(said.String()), " ")
-				if hasFailed := said.Err() != nil; hasFailed != (test.summary == refused) || !strings.Contains(text, test.summary) ||
+				_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
+				text := strings.Join(strings.Fields(diags.String()), " ")
+				if hasFailed := diags.Err() != nil; hasFailed != (test.summary == refused) || !strings.Contains(text, test.summary) ||
 					!strings.Contains(text, test.message) {
 					t.Errorf("%s: said is %s", how, text)
 				}
@@ -148,8 +148,8 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	both["artifacts"] = artifacts
-	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(both), nil))
-	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil ||
+	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(both), nil))
+	if text := strings.Join(strings.Fields(diags.String()), " "); diags.Err() == nil ||
 		!strings.Contains(text, `Deployment target "till-live": Widget "w": spec.size must be of type integer`) {
 		t.Errorf("said is %s", text)
 	}
@@ -169,9 +169,9 @@ func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
 		return assigned(url, fleetOf(renderedFleet(pin, manifests, nil, clusterType)), nil)
 	}
 	apply(t, w, with("1.36"))
-	_, said := w.Plan(t.Context(), with("1.29"))
+	_, diags := w.Plan(t.Context(), with("1.29"))
 	want := `Warning: Clusters would refuse final objects`
-	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() != nil || !strings.Contains(text, want) ||
+	if text := strings.Join(strings.Fields(diags.String()), " "); diags.Err() != nil || !strings.Contains(text, want) ||
 		!strings.Contains(text, `Pod "a": spec.resources is no field of this kind`) {
 		t.Errorf("said is %s", text)
 	}

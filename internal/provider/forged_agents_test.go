@@ -14,7 +14,7 @@ import (
 
 // forgedFlux are a GitRepository and a Kustomization as an agent of cluster "edge-1" has them, and as anybody can create
 // them who may create Flux objects in a namespace of the cluster.
-func forgedFlux(namespace string, change func(source, follows map[string]any)) []any {
+func forgedFluxObjects(namespace string, change func(source, kustomization map[string]any)) []any {
 	labels := func(further map[string]any) map[string]any {
 		all := map[string]any{
 			"app.kubernetes.io/managed-by": "flotilla", "flotilla.dev/cluster": "edge-1", "flotilla.dev/cluster-type": "edge",
@@ -30,7 +30,7 @@ func forgedFlux(namespace string, change func(source, follows map[string]any)) [
 			"secretRef": map[string]any{"name": "flotilla-repository"},
 		},
 	}
-	follows := map[string]any{
+	kustomization := map[string]any{
 		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
 		"metadata": map[string]any{
 			"name": "flotilla-cluster-type", "namespace": namespace, "labels": labels(map[string]any{"flotilla.dev/host": "edge"}),
@@ -40,8 +40,8 @@ func forgedFlux(namespace string, change func(source, follows map[string]any)) [
 			"sourceRef": map[string]any{"kind": "GitRepository", "name": "flotilla"},
 		},
 	}
-	change(source, follows)
-	return []any{source, follows}
+	change(source, kustomization)
+	return []any{source, kustomization}
 }
 
 // specOf is the spec of an object.
@@ -63,19 +63,19 @@ func forgedCluster(t *testing.T, objects ...any) map[string]any {
 		}
 		lists[path] = append(lists[path], object)
 	}
-	return map[string]any{"host": listing(t, lists), "token": "any"}
+	return map[string]any{"host": serveLists(t, lists), "token": "any"}
 }
 
 // Objects on a cluster decide what is listed and imported of an agent, and their values become configuration. A value that
 // flotilla_agent does not accept comes from nothing that Flotilla wrote.
 func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 	t.Parallel()
-	set := func(object, name string, value any) func(source, follows map[string]any) {
-		return func(source, follows map[string]any) {
-			specOf(map[string]map[string]any{"source": source, "follows": follows}[object])[name] = value
+	set := func(object, name string, value any) func(source, kustomization map[string]any) {
+		return func(source, kustomization map[string]any) {
+			specOf(map[string]map[string]any{"source": source, "follows": kustomization}[object])[name] = value
 		}
 	}
-	forgedNames := map[string]func(source, follows map[string]any){
+	forgedNames := map[string]func(source, kustomization map[string]any){
 		"a URL of this machine":     set("source", "url", "file:///etc"),
 		"a URL with a command":      set("source", "url", "ext::sh -c touch% /tmp/x"),
 		"a URL with a password":     set("source", "url", "https://me:canary-t0ken-4711@git.example.com/gitops"),
@@ -93,15 +93,15 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 		"a Secret of decryption": set("follows", "decryption", map[string]any{
 			"provider": "sops", "secretRef": map[string]any{"name": "../../default/x"},
 		}),
-		"a cluster type that is no DNS label": func(source, follows map[string]any) {
-			specOf(follows)["path"] = "./Edge_x"
-			for _, object := range []map[string]any{source, follows} {
+		"a cluster type that is no DNS label": func(source, kustomization map[string]any) {
+			specOf(kustomization)["path"] = "./Edge_x"
+			for _, object := range []map[string]any{source, kustomization} {
 				labels, _ := object["metadata"].(map[string]any)["labels"].(map[string]any)
 				labels["flotilla.dev/cluster-type"] = "Edge_x"
 			}
 		},
-		"a namespace with an escape": func(source, follows map[string]any) {
-			for _, object := range []map[string]any{source, follows} {
+		"a namespace with an escape": func(source, kustomization map[string]any) {
+			for _, object := range []map[string]any{source, kustomization} {
 				metadata, _ := object["metadata"].(map[string]any)
 				metadata["namespace"] = "flux\x1b[2J"
 			}
@@ -110,27 +110,27 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 	for name, forge := range forgedNames {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := forgedCluster(t, forgedFlux("flux-system", forge)...)
+			cluster := forgedCluster(t, forgedFluxObjects("flux-system", forge)...)
 			w := providertest.New(startProvider)
-			identities, resources, said := w.Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
+			identities, resources, diags := w.Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
 			if len(identities) > 0 {
 				t.Errorf("listed is %.300q", resources)
 			}
-			if !said.Has("Objects of an agent are not as Flotilla writes them") {
-				t.Errorf("said is %.300s", said)
+			if !diags.Has("Objects of an agent are not as Flotilla writes them") {
+				t.Errorf("said is %.300s", diags)
 			}
-			if text := said.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
+			if text := diags.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
 				t.Errorf("said is %.2000q", text)
 			}
 			if name == "a namespace with an escape" {
 				return // no identity can name it
 			}
 			identity := map[string]any{"cluster": "edge-1", "namespace": "flux-system"}
-			said = w.ImportIdentity(t.Context(), onCluster(cluster, anAgent("flux-system", nil)), theAgent, identity)
-			if !said.Has("Objects of an agent are not as Flotilla writes them") || said.Err() == nil {
-				t.Errorf("the import says %.300s", said)
+			diags = w.ImportIdentity(t.Context(), onCluster(cluster, anAgent("flux-system", nil)), theAgent, identity)
+			if !diags.Has("Objects of an agent are not as Flotilla writes them") || diags.Err() == nil {
+				t.Errorf("the import says %.300s", diags)
 			}
-			if text := said.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
+			if text := diags.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
 				t.Errorf("said is %.2000q", text)
 			}
 		})
@@ -141,13 +141,13 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 	t.Parallel()
 	unchanged := func(_, _ map[string]any) {}
-	objects := append(forgedFlux("flux-system", unchanged), forgedFlux("team-a", func(source, _ map[string]any) {
+	objects := append(forgedFluxObjects("flux-system", unchanged), forgedFluxObjects("team-a", func(source, _ map[string]any) {
 		specOf(source)["url"] = "https://evil.example.com/${path.module}"
 	})...)
 	cluster := forgedCluster(t, objects...)
-	identities, resources, said := providertest.New(startProvider).Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
-	if len(identities) != 1 || said.Err() != nil || !strings.Contains(said.String(), "team-a") {
-		t.Fatalf("listed is %v: %s", identities, said)
+	identities, resources, diags := providertest.New(startProvider).Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
+	if len(identities) != 1 || diags.Err() != nil || !strings.Contains(diags.String(), "team-a") {
+		t.Fatalf("listed is %v: %s", identities, diags)
 	}
 	if repo := fmt.Sprint(resources[0]["gitops_repo"]); repo != "map[branch:dev url:https://git.example.com/gitops]" {
 		t.Errorf("the repository is %s", repo)
@@ -158,20 +158,20 @@ func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 // configuration, and puts it right.
 func TestAnImportOfAnAgentThatFollowsAnotherRepositoryIsShownByThePlan(t *testing.T) {
 	t.Parallel()
-	cluster := forgedCluster(t, forgedFlux("flux-system", func(source, _ map[string]any) {
+	cluster := forgedCluster(t, forgedFluxObjects("flux-system", func(source, _ map[string]any) {
 		specOf(source)["url"], specOf(source)["secretRef"] = "https://evil.example.com/gitops", map[string]any{"name": "another"}
 	})...)
 	w := providertest.New(startProvider)
 	configuration := onCluster(cluster, anAgent("flux-system", nil))
-	if said := w.ImportIdentity(t.Context(), configuration, theAgent, map[string]any{"cluster": "edge-1", "namespace": "flux-system"}); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.ImportIdentity(t.Context(), configuration, theAgent, map[string]any{"cluster": "edge-1", "namespace": "flux-system"}); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if repo := fmt.Sprint(w.State.Values(theAgent)["gitops_repo"]); !strings.Contains(repo, "evil.example.com") {
 		t.Errorf("the imported repository is %s", repo)
 	}
-	plan, said := w.Plan(t.Context(), configuration)
-	if said.Err() != nil || plan.Change(theAgent).Action != providertest.Update {
-		t.Fatalf("the plan says %v: %s", agentLines(plan), said)
+	plan, diags := w.Plan(t.Context(), configuration)
+	if diags.Err() != nil || plan.Change(theAgent).Action != providertest.Update {
+		t.Fatalf("the plan says %v: %s", agentLines(plan), diags)
 	}
 	if repo := fmt.Sprint(plan.Change(theAgent).After["gitops_repo"]); !strings.Contains(repo, "git.example.com") {
 		t.Errorf("the planned repository is %s", repo)
@@ -187,7 +187,7 @@ func TestConfigurationThatIsGeneratedOfForgedObjectsHasNoTemplates(t *testing.T)
 			secret    string
 			generates bool
 		}{{"flotilla-repository", true}, {"${file(\"/etc/passwd\")}", false}} {
-			cluster := forgedCluster(t, forgedFlux("flux-system", func(source, _ map[string]any) {
+			cluster := forgedCluster(t, forgedFluxObjects("flux-system", func(source, _ map[string]any) {
 				specOf(source)["secretRef"] = map[string]any{"name": c.secret}
 			})...)
 			w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": fmt.Sprintf(
@@ -213,11 +213,11 @@ func TestThousandsOfForgedAgentsAreListedInTimeThatIsLinear(t *testing.T) {
 	count := acceptancetest.Count(500, 2_000)
 	var objects []any
 	for i := range count {
-		objects = append(objects, forgedFlux(fmt.Sprintf("team-%d", i), func(_, _ map[string]any) {})...)
+		objects = append(objects, forgedFluxObjects(fmt.Sprintf("team-%d", i), func(_, _ map[string]any) {})...)
 	}
-	identities, _, said := providertest.New(startProvider).
+	identities, _, diags := providertest.New(startProvider).
 		Query(t.Context(), onCluster(forgedCluster(t, objects...), nil), "flotilla_agent", nil)
-	if len(identities) != count || said.Err() != nil {
-		t.Errorf("%d are listed: %s", len(identities), said)
+	if len(identities) != count || diags.Err() != nil {
+		t.Errorf("%d are listed: %s", len(identities), diags)
 	}
 }

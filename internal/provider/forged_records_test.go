@@ -11,19 +11,19 @@ import (
 )
 
 // forgery writes trees into a bare repository, as somebody can who may push.
-type forgery struct {
+type treeWriter struct {
 	t   *testing.T
 	url string
 }
 
-func newForgery(t *testing.T) forgery {
+func newTreeWriter(t *testing.T) treeWriter {
 	t.Helper()
 	url := bare(t)
 	git(t, t.TempDir(), "init", "--quiet", "--bare", url)
-	return forgery{t, url}
+	return treeWriter{t, url}
 }
 
-func (f forgery) run(input string, arguments ...string) string {
+func (f treeWriter) git(input string, arguments ...string) string {
 	f.t.Helper()
 	command := exec.CommandContext(f.t.Context(), "git", arguments...)
 	command.Dir, command.Stdin = f.url, strings.NewReader(input)
@@ -34,31 +34,33 @@ func (f forgery) run(input string, arguments ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-func (f forgery) blob(content string) string { return f.run(content, "hash-object", "-w", "--stdin") }
+func (f treeWriter) writeBlob(content string) string {
+	return f.git(content, "hash-object", "-w", "--stdin")
+}
 
 // tree writes a folder with one entry several times.
-func (f forgery) tree(number int, name, kind, id string) string {
+func (f treeWriter) writeTree(number int, name, kind, id string) string {
 	mode := map[string]string{"tree": "040000", "blob": "100644"}[kind]
 	var entries strings.Builder
 	for i := range number {
 		fmt.Fprintf(&entries, "%s %s %s\t%s\n", mode, kind, id, fmt.Sprintf(name, i))
 	}
-	return f.run(entries.String(), "mktree")
+	return f.git(entries.String(), "mktree")
 }
 
 // only writes a folder with one entry.
-func (f forgery) only(name, kind, id string) string {
-	return f.tree(1, strings.ReplaceAll(name, "%", "%%")+"%.0d", kind, id)
+func (f treeWriter) writeSingleTree(name, kind, id string) string {
+	return f.writeTree(1, strings.ReplaceAll(name, "%", "%%")+"%.0d", kind, id)
 }
 
 // commit makes a tree the content of the branch dev.
-func (f forgery) commit(tree string) {
-	commit := f.run("", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "forged", tree)
-	f.run("", "update-ref", "refs/heads/dev", commit)
+func (f treeWriter) commitTree(tree string) {
+	commit := f.git("", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "forged", tree)
+	f.git("", "update-ref", "refs/heads/dev", commit)
 }
 
 // forgedOwner is a record of an assignment with padding.
-func forgedOwner(padding int) string {
+func paddedRecord(padding int) string {
 	return `{"format": 1, "deployment_targets": {}}` + strings.Repeat(" ", padding)
 }
 
@@ -67,38 +69,38 @@ func TestRecordsThatAreManyTimesTheSameAreErrorsAndTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
 	for name, attack := range map[string]struct {
-		of   string
-		make func(f forgery) (tree string)
-		want string
+		kind         string
+		writeRecords func(f treeWriter) (tree string)
+		want         string
 	}{
-		"1,000,000,000 folders": {"flotilla_assignment", func(f forgery) string {
-			lowest := f.tree(1_000, "d%d", "tree", f.only("a", "blob", f.blob("a")))
-			return f.tree(1_000, "d%d", "tree", f.tree(1_000, "d%d", "tree", lowest))
+		"1,000,000,000 folders": {"flotilla_assignment", func(f treeWriter) string {
+			lowest := f.writeTree(1_000, "d%d", "tree", f.writeSingleTree("a", "blob", f.writeBlob("a")))
+			return f.writeTree(1_000, "d%d", "tree", f.writeTree(1_000, "d%d", "tree", lowest))
 		}, "has more than 500000 folders and records up to 3 levels below it"},
-		"1,000,000 records": {"flotilla_assignment", func(f forgery) string {
-			records := f.tree(1_000, "t%d.json", "blob", f.blob(forgedOwner(0)))
-			return f.only(".flotilla", "tree", f.tree(1_000, "o%d", "tree", records))
+		"1,000,000 records": {"flotilla_assignment", func(f treeWriter) string {
+			records := f.writeTree(1_000, "t%d.json", "blob", f.writeBlob(paddedRecord(0)))
+			return f.writeSingleTree(".flotilla", "tree", f.writeTree(1_000, "o%d", "tree", records))
 		}, "has more than 500000 folders and records up to 3 levels below it"},
-		"300 MiB of records": {"flotilla_assignment", func(f forgery) string {
-			records := f.tree(30, "t%d.json", "blob", f.blob(forgedOwner(10*mebibyte)))
-			return f.only(".flotilla", "tree", f.only("dev", "tree", records))
+		"300 MiB of records": {"flotilla_assignment", func(f treeWriter) string {
+			records := f.writeTree(30, "t%d.json", "blob", f.writeBlob(paddedRecord(10*mebibyte)))
+			return f.writeSingleTree(".flotilla", "tree", f.writeSingleTree("dev", "tree", records))
 		}, "records of assignments have more than 256 MiB together"},
-		"40 MiB of claims": {"flotilla_cluster_claim", func(f forgery) string {
-			claims := f.tree(20, "c%d.json", "blob", f.blob(`{"format": 1, "clusters": []}`+strings.Repeat(" ", 2*mebibyte)))
-			return f.only(".flotilla", "tree", f.only(".claims", "tree", claims))
+		"40 MiB of claims": {"flotilla_cluster_claim", func(f treeWriter) string {
+			claims := f.writeTree(20, "c%d.json", "blob", f.writeBlob(`{"format": 1, "clusters": []}`+strings.Repeat(" ", 2*mebibyte)))
+			return f.writeSingleTree(".flotilla", "tree", f.writeSingleTree(".claims", "tree", claims))
 		}, `records of claims in ".flotilla/.claims" have more than 32 MiB together`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name, "1,000,000,000 folders", "40 MiB of claims")
 			t.Parallel()
-			f := newForgery(t)
-			f.commit(attack.make(f))
+			f := newTreeWriter(t)
+			f.commitTree(attack.writeRecords(f))
 			repo := map[string]any{"url": f.url, "branch": "dev"}
-			_, _, said := providertest.New(startProvider).
-				Query(t.Context(), providertest.Configuration{}, attack.of, map[string]any{"gitops_repo": repo})
-			if said.Err() == nil || !strings.Contains(said.String(), attack.want) ||
-				!strings.Contains(said.String(), "find the commit that added them") {
-				t.Errorf("said is %.500s", said)
+			_, _, diags := providertest.New(startProvider).
+				Query(t.Context(), providertest.Configuration{}, attack.kind, map[string]any{"gitops_repo": repo})
+			if diags.Err() == nil || !strings.Contains(diags.String(), attack.want) ||
+				!strings.Contains(diags.String(), "find the commit that added them") {
+				t.Errorf("said is %.500s", diags)
 			}
 		})
 	}
@@ -107,23 +109,23 @@ func TestRecordsThatAreManyTimesTheSameAreErrorsAndTakeNoMemory(t *testing.T) {
 // The plan of an assignment reads the records of its name, and that of a claim those of all claims.
 func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	t.Parallel()
-	f := newForgery(t)
-	records := f.tree(30, "t%d.json", "blob", f.blob(forgedOwner(10<<20)))
-	claims := f.tree(20, "c%d.json", "blob", f.blob(`{"format": 1, "clusters": []}`+strings.Repeat(" ", 2<<20)))
-	both := "040000 tree " + records + "\tdev\n040000 tree " + f.only(
+	f := newTreeWriter(t)
+	records := f.writeTree(30, "t%d.json", "blob", f.writeBlob(paddedRecord(10<<20)))
+	claims := f.writeTree(20, "c%d.json", "blob", f.writeBlob(`{"format": 1, "clusters": []}`+strings.Repeat(" ", 2<<20)))
+	both := "040000 tree " + records + "\tdev\n040000 tree " + f.writeSingleTree(
 		"dev",
 		"tree",
 		records,
 	) + "\tother\n040000 tree " + claims + "\t.claims\n"
-	f.commit(f.only(".flotilla", "tree", f.run(both, "mktree")))
+	f.commitTree(f.writeSingleTree(".flotilla", "tree", f.git(both, "mktree")))
 	at := map[string]any{"gitops_repo": map[string]any{"url": f.url, "branch": "dev"}}
 	for want, configuration := range map[string]providertest.Configuration{
 		"records of assignments have more than 256 MiB together": assigned(f.url, fleetOf(nil), at),
 		"records of claims in": forgedClaim(f.url, at),
 	} {
-		_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
-		if said.Err() == nil || !strings.Contains(said.String(), want) {
-			t.Errorf("want %s: said is %.500s", want, said)
+		_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
+		if diags.Err() == nil || !strings.Contains(diags.String(), want) {
+			t.Errorf("want %s: said is %.500s", want, diags)
 		}
 	}
 }
@@ -151,14 +153,14 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 			})
 			w := providertest.New(startProvider)
 			identity := map[string]any{"url": url, "branch": "prod", "path": "prod", "name": "web"}
-			said := w.ImportIdentity(t.Context(), claims(claimOn(url, "web", 1, poolFleet("pool-1"))), claimAddress, identity)
-			if said.Err() == nil || !said.Has("Nothing to import") {
-				t.Errorf("the import says %s, and has %v", said, w.State.Values(claimAddress))
+			diags := w.ImportIdentity(t.Context(), claims(claimOn(url, "web", 1, poolFleet("pool-1"))), claimAddress, identity)
+			if diags.Err() == nil || !diags.Has("Nothing to import") {
+				t.Errorf("the import says %s, and has %v", diags, w.State.Values(claimAddress))
 			}
 			repo := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}
-			identities, _, said := w.Query(t.Context(), providertest.Configuration{}, "flotilla_cluster_claim", repo)
-			if len(identities) > 0 || !said.Has("Records cannot be read") || strings.Contains(said.String(), "\x1b") {
-				t.Errorf("listed is %v: %s", identities, said)
+			identities, _, diags := w.Query(t.Context(), providertest.Configuration{}, "flotilla_cluster_claim", repo)
+			if len(identities) > 0 || !diags.Has("Records cannot be read") || strings.Contains(diags.String(), "\x1b") {
+				t.Errorf("listed is %v: %s", identities, diags)
 			}
 		})
 	}
@@ -174,12 +176,12 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 			writeFile(t, folder+"/.flotilla/.claims/"+name+".json", `{"format": 1, "clusters": []}`)
 		}
 	})
-	for of, want := range map[string]int{"flotilla_assignment": 1, "flotilla_cluster_claim": 0} {
+	for kind, want := range map[string]int{"flotilla_assignment": 1, "flotilla_cluster_claim": 0} {
 		w := providertest.New(startProvider)
 		repo := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}
-		identities, _, said := w.Query(t.Context(), providertest.Configuration{}, of, repo)
-		if len(identities) != want || (want > 0 && said.Err() != nil) || !said.Has("Records have names that Flotilla does not write") {
-			t.Errorf("%s: listed is %v: %s", of, identities, said)
+		identities, _, diags := w.Query(t.Context(), providertest.Configuration{}, kind, repo)
+		if len(identities) != want || (want > 0 && diags.Err() != nil) || !diags.Has("Records have names that Flotilla does not write") {
+			t.Errorf("%s: listed is %v: %s", kind, identities, diags)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // referring is a fleet with one reference to a secret.
-func referring(reference map[string]any) providertest.Call {
+func fleetWithReference(reference map[string]any) providertest.Call {
 	vault := map[string]any{"provider": "vault", "parameters": map[string]any{"roleName": "app"}}
 	return fleetOf(map[string]any{
 		"cluster_types": []any{map[string]any{
@@ -39,17 +39,17 @@ func TestReferencesThatNameAnotherSecretThanTheySeemToAreErrors(t *testing.T) {
 		"secret/data/db\n- objectName: another": "has a character that is not shown",
 		"secret/data/\u202edb":                  "has a character that is not shown",
 	} {
-		configuration := assigned(bare(t), referring(map[string]any{"store": "vault", "key": key, "property": "password"}), nil)
-		_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
-		if said.Err() == nil || !strings.Contains(said.String(), `config_containers["all"].secrets["DB"].key`) ||
-			!strings.Contains(said.String(), want) {
-			t.Errorf("of key %q it is said %s", key, said)
+		configuration := assigned(bare(t), fleetWithReference(map[string]any{"store": "vault", "key": key, "property": "password"}), nil)
+		_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
+		if diags.Err() == nil || !strings.Contains(diags.String(), `config_containers["all"].secrets["DB"].key`) ||
+			!strings.Contains(diags.String(), want) {
+			t.Errorf("of key %q it is said %s", key, diags)
 		}
 	}
 }
 
 // forgedTokens is an API server that answers requests of tokens as nothing of Kubernetes does.
-func forgedTokens(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) map[string]any {
+func serveForgedTokens(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) map[string]any {
 	t.Helper()
 	host, certificate := serveTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -64,7 +64,7 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
 	t.Cleanup(other.Close)
-	given := func(token string) func(w http.ResponseWriter, r *http.Request) {
+	respondWith := func(token string) func(w http.ResponseWriter, r *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusCreated)
 			_ = json.NewEncoder(w).Encode(map[string]any{
@@ -77,14 +77,14 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 		answer func(w http.ResponseWriter, r *http.Request)
 		want   string
 	}{
-		"another header":     {given("t\r\nX-Remote-User: admin"), noToken},
-		"a space":            {given("t --as=admin"), noToken},
-		"an escape":          {given("t\x1b[2J"), noToken},
-		"an interpolation":   {given(`${file("/etc/passwd")}`), noToken},
-		"letters of Unicode": {given("tоken"), noToken}, // the first "o" is Cyrillic
-		"100 KiB":            {given(strings.Repeat("t", 100<<10)), noToken},
-		"2 MiB":              {given(strings.Repeat("t", 2<<20)), "does not answer like a Kubernetes API server"},
-		"no token":           {given(""), "does not answer like a Kubernetes API server"},
+		"another header":     {respondWith("t\r\nX-Remote-User: admin"), noToken},
+		"a space":            {respondWith("t --as=admin"), noToken},
+		"an escape":          {respondWith("t\x1b[2J"), noToken},
+		"an interpolation":   {respondWith(`${file("/etc/passwd")}`), noToken},
+		"letters of Unicode": {respondWith("tоken"), noToken}, // the first "o" is Cyrillic
+		"100 KiB":            {respondWith(strings.Repeat("t", 100<<10)), noToken},
+		"2 MiB":              {respondWith(strings.Repeat("t", 2<<20)), "does not answer like a Kubernetes API server"},
+		"no token":           {respondWith(""), "does not answer like a Kubernetes API server"},
 		"another kind": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"kind":"Secret","status":{"token":"t","expirationTimestamp":"2026-01-31T18:00:00Z"}}`)
 		}, "does not answer like a Kubernetes API server"},
@@ -97,11 +97,11 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 		}, "refuses a token of service account flux-system/reader"},
 	} {
 		wanted := map[string]any{"cluster": "edge-1", "namespace": "flux-system", "service_account": "reader"}
-		opened, said := providertest.New(startProvider).
-			OpenEphemeral(t.Context(), onCluster(forgedTokens(t, attack.answer), nil), clusterToken, wanted)
-		if said.Err() == nil || !strings.Contains(said.String(), attack.want) || strings.Contains(said.String(), "canary") ||
-			strings.Contains(said.String(), "\x1b") {
-			t.Errorf("%s: opened is %.200v, and said is %.500s", name, opened, said)
+		opened, diags := providertest.New(startProvider).
+			OpenEphemeral(t.Context(), onCluster(serveForgedTokens(t, attack.answer), nil), clusterToken, wanted)
+		if diags.Err() == nil || !strings.Contains(diags.String(), attack.want) || strings.Contains(diags.String(), "canary") ||
+			strings.Contains(diags.String(), "\x1b") {
+			t.Errorf("%s: opened is %.200v, and said is %.500s", name, opened, diags)
 		}
 	}
 	if elsewhere > 0 {
@@ -114,7 +114,7 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 func TestARequestOfATokenStaysAtItsAccount(t *testing.T) {
 	t.Parallel()
 	requested := 0
-	cluster := forgedTokens(t, func(w http.ResponseWriter, _ *http.Request) { requested++; w.WriteHeader(http.StatusNotFound) })
+	cluster := serveForgedTokens(t, func(w http.ResponseWriter, _ *http.Request) { requested++; w.WriteHeader(http.StatusNotFound) })
 	for attribute, texts := range map[string][]string{
 		"cluster":         {"edge-2", "EDGE-1", "edge-1 ", "edge-1/../edge-2", "https://evil.example.com", "edge‐1", strings.Repeat("a", 10_000)},
 		"namespace":       {"..", "a/b", "a/serviceaccounts/b", "A", "a.b", "a?x=y", "a%2fb", "a\x1b[2J", strings.Repeat("a", 10_000)},
@@ -124,9 +124,9 @@ func TestARequestOfATokenStaysAtItsAccount(t *testing.T) {
 		for _, text := range texts {
 			wanted := map[string]any{"cluster": "edge-1", "namespace": "flux-system", "service_account": "reader"}
 			wanted[attribute] = text
-			_, said := providertest.New(startProvider).OpenEphemeral(t.Context(), onCluster(cluster, nil), clusterToken, wanted)
-			if said.Err() == nil || said[0].At != fmt.Sprintf("AttributeName(%q)", attribute) || strings.Contains(said.String(), "\x1b") {
-				t.Errorf("%s %.40q: said is %.500s", attribute, text, said)
+			_, diags := providertest.New(startProvider).OpenEphemeral(t.Context(), onCluster(cluster, nil), clusterToken, wanted)
+			if diags.Err() == nil || diags[0].At != fmt.Sprintf("AttributeName(%q)", attribute) || strings.Contains(diags.String(), "\x1b") {
+				t.Errorf("%s %.40q: said is %.500s", attribute, text, diags)
 			}
 		}
 	}

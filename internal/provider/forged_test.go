@@ -12,16 +12,16 @@ import (
 )
 
 // played plays an attack with the stand-in, and in `make acceptance` with Terraform and OpenTofu themselves.
-func played(t *testing.T, attack func(t *testing.T, o owned)) {
+func playEverywhere(t *testing.T, attack func(t *testing.T, o ownedAssignment)) {
 	t.Helper()
 	t.Run("stand-in", func(t *testing.T) {
 		t.Parallel()
-		attack(t, newOwned(t))
+		attack(t, newOwnedAssignment(t))
 	})
 	if !simulated() {
 		withTools(t, func(t *testing.T, runner providertest.Runner) {
 			t.Helper()
-			attack(t, ownedIn(t, newBareWorld(t), runner))
+			attack(t, newOwnedAssignmentIn(t, newBareWorld(t), runner))
 		})
 	}
 }
@@ -41,9 +41,9 @@ func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)
 }
 
 // forged gives o a second assignment, as somebody who may push puts the folder t0/w-a of the first into its record.
-func forged(t *testing.T, o owned) (second *assignmentConfig, before branchesState) {
+func forgeRecord(t *testing.T, o ownedAssignment) (second *assignmentConfig, before branchesState) {
 	t.Helper()
-	second = o.two(t)
+	second = o.addSecondAssignment(t)
 	o.tamper(t, "clusters/all/.flotilla/dev-eu/t0.json", func(content string) string {
 		return strings.Replace(content, `"deployment_targets": {`, `"deployment_targets": {
     "w-a": {"workload": "w", "deployment_target": "a", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},`, 1)
@@ -52,18 +52,18 @@ func forged(t *testing.T, o owned) (second *assignmentConfig, before branchesSta
 }
 
 // tamper changes a file of the branch as somebody would who may push.
-func (o owned) tamper(t *testing.T, name string, change func(content string) string) {
+func (o ownedAssignment) tamper(t *testing.T, name string, change func(content string) string) {
 	t.Helper()
 	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
-	was, there := files[name]
-	if files[name] = change(was); !there || files[name] == was {
+	content, exists := files[name]
+	if files[name] = change(content); !exists || files[name] == content {
 		t.Fatalf("%s is not changed", name)
 	}
 	o.world.commit(o.w.repository, o.w.branch, files)
 }
 
 // notGone expects that the folder of the first assignment is there.
-func notGone(t *testing.T, o owned, before branchesState) {
+func requireFolderUnchanged(t *testing.T, o ownedAssignment, before branchesState) {
 	t.Helper()
 	after := o.readBranches()
 	folder := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}
@@ -76,16 +76,16 @@ const twiceListed = `Folder "clusters/all/t0/w-a" belongs to the assignment "dev
 
 func TestAForgedRecordIsShownByThePlanAndMendedByAdopt(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, o owned) {
+	playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 		t.Helper()
-		second, before := forged(t, o)
+		second, before := forgeRecord(t, o)
 		second.shape.version++
-		if said := o.refused(t, "Record lists a folder of another assignment"); !strings.Contains(said.String(), twiceListed) {
-			t.Errorf("said is %s", said)
+		if diags := o.requireRefusal(t, "Record lists a folder of another assignment"); !strings.Contains(diags.String(), twiceListed) {
+			t.Errorf("said is %s", diags)
 		}
 		second.adopt = true
-		o.applied(t)
-		notGone(t, o, before)
+		o.mustApply(t)
+		requireFolderUnchanged(t, o, before)
 		if owner := o.readBranches().owners[ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}]; owner != "dev" {
 			t.Errorf("the folder belongs to %q", owner)
 		}
@@ -95,20 +95,20 @@ func TestAForgedRecordIsShownByThePlanAndMendedByAdopt(t *testing.T) {
 // Which folders others list is looked up by the plan, so that what it says of them may not hold any more at apply.
 func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
-	second, before := forged(t, o)
+	o := newOwnedAssignment(t)
+	second, before := forgeRecord(t, o)
 	second.adopt = true
-	plan, said := o.runner.Plan(t.Context(), o.configuration(o.person))
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
 	delete(files, "clusters/all/.flotilla/dev/t0.json")
 	o.world.commit(o.w.repository, o.w.branch, files)
-	if said := o.runner.ApplyPlan(t.Context(), plan); said.Bugs() != nil {
-		t.Errorf("said is %s", said)
+	if diags := o.runner.ApplyPlan(t.Context(), plan); diags.Bugs() != nil {
+		t.Errorf("said is %s", diags)
 	}
-	notGone(t, o, before)
+	requireFolderUnchanged(t, o, before)
 }
 
 // What others list is asked as of the commit that the state has seen, which a branch may not have any more.
@@ -134,30 +134,30 @@ func TestAHistoryThatWasWrittenAnewStopsNoRemoval(t *testing.T) {
 
 func TestAForgedRecordThatIsImportedRemovesNothingOfOthers(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, o owned) {
+	playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 		t.Helper()
-		second, before := forged(t, o)
+		second, before := forgeRecord(t, o)
 		o.runner.Lose(addresses[1])
 		o.importIt(o.person, addresses[1])
-		if said := o.refused(t, "Record lists a folder of another assignment"); !strings.Contains(said.String(), twiceListed) {
-			t.Errorf("said is %s", said)
+		if diags := o.requireRefusal(t, "Record lists a folder of another assignment"); !strings.Contains(diags.String(), twiceListed) {
+			t.Errorf("said is %s", diags)
 		}
 		second.adopt = true
-		o.applied(t)
-		notGone(t, o, before)
+		o.mustApply(t)
+		requireFolderUnchanged(t, o, before)
 	})
 }
 
 func TestAForgedRecordOfALostStateRemovesNothingOfOthers(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, o owned) {
+	playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 		t.Helper()
-		second, before := forged(t, o)
+		second, before := forgeRecord(t, o)
 		o.runner.Lose(addresses[1])
-		o.refused(t, "Record lists a folder of another assignment")
+		o.requireRefusal(t, "Record lists a folder of another assignment")
 		second.adopt = true
-		o.applied(t)
-		notGone(t, o, before)
+		o.mustApply(t)
+		requireFolderUnchanged(t, o, before)
 	})
 }
 
@@ -166,18 +166,18 @@ func TestADestroyWithAForgedRecordRemovesNothingOfOthers(t *testing.T) {
 	for name, imported := range map[string]bool{"in the state": false, "imported": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			played(t, func(t *testing.T, o owned) {
+			playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 				t.Helper()
-				_, before := forged(t, o)
+				_, before := forgeRecord(t, o)
 				if imported {
 					o.runner.Lose(addresses[1])
 					o.importIt(o.person, addresses[1])
 				}
 				delete(o.wants, addresses[1])
-				if _, said := o.runner.Apply(t.Context(), o.configuration(o.person)); said.Err() != nil {
-					t.Fatal(said)
+				if _, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); diags.Err() != nil {
+					t.Fatal(diags)
 				}
-				notGone(t, o, before)
+				requireFolderUnchanged(t, o, before)
 				own := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-b"}
 				if o.readBranches().folders[own] != "" {
 					t.Error("its own folder is still there")
@@ -189,17 +189,17 @@ func TestADestroyWithAForgedRecordRemovesNothingOfOthers(t *testing.T) {
 
 func TestAForgedRecordLetsNoAssignmentWriteTheFoldersOfAnother(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, o owned) {
+	playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 		t.Helper()
-		second, before := forged(t, o)
+		second, before := forgeRecord(t, o)
 		second.shape.targets[0] |= 1
-		if said := o.refused(t, "Folder does not belong to this assignment"); !strings.Contains(
-			said.String(),
+		if diags := o.requireRefusal(t, "Folder does not belong to this assignment"); !strings.Contains(
+			diags.String(),
 			`belongs to the assignment "dev"`,
 		) {
-			t.Errorf("said is %s", said)
+			t.Errorf("said is %s", diags)
 		}
-		notGone(t, o, before)
+		requireFolderUnchanged(t, o, before)
 	})
 }
 
@@ -237,20 +237,20 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			played(t, func(t *testing.T, o owned) {
+			playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 				t.Helper()
 				at, file := branchOf{o.w.repository, o.w.branch}, path.Join("clusters/all", change.file)
 				before := o.readBranches()
 				o.tamper(t, file, change.to)
 				began := time.Now()
-				plan, said := o.runner.Plan(t.Context(), o.configuration(o.person))
-				if said.Err() != nil {
-					t.Fatal(said)
+				plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
+				if diags.Err() != nil {
+					t.Fatal(diags)
 				}
 				if plan.Change(addresses[0]).Action != providertest.Update || !strings.Contains(changesOf(plan), "repaired") {
-					t.Fatalf("the plan says %q, %s", changesOf(plan), said)
+					t.Fatalf("the plan says %q, %s", changesOf(plan), diags)
 				}
-				_, tampered, after := o.applied(t)
+				_, tampered, after := o.mustApply(t)
 				if !maps.Equal(before.folders, after.folders) || len(after.files[at]) != len(before.files[at]) {
 					t.Error("folders were changed")
 				}

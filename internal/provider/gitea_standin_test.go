@@ -155,11 +155,11 @@ func (s *standInGitea) answer(r *http.Request) (int, any) {
 		return http.StatusCreated, map[string]any{}
 	case action == "DELETE branches":
 		git(s.t, s.bare, "branch", "--quiet", "-D", rest)
-		s.follow(rest, "")
+		s.updateRequests(rest, "")
 		return http.StatusNoContent, nil
 	case action == "PATCH branches":
 		git(s.t, s.bare, "branch", "-m", rest, sent.Name)
-		s.follow(rest, sent.Name)
+		s.updateRequests(rest, sent.Name)
 		return http.StatusNoContent, nil
 	case action == "POST branch_protections":
 		s.protected[sent.RuleName] = sent.Approvals > 0
@@ -184,7 +184,7 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 		shown := []any{}
 		for i, pull := range s.pulls {
 			if state := r.URL.Query().Get("state"); state == "all" || state == pull.state {
-				shown = append(shown, s.show(i, pull))
+				shown = append(shown, s.requestJSON(i, pull))
 			}
 		}
 		return http.StatusOK, shown
@@ -192,12 +192,12 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 		return refusal(http.StatusNotFound, "the branch does not exist")
 	default:
 		s.pulls = append(s.pulls, &standInPull{title: sent.Title, body: *sent.Body, state: "open", head: sent.Head, base: sent.Base})
-		return http.StatusCreated, s.show(len(s.pulls)-1, s.pulls[len(s.pulls)-1])
+		return http.StatusCreated, s.requestJSON(len(s.pulls)-1, s.pulls[len(s.pulls)-1])
 	}
 	number, rest, _ := strings.Cut(rest, "/")
 	i, err := strconv.Atoi(number)
 	if err != nil {
-		return s.find(number, rest)
+		return s.findRequest(number, rest)
 	}
 	if i--; i < 0 || i >= len(s.pulls) {
 		return refusal(http.StatusNotFound, "there is no such request")
@@ -214,9 +214,9 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 		if sent.State != "" {
 			pull.state = sent.State
 		}
-		return http.StatusCreated, s.show(i, pull)
+		return http.StatusCreated, s.requestJSON(i, pull)
 	case "GET ":
-		return http.StatusOK, s.show(i, pull)
+		return http.StatusOK, s.requestJSON(i, pull)
 	case "POST merge":
 		return s.merge(pull, sent)
 	}
@@ -224,17 +224,17 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 }
 
 // find returns the newest request between two branches.
-func (s *standInGitea) find(base, head string) (int, any) {
+func (s *standInGitea) findRequest(base, head string) (int, any) {
 	for i := len(s.pulls) - 1; i >= 0; i-- {
 		if pull := s.pulls[i]; pull.base == base && pull.head == head {
-			return http.StatusOK, s.show(i, pull)
+			return http.StatusOK, s.requestJSON(i, pull)
 		}
 	}
 	return refusal(http.StatusNotFound, "there is no such request")
 }
 
 // follow has open requests follow a branch that was renamed or, without a new name, deleted.
-func (s *standInGitea) follow(branch, to string) {
+func (s *standInGitea) updateRequests(branch, to string) {
 	for _, pull := range s.pulls {
 		switch {
 		case pull.state != "open":
@@ -250,7 +250,7 @@ func (s *standInGitea) follow(branch, to string) {
 	}
 }
 
-func (s *standInGitea) show(i int, pull *standInPull) map[string]any {
+func (s *standInGitea) requestJSON(i int, pull *standInPull) map[string]any {
 	end := func(branch, commit string) map[string]any {
 		return map[string]any{"ref": branch, "label": branch, "sha": commit, "repo_id": 1}
 	}

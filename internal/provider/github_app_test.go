@@ -29,13 +29,13 @@ import (
 // gitHub stands in for a GitHub Enterprise Server with one repository, on which App 7 has installation 8: tokens of installations, Git
 // over HTTP, and statuses, as GitHub documents them.
 type gitHub struct {
-	url  string
-	bare string // folder of the repository
-	key  *rsa.PrivateKey
-	mu   sync.Mutex
-	made []string // tokens
-	told []string // statuses
-	open []any    // pull requests
+	url          string
+	bare         string // folder of the repository
+	key          *rsa.PrivateKey
+	mu           sync.Mutex
+	tokens       []string // tokens
+	statuses     []string // statuses
+	pullRequests []any    // pull requests
 	// disturb answers in place of it if it returns true. next is the server.
 	disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 }
@@ -55,12 +55,12 @@ func startGitHub(t *testing.T) *gitHub {
 	backend := httpBackend(t, root)
 	server := httptest.NewUnstartedServer(nil)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that a test drops
-	whole := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/owner/gitops.git") {
 			g.answer(w, r)
 			return
 		}
-		if user, password, _ := r.BasicAuth(); user != "x-access-token" || !g.gave(password) {
+		if user, password, _ := r.BasicAuth(); user != "x-access-token" || !g.hasToken(password) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
 			http.Error(w, "who asks?", http.StatusUnauthorized)
 			return
@@ -71,8 +71,8 @@ func startGitHub(t *testing.T) *gitHub {
 		g.mu.Lock()
 		disturb := g.disturb
 		g.mu.Unlock()
-		if disturb == nil || !disturb(w, r, whole) {
-			whole.ServeHTTP(w, r)
+		if disturb == nil || !disturb(w, r, handler) {
+			handler.ServeHTTP(w, r)
 		}
 	})
 	server.Start()
@@ -81,16 +81,16 @@ func startGitHub(t *testing.T) *gitHub {
 	return g
 }
 
-func (g *gitHub) gave(token string) bool {
+func (g *gitHub) hasToken(token string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Contains(g.made, token)
+	return slices.Contains(g.tokens, token)
 }
 
 func (g *gitHub) answer(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	say := func(status int, body any) {
+	respond := func(status int, body any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(body)
@@ -102,51 +102,51 @@ func (g *gitHub) answer(w http.ResponseWriter, r *http.Request) {
 			jwt.WithValidMethods([]string{"RS256"}), jwt.WithIssuer("7"), jwt.WithIssuedAt(), jwt.WithExpirationRequired())
 		switch {
 		case err != nil:
-			say(http.StatusUnauthorized, map[string]any{"message": "A JSON web token could not be decoded"})
+			respond(http.StatusUnauthorized, map[string]any{"message": "A JSON web token could not be decoded"})
 		case path != "/app/installations/8/access_tokens":
-			say(http.StatusNotFound, map[string]any{"message": "Not Found"})
+			respond(http.StatusNotFound, map[string]any{"message": "Not Found"})
 		default:
-			g.made = append(g.made, fmt.Sprintf("ghs_%d", len(g.made)))
+			g.tokens = append(g.tokens, fmt.Sprintf("ghs_%d", len(g.tokens)))
 			// So short that each request needs a new one.
-			say(
+			respond(
 				http.StatusCreated,
-				map[string]any{"token": g.made[len(g.made)-1], "expires_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)},
+				map[string]any{"token": g.tokens[len(g.tokens)-1], "expires_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)},
 			)
 		}
 		return
 	}
 	switch {
-	case !slices.Contains(g.made, bearer):
-		say(http.StatusUnauthorized, map[string]any{"message": "Bad credentials"})
+	case !slices.Contains(g.tokens, bearer):
+		respond(http.StatusUnauthorized, map[string]any{"message": "Bad credentials"})
 	case r.Method == http.MethodPost && strings.HasPrefix(path, "/repos/owner/gitops/statuses/"):
 		var sent struct{ Context, State string }
 		_ = json.NewDecoder(r.Body).Decode(&sent)
-		g.told = append(g.told, sent.Context+" "+sent.State)
-		say(http.StatusCreated, map[string]any{"id": len(g.told), "context": sent.Context, "state": sent.State})
+		g.statuses = append(g.statuses, sent.Context+" "+sent.State)
+		respond(http.StatusCreated, map[string]any{"id": len(g.statuses), "context": sent.Context, "state": sent.State})
 	case strings.HasSuffix(path, "/status"):
-		var statuses []any
-		for i, told := range g.told {
-			name, state, _ := strings.Cut(told, " ")
-			statuses = append(statuses, map[string]any{"id": i + 1, "context": name, "state": state})
+		var all []any
+		for i, status := range g.statuses {
+			name, state, _ := strings.Cut(status, " ")
+			all = append(all, map[string]any{"id": i + 1, "context": name, "state": state})
 		}
-		say(http.StatusOK, map[string]any{"state": "success", "statuses": append([]any{}, statuses...)})
+		respond(http.StatusOK, map[string]any{"state": "success", "statuses": append([]any{}, all...)})
 	case path == "/repos/owner/gitops/pulls" && r.Method == http.MethodPost:
 		var sent struct{ Base, Head, Title, Body string }
 		_ = json.NewDecoder(r.Body).Decode(&sent)
 		side := func(branch string) any {
 			return map[string]any{"ref": branch, "repo": map[string]any{"id": 1}}
 		}
-		g.open = append(g.open, map[string]any{
-			"number": len(g.open) + 1, "html_url": g.url + "/pull/1", "state": "open", "mergeable": true,
+		g.pullRequests = append(g.pullRequests, map[string]any{
+			"number": len(g.pullRequests) + 1, "html_url": g.url + "/pull/1", "state": "open", "mergeable": true,
 			"title": sent.Title, "body": sent.Body, "base": side(sent.Base), "head": side(sent.Head),
 		})
-		say(http.StatusCreated, g.open[len(g.open)-1])
-	case strings.HasPrefix(path, "/repos/owner/gitops/pulls/") && len(g.open) > 0:
-		say(http.StatusOK, g.open[0])
+		respond(http.StatusCreated, g.pullRequests[len(g.pullRequests)-1])
+	case strings.HasPrefix(path, "/repos/owner/gitops/pulls/") && len(g.pullRequests) > 0:
+		respond(http.StatusOK, g.pullRequests[0])
 	case path == "/repos/owner/gitops/pulls":
-		say(http.StatusOK, append([]any{}, g.open...))
+		respond(http.StatusOK, append([]any{}, g.pullRequests...))
 	default:
-		say(http.StatusOK, map[string]any{"sha": aCommit})
+		respond(http.StatusOK, map[string]any{"sha": aCommit})
 	}
 }
 
@@ -188,16 +188,16 @@ func TestAGitHubAppIsTheProvidersAccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := startGitHub(t)
-			w, configuration, told := providertest.New(startProvider), g.configuration(settings(g)), []string{"flotilla/dev success"}
+			w, configuration, statuses := providertest.New(startProvider), g.configuration(settings(g)), []string{"flotilla/dev success"}
 			if name == "plain" { // for the GitOps repository alone
 				delete(configuration.Resources, statusAddress)
-				told = nil
+				statuses = nil
 			}
-			if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
-				t.Fatal(said)
+			if _, diags := w.Apply(t.Context(), configuration); diags.Err() != nil {
+				t.Fatal(diags)
 			}
-			if !slices.Equal(g.told, told) || len(g.made) < 3 {
-				t.Errorf("told is %q, with %d tokens", g.told, len(g.made))
+			if !slices.Equal(g.statuses, statuses) || len(g.tokens) < 3 {
+				t.Errorf("told is %q, with %d tokens", g.statuses, len(g.tokens))
 			}
 			if state := fmt.Sprintf("%+v", w.State); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") {
 				t.Error("the state has a credential")
@@ -219,8 +219,8 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": proposed})
 			writeFile(t, filepath.Join(w.path, "app.pem"), g.pem())
 			w.run("apply", "-auto-approve", "-input=false")
-			if len(g.open) != 1 {
-				t.Fatalf("%d pull requests are open, want one", len(g.open))
+			if len(g.pullRequests) != 1 {
+				t.Fatalf("%d pull requests are open, want one", len(g.pullRequests))
 			}
 			if state := w.run("show", "-json"); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") ||
 				!strings.Contains(state, g.url+"/pull/1") {
@@ -246,9 +246,9 @@ func TestAGitHubAppThatGetsNoTokenIsAnErrorAtPlan(t *testing.T) {
 		"no such installation": {g.app("installation_id", "9"), "gives installation 9 of GitHub App 7 no token"},
 		"another key":          {g.app("private_key", other.pem()), "is the private key one of this App"},
 	} {
-		_, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(map[string]any{"github_app": c.app}))
-		text := said.String()
-		if said.Err() == nil || !strings.Contains(text, c.want) || !strings.Contains(text, "GitHub App gets no token") ||
+		_, diags := providertest.New(startProvider).Plan(t.Context(), g.configuration(map[string]any{"github_app": c.app}))
+		text := diags.String()
+		if diags.Err() == nil || !strings.Contains(text, c.want) || !strings.Contains(text, "GitHub App gets no token") ||
 			!strings.Contains(text, "gitops_repo") {
 			t.Errorf("%s: said is %s", name, text)
 		}
@@ -264,40 +264,41 @@ func TestAGitHubAppOfTheEnvironment(t *testing.T) {
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "7")
 	t.Setenv("FLOTILLA_GITHUB_APP_INSTALLATION_ID", "8")
 	t.Setenv("FLOTILLA_GITHUB_APP_PRIVATE_KEY", g.pem())
-	of := func(settings map[string]any) providertest.Configuration {
+	assignmentOnly := func(settings map[string]any) providertest.Configuration {
 		configuration := g.configuration(settings)
 		delete(configuration.Resources, statusAddress)
 		return configuration
 	}
-	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(said.String(), "set url of github_app") ||
-		len(g.made) > 0 {
-		t.Errorf("without the URL of its API: %d tokens, said is %s", len(g.made), said)
+	_, diags := providertest.New(startProvider).Plan(t.Context(), assignmentOnly(nil))
+	if !strings.Contains(diags.String(), "set url of github_app") ||
+		len(g.tokens) > 0 {
+		t.Errorf("without the URL of its API: %d tokens, said is %s", len(g.tokens), diags)
 	}
 	t.Setenv("FLOTILLA_GITHUB_APP_URL", g.api())
-	if _, said := providertest.New(startProvider).Apply(t.Context(), of(nil)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := providertest.New(startProvider).Apply(t.Context(), assignmentOnly(nil)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	made := len(g.made)
+	tokens := len(g.tokens)
 	for _, settings := range []map[string]any{{"token": "x"}, {"password": "x"}} {
-		if _, said := providertest.New(startProvider).Plan(t.Context(), of(settings)); !strings.Contains(
-			said.String(),
+		if _, diags := providertest.New(startProvider).Plan(t.Context(), assignmentOnly(settings)); !strings.Contains(
+			diags.String(),
 			"Repository refuses the credentials",
 		) {
-			t.Errorf("said is %s", said)
+			t.Errorf("said is %s", diags)
 		}
 	}
 	t.Setenv("FLOTILLA_GIT_TOKEN", "x")
-	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(
-		said.String(),
+	if _, diags := providertest.New(startProvider).Plan(t.Context(), assignmentOnly(nil)); !strings.Contains(
+		diags.String(),
 		"Repository refuses the credentials",
 	) ||
-		len(g.made) != made {
-		t.Errorf("%d tokens, said is %s", len(g.made)-made, said)
+		len(g.tokens) != tokens {
+		t.Errorf("%d tokens, said is %s", len(g.tokens)-tokens, diags)
 	}
 	os.Unsetenv("FLOTILLA_GIT_TOKEN")
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "hunter2")
-	_, said := providertest.New(startProvider).Plan(t.Context(), of(nil))
-	if !strings.Contains(said.String(), "FLOTILLA_GITHUB_APP_ID must be a number") || strings.Contains(said.String(), "hunter2") {
-		t.Errorf("said is %s", said)
+	_, diags = providertest.New(startProvider).Plan(t.Context(), assignmentOnly(nil))
+	if !strings.Contains(diags.String(), "FLOTILLA_GITHUB_APP_ID must be a number") || strings.Contains(diags.String(), "hunter2") {
+		t.Errorf("said is %s", diags)
 	}
 }

@@ -41,7 +41,7 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		for change, test := range map[string]struct {
 			before, after [][4]string
-			says          string
+			want          string
 		}{
 			"an address is renamed": {
 				[][4]string{{"old", "dev", `"a", "b"`, ""}},
@@ -72,7 +72,7 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 				tip := git(t, repo.url, "rev-parse", "dev")
 				writeFile(t, filepath.Join(w.path, "main.tf"), assignmentsOf(repo.url, test.after...))
 				_, said, err := w.try("apply", "-input=false", "-auto-approve", "-no-color")
-				for _, want := range []string{handedOver, test.says, "moved { from"} {
+				for _, want := range []string{handoverSummary, test.want, "moved { from"} {
 					if err == nil || !words(want).MatchString(said) {
 						t.Errorf("it does not say %q: %s", want, said)
 					}

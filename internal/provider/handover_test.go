@@ -9,32 +9,32 @@ import (
 
 // two makes it two assignments at one path: the first has a folder on each host, and so few that protection holds
 // nothing.
-func (o owned) two(t *testing.T) (second *assignmentConfig) {
+func (o ownedAssignment) addSecondAssignment(t *testing.T) (second *assignmentConfig) {
 	t.Helper()
 	o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
-	o.applied(t)
+	o.mustApply(t)
 	second = &assignmentConfig{}
 	*second = *o.w
 	second.name, second.shape.targets = "dev-eu", [hostCount]uint8{2, 0, 0}
 	o.wants[addresses[1]] = second
-	o.applied(t)
+	o.mustApply(t)
 	return second
 }
 
-const handedOver = "One apply would remove and add the same folders"
+const handoverSummary = "One apply would remove and add the same folders"
 
 func TestAnAddressThatIsRenamedWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for range acceptancetest.Count(2, 4) { // whichever Terraform plans first
-		o := newOwned(t)
+		o := newOwnedAssignment(t)
 		o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
-		o.applied(t)
+		o.mustApply(t)
 		o.wants[addresses[1]] = o.w
 		delete(o.wants, addresses[0])
-		said := o.refused(t, handedOver)
+		diags := o.requireRefusal(t, handoverSummary)
 		for _, want := range []string{`The assignment "dev" removes 3 folders that the assignment "dev" adds: clusters/all/t0/w-a`, "moved { from"} {
-			if !strings.Contains(said.String(), want) {
-				t.Errorf("%q is not in what is said: %s", want, said)
+			if !strings.Contains(diags.String(), want) {
+				t.Errorf("%q is not in what is said: %s", want, diags)
 			}
 		}
 	}
@@ -43,21 +43,21 @@ func TestAnAddressThatIsRenamedWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 	t.Parallel()
 	for range acceptancetest.Count(2, 4) {
-		o := newOwned(t)
-		second := o.two(t)
+		o := newOwnedAssignment(t)
+		second := o.addSecondAssignment(t)
 		first := *o.w
 		o.w.shape.targets[0], second.shape.targets[0], second.adopt = 0, 3, true
-		said := o.refused(t, handedOver)
+		diags := o.requireRefusal(t, handoverSummary)
 		for _, want := range []string{`The assignment "dev" removes 1 folder that the assignment "dev-eu" adds: clusters/all/t0/w-a`, `first set adopt = true on "dev-eu" while "dev" keeps them`} {
-			if !strings.Contains(said.String(), want) {
-				t.Errorf("%q is not in what is said: %s", want, said)
+			if !strings.Contains(diags.String(), want) {
+				t.Errorf("%q is not in what is said: %s", want, diags)
 			}
 		}
 		before := o.readBranches()
 		*o.w = first
 		for _, shape := range []uint8{first.shape.targets[0], 0} { // adopt first, then give up
 			o.w.shape.targets[0] = shape
-			o.applied(t)
+			o.mustApply(t)
 			now := o.readBranches()
 			for folder := range before.folders {
 				if _, stays := now.folders[folder]; !stays {
@@ -76,13 +76,13 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 func TestTwoAssignmentsThatAddTheSameFoldersAreAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
-		o := newOwned(t)
-		second := o.two(t)
+		o := newOwnedAssignment(t)
+		second := o.addSecondAssignment(t)
 		o.w.shape.targets[2], second.shape.targets[2], second.spelling = 7, 6, way
-		said := o.refused(t, "Two assignments have the same folders")
+		diags := o.requireRefusal(t, "Two assignments have the same folders")
 		for _, want := range []string{`"dev"`, `"dev-eu"`, "both add 2 folders: clusters/all/t2/w-b, clusters/all/t2/w-c"} {
-			if !strings.Contains(said.String(), want) {
-				t.Errorf("%q is not in what is said: %s", want, said)
+			if !strings.Contains(diags.String(), want) {
+				t.Errorf("%q is not in what is said: %s", want, diags)
 			}
 		}
 	}
@@ -91,18 +91,18 @@ func TestTwoAssignmentsThatAddTheSameFoldersAreAnErrorOfThePlan(t *testing.T) {
 // No process knows of both: the records tell whose the folders are.
 func TestADestroyOfAnObjectWhoseRecordsHaveAnotherHolderRemovesNothing(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.protection = "free"
-	o.applied(t)
-	another := owned{o.sequence, o.people[1], &assignmentConfig{}}
+	o.mustApply(t)
+	another := ownedAssignment{o.sequence, o.people[1], &assignmentConfig{}}
 	*another.w = *o.w
 	another.wants[addresses[0]] = another.w
-	another.applied(t)
+	another.mustApply(t)
 	before := o.readBranches()
 	delete(o.wants, addresses[0])
-	if _, said := o.runner.Apply(t.Context(), o.configuration(o.person)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	unchanged(t, before, o.readBranches(), 0)
-	another.applied(t)
+	requireUnchanged(t, before, o.readBranches(), 0)
+	another.mustApply(t)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
+func resourceChange(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
 	t.Helper()
 	for _, resource := range plan.ResourceChanges {
 		if resource.Address == address {
@@ -60,7 +60,7 @@ func testHelloWorld(t *testing.T, tool string) {
 			t.Errorf("%s is deferred to apply", resource.Address)
 		}
 	}
-	first := change(t, plan, `flotilla_assignment.all["dev"]`)
+	first := resourceChange(t, plan, `flotilla_assignment.all["dev"]`)
 	if field(first.AfterUnknown, "content") != true {
 		t.Errorf("content is %v at plan, want it known after apply: a value of large is", field(first.After, "content"))
 	}
@@ -80,7 +80,7 @@ func testHelloWorld(t *testing.T, tool string) {
 
 	// One value changes: it, and the host that it reaches.
 	plan = w.plan("-var=database_address=mysql://west:8806/mysql3")
-	second := change(t, plan, `flotilla_assignment.all["dev"]`)
+	second := resourceChange(t, plan, `flotilla_assignment.all["dev"]`)
 	if field(second.AfterUnknown, "content") != true {
 		t.Errorf("content is %v at plan, want it known after apply", field(second.After, "content"))
 	}
@@ -145,7 +145,7 @@ func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 	run := func(rolledOut bool, changed string, lines ...string) {
 		t.Helper()
 		before := git(t, repo.url, "rev-parse", "stage")
-		after := change(t, w.plan(database), `flotilla_assignment.all["stage"]`).After
+		after := resourceChange(t, w.plan(database), `flotilla_assignment.all["stage"]`).After
 		for _, line := range lines {
 			if said := fmt.Sprint(field(after, "changes")); !strings.Contains(said, line) {
 				t.Errorf("changes are %s, want %q", said, line)

@@ -22,26 +22,26 @@ import (
 
 // hostile is a Git server and a host's API that repeat every secret that they are shown. The first
 // segment of a path says how it answers.
-type hostile struct {
-	backend http.Handler
-	refuses atomic.Bool // everything, whatever the path says
+type hostileServer struct {
+	backend    http.Handler
+	refusesAll atomic.Bool // everything, whatever the path says
 }
 
 // newHostile serves the repositories in a folder over http.
-func newHostile(t *testing.T, root string) (*hostile, *httptest.Server) {
+func newHostileServer(t *testing.T, root string) (*hostileServer, *httptest.Server) {
 	t.Helper()
-	h := &hostile{backend: httpBackend(t, root)}
+	h := &hostileServer{backend: httpBackend(t, root)}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return h, server
 }
 
 // ServeHTTP implements http.Handler.
-func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	echo := strings.Join(shown(r), " ")
+func (h *hostileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	echo := strings.Join(requestSecrets(r), " ")
 	way, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	isPush := strings.HasSuffix(r.URL.Path, "/git-receive-pack")
-	if h.refuses.Load() {
+	if h.refusesAll.Load() {
 		way = "401"
 	}
 	if after, ok := strings.CutPrefix(way, "push-"); ok && isPush {
@@ -62,7 +62,7 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "cut":
 		// Wherever a message is cut, it is within a secret.
 		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, strings.Repeat(shown(r)[0]+"--", 20))
+		fmt.Fprint(w, strings.Repeat(requestSecrets(r)[0]+"--", 20))
 	case "api":
 		status, _ := strconv.Atoi(strings.SplitN(rest, "/", 2)[0])
 		w.Header().Set("Content-Type", "application/json")
@@ -70,9 +70,9 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "3600")
 		}
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(map[string]any{"message": echo, "errors": shown(r)})
+		_ = json.NewEncoder(w).Encode(map[string]any{"message": echo, "errors": requestSecrets(r)})
 	case "redirect":
-		secret := shown(r)[0]
+		secret := requestSecrets(r)[0]
 		to := url.URL{
 			Scheme:   "http",
 			User:     url.UserPassword("me", secret),
@@ -86,7 +86,7 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "<html>%s</html>", echo)
 	case "words":
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
-		fmt.Fprint(w, line("# service=git-upload-pack\n"), "0000", line("ERR "+echo))
+		fmt.Fprint(w, pktLine("# service=git-upload-pack\n"), "0000", pktLine("ERR "+echo))
 	case "hang":
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -96,16 +96,16 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			reason = "cannot lock ref: " + echo
 		}
 		w.Header().Set("Content-Type", "application/x-git-receive-pack-result")
-		report := line("unpack ok\n") + line("ng refs/heads/main "+reason+"\n") + "0000"
-		fmt.Fprint(w, line("\x02hook: "+echo+"\n"), line("\x01"+report), "0000")
+		report := pktLine("unpack ok\n") + pktLine("ng refs/heads/main "+reason+"\n") + "0000"
+		fmt.Fprint(w, pktLine("\x02hook: "+echo+"\n"), pktLine("\x01"+report), "0000")
 	}
 }
 
 // line is a line of Git's protocol.
-func line(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+func pktLine(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
 // shown are the secrets of a request in all of their forms, the plain one first.
-func shown(r *http.Request) []string {
+func requestSecrets(r *http.Request) []string {
 	var secrets []string
 	if username, password, ok := r.BasicAuth(); ok {
 		secrets = append(secrets, password, base64.StdEncoding.EncodeToString([]byte(username+":"+password)))
@@ -130,7 +130,7 @@ func shown(r *http.Request) []string {
 }
 
 // newCanaries is the table: fields that take a secret, and ways to errors.
-func newCanaries(t *testing.T) (canaries, *hostile) {
+func newCanaries(t *testing.T) (canaries, *hostileServer) {
 	t.Helper()
 	root := t.TempDir()
 	for _, name := range []string{"empty", "taken", "based", "fine", "fine-signed"} {
@@ -146,7 +146,7 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 		git(t, work, "commit", "--quiet", "--message", "By hand")
 		git(t, work, "push", "--quiet", "origin", "main")
 	}
-	h, server := newHostile(t, root)
+	h, server := newHostileServer(t, root)
 	tls := httptest.NewUnstartedServer(h)
 	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
 	tls.StartTLS()

@@ -12,57 +12,57 @@ import (
 )
 
 // owned is one person with one assignment of 15 folders.
-type owned struct {
+type ownedAssignment struct {
 	*sequence
 	*person
 	w *assignmentConfig
 }
 
 // newOwned is at a Git host in memory.
-func newOwned(t *testing.T) owned {
+func newOwnedAssignment(t *testing.T) ownedAssignment {
 	t.Helper()
 	world := newMemoryWorld(t, true)
-	return ownedIn(t, world, providertest.New(world.start), providertest.New(world.start))
+	return newOwnedAssignmentIn(t, world, providertest.New(world.start), providertest.New(world.start))
 }
 
-func ownedIn(t *testing.T, world world, runners ...providertest.Runner) owned {
+func newOwnedAssignmentIn(t *testing.T, world world, runners ...providertest.Runner) ownedAssignment {
 	t.Helper()
 	s := newSequence(t, 0, world, runners...)
-	o := owned{s, s.people[0], s.people[0].wants[addresses[0]]}
+	o := ownedAssignment{s, s.people[0], s.people[0].wants[addresses[0]]}
 	o.w.path, o.w.spelling = "clusters/all", 0
-	o.applied(t)
+	o.mustApply(t)
 	return o
 }
 
 // applied applies, which must succeed, and returns the plan, and what was before and is now.
-func (o owned) applied(t *testing.T, options ...providertest.Option) (plan *providertest.Plan, before, after branchesState) {
+func (o ownedAssignment) mustApply(t *testing.T, options ...providertest.Option) (plan *providertest.Plan, before, after branchesState) {
 	t.Helper()
 	before = o.readBranches()
-	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), options...)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person), options...)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	after = o.readBranches()
 	o.checkForeign(after)
-	next, said := o.runner.Plan(t.Context(), o.configuration(o.person))
-	if said.Err() != nil || len(options) == 0 && !next.Empty() {
-		t.Errorf("after it the next plan is not empty: %v %s", next.Changes[0].After["changes"], said)
+	next, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
+	if diags.Err() != nil || len(options) == 0 && !next.Empty() {
+		t.Errorf("after it the next plan is not empty: %v %s", next.Changes[0].After["changes"], diags)
 	}
 	return plan, before, after
 }
 
 // refused applies, which must fail at plan with this summary, and change nothing.
-func (o owned) refused(t *testing.T, summary string, options ...providertest.Option) providertest.Diagnostics {
+func (o ownedAssignment) requireRefusal(t *testing.T, summary string, options ...providertest.Option) providertest.Diagnostics {
 	t.Helper()
 	before := o.readBranches()
-	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), options...)
-	if plan != nil || !said.Has(summary) {
-		t.Errorf("said is %s", said)
+	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person), options...)
+	if plan != nil || !diags.Has(summary) {
+		t.Errorf("said is %s", diags)
 	}
 	if changed := before.changedBranch(o.readBranches()); changed != "" {
 		t.Errorf("%s is changed", changed)
 	}
-	return said
+	return diags
 }
 
 func changesOf(plan *providertest.Plan) string {
@@ -75,14 +75,14 @@ func changesOf(plan *providertest.Plan) string {
 }
 
 // unchanged expects at most so many commits, and no folder with other content.
-func unchanged(t *testing.T, before, after branchesState, most int) {
+func requireUnchanged(t *testing.T, before, after branchesState, most int) {
 	t.Helper()
-	made := 0
+	commits := 0
 	for at, count := range after.commits {
-		made += count - before.commits[at]
+		commits += count - before.commits[at]
 	}
-	if made > most {
-		t.Errorf("%d commits are made", made)
+	if commits > most {
+		t.Errorf("%d commits are made", commits)
 	}
 	if !maps.Equal(before.folders, after.folders) {
 		t.Errorf("of %d folders %d are left", len(before.folders), len(after.folders))
@@ -92,19 +92,19 @@ func unchanged(t *testing.T, before, after branchesState, most int) {
 func TestARespeltURLWritesNothing(t *testing.T) {
 	t.Parallel()
 	for way := range 5 {
-		o := newOwned(t)
+		o := newOwnedAssignment(t)
 		o.w.spelling, o.w.protection = way, "none"
-		_, before, after := o.applied(t)
-		unchanged(t, before, after, 0)
+		_, before, after := o.mustApply(t)
+		requireUnchanged(t, before, after, 0)
 	}
 }
 
 func TestARenameIsOneCommitWithoutAnyFolder(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.name, o.w.spelling, o.w.protection = "dev-eu", 2, "none"
-	plan, before, after := o.applied(t)
-	unchanged(t, before, after, 1)
+	plan, before, after := o.mustApply(t)
+	requireUnchanged(t, before, after, 1)
 	if text := changesOf(plan); !strings.Contains(text, lineText(changes.Line{Kind: changes.HandoverLine, Names: []string{"dev"}})) {
 		t.Errorf("the plan says %q", text)
 	}
@@ -117,12 +117,12 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{false, true} {
 		for _, protection := range []string{"", "none", "free"} {
-			o := newOwned(t)
+			o := newOwnedAssignment(t)
 			o.w.createFirst, o.w.protection = first, protection
-			o.applied(t)
+			o.mustApply(t)
 			// The records say that they are of the new object, and nothing else changes.
-			plan, before, after := o.applied(t, providertest.Replace(addresses[0]))
-			unchanged(t, before, after, 1)
+			plan, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
+			requireUnchanged(t, before, after, 1)
 			if !plan.Change(addresses[0]).Action.Replaces() {
 				t.Errorf("the plan is to %s", plan.Change(addresses[0]).Action)
 			}
@@ -130,8 +130,8 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 				t.Errorf("the state has %v", left)
 			}
 			o.runner.Taint(addresses[0])
-			_, before, after = o.applied(t)
-			unchanged(t, before, after, 1)
+			_, before, after = o.mustApply(t)
+			requireUnchanged(t, before, after, 1)
 		}
 	}
 }
@@ -139,11 +139,11 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{false, true} {
-		o := newOwned(t)
+		o := newOwnedAssignment(t)
 		o.w.createFirst, o.w.name = first, "dev-eu"
-		o.refused(t, "Folder does not belong to this assignment", providertest.Replace(addresses[0]))
+		o.requireRefusal(t, "Folder does not belong to this assignment", providertest.Replace(addresses[0]))
 		o.w.adopt = true
-		_, before, after := o.applied(t, providertest.Replace(addresses[0]))
+		_, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
 		for folder := range before.folders {
 			if _, stays := after.folders[folder]; !stays || after.owners[folder] != "dev-eu" {
 				t.Errorf("%v belongs to %q", folder, after.owners[folder])
@@ -158,11 +158,11 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 // Nobody could lift protection from an object that is deposed: it is in no configuration.
 func TestWhatACreatedFirstReplacementLeavesElsewhereStays(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.createFirst, o.w.branch = true, "live"
-	o.refused(t, "Mass deletion", providertest.Replace(addresses[0]))
+	o.requireRefusal(t, "Mass deletion", providertest.Replace(addresses[0]))
 	o.runner.Taint(addresses[0])
-	_, before, after := o.applied(t)
+	_, before, after := o.mustApply(t)
 	for folder := range before.folders {
 		if _, stays := after.folders[folder]; !stays {
 			t.Errorf("%v is gone", folder)
@@ -176,30 +176,30 @@ func TestWhatACreatedFirstReplacementLeavesElsewhereStays(t *testing.T) {
 func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
 	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
-		o := newOwned(t)
+		o := newOwnedAssignment(t)
 		second := *o.w
 		second.spelling = way
 		o.wants[addresses[1]] = &second
-		o.refused(t, "Two assignments have the same name")
+		o.requireRefusal(t, "Two assignments have the same name")
 	}
 }
 
 func TestASecondStateOfOneNameRemovesNothingUnasked(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
-	another := owned{o.sequence, o.people[1], &assignmentConfig{}}
+	o := newOwnedAssignment(t)
+	another := ownedAssignment{o.sequence, o.people[1], &assignmentConfig{}}
 	*another.w = *o.w
 	another.w.shape.targets = [hostCount]uint8{0, 0, 1}
 	another.wants[addresses[0]] = another.w
-	another.refused(t, "Another assignment has this name")
+	another.requireRefusal(t, "Another assignment has this name")
 	another.w.adopt = true
-	another.refused(t, "Mass deletion")
+	another.requireRefusal(t, "Mass deletion")
 	another.w.protection = "free"
-	_, said := another.runner.Plan(t.Context(), another.configuration(another.person))
-	if !said.Has("Folders are there already") || strings.Count(said.String(), "- t") != 14 {
-		t.Errorf("the plan says %s", said)
+	_, diags := another.runner.Plan(t.Context(), another.configuration(another.person))
+	if !diags.Has("Folders are there already") || strings.Count(diags.String(), "- t") != 14 {
+		t.Errorf("the plan says %s", diags)
 	}
-	if _, _, after := another.applied(t); len(after.folders) != 1 {
+	if _, _, after := another.mustApply(t); len(after.folders) != 1 {
 		t.Errorf("%d folders are left", len(after.folders))
 	}
 }
@@ -211,18 +211,18 @@ func TestAMoveIsShownAndHeldByProtection(t *testing.T) {
 		"path":       func(w *assignmentConfig) { w.path = "" },
 		"repository": func(w *assignmentConfig) { w.repository = "two" },
 	} {
-		o := newOwned(t)
+		o := newOwnedAssignment(t)
 		move(o.w)
-		o.refused(t, "Mass deletion")
+		o.requireRefusal(t, "Mass deletion")
 		o.w.protection = "free"
-		_, said := o.runner.Plan(t.Context(), o.configuration(o.person))
-		plan, before, after := o.applied(t)
+		_, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
+		plan, before, after := o.mustApply(t)
 		if len(after.folders) != len(before.folders) {
 			t.Errorf("%s: of %d folders %d are left", name, len(before.folders), len(after.folders))
 		}
 		text := changesOf(plan)
 		if name != "path" { // it takes a look at both, so that the lines are a warning, and known after apply
-			text = said.String()
+			text = diags.String()
 		}
 		if !strings.Contains(text, "15 added, 15 removed") {
 			t.Errorf("%s: the plan says %q", name, text)
@@ -240,9 +240,9 @@ func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
 	s := newSequence(t, 0, world, providertest.New(startProvider))
-	o := owned{s, s.people[0], s.people[0].wants[addresses[0]]}
+	o := ownedAssignment{s, s.people[0], s.people[0].wants[addresses[0]]}
 	o.w.path, o.w.spelling, o.w.protection = "clusters/all", 0, "none"
-	o.applied(t)
+	o.mustApply(t)
 	rename := func(from, to string) {
 		if _, err := world.git("one", nil, "branch", "-m", from, to); err != nil {
 			t.Fatal(err)
@@ -256,22 +256,22 @@ func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
 	}
 
 	rename("dev", "live")
-	_, said := o.runner.Plan(t.Context(), o.configuration(o.person))
-	if !said.Has("Branch has another name now") {
-		t.Errorf("the plan says %s", said)
+	_, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
+	if !diags.Has("Branch has another name now") {
+		t.Errorf("the plan says %s", diags)
 	}
-	plan, before, after := o.applied(t)
-	unchanged(t, before, after, 0)
+	plan, before, after := o.mustApply(t)
+	requireUnchanged(t, before, after, 0)
 	if text := changesOf(plan); text != "" {
 		t.Errorf("the plan says %q", text)
 	}
-	if next, said := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.SkipRefresh()); said.Err() != nil || !next.Empty() {
-		t.Errorf("without a refresh the next plan is to %v: %s", next.Changes[0].After, said)
+	if next, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.SkipRefresh()); diags.Err() != nil || !next.Empty() {
+		t.Errorf("without a refresh the next plan is to %v: %s", next.Changes[0].After, diags)
 	}
 
 	rename("live", "dev")
 	o.w.shape.version++
-	plan, _, after = o.applied(t)
+	plan, _, after = o.mustApply(t)
 	if text := changesOf(plan); !strings.Contains(text, countLine(changes.Counts{Changed: 15})) {
 		t.Errorf("the plan says %q", text)
 	}
@@ -284,31 +284,31 @@ func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
 func TestADestroyOfARenamedBranchSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
-	o := ownedIn(t, world, providertest.New(startProvider))
+	o := newOwnedAssignmentIn(t, world, providertest.New(startProvider))
 	const there = "Branch does not exist any more"
 	o.w.protection = "free"
-	o.applied(t)
-	if plan, said := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Destroy()); plan == nil || said.Has(there) {
-		t.Errorf("the plan of a destroy says %s", said)
+	o.mustApply(t)
+	if plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Destroy()); plan == nil || diags.Has(there) {
+		t.Errorf("the plan of a destroy says %s", diags)
 	}
 	if _, err := world.git("one", nil, "branch", "-m", "dev", "next"); err != nil {
 		t.Fatal(err)
 	}
 	for _, options := range [][]providertest.Option{{providertest.Destroy()}, {providertest.Destroy(), providertest.SkipRefresh()}} {
-		plan, said := o.runner.Plan(t.Context(), o.configuration(o.person), options...)
-		if plan == nil || !said.Has(there) ||
-			!strings.Contains(said.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
-			t.Errorf("the plan of a destroy says %s", said)
+		plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), options...)
+		if plan == nil || !diags.Has(there) ||
+			!strings.Contains(diags.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
+			t.Errorf("the plan of a destroy says %s", diags)
 		}
 	}
 
 	// As the warning says:
 	o.w.branch = "next"
-	if plan, said := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || said.Err() != nil {
-		t.Fatalf("said is %s", said)
+	if plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || diags.Err() != nil {
+		t.Fatalf("said is %s", diags)
 	}
-	if _, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy()); said.Err() != nil || said.Has(there) {
-		t.Errorf("said is %s", said)
+	if _, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy()); diags.Err() != nil || diags.Has(there) {
+		t.Errorf("said is %s", diags)
 	}
 	for name := range world.files("one", "next") {
 		if strings.Contains(name, "/w-") {
@@ -324,79 +324,79 @@ func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
 		"path":       func(w *assignmentConfig) { w.path = "" },
 		"repository": func(w *assignmentConfig) { w.repository = "two" },
 	} {
-		o := newOwned(t)
+		o := newOwnedAssignment(t)
 		move(o.w)
 		o.w.protection = "free"
-		_, said := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
+		_, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
 		shown := 0
-		for _, diagnostic := range said {
+		for _, diagnostic := range diags {
 			shown += strings.Count(diagnostic.Detail, "- t")
 			shown += 15 * strings.Count(diagnostic.Detail, "15 removed")
 		}
 		if shown != 15 {
-			t.Errorf("%s: the plan lists %d folders that go: %s", name, shown, said)
+			t.Errorf("%s: the plan lists %d folders that go: %s", name, shown, diags)
 		}
 	}
-	o := newOwned(t)
-	_, said := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
-	if len(said) > 0 {
-		t.Errorf("the plan of a replacement in its place says %s", said)
+	o := newOwnedAssignment(t)
+	_, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
+	if len(diags) > 0 {
+		t.Errorf("the plan of a replacement in its place says %s", diags)
 	}
 	o.w.keep = true
-	o.applied(t)
+	o.mustApply(t)
 	o.w.path = ""
-	if _, said = o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0])); strings.Contains(
-		said.String(),
+	if _, diags = o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0])); strings.Contains(
+		diags.String(),
 		"- t",
 	) {
-		t.Errorf("the plan of one that keeps its folders says %s", said)
+		t.Errorf("the plan of one that keeps its folders says %s", diags)
 	}
 }
 
 func TestAHostThatWouldLoseEverythingIsHeldByItself(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.shape.targets[1] = 0 // a third of all
-	said := o.refused(t, "A host would lose everything")
-	if !strings.Contains(said.String(), `emptied_hosts = ["t1"]`) {
-		t.Errorf("said is %s", said)
+	diags := o.requireRefusal(t, "A host would lose everything")
+	if !strings.Contains(diags.String(), `emptied_hosts = ["t1"]`) {
+		t.Errorf("said is %s", diags)
 	}
 	o.w.protection = "free"
-	if _, before, after := o.applied(t); len(before.folders)-len(after.folders) != targetCount {
+	if _, before, after := o.mustApply(t); len(before.folders)-len(after.folders) != targetCount {
 		t.Errorf("of %d folders %d are left", len(before.folders), len(after.folders))
 	}
 }
 
 func TestADestroyIsHeldByWhatWasAppliedLast(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
-	o.refused(t, "Mass deletion", providertest.Destroy())
+	o := newOwnedAssignment(t)
+	o.requireRefusal(t, "Mass deletion", providertest.Destroy())
 	delete(o.wants, addresses[0])
-	o.refused(t, "Mass deletion")
+	o.requireRefusal(t, "Mass deletion")
 	o.wants[addresses[0]] = o.w
 	o.w.protection = "free"
-	o.applied(t)
-	if _, _, after := o.applied(t, providertest.Destroy()); len(after.folders) > 0 || len(o.runner.Now()) > 0 {
+	o.mustApply(t)
+	if _, _, after := o.mustApply(t, providertest.Destroy()); len(after.folders) > 0 || len(o.runner.Now()) > 0 {
 		t.Errorf("%d folders are left", len(after.folders))
 	}
 }
 
 func TestARollbackReachesACommitBeforeARename(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	world, _ := o.world.(*memoryWorld)
 	first, before := world.at[o.w.repository].Tip(o.w.branch).String(), o.readBranches()
 	o.w.shape.version, o.w.name = 1, "dev-eu"
-	o.applied(t)
+	o.mustApply(t)
 	configuration := o.configuration(o.person)
 	configuration.Resources[addresses[0]].Attributes["rollback_to"] = first
-	if _, said := o.runner.Apply(t.Context(), configuration); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := o.runner.Apply(t.Context(), configuration); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if !maps.Equal(before.folders, o.readBranches().folders) {
 		t.Error("the folders are not what the commit has")
 	}
-	if next, said := o.runner.Plan(t.Context(), configuration); said.Err() != nil || !next.Empty() {
-		t.Errorf("after it the next plan is not empty: %s", said)
+	if next, diags := o.runner.Plan(t.Context(), configuration); diags.Err() != nil || !next.Empty() {
+		t.Errorf("after it the next plan is not empty: %s", diags)
 	}
 }

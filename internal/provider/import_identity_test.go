@@ -37,24 +37,24 @@ func TestWhatIsOutsideOfTheStateIsImportedByItsIdentity(t *testing.T) {
 		for attribute := range identity {
 			without := maps.Clone(identity)
 			delete(without, attribute)
-			if said := w.ImportIdentity(t.Context(), m.configuration(), address, without); said.Err() != nil {
+			if diags := w.ImportIdentity(t.Context(), m.configuration(), address, without); diags.Err() != nil {
 				wrong := attribute == "path" || attribute == "forge" // the owner is not there, and the Git host is not known by its name
-				if !wrong && !said.Has("Invalid import identity argument") {
-					t.Errorf("%s without %s: said is %s", name, attribute, said)
+				if !wrong && !diags.Has("Invalid import identity argument") {
+					t.Errorf("%s without %s: said is %s", name, attribute, diags)
 				}
 			}
 			w.Lose(address)
 		}
-		if said := w.ImportIdentity(t.Context(), m.configuration(), address, identity); said.Err() != nil {
-			t.Fatalf("%s: %s", name, said)
+		if diags := w.ImportIdentity(t.Context(), m.configuration(), address, identity); diags.Err() != nil {
+			t.Fatalf("%s: %s", name, diags)
 		}
 		if got := w.Identity(address); !maps.Equal(got, identity) {
 			t.Errorf("%s: the imported identity is %v, want %v", name, got, identity)
 		}
 	}
-	plan, said := w.Plan(t.Context(), m.configuration())
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := w.Plan(t.Context(), m.configuration())
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	for _, change := range plan.Changes {
 		if want := change.Action == providertest.NoOp || change.Address == m.address("flotilla_agent") && change.Action == providertest.Update; !want {
@@ -66,10 +66,10 @@ func TestWhatIsOutsideOfTheStateIsImportedByItsIdentity(t *testing.T) {
 	}
 	m.apply("import by identity")
 	m.checkSettled("import by identity")
-	if said := w.ImportIdentity(t.Context(), m.configuration(), m.address("flotilla_workload"), nil); !said.Has(
+	if diags := w.ImportIdentity(t.Context(), m.configuration(), m.address("flotilla_workload"), nil); !diags.Has(
 		"Resource type does not support identity",
 	) {
-		t.Errorf("of a workload it is said %s", said)
+		t.Errorf("of a workload it is said %s", diags)
 	}
 }
 
@@ -85,9 +85,9 @@ func TestWrongIdentitiesAreErrors(t *testing.T) {
 			claimAddress: claims(claimOn(url, "web", 1, poolFleet("pool-1"))), assignment: assigned(url, fleetOf(nil), nil),
 		} {
 			w := providertest.New(startProvider)
-			said := w.ImportIdentity(t.Context(), configuration, address, identity)
-			if !said.Has(want) && (want != "Nothing to import" || !strings.Contains(fmt.Sprint(said), "does not exist")) {
-				t.Errorf("%s: of %v it is said %s", address, identity, said)
+			diags := w.ImportIdentity(t.Context(), configuration, address, identity)
+			if !diags.Has(want) && (want != "Nothing to import" || !strings.Contains(fmt.Sprint(diags), "does not exist")) {
+				t.Errorf("%s: of %v it is said %s", address, identity, diags)
 			}
 		}
 	}

@@ -27,24 +27,24 @@ var keyForms = map[string]func(text string) string{
 // keyTexts are a key or certificate of each kind.
 type keyTexts struct{ certificate, key, ssh, pgp, pgpPublic, cosign, rsa string }
 
-func newKeyTexts(t *testing.T) (made keyTexts) {
+func newKeyTexts(t *testing.T) (keys keyTexts) {
 	t.Helper()
-	made.certificate, made.key = kubetest.SelfSigned(t)
-	made.ssh, _ = sshKey(t, "")
-	made.pgp, made.pgpPublic = openPGPKey(t)
-	_, made.cosign = cosignKey(t)
+	keys.certificate, keys.key = kubetest.SelfSigned(t)
+	keys.ssh, _ = sshKey(t, "")
+	keys.pgp, keys.pgpPublic = openPGPKey(t)
+	_, keys.cosign = cosignKey(t)
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made.rsa = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}))
-	return made
+	keys.rsa = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}))
+	return keys
 }
 
 // The plan must read every key and certificate of the provider's block in each form.
 func TestTheProviderReadsKeysInEachForm(t *testing.T) {
 	t.Parallel()
-	made := newKeyTexts(t)
+	keys := newKeyTexts(t)
 	git := func(key string, value any) map[string]any { return map[string]any{"git": map[string]any{key: value}} }
 	app := func(key string) map[string]any {
 		return map[string]any{"id": "1", "installation_id": "2", "private_key": key}
@@ -56,41 +56,41 @@ func TestTheProviderReadsKeysInEachForm(t *testing.T) {
 		return map[string]any{"verification": map[string]any{"sources": []any{map[string]any{"url": url, "keys": []any{key}}}}}
 	}
 	for attribute, block := range map[string]func(form func(string) string) map[string]any{
-		"git.ca_certificates": func(form func(string) string) map[string]any { return git("ca_certificates", form(made.certificate)) },
+		"git.ca_certificates": func(form func(string) string) map[string]any { return git("ca_certificates", form(keys.certificate)) },
 		"git.ca_certificates, a bundle": func(form func(string) string) map[string]any {
-			return git("ca_certificates", form(made.certificate+made.certificate))
+			return git("ca_certificates", form(keys.certificate+keys.certificate))
 		},
-		"git.signing_key, ssh":     func(form func(string) string) map[string]any { return git("signing_key", form(made.ssh)) },
-		"git.signing_key, OpenPGP": func(form func(string) string) map[string]any { return git("signing_key", form(made.pgp)) },
+		"git.signing_key, ssh":     func(form func(string) string) map[string]any { return git("signing_key", form(keys.ssh)) },
+		"git.signing_key, OpenPGP": func(form func(string) string) map[string]any { return git("signing_key", form(keys.pgp)) },
 		"git.allowed_signers": func(form func(string) string) map[string]any {
-			return map[string]any{"git": map[string]any{"signing_key": form(made.pgp), "allowed_signers": []any{form(made.pgpPublic)}}}
+			return map[string]any{"git": map[string]any{"signing_key": form(keys.pgp), "allowed_signers": []any{form(keys.pgpPublic)}}}
 		},
-		"git.github_app": func(form func(string) string) map[string]any { return git("github_app", app(form(made.rsa))) },
+		"git.github_app": func(form func(string) string) map[string]any { return git("github_app", app(form(keys.rsa))) },
 		"git.credentials.github_app": func(form func(string) string) map[string]any {
-			return git("credentials", []any{map[string]any{"url": "https://github.com/owner", "github_app": app(form(made.rsa))}})
+			return git("credentials", []any{map[string]any{"url": "https://github.com/owner", "github_app": app(form(keys.rsa))}})
 		},
 		"clusters.cluster_ca_certificate": func(form func(string) string) map[string]any {
-			return cluster("cluster_ca_certificate", form(made.certificate))
+			return cluster("cluster_ca_certificate", form(keys.certificate))
 		},
 		"clusters.client_certificate": func(form func(string) string) map[string]any {
-			return cluster("client_certificate", form(made.certificate), "client_key", form(made.key))
+			return cluster("client_certificate", form(keys.certificate), "client_key", form(keys.key))
 		},
 		"verification, Git": func(form func(string) string) map[string]any {
-			return trusted("https://git.example.com", form(made.pgpPublic))
+			return trusted("https://git.example.com", form(keys.pgpPublic))
 		},
 		"verification, a registry": func(form func(string) string) map[string]any {
-			return trusted("oci://registry.example.com", form(made.cosign))
+			return trusted("oci://registry.example.com", form(keys.cosign))
 		},
 		"measurements, certificates": func(form func(string) string) map[string]any {
-			return map[string]any{"measurements": map[string]any{"ca_certificates": form(made.certificate)}}
+			return map[string]any{"measurements": map[string]any{"ca_certificates": form(keys.certificate)}}
 		},
 	} {
 		for name, form := range keyForms {
 			t.Run(attribute+", "+name, func(t *testing.T) {
 				t.Parallel()
-				_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: block(form)})
-				if len(said) > 0 {
-					t.Errorf("said is %s", said)
+				_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: block(form)})
+				if len(diags) > 0 {
+					t.Errorf("said is %s", diags)
 				}
 			})
 		}
@@ -109,8 +109,8 @@ func TestASSHKeyIsReadInEachForm(t *testing.T) {
 		} {
 			configuration := assigned("ssh://git@127.0.0.1:1/o/r.git", fleetOf(nil), nil)
 			configuration.Provider = map[string]any{"git": settings}
-			_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
-			if text := said.String(); !strings.Contains(text, "refused") || strings.Contains(text, "ssh key") {
+			_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
+			if text := diags.String(); !strings.Contains(text, "refused") || strings.Contains(text, "ssh key") {
 				t.Errorf("%s, %s: said is %s", at, name, text)
 			}
 		}
@@ -130,9 +130,9 @@ func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
 		configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{"eu-1": map[string]any{
 			"host": url, "cluster_ca_certificate": form(authority), "client_certificate": form(client), "client_key": form(key),
 		}}}}
-		_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_cluster_facts", map[string]any{})
+		_, diags := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_cluster_facts", map[string]any{})
 		if !asked.Load() {
-			t.Errorf("%s: the cluster was not asked: %s", name, said)
+			t.Errorf("%s: the cluster was not asked: %s", name, diags)
 		}
 	}
 }
@@ -140,13 +140,13 @@ func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
 // agent_manifests must write the same Secrets for every form: agents read the keys as they are written.
 func TestAgentManifestsHaveKeysAsMade(t *testing.T) {
 	t.Parallel()
-	made := newKeyTexts(t)
+	keys := newKeyTexts(t)
 	w := providertest.New(startProvider)
 	for attributes, texts := range map[string][]string{
-		`reconciler = "flux", gitops_repo = { url = "ssh://git@git.example.com/a/b", branch = "dev" }, credentials = { ssh_private_key = %q, ssh_known_hosts = "x" }`:                                                                            {made.ssh},
-		`reconciler = "flux", gitops_repo = { url = "https://git.example.com/a/b", branch = "dev" }, credentials = { token = "t", ca_certificates = %q }`:                                                                                        {made.certificate},
-		`reconciler = "flux", gitops_repo = { url = "https://github.com/a/b", branch = "dev" }, credentials = { github_app = { id = "1", installation_id = "2", private_key = %q } }`:                                                            {made.rsa},
-		`environment = "prod", reconciler = "argocd-hub", gitops_repo = { url = "https://git.example.com/a/b", branch = "dev" }, registration = { server = "https://a", cluster_ca_certificate = %q, client_certificate = %q, client_key = %q }`: {made.certificate, made.certificate, made.key},
+		`reconciler = "flux", gitops_repo = { url = "ssh://git@git.example.com/a/b", branch = "dev" }, credentials = { ssh_private_key = %q, ssh_known_hosts = "x" }`:                                                                            {keys.ssh},
+		`reconciler = "flux", gitops_repo = { url = "https://git.example.com/a/b", branch = "dev" }, credentials = { token = "t", ca_certificates = %q }`:                                                                                        {keys.certificate},
+		`reconciler = "flux", gitops_repo = { url = "https://github.com/a/b", branch = "dev" }, credentials = { github_app = { id = "1", installation_id = "2", private_key = %q } }`:                                                            {keys.rsa},
+		`environment = "prod", reconciler = "argocd-hub", gitops_repo = { url = "https://git.example.com/a/b", branch = "dev" }, registration = { server = "https://a", cluster_ca_certificate = %q, client_certificate = %q, client_key = %q }`: {keys.certificate, keys.certificate, keys.key},
 	} {
 		written := map[string]string{}
 		for name, form := range keyForms {

@@ -69,28 +69,28 @@ func variant(n int) map[string]any {
 }
 
 // place is a repository that providers are killed over.
-type place struct {
+type killRepository struct {
 	t          *testing.T
 	repository repository
 	token      string
 	delivery   map[string]string
 	requests   func() []giteaPullRequest // the newest, on Gitea
 	// directory is the bare repository itself; empty where only the server has it.
-	directory string
-	clone     string // of it, made last
+	bareFolder string
+	clone      string // of it, made last
 	// stop ends who else than providers works on it, if anybody does.
-	stop func()
+	stopServer func()
 
-	state   []byte           // what Terraform has
-	private []byte           // and keeps for the provider
-	current int              // the variant that was applied last
-	trees   [variants]string // what undisturbed applies make of the branch
+	state    []byte           // what Terraform has
+	private  []byte           // and keeps for the provider
+	current  int              // the variant that was applied last
+	contents [variants]string // what undisturbed applies make of the branch
 }
 
 const branch = "dev"
 
 // wish is for a variant, starting from what Terraform has.
-func (p *place) wish(n int) wish {
+func (p *killRepository) inputFor(n int) applyInput {
 	p.t.Helper()
 	decoded, findings := fleet.Decode(variant(n))
 	if len(findings) > 0 {
@@ -140,13 +140,13 @@ func (p *place) wish(n int) wish {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return wish{Provider: provider, Assignment: assignment, State: p.state, Private: p.private}
+	return applyInput{Provider: provider, Assignment: assignment, State: p.state, Private: p.private}
 }
 
 // apply is one that nobody disturbs, in the test's own process.
-func (p *place) apply(n int) {
+func (p *killRepository) apply(n int) {
 	p.t.Helper()
-	state, private, err := p.wish(n).apply(p.t.Context(), func() {})
+	state, private, err := p.inputFor(n).apply(p.t.Context(), func() {})
 	if err != nil {
 		p.t.Fatalf("apply: %s", err)
 	}
@@ -156,14 +156,14 @@ func (p *place) apply(n int) {
 // look returns a fresh clone, bare, with which git finds nothing wrong; "" where no repository is yet.
 // The server's own repository is no place to look at while somebody may still push: git fsck then
 // misses objects of refs that came while it ran.
-func (p *place) look() string {
+func (p *killRepository) cloneAndCheck() string {
 	p.t.Helper()
 	from := p.repository.cloneURL
-	if p.directory != "" {
+	if p.bareFolder != "" {
 		if !p.exists() {
 			return ""
 		}
-		from = "file://" + p.directory
+		from = "file://" + p.bareFolder
 	}
 	if p.clone == "" {
 		p.clone = filepath.Join(p.t.TempDir(), "clone.git")
@@ -176,24 +176,24 @@ func (p *place) look() string {
 	return p.clone
 }
 
-func (p *place) exists() bool {
-	_, err := os.Stat(p.directory)
-	return p.directory == "" || !errors.Is(err, fs.ErrNotExist)
+func (p *killRepository) exists() bool {
+	_, err := os.Stat(p.bareFolder)
+	return p.bareFolder == "" || !errors.Is(err, fs.ErrNotExist)
 }
 
 // tip is the commit that a branch is at, and what it has; empty where there is none.
-func tip(t *testing.T, directory, branch string) (commit, has string) {
+func branchTip(t *testing.T, directory, branch string) (commit, hash string) {
 	t.Helper()
 	if directory == "" || git(t, directory, "for-each-ref", "refs/heads/"+branch) == "" {
 		return "", ""
 	}
 	commit = git(t, directory, "rev-parse", "refs/heads/"+branch)
-	return commit, content(t, directory, commit)
+	return commit, contentHash(t, directory, commit)
 }
 
 // content is a hash of a commit's files, but for what depends on the way that led there: when a folder
 // changed and what it was before, and markers of hosts that were left.
-func content(t *testing.T, directory, commit string) string {
+func contentHash(t *testing.T, directory, commit string) string {
 	t.Helper()
 	files := tar.NewReader(strings.NewReader(git(t, directory, "archive", "--format=tar", commit)))
 	hash := sha256.New()
@@ -210,7 +210,7 @@ func content(t *testing.T, directory, commit string) string {
 			t.Fatal(err)
 		}
 		if strings.Contains(header.Name, ".flotilla/") {
-			text = dates.ReplaceAll(text, nil)
+			text = volatileFields.ReplaceAll(text, nil)
 		}
 		if !isLeft(string(text)) {
 			fmt.Fprintf(hash, "%s %d\n%s", header.Name, len(text), text)
@@ -219,14 +219,14 @@ func content(t *testing.T, directory, commit string) string {
 }
 
 // dates are what records say of when and from what, and which state has them.
-var dates = regexp.MustCompile(`,\n *"(changed|tree_before)": "[^"]*"| *"holder": "[^"]*",\n`)
+var volatileFields = regexp.MustCompile(`,\n *"(changed|tree_before)": "[^"]*"| *"holder": "[^"]*",\n`)
 
 // learn applies every variant undisturbed, and remembers what each makes of the branch.
-func (p *place) learn() {
+func (p *killRepository) recordContents() {
 	p.t.Helper()
 	for n := range variants {
 		p.apply(n)
-		_, p.trees[n] = tip(p.t, p.look(), branch)
+		_, p.contents[n] = branchTip(p.t, p.cloneAndCheck(), branch)
 	}
 	p.apply(0)
 }
@@ -234,15 +234,15 @@ func (p *place) learn() {
 // judge looks at the repository of a provider that was killed on the way from a commit to a variant,
 // and tells whether the branch has the commit that it was to make. The branch's whole tree is
 // compared: what is owned, the records of it, and the files of others.
-func (p *place) judge(before string, n int) (after bool) {
+func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 	p.t.Helper()
-	directory := p.look()
-	commit, tree := tip(p.t, directory, branch)
+	directory := p.cloneAndCheck()
+	commit, tree := branchTip(p.t, directory, branch)
 	if commit == before {
 		return false
 	}
-	if tree != p.trees[n] {
-		p.t.Errorf("the branch is between: at commit %s with content %s, want commit %q or content %s", commit, tree, before, p.trees[n])
+	if tree != p.contents[n] {
+		p.t.Errorf("the branch is between: at commit %s with content %s, want commit %q or content %s", commit, tree, before, p.contents[n])
 	}
 	if parent := git(p.t, directory, "log", "-1", "--format=%P", commit); parent != before {
 		p.t.Errorf("the branch's commit has the parent %q, want %q", parent, before)
@@ -254,18 +254,18 @@ func (p *place) judge(before string, n int) (after bool) {
 // apply makes of it, with one commit, and one more apply, which knows of no state in half of all
 // cases, makes none. An apply without a state, on a branch that has everything, makes a commit of records alone: they say
 // which state has them.
-func (p *place) converges(before string, n int) {
+func (p *killRepository) checkConvergence(before string, n int) {
 	p.t.Helper()
-	found, _ := tip(p.t, p.look(), branch)
+	found, _ := branchTip(p.t, p.cloneAndCheck(), branch)
 	most := "1"
 	if p.state == nil && found != before {
 		most = "2"
 	}
 	p.apply(n)
-	directory := p.look()
-	commit, tree := tip(p.t, directory, branch)
-	if tree != p.trees[n] {
-		p.t.Errorf("the next apply makes content %s, want %s", tree, p.trees[n])
+	directory := p.cloneAndCheck()
+	commit, tree := branchTip(p.t, directory, branch)
+	if tree != p.contents[n] {
+		p.t.Errorf("the next apply makes content %s, want %s", tree, p.contents[n])
 	}
 	since := []string{"rev-list", "--count", commit}
 	if before != "" {
@@ -279,20 +279,20 @@ func (p *place) converges(before string, n int) {
 		p.state, p.private = nil, nil
 	}
 	p.apply(n)
-	if again, now := tip(p.t, p.look(), branch); again != commit && (!lost || now != tree) {
+	if again, now := branchTip(p.t, p.cloneAndCheck(), branch); again != commit && (!lost || now != tree) {
 		p.t.Error("one more apply made a commit")
 	}
 }
 
 // clean checks a repository on this machine that nobody works on any more: git finds nothing wrong
 // with it, and nothing lies about that would be in anybody's way.
-func (p *place) clean() {
+func (p *killRepository) checkClean() {
 	p.t.Helper()
-	git(p.t, p.directory, "fsck", "--strict", "--no-dangling")
-	if head := git(p.t, p.directory, "symbolic-ref", "HEAD"); head != "refs/heads/"+branch {
+	git(p.t, p.bareFolder, "fsck", "--strict", "--no-dangling")
+	if head := git(p.t, p.bareFolder, "symbolic-ref", "HEAD"); head != "refs/heads/"+branch {
 		p.t.Errorf("HEAD is %s", head)
 	}
-	err := filepath.WalkDir(p.directory, func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(p.bareFolder, func(path string, _ fs.DirEntry, err error) error {
 		if name := filepath.Base(path); strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_objdir-") ||
 			strings.HasPrefix(name, "incoming-") {
 			p.t.Errorf("%s was left", path)
@@ -302,7 +302,7 @@ func (p *place) clean() {
 	if err != nil {
 		p.t.Error(err)
 	}
-	beside, err := os.ReadDir(filepath.Dir(p.directory))
+	beside, err := os.ReadDir(filepath.Dir(p.bareFolder))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -314,61 +314,61 @@ func (p *place) clean() {
 }
 
 // alone says whether only providers, and what they start, work on the repository.
-func (p *place) alone() bool { return p.directory != "" && p.stop == nil }
+func (p *killRepository) hasOnlyProviders() bool { return p.bareFolder != "" && p.stopServer == nil }
 
 // end is when no provider will be killed over it any more.
-func (p *place) end() {
+func (p *killRepository) finish() {
 	p.t.Helper()
-	if p.stop != nil {
-		p.stop()
-		p.clean()
+	if p.stopServer != nil {
+		p.stopServer()
+		p.checkClean()
 	}
 }
 
 // localPlace is a repository at a local path, with files of others in it.
-func localPlace(t *testing.T) *place {
+func newLocalRepository(t *testing.T) *killRepository {
 	t.Helper()
-	p := missingPlace(t)
-	git(t, "", "init", "--quiet", "--bare", "--initial-branch="+branch, p.directory)
+	p := newMissingRepository(t)
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch="+branch, p.bareFolder)
 	p.seed()
-	p.learn()
+	p.recordContents()
 	return p
 }
 
 // missingPlace is a path at which an apply creates a repository.
-func missingPlace(t *testing.T) *place {
+func newMissingRepository(t *testing.T) *killRepository {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gitops.git")
-	return &place{t: t, repository: repository{url: path, cloneURL: path}, directory: path}
+	return &killRepository{t: t, repository: repository{url: path, cloneURL: path}, bareFolder: path}
 }
 
 // backendPlace is one behind git's http-backend, and what handle makes of that.
-func backendPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
+func newBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
-	p := foreignBackendPlace(t, handle)
-	p.learn()
+	p := newForeignBackendRepository(t, handle)
+	p.recordContents()
 	return p
 }
 
 // foreignBackendPlace is one in which are only files of others.
-func foreignBackendPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
+func newForeignBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
-	p := missingPlace(t)
-	initHosted(t, filepath.Dir(p.directory), filepath.Base(p.directory), branch)
+	p := newMissingRepository(t)
+	initHosted(t, filepath.Dir(p.bareFolder), filepath.Base(p.bareFolder), branch)
 	p.seed()
-	backend := gitBackend(t, filepath.Dir(p.directory))
+	backend := gitBackend(t, filepath.Dir(p.bareFolder))
 	server := httptest.NewServer(handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Told how long a request is, git-http-backend waits forever for the rest of one whose client is gone.
 		r.ContentLength = -1
 		backend.ServeHTTP(w, r)
 	})))
 	t.Cleanup(server.Close)
-	p.repository.url, p.stop = server.URL+"/"+filepath.Base(p.directory), server.Close
+	p.repository.url, p.stopServer = server.URL+"/"+filepath.Base(p.bareFolder), server.Close
 	return p
 }
 
 // giteaPlace is one of a user's on Gitea, behind what handle makes of that.
-func giteaPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
+func newGiteaRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
 	repo, gitea, user := giteaWithUser(t)
 	to, err := url.Parse(gitea.URL)
@@ -379,18 +379,18 @@ func giteaPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // of those whose client was killed
 	server := httptest.NewServer(handle(proxy))
 	t.Cleanup(server.Close)
-	p := &place{t: t, repository: repo, token: user.Token, requests: func() (newest []giteaPullRequest) {
+	p := &killRepository{t: t, repository: repo, token: user.Token, requests: func() (newest []giteaPullRequest) {
 		gitea.API(t, user, http.MethodGet, "/repos/"+user.Name+"/gitops/pulls?state=all&limit=50", nil, &newest)
 		return newest
 	}}
 	p.seed()
 	p.repository.url = server.URL + strings.TrimPrefix(repo.url, gitea.URL)
-	p.learn()
+	p.recordContents()
 	return p
 }
 
 // seed makes a first commit, of files that are not ours.
-func (p *place) seed() {
+func (p *killRepository) seed() {
 	p.t.Helper()
 	folder := p.t.TempDir()
 	git(p.t, folder, "init", "--quiet", "--initial-branch="+branch)

@@ -21,39 +21,39 @@ import (
 func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
-	asItIs := func(next http.Handler) http.Handler { return next }
+	same := func(next http.Handler) http.Handler { return next }
 	for i, server := range []struct {
 		name  string
 		kills int
-		place func(*testing.T) *place
+		place func(*testing.T) *killRepository
 	}{
-		{"local path", reliabilitytest.Count(4, 450), localPlace},
-		{"local path, repository created", reliabilitytest.Count(3, 250), missingPlace},
-		{"http, git's http-backend", reliabilitytest.Count(2, 250), func(t *testing.T) *place { return backendPlace(t, asItIs) }},
-		{"http, Gitea", reliabilitytest.Count(1, 50), func(t *testing.T) *place { return giteaPlace(t, asItIs) }},
+		{"local path", reliabilitytest.Count(4, 450), newLocalRepository},
+		{"local path, repository created", reliabilitytest.Count(3, 250), newMissingRepository},
+		{"http, git's http-backend", reliabilitytest.Count(2, 250), func(t *testing.T) *killRepository { return newBackendRepository(t, same) }},
+		{"http, Gitea", reliabilitytest.Count(1, 50), func(t *testing.T) *killRepository { return newGiteaRepository(t, same) }},
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			t.Parallel()
-			moments := &moments{t: t, kills: server.kills}
-			for moments.killed() < server.kills {
-				moments.series(server.place)
+			moments := &killMoments{t: t, kills: server.kills}
+			for moments.count() < server.kills {
+				moments.killSeries(server.place)
 			}
 			reliabilitytest.Report(t, fmt.Sprintf("50-killed-at-random-moments-%d", i),
-				"`kill -9` of the provider at random moments of an apply", server.name, fmt.Sprint(moments.killed()), moments.String())
+				"`kill -9` of the provider at random moments of an apply", server.name, fmt.Sprint(moments.count()), moments.String())
 		})
 	}
 }
 
 // moments counts when providers were killed, by tenth of the length of an apply, the last going on
 // to its end, and what was found.
-type moments struct {
+type killMoments struct {
 	t             *testing.T
 	kills         int
 	before, after [10]int
-	late          int // applies that ended before they were killed
+	ended         int // applies that ended before they were killed
 }
 
-func (m *moments) killed() int {
+func (m *killMoments) count() int {
 	sum := 0
 	for i := range m.before {
 		sum += m.before[i] + m.after[i]
@@ -61,7 +61,7 @@ func (m *moments) killed() int {
 	return sum
 }
 
-func (m *moments) String() string {
+func (m *killMoments) String() string {
 	before, kills := 0, make([]string, len(m.before))
 	for i := range m.before {
 		before += m.before[i]
@@ -70,9 +70,9 @@ func (m *moments) String() string {
 	return fmt.Sprintf(
 		"%d before and %d after the commit, none between; the next apply converged. Kills by tenth of the apply: %s; %d more had ended before",
 		before,
-		m.killed()-before,
+		m.count()-before,
 		strings.Join(kills, " "),
-		m.late,
+		m.ended,
 	)
 }
 
@@ -81,30 +81,30 @@ func (m *moments) String() string {
 const perSeries = 50
 
 // series kills over one repository, or over as many as are created.
-func (m *moments) series(newPlace func(*testing.T) *place) {
+func (m *killMoments) killSeries(newRepository func(*testing.T) *killRepository) {
 	m.t.Helper()
-	p := newPlace(m.t)
-	defer p.end()
+	p := newRepository(m.t)
+	defer p.finish()
 	creates := !p.exists()
-	trees, length, samples := p.trees, time.Duration(0), reliabilitytest.Count(1, 3)
+	trees, length, samples := p.contents, time.Duration(0), reliabilitytest.Count(1, 3)
 	if creates {
-		trees = learnCreated(m.t, newPlace)
+		trees = contentsOfCreated(m.t, newRepository)
 		for n := range samples {
-			length += undisturbed(m.t, newPlace(m.t).wish(n)) / time.Duration(samples)
+			length += undisturbedDuration(m.t, newRepository(m.t).inputFor(n)) / time.Duration(samples)
 		}
 	} else {
 		for n := range samples { // from 0, of which the first is large
 			n = (n + 2) % variants
-			length += undisturbed(m.t, p.wish(n)) / time.Duration(samples)
+			length += undisturbedDuration(m.t, p.inputFor(n)) / time.Duration(samples)
 			p.apply(n)
 		}
 	}
-	for i := 0; i < perSeries && m.killed() < m.kills; i++ {
+	for i := 0; i < perSeries && m.count() < m.kills; i++ {
 		if creates {
-			p = newPlace(m.t)
-			p.trees = trees
+			p = newRepository(m.t)
+			p.contents = trees
 		}
-		tenth := m.rarest()
+		tenth := m.rarestTenth()
 		at := float64(tenth) + rand.Float64()
 		if tenth == len(m.before)-1 {
 			at = float64(tenth) + 2*rand.Float64() // some applies take longer
@@ -114,51 +114,51 @@ func (m *moments) series(newPlace func(*testing.T) *place) {
 }
 
 // rarest is one of the tenths in which the fewest were killed.
-func (m *moments) rarest() int {
+func (m *killMoments) rarestTenth() int {
 	order := rand.Perm(len(m.before))
 	return slices.MinFunc(order, func(a, b int) int { return (m.before[a] + m.after[a]) - (m.before[b] + m.after[b]) })
 }
 
 // learnCreated is what undisturbed applies make of repositories that they create.
-func learnCreated(t *testing.T, newPlace func(*testing.T) *place) (trees [variants]string) {
+func contentsOfCreated(t *testing.T, newRepository func(*testing.T) *killRepository) (trees [variants]string) {
 	t.Helper()
 	for n := range variants {
-		p := newPlace(t)
+		p := newRepository(t)
 		p.apply(n)
-		_, trees[n] = tip(t, p.look(), branch)
+		_, trees[n] = branchTip(t, p.cloneAndCheck(), branch)
 	}
 	return trees
 }
 
 // kill kills one provider after a delay. Whatever it had started ends before the next apply begins, or
 // goes on beside it.
-func (m *moments) kill(p *place, delay time.Duration, tenth int, settled bool) {
+func (m *killMoments) kill(p *killRepository, delay time.Duration, tenth int, settled bool) {
 	m.t.Helper()
 	n := rand.IntN(variants)
 	if p.state != nil && n == p.current {
 		n = (n + 1) % variants
 	}
-	before, _ := tip(m.t, p.look(), branch)
+	before, _ := branchTip(m.t, p.cloneAndCheck(), branch)
 	creates := !p.exists()
-	provider := newDoomed(m.t, p.wish(n))
+	provider := startProviderProcess(m.t, p.inputFor(n))
 	provider.proceed()
 	time.Sleep(delay)
 	provider.kill()
-	applied := provider.ends()
-	after := p.judge(before, n)
+	applied := provider.wait()
+	after := p.checkAfterKill(before, n)
 	if settled {
-		provider.settles()
+		provider.waitForChildren()
 	}
-	p.converges(before, n)
+	p.checkConvergence(before, n)
 	if !settled {
-		provider.settles()
+		provider.waitForChildren()
 	}
-	if p.alone() && (settled || !creates) { // else git may have gone on creating
-		p.clean()
+	if p.hasOnlyProviders() && (settled || !creates) { // else git may have gone on creating
+		p.checkClean()
 	}
 	switch {
 	case applied:
-		m.late++
+		m.ended++
 		if !after {
 			m.t.Error("a provider said that it had applied, and the branch did not have it")
 		}

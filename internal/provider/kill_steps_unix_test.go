@@ -15,33 +15,33 @@ import (
 )
 
 // foundSteps are the steps of one server at which providers were killed, in their order.
-type foundSteps []foundStep
+type killedSteps []killedStep
 
-type foundStep struct {
-	name  string
-	after bool // the branch has the commit
+type killedStep struct {
+	name          string
+	isAfterCommit bool // the branch has the commit
 }
 
-func (found *foundSteps) add(name string, after bool) {
-	*found = append(*found, foundStep{name, after})
+func (found *killedSteps) add(name string, after bool) {
+	*found = append(*found, killedStep{name, after})
 }
 
 // report writes the server's row.
-func (found foundSteps) report(t *testing.T, order int, server string) {
+func (found killedSteps) report(t *testing.T, order int, server string) {
 	t.Helper()
-	before, namesBefore := found.named(false)
-	after, namesAfter := found.named(true)
+	before, namesBefore := found.summary(false)
+	after, namesAfter := found.summary(true)
 	reliabilitytest.Report(t, fmt.Sprintf("51-killed-at-every-step-%d", order), "`kill -9` of the provider at each step", server,
 		fmt.Sprint(before+after), fmt.Sprintf("%d before and %d after the commit, none between; the next apply converged. Before: %s. After: %s",
 			before, after, namesBefore, namesAfter))
 }
 
 // named counts the steps before or after the commit, and names them, each request's together.
-func (found foundSteps) named(after bool) (count int, names string) {
+func (found killedSteps) summary(after bool) (count int, names string) {
 	var text strings.Builder
 	last := ""
 	for _, step := range found {
-		if step.after != after {
+		if step.isAfterCommit != after {
 			continue
 		}
 		count++
@@ -65,39 +65,39 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	acceptancetest.Only(t)
 	for order, server := range []struct {
 		name string
-		kill func(*testing.T, *foundSteps)
+		kill func(*testing.T, *killedSteps)
 		long bool // only when all is asked for
 	}{
-		{name: "http-backend", kill: func(t *testing.T, found *foundSteps) {
+		{name: "http-backend", kill: func(t *testing.T, found *killedSteps) {
 			w := &webWatcher{}
-			p := backendPlace(t, w.before)
-			killAtEachStep(t, found, w, func(*testing.T) *place { return p })
+			p := newBackendRepository(t, w.wrap)
+			killAtEachStep(t, found, w, func(*testing.T) *killRepository { return p })
 		}},
-		{name: "Gitea", long: true, kill: func(t *testing.T, found *foundSteps) {
+		{name: "Gitea", long: true, kill: func(t *testing.T, found *killedSteps) {
 			w := &webWatcher{}
-			p := giteaPlace(t, w.before)
-			killAtEachStep(t, found, w, func(*testing.T) *place { return p })
+			p := newGiteaRepository(t, w.wrap)
+			killAtEachStep(t, found, w, func(*testing.T) *killRepository { return p })
 		}},
-		{name: "local path", kill: func(t *testing.T, found *foundSteps) {
-			p := localPlace(t)
-			killAtEachStep(t, found, newGitWatcher(t), func(*testing.T) *place { return p })
+		{name: "local path", kill: func(t *testing.T, found *killedSteps) {
+			p := newLocalRepository(t)
+			killAtEachStep(t, found, newGitWatcher(t), func(*testing.T) *killRepository { return p })
 		}},
-		{name: "local path (created)", kill: func(t *testing.T, found *foundSteps) {
-			trees := learnCreated(t, missingPlace)
-			killAtEachStep(t, found, newGitWatcher(t), func(t *testing.T) *place {
-				p := missingPlace(t)
-				p.trees = trees
+		{name: "local path (created)", kill: func(t *testing.T, found *killedSteps) {
+			trees := contentsOfCreated(t, newMissingRepository)
+			killAtEachStep(t, found, newGitWatcher(t), func(t *testing.T) *killRepository {
+				p := newMissingRepository(t)
+				p.contents = trees
 				return p
 			})
 		}},
-		{name: "Gitea (pull request merged)", long: true, kill: func(t *testing.T, found *foundSteps) {
-			killWhileProposed(t, found, proposal{merge: "now", to: 2, moves: true})
+		{name: "Gitea (pull request merged)", long: true, kill: func(t *testing.T, found *killedSteps) {
+			killDuringProposal(t, found, proposal{merge: "now", variant: 2, movesBranch: true})
 		}},
-		{name: "Gitea (pull request opened)", long: true, kill: func(t *testing.T, found *foundSteps) {
-			killWhileProposed(t, found, proposal{merge: "none", to: 2, open: 1})
+		{name: "Gitea (pull request opened)", long: true, kill: func(t *testing.T, found *killedSteps) {
+			killDuringProposal(t, found, proposal{merge: "none", variant: 2, openRequests: 1})
 		}},
-		{name: "Gitea (pull request closed)", long: true, kill: func(t *testing.T, found *foundSteps) {
-			killWhileProposed(t, found, proposal{merge: "none", to: 0})
+		{name: "Gitea (pull request closed)", long: true, kill: func(t *testing.T, found *killedSteps) {
+			killDuringProposal(t, found, proposal{merge: "none", variant: 0})
 		}},
 	} {
 		if server.long && reliabilitytest.Count(0, 1) == 0 {
@@ -105,7 +105,7 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 		}
 		t.Run(server.name, func(t *testing.T) {
 			t.Parallel()
-			var found foundSteps
+			var found killedSteps
 			server.kill(t, &found)
 			found.report(t, order, server.name)
 		})
@@ -114,49 +114,49 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 
 // proposal is what an apply proposes on Gitea, and what comes of it.
 type proposal struct {
-	merge string
-	to    int  // variant
-	moves bool // the branch, in the end
-	open  int  // requests, in the end
+	merge        string
+	variant      int  // variant
+	movesBranch  bool // the branch, in the end
+	openRequests int  // requests, in the end
 }
 
 // killWhileProposed kills at every step of an apply that proposes.
-func killWhileProposed(t *testing.T, found *foundSteps, how proposal) {
+func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
 	t.Helper()
 	w := &webWatcher{}
-	p := giteaPlace(t, w.before)
+	p := newGiteaRepository(t, w.wrap)
 	p.delivery = map[string]string{"mode": "pull_request", "forge": "gitea", "merge": how.merge}
-	from := 2 - how.to
-	for _, n := range []int{how.to, from} { // a first request is looked for in other ways
+	from := 2 - how.variant
+	for _, n := range []int{how.variant, from} { // a first request is looked for in other ways
 		p.apply(n)
 	}
-	eachStep(t, p.wish(how.to), w, func(at step) {
+	forEachStep(t, p.inputFor(how.variant), w, func(at step) {
 		p.apply(from)
-		before, tree := tip(t, p.look(), branch)
-		if how.moves {
-			tree = p.trees[how.to]
+		before, tree := branchTip(t, p.cloneAndCheck(), branch)
+		if how.movesBranch {
+			tree = p.contents[how.variant]
 		}
-		killed := killAt(t, p.wish(how.to), w, at)
-		commit, is := tip(t, p.look(), branch)
-		if commit != before && (is != tree || !how.moves) {
+		killed := killAt(t, p.inputFor(how.variant), w, at)
+		commit, is := branchTip(t, p.cloneAndCheck(), branch)
+		if commit != before && (is != tree || !how.movesBranch) {
 			t.Errorf("the branch is between: at commit %s with tree %s", commit, is)
 		}
 		if killed {
 			found.add(at.Name, commit != before)
 		}
-		p.proposes(how.to, tree, how.open)
+		p.checkProposal(how.variant, tree, how.openRequests)
 	})
 }
 
 // proposes applies what a killed provider was to propose: in the end the branch has this tree, as many
 // requests are open, the variant is what they ask for, and one more apply changes nothing.
-func (p *place) proposes(n int, tree string, open int) {
+func (p *killRepository) checkProposal(n int, tree string, open int) {
 	p.t.Helper()
 	p.apply(n)
 	look := func() (string, []giteaPullRequest) {
 		p.t.Helper()
-		directory := p.look()
-		commit, is := tip(p.t, directory, branch)
+		directory := p.cloneAndCheck()
+		commit, is := branchTip(p.t, directory, branch)
 		if is != tree {
 			p.t.Errorf("the branch has tree %s, want %s", is, tree)
 		}
@@ -166,8 +166,8 @@ func (p *place) proposes(n int, tree string, open int) {
 				continue
 			}
 			found++
-			if is := content(p.t, directory, one.Head.SHA); is != p.trees[n] {
-				p.t.Errorf("the open request asks for tree %s, want %s", is, p.trees[n])
+			if is := contentHash(p.t, directory, one.Head.SHA); is != p.contents[n] {
+				p.t.Errorf("the open request asks for tree %s, want %s", is, p.contents[n])
 			}
 		}
 		if found != open {
@@ -183,43 +183,43 @@ func (p *place) proposes(n int, tree string, open int) {
 }
 
 // killAtEachStep kills at every step of what brings the branch from the first variant to another.
-func killAtEachStep(t *testing.T, found *foundSteps, w watcher, newPlace func(*testing.T) *place) {
+func killAtEachStep(t *testing.T, found *killedSteps, w watcher, newRepository func(*testing.T) *killRepository) {
 	t.Helper()
 	const n = 2
-	p := newPlace(t)
-	defer p.end()
-	eachStep(t, p.wish(n), w, func(at step) {
-		p := newPlace(t)
+	p := newRepository(t)
+	defer p.finish()
+	forEachStep(t, p.inputFor(n), w, func(at step) {
+		p := newRepository(t)
 		if p.state != nil {
 			p.apply(0)
 		}
-		before, _ := tip(t, p.look(), branch)
-		if killAt(t, p.wish(n), w, at) {
-			found.add(at.Name, p.judge(before, n))
+		before, _ := branchTip(t, p.cloneAndCheck(), branch)
+		if killAt(t, p.inputFor(n), w, at) {
+			found.add(at.Name, p.checkAfterKill(before, n))
 		}
-		p.converges(before, n)
-		if p.alone() {
-			p.clean()
+		p.checkConvergence(before, n)
+		if p.hasOnlyProviders() {
+			p.checkClean()
 		}
 	})
 }
 
 // eachStep lets a provider apply undisturbed, and calls do with all steps that there were; with some
 // of them unless all are asked for.
-func eachStep(t *testing.T, w wish, watcher watcher, do func(step)) {
+func forEachStep(t *testing.T, w applyInput, watcher watcher, do func(step)) {
 	t.Helper()
-	provider := newDoomed(t, w, watcher.environment()...)
-	watcher.watch(never, nil)
+	provider := startProviderProcess(t, w, watcher.environment()...)
+	watcher.watch(noStep, nil)
 	provider.proceed()
-	if !provider.ends() {
+	if !provider.wait() {
 		t.Fatal("an undisturbed apply failed")
 	}
-	provider.settles()
+	provider.waitForChildren()
 	steps := watcher.steps()
 	if len(steps) == 0 {
 		t.Fatal("no steps were seen")
 	}
-	watcher.watch(never, nil)
+	watcher.watch(noStep, nil)
 	for i := 0; i < len(steps); i += reliabilitytest.Count(6, 1) {
 		do(steps[i])
 		if t.Failed() {
@@ -230,15 +230,15 @@ func eachStep(t *testing.T, w wish, watcher watcher, do func(step)) {
 
 // killAt lets a provider apply until it is killed at a step, and all that it started ends. It tells
 // whether the provider came to that step.
-func killAt(t *testing.T, w wish, watcher watcher, at step) (killed bool) {
+func killAt(t *testing.T, w applyInput, watcher watcher, at step) (killed bool) {
 	t.Helper()
-	provider := newDoomed(t, w, watcher.environment()...)
+	provider := startProviderProcess(t, w, watcher.environment()...)
 	watcher.watch(at, provider.kill)
-	provider.last = func() { watcher.watch(never, nil) } // the last answer comes before the kill
+	provider.onApplied = func() { watcher.watch(noStep, nil) } // the last answer comes before the kill
 	provider.proceed()
-	provider.ends()
-	provider.settles()
-	watcher.watch(never, nil)
+	provider.wait()
+	provider.waitForChildren()
+	watcher.watch(noStep, nil)
 	status, ok := provider.command.ProcessState.Sys().(syscall.WaitStatus)
 	killed = ok && status.Signal() == syscall.SIGKILL
 	if !killed && !strings.HasPrefix(at.Name, "GET") { // how often it asks whether the host is ready differs

@@ -33,25 +33,25 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	}
 	for i, server := range []struct {
 		name  string
-		place func(*testing.T) *place
+		place func(*testing.T) *killRepository
 	}{
-		{"local path", missingPlace},
-		{"http, git's http-backend", func(t *testing.T) *place {
-			return foreignBackendPlace(t, func(next http.Handler) http.Handler { return next })
+		{"local path", newMissingRepository},
+		{"http, git's http-backend", func(t *testing.T) *killRepository {
+			return newForeignBackendRepository(t, func(next http.Handler) http.Handler { return next })
 		}},
 	}[:reliabilitytest.Count(1, 2)] {
 		t.Run(server.name, func(t *testing.T) {
 			t.Parallel()
 			kills := reliabilitytest.Count(1, 20)
 			p := server.place(t)
-			defer p.end()
-			terraform := newPlugged(t, tool)
+			defer p.finish()
+			terraform := newTerraformFolder(t, tool)
 			terraform.apply(p, 0)
 			terraform.apply(p, 1) // the length of one that nobody disturbs
 			var before, after, late int
 			for run := 0; before+after < kills; run++ {
 				at := 1.1 * (float64(run%kills) + rand.Float64()) / float64(kills)
-				was, is, killed := terraform.killed(p, run+2, time.Duration(at*float64(terraform.length)))
+				was, is, killed := terraform.applyAndKill(p, run+2, time.Duration(at*float64(terraform.length)))
 				switch {
 				case !killed:
 					late++
@@ -70,12 +70,12 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 }
 
 // plugged is a folder in which Terraform works with a provider that says which process it is.
-type plugged struct {
-	t      *testing.T
-	tool   string
-	folder string
-	fifo   *os.File
-	starts chan pluginStart
+type terraformFolder struct {
+	t          *testing.T
+	tool       string
+	folder     string
+	processIDs *os.File
+	starts     chan pluginStart
 
 	plugins int           // that an apply starts
 	length  time.Duration // of an apply, from the start of the last plugin
@@ -86,13 +86,13 @@ type pluginStart struct {
 	at time.Time
 }
 
-func newPlugged(t *testing.T, tool string) *plugged {
+func newTerraformFolder(t *testing.T, tool string) *terraformFolder {
 	t.Helper()
 	built, err := mirror()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plugged{t: t, tool: tool, folder: t.TempDir(), starts: make(chan pluginStart)}
+	p := &terraformFolder{t: t, tool: tool, folder: t.TempDir(), starts: make(chan pluginStart)}
 	ids, plugins := filepath.Join(p.folder, "ids"), filepath.Join(p.folder, "plugins")
 	provider := filepath.Join(built, "registry.terraform.io", "flotilla", "flotilla", "0.0.1",
 		runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-flotilla_v0.0.1")
@@ -106,17 +106,17 @@ func newPlugged(t *testing.T, tool string) *plugged {
 	if err := syscall.Mkfifo(ids, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p.fifo, err = os.OpenFile(ids, os.O_RDWR, 0); err != nil {
+	if p.processIDs, err = os.OpenFile(ids, os.O_RDWR, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = p.fifo.Close()
+		_ = p.processIDs.Close()
 		for range p.starts { // its end is the reader's
 		}
 	})
 	go func() {
 		defer close(p.starts)
-		for lines := bufio.NewScanner(p.fifo); lines.Scan(); {
+		for lines := bufio.NewScanner(p.processIDs); lines.Scan(); {
 			id, _ := strconv.Atoi(lines.Text())
 			p.starts <- pluginStart{id, time.Now()}
 		}
@@ -125,7 +125,7 @@ func newPlugged(t *testing.T, tool string) *plugged {
 }
 
 // start runs Terraform. What it prints is in output when ended has its error.
-func (p *plugged) start(output *bytes.Buffer, arguments ...string) (ended chan error) {
+func (p *terraformFolder) start(output *bytes.Buffer, arguments ...string) (ended chan error) {
 	p.t.Helper()
 	command := exec.CommandContext(p.t.Context(), p.tool, arguments...)
 	command.Dir = p.folder
@@ -137,13 +137,13 @@ func (p *plugged) start(output *bytes.Buffer, arguments ...string) (ended chan e
 	ended = make(chan error, 1)
 	go func() {
 		ended <- command.Wait()
-		_, _ = p.fifo.WriteString("0\n")
+		_, _ = p.processIDs.WriteString("0\n")
 	}()
 	return ended
 }
 
 // run runs Terraform, and returns the plugins that it started, and what it printed.
-func (p *plugged) run(arguments ...string) (plugins []pluginStart, printed string) {
+func (p *terraformFolder) run(arguments ...string) (plugins []pluginStart, printed string) {
 	p.t.Helper()
 	var output bytes.Buffer
 	ended := p.start(&output, arguments...)
@@ -160,7 +160,7 @@ func (p *plugged) run(arguments ...string) (plugins []pluginStart, printed strin
 }
 
 // plan plans a change of one value, which no other number gives.
-func (p *plugged) plan(place *place, number int) {
+func (p *terraformFolder) plan(place *killRepository, number int) {
 	p.t.Helper()
 	writeFile(
 		p.t,
@@ -171,7 +171,7 @@ func (p *plugged) plan(place *place, number int) {
 }
 
 // apply does so undisturbed.
-func (p *plugged) apply(place *place, number int) {
+func (p *terraformFolder) apply(place *killRepository, number int) {
 	p.t.Helper()
 	p.plan(place, number)
 	plugins, _ := p.run("apply", "-input=false", "plan.out")
@@ -183,10 +183,10 @@ func (p *plugged) apply(place *place, number int) {
 
 // killed applies until the plugin is killed, a while after it was started. It returns where the branch
 // was before and after, and whether the plugin was killed in time.
-func (p *plugged) killed(place *place, number int, delay time.Duration) (before, after string, killed bool) {
+func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay time.Duration) (before, after string, killed bool) {
 	p.t.Helper()
 	p.plan(place, number)
-	before, _ = tip(p.t, place.look(), branch)
+	before, _ = branchTip(p.t, place.cloneAndCheck(), branch)
 	var output bytes.Buffer
 	ended := p.start(&output, "apply", "-input=false", "plan.out")
 	var plugins []*os.Process
@@ -206,7 +206,7 @@ func (p *plugged) killed(place *place, number int, delay time.Duration) (before,
 		}
 	}
 	err := <-ended
-	after, _ = tip(p.t, place.look(), branch)
+	after, _ = branchTip(p.t, place.cloneAndCheck(), branch)
 	killed = err != nil
 	if killed && !strings.Contains(output.String(), "lugin") {
 		p.t.Errorf("Terraform does not say that the plugin ended:\n%s", output.String())
@@ -214,8 +214,8 @@ func (p *plugged) killed(place *place, number int, delay time.Duration) (before,
 	p.run("show", "-json")
 	p.run("apply", "-input=false", "-auto-approve")
 	p.run("plan", "-input=false", "-detailed-exitcode")
-	directory := place.look()
-	final, _ := tip(p.t, directory, branch)
+	directory := place.cloneAndCheck()
+	final, _ := branchTip(p.t, directory, branch)
 	if after != before && after != final {
 		p.t.Errorf("the branch was at %s, neither where it had been, %s, nor where it came to be, %s", after, before, final)
 	}

@@ -27,9 +27,9 @@ import (
 func init() {
 	var run func() error
 	switch filepath.Base(os.Args[0]) {
-	case doomedName:
+	case providerProcessName:
 		gittest.GitServes = true
-		run = runDoomed
+		run = runProviderProcess
 	case "git":
 		run = runWatchedGit
 	default:
@@ -43,7 +43,7 @@ func init() {
 }
 
 // wish is what a provider is to bring about.
-type wish struct {
+type applyInput struct {
 	Provider   json.RawMessage // configuration of the provider
 	Assignment json.RawMessage // configuration of a flotilla_assignment
 	State      []byte          // its state, in MessagePack; empty where there is none
@@ -52,7 +52,7 @@ type wish struct {
 
 // apply does what Terraform does: refresh, plan, apply. It calls begin before it applies, and returns
 // the state after, and what the provider keeps in it.
-func (w wish) apply(ctx context.Context, begin func()) (state, private []byte, err error) {
+func (w applyInput) apply(ctx context.Context, begin func()) (state, private []byte, err error) {
 	const name = "flotilla_assignment"
 	server, err := factories()["flotilla"]()
 	if err != nil {
@@ -73,12 +73,12 @@ func (w wish) apply(ctx context.Context, begin func()) (state, private []byte, e
 		prior.MsgPack = []byte{0xc0} // null
 	}
 	// The provider plans every computed attribute itself: nothing of the state need be proposed.
-	proposed, err := w.proposed()
+	proposedState, err := w.proposedState()
 	if err != nil {
 		return nil, nil, err
 	}
 	planned, err := server.PlanResourceChange(ctx, &tfprotov6.PlanResourceChangeRequest{
-		TypeName: name, PriorState: prior, ProposedNewState: proposed, Config: config, PriorPrivate: kept,
+		TypeName: name, PriorState: prior, ProposedNewState: proposedState, Config: config, PriorPrivate: kept,
 	})
 	if err != nil || failure(planned.Diagnostics) != nil {
 		return nil, nil, cmp.Or(err, failure(planned.Diagnostics))
@@ -94,7 +94,7 @@ func (w wish) apply(ctx context.Context, begin func()) (state, private []byte, e
 }
 
 // proposed is the configuration without what is never in a state.
-func (w wish) proposed() (*tfprotov6.DynamicValue, error) {
+func (w applyInput) proposedState() (*tfprotov6.DynamicValue, error) {
 	var attributes map[string]json.RawMessage
 	if err := json.Unmarshal(w.Assignment, &attributes); err != nil {
 		return nil, err
@@ -117,19 +117,19 @@ func failure(diagnostics []*tfprotov6.Diagnostic) error {
 // The process of a provider that may be killed reads its wish, says when it is about to apply, waits
 // to be told to, says when it has, and ends with its input, as a plugin does when Terraform ends it.
 const (
-	doomedName = "doomed-provider"
-	ready      = "ready"
-	done       = "done"
+	providerProcessName = "doomed-provider"
+	ready               = "ready"
+	done                = "done"
 )
 
-func runDoomed() error {
+func runProviderProcess() error {
 	in := json.NewDecoder(os.Stdin)
-	var w wish
+	var w applyInput
 	if err := in.Decode(&w); err != nil {
 		return err
 	}
 	if folder := os.Getenv(watchFolder); folder != "" {
-		if err := os.WriteFile(filepath.Join(folder, doomedID), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, providerProcessID), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 			return err
 		}
 	}
@@ -147,32 +147,32 @@ func runDoomed() error {
 }
 
 // doomed is such a process.
-type doomed struct {
-	t       *testing.T
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Scanner
-	stderr  bytes.Buffer
-	family  *os.File // ends when the process and all that it started have ended
-	last    func()   // is called when it has applied, before it ends
+type providerProcess struct {
+	t           *testing.T
+	command     *exec.Cmd
+	in          io.WriteCloser
+	out         *bufio.Scanner
+	stderr      bytes.Buffer
+	descendants *os.File // ends when the process and all that it started have ended
+	onApplied   func()   // is called when it has applied, before it ends
 }
 
 // newDoomed starts a process, and returns when it is about to apply.
-func newDoomed(t *testing.T, w wish, environment ...string) *doomed {
+func startProviderProcess(t *testing.T, w applyInput, environment ...string) *providerProcess {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &doomed{t: t, command: exec.CommandContext(t.Context(), self), last: func() {}}
-	d.command.Args = []string{doomedName}
+	d := &providerProcess{t: t, command: exec.CommandContext(t.Context(), self), onApplied: func() {}}
+	d.command.Args = []string{providerProcessName}
 	d.command.Env = append(os.Environ(), environment...)
 	d.command.Stderr = &d.stderr
 	family, inherited, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.family, d.command.ExtraFiles = family, []*os.File{inherited}
+	d.descendants, d.command.ExtraFiles = family, []*os.File{inherited}
 	if d.in, err = d.command.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -193,26 +193,26 @@ func newDoomed(t *testing.T, w wish, environment ...string) *doomed {
 		t.Fatal(err)
 	}
 	if !d.out.Scan() || d.out.Text() != ready {
-		d.ends()
+		d.wait()
 		t.Fatalf("the provider did not come to apply: %s", d.stderr.String())
 	}
 	return d
 }
 
 // proceed lets it apply.
-func (d *doomed) proceed() {
+func (d *providerProcess) proceed() {
 	d.t.Helper()
 	if _, err := io.WriteString(d.in, "true\n"); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *doomed) kill() { _ = d.command.Process.Kill() }
+func (d *providerProcess) kill() { _ = d.command.Process.Kill() }
 
 // ends waits for the end of the process, and tells whether it had applied.
-func (d *doomed) ends() (applied bool) {
+func (d *providerProcess) wait() (applied bool) {
 	if applied = d.out.Scan() && d.out.Text() == done; applied {
-		d.last()
+		d.onApplied()
 	}
 	_ = d.in.Close()
 	err := d.command.Wait()
@@ -223,22 +223,22 @@ func (d *doomed) ends() (applied bool) {
 }
 
 // settles waits for the end of all that the process had started.
-func (d *doomed) settles() {
-	_, _ = io.Copy(io.Discard, d.family)
-	_ = d.family.Close()
+func (d *providerProcess) waitForChildren() {
+	_, _ = io.Copy(io.Discard, d.descendants)
+	_ = d.descendants.Close()
 }
 
 // undisturbed lets a process apply, and returns how long that took.
-func undisturbed(t *testing.T, w wish) time.Duration {
+func undisturbedDuration(t *testing.T, w applyInput) time.Duration {
 	t.Helper()
-	d := newDoomed(t, w)
+	d := startProviderProcess(t, w)
 	start := time.Now()
 	d.proceed()
 	var took time.Duration
-	d.last = func() { took = time.Since(start) }
-	if !d.ends() {
+	d.onApplied = func() { took = time.Since(start) }
+	if !d.wait() {
 		t.Error("an undisturbed apply failed")
 	}
-	d.settles()
+	d.waitForChildren()
 	return took
 }

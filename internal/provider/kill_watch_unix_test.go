@@ -69,7 +69,7 @@ type watcher interface {
 }
 
 // never is no step.
-var never = step{Request: -1}
+var noStep = step{Request: -1}
 
 // webWatcher is a server before another.
 type webWatcher struct {
@@ -83,8 +83,8 @@ type webWatcher struct {
 	serving  sync.WaitGroup
 }
 
-func (w *webWatcher) before(next http.Handler) http.Handler {
-	w.next, w.at = next, never
+func (w *webWatcher) wrap(next http.Handler) http.Handler {
+	w.next, w.at = next, noStep
 	return w
 }
 
@@ -208,11 +208,11 @@ type gitWatcher struct {
 // Such a git gets no variable of ours but the PATH. What it has to know is in
 // files beside it.
 const (
-	watchFolder = "FLOTILLA_TEST_WATCH" // tells the provider that is to be killed where that is
-	realGit     = "real-git"            // path
-	doomedID    = "doomed"              // of the process that is to be killed
-	orders      = "orders"
-	seen        = "seen"
+	watchFolder       = "FLOTILLA_TEST_WATCH" // tells the provider that is to be killed where that is
+	realGit           = "real-git"            // path
+	providerProcessID = "doomed"              // of the process that is to be killed
+	targetStep        = "orders"
+	seenCommands      = "seen"
 )
 
 func newGitWatcher(t *testing.T) *gitWatcher {
@@ -245,14 +245,14 @@ func (w *gitWatcher) watch(at step, _ func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for name, content := range map[string]string{orders: string(text), seen: ""} {
+	for name, content := range map[string]string{targetStep: string(text), seenCommands: ""} {
 		writeFile(w.t, filepath.Join(w.folder, name), content)
 	}
 }
 
 func (w *gitWatcher) steps() (steps []step) {
 	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(w.folder, seen))
+	text, err := os.ReadFile(filepath.Join(w.folder, seenCommands))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func runWatchedGit() error {
 	}
 	path := string(content)
 	pass := func() error { return syscall.Exec(path, append([]string{"git"}, os.Args[1:]...), os.Environ()) }
-	text, err := os.ReadFile(filepath.Join(folder, orders))
+	text, err := os.ReadFile(filepath.Join(folder, targetStep))
 	if err != nil {
 		return pass() // nobody watches yet
 	}
@@ -316,16 +316,16 @@ func runWatchedGit() error {
 	}
 	commands := []string{"upload-pack", "receive-pack", "init", "symbolic-ref", "config"}
 	i := slices.IndexFunc(os.Args, func(argument string) bool { return slices.Contains(commands, argument) })
-	before, err := os.ReadFile(filepath.Join(folder, seen))
+	before, err := os.ReadFile(filepath.Join(folder, seenCommands))
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, seen), append(before, os.Args[i]+"\n"...), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, seenCommands), append(before, os.Args[i]+"\n"...), 0o600); err != nil {
 		return err
 	}
 	kill := func() {
 		// While it waits for this process, the id is its own.
-		doomed, _ := os.ReadFile(filepath.Join(folder, doomedID))
+		doomed, _ := os.ReadFile(filepath.Join(folder, providerProcessID))
 		if id := os.Getppid(); strconv.Itoa(id) == string(doomed) {
 			_ = syscall.Kill(id, syscall.SIGKILL)
 		}

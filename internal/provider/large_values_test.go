@@ -19,12 +19,12 @@ import (
 )
 
 // bothWays are the provider as it is served, and by the framework alone.
-func bothWays() (past, framework tfprotov6.ProviderServer) {
+func bothServers() (served, framework tfprotov6.ProviderServer) {
 	return provider.Server(provider.ForTest()), troubleshooting.Explain(providerserver.NewProtocol6(provider.ForTest())(), "dev")
 }
 
 func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {
-	past, framework := bothWays()
+	served, framework := bothServers()
 	call := func(server tfprotov6.ProviderServer, arguments ...*tfprotov6.DynamicValue) (tftypes.Value, *tfprotov6.FunctionError) {
 		response, err := server.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: "fleet", Arguments: arguments})
 		if err != nil {
@@ -40,7 +40,7 @@ func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 		return result, nil
 	}
 	compare := func(name string, arguments ...*tfprotov6.DynamicValue) (failed bool) {
-		got, wrong := call(past, arguments...)
+		got, wrong := call(served, arguments...)
 		want, wanted := call(framework, arguments...)
 		if !reflect.DeepEqual(wrong, wanted) {
 			t.Errorf("%s: got error %v, want %v", name, wrong, wanted)
@@ -57,9 +57,9 @@ func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 	for i := range 120 {
 		value := whole
 		for range random.IntN(3) {
-			value = changed(random, value)
+			value = mutate(random, value)
 		}
-		if compare(fmt.Sprintf("fleet %d", i), dynamic(t, value)) {
+		if compare(fmt.Sprintf("fleet %d", i), dynamicValue(t, value)) {
 			failed++
 		}
 	}
@@ -67,19 +67,19 @@ func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 		t.Errorf("%d of 120 fleets are wrong", failed)
 	}
 
-	compare("unknown", dynamic(t, tftypes.NewValue(tftypes.DynamicPseudoType, tftypes.UnknownValue)))
-	compare("unknown object", dynamic(t, tftypes.NewValue(whole.Type(), tftypes.UnknownValue)))
-	compare("null", dynamic(t, tftypes.NewValue(tftypes.DynamicPseudoType, nil)))
-	compare("null object", dynamic(t, tftypes.NewValue(whole.Type(), nil)))
-	compare("text", dynamic(t, tftypes.NewValue(tftypes.String, "dev")))
+	compare("unknown", dynamicValue(t, tftypes.NewValue(tftypes.DynamicPseudoType, tftypes.UnknownValue)))
+	compare("unknown object", dynamicValue(t, tftypes.NewValue(whole.Type(), tftypes.UnknownValue)))
+	compare("null", dynamicValue(t, tftypes.NewValue(tftypes.DynamicPseudoType, nil)))
+	compare("null object", dynamicValue(t, tftypes.NewValue(whole.Type(), nil)))
+	compare("text", dynamicValue(t, tftypes.NewValue(tftypes.String, "dev")))
 	compare("as JSON", &tfprotov6.DynamicValue{JSON: []byte(`{"type":"string","value":"dev"}`)})
-	compare("cut off", &tfprotov6.DynamicValue{MsgPack: dynamic(t, whole).MsgPack[:100]})
+	compare("cut off", &tfprotov6.DynamicValue{MsgPack: dynamicValue(t, whole).MsgPack[:100]})
 	compare("no argument")
-	compare("two arguments", dynamic(t, whole), dynamic(t, whole))
+	compare("two arguments", dynamicValue(t, whole), dynamicValue(t, whole))
 }
 
 func TestSchedulingIsTheSameAsByTheFrameworkAlone(t *testing.T) {
-	past, framework := bothWays()
+	served, framework := bothServers()
 	schemas, err := framework.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestSchedulingIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 	}
 	fleetOf := func(assignments int, seed uint64) map[string]tftypes.Value {
 		response, err := framework.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: "fleet", Arguments: []*tfprotov6.DynamicValue{
-			dynamic(t, terraformValue(fleettest.Input(fleettest.Reference(assignments, seed)))),
+			dynamicValue(t, terraformValue(fleettest.Input(fleettest.Reference(assignments, seed)))),
 		}})
 		if err != nil || response.Error != nil {
 			t.Fatal(err, response.Error)
@@ -119,7 +119,7 @@ func TestSchedulingIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 	}
 	for name, fleet := range map[string]map[string]tftypes.Value{
 		"small": fleetOf(20, 1), "of hundreds": fleetOf(900, 2),
-		"of another format": {"format": text("0")}, "that is none": {"model": text("{")},
+		"of another format": {"format": stringValue("0")}, "that is none": {"model": stringValue("{")},
 	} {
 		for attribute, value := range fleetOf(1, 3) {
 			if _, ok := fleet[attribute]; !ok {
@@ -134,7 +134,7 @@ func TestSchedulingIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 		}
 		attributes["fleet"] = tftypes.NewValue(inner, fleet)
 		config := tftypes.NewValue(typ, attributes)
-		got, wrong := read(past, config)
+		got, wrong := read(served, config)
 		want, wanted := read(framework, config)
 		if !reflect.DeepEqual(wrong, wanted) {
 			t.Errorf("fleet %s: got %v, want %v", name, wrong, wanted)
@@ -154,9 +154,9 @@ var entriesType = tftypes.Object{
 	AttributeTypes: map[string]tftypes.Type{"known": tftypes.String, "pending": tftypes.Map{ElementType: tftypes.String}},
 }
 
-func text(value string) tftypes.Value { return tftypes.NewValue(tftypes.String, value) }
+func stringValue(value string) tftypes.Value { return tftypes.NewValue(tftypes.String, value) }
 
-func dynamic(t *testing.T, value tftypes.Value) *tfprotov6.DynamicValue {
+func dynamicValue(t *testing.T, value tftypes.Value) *tfprotov6.DynamicValue {
 	t.Helper()
 	message, err := tfprotov6.NewDynamicValue(tftypes.DynamicPseudoType, value)
 	if err != nil {
@@ -167,7 +167,7 @@ func dynamic(t *testing.T, value tftypes.Value) *tfprotov6.DynamicValue {
 
 // changed is a value with something in it that is not known, null, of another type, or in a list or map in
 // place of a tuple or object.
-func changed(random *rand.Rand, value tftypes.Value) tftypes.Value {
+func mutate(random *rand.Rand, value tftypes.Value) tftypes.Value {
 	var list []tftypes.Value
 	var object map[string]tftypes.Value
 	inside := random.IntN(8) > 0
@@ -175,13 +175,13 @@ func changed(random *rand.Rand, value tftypes.Value) tftypes.Value {
 	case inside && value.As(&list) == nil && len(list) > 0:
 		list = slices.Clone(list)
 		i := random.IntN(len(list))
-		list[i] = changed(random, list[i])
+		list[i] = mutate(random, list[i])
 		return tupleOf(list)
 	case inside && value.As(&object) == nil && len(object) > 0:
 		object = maps.Clone(object)
 		names := slices.Sorted(maps.Keys(object))
 		name := names[random.IntN(len(names))]
-		object[name] = changed(random, object[name])
+		object[name] = mutate(random, object[name])
 		return objectOf(object)
 	}
 	switch random.IntN(8) {

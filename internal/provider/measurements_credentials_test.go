@@ -15,8 +15,8 @@ import (
 
 func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 	t.Parallel()
-	answer := func(string) string { return vector(`"cluster":"drone-1"`, "1") }
-	plain, other := newStandIn(t, answer), newStandIn(t, answer)
+	answer := func(string) string { return vectorResult(`"cluster":"drone-1"`, "1") }
+	plain, other := newPrometheusStandIn(t, answer), newPrometheusStandIn(t, answer)
 	block := map[string]any{
 		"url":   plain.URL,
 		"token": "plain-token-1",
@@ -35,17 +35,17 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 	values, said := readMeasurements(
 		t,
 		block,
-		checkOf(plain.URL, nil),
-		checkOf(other.URL, map[string]any{"name": "b"}),
+		newCheck(plain.URL, nil),
+		newCheck(other.URL, map[string]any{"name": "b"}),
 		web(plain.URL+"/x"),
 		web(other.URL+"/x"),
 	)
 	if len(said) > 0 {
 		t.Fatal(said)
 	}
-	sent := func(s *standIn) []string {
+	sent := func(s *prometheusStandIn) []string {
 		var all []string
-		for _, header := range s.heard {
+		for _, header := range s.headers {
 			if header.Get("User-Agent") != "terraform-provider-flotilla/test" {
 				t.Errorf("it asks as %s", header.Get("User-Agent"))
 			}
@@ -71,15 +71,15 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 }
 
 func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
-	server := newStandIn(t, func(string) string { return vector(`"cluster":"drone-1"`, "1") })
+	server := newPrometheusStandIn(t, func(string) string { return vectorResult(`"cluster":"drone-1"`, "1") })
 	for name, value := range map[string]string{"URL": server.URL, "TOKEN": "from-environment", "USERNAME": "env-user", "PASSWORD": "env-password"} {
 		t.Setenv("FLOTILLA_MEASUREMENTS_"+name, value)
 	}
-	readMeasurements(t, nil, checkOf(server.URL, nil))
-	readMeasurements(t, map[string]any{"password": "mine"}, checkOf(server.URL, nil))
-	readMeasurements(t, map[string]any{"url": "https://other.example"}, checkOf(server.URL, nil))
+	readMeasurements(t, nil, newCheck(server.URL, nil))
+	readMeasurements(t, map[string]any{"password": "mine"}, newCheck(server.URL, nil))
+	readMeasurements(t, map[string]any{"url": "https://other.example"}, newCheck(server.URL, nil))
 	var got []string
-	for _, header := range server.heard {
+	for _, header := range server.headers {
 		got = append(got, header.Get("Authorization"))
 	}
 	if want := []string{"Bearer from-environment", "Basic " + base64.StdEncoding.EncodeToString([]byte("env-user:mine")), ""}; !slices.Equal(
@@ -131,7 +131,7 @@ func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
 			for _, of := range []string{"cluster", "fleet"} {
 				checks = append(
 					checks,
-					checkOf(repeat.URL, map[string]any{"name": query + of, "of": of, "prometheus": map[string]any{"url": repeat.URL, "query": query}}),
+					newCheck(repeat.URL, map[string]any{"name": query + of, "of": of, "prometheus": map[string]any{"url": repeat.URL, "query": query}}),
 				)
 			}
 		}

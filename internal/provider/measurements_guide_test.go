@@ -24,7 +24,7 @@ func newMeasuredRollout(t *testing.T) *measuredRollout {
 		t: t, world: newMemoryWorld(t, true), hcl: guideExample(t, measurementsGuide, "examples/rollouts/measurements/main.tf"),
 		clock: &stoppedClock{now: time.Date(2026, 1, 11, 8, 0, 0, 0, time.UTC)},
 	}}
-	server := newStandIn(t, func(query string) string {
+	server := newPrometheusStandIn(t, func(query string) string {
 		of, clusters := 0, []string{"canary-1", "europe-1", "america-1", "asia-1"}
 		if !strings.Contains(query, "5..") {
 			of = 1
@@ -35,7 +35,7 @@ func newMeasuredRollout(t *testing.T) *measuredRollout {
 				series = append(series, fmt.Sprintf(`"cluster":%q`, clusters[i]), figure)
 			}
 		}
-		return vector(series...)
+		return vectorResult(series...)
 	})
 	m.w = providertest.New(m.world.startAt(m.clock))
 	m.hcl, _, _ = strings.Cut(m.hcl, "\noutput ")

@@ -102,25 +102,25 @@ func TestAnApprovalOfAPromotionThatIsForNoCandidateIsAWarning(t *testing.T) {
 func TestChecksThatDecideNothingAreWarningsOfThePlan(t *testing.T) {
 	t.Parallel()
 	answer := ""
-	server := newStandIn(t, func(string) string { return answer })
+	server := newPrometheusStandIn(t, func(string) string { return answer })
 	const one = `"cluster":"drone-1"`
 	for name, c := range map[string]struct {
 		answer  string
 		further map[string]any
 		want    string // "" for no warning
 	}{
-		"right":                  {vector(one, "0.1"), nil, ""},
-		"no series":              {vector(), nil, ""},
+		"right":                  {vectorResult(one, "0.1"), nil, ""},
+		"no series":              {vectorResult(), nil, ""},
 		"a query that is wrong":  {`{"status":"error","errorType":"bad_data","error":"1:4: parse error: unexpected end of input"}`, nil, "does not take the query: 1:4: parse error: unexpected end of input"},
-		"series without a label": {vector(`"job":"x"`, "0.1"), nil, "the query gives 1 series without the label cluster"},
-		"one without a label":    {vector(one, "0.1", `"job":"x"`, "0.1"), nil, "1 series without the label cluster"},
-		"two series of each":     {vector(one+`,"job":"x"`, "0.1", one+`,"job":"y"`, "0.1"), nil, "aggregate them"},
-		"a rest":                 {vector(one, "0.1"), map[string]any{"pass": "value <= rest * 1.5"}, "pass fails where there is no rest"},
-		"a rest in fail":         {vector(one, "0.1"), map[string]any{"fail": "value > 1.0 && value > rest"}, "fail fails where there is no rest"},
-		"a rest that is tested":  {vector(one, "0.1"), map[string]any{"pass": "rest == null ? value < 1.0 : value <= rest * 1.5"}, ""},
+		"series without a label": {vectorResult(`"job":"x"`, "0.1"), nil, "the query gives 1 series without the label cluster"},
+		"one without a label":    {vectorResult(one, "0.1", `"job":"x"`, "0.1"), nil, "1 series without the label cluster"},
+		"two series of each":     {vectorResult(one+`,"job":"x"`, "0.1", one+`,"job":"y"`, "0.1"), nil, "aggregate them"},
+		"a rest":                 {vectorResult(one, "0.1"), map[string]any{"pass": "value <= rest * 1.5"}, "pass fails where there is no rest"},
+		"a rest in fail":         {vectorResult(one, "0.1"), map[string]any{"fail": "value > 1.0 && value > rest"}, "fail fails where there is no rest"},
+		"a rest that is tested":  {vectorResult(one, "0.1"), map[string]any{"pass": "rest == null ? value < 1.0 : value <= rest * 1.5"}, ""},
 	} {
 		answer = c.answer
-		_, said := readMeasurements(t, nil, checkOf(server.URL, c.further))
+		_, said := readMeasurements(t, nil, newCheck(server.URL, c.further))
 		if said.Err() != nil || (c.want == "") != (len(said) == 0) || !strings.Contains(said.String(), c.want) {
 			t.Errorf("%s: said is %s, want %q", name, said, c.want)
 		}

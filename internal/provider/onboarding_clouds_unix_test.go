@@ -161,10 +161,10 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 		"azure": func(t *testing.T, tool string) {
 			c := newCloudConfiguration(t, tool, "azurerm_kubernetes_cluster", azure)
 			plan := c.w.plan()
-			if lines := got(change(t, plan, "flotilla_assignment.prod").After, "changes"); !strings.Contains(lines, "+ clusters/berlin/checkout-live") {
+			if lines := got(resourceChange(t, plan, "flotilla_assignment.prod").After, "changes"); !strings.Contains(lines, "+ clusters/berlin/checkout-live") {
 				t.Errorf("with labels that are known at plan, it says %s", lines)
 			}
-			if !change(t, plan, `flotilla_agent.store["berlin"]`).Actions.Create() { // though its cluster cannot be asked yet
+			if !resourceChange(t, plan, `flotilla_agent.store["berlin"]`).Actions.Create() { // though its cluster cannot be asked yet
 				t.Error("the agent is not planned")
 			}
 			c.expectObjects("berlin", false, clusterKustomization)
@@ -172,7 +172,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			known := c.blocks["locals fleet"]
 			c.blocks["locals fleet"] = strings.Replace(known, "region = store.location", "region = azurerm_kubernetes_cluster.store[name].kube_config[0].host", 1)
 			c.writeFiles("azurerm_kubernetes_cluster")
-			if unknown, _ := change(t, c.w.plan(), "flotilla_assignment.prod").AfterUnknown.(map[string]any); unknown["changes"] != true || c.blocks["locals fleet"] == known {
+			if unknown, _ := resourceChange(t, c.w.plan(), "flotilla_assignment.prod").AfterUnknown.(map[string]any); unknown["changes"] != true || c.blocks["locals fleet"] == known {
 				t.Errorf("with a label that is not known at plan, not known is %v", unknown)
 			}
 			c.blocks["locals fleet"] = known
@@ -309,7 +309,7 @@ func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 			)
 			plan := w.plan()
 			for _, cluster := range []string{"berlin", "lyon"} {
-				input := got(change(t, plan, fmt.Sprintf("terraform_data.flux[%q]", cluster)).After, "input")
+				input := got(resourceChange(t, plan, fmt.Sprintf("terraform_data.flux[%q]", cluster)).After, "input")
 				for _, want := range []string{"path:./clusters/" + cluster + " ", "path:./factory ", "flotilla-cluster:", "flotilla-cluster-type:", "sourceKind:GitRepository"} {
 					if !strings.Contains(input, want) {
 						t.Errorf("cluster %s gets %s, without %s", cluster, input, want)

@@ -202,7 +202,7 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 		standIn.mu.Unlock()
 	}
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	if _, said := readCompliance(t, url, configuration.Provider, map[string]any{"feedback": map[string]any{"clusters": true}}); said.Err() != nil {
 		t.Fatal(said)
 	}

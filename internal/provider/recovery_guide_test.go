@@ -346,8 +346,8 @@ func anIncompleteRequest(t *testing.T) {
 	pushed := git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev")
 	h.renew()
 	apply(t, h.w, proposed)
-	if h.expectDone(proposed); len(h.open) != 1 || git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev") != pushed {
-		t.Errorf("open are %v", h.open)
+	if h.expectDone(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev") != pushed {
+		t.Errorf("open are %v", h.pullRequests)
 	}
 }
 

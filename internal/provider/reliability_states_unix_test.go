@@ -58,7 +58,7 @@ func TestReliabilityStates(t *testing.T) {
 	}
 	states, hosts, targets := reliabilitytest.Count(3, 10), reliabilitytest.Count(5, 500), reliabilitytest.Count(4, 20)
 	p, pushes := countedPushes(t)
-	checkObjects(t, p.directory)
+	checkObjects(t, p.bareFolder)
 	var of []workdir
 	for i := range states {
 		of = append(of, newWorkdir(t, tool, map[string]string{
@@ -75,14 +75,14 @@ func TestReliabilityStates(t *testing.T) {
 		return time.Since(start), pushes.Load() - before
 	}
 	first, firstPushes := round()
-	checkStates(t, p.directory, of, 1, hosts*targets)
+	checkStates(t, p.bareFolder, of, 1, hosts*targets)
 	for _, w := range of {
 		at := filepath.Join(w.path, "main.tf")
 		writeFile(t, at, strings.Replace(readFile(t, at), `tag   = "v1"`, `tag   = "v2"`, 1))
 	}
 	second, secondPushes := round()
-	checkStates(t, p.directory, of, 2, hosts*targets)
-	if tagged := strings.Count(git(t, p.directory, "grep", "-h", "v2", branch, "--", "*.yaml"), "v2"); tagged < states*hosts {
+	checkStates(t, p.bareFolder, of, 2, hosts*targets)
+	if tagged := strings.Count(git(t, p.bareFolder, "grep", "-h", "v2", branch, "--", "*.yaml"), "v2"); tagged < states*hosts {
 		t.Errorf("%d folders have the new tag, want %d at least", tagged, states*hosts)
 	}
 	// What others wrote meanwhile changes nothing: nothing is left to do.
@@ -120,10 +120,10 @@ func atTheSameMoment(of []workdir, do func(workdir)) {
 }
 
 // countedPushes is a repository with files of others behind git's http-backend, which counts the pushes.
-func countedPushes(t *testing.T) (p *place, pushes *atomic.Int64) {
+func countedPushes(t *testing.T) (p *killRepository, pushes *atomic.Int64) {
 	t.Helper()
 	pushes = new(atomic.Int64)
-	return foreignBackendPlace(t, func(next http.Handler) http.Handler {
+	return newForeignBackendRepository(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
 				pushes.Add(1)

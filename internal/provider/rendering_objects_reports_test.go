@@ -192,7 +192,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 					clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
 				}
 				for cluster, has := range reads {
-					known[cluster] = map[string]any{"host": listing(t, has.listed(t)), "token": "canary-0123456789"}
+					known[cluster] = map[string]any{"host": serveLists(t, has.listed(t)), "token": "canary-0123456789"}
 				}
 				argument["cluster_types"], argument["clusters"] = types, clusters
 				first := ringStage("canary")

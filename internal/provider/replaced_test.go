@@ -10,9 +10,9 @@ import (
 
 // heldReplacement is an assignment whose replacement at another branch was planned, since Terraform plans a tainted
 // object without its state, and then held by protection before anything was removed.
-func heldReplacement(t *testing.T) owned {
+func heldReplacement(t *testing.T) ownedAssignment {
 	t.Helper()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.branch = "live"
 	o.runner.Taint(addresses[0])
 	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
@@ -37,7 +37,7 @@ func TestADestroyAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 	t.Parallel()
 	o := heldReplacement(t)
 	o.w.protection = "free"
-	o.applied(t)
+	o.mustApply(t)
 	_, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
 	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
 		t.Errorf("the state has %v, and said is %s", left, said)
@@ -51,7 +51,7 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 	t.Parallel()
 	o := heldReplacement(t)
 	o.w.branch, o.w.path, o.w.protection = "dev", "", "free"
-	o.applied(t)
+	o.mustApply(t)
 	_, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
 	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
 		t.Errorf("the state has %v, and said is %s", left, said)
@@ -63,14 +63,14 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 
 // interrupted is an assignment whose replacement, created first, was interrupted: the state still has the object
 // from before, deposed.
-func interrupted(t *testing.T, change func(w *assignmentConfig)) owned {
+func interrupted(t *testing.T, change func(w *assignmentConfig)) ownedAssignment {
 	t.Helper()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.createFirst, o.w.protection = true, "free"
-	o.applied(t)
+	o.mustApply(t)
 	former := o.runner.Now()[addresses[0]].Current
 	change(o.w)
-	o.applied(t, providertest.Replace(addresses[0]))
+	o.mustApply(t, providertest.Replace(addresses[0]))
 	workspace, _ := o.runner.(*providertest.Workspace)
 	workspace.State[addresses[0]] = providertest.Instance{
 		Current: workspace.State[addresses[0]].Current,
@@ -90,33 +90,33 @@ func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T)
 	if action := plan.Change(addresses[0]).Action; action != providertest.NoOp {
 		t.Errorf("the plan is to %s", action)
 	}
-	unchanged(t, before, o.readBranches(), 0)
+	requireUnchanged(t, before, o.readBranches(), 0)
 	if left := o.runner.Now()[addresses[0]]; left.Current == nil || len(left.Deposed) > 0 {
 		t.Errorf("the state has %v", left)
 	}
-	o.applied(t)
+	o.mustApply(t)
 }
 
 func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T) {
 	t.Parallel()
-	o := newOwned(t)
+	o := newOwnedAssignment(t)
 	o.w.createFirst = true
-	o.applied(t)
+	o.mustApply(t)
 	former := o.runner.Now()[addresses[0]].Current
 	o.w.branch = "live"
 	o.runner.Taint(addresses[0])
-	o.applied(t)
+	o.mustApply(t)
 	workspace, _ := o.runner.(*providertest.Workspace)
 	workspace.State[addresses[0]] = providertest.Instance{
 		Current: workspace.State[addresses[0]].Current,
 		Deposed: []*providertest.Object{former},
 	}
-	if said := o.refused(t, "Mass deletion"); !strings.Contains(said.String(), "terraform state rm") {
+	if said := o.requireRefusal(t, "Mass deletion"); !strings.Contains(said.String(), "terraform state rm") {
 		t.Errorf("said is %s", said)
 	}
 	o.runner.Lose(addresses[0])
 	o.importIt(o.person, addresses[0])
-	o.applied(t)
+	o.mustApply(t)
 }
 
 // With create_before_destroy Terraform destroys by what was applied before alone.
@@ -126,9 +126,9 @@ func TestAReplacementThatMovesGoesByItsOwnOnDestroy(t *testing.T) {
 		for _, first := range []bool{false, true} {
 			t.Run(fmt.Sprintf("keep %t, create_before_destroy %t", keep, first), func(t *testing.T) {
 				t.Parallel()
-				o := newOwned(t)
+				o := newOwnedAssignment(t)
 				o.w.keep, o.w.createFirst, o.w.protection = !keep, first, "free"
-				o.applied(t)
+				o.mustApply(t)
 				o.w.keep, o.w.branch = keep, "live"
 				plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
 				if said.Err() != nil || !plan.Change(addresses[0]).Action.Replaces() {

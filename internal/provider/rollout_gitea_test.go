@@ -116,7 +116,7 @@ func (s *scripted) run(version string, verdicts map[string]verdict.Verdict, want
 	s.t.Helper()
 	writeFile(s.t, filepath.Join(s.w.path, "main.tf"), s.configuration(version))
 	s.report(verdicts)
-	plan := change(s.t, s.w.plan(), "flotilla_assignment.test")
+	plan := resourceChange(s.t, s.w.plan(), "flotilla_assignment.test")
 	s.w.run("apply", "-input=false", "plan.out")
 	if got := s.versions(); got != want {
 		s.t.Fatalf("deployed %q, want %q", got, want)
@@ -186,7 +186,7 @@ func TestSavedPlanWhoseWindowHasClosedWritesNothing(t *testing.T) {
 			s.settings = fmt.Sprintf(`windows = [{ kind = "allow", schedule = "%d %d * * *", duration = "30m" }]`, opens.Minute(), opens.Hour())
 			writeFile(t, filepath.Join(s.w.path, "main.tf"), s.configuration("1"))
 			s.report(nil)
-			plan := change(t, s.w.plan(), "flotilla_assignment.test")
+			plan := resourceChange(t, s.w.plan(), "flotilla_assignment.test")
 			if got(plan.After, "changes") == "[]" || field(plan.After, "content") == nil {
 				t.Errorf("while the window is open, the plan is %v", plan.After)
 			}

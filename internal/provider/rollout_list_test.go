@@ -413,8 +413,8 @@ func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
 	clock := &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
 	runner := providertest.New(provider.StartAt(clock))
 	l := newListed(t, runner)
-	answer := vector(`"cluster":"canary"`, "0.9", `"cluster":"rest"`, "0.2")
-	server := newStandIn(t, func(string) string { return answer })
+	answer := vectorResult(`"cluster":"canary"`, "0.9", `"cluster":"rest"`, "0.2")
+	server := newPrometheusStandIn(t, func(string) string { return answer })
 	run := func(url, want string, says ...string) {
 		t.Helper()
 		report := l.evidence()
@@ -425,7 +425,7 @@ func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
 			"flotilla_measurements",
 			map[string]any{
 				"fleet":  providertest.Call{Function: "fleet", Arguments: []any{ringFleet("2", nil)}},
-				"checks": []any{checkOf(url, map[string]any{"unit": "%", "pass": "rest == null || value <= rest * 1.5"})},
+				"checks": []any{newCheck(url, map[string]any{"unit": "%", "pass": "rest == null || value <= rest * 1.5"})},
 			},
 		)
 		if diagnostics.Err() != nil {
@@ -438,10 +438,10 @@ func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
 	l.report("canary", verdict.Ready)
 	run("http://127.0.0.1:1", "2 1 1", "waits for errors: http://127.0.0.1:1 could not be asked")
 	run(server.URL, "2 1 1", "waits for errors: 0.9 % against 0.2 % on 1 cluster (passes where rest == null || value <= rest * 1.5)")
-	answer = vector()
+	answer = vectorResult()
 	run(server.URL, "2 1 1", "waits for errors: the query gives no series")
-	answer = vector(`"cluster":"canary"`, "NaN")
+	answer = vectorResult(`"cluster":"canary"`, "NaN")
 	run(server.URL, "2 1 1", "waits for errors: ")
-	answer = vector(`"cluster":"canary"`, "0.3", `"cluster":"rest"`, "0.2")
+	answer = vectorResult(`"cluster":"canary"`, "0.3", `"cluster":"rest"`, "0.2")
 	run(server.URL, "2 2 1")
 }

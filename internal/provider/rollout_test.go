@@ -354,7 +354,7 @@ func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
 	r.run("2", "2 1 1")
 	r.report("canary", verdict.Ready)
 	configuration := r.configuration("2") // with the evidence of before what others commit
-	others(t, r.url, func(commits int64) bool { return commits == 3 })
+	commitForeignFiles(t, r.url, func(commits int64) bool { return commits == 3 })
 	apply(t, r.w, configuration)
 	if got := r.versions(); got != "2 2 1" {
 		t.Errorf("deployed %q", got)

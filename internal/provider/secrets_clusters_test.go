@@ -26,7 +26,7 @@ import (
 func hostileCluster(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		echo := strings.Join(shown(r), " ")
+		echo := strings.Join(requestSecrets(r), " ")
 		way, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		if code, err := strconv.Atoi(way); err == nil {
 			w.Header().Set("Content-Type", "application/json")
@@ -36,7 +36,7 @@ func hostileCluster(t *testing.T) *httptest.Server {
 		}
 		switch way {
 		case "redirect":
-			to := url.URL{Scheme: "https", User: url.UserPassword("me", shown(r)[0]), Host: "127.0.0.1:1", Path: "/" + shown(r)[0]}
+			to := url.URL{Scheme: "https", User: url.UserPassword("me", requestSecrets(r)[0]), Host: "127.0.0.1:1", Path: "/" + requestSecrets(r)[0]}
 			http.Redirect(w, r, to.String(), http.StatusTemporaryRedirect)
 		case "page":
 			w.Header().Set("Content-Type", "text/html")

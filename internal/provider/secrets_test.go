@@ -266,8 +266,8 @@ func TestCanariesAppearNowhere(t *testing.T) {
 
 			// What is in the state is refreshed while the server refuses everything.
 			writeFile(t, filepath.Join(w.path, "main.tf"), c.config(func(name string) bool { return strings.HasPrefix(name, "fine") }))
-			server.refuses.Store(true)
-			defer server.refuses.Store(false)
+			server.refusesAll.Store(true)
+			defer server.refusesAll.Store(false)
 			if printed, err := w.runTraced(t, "refresh", "plan", "-input=false", "-no-color"); err == nil {
 				t.Errorf("the refresh has no error:\n%s", printed)
 			}

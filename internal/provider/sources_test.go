@@ -147,7 +147,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 				strings.Repeat("0", 40), git(t, s.url("platform/control-plane.git"), "rev-parse", "main"), 1)
 			s.commit("platform/control-plane.git", "dev", map[string]string{"base-repo.yaml": base})
 			plan = w.plan()
-			if got := fmt.Sprint(field(change(t, plan, "flotilla_assignment.dev").After, "changes")); !strings.Contains(
+			if got := fmt.Sprint(field(resourceChange(t, plan, "flotilla_assignment.dev").After, "changes")); !strings.Contains(
 				got,
 				"large/reports-nightly",
 			) {

@@ -115,14 +115,14 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 			v := newVersions(t)
 			v.w = start(t, provider.StartAt(v.clock))
 			world := &sayingClusters{region: map[string]string{"canary": "a", "prod-1": "a", "prod-2": "a"}, ready: true}
-			prometheus := newStandIn(t, func(string) string {
-				return vector(`"cluster":"canary"`, "0.1", `"cluster":"prod-1"`, "0.1", `"cluster":"prod-2"`, "0.1")
+			prometheus := newPrometheusStandIn(t, func(string) string {
+				return vectorResult(`"cluster":"canary"`, "0.1", `"cluster":"prod-1"`, "0.1", `"cluster":"prod-2"`, "0.1")
 			})
 			v.provider = map[string]any{"clusters": world.start(t)(v.clusters...)}
 			v.overrides = map[string]any{"proof": "facts.region == value", "evidence": []any{
 				providertest.Reading{DataSource: "flotilla_cluster_facts", Attribute: "evidence", Attributes: map[string]any{}},
 				providertest.Reading{DataSource: "flotilla_measurements", Attribute: "evidence", Attributes: map[string]any{
-					"fleet": v.fleet(), "checks": []any{checkOf(prometheus.URL, nil)},
+					"fleet": v.fleet(), "checks": []any{newCheck(prometheus.URL, nil)},
 				}},
 			}}
 			values := func() any { return v.state()["values"] }
