@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// objectsLife renames the cluster types of shops and their branch, changes content, publishes the chart again, rolls back, and applies
+// objectsLife renames the cluster types of stagedObjects and their branch, changes content, publishes the chart again, rolls back, and applies
 // from another state, in any order. After each apply, both hosts have their folder, although protection forbids removals, and all
 // objects follow folders of the commit. The state that does not have the assignment cannot write.
 type objectsLife struct {
