@@ -44,7 +44,7 @@ func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 				t.Errorf("%s, %d: %v, %s", form, status, values, said)
 			}
 		}
-		asked, shown := own.seen()
+		asked, shown := own.recorded()
 		for _, one := range shown {
 			if !strings.HasPrefix(one, "/own/") && !strings.HasPrefix(one, "/own: ") {
 				t.Errorf("%d: outside of the prefix it was shown %s", status, one)
@@ -54,7 +54,7 @@ func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 			t.Errorf("%d: the server of the credentials was asked %q, without them", status, asked)
 		}
 	}
-	asked, shown := evil.seen()
+	asked, shown := evil.recorded()
 	if len(shown) > 0 || len(asked) == 0 {
 		t.Errorf("another server was asked %q and shown %q", asked, shown)
 	}
@@ -69,7 +69,7 @@ func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 func newWitnessTLS(t *testing.T, answer http.HandlerFunc) (w *witness, certificate string) {
 	t.Helper()
 	w = &witness{}
-	w.Server = httptest.NewUnstartedServer(w.noting(answer))
+	w.Server = httptest.NewUnstartedServer(w.record(answer))
 	w.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.StartTLS()
 	t.Cleanup(w.Close)
@@ -120,11 +120,11 @@ func TestAKubeconfigTakesNoCredentialsToAnotherServer(t *testing.T) {
 				t.Errorf("%s: the token is shown: %v, %s", name, values, said)
 			}
 		}
-		if _, shown := own.seen(); len(shown) == 0 {
+		if _, shown := own.recorded(); len(shown) == 0 {
 			t.Errorf("%d: the cluster's own server was shown nothing", status)
 		}
 	}
-	asked, shown := evil.seen()
+	asked, shown := evil.recorded()
 	if len(shown) > 0 || len(asked) == 0 {
 		t.Errorf("another server was asked %q and shown %q", asked, shown)
 	}

@@ -23,26 +23,26 @@ import (
 // witness is a server that notes each request, and what it was shown.
 type witness struct {
 	*httptest.Server
-	mutex sync.Mutex
-	asked []string
-	shown []string
+	mutex       sync.Mutex
+	requests    []string
+	credentials []string
 }
 
 func newWitness(t *testing.T, answer http.HandlerFunc) *witness {
 	t.Helper()
 	w := &witness{}
-	w.Server = httptest.NewServer(w.noting(answer))
+	w.Server = httptest.NewServer(w.record(answer))
 	t.Cleanup(w.Close)
 	return w
 }
 
 // noting answers a request after it has noted it.
-func (w *witness) noting(answer http.HandlerFunc) http.Handler {
+func (w *witness) record(answer http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
 		w.mutex.Lock()
-		w.asked = append(w.asked, r.Method+" "+r.URL.Path)
+		w.requests = append(w.requests, r.Method+" "+r.URL.Path)
 		if shown := r.Header.Get("Authorization") + r.Header.Get("Cookie"); shown != "" {
-			w.shown = append(w.shown, r.URL.Path+": "+shown)
+			w.credentials = append(w.credentials, r.URL.Path+": "+shown)
 		}
 		w.mutex.Unlock()
 		if answer == nil {
@@ -53,10 +53,10 @@ func (w *witness) noting(answer http.HandlerFunc) http.Handler {
 	})
 }
 
-func (w *witness) seen() (asked, shown []string) {
+func (w *witness) recorded() (asked, shown []string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return w.asked, w.shown
+	return w.requests, w.credentials
 }
 
 func (w *witness) address() string { return w.Listener.Addr().String() }
@@ -81,7 +81,7 @@ func plainCredentials(t *testing.T) map[string]map[string]any {
 }
 
 // stolen are manifests that point to a server of the team, in each storage.
-func stolen(address string) map[string]map[string]any {
+func teamManifests(address string) map[string]map[string]any {
 	return map[string]map[string]any{
 		"Git":              {"storage": "git", "repo": "http://" + address + "/evil/x.git", "branch": "main"},
 		"a commit":         {"storage": "git", "repo": "http://" + address + "/evil/x.git", "commit": aCommit},
@@ -91,7 +91,7 @@ func stolen(address string) map[string]map[string]any {
 	}
 }
 
-func stolenWorkloads(manifests map[string]any) []any {
+func teamWorkloads(manifests map[string]any) []any {
 	return []any{
 		map[string]any{
 			"name":               "till",
@@ -106,36 +106,36 @@ func TestAWorkloadCannotHaveCredentialsSentToItsServer(t *testing.T) {
 	t.Parallel()
 	bounded := []any{map[string]any{"name": "team", "service_account": "team", "sources": []any{"https://git.example.com/team"}}}
 	for login, git := range plainCredentials(t) {
-		for kind := range stolen("") {
+		for kind := range teamManifests("") {
 			t.Run(login+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				evil := newWitness(t, nil)
 				configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
-				manifests := stolen(evil.address())[kind]
+				manifests := teamManifests(evil.address())[kind]
 				read := func(name string, attributes map[string]any) string {
 					_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
 					return fmt.Sprint(said)
 				}
-				said := read("flotilla_artifacts", map[string]any{"workloads": stolenWorkloads(manifests), "workspaces": bounded})
+				said := read("flotilla_artifacts", map[string]any{"workloads": teamWorkloads(manifests), "workspaces": bounded})
 				if !strings.Contains(said, "is not among the sources of the workspace, which are https://git.example.com/team") ||
 					!strings.Contains(said, `"till-live"`) {
 					t.Errorf("artifacts outside of the sources: %s", said)
 				}
 				fleet := map[string]any{
-					"workspaces": bounded, "workloads": stolenWorkloads(manifests), "target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
+					"workspaces": bounded, "workloads": teamWorkloads(manifests), "target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
 					"cluster_types": []any{map[string]any{"name": "store", "render": "preview", "kubernetes_version": "1.33"}},
 				}
 				said = read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
 				if kind == "a commit" && !strings.Contains(said, "sources") {
 					t.Errorf("rendering outside of the sources: %s", said)
 				}
-				if asked, _ := evil.seen(); len(asked) > 0 {
+				if asked, _ := evil.recorded(); len(asked) > 0 {
 					t.Errorf("a server outside of the sources was asked %q", asked)
 				}
-				said = read("flotilla_artifacts", map[string]any{"workloads": stolenWorkloads(manifests)})
+				said = read("flotilla_artifacts", map[string]any{"workloads": teamWorkloads(manifests)})
 				fleet["workspaces"] = []any{map[string]any{"name": "team"}}
 				said += read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-				asked, shown := evil.seen()
+				asked, shown := evil.recorded()
 				if len(shown) > 0 {
 					t.Errorf("without sources it was shown %q", shown)
 				}
@@ -165,7 +165,7 @@ func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 					t.Errorf("files outside of the sources %q: %s", sources, said)
 				}
 			}
-			if asked, _ := evil.seen(); len(asked) > 0 {
+			if asked, _ := evil.recorded(); len(asked) > 0 {
 				t.Errorf("a server outside of the sources was asked %q", asked)
 			}
 			_, said := providertest.New(startProvider).
@@ -180,7 +180,7 @@ func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 			if !strings.Contains(said.String(), "git.credentials") {
 				t.Errorf("the error does not say what to add: %s", said)
 			}
-			asked, shown := evil.seen()
+			asked, shown := evil.recorded()
 			if len(asked) == 0 || len(shown) > 0 {
 				t.Errorf("it was asked %q and shown %q", asked, shown)
 			}
@@ -219,7 +219,7 @@ func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
 	configuration := providertest.Configuration{Provider: map[string]any{"git": plainCredentials(t)["an ssh key"]}}
 	address := "ssh://git@" + server + "/evil/x.git"
 	for name, attributes := range map[string]map[string]any{
-		"flotilla_artifacts":        {"workloads": stolenWorkloads(map[string]any{"storage": "git", "repo": address, "branch": "main"})},
+		"flotilla_artifacts":        {"workloads": teamWorkloads(map[string]any{"storage": "git", "repo": address, "branch": "main"})},
 		"flotilla_repository_files": {"url": address},
 	} {
 		_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
@@ -263,7 +263,7 @@ func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
 			manifests := map[string]any{"storage": "helm", "repo": evil.URL + "/evil", "chart": "till", "version": "1.0.0"}
 			switch name {
 			case "redirect of Git":
-				manifests = stolen(evil.address())["Git"]
+				manifests = teamManifests(evil.address())["Git"]
 			case "realm", "next page":
 				manifests = map[string]any{"storage": "oci", "repo": "oci://" + evil.address() + "/evil", "chart": "till", "version": "1.x"}
 			}
@@ -276,7 +276,7 @@ func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
 			}}
 			configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
 			read := func(attributes map[string]any) string {
-				attributes["workloads"] = stolenWorkloads(manifests)
+				attributes["workloads"] = teamWorkloads(manifests)
 				_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_artifacts", attributes)
 				if said.Err() == nil {
 					t.Errorf("there is no error: %s", said)
@@ -288,11 +288,11 @@ func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
 				!strings.Contains(said, "not the same origin") {
 				t.Errorf("outside of the sources: %s", said)
 			}
-			if asked, _ := victim.seen(); len(asked) > 0 {
+			if asked, _ := victim.recorded(); len(asked) > 0 {
 				t.Errorf("outside of the sources it was asked %q", asked)
 			}
 			said := read(map[string]any{})
-			if _, shown := victim.seen(); len(shown) > 0 {
+			if _, shown := victim.recorded(); len(shown) > 0 {
 				t.Errorf("it was shown %q", shown)
 			}
 			if strings.Contains(said, "canary") {

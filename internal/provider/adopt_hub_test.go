@@ -229,7 +229,7 @@ func TestAnAgentClaimsNothingOfAHubThatIsNotRead(t *testing.T) {
 			}
 			clusters := []string{"edge-paris", "edge-rome"}
 			for _, cluster := range clusters {
-				configuration.Resources["flotilla_agent."+cluster] = providertest.Resource{Attributes: anAgent("argocd", map[string]any{
+				configuration.Resources["flotilla_agent."+cluster] = providertest.Resource{Attributes: agentAttributes("argocd", map[string]any{
 					"cluster": cluster, "reconciler": "argocd-hub", "hub": "hub", "environment": "dev",
 					"registration": map[string]any{"secret": "cluster-" + cluster},
 				})}
@@ -266,11 +266,11 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 `, name, namespace, cluster)
 	}
 	configuration := func(registration map[string]any) providertest.Configuration {
-		made := onHub(server, anAgent(namespace, map[string]any{
+		made := onHub(server, agentAttributes(namespace, map[string]any{
 			"reconciler": "argocd-hub", "hub": "hub", "environment": "dev", "registration": registration,
 		}))
-		made.Provider["clusters"] = map[string]any{"hub": theCluster(server)} // Flotilla does not reach the cluster
-		made.Resources["flotilla_agent.hub"] = providertest.Resource{Attributes: anAgent(namespace, map[string]any{
+		made.Provider["clusters"] = map[string]any{"hub": connectionTo(server)} // Flotilla does not reach the cluster
+		made.Resources["flotilla_agent.hub"] = providertest.Resource{Attributes: agentAttributes(namespace, map[string]any{
 			"cluster": "hub", "cluster_type": "central", "reconciler": "argocd", "name": "central",
 		})}
 		return made
@@ -282,7 +282,7 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 		made.Provider["clusters"] = map[string]any{"hub": hub}
 		return made
 	}
-	narrow := asUser(t, server, namespace, `[{apiGroups: ["argoproj.io"], resources: ["*"], verbs: [get, list, create, patch]}]`)
+	narrow := connectAs(t, server, namespace, `[{apiGroups: ["argoproj.io"], resources: ["*"], verbs: [get, list, create, patch]}]`)
 	planNarrow := func() {
 		t.Helper()
 		if _, said := w.Plan(t.Context(), through(narrow)); strings.Contains(said.String(), "does not exist") ||
@@ -311,7 +311,7 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 	}
 
 	before := server.Apply(t, secret("cluster-edge-1", "edge-1"))[0]
-	plan = appliedAgent(t, w, of)
+	plan = applyAgent(t, w, of)
 	if lines := agentLines(plan); !slices.Contains(lines, "Secret "+namespace+"/cluster-edge-1 on the hub is applied") {
 		t.Errorf("the plan has %q", lines)
 	}
@@ -330,7 +330,7 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 	if server.Get(t, "v1", "Secret", namespace, "flotilla-dev-clusters-edge-1") != nil {
 		t.Error("a second Secret registers the cluster")
 	}
-	if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
+	if state := fmt.Sprint(w.State.Values(agentAddress)); strings.Contains(state, "canary") {
 		t.Errorf("the state has a secret in it: %s", state)
 	}
 	plan, said = w.Plan(t.Context(), through(map[string]any{"host": "https://127.0.0.1:1", "token": "x"}))

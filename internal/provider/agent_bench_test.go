@@ -44,7 +44,7 @@ func BenchmarkAgents(b *testing.B) {
 			for i := range count {
 				name := fmt.Sprintf("edge-%03d", i)
 				clusters[name] = map[string]any{"host": url + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}
-				attributes := anAgent("flux-system", map[string]any{"cluster": name, "install": with.install})
+				attributes := agentAttributes("flux-system", map[string]any{"cluster": name, "install": with.install})
 				configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{Attributes: attributes}
 			}
 			w := providertest.New(startProvider)
@@ -81,12 +81,12 @@ func BenchmarkAgents(b *testing.B) {
 						b.Skip("it is done once: run with -benchtime 1x")
 					}
 					api.mu.Lock()
-					api.asked = 0
+					api.requests = 0
 					api.mu.Unlock()
 					for b.Loop() {
 						step.do()
 					}
-					b.ReportMetric(float64(api.asked)/float64(b.N*count), "requests/cluster")
+					b.ReportMetric(float64(api.requests)/float64(b.N*count), "requests/cluster")
 				})
 			}
 		})

@@ -9,7 +9,7 @@ import (
 )
 
 // fluxInstalled is a Deployment of Flux as `flux install` leaves it.
-func fluxInstalled(name string, args ...any) map[string]any {
+func fluxDeployment(name string, args ...any) map[string]any {
 	container := map[string]any{"name": "manager", "image": "ghcr.io/fluxcd/" + name + ":v1.9.5", "args": args}
 	return map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
@@ -25,13 +25,13 @@ func TestAPlanWarnsOfFluxThatDoesNotConfineTeams(t *testing.T) {
 	path := func(name string) string { return "edge-1/apis/apps/v1/namespaces/flux-system/deployments/" + name }
 	server := &standInCluster{}
 	url, certificate := server.start(t)
-	server.objects[path("kustomize-controller")] = fluxInstalled("kustomize-controller", "--no-remote-bases=true")
-	server.objects[path("notification-controller")] = fluxInstalled("notification-controller")
-	server.objects[path("source-controller")] = fluxInstalled("source-controller")
+	server.objects[path("kustomize-controller")] = fluxDeployment("kustomize-controller", "--no-remote-bases=true")
+	server.objects[path("notification-controller")] = fluxDeployment("notification-controller")
+	server.objects[path("source-controller")] = fluxDeployment("source-controller")
 	cluster := map[string]any{"host": url + "/edge-1", "cluster_ca_certificate": certificate, "token": "a"}
 	w := providertest.New(startProvider)
 	with := func(further map[string]any) providertest.Configuration {
-		return onCluster(cluster, anAgent("flux-system", further))
+		return onCluster(cluster, agentAttributes("flux-system", further))
 	}
 
 	_, said := w.Plan(t.Context(), with(nil))
@@ -57,9 +57,9 @@ func TestAPlanWarnsOfFluxThatDoesNotConfineTeams(t *testing.T) {
 	}
 	server.set(
 		path("kustomize-controller"),
-		fluxInstalled("kustomize-controller", "--default-service-account=default", "--no-cross-namespace-refs", "--no-remote-bases=true"),
+		fluxDeployment("kustomize-controller", "--default-service-account=default", "--no-cross-namespace-refs", "--no-remote-bases=true"),
 	)
-	server.set(path("notification-controller"), fluxInstalled("notification-controller", "--no-cross-namespace-refs=true"))
+	server.set(path("notification-controller"), fluxDeployment("notification-controller", "--no-cross-namespace-refs=true"))
 	if plan, said := w.Plan(t.Context(), with(nil)); !plan.Empty() || strings.Contains(said.String(), warning) {
 		t.Errorf("although they have the arguments, a plan says %s", said)
 	}
@@ -82,7 +82,7 @@ func TestAPlanSaysThatItCannotSeeWhetherFluxConfinesTeams(t *testing.T) {
 		server.ServeHTTP(w, r)
 	}))
 	cluster := map[string]any{"host": guard + "/edge-1", "cluster_ca_certificate": certificate, "token": "a"}
-	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, anAgent("flux-system", nil)))
+	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, agentAttributes("flux-system", nil)))
 	if said.Err() != nil || !strings.Contains(said.String(), "may not list Deployments") {
 		t.Errorf("the plan says %s", said)
 	}
@@ -114,7 +114,7 @@ spec: {template: {spec: {containers: [{name: manager, image: "ghcr.io/fluxcd/kus
 		if test.confine != nil {
 			further["confine"] = test.confine
 		}
-		if _, said := w.Apply(t.Context(), onCluster(cluster, anAgent("flux-system", further))); said.Err() != nil {
+		if _, said := w.Apply(t.Context(), onCluster(cluster, agentAttributes("flux-system", further))); said.Err() != nil {
 			t.Fatal(said)
 		}
 		if got := strings.Join(server.args("edge-1/apis/apps/v1/namespaces/flux-system/deployments/kustomize-controller"), " "); got != test.want {

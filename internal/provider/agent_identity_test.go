@@ -10,10 +10,10 @@ import (
 )
 
 // agents are flotilla_agents in one namespace, by the name of the cluster, with the address of each.
-func agents(namespace string, addresses map[string]any, further map[string]any) providertest.Configuration {
+func agentsConfiguration(namespace string, addresses map[string]any, further map[string]any) providertest.Configuration {
 	configuration := providertest.Configuration{Provider: map[string]any{"clusters": addresses}, Resources: map[string]providertest.Resource{}}
 	for cluster := range addresses {
-		attributes := anAgent(namespace, further)
+		attributes := agentAttributes(namespace, further)
 		attributes["cluster"] = cluster
 		configuration.Resources["flotilla_agent."+cluster] = providertest.Resource{Attributes: attributes}
 	}
@@ -21,7 +21,7 @@ func agents(namespace string, addresses map[string]any, further map[string]any) 
 }
 
 // refuses plans and applies, and both must fail with a text.
-func refuses(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, texts ...string) {
+func expectRefusal(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, texts ...string) {
 	t.Helper()
 	_, said := w.Plan(t.Context(), configuration)
 	_, alsoSaid := w.Apply(t.Context(), configuration)
@@ -35,7 +35,7 @@ func refuses(t *testing.T, w *providertest.Workspace, configuration providertest
 const otherAgent = "Cluster has the agent of another cluster"
 
 // labelOf is the cluster whose agent has the objects.
-func labelOf(t *testing.T, server *kubetest.Server, namespace string) string {
+func clusterLabel(t *testing.T, server *kubetest.Server, namespace string) string {
 	t.Helper()
 	live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster")
 	if live == nil {
@@ -50,48 +50,48 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "two-names"
-	here := theCluster(server)
+	here := connectionTo(server)
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
-	refuses(
+	expectRefusal(
 		t,
 		other,
-		agents(namespace, map[string]any{"north": here, "south": here}, nil),
+		agentsConfiguration(namespace, map[string]any{"north": here, "south": here}, nil),
 		"Two names for one cluster",
 		`reach cluster "north" and cluster "south" by the same address`,
 		"Kustomization "+namespace+"/flotilla-cluster",
 	)
-	if labelOf(t, server, namespace) != "" {
+	if clusterLabel(t, server, namespace) != "" {
 		t.Error("something was applied")
 	}
-	if _, said := w.Apply(t.Context(), agents(namespace, map[string]any{"north": here}, nil)); said.Err() != nil {
+	if _, said := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); said.Err() != nil {
 		t.Fatal(said)
 	}
 	// In another state, or by another address, it is found by the label.
-	south := agents(namespace, map[string]any{"south": here}, nil)
-	refuses(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
-	if got := labelOf(t, server, namespace); got != "north" {
+	south := agentsConfiguration(namespace, map[string]any{"south": here}, nil)
+	expectRefusal(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
+	if got := clusterLabel(t, server, namespace); got != "north" {
 		t.Errorf("the objects are of %q", got)
 	}
-	if _, said := other.Apply(t.Context(), agents(namespace, map[string]any{"south": here}, map[string]any{"force": true})); said.Err() != nil {
+	if _, said := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, map[string]any{"force": true})); said.Err() != nil {
 		t.Fatal(said)
 	}
-	if got := labelOf(t, server, namespace); got != "south" {
+	if got := clusterLabel(t, server, namespace); got != "south" {
 		t.Errorf("after force the objects are of %q", got)
 	}
 	// The former name cannot take them back, and the removal of its agent leaves them.
-	north := agents(namespace, map[string]any{"north": here}, nil)
-	refuses(t, w, north, otherAgent, `of the agent of cluster "south"`)
+	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
+	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
 	_, said := w.Apply(t.Context(), north)
 	if want := `Kustomization ` + namespace + `/flotilla-cluster stays: it is of cluster "south" now`; said.Err() != nil ||
 		!strings.Contains(said.String(), want) {
 		t.Errorf("the destroy says %s", said)
 	}
-	if got := labelOf(t, server, namespace); got != "south" {
+	if got := clusterLabel(t, server, namespace); got != "south" {
 		t.Errorf("after the destroy the objects are of %q", got)
 	}
 	if _, said := other.Apply(t.Context(), south, providertest.Destroy()); said.Err() != nil || len(said) > 0 ||
-		labelOf(t, server, namespace) != "" {
+		clusterLabel(t, server, namespace) != "" {
 		t.Errorf("the destroy of the other says %s", said)
 	}
 }
@@ -103,22 +103,22 @@ func TestARenamedClusterIsNotAnother(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "renamed"
 	named := func(name string, names ...string) providertest.Configuration {
-		reach := map[string]any{name: theCluster(server)}
+		reach := map[string]any{name: connectionTo(server)}
 		for _, other := range names {
-			reach[other] = theCluster(server)
+			reach[other] = connectionTo(server)
 		}
-		attributes := anAgent(namespace, nil)
+		attributes := agentAttributes(namespace, nil)
 		attributes["cluster"] = name
 		configuration := onCluster(nil, attributes)
 		configuration.Provider["clusters"] = reach
 		return configuration
 	}
 	w := providertest.New(startProvider)
-	appliedAgent(t, w, named("north"))
+	applyAgent(t, w, named("north"))
 	// The destroy of the former name would not reach the cluster, and leave its objects.
-	refuses(t, w, named("south"), otherAgent, `of the agent of cluster "north"`)
-	appliedAgent(t, w, named("south", "north"))
-	if got := labelOf(t, server, namespace); got != "south" {
+	expectRefusal(t, w, named("south"), otherAgent, `of the agent of cluster "north"`)
+	applyAgent(t, w, named("south", "north"))
+	if got := clusterLabel(t, server, namespace); got != "south" {
 		t.Errorf("the objects are of %q", got)
 	}
 	if _, said := w.Apply(t.Context(), named("south"), providertest.Destroy()); said.Err() != nil || len(said) > 0 {
@@ -133,16 +133,16 @@ func TestExchangedAddressesAreErrors(t *testing.T) {
 	one, another := kubetest.Start(t, kubetest.Options{Agents: true}), kubetest.StartAnother(t, kubetest.Options{Agents: true})
 	const namespace = "exchanged"
 	w := providertest.New(startProvider)
-	right := agents(namespace, map[string]any{"north": theCluster(one), "south": theCluster(another)}, nil)
+	right := agentsConfiguration(namespace, map[string]any{"north": connectionTo(one), "south": connectionTo(another)}, nil)
 	if _, said := w.Apply(t.Context(), right); said.Err() != nil {
 		t.Fatal(said)
 	}
-	refuses(t, w, agents(namespace, map[string]any{"north": theCluster(another), "south": theCluster(one)}, nil), otherAgent,
+	expectRefusal(t, w, agentsConfiguration(namespace, map[string]any{"north": connectionTo(another), "south": connectionTo(one)}, nil), otherAgent,
 		`Cluster "north": `, `of the agent of cluster "south"`, `Cluster "south": `, `of the agent of cluster "north"`)
-	if north, south := labelOf(t, one, namespace), labelOf(t, another, namespace); north != "north" || south != "south" {
+	if north, south := clusterLabel(t, one, namespace), clusterLabel(t, another, namespace); north != "north" || south != "south" {
 		t.Errorf("the objects are of %q and %q", north, south)
 	}
-	if plan := planned(t, w, right); !plan.Empty() {
+	if plan := planAgent(t, w, right); !plan.Empty() {
 		t.Error("with the right addresses, the plan is not empty")
 	}
 	if _, said := w.Apply(t.Context(), right, providertest.Destroy()); said.Err() != nil || len(said) > 0 {

@@ -116,9 +116,9 @@ func TestAnAgentOnAClusterThatLies(t *testing.T) {
 			t.Parallel()
 			l := &liar{}
 			namespace := "liar-" + strings.ReplaceAll(name, " ", "-")
-			configuration := onCluster(l.start(t, server), anAgent(namespace, nil))
+			configuration := onCluster(l.start(t, server), agentAttributes(namespace, nil))
 			w := providertest.New(startProvider)
-			appliedAgent(t, w, configuration)
+			applyAgent(t, w, configuration)
 			l.lie.Store(&lie)
 			plan, said := w.Plan(t.Context(), configuration)
 			text := said.String()
@@ -130,7 +130,7 @@ func TestAnAgentOnAClusterThatLies(t *testing.T) {
 			}
 			state := 0
 			if plan != nil {
-				state = len(fmt.Sprint(plan.Refreshed().Values(theAgent)))
+				state = len(fmt.Sprint(plan.Refreshed().Values(agentAddress)))
 			}
 			t.Logf("%d lines, %d bytes of state, %d bytes are said: %.200q", len(agentLines(plan)), state, len(text), said)
 			if strings.ContainsAny(text, "\x1b\u202e") || len(text) > 20_000 || state > 50_000 {

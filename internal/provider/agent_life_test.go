@@ -27,11 +27,11 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	w := providertest.New(startProvider)
 	configuration := onCluster(
 		map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"},
-		anAgent("flux-system", nil),
+		agentAttributes("flux-system", nil),
 	)
-	appliedAgent(t, w, configuration)
+	applyAgent(t, w, configuration)
 	api.replace()
-	plan := appliedAgent(t, w, configuration)
+	plan := applyAgent(t, w, configuration)
 	if got := agentLines(plan); !slices.Equal(got, []string{`cluster "edge-1" was replaced by another one: everything is applied again`}) {
 		t.Errorf("the plan has %q", got)
 	}
@@ -42,13 +42,13 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	api.mu.Unlock()
 
 	// The plan stays what it was when the cluster is replaced between plan and apply.
-	configuration.Resources[theAgent].Attributes["interval"] = "30s"
-	plan = planned(t, w, configuration)
+	configuration.Resources[agentAddress].Attributes["interval"] = "30s"
+	plan = planAgent(t, w, configuration)
 	api.replace()
 	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
 		t.Error(said)
 	}
-	if plan := planned(t, w, configuration); !plan.Empty() {
+	if plan := planAgent(t, w, configuration); !plan.Empty() {
 		t.Errorf("the next plan has %q", agentLines(plan))
 	}
 
@@ -87,14 +87,14 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 		return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
 	}
 	server, another := kubetest.Start(t, kubetest.Options{Agents: true}), kubetest.StartAnother(t, kubetest.Options{Agents: true})
-	attributes := anAgent("provider-narrow", nil)
+	attributes := agentAttributes("provider-narrow", nil)
 	here, there := onCluster(reach(server), attributes), onCluster(reach(another), attributes)
 	w, others := providertest.New(startProvider), providertest.New(startProvider)
-	appliedAgent(t, w, here)
-	appliedAgent(t, others, there)
+	applyAgent(t, w, here)
+	applyAgent(t, others, there)
 
 	// The other cluster has an agent of the same name, of another state.
-	if got := agentLines(planned(t, w, there)); !slices.Equal(
+	if got := agentLines(planAgent(t, w, there)); !slices.Equal(
 		got,
 		[]string{`cluster "edge-1" was replaced by another one: everything is applied again`},
 	) {
@@ -108,7 +108,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 		t.Error("the destroy has removed what another state has there")
 	}
 	// More rights later change nothing about which cluster it is.
-	if plan := planned(t, others, onCluster(theCluster(another), attributes)); !plan.Empty() {
+	if plan := planAgent(t, others, onCluster(connectionTo(another), attributes)); !plan.Empty() {
 		t.Errorf("with more rights the plan has %q", agentLines(plan))
 	}
 	if _, said := others.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil || len(said) > 0 ||
@@ -132,20 +132,20 @@ func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := providertest.New(startProvider)
-			attributes := anAgent("provider-notified-"+name, map[string]any{
+			attributes := agentAttributes("provider-notified-"+name, map[string]any{
 				"reconciler": "argocd", "install": install, "gitops_repo": map[string]any{"url": "https://git.example.com/platform/gitops", "branch": "dev"}, "feedback": map[string]any{"forge": "gitea"},
 				"credentials_wo": map[string]any{"token": "canary-t0ken-4711", "feedback": map[string]any{"token": "canary-t0ken-4715"}},
 			})
-			appliedAgent(t, w, onCluster(theCluster(server), attributes))
+			applyAgent(t, w, onCluster(connectionTo(server), attributes))
 			secret := server.Get(t, "v1", "Secret", "provider-notified-"+name, "argocd-notifications-secret")
 			if secret == nil ||
 				!strings.Contains(fmt.Sprint(secret.Object["data"]), base64.StdEncoding.EncodeToString([]byte("canary-t0ken-4715"))) {
 				t.Errorf("the Secret is %v", secret)
 			}
-			if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
+			if state := fmt.Sprint(w.State.Values(agentAddress)); strings.Contains(state, "canary") {
 				t.Errorf("the state has a secret in it: %s", state)
 			}
-			if _, said := w.Apply(t.Context(), onCluster(theCluster(server), attributes), providertest.Destroy()); said.Err() != nil {
+			if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), attributes), providertest.Destroy()); said.Err() != nil {
 				t.Error(said)
 			}
 		})
@@ -154,10 +154,10 @@ func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 
 // onHub is a configuration of a cluster that an Argo CD on a hub deploys to: one server is both.
 func onHub(server *kubetest.Server, agent map[string]any) providertest.Configuration {
-	spoke := theCluster(server)
+	spoke := connectionTo(server)
 	return providertest.Configuration{
-		Provider:  map[string]any{"clusters": map[string]any{"hub": theCluster(server), "edge-1": spoke}},
-		Resources: map[string]providertest.Resource{theAgent: {Attributes: anAgent("provider-hub", agent)}},
+		Provider:  map[string]any{"clusters": map[string]any{"hub": connectionTo(server), "edge-1": spoke}},
+		Resources: map[string]providertest.Resource{agentAddress: {Attributes: agentAttributes("provider-hub", agent)}},
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 		"reconciler": "argocd-hub", "hub": "hub", "environment": "dev",
 		"credentials_wo": map[string]any{"token": "canary-t0ken-4711", "registration": map[string]any{"token": "canary-t0ken-4714"}},
 	}
-	plan := appliedAgent(t, w, onHub(server, hub))
+	plan := applyAgent(t, w, onHub(server, hub))
 	if got := strings.Join(agentLines(plan), "\n"); !strings.Contains(
 		got,
 		"ApplicationSet provider-hub/flotilla-dev-edge on the hub is applied",
@@ -182,11 +182,11 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 	}
 	secret := server.Get(t, "v1", "Secret", "provider-hub", "flotilla-dev-clusters-edge-1")
 	if secret == nil || secret.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" ||
-		!strings.Contains(decoded(t, secret, "config"), "canary-t0ken-4714") ||
-		decoded(t, secret, "server") != server.Host {
+		!strings.Contains(decodeSecret(t, secret, "config"), "canary-t0ken-4714") ||
+		decodeSecret(t, secret, "server") != server.Host {
 		t.Errorf("the hub knows the cluster by %v", secret)
 	}
-	if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
+	if state := fmt.Sprint(w.State.Values(agentAddress)); strings.Contains(state, "canary") {
 		t.Errorf("the state has a secret in it: %s", state)
 	}
 
@@ -205,7 +205,7 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 	// Nobody but the hub needs to reach the cluster.
 	configuration = onHub(server, hub)
 	configuration.Provider["clusters"].(map[string]any)["edge-1"] = map[string]any{"host": "https://edge-1.invalid", "token": "x"}
-	plan = appliedAgent(t, w, configuration)
+	plan = applyAgent(t, w, configuration)
 	if got := agentLines(plan); len(got) != 1 || !strings.HasPrefix(got[0], "Secret provider-hub/flotilla-dev-clusters-edge-1 on the hub: ") {
 		t.Errorf("the plan has %q", got)
 	}
@@ -237,7 +237,7 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, number))
 			namespace := fmt.Sprintf("provider-sequence-%d", number)
 			w := providertest.New(startProvider)
-			attributes := anAgent(namespace, nil)
+			attributes := agentAttributes(namespace, nil)
 			roots := server.Client().
 				Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).
 				Namespace(namespace)
@@ -268,21 +268,21 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 					taken = false
 				case 3:
 					history = append(history, "state lost")
-					w.Lose(theAgent)
+					w.Lose(agentAddress)
 				case 4:
 					history = append(history, "other settings")
 					attributes["interval"] = fmt.Sprintf("%dm", 1+random.IntN(50))
 					attributes["cluster_type"] = []string{"edge", "store"}[random.IntN(2)]
 				case 5:
-					if taken || w.State[theAgent].Current == nil {
+					if taken || w.State[agentAddress].Current == nil {
 						continue
 					}
 					history = append(history, "destroyed")
-					if _, said := w.Apply(t.Context(), onCluster(theCluster(server), attributes), providertest.Destroy()); said.Err() != nil {
+					if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), attributes), providertest.Destroy()); said.Err() != nil {
 						t.Fatalf("%v: %s", history, said)
 					}
 				}
-				plan, said := w.Apply(t.Context(), onCluster(theCluster(server), attributes))
+				plan, said := w.Apply(t.Context(), onCluster(connectionTo(server), attributes))
 				history = append(history, fmt.Sprintf("applied: %q", agentLines(plan)))
 				if taken {
 					if said.Err() == nil ||
@@ -295,7 +295,7 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 				if said.Err() != nil {
 					t.Fatalf("%v: %s", history, said)
 				}
-				if again := planned(t, w, onCluster(theCluster(server), attributes)); !again.Empty() {
+				if again := planAgent(t, w, onCluster(connectionTo(server), attributes)); !again.Empty() {
 					t.Fatalf("%v: the plan after it has %q", history, agentLines(again))
 				}
 			}
@@ -304,7 +304,7 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 }
 
 // decoded is a key of a Secret.
-func decoded(t *testing.T, secret *unstructured.Unstructured, key string) string {
+func decodeSecret(t *testing.T, secret *unstructured.Unstructured, key string) string {
 	t.Helper()
 	text, _, _ := unstructured.NestedString(secret.Object, "data", key)
 	raw, err := base64.StdEncoding.DecodeString(text)

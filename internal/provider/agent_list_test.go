@@ -27,12 +27,12 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 		"listed-argocd": {"reconciler": "argocd", "name": "second"},
 	}
 	for namespace, attributes := range further {
-		appliedAgent(t, providertest.New(startProvider), onCluster(theCluster(server), anAgent(namespace, attributes)))
+		applyAgent(t, providertest.New(startProvider), onCluster(connectionTo(server), agentAttributes(namespace, attributes)))
 	}
 	before := objectsIn("listed-flux")
 
 	w := providertest.New(startProvider)
-	provider := onCluster(theCluster(server), nil)
+	provider := onCluster(connectionTo(server), nil)
 	identities, resources, said := w.Query(t.Context(), provider, "flotilla_agent", nil)
 	if len(said) > 0 {
 		t.Fatal(said)
@@ -60,27 +60,27 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 				delete(generated, name)
 			}
 		}
-		mine, configuration := providertest.New(startProvider), onCluster(theCluster(server), generated)
-		if said := mine.ImportIdentity(t.Context(), configuration, theAgent, identity); len(said) > 0 {
+		mine, configuration := providertest.New(startProvider), onCluster(connectionTo(server), generated)
+		if said := mine.ImportIdentity(t.Context(), configuration, agentAddress, identity); len(said) > 0 {
 			t.Fatal(said)
 		}
 		plan, said := mine.Plan(t.Context(), configuration)
 		if said.Err() != nil || !plan.Empty() {
-			t.Errorf("%s: the plan after the import is to %s %v: %s", namespace, plan.Change(theAgent).Action, agentLines(plan), said)
+			t.Errorf("%s: the plan after the import is to %s %v: %s", namespace, plan.Change(agentAddress).Action, agentLines(plan), said)
 		}
-		if lines := fmt.Sprint(mine.State.Values(theAgent)["found"]); lines != "[]" {
+		if lines := fmt.Sprint(mine.State.Values(agentAddress)["found"]); lines != "[]" {
 			t.Errorf("%s: found is %s", namespace, lines)
 		}
 		if namespace != "listed-flux" {
 			continue
 		}
 		// What others change is drift of what was imported, and the credentials can be given again.
-		configuration.Resources[theAgent].Attributes["interval"] = "45s"
-		if lines := fmt.Sprint(agentLines(planned(t, mine, configuration))); !strings.Contains(lines, "spec.interval") {
+		configuration.Resources[agentAddress].Attributes["interval"] = "45s"
+		if lines := fmt.Sprint(agentLines(planAgent(t, mine, configuration))); !strings.Contains(lines, "spec.interval") {
 			t.Errorf("another interval plans %s", lines)
 		}
-		whole := onCluster(theCluster(server), anAgent(namespace, further[namespace]))
-		if lines := fmt.Sprint(agentLines(planned(t, mine, whole))); lines != "[Secret listed-flux/flotilla-repository is applied]" {
+		whole := onCluster(connectionTo(server), agentAttributes(namespace, further[namespace]))
+		if lines := fmt.Sprint(agentLines(planAgent(t, mine, whole))); lines != "[Secret listed-flux/flotilla-repository is applied]" {
 			t.Errorf("with its credentials it plans %s", lines)
 		}
 	}
@@ -127,7 +127,7 @@ func TestQueriesListAgents(t *testing.T) {
 		t.Skip("Terraform before 1.14, and any other tool, has no queries")
 	}
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	appliedAgent(t, providertest.New(startProvider), onCluster(theCluster(server), anAgent("queried", nil)))
+	applyAgent(t, providertest.New(startProvider), onCluster(connectionTo(server), agentAttributes("queried", nil)))
 	w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": fmt.Sprintf(
 		"provider \"flotilla\" {\n  clusters = { edge-1 = { kubeconfig = file(%q) } }\n}\n", "edge-1.kubeconfig")})
 	if err := os.WriteFile(filepath.Join(w.path, "edge-1.kubeconfig"), []byte(server.Kubeconfig()), 0o600); err != nil {

@@ -21,7 +21,7 @@ func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	on := func(reconciler string, further ...any) map[string]any {
-		return anAgent("permitted-"+reconciler, with(map[string]any{"reconciler": reconciler, "confine": false}, further...))
+		return agentAttributes("permitted-"+reconciler, with(map[string]any{"reconciler": reconciler, "confine": false}, further...))
 	}
 	onHub := func(namespace string, registration, credentials map[string]any) map[string]any {
 		credentials["token"] = "a-t0ken"
@@ -45,13 +45,13 @@ func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 				return one.Use != agenttest.Always && one.Use != agenttest.Credentials && one.Use != test.use
 			})
 			w := providertest.New(startProvider)
-			reach := asPermitted(t, server, namespace, namespace, permitted)
+			reach := connectWithPermissions(t, server, namespace, namespace, permitted)
 			if test.use == agenttest.Registered {
 				server.Apply(t, "apiVersion: v1\nkind: Secret\n"+
 					"metadata: {name: cluster-store-1, namespace: "+namespace+", labels: {argocd.argoproj.io/secret-type: cluster}}\n"+
 					"stringData: {name: store-1, server: \"https://store-1.example.com\", config: '{}'}\n")
 			}
-			appliedAgent(t, w, onCluster(reach, test.agent))
+			applyAgent(t, w, onCluster(reach, test.agent))
 			checkPlanPermissions(t, w, server, test.agent, permitted)
 			if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
 				t.Fatal(said)
@@ -61,7 +61,7 @@ func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 }
 
 // asPermitted is how a user with permissions is reached: those of a namespace by a Role there, the others by a ClusterRole.
-func asPermitted(t *testing.T, server *kubetest.Server, user, namespace string, all []agenttest.Permission) map[string]any {
+func connectWithPermissions(t *testing.T, server *kubetest.Server, user, namespace string, all []agenttest.Permission) map[string]any {
 	t.Helper()
 	var everywhere, within []agenttest.Permission
 	for _, one := range all {
@@ -93,7 +93,7 @@ func checkPlanPermissions(
 			rules = append(rules, one)
 		}
 		namespace := agent["namespace"].(string)
-		reach := asPermitted(t, server, name+"-"+namespace, namespace, rules)
+		reach := connectWithPermissions(t, server, name+"-"+namespace, namespace, rules)
 		plan, said := w.Plan(t.Context(), onCluster(reach, agent))
 		switch {
 		case name == "reader" && !said.Has("Credentials of the cluster lack permissions"):
@@ -115,7 +115,7 @@ func TestTheRightsToReadReportsAreEnough(t *testing.T) {
 	for _, kind := range reconciler.Named("flux").ListedKinds() {
 		rights = append(rights, agenttest.Permission{Group: kind.Group, Resource: kind.Resource, Verbs: []string{"list"}})
 	}
-	reach := map[string]any{"drone-1": asUser(t, server, "reads-reports", agenttest.Rules(rights))}
+	reach := map[string]any{"drone-1": connectAs(t, server, "reads-reports", agenttest.Rules(rights))}
 	last := rights[len(rights)-1]
 	server.AwaitPermission(t, "reads-reports", "", last.Group, last.Resource, "list")
 	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})

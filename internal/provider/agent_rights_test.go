@@ -16,7 +16,7 @@ import (
 )
 
 // asUser is how a user with some rules is reached at the server. Rules replace those of the user before.
-func asUser(t *testing.T, server *kubetest.Server, user, rules string) map[string]any {
+func connectAs(t *testing.T, server *kubetest.Server, user, rules string) map[string]any {
 	t.Helper()
 	certificate, key := server.Permit(t, user, rules)
 	return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
@@ -46,11 +46,11 @@ func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := providertest.New(startProvider)
-			agent := anAgent(name, map[string]any{"on_destroy": test.onDestroy})
-			if _, said := w.Apply(t.Context(), onCluster(theCluster(server), agent)); said.Err() != nil {
+			agent := agentAttributes(name, map[string]any{"on_destroy": test.onDestroy})
+			if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), agent)); said.Err() != nil {
 				t.Fatal(said)
 			}
-			narrow := onCluster(asUser(t, server, name, test.rules), nil)
+			narrow := onCluster(connectAs(t, server, name, test.rules), nil)
 			_, said := w.Apply(t.Context(), narrow)
 			for _, text := range append(test.texts, "Credentials of the cluster lack permissions", "these credentials may not ",
 				"nothing was changed there") {
@@ -71,7 +71,7 @@ func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
 				t.Error("the Secret was removed")
 			}
 			// With the rights, the destroy goes through.
-			if _, said := w.Apply(t.Context(), onCluster(theCluster(server), nil)); said.Err() != nil {
+			if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); said.Err() != nil {
 				t.Error(said)
 			}
 			if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", name, "flotilla-cluster") != nil {
@@ -88,15 +88,15 @@ func TestADestroyThatFailsListsItsChanges(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "fails-halfway"
 	w := providertest.New(startProvider)
-	agent := anAgent(namespace, map[string]any{"timeouts": map[string]any{"delete": "8s"}})
-	if _, said := w.Apply(t.Context(), onCluster(theCluster(server), agent)); said.Err() != nil {
+	agent := agentAttributes(namespace, map[string]any{"timeouts": map[string]any{"delete": "8s"}})
+	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), agent)); said.Err() != nil {
 		t.Fatal(said)
 	}
 	server.Apply(t, `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: flotilla-cluster, namespace: `+namespace+`, finalizers: [flotilla.dev/held]}`)
-	_, said := w.Apply(t.Context(), onCluster(theCluster(server), nil))
+	_, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil))
 	for _, text := range []string{
 		"Kustomization fails-halfway/flotilla-cluster was deleted, and is still there", "Before that, these changes were made: ",
 		"Kustomization fails-halfway/flotilla-cluster was set to leave what it has applied",
@@ -110,7 +110,7 @@ metadata: {name: flotilla-cluster, namespace: `+namespace+`, finalizers: [flotil
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: flotilla-cluster, namespace: `+namespace+`}`)
-	if _, said := w.Apply(t.Context(), onCluster(theCluster(server), nil)); said.Err() != nil {
+	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); said.Err() != nil {
 		t.Error(said)
 	}
 }
@@ -122,11 +122,11 @@ func TestAnUpdateThatMayNotRemoveAppliesNothing(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "update-without-delete"
 	w := providertest.New(startProvider)
-	if _, said := w.Apply(t.Context(), onCluster(theCluster(server), anAgent(namespace, nil))); said.Err() != nil {
+	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), agentAttributes(namespace, nil))); said.Err() != nil {
 		t.Fatal(said)
 	}
-	narrow := asUser(t, server, namespace, everythingButDelete)
-	_, said := w.Apply(t.Context(), onCluster(narrow, anAgent(namespace, map[string]any{"name": "other"})))
+	narrow := connectAs(t, server, namespace, everythingButDelete)
+	_, said := w.Apply(t.Context(), onCluster(narrow, agentAttributes(namespace, map[string]any{"name": "other"})))
 	if text := "delete GitRepository " + namespace + "/flotilla, Kustomization"; !strings.Contains(said.String(), text) {
 		t.Errorf("it does not say %q: %s", text, said)
 	}
@@ -142,7 +142,7 @@ func TestComplianceWithoutRightsNamesWhatFollowsFolders(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
-	reach := map[string]any{"drone-1": asUser(t, server, "compliance-nothing", "[]")}
+	reach := map[string]any{"drone-1": connectAs(t, server, "compliance-nothing", "[]")}
 	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})
 	drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
 	if text := fmt.Sprint(drone["message"]); said.Err() != nil || drone["verdict"] != "unknown" || !strings.Contains(text,
@@ -165,7 +165,7 @@ func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
 			t.Parallel()
 			namespace := "diverted-" + reconciler
 			w := providertest.New(startProvider)
-			configuration := onCluster(theCluster(server), anAgent(namespace, map[string]any{"reconciler": reconciler}))
+			configuration := onCluster(connectionTo(server), agentAttributes(namespace, map[string]any{"reconciler": reconciler}))
 			if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
 				t.Fatal(said)
 			}
@@ -180,10 +180,10 @@ func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := kind + " " + namespace + "/" + test.name + ": " + test.field + " changed"
-			if got := strings.Join(agentLines(planned(t, w, configuration)), "\n"); !strings.HasPrefix(got, want) {
+			if got := strings.Join(agentLines(planAgent(t, w, configuration)), "\n"); !strings.HasPrefix(got, want) {
 				t.Errorf("the plan has %q, want %q", got, want)
 			}
-			appliedAgent(t, w, configuration)
+			applyAgent(t, w, configuration)
 		})
 	}
 }

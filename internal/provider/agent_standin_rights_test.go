@@ -63,7 +63,7 @@ func (c *restrictedCluster) find(namespace, resourceAndName string) map[string]a
 }
 
 // checkSays fails unless all texts are said.
-func checkSays(t *testing.T, said providertest.Diagnostics, texts ...string) {
+func expectTexts(t *testing.T, said providertest.Diagnostics, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(said.String(), text) {
@@ -77,14 +77,14 @@ func TestARemovalThatIsDeniedChangesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := &restrictedCluster{}
 	reach, w := cluster.start(t), providertest.New(startProvider)
-	agent := anAgent("flux", nil)
-	appliedAgent(t, w, onCluster(reach, agent))
+	agent := agentAttributes("flux", nil)
+	applyAgent(t, w, onCluster(reach, agent))
 	cluster.denies = func(verb, _ string, _ *http.Request) bool { return verb == "patch" }
 	_, said := w.Apply(t.Context(), onCluster(reach, nil))
-	checkSays(t, said, "nothing was changed there", "patch Kustomization flux/flotilla-cluster, Kustomization flux/flotilla-cluster-type")
+	expectTexts(t, said, "nothing was changed there", "patch Kustomization flux/flotilla-cluster, Kustomization flux/flotilla-cluster-type")
 	cluster.denies = func(verb, _ string, _ *http.Request) bool { return verb == "delete" }
 	_, said = w.Apply(t.Context(), onCluster(reach, nil))
-	checkSays(t, said, "Credentials of the cluster lack permissions", "these credentials may not ", "nothing was changed there",
+	expectTexts(t, said, "Credentials of the cluster lack permissions", "these credentials may not ", "nothing was changed there",
 		"delete GitRepository flux/flotilla, Kustomization flux/flotilla-cluster, "+
 			"Kustomization flux/flotilla-cluster-type, Secret flux/flotilla-repository")
 	for _, suffix := range []string{"cluster", "cluster-type"} {
@@ -98,7 +98,7 @@ func TestARemovalThatIsDeniedChangesNothing(t *testing.T) {
 	}
 	agent["name"] = "other"
 	_, said = w.Apply(t.Context(), onCluster(reach, agent))
-	checkSays(t, said, "delete GitRepository flux/flotilla, Kustomization")
+	expectTexts(t, said, "delete GitRepository flux/flotilla, Kustomization")
 	if cluster.find("flux", "gitrepositories/other") != nil {
 		t.Error("something was applied")
 	}
@@ -116,12 +116,12 @@ func TestADestroyThatFailsHalfwayListsItsChanges(t *testing.T) {
 	t.Parallel()
 	cluster := &restrictedCluster{}
 	reach, w := cluster.start(t), providertest.New(startProvider)
-	appliedAgent(t, w, onCluster(reach, anAgent("flux", nil)))
+	applyAgent(t, w, onCluster(reach, agentAttributes("flux", nil)))
 	cluster.denies = func(verb, resource string, r *http.Request) bool {
 		return verb == "delete" && resource == "gitrepositories" && r.URL.Query().Get("dryRun") == ""
 	}
 	_, said := w.Apply(t.Context(), onCluster(reach, nil))
-	checkSays(t, said, "Before that, these changes were made: ",
+	expectTexts(t, said, "Before that, these changes were made: ",
 		"Kustomization flux/flotilla-cluster was set to leave what it has applied", "Kustomization flux/flotilla-cluster-type was deleted")
 	cluster.denies = nil
 	if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
@@ -161,29 +161,29 @@ func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 		return live["metadata"].(map[string]any)["labels"].(map[string]any)["flotilla.dev/cluster"]
 	}
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
-	refuses(t, other, agents(namespace, map[string]any{"north": here, "south": here}, nil), "Two names for one cluster",
+	expectRefusal(t, other, agentsConfiguration(namespace, map[string]any{"north": here, "south": here}, nil), "Two names for one cluster",
 		`reach cluster "north" and cluster "south" by the same address`, "Kustomization "+namespace+"/flotilla-cluster")
 	if owner() != nil {
 		t.Error("something was applied")
 	}
-	if _, said := w.Apply(t.Context(), agents(namespace, map[string]any{"north": here}, nil)); said.Err() != nil {
+	if _, said := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); said.Err() != nil {
 		t.Fatal(said)
 	}
-	south := agents(namespace, map[string]any{"south": here}, nil)
-	refuses(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
+	south := agentsConfiguration(namespace, map[string]any{"south": here}, nil)
+	expectRefusal(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
 	if owner() != "north" {
 		t.Errorf("the objects are of %q", owner())
 	}
 	forced := map[string]any{"force": true}
-	if _, said := other.Apply(t.Context(), agents(namespace, map[string]any{"south": here}, forced)); said.Err() != nil {
+	if _, said := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, forced)); said.Err() != nil {
 		t.Fatal(said)
 	}
 	// The former name cannot take them back, and the removal of its agent leaves them.
-	north := agents(namespace, map[string]any{"north": here}, nil)
-	refuses(t, w, north, otherAgent, `of the agent of cluster "south"`)
+	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
+	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
 	_, said := w.Apply(t.Context(), north)
-	checkSays(t, said, `Kustomization `+namespace+`/flotilla-cluster stays: it is of cluster "south" now`)
+	expectTexts(t, said, `Kustomization `+namespace+`/flotilla-cluster stays: it is of cluster "south" now`)
 	if said.Err() != nil || owner() != "south" {
 		t.Errorf("the destroy says %s, and the objects are of %q", said, owner())
 	}
@@ -198,7 +198,7 @@ func TestAPlanChecksAnExistingSecretOfAHub(t *testing.T) {
 	cluster := &restrictedCluster{}
 	reach, w := cluster.start(t), providertest.New(startProvider)
 	plan := func(secret string) providertest.Diagnostics {
-		configuration := onCluster(nil, anAgent("argocd", map[string]any{
+		configuration := onCluster(nil, agentAttributes("argocd", map[string]any{
 			"reconciler": "argocd-hub", "hub": "hub", "environment": "dev", "registration": map[string]any{"secret": secret},
 		}))
 		configuration.Provider["clusters"] = map[string]any{"hub": reach}

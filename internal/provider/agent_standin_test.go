@@ -27,10 +27,10 @@ type standInCluster struct {
 	delay  time.Duration
 	refuse http.HandlerFunc // what is to be said to a change; nil for nothing
 
-	mu      sync.Mutex
-	objects map[string]map[string]any
-	asked   int
-	epoch   int // how often it was replaced
+	mu       sync.Mutex
+	objects  map[string]map[string]any
+	requests int
+	epoch    int // how often it was replaced
 }
 
 var standInKinds = map[string][]struct{ resource, kind string }{
@@ -109,7 +109,7 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	version := strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
+	s.requests++
 	w.Header().Set("Content-Type", "application/json")
 	key := cluster + "/" + path
 	switch {

@@ -16,10 +16,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-const theAgent = "flotilla_agent.test"
+const agentAddress = "flotilla_agent.test"
 
 // anAgent are the attributes of an agent in a namespace of the test's own.
-func anAgent(namespace string, further map[string]any) map[string]any {
+func agentAttributes(namespace string, further map[string]any) map[string]any {
 	attributes := map[string]any{
 		"cluster": "edge-1", "cluster_type": "edge", "namespace": namespace,
 		"gitops_repo":    map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"},
@@ -35,7 +35,7 @@ func anAgent(namespace string, further map[string]any) map[string]any {
 func TestAPlanHasEachWarningOfAnAgentOnce(t *testing.T) {
 	t.Parallel()
 	cluster := map[string]any{"host": "https://127.0.0.1:1", "token": "x"}
-	agent := anAgent("flux-system", map[string]any{"gitops_repo": map[string]any{"url": "http://git.example.com/gitops", "branch": "dev"}})
+	agent := agentAttributes("flux-system", map[string]any{"gitops_repo": map[string]any{"url": "http://git.example.com/gitops", "branch": "dev"}})
 	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, agent))
 	if count := strings.Count(said.String(), "gitops_repo.url is not https"); count != 1 {
 		t.Errorf("%d warnings: %s", count, said)
@@ -49,22 +49,22 @@ func onCluster(cluster any, agent map[string]any) providertest.Configuration {
 		Resources: map[string]providertest.Resource{},
 	}
 	if agent != nil {
-		configuration.Resources[theAgent] = providertest.Resource{Attributes: agent}
+		configuration.Resources[agentAddress] = providertest.Resource{Attributes: agent}
 	}
 	return configuration
 }
 
 // theCluster is how the server of a test is reached.
-func theCluster(server *kubetest.Server) map[string]any {
+func connectionTo(server *kubetest.Server) map[string]any {
 	return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "token": server.Token}
 }
 
 // agentLines are the lines of a plan.
 func agentLines(plan *providertest.Plan) []string {
-	if plan == nil || plan.Change(theAgent) == nil {
+	if plan == nil || plan.Change(agentAddress) == nil {
 		return nil
 	}
-	change := plan.Change(theAgent)
+	change := plan.Change(agentAddress)
 	var lines []string
 	all, _ := change.After["changes"].([]any)
 	for _, line := range all {
@@ -74,7 +74,7 @@ func agentLines(plan *providertest.Plan) []string {
 }
 
 // planned plans, and fails the test where there is an error.
-func planned(
+func planAgent(
 	t *testing.T,
 	w *providertest.Workspace,
 	configuration providertest.Configuration,
@@ -89,7 +89,7 @@ func planned(
 }
 
 // appliedAgent plans and applies, and plans again: that must be empty, and so must be what `plan -refresh-only` shows.
-func appliedAgent(
+func applyAgent(
 	t *testing.T,
 	w *providertest.Workspace,
 	configuration providertest.Configuration,
@@ -100,11 +100,11 @@ func appliedAgent(
 	if said.Err() != nil {
 		t.Fatal(said)
 	}
-	again := planned(t, w, configuration, options...)
+	again := planAgent(t, w, configuration, options...)
 	if !again.Empty() {
 		t.Errorf("the plan after it has %q", agentLines(again))
 	}
-	if refresh := planned(t, w, configuration, append(options, providertest.RefreshOnly())...); refresh.ExitCode != 0 {
+	if refresh := planAgent(t, w, configuration, append(options, providertest.RefreshOnly())...); refresh.ExitCode != 0 {
 		t.Errorf("a plan that only refreshes finds changes after it: %q", refresh.Drifted)
 	}
 	return plan
@@ -115,8 +115,8 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
-	configuration := onCluster(theCluster(server), anAgent("provider-life", nil))
-	plan := appliedAgent(t, w, configuration)
+	configuration := onCluster(connectionTo(server), agentAttributes("provider-life", nil))
+	plan := applyAgent(t, w, configuration)
 	want := []string{
 		"Namespace provider-life is applied", "Secret provider-life/flotilla-repository is applied", "GitRepository provider-life/flotilla is applied",
 		"Kustomization provider-life/flotilla-cluster-type is applied", "Kustomization provider-life/flotilla-cluster is applied",
@@ -124,7 +124,7 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	if got := agentLines(plan); !slices.Equal(got, want) {
 		t.Errorf("the first plan has %q", got)
 	}
-	state := w.State.Values(theAgent)
+	state := w.State.Values(agentAddress)
 	if len(state["objects"].(map[string]any)) != 5 || fmt.Sprint(state["found"]) != "[]" || strings.Contains(fmt.Sprint(state), "canary") {
 		t.Errorf("the state is %v", state)
 	}
@@ -137,7 +137,7 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Delete(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "provider-life", "flotilla")
-	plan = planned(t, w, configuration)
+	plan = planAgent(t, w, configuration)
 	want = []string{
 		"GitRepository provider-life/flotilla is gone",
 		`Kustomization provider-life/flotilla-cluster: spec.prune changed, by "kubectl-edit"`,
@@ -145,7 +145,7 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	if got := agentLines(plan); !slices.Equal(got, want) {
 		t.Errorf("the drift is %q", got)
 	}
-	if before := plan.Change(theAgent).Before["objects"].(map[string]any)["GitRepository provider-life/flotilla"]; before != "is gone" {
+	if before := plan.Change(agentAddress).Before["objects"].(map[string]any)["GitRepository provider-life/flotilla"]; before != "is gone" {
 		t.Errorf("the object is %v in the refreshed state", before)
 	}
 	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
@@ -155,8 +155,8 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	// What decrypts comes, changes and goes; when others add it, that is drift.
 	var plans []string
 	for _, decryption := range []any{map[string]any{"secret": "sops-age"}, map[string]any{"service_account": "sops"}, nil} {
-		configuration = onCluster(theCluster(server), anAgent("provider-life", map[string]any{"decryption": decryption}))
-		plans = append(plans, strings.Join(agentLines(appliedAgent(t, w, configuration)), "\n"))
+		configuration = onCluster(connectionTo(server), agentAttributes("provider-life", map[string]any{"decryption": decryption}))
+		plans = append(plans, strings.Join(agentLines(applyAgent(t, w, configuration)), "\n"))
 		live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "flotilla-cluster")
 		got, _, _ := unstructured.NestedMap(live.Object, "spec", "decryption")
 		want := map[string]string{
@@ -175,7 +175,7 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"decryption":{"provider":"sops"}}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := agentLines(appliedAgent(t, w, configuration)); !slices.Equal(
+	if got := agentLines(applyAgent(t, w, configuration)); !slices.Equal(
 		got,
 		[]string{`Kustomization provider-life/flotilla-cluster: spec.decryption changed, by "kubectl-edit"`},
 	) {
@@ -183,8 +183,8 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	}
 
 	// Other content, and another name: what follows the folders goes without its pruning.
-	configuration = onCluster(theCluster(server), anAgent("provider-life", map[string]any{"interval": "30s", "name": "other"}))
-	plan = appliedAgent(t, w, configuration)
+	configuration = onCluster(connectionTo(server), agentAttributes("provider-life", map[string]any{"interval": "30s", "name": "other"}))
+	plan = applyAgent(t, w, configuration)
 	if got := strings.Join(agentLines(plan), "\n"); !strings.HasPrefix(
 		got,
 		"GitRepository provider-life/flotilla is removed\nKustomization provider-life/flotilla-cluster is removed",
@@ -197,9 +197,9 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	}
 
 	// The state is lost: the next apply takes over what is there.
-	w.Lose(theAgent)
-	appliedAgent(t, w, configuration)
-	if found := w.State.Values(theAgent)["found"]; fmt.Sprint(found) != "[]" {
+	w.Lose(agentAddress)
+	applyAgent(t, w, configuration)
+	if found := w.State.Values(agentAddress)["found"]; fmt.Sprint(found) != "[]" {
 		t.Errorf("after a lost state it has found %v", found)
 	}
 
@@ -225,20 +225,20 @@ func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
 	w := providertest.New(startProvider)
 	at := func(version int, token string) providertest.Configuration {
 		return onCluster(
-			theCluster(server),
-			anAgent("provider-credentials", map[string]any{"credentials_wo": map[string]any{"token": token}, "credentials_wo_version": version}),
+			connectionTo(server),
+			agentAttributes("provider-credentials", map[string]any{"credentials_wo": map[string]any{"token": token}, "credentials_wo_version": version}),
 		)
 	}
 	password := func() string {
 		secret := server.Get(t, "v1", "Secret", "provider-credentials", "flotilla-repository")
 		return fmt.Sprint(secret.Object["data"].(map[string]any)["password"])
 	}
-	appliedAgent(t, w, at(1, "first"))
+	applyAgent(t, w, at(1, "first"))
 	before := password()
-	if plan := planned(t, w, at(1, "second")); !plan.Empty() {
+	if plan := planAgent(t, w, at(1, "second")); !plan.Empty() {
 		t.Errorf("another credential of the same version is %q", agentLines(plan))
 	}
-	plan := appliedAgent(t, w, at(2, "second"))
+	plan := applyAgent(t, w, at(2, "second"))
 	if got := agentLines(plan); !slices.Equal(got, []string{"credentials_wo is applied again"}) || password() == before {
 		t.Errorf("the plan has %q, and the password is the same: %v", got, password() == before)
 	}
@@ -250,7 +250,7 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
-	attributes := anAgent("provider-away", nil)
+	attributes := agentAttributes("provider-away", nil)
 	away := map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4712"}
 
 	if _, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 {
@@ -269,7 +269,7 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 		t.Errorf("of a cluster that nobody knows it is said %s", said)
 	}
 
-	appliedAgent(t, w, onCluster(theCluster(server), attributes))
+	applyAgent(t, w, onCluster(connectionTo(server), attributes))
 	plan, said := w.Plan(t.Context(), onCluster(away, attributes))
 	if said.Err() != nil || !plan.Empty() || !said.Has("Cluster cannot be reached") {
 		t.Errorf("of a refresh of a cluster that is away it is said %s, and planned %q", said, agentLines(plan))
@@ -285,9 +285,9 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	attributes := anAgent("provider-lost", nil)
+	attributes := agentAttributes("provider-lost", nil)
 	w := providertest.New(startProvider)
-	appliedAgent(t, w, onCluster(theCluster(server), attributes))
+	applyAgent(t, w, onCluster(connectionTo(server), attributes))
 	kept := w.State.Clone()
 	isThere := func() bool { return server.Get(t, "v1", "Secret", "provider-lost", "flotilla-repository") != nil }
 	const left = "Secret provider-lost/flotilla-repository"
@@ -299,7 +299,7 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	for name, cluster := range away {
 		w.State = kept.Clone()
 		_, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh())
-		if said.Err() == nil || !said.Has("Cluster cannot be reached") || w.State.Values(theAgent) == nil || !isThere() {
+		if said.Err() == nil || !said.Has("Cluster cannot be reached") || w.State.Values(agentAddress) == nil || !isThere() {
 			t.Errorf("of a destroy whose cluster %s it is said %s", name, said)
 		}
 		for _, way := range []string{"terraform state rm", "removed block", `on_unreachable = "forget"`, "take it out of the provider's clusters"} {
@@ -322,8 +322,8 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	// It comes and goes.
 	w.State = kept.Clone()
 	attributes["on_unreachable"] = "forget"
-	if plan := appliedAgent(t, w, onCluster(theCluster(server), attributes)); plan.Empty() ||
-		fmt.Sprint(plan.Change(theAgent).After["found"]) != "[]" ||
+	if plan := applyAgent(t, w, onCluster(connectionTo(server), attributes)); plan.Empty() ||
+		fmt.Sprint(plan.Change(agentAddress).After["found"]) != "[]" ||
 		len(agentLines(plan)) > 0 {
 		t.Errorf("a change of on_unreachable alone is planned as %q", agentLines(plan))
 	}
@@ -338,7 +338,7 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 		}
 	}
 	w.State = kept.Clone()
-	if _, said := w.Apply(t.Context(), onCluster(theCluster(server), nil)); said.Err() != nil || len(said) > 0 || isThere() {
+	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); said.Err() != nil || len(said) > 0 || isThere() {
 		t.Errorf("of a destroy that would forget, whose cluster is there, it is said %s", said)
 	}
 }
@@ -350,10 +350,10 @@ func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const another = "flotilla_agent.another"
 	w := providertest.New(startProvider)
-	one := onCluster(theCluster(server), anAgent("provider-twice", nil))
+	one := onCluster(connectionTo(server), agentAttributes("provider-twice", nil))
 	both := func(further map[string]any) providertest.Configuration {
-		configuration := onCluster(theCluster(server), anAgent("provider-twice", nil))
-		configuration.Resources[another] = providertest.Resource{Attributes: anAgent("provider-twice", further)}
+		configuration := onCluster(connectionTo(server), agentAttributes("provider-twice", nil))
+		configuration.Resources[another] = providertest.Resource{Attributes: agentAttributes("provider-twice", further)}
 		return configuration
 	}
 	isRefused := func(when string) {
@@ -370,27 +370,27 @@ func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	if plan, said := w.Plan(t.Context(), both(map[string]any{"name": "other"})); said.Err() != nil || plan.Change(another) == nil {
 		t.Errorf("of another name it is said %s", said)
 	}
-	appliedAgent(t, w, one)
+	applyAgent(t, w, one)
 	isRefused("beside one that is there")
 
 	for _, before := range []bool{false, true} {
-		one.Resources[theAgent] = providertest.Resource{Attributes: one.Resources[theAgent].Attributes, CreateBeforeDestroy: before}
-		if _, said := w.Apply(t.Context(), one, providertest.Replace(theAgent)); said.Err() != nil {
+		one.Resources[agentAddress] = providertest.Resource{Attributes: one.Resources[agentAddress].Attributes, CreateBeforeDestroy: before}
+		if _, said := w.Apply(t.Context(), one, providertest.Replace(agentAddress)); said.Err() != nil {
 			t.Errorf("of a replacement it is said %s", said)
 		}
 	}
 	renamed := providertest.Configuration{
 		Provider:  one.Provider,
-		Resources: map[string]providertest.Resource{another: one.Resources[theAgent]},
+		Resources: map[string]providertest.Resource{another: one.Resources[agentAddress]},
 	}
 	if _, said := w.Apply(t.Context(), renamed); said.Err() != nil {
 		t.Errorf("of another address it is said %s", said)
 	}
 	w.Lose(another)
-	if said := w.Import(t.Context(), one, theAgent, "edge-1"); said.Err() != nil {
+	if said := w.Import(t.Context(), one, agentAddress, "edge-1"); said.Err() != nil {
 		t.Fatal(said)
 	}
-	if _, said := w.Apply(t.Context(), one, providertest.Replace(theAgent)); said.Err() != nil {
+	if _, said := w.Apply(t.Context(), one, providertest.Replace(agentAddress)); said.Err() != nil {
 		t.Errorf("of an import that is replaced it is said %s", said)
 	}
 }
@@ -444,10 +444,10 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.cluster == nil {
-				c.cluster = theCluster(server)
+				c.cluster = connectionTo(server)
 			}
 			w := providertest.New(startProvider)
-			_, said := w.Plan(t.Context(), onCluster(c.cluster, anAgent("provider-bad", c.agent)))
+			_, said := w.Plan(t.Context(), onCluster(c.cluster, agentAttributes("provider-bad", c.agent)))
 			if said.Err() == nil || !slices.ContainsFunc(said, func(one providertest.Diagnostic) bool {
 				return one.Error && one.At == fmt.Sprintf("AttributeName(%q)", c.at) && strings.Contains(one.Detail, c.want)
 			}) {

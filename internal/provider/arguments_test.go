@@ -239,7 +239,7 @@ func TestAnAgentIsAppliedWithForce(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	_, said := providertest.New(startProvider).Apply(t.Context(), onCluster(theCluster(server), anAgent("rare-arguments", map[string]any{
+	_, said := providertest.New(startProvider).Apply(t.Context(), onCluster(connectionTo(server), agentAttributes("rare-arguments", map[string]any{
 		"force": true, "timeout": "3m",
 	})))
 	if said.Err() != nil {
@@ -251,7 +251,7 @@ func TestAnAgentIsAppliedWithForce(t *testing.T) {
 // of an example or of a test has. What nothing applies can be an error in each use, and nobody sees it.
 func TestEveryArgumentIsApplied(t *testing.T) {
 	t.Parallel()
-	texts := configurations(t)
+	texts := configurationTexts(t)
 	applied := func(name, where string) bool {
 		given := regexp.MustCompile(`(^|[^\w.])"?` + regexp.QuoteMeta(name) + `"?\s*[=:][^=]`)
 		for _, text := range texts {
@@ -277,7 +277,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 		schemas.ResourceSchemas, schemas.DataSourceSchemas, {`provider "flotilla"`: schemas.Provider},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(kind)) {
-			for _, argument := range arguments(kind[name].Block.Attributes) {
+			for _, argument := range argumentNames(kind[name].Block.Attributes) {
 				check(argument, name)
 			}
 		}
@@ -287,7 +287,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 			t.Errorf("no configuration that a test applies calls %s", name)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(keysThatAreRead(t))) {
+	for _, key := range slices.Sorted(maps.Keys(keysOfReaders(t))) {
 		check(key, "")
 	}
 	if checked < 250 {
@@ -296,7 +296,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 }
 
 // arguments are those of a schema, with those of nested objects.
-func arguments(attributes []*tfprotov6.SchemaAttribute) []string {
+func argumentNames(attributes []*tfprotov6.SchemaAttribute) []string {
 	var names []string
 	for _, attribute := range attributes {
 		if !attribute.Required && !attribute.Optional {
@@ -304,14 +304,14 @@ func arguments(attributes []*tfprotov6.SchemaAttribute) []string {
 		}
 		names = append(names, attribute.Name)
 		if attribute.NestedType != nil && attribute.Name != "fleet" { // which is what the function returns
-			names = append(names, arguments(attribute.NestedType.Attributes)...)
+			names = append(names, argumentNames(attribute.NestedType.Attributes)...)
 		}
 	}
 	return names
 }
 
 // configurations are the texts of examples and of the tests that apply any.
-func configurations(t *testing.T) []string {
+func configurationTexts(t *testing.T) []string {
 	t.Helper()
 	var texts []string
 	for name, text := range files(t, filepath.Join("..", "..", "examples")) {
@@ -394,7 +394,7 @@ func eachDeclaration(t *testing.T, folders []string, visit func(file string, nod
 }
 
 // keysThatAreRead are the attributes in the tables of a fleet, and the names that readers of other objects ask for.
-func keysThatAreRead(t *testing.T) map[string]bool {
+func keysOfReaders(t *testing.T) map[string]bool {
 	t.Helper()
 	keys, readers := map[string]bool{}, readersOf(t)
 	addKeys(keys, fleet.RootTable(), map[*fleet.Table]bool{})
@@ -406,7 +406,7 @@ func keysThatAreRead(t *testing.T) map[string]bool {
 		t,
 		append(folders, ".", "../engine/fleet", "../cluster/agent", "../rollout", "../rollout/gate", "../engine/constraint"),
 		func(file string, node ast.Node) {
-			if key := keyOf(node, readers); key != "" && !notOfConfigurations[file] {
+			if key := keyOf(node, readers); key != "" && !otherForms[file] {
 				keys[key] = true
 			}
 		},
@@ -415,7 +415,7 @@ func keysThatAreRead(t *testing.T) map[string]bool {
 }
 
 // notOfConfigurations are files that read objects of other forms: documents in YAML, and what the provider wrote.
-var notOfConfigurations = map[string]bool{
+var otherForms = map[string]bool{
 	"controlplane.go": true, "kalypso.go": true, "models.go": true, "registrations.go": true, "documents.go": true, "base.go": true,
 	"configmap.go": true, "classes.go": true,
 }

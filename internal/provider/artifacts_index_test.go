@@ -11,7 +11,7 @@ import (
 )
 
 // indexAt is a chart repository that has one index.yaml, and sends it compressed to those who take that.
-func indexAt(t *testing.T, index string) (url string) {
+func serveIndex(t *testing.T, index string) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -42,8 +42,8 @@ func TestAnIndexThatIsABombIsAnErrorOfThePlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repo := indexAt(t, test.index)
-			_, said := readArtifacts(t, map[string]any{"workloads": tills(repo, "1.x")})
+			repo := serveIndex(t, test.index)
+			_, said := readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "1.x")})
 			if said = strings.Join(strings.Fields(said), " "); !strings.Contains(said, test.want) || !strings.Contains(said, repo) ||
 				len(said) > 2000 {
 				t.Errorf("said is %s, want %q", said, test.want)
@@ -83,7 +83,7 @@ func TestPinsAreFoundInALargeIndex(t *testing.T) {
 	}
 	json.WriteString("}}")
 	for name, index := range map[string]string{"lines": lines.String(), "JSON": json.String() + strings.Repeat(" ", 256<<10)} {
-		read, said := readArtifacts(t, map[string]any{"workloads": tills(indexAt(t, index), "<1.2.900")})
+		read, said := readArtifacts(t, map[string]any{"workloads": tillWorkloads(serveIndex(t, index), "<1.2.900")})
 		pins, _ := read["pins"].(map[string]any)
 		pin, _ := pins["till-edge"].(map[string]any)
 		if pin["version"] != "1.2.899" || pin["digest"] != fmt.Sprintf("sha256:%064d", 900) ||

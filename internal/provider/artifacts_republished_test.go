@@ -13,7 +13,7 @@ import (
 )
 
 // tillAt serves a chart repository with version 1.2.1 of the chart "till", whose digest consists of the digit that was published last.
-func tillAt(t *testing.T) (url string, publish func(digit string)) {
+func serveTill(t *testing.T) (url string, publish func(digit string)) {
 	t.Helper()
 	var digit atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,9 +33,9 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "fleet", "zarf"} {
 		t.Run(reconciler, func(t *testing.T) {
 			t.Parallel()
-			repo, publish := tillAt(t)
+			repo, publish := serveTill(t)
 			publish("1")
-			url, workloads := bare(t), tills(repo, "1.2.1")
+			url, workloads := bare(t), tillWorkloads(repo, "1.2.1")
 			w := providertest.New(startProvider)
 			configured := func(update any) (providertest.Configuration, string) {
 				t.Helper()
@@ -89,9 +89,9 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 // A misspelt name or environment would turn all pins off, and an assignment or environment that is new looks the same.
 func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 	t.Parallel()
-	repo, publish := tillAt(t)
+	repo, publish := serveTill(t)
 	publish("1")
-	url, workloads := bare(t), tills(repo, "1.2.1")
+	url, workloads := bare(t), tillWorkloads(repo, "1.2.1")
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(map[string]any{"workloads": workloads}), nil))
 	at := func(path string) map[string]any { return map[string]any{"url": url, "branch": "dev", "path": path} }
 	for name, test := range map[string]struct {
@@ -128,8 +128,8 @@ func TestATypoInTheNameOfAChartIsExplained(t *testing.T) {
 		"tlil":     `it has no chart "tlil"; did you mean "till"?`,
 		"payments": `it has no chart "payments".`,
 	} {
-		repo := indexAt(t, "entries:\n  till:\n    - {version: 1.0.0, digest: x}\n")
-		workloads := tills(repo, "*")
+		repo := serveIndex(t, "entries:\n  till:\n    - {version: 1.0.0, digest: x}\n")
+		workloads := tillWorkloads(repo, "*")
 		for _, target := range workloads[0].(map[string]any)["deployment_targets"].(map[string]any) {
 			target.(map[string]any)["manifests"].(map[string]any)["chart"] = chart
 		}
@@ -143,8 +143,8 @@ func TestATypoInTheNameOfAChartIsExplained(t *testing.T) {
 
 func TestAChartWithOnlyPreReleasesIsExplained(t *testing.T) {
 	t.Parallel()
-	repo := indexAt(t, "entries:\n  till:\n    - {version: 1.0.0-rc.1, digest: x}\n    - {version: v1.0.0-rc.2, digest: x}\n")
-	_, said := readArtifacts(t, map[string]any{"workloads": tills(repo, "*")})
+	repo := serveIndex(t, "entries:\n  till:\n    - {version: 1.0.0-rc.1, digest: x}\n    - {version: v1.0.0-rc.2, digest: x}\n")
+	_, said := readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "*")})
 	said = strings.Join(strings.Fields(said), " ")
 	if want := `the newest of these is "v1.0.0-rc.2": set version to it, or to a range such as ">=v1.0.0-rc.2"`; !strings.Contains(
 		said,

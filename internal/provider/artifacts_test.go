@@ -16,7 +16,7 @@ import (
 )
 
 // chartsAt is a chart repository that has the versions of the chart "till" that are told it; without any it is down.
-func chartsAt(t *testing.T) (url string, has func(versions ...string)) {
+func serveCharts(t *testing.T) (url string, has func(versions ...string)) {
 	t.Helper()
 	var versions atomic.Pointer[[]string]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func digestOfVersion(version string) string {
 }
 
 // tills are workloads with a chart.
-func tills(repo, version string) []any {
+func tillWorkloads(repo, version string) []any {
 	target := func(environment string) map[string]any {
 		return map[string]any{
 			"environment": environment, "labels": map[string]any{"edge": "true"},
@@ -66,11 +66,11 @@ func readArtifacts(t *testing.T, attributes map[string]any) (map[string]any, str
 
 func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
 	t.Parallel()
-	repo, has := chartsAt(t)
+	repo, has := serveCharts(t)
 	has("1.2.1", "1.2.2", "2.0.3")
 	read, said := readArtifacts(
 		t,
-		map[string]any{"workloads": tills(repo, "1.x"), "environment": "dev", "timeouts": map[string]any{"read": "1m"}},
+		map[string]any{"workloads": tillWorkloads(repo, "1.x"), "environment": "dev", "timeouts": map[string]any{"read": "1m"}},
 	)
 	text, err := artifact.Resolved{"till-edge": {
 		Manifests: folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.x"},
@@ -83,7 +83,7 @@ func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
 	if !reflect.DeepEqual(read["pins"], want) || !reflect.DeepEqual(read["newest"], map[string]any{"till-edge": "2.0.3"}) {
 		t.Errorf("pins are %v, newest is %v", read["pins"], read["newest"])
 	}
-	read, _ = readArtifacts(t, map[string]any{"workloads": tills(repo, "1.x")})
+	read, _ = readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "1.x")})
 	if all, _ := read["pins"].(map[string]any); len(all) != 2 {
 		t.Errorf("of all environments they are %v", all)
 	}
@@ -91,10 +91,10 @@ func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
 
 func TestPinsThatAreDeployedAreKept(t *testing.T) {
 	t.Parallel()
-	repo, has := chartsAt(t)
+	repo, has := serveCharts(t)
 	has("1.2.1")
 	url := bare(t)
-	workloads := tills(repo, "1.x")
+	workloads := tillWorkloads(repo, "1.x")
 	first, said := readArtifacts(t, map[string]any{"workloads": workloads, "environment": "dev"})
 	if first["artifacts"] == nil {
 		t.Fatal(said)
@@ -127,7 +127,7 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 		"none":                         {map[string]any{"update": []any{}}, "1.2.1", true},
 		"the workload":                 {map[string]any{"update": []any{"till"}}, "1.2.2", false},
 		"the deployment target":        {map[string]any{"update": []any{"till-edge"}}, "1.2.2", false},
-		"other manifests":              {map[string]any{"update": []any{}, "workloads": tills(repo, ">=1")}, "1.2.2", false},
+		"other manifests":              {map[string]any{"update": []any{}, "workloads": tillWorkloads(repo, ">=1")}, "1.2.2", false},
 		"another assignment":           {map[string]any{"update": []any{}, "name": "other"}, "1.2.2", false},
 		"nothing is deployed":          {map[string]any{"update": []any{}, "gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}}, "1.2.2", false},
 		"keep_unreachable, it answers": {map[string]any{"keep_unreachable": true}, "1.2.2", false},
@@ -155,7 +155,7 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 		!strings.Contains(said, "set keep_unreachable") {
 		t.Errorf("it is down, and pins may not be kept: said is %s", said)
 	}
-	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tills(repo, ">=1")}); !strings.Contains(
+	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tillWorkloads(repo, ">=1")}); !strings.Contains(
 		said,
 		"Artifacts cannot be resolved",
 	) ||
@@ -167,9 +167,9 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 // What moves upstream is a change in a plan, with its line, and what may not change is none.
 func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 	t.Parallel()
-	repo, has := chartsAt(t)
+	repo, has := serveCharts(t)
 	has("1.2.1")
-	url, workloads := bare(t), tills(repo, "1.x")
+	url, workloads := bare(t), tillWorkloads(repo, "1.x")
 	w := providertest.New(startProvider)
 	configured := func(may []any) providertest.Configuration {
 		t.Helper()
@@ -204,7 +204,7 @@ func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 
 func TestWrongArtifactsAreRefused(t *testing.T) {
 	t.Parallel()
-	repo, has := chartsAt(t)
+	repo, has := serveCharts(t)
 	has("1.2.1")
 	at := map[string]any{"url": bare(t), "branch": "dev"}
 	for name, test := range map[string]struct {
@@ -216,14 +216,14 @@ func TestWrongArtifactsAreRefused(t *testing.T) {
 		"a name that nothing has":        {map[string]any{"update": []any{"tlil"}, "name": "dev", "gitops_repo": at}, []string{"Invalid update", `did you mean "till"`}},
 		"an environment":                 {map[string]any{"environment": "a b"}, []string{"Invalid environment"}},
 		"a name":                         {map[string]any{"name": "a b", "gitops_repo": at}, []string{"Invalid name"}},
-		"workloads":                      {map[string]any{"workloads": tills("here", "1.x")}, []string{"Invalid workloads", "is not the URL of a chart repository"}},
+		"workloads":                      {map[string]any{"workloads": tillWorkloads("here", "1.x")}, []string{"Invalid workloads", "is not the URL of a chart repository"}},
 		"a misspelt key":                 {map[string]any{"workloads": []any{map[string]any{"name": "a", "workspace": "team", "lables": map[string]any{}}}}, []string{"Invalid workloads", "labels"}},
-		"a version that is not there":    {map[string]any{"workloads": tills(repo, ">9")}, []string{"Artifacts cannot be resolved", `">9"`, repo, `"till-edge", "till-live"`}},
+		"a version that is not there":    {map[string]any{"workloads": tillWorkloads(repo, ">9")}, []string{"Artifacts cannot be resolved", `">9"`, repo, `"till-edge", "till-live"`}},
 		"a repository that is not there": {map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": "http://127.0.0.1:1/a.git", "branch": "dev"}}, []string{"Repository cannot be reached"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			attributes := map[string]any{"workloads": tills(repo, "1.x")}
+			attributes := map[string]any{"workloads": tillWorkloads(repo, "1.x")}
 			for name, value := range test.attributes {
 				attributes[name] = value
 			}

@@ -15,7 +15,7 @@ type provenStep struct {
 	version   any // of the content
 	candidate any
 	further   map[string]any
-	planned   any // what the plan says that proven is
+	proven    any // what the plan says that proven is
 	writes    bool
 }
 
@@ -29,8 +29,8 @@ func playProven(t *testing.T, steps ...provenStep) {
 		values := map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": step.version}}}}
 		before := git(t, r.url, "rev-parse", "dev")
 		plan := apply(t, r.w, assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("", values)}}, attributes))
-		if got := after(plan)["proven"]; !reflect.DeepEqual(got, step.planned) {
-			t.Errorf("step %d: the plan says that %v is proven, not %v", i, got, step.planned)
+		if got := after(plan)["proven"]; !reflect.DeepEqual(got, step.proven) {
+			t.Errorf("step %d: the plan says that %v is proven, not %v", i, got, step.proven)
 		}
 		if wrote := git(t, r.url, "rev-parse", "dev") != before; wrote != step.writes {
 			t.Errorf("step %d: it writes: %v", i, wrote)
@@ -41,17 +41,17 @@ func playProven(t *testing.T, steps ...provenStep) {
 func TestACandidateIsProvenInThePlanAfterTheOneThatWritesIt(t *testing.T) {
 	t.Parallel()
 	playProven(t,
-		provenStep{version: "1", candidate: "a", planned: "a"}, // its content was there before
-		provenStep{version: "2", candidate: "b", planned: "a", writes: true},
-		provenStep{version: "2", candidate: "b", planned: "b"},
-		provenStep{version: "3", candidate: "c", planned: "b", writes: true},
-		provenStep{version: "4", candidate: "d", planned: "b", writes: true},
-		provenStep{version: "4", candidate: "e", planned: "e"}, // nothing is to be written for it
-		provenStep{version: "5", candidate: "e", planned: "e", writes: true},
-		provenStep{version: "5", candidate: map[string]any{"app": "1.0"}, planned: map[string]any{"app": "1.0"}},
-		provenStep{version: "6", candidate: nil, planned: nil, writes: true},
-		provenStep{version: "6", candidate: nil, planned: nil},
-		provenStep{version: "7", candidate: "f", planned: nil, writes: true},
+		provenStep{version: "1", candidate: "a", proven: "a"}, // its content was there before
+		provenStep{version: "2", candidate: "b", proven: "a", writes: true},
+		provenStep{version: "2", candidate: "b", proven: "b"},
+		provenStep{version: "3", candidate: "c", proven: "b", writes: true},
+		provenStep{version: "4", candidate: "d", proven: "b", writes: true},
+		provenStep{version: "4", candidate: "e", proven: "e"}, // nothing is to be written for it
+		provenStep{version: "5", candidate: "e", proven: "e", writes: true},
+		provenStep{version: "5", candidate: map[string]any{"app": "1.0"}, proven: map[string]any{"app": "1.0"}},
+		provenStep{version: "6", candidate: nil, proven: nil, writes: true},
+		provenStep{version: "6", candidate: nil, proven: nil},
+		provenStep{version: "7", candidate: "f", proven: nil, writes: true},
 	)
 }
 
@@ -60,15 +60,15 @@ func TestWhatIsProvenIsKnownWhereEveryOutcomeIsTheSame(t *testing.T) {
 	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
 	unknown := providertest.Unknown{}
 	playProven(t,
-		provenStep{version: "1", candidate: "a", planned: "a"},
-		provenStep{version: later("1"), candidate: "a", planned: "a"},
-		provenStep{version: later("1"), candidate: "b", planned: unknown},
-		provenStep{version: "1", candidate: "b", planned: "b"},
-		provenStep{version: later("2"), candidate: later("c"), planned: unknown, writes: true},
-		provenStep{version: "2", candidate: later("c"), planned: unknown},
-		provenStep{version: "3", candidate: later("d"), planned: "c", writes: true},
-		provenStep{version: "3", candidate: later("d"), planned: unknown},
-		provenStep{version: later("4"), candidate: nil, planned: nil, writes: true},
+		provenStep{version: "1", candidate: "a", proven: "a"},
+		provenStep{version: later("1"), candidate: "a", proven: "a"},
+		provenStep{version: later("1"), candidate: "b", proven: unknown},
+		provenStep{version: "1", candidate: "b", proven: "b"},
+		provenStep{version: later("2"), candidate: later("c"), proven: unknown, writes: true},
+		provenStep{version: "2", candidate: later("c"), proven: unknown},
+		provenStep{version: "3", candidate: later("d"), proven: "c", writes: true},
+		provenStep{version: "3", candidate: later("d"), proven: unknown},
+		provenStep{version: later("4"), candidate: nil, proven: nil, writes: true},
 	)
 }
 

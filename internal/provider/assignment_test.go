@@ -174,7 +174,7 @@ func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 }
 
 // link puts a symbolic link in the place of what is there.
-func link(t *testing.T, at string) {
+func replaceByLink(t *testing.T, at string) {
 	t.Helper()
 	if err := errors.Join(os.RemoveAll(at), os.Symlink("/etc", at)); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func link(t *testing.T, at string) {
 }
 
 // submodule puts a repository of its own in the place of what is there, which git adds as a submodule once it has forgotten that.
-func submodule(t *testing.T, at string) {
+func replaceBySubmodule(t *testing.T, at string) {
 	t.Helper()
 	git(t, filepath.Dir(at), "rm", "-r", "--quiet", "--cached", filepath.Base(at))
 	if err := os.RemoveAll(at); err != nil {
@@ -204,13 +204,13 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 		"file removed":   func(_ *testing.T, folder string) { os.Remove(filepath.Join(folder, "drone/app-edge/namespace.yaml")) },
 		"folder removed": func(_ *testing.T, folder string) { os.RemoveAll(filepath.Join(folder, "drone/app-edge")) },
 		"folder became a link": func(t *testing.T, folder string) {
-			link(t, filepath.Join(folder, "drone/app-edge"))
+			replaceByLink(t, filepath.Join(folder, "drone/app-edge"))
 		},
 		"folder became a submodule": func(t *testing.T, folder string) {
-			submodule(t, filepath.Join(folder, "drone/app-edge"))
+			replaceBySubmodule(t, filepath.Join(folder, "drone/app-edge"))
 		},
-		"marker became a link": func(t *testing.T, folder string) { link(t, filepath.Join(folder, "drone/dev.md")) },
-		"record became a link": func(t *testing.T, folder string) { link(t, filepath.Join(folder, ".flotilla/dev/drone.json")) },
+		"marker became a link": func(t *testing.T, folder string) { replaceByLink(t, filepath.Join(folder, "drone/dev.md")) },
+		"record became a link": func(t *testing.T, folder string) { replaceByLink(t, filepath.Join(folder, ".flotilla/dev/drone.json")) },
 		"record is not JSON": func(t *testing.T, folder string) {
 			writeFile(t, filepath.Join(folder, ".flotilla/dev/drone.json"), "not JSON")
 		},
@@ -350,7 +350,7 @@ func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
 		})
 		got := repo.read(t, "dev")
 		for _, host := range []string{"drone", "large", "spare"} {
-			if marker := host + "/dev.md"; !isLeft(got[marker]) {
+			if marker := host + "/dev.md"; !isVacated(got[marker]) {
 				t.Errorf("%s = %q", marker, got[marker])
 			}
 			delete(got, host+"/dev.md")
@@ -369,7 +369,7 @@ func TestMoveWritesTheNewLocationAndClearsTheOldOne(t *testing.T) {
 					Config: small{path: "new"}.config(repo),
 					Check: func(*terraform.State) error {
 						for name, content := range repo.read(t, "dev") {
-							if !strings.HasPrefix(name, "new/") && !isLeft(content) {
+							if !strings.HasPrefix(name, "new/") && !isVacated(content) {
 								t.Errorf("%s is still there", name)
 							}
 						}
@@ -382,7 +382,7 @@ func TestMoveWritesTheNewLocationAndClearsTheOldOne(t *testing.T) {
 }
 
 // isLeft reports whether a marker says that its owner has left the host.
-func isLeft(marker string) bool {
+func isVacated(marker string) bool {
 	return strings.HasPrefix(marker, "Nothing of the assignment `dev` is here any more.")
 }
 

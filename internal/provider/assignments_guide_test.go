@@ -38,7 +38,7 @@ import (
 const assignmentsGuide = "assignments.md"
 
 // guidePlan applies a fleet, and then plans another one.
-func guidePlan(t *testing.T, before, after any) (*providertest.Plan, providertest.Diagnostics) {
+func applyThenPlan(t *testing.T, before, after any) (*providertest.Plan, providertest.Diagnostics) {
 	t.Helper()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, before, nil))
@@ -60,7 +60,7 @@ func mustPlan(
 }
 
 // database is a fleet that gives a value to the host large.
-func database(url string) providertest.Call {
+func databaseFleet(url string) providertest.Call {
 	return fleetOf(map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
 		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": url}},
@@ -68,8 +68,8 @@ func database(url string) providertest.Call {
 }
 
 // onlyCore is fleetOf with another value, and without what goes to drone/app-edge.
-func onlyCore(url string) providertest.Call {
-	fleet := database(url)
+func coreFleet(url string) providertest.Call {
+	fleet := databaseFleet(url)
 	argument, _ := fleet.Arguments[0].(map[string]any)
 	policies, _ := argument["target_policies"].([]any)
 	argument["target_policies"] = policies[1:]
@@ -100,7 +100,7 @@ func TestTheGuideOnAssignmentsShowsWhatAPlanSays(t *testing.T) {
 			"config_containers": []any{map[string]any{"name": "east", "data": map[string]any{"DATABASE_URL": url}}},
 		})
 	}
-	plan, _ := guidePlan(t, east("mysql://one"), east("mysql://two"))
+	plan, _ := applyThenPlan(t, east("mysql://one"), east("mysql://two"))
 	if lines := linesOf(plan); !slices.Equal(lines, want) {
 		t.Errorf("the guide shows\n%s\nand the plan says\n%s", strings.Join(want, "\n"), strings.Join(lines, "\n"))
 	}
@@ -110,7 +110,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 	t.Parallel()
 	t.Run("removals come first, and no value is said", func(t *testing.T) {
 		t.Parallel()
-		plan, said := guidePlan(t, database("mysql://one"), onlyCore("mysql://two"))
+		plan, said := applyThenPlan(t, databaseFleet("mysql://one"), coreFleet("mysql://two"))
 		lines := linesOf(plan)
 		if len(lines) != 3 || !strings.HasPrefix(lines[1], "- drone/app-edge") || !strings.Contains(lines[2], "data.DATABASE_URL") {
 			t.Errorf("the plan says\n%s", strings.Join(lines, "\n"))
@@ -163,14 +163,14 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), nil))
-		changed := linesOf(apply(t, w, assigned(url, database("mysql://two"), nil)))
+		changed := linesOf(apply(t, w, assigned(url, databaseFleet("mysql://two"), nil)))
 		if state := fmt.Sprint(w.State.Values(assignment)["changes"]); len(changed) != 2 || state != fmt.Sprint(changed) {
 			t.Errorf("the apply changed %q, and the state has %s", changed, state)
 		}
-		if plan, said := mustPlan(t, w, assigned(url, database("mysql://two"), nil), providertest.RefreshOnly()); plan.ExitCode != 0 {
+		if plan, said := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil), providertest.RefreshOnly()); plan.ExitCode != 0 {
 			t.Errorf("a refresh alone finds %v %s", plan.Drifted, said)
 		}
-		plan, _ := mustPlan(t, w, assigned(url, onlyCore("mysql://two"), nil))
+		plan, _ := mustPlan(t, w, assigned(url, coreFleet("mysql://two"), nil))
 		if lines := linesOf(plan); len(lines) != 2 || strings.Contains(strings.Join(lines, "\n"), "DATABASE_URL") {
 			t.Errorf("the next plan says %q", lines)
 		}
@@ -180,7 +180,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), nil))
 		w.Lose(assignment)
-		plan, said := mustPlan(t, w, assigned(url, onlyCore("mysql://two"), map[string]any{"adopt": true}))
+		plan, said := mustPlan(t, w, assigned(url, coreFleet("mysql://two"), map[string]any{"adopt": true}))
 		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "2 added, 0 removed") {
 			t.Errorf("the plan says %s", lines)
 		}
@@ -198,7 +198,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 				"data":   map[string]any{"DATABASE_URL": providertest.Unknown{}},
 			},
 		}})
-		plan, said := guidePlan(t, fleetOf(nil), waits)
+		plan, said := applyThenPlan(t, fleetOf(nil), waits)
 		if changes := plan.Change(assignment).After["changes"]; changes != (providertest.Unknown{}) {
 			t.Errorf("changes are %v", changes)
 		}
@@ -303,7 +303,7 @@ func TestTheGuideOnAssignmentsIsRightAboutHostsThatLeave(t *testing.T) {
 	if there := git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/"); there != "clusters/all/large/dev.md" {
 		t.Errorf("of the host there is %s", there)
 	}
-	if marker := git(t, url, "show", "dev:clusters/all/large/dev.md"); !isLeft(marker) {
+	if marker := git(t, url, "show", "dev:clusters/all/large/dev.md"); !isVacated(marker) {
 		t.Errorf("it says %s", marker)
 	}
 	// The file has no owner: who removes it changes nothing of the assignment.
@@ -356,7 +356,7 @@ func TestTheGuideOnAssignmentsIsRightAboutGoingBack(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
-	apply(t, w, assigned(url, database("mysql://two"), nil))
+	apply(t, w, assigned(url, databaseFleet("mysql://two"), nil))
 	history, said := w.ReadData(
 		t.Context(),
 		providertest.Configuration{},
@@ -366,7 +366,7 @@ func TestTheGuideOnAssignmentsIsRightAboutGoingBack(t *testing.T) {
 	if said.Err() != nil || !strings.Contains(fmt.Sprint(history), first) {
 		t.Errorf("flotilla_history has %v %s", history, said)
 	}
-	back := assigned(url, database("mysql://two"), map[string]any{"rollback_to": first})
+	back := assigned(url, databaseFleet("mysql://two"), map[string]any{"rollback_to": first})
 	plan, said := mustPlan(t, w, back)
 	if !said.Has("Assignment is rolled back") ||
 		!strings.Contains(strings.Join(linesOf(plan), "\n"), "data.DATABASE_URL, on large: app-core") {
@@ -486,7 +486,7 @@ func TestTheGuideOnAssignmentsIsRightAboutImporting(t *testing.T) {
 		value  string
 		causes []changes.Cause
 	}{{"mysql://two", nil}, {"mysql://three", []changes.Cause{causeBy(changes.ByContainer, "large")}}} {
-		lines := linesOf(apply(t, w, assigned(url, database(step.value), further)))
+		lines := linesOf(apply(t, w, assigned(url, databaseFleet(step.value), further)))
 		if len(lines) != 2 || lines[1] != fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", step.causes...) {
 			t.Errorf("the plan of %s says %q", step.value, lines)
 		}

@@ -38,7 +38,7 @@ type bitbucketPull struct {
 	title, description, head, base, state string
 	reviewers                             []string
 	merged, mergedHead                    string // commits
-	arranged                              string // the commit that auto-merge is for
+	autoMergeCommit                       string // the commit that auto-merge is for
 }
 
 func newBitbucket(t *testing.T, cloud bool) *bitbucket {
@@ -110,7 +110,7 @@ func (b *bitbucket) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 	case !b.cloud && r.URL.Path == "/rest/api/latest/users":
 		return b.page([]any{map[string]any{"name": "annabel"}, map[string]any{"name": "anna"}})
 	case !b.cloud && strings.HasPrefix(r.URL.Path, "/rest/build-status/latest/commits/"), b.cloud && strings.HasSuffix(path, "/statuses"):
-		return b.told(r.URL.Path)
+		return b.buildsOf(r.URL.Path)
 	case b.cloud && strings.HasPrefix(path, "commit/"):
 		return 200, map[string]any{"type": "commit", "hash": git(b.t, b.bare, "rev-parse", strings.TrimPrefix(path, "commit/"))}
 	}
@@ -172,13 +172,13 @@ func (b *bitbucket) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 		pull.reviewers = append(pull.reviewers, sent.User.Name)
 	case action == "POST decline":
 		pull.state = "DECLINED"
-	case action == "GET auto-merge" && pull.arranged == "", action == "DELETE auto-merge":
-		pull.arranged = ""
+	case action == "GET auto-merge" && pull.autoMergeCommit == "", action == "DELETE auto-merge":
+		pull.autoMergeCommit = ""
 		return 204, nil
 	case action == "GET auto-merge":
-		return 200, map[string]any{"fromHash": pull.arranged}
+		return 200, map[string]any{"fromHash": pull.autoMergeCommit}
 	case action == "POST merge" && sent.AutoMerge:
-		pull.arranged = b.tip(pull.head)
+		pull.autoMergeCommit = b.tip(pull.head)
 		return 200, b.show(pull, false)
 	case action == "POST merge" && b.blocked && b.cloud:
 		return 400, b.refusal(blockedBecause, nil)
@@ -225,10 +225,10 @@ func (b *bitbucket) list(r *http.Request) (int, any) {
 // show is a request as it then is: what was arranged is done first.
 func (b *bitbucket) show(pull *bitbucketPull, listed bool) map[string]any {
 	head := b.tip(pull.head)
-	if pull.state == "OPEN" && pull.arranged != "" {
+	if pull.state == "OPEN" && pull.autoMergeCommit != "" {
 		switch {
-		case pull.arranged != head:
-			pull.arranged = "" // the head moved
+		case pull.autoMergeCommit != head:
+			pull.autoMergeCommit = "" // the head moved
 		case !b.blocked:
 			b.merge(pull)
 		}
@@ -290,7 +290,7 @@ func (b *bitbucket) merge(pull *bitbucketPull) {
 }
 
 // told are the builds of the commit in a path: all that were told are of the branch's tip.
-func (b *bitbucket) told(path string) (int, any) {
+func (b *bitbucket) buildsOf(path string) (int, any) {
 	if !strings.Contains(path, b.tip("dev")) {
 		return b.page(nil)
 	}
@@ -302,7 +302,7 @@ func (b *bitbucket) told(path string) (int, any) {
 }
 
 // built adds a build as Flux' notification controller tells it.
-func (b *bitbucket) built(context, state, description string) {
+func (b *bitbucket) addBuild(context, state, description string) {
 	hash, now := sha1.Sum([]byte(context)), time.Now()
 	build := map[string]any{
 		"key": hex.EncodeToString(

@@ -21,7 +21,7 @@ const (
 )
 
 // bothBitbuckets runs a test on each, with the name of the kind and a reviewer whom it knows.
-func bothBitbuckets(t *testing.T, test func(t *testing.T, b *bitbucket, kind, reviewer string)) {
+func testBitbuckets(t *testing.T, test func(t *testing.T, b *bitbucket, kind, reviewer string)) {
 	t.Parallel()
 	for kind, reviewer := range map[string]string{"bitbucket": bitbucketUser, "bitbucket_datacenter": "anna"} {
 		t.Run(kind, func(t *testing.T) {
@@ -32,7 +32,7 @@ func bothBitbuckets(t *testing.T, test func(t *testing.T, b *bitbucket, kind, re
 }
 
 func TestARequestLivesOnBitbucket(t *testing.T) {
-	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
+	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
 		playAlways(t, kind, "bitbucket_datacenter")
 		proposed := func(database, more string) string {
 			return small{
@@ -88,7 +88,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 			arranged := proposed("mysql://five", `, merge = "when_checks_succeed"`)
 			steps = append(steps,
 				resource.TestStep{PreConfig: func() { b.blocked = true }, Config: arranged, Check: func(*terraform.State) error {
-					if pull := b.pulls[1]; pull.state != "OPEN" || pull.arranged != b.tip(pull.head) {
+					if pull := b.pulls[1]; pull.state != "OPEN" || pull.autoMergeCommit != b.tip(pull.head) {
 						t.Errorf("the request is %+v", pull)
 					}
 					b.blocked = false
@@ -105,7 +105,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 }
 
 func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
-	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
+	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
 		refused := map[string]string{
 			`labels = ["fleet"]`:         "have no labels; remove the labels",
 			`reviewers = ["owner/team"]`: `reviewer "owner/team" is not a`,
@@ -135,7 +135,7 @@ func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
 
 // GitLab has no reviewers but users: a team is an error of the plan.
 func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
-	bothBitbuckets(t, func(t *testing.T, b *bitbucket, _, _ string) {
+	testBitbuckets(t, func(t *testing.T, b *bitbucket, _, _ string) {
 		extra := `delivery = { mode = "pull_request", forge = "gitlab", reviewers = ["owner/team"] }`
 		testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
 			Config: small{extra: extra}.config(b.repo), PlanOnly: true, ExpectError: words(`reviewer "owner/team" is not a username`),
@@ -145,7 +145,7 @@ func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
 
 // Git has no branch dev/proposal beside the branch dev, so that nothing could be proposed from there.
 func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
-	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
+	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
 		extra := func(branch string) string {
 			return fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, branch = %q }", kind, branch)
 		}
@@ -163,7 +163,7 @@ func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
 
 // What agents tell Bitbucket of the newest commit, by the hash of its context.
 func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
-	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
+	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
 		with := map[string]any{"git": map[string]any{"token": bitbucketToken}}
 		delivered := assigned(b.repo.url, fleetWithClusters(nil), nil)
 		delivered.Provider = with
@@ -172,7 +172,7 @@ func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 			"flotilla/drone-1/cluster": "SUCCESSFUL", "flotilla/drone-1/cluster-type": "SUCCESSFUL",
 			"flotilla/drone-2/cluster": "SUCCESSFUL", "flotilla/drone-2/cluster-type": "FAILED",
 		} {
-			b.built(context, state, "reconciliation")
+			b.addBuild(context, state, "reconciliation")
 		}
 		values, said := readCompliance(
 			t,

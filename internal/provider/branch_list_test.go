@@ -66,7 +66,7 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 	}
 
 	// A record of a claim that cannot be read is named: as a warning beside others, else as an error.
-	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "api"), "{}") })
+	commitByHand(t, url, "prod", func(folder string) { writeFile(t, claimRecordPath(folder, "api"), "{}") })
 	at := map[string]any{"url": url, "branch": "prod"}
 	const record = "prod/.flotilla/.claims/api.json"
 	if got, said := query("flotilla_cluster_claim", at); got == "" || said.Err() != nil || !said.Has("Records cannot be read") ||
@@ -76,7 +76,7 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 	if got, said := query("flotilla_assignment", at); got == "" || len(said) > 0 {
 		t.Errorf("beside a record of a claim that cannot be read %q is listed: %s", got, said)
 	}
-	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "web"), "{}") })
+	commitByHand(t, url, "prod", func(folder string) { writeFile(t, claimRecordPath(folder, "web"), "{}") })
 	if got, said := query("flotilla_cluster_claim", at); got != "" || said.Err() == nil || !said.Has("Records cannot be read") ||
 		!strings.Contains(said.String(), record) {
 		t.Errorf("where no record can be read %q is listed: %s", got, said)

@@ -49,7 +49,7 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 		},
 		"a person changes a folder": {
 			func(t *testing.T, url string) {
-				byHandOn(t, url, "dev", func(folder string) {
+				commitByHand(t, url, "dev", func(folder string) {
 					writeFile(t, filepath.Join(folder, "clusters", "all", "large", "app-core", "platform-config.yaml"), "by: hand\n")
 				})
 			},
@@ -60,24 +60,24 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 			playAlways(t, name, "the branch is deleted", "the branch is reset", "a person changes a folder")
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
-			apply(t, w, assigned(url, database("mysql://one"), nil))
-			apply(t, w, assigned(url, database("mysql://two"), nil))
+			apply(t, w, assigned(url, databaseFleet("mysql://one"), nil))
+			apply(t, w, assigned(url, databaseFleet("mysql://two"), nil))
 			test.do(t, url)
 			want := test.says(url)
 			for range 2 { // a second refresh finds the same
-				plan, said := mustPlan(t, w, assigned(url, database("mysql://two"), nil))
+				plan, said := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil))
 				checkRepaired(t, "a plan", plan, want)
 				if test.warns != "" && !said.Has(test.warns) {
 					t.Errorf("the plan says %s", said)
 				}
-				if _, said := w.Apply(t.Context(), assigned(url, database("mysql://two"), nil), providertest.RefreshOnly()); said.Err() != nil {
+				if _, said := w.Apply(t.Context(), assigned(url, databaseFleet("mysql://two"), nil), providertest.RefreshOnly()); said.Err() != nil {
 					t.Fatal(said)
 				}
 			}
-			plan, _ := mustPlan(t, w, assigned(url, database("mysql://three"), nil))
+			plan, _ := mustPlan(t, w, assigned(url, databaseFleet("mysql://three"), nil))
 			checkRepaired(t, "a plan of another value", plan, want)
-			apply(t, w, assigned(url, database("mysql://two"), nil))
-			if plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil)); !plan.Empty() {
+			apply(t, w, assigned(url, databaseFleet("mysql://two"), nil))
+			if plan, _ := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil)); !plan.Empty() {
 				t.Errorf("one more plan has %q", linesOf(plan))
 			}
 		})
@@ -127,18 +127,18 @@ func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 			playAlways(t, name, "another key of the file", "the whole folder")
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
-			apply(t, w, assigned(url, database("mysql://one"), nil))
-			byHandOn(t, url, "dev", func(folder string) { test.do(t, folder) })
+			apply(t, w, assigned(url, databaseFleet("mysql://one"), nil))
+			commitByHand(t, url, "dev", func(folder string) { test.do(t, folder) })
 			since := "by hand, since commit " + git(t, url, "rev-parse", "dev")[:8]
-			plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil))
+			plan, _ := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil))
 			lines := strings.Join(linesOf(plan), "\n")
 			for _, want := range test.want {
 				if want = strings.Replace(want, "HAND", since, 1); !strings.Contains(lines, want) {
 					t.Errorf("%q is not in\n%s", want, lines)
 				}
 			}
-			apply(t, w, assigned(url, database("mysql://two"), nil))
-			if plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil)); !plan.Empty() {
+			apply(t, w, assigned(url, databaseFleet("mysql://two"), nil))
+			if plan, _ := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil)); !plan.Empty() {
 				t.Errorf("one more plan has %q", linesOf(plan))
 			}
 		})
@@ -151,15 +151,15 @@ func TestAPersonIsNamedAfterManyCommits(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
 	for _, address := range []string{"mysql://1", "mysql://2", "mysql://3", "mysql://4", "mysql://5"} {
-		apply(t, w, assigned(url, database(address), at))
-		byHandOn(t, url, "dev", func(folder string) {
+		apply(t, w, assigned(url, databaseFleet(address), at))
+		commitByHand(t, url, "dev", func(folder string) {
 			for _, at := range []string{"large/app-core", "drone/app-edge"} {
 				writeFile(t, filepath.Join(folder, filepath.FromSlash(at), "platform-config.yaml"), "by: hand\n")
 			}
 		})
 		since := git(t, url, "rev-parse", "dev")[:8]
-		byHandOn(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "NOTES.md"), address) })
-		plan, _ := mustPlan(t, w, assigned(url, database(address), at))
+		commitByHand(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "NOTES.md"), address) })
+		plan, _ := mustPlan(t, w, assigned(url, databaseFleet(address), at))
 		checkRepaired(t, "a plan", plan, "by hand, since commit "+since)
 	}
 }

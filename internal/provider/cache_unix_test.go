@@ -35,7 +35,7 @@ func entriesOf(t *testing.T, cache, kind string) []string {
 }
 
 // forgetObjects removes what was rendered, so that the artifact is read again.
-func forgetObjects(t *testing.T, cache string) {
+func removeCachedObjects(t *testing.T, cache string) {
 	t.Helper()
 	for _, path := range entriesOf(t, cache, "objects") {
 		if err := os.Remove(path); err != nil {
@@ -64,7 +64,7 @@ func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		forgetObjects(t, cache)
+		removeCachedObjects(t, cache)
 		said := saidOfPlan(t, fleet)
 		for _, want := range []string{"Manifests cannot be rendered", change.want, cache, "remove the folder", "FLOTILLA_CACHE_DIR", "cache.path"} {
 			if !strings.Contains(said, want) {
@@ -91,20 +91,20 @@ func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 	for name, plant := range map[string]func(entry, outside string) error{
 		"damaged": func(entry, _ string) error {
-			return overwrite(entry, func(text []byte) []byte { text[len(text)/2] ^= 1; return text })
+			return overwriteFile(entry, func(text []byte) []byte { text[len(text)/2] ^= 1; return text })
 		},
 		"cut off": func(entry, _ string) error {
-			return overwrite(entry, func(text []byte) []byte { return text[:len(text)/2] })
+			return overwriteFile(entry, func(text []byte) []byte { return text[:len(text)/2] })
 		},
-		"empty": func(entry, _ string) error { return overwrite(entry, func([]byte) []byte { return nil }) },
+		"empty": func(entry, _ string) error { return overwriteFile(entry, func([]byte) []byte { return nil }) },
 		"a symbolic link": func(entry, outside string) error {
-			return replace(entry, func() error { return os.Symlink(outside, entry) })
+			return replaceFile(entry, func() error { return os.Symlink(outside, entry) })
 		},
 		"a hard link": func(entry, outside string) error {
-			return replace(entry, func() error { return os.Link(outside, entry) })
+			return replaceFile(entry, func() error { return os.Link(outside, entry) })
 		},
 		"a pipe": func(entry, _ string) error {
-			return replace(entry, func() error { return syscall.Mkfifo(entry, 0o600) })
+			return replaceFile(entry, func() error { return syscall.Mkfifo(entry, 0o600) })
 		},
 		"gone":               func(entry, _ string) error { return os.Remove(entry) },
 		"of somebody else":   func(entry, _ string) error { return os.Chown(entry, 12345, -1) },
@@ -135,7 +135,7 @@ func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				if kind == "artifacts" {
-					forgetObjects(t, cache)
+					removeCachedObjects(t, cache)
 				} else if err := os.Remove(entriesOf(t, cache, "artifacts")[0]); err != nil {
 					t.Fatal(err)
 				}
@@ -154,7 +154,7 @@ func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 	}
 }
 
-func overwrite(path string, change func([]byte) []byte) error {
+func overwriteFile(path string, change func([]byte) []byte) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func overwrite(path string, change func([]byte) []byte) error {
 	return os.WriteFile(path, change(text), 0o600)
 }
 
-func replace(path string, by func() error) error {
+func replaceFile(path string, by func() error) error {
 	if err := os.Remove(path); err != nil {
 		return err
 	}

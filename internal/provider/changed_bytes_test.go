@@ -18,17 +18,17 @@ import (
 
 // changedRegistry is a registry with one chart, whose answers somebody changes.
 type changedRegistry struct {
-	repo     string
-	pin      folder.Pin
-	mutex    sync.Mutex
-	change   func(path string, body []byte) []byte // nil: answers are as they were pushed
-	unsigned bool                                  // answers have the digest that was asked for, whatever they contain
+	repo        string
+	pin         folder.Pin
+	mutex       sync.Mutex
+	change      func(path string, body []byte) []byte // nil: answers are as they were pushed
+	keepsDigest bool                                  // answers have the digest that was asked for, whatever they contain
 }
 
 func (c *changedRegistry) set(change func(path string, body []byte) []byte, unsigned bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.change, c.unsigned = change, unsigned
+	c.change, c.keepsDigest = change, unsigned
 }
 
 func newChangedRegistry(t *testing.T) *changedRegistry {
@@ -60,7 +60,7 @@ func newChangedRegistry(t *testing.T) *changedRegistry {
 		if c.change != nil && r.Method == http.MethodGet {
 			body = c.change(r.URL.Path, body)
 		}
-		if !c.unsigned {
+		if !c.keepsDigest {
 			asked = digest(body)
 		}
 		w.Header().Set("Docker-Content-Digest", asked)
@@ -95,12 +95,12 @@ func TestOtherBytesForADigestAreAnError(t *testing.T) {
 	}{
 		"another layer":                   {of("/blobs/", whole), false},
 		"another layer, as if it were":    {of("/blobs/", whole), true},
-		"one bit of the layer":            {of("/blobs/", flipped), true},
+		"one bit of the layer":            {of("/blobs/", flipBit), true},
 		"a layer that is cut off":         {of("/blobs/", func(body []byte) []byte { return body[:len(body)/2] }), true},
 		"a layer with more at its end":    {of("/blobs/", func(body []byte) []byte { return append(append([]byte{}, body...), 'x') }), true},
 		"an empty layer":                  {of("/blobs/", func([]byte) []byte { return nil }), true},
-		"another manifest":                {of("/manifests/", flipped), false},
-		"another manifest, as if it were": {of("/manifests/", flipped), true},
+		"another manifest":                {of("/manifests/", flipBit), false},
+		"another manifest, as if it were": {of("/manifests/", flipBit), true},
 		"a manifest that is cut off":      {of("/manifests/", func(body []byte) []byte { return body[:len(body)/2] }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestOtherBytesForADigestAreAnError(t *testing.T) {
 	}
 }
 
-func flipped(body []byte) []byte {
+func flipBit(body []byte) []byte {
 	other := append([]byte{}, body...)
 	other[len(other)/2] ^= 1
 	return other

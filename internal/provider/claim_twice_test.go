@@ -25,19 +25,19 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 		t.Fatal(said)
 	}
 	record := git(t, url, "show", "prod:prod/.flotilla/.claims/api.json")
-	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(record, `"clusters": [`, `"clusters": [{"name": "pool-2"},`, 1)+"\n")
+	commitByHand(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordPath(folder, "api"), strings.Replace(record, `"clusters": [`, `"clusters": [{"name": "pool-2"},`, 1)+"\n")
 	})
-	before := commitsOn(t, url, "prod")
-	refusedClaim(t, w, web, "Cluster belongs to two claims", claimedTwice, "revert it, or remove the cluster from that record")
-	refusedClaim(t, w, claims(claimOn(url, "web", 1, from)), claimedTwice)
-	refusedClaim(t, w, claims(claimOn(url, "shop", 2, from)), claimedTwice)
-	refusedClaim(t, other, api, "Cluster belongs to two claims", claimedTwice)
+	before := countCommits(t, url, "prod")
+	expectRefusedClaim(t, w, web, "Cluster belongs to two claims", claimedTwice, "revert it, or remove the cluster from that record")
+	expectRefusedClaim(t, w, claims(claimOn(url, "web", 1, from)), claimedTwice)
+	expectRefusedClaim(t, w, claims(claimOn(url, "shop", 2, from)), claimedTwice)
+	expectRefusedClaim(t, other, api, "Cluster belongs to two claims", claimedTwice)
 	// The commit came between plan and apply: nothing is written.
 	if said := w.ApplyPlan(t.Context(), late); !said.Has("Cluster belongs to two claims") || !strings.Contains(said.String(), `"pool-2"`) {
 		t.Errorf("said is %s", said)
 	}
-	if after := commitsOn(t, url, "prod"); after != before {
+	if after := countCommits(t, url, "prod"); after != before {
 		t.Error("a commit was made")
 	}
 	read := func() string {
@@ -57,11 +57,11 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 		t.Errorf("the inventory says %s", said)
 	}
 	// Several clusters are one warning.
-	byHandOn(t, url, "prod", func(folder string) {
+	commitByHand(t, url, "prod", func(folder string) {
 		writeFile(
 			t,
-			claimRecordOf(folder, "api"),
-			strings.Replace(readFile(t, claimRecordOf(folder, "api")), `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1),
+			claimRecordPath(folder, "api"),
+			strings.Replace(readFile(t, claimRecordPath(folder, "api")), `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1),
 		)
 	})
 	if said := read(); strings.Count(said, "Cluster belongs to two claims") != 1 || !strings.Contains(said, `Cluster "pool-1" belongs to`) ||
@@ -69,11 +69,11 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 		t.Errorf("of two clusters the inventory says %s", said)
 	}
 	// Mended in the record, both are as they were; api takes out what was added to its record.
-	byHandOn(t, url, "prod", func(folder string) {
+	commitByHand(t, url, "prod", func(folder string) {
 		writeFile(
 			t,
-			claimRecordOf(folder, "api"),
-			strings.Replace(readFile(t, claimRecordOf(folder, "api")), `{"name": "pool-1"},{"name": "pool-2"},`, "", 1),
+			claimRecordPath(folder, "api"),
+			strings.Replace(readFile(t, claimRecordPath(folder, "api")), `{"name": "pool-1"},{"name": "pool-2"},`, "", 1),
 		)
 	})
 	for _, one := range []struct {
@@ -98,27 +98,27 @@ func TestAForgedClaimTakesNoClusterOfAnother(t *testing.T) {
 	t.Parallel()
 	t.Run("stand-in", func(t *testing.T) {
 		t.Parallel()
-		forgedClaimTakesNothing(t, providertest.New(startProvider))
+		checkForgedClaim(t, providertest.New(startProvider))
 	})
-	withTools(t, forgedClaimTakesNothing)
+	withTools(t, checkForgedClaim)
 }
 
-func forgedClaimTakesNothing(t *testing.T, w providertest.Runner) {
+func checkForgedClaim(t *testing.T, w providertest.Runner) {
 	t.Helper()
 	url := bare(t)
 	web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")))
 	apply(t, w, web)
-	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"holder":"x","clusters":[{"name":"pool-2"}]}`)
+	commitByHand(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordPath(folder, "api"), `{"format":1,"holder":"x","clusters":[{"name":"pool-2"}]}`)
 	})
-	refusedClaim(t, w, web, claimedTwice)
-	byHandOn(t, url, "prod", func(folder string) { removeFile(t, claimRecordOf(folder, "api")) })
+	expectRefusedClaim(t, w, web, claimedTwice)
+	commitByHand(t, url, "prod", func(folder string) { removeFile(t, claimRecordPath(folder, "api")) })
 	if got, said := claimPlan(t, w, web); said.Err() != nil || got != "" {
 		t.Errorf("the plan says %q, %s", got, said)
 	}
 	// A destroy is possible while it lasts: it releases what the state has.
-	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"holder":"x","clusters":[{"name":"pool-2"}]}`)
+	commitByHand(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordPath(folder, "api"), `{"format":1,"holder":"x","clusters":[{"name":"pool-2"}]}`)
 	})
 	apply(t, w, claims())
 	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "prod/.flotilla/.claims/api.json" {
@@ -132,8 +132,8 @@ func TestAPlanWarnsOfAClaimsRecordThatOthersChanged(t *testing.T) {
 	w := providertest.New(startProvider)
 	web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")))
 	apply(t, w, web)
-	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
+	commitByHand(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordPath(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
 	})
 	if _, said := claimPlan(t, w, web); !words(
 		"The record prod/.flotilla/.claims/web.json is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
@@ -176,8 +176,8 @@ func TestATamperedClaimIsToldAndRepaired(t *testing.T) {
 			web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")))
 			apply(t, w, web)
 			tampered, before := 0, len(git(t, url, "show", "prod:prod/.flotilla/.claims/web.json"))
-			byHandOn(t, url, "prod", func(folder string) {
-				at := claimRecordOf(folder, "web")
+			commitByHand(t, url, "prod", func(folder string) {
+				at := claimRecordPath(folder, "web")
 				content := change(readFile(t, at))
 				tampered = len(content)
 				writeFile(t, at, content)

@@ -26,7 +26,7 @@ func TestClaimsOfOneConfigurationHaveACommitEach(t *testing.T) {
 	if len(seen) != 6 {
 		t.Errorf("%d clusters are claimed", len(seen))
 	}
-	if commits := commitsOn(t, url, "prod"); commits != "3" {
+	if commits := countCommits(t, url, "prod"); commits != "3" {
 		t.Errorf("%s commits", commits)
 	}
 	if got, _ := claimPlan(t, w, all); got != "" {
@@ -49,16 +49,16 @@ func TestWhatOthersClaimBetweenPlanAndApply(t *testing.T) {
 		t.Errorf("the state has %q; said is %s", namesIn(w.State.Values(claimAddress)), said)
 	}
 	// What is kept is promised: where somebody broke the record, and another has taken it, nothing is written.
-	byHandOn(t, url, "prod", func(folder string) { removeFile(t, claimRecordOf(folder, "web")) })
+	commitByHand(t, url, "prod", func(folder string) { removeFile(t, claimRecordPath(folder, "web")) })
 	if plan, said = w.Plan(t.Context(), claims(claimOn(url, "web", 1, from))); said.Err() != nil ||
 		namesIn(plan.Change(claimAddress).After) != "pool-2" {
 		t.Fatal(said)
 	}
 	apply(t, other, claims(claimOn(url, "api", 2, from)))
-	before := commitsOn(t, url, "prod")
+	before := countCommits(t, url, "prod")
 	if said := w.ApplyPlan(t.Context(), plan); !said.Has("Repository has changed since the plan") || !words(`The plan promised cluster "pool-2", and claim "api" has taken it since. Nothing was written: plan again.`).
 		MatchString(said.String()) ||
-		commitsOn(t, url, "prod") != before {
+		countCommits(t, url, "prod") != before {
 		t.Errorf("said is %s", said)
 	}
 	apply(t, w, claims(claimOn(url, "web", 1, from)))
@@ -71,12 +71,12 @@ func TestWhatOthersClaimBetweenPlanAndApply(t *testing.T) {
 		t.Fatal(said)
 	}
 	apply(t, w, claims(claimOn(url, "web", 2, from)))
-	before = commitsOn(t, url, "prod")
-	if said := other.ApplyPlan(t.Context(), plan); !said.Has("The pool has too few clusters") || commitsOn(t, url, "prod") != before {
+	before = countCommits(t, url, "prod")
+	if said := other.ApplyPlan(t.Context(), plan); !said.Has("The pool has too few clusters") || countCommits(t, url, "prod") != before {
 		t.Errorf("said is %s", said)
 	}
 	apply(t, w, claims(claimOn(url, "web", 3, from)))
-	refusedClaim(t, providertest.New(startProvider), claims(claimOn(url, "new", 1, from)), "too few clusters")
+	expectRefusedClaim(t, providertest.New(startProvider), claims(claimOn(url, "new", 1, from)), "too few clusters")
 }
 
 // A plan that takes more promises the clusters that it keeps, and only these.
@@ -99,14 +99,14 @@ func TestAClaimThatTakesMoreKeepsWhatItsPlanPromised(t *testing.T) {
 	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2 pool-4" {
 		t.Errorf("the state has %q; said is %s", namesIn(w.State.Values(claimAddress)), said)
 	}
-	byHandOn(t, url, "prod", func(folder string) { removeFile(t, claimRecordOf(folder, "web")) })
+	commitByHand(t, url, "prod", func(folder string) { removeFile(t, claimRecordPath(folder, "web")) })
 	plan = planned(4, "pool-1 pool-2 pool-4 ?")
 	apply(t, other, claims(claimOn(url, "api", 2, from)))
-	before := commitsOn(t, url, "prod")
+	before := countCommits(t, url, "prod")
 	if said := w.ApplyPlan(t.Context(), plan); !words(
 		`The plan promised cluster "pool-1", and claim "api" has taken it since.`,
 	).MatchString(said.String()) ||
-		commitsOn(t, url, "prod") != before {
+		countCommits(t, url, "prod") != before {
 		t.Errorf("said is %s", said)
 	}
 }
@@ -163,7 +163,7 @@ func TestAClaimThatMoves(t *testing.T) {
 		t.Errorf("the plan says %q", got)
 	}
 	apply(t, w, claims(same))
-	if got := commitsOn(t, url, "prod"); got != "1" {
+	if got := countCommits(t, url, "prod"); got != "1" {
 		t.Errorf("%s commits", got)
 	}
 	// At a really different location it is made anew, and others there come first.

@@ -86,16 +86,16 @@ func claimPlan(t *testing.T, w providertest.Runner, configuration providertest.C
 }
 
 // claimRecordOf is where the record of a claim is in a clone.
-func claimRecordOf(folder, name string) string {
+func claimRecordPath(folder, name string) string {
 	return filepath.Join(folder, "prod", ".flotilla", ".claims", name+".json")
 }
 
-func byHandOn(t *testing.T, url, branch string, change func(folder string)) {
+func commitByHand(t *testing.T, url, branch string, change func(folder string)) {
 	t.Helper()
 	repository{cloneURL: url}.change(t, branch, change)
 }
 
-func commitsOn(t *testing.T, url, branch string) string {
+func countCommits(t *testing.T, url, branch string) string {
 	t.Helper()
 	return git(t, url, "rev-list", "--count", branch)
 }
@@ -117,7 +117,7 @@ func TestAClaimThroughItsLife(t *testing.T) {
 		if got, _ := claimPlan(t, w, claims(attributes)); got != "" {
 			t.Errorf("%s: a second plan says %q", what, got)
 		}
-		if got := commitsOn(t, url, "prod"); got != commits {
+		if got := countCommits(t, url, "prod"); got != commits {
 			t.Errorf("%s: %s commits, want %s", what, got, commits)
 		}
 		if values := w.State.Values(claimAddress); values["commit"] != git(t, url, "rev-parse", "prod") {
@@ -159,7 +159,7 @@ func TestAClaimThroughItsLife(t *testing.T) {
 }
 
 // refusedClaim plans, which must fail with what is said, each at its attribute.
-func refusedClaim(t *testing.T, w providertest.Runner, configuration providertest.Configuration, want ...string) {
+func expectRefusedClaim(t *testing.T, w providertest.Runner, configuration providertest.Configuration, want ...string) {
 	t.Helper()
 	_, said := w.Plan(t.Context(), configuration)
 	for _, text := range want {
@@ -175,7 +175,7 @@ func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 	first, second := providertest.New(startProvider), providertest.New(startProvider)
 	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
 	apply(t, first, claims(base))
-	refusedClaim(
+	expectRefusedClaim(
 		t,
 		second,
 		claims(base),
@@ -202,13 +202,13 @@ func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 	if got, _ := claimPlan(t, third, claims(with(base, "adopt", true))); got != "" {
 		t.Errorf("a second plan says %q", got)
 	}
-	refusedClaim(t, first, claims(base), "Claim belongs to another state")
-	before := commitsOn(t, url, "prod")
+	expectRefusedClaim(t, first, claims(base), "Claim belongs to another state")
+	before := countCommits(t, url, "prod")
 	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil ||
 		!said.Has("Claim belongs to another holder") {
 		t.Errorf("said is %s", said)
 	}
-	if after := commitsOn(t, url, "prod"); after != before {
+	if after := countCommits(t, url, "prod"); after != before {
 		t.Error("a commit was made")
 	}
 }
@@ -232,7 +232,7 @@ func TestAClaimThatLostItsStateIsImported(t *testing.T) {
 		t.Errorf("the plan after the import says %q", got)
 	}
 	apply(t, w, claims(with(base, "number", 3)))
-	if got := namesIn(w.State.Values(claimAddress)); got != "pool-1 pool-2 pool-3" || commitsOn(t, url, "prod") != "2" {
+	if got := namesIn(w.State.Values(claimAddress)); got != "pool-1 pool-2 pool-3" || countCommits(t, url, "prod") != "2" {
 		t.Errorf("the state has %q", got)
 	}
 }
@@ -246,39 +246,39 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 		commits    string // 3 where it does not say
 	}{
 		"the record is gone": {
-			change: func(t *testing.T, folder string) { removeFile(t, claimRecordOf(folder, "web")) },
+			change: func(t *testing.T, folder string) { removeFile(t, claimRecordPath(folder, "web")) },
 			plan:   "pool-1 pool-2", want: "pool-1 pool-2",
 		},
 		"it is gone, and another has a cluster": {
 			change: func(t *testing.T, folder string) {
-				removeFile(t, claimRecordOf(folder, "web"))
-				writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"clusters":[{"name":"pool-1"}]}`)
+				removeFile(t, claimRecordPath(folder, "web"))
+				writeFile(t, claimRecordPath(folder, "api"), `{"format":1,"clusters":[{"name":"pool-1"}]}`)
 			},
 			plan: "pool-2 ?", want: "pool-2 pool-3", says: `According to the records, another claim has pool-1, too: the claim "web" releases them`,
 		},
 		"it lists another": {
 			change: func(t *testing.T, folder string) {
-				text := readFile(t, claimRecordOf(folder, "web"))
-				writeFile(t, claimRecordOf(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
+				text := readFile(t, claimRecordPath(folder, "web"))
+				writeFile(t, claimRecordPath(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
 			},
 			plan: "pool-1 pool-2", want: "pool-1 pool-2",
 		},
 		"it lists another, and its own is another's": {
 			change: func(t *testing.T, folder string) {
-				text := readFile(t, claimRecordOf(folder, "web"))
-				writeFile(t, claimRecordOf(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
-				writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"clusters":[{"name":"pool-2"}]}`)
+				text := readFile(t, claimRecordPath(folder, "web"))
+				writeFile(t, claimRecordPath(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
+				writeFile(t, claimRecordPath(folder, "api"), `{"format":1,"clusters":[{"name":"pool-2"}]}`)
 			},
 			plan: "pool-1 pool-4", want: "pool-1 pool-4", says: "another claim has pool-2", commits: "2",
 		},
 		"it says no holder": {
 			change: func(t *testing.T, folder string) {
-				writeFile(t, claimRecordOf(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
+				writeFile(t, claimRecordPath(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
 			},
 			plan: "pool-1 pool-2", want: "pool-1 pool-2",
 		},
 		"it cannot be read": {
-			change: func(t *testing.T, folder string) { writeFile(t, claimRecordOf(folder, "web"), "{") },
+			change: func(t *testing.T, folder string) { writeFile(t, claimRecordPath(folder, "web"), "{") },
 			plan:   "pool-1 pool-2", want: "pool-1 pool-2",
 		},
 	} {
@@ -288,7 +288,7 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 			w := providertest.New(startProvider)
 			configuration := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3", "pool-4")))
 			apply(t, w, configuration)
-			byHandOn(t, url, "prod", func(folder string) { test.change(t, folder) })
+			commitByHand(t, url, "prod", func(folder string) { test.change(t, folder) })
 			got, said := claimPlan(t, w, configuration)
 			if got != test.plan || !words(test.says).MatchString(said.String()) {
 				t.Errorf("the plan says %q, want %q; said is %s", got, test.plan, said)
@@ -297,8 +297,8 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 			if got := namesIn(w.State.Values(claimAddress)); got != test.want {
 				t.Errorf("the state has %q, want %q", got, test.want)
 			}
-			if got, _ := claimPlan(t, w, configuration); got != "" || commitsOn(t, url, "prod") != cmp.Or(test.commits, "3") {
-				t.Errorf("a second plan says %q, after %s commits", got, commitsOn(t, url, "prod"))
+			if got, _ := claimPlan(t, w, configuration); got != "" || countCommits(t, url, "prod") != cmp.Or(test.commits, "3") {
+				t.Errorf("a second plan says %q, after %s commits", got, countCommits(t, url, "prod"))
 			}
 		})
 	}
@@ -334,7 +334,7 @@ func TestAClaimWhoseRepositoryIsGone(t *testing.T) {
 		t.Errorf("the plan says %q; said is %s", got, said)
 	}
 	apply(t, w, configuration)
-	if got := namesIn(w.State.Values(claimAddress)); got != "pool-1" || commitsOn(t, url, "prod") != "1" {
+	if got := namesIn(w.State.Values(claimAddress)); got != "pool-1" || countCommits(t, url, "prod") != "1" {
 		t.Errorf("the state has %q", got)
 	}
 	if err := os.RemoveAll(url); err != nil {
@@ -376,13 +376,13 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 			[]string{"The number must be", "is not a DNS label", "Invalid selector", "Invalid GitOps repository"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refusedClaim(t, providertest.New(startProvider), claims(test.attributes), test.want...)
+			expectRefusedClaim(t, providertest.New(startProvider), claims(test.attributes), test.want...)
 		})
 	}
-	refusedClaim(t, providertest.New(startProvider), claims(base, base), "Two claims have the same name")
+	expectRefusedClaim(t, providertest.New(startProvider), claims(base, base), "Two claims have the same name")
 
-	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "api"), "{}") })
-	refusedClaim(
+	commitByHand(t, url, "prod", func(folder string) { writeFile(t, claimRecordPath(folder, "api"), "{}") })
+	expectRefusedClaim(
 		t,
 		providertest.New(startProvider),
 		claims(base),

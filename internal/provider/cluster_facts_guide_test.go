@@ -20,7 +20,7 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			world := &sayingClusters{region: map[string]string{"edge-1": "eu-1", "edge-2": "us-1"}, ready: true}
+			world := &factClusters{region: map[string]string{"edge-1": "eu-1", "edge-2": "us-1"}, ready: true}
 			clusters := world.start(t)("edge-1", "edge-2")
 			url := bare(t)
 			text := strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(url))
@@ -55,7 +55,7 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 				t.Errorf("labels are %s", got)
 			}
 
-			world.move("edge-1", "")
+			world.setRegion("edge-1", "")
 			fails("Labels of clusters are not known")
 			writeFile(t, filepath.Join(w.path, "labels.json"), labels)
 			if got := changes(); got != "none" {
@@ -66,13 +66,13 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 				t.Errorf("labels of a silent cluster are %s", again)
 			}
 
-			world.move("edge-1", "eu-1")
-			world.move("edge-2", "eu-1") // what a cluster says may change, and moves what runs there
+			world.setRegion("edge-1", "eu-1")
+			world.setRegion("edge-2", "eu-1") // what a cluster says may change, and moves what runs there
 			if got := changes(); !strings.Contains(got, "detector-live") || !strings.Contains(got, "edge-2") {
 				t.Errorf("a cluster that moved changes %s", got)
 			}
 
-			world.move("edge-1", "")
+			world.setRegion("edge-1", "")
 			if err := os.Remove(filepath.Join(w.path, "labels.json")); err != nil {
 				t.Fatal(err)
 			}

@@ -57,12 +57,12 @@ func TestACommitSaysWhetherItRuns(t *testing.T) {
 		}
 		// A new version: its own commit waits, and the former one stays what it is.
 		run(strings.Replace(text, app, next, 1), tip())
-		if got := last("flotilla/prod/app-main"); !strings.HasPrefix(got, "pending") || host.told[len(host.told)-1].Commit == app {
-			t.Errorf("of a new version it is %v", host.told)
+		if got := last("flotilla/prod/app-main"); !strings.HasPrefix(got, "pending") || host.received[len(host.received)-1].Commit == app {
+			t.Errorf("of a new version it is %v", host.received)
 		}
-		for _, one := range host.told[2:] {
+		for _, one := range host.received[2:] {
 			if one.Commit == app && one.Status != "success" {
-				t.Errorf("the former one is %v", host.told)
+				t.Errorf("the former one is %v", host.received)
 			}
 		}
 	}

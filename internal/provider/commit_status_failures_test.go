@@ -22,11 +22,11 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 		configuration     providertest.Configuration
 		at, summary, says string
 	}{
-		"no such commit":     {g.configured(g.wanted("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
-		"no right to write":  {configured(reader.Token, g.wanted()), "url", "Git host refuses the credentials", "to git.credentials of the provider"},
-		"no such token":      {configured(strings.Repeat("0", 40), g.wanted()), "url", "Git host refuses the credentials", "401"},
-		"no such repository": {g.configured(g.wanted("url", g.gitea.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
-		"nobody answers":     {g.configured(g.wanted("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
+		"no such commit":     {g.configuration(g.attributes("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
+		"no right to write":  {statusConfiguration(reader.Token, g.attributes()), "url", "Git host refuses the credentials", "to git.credentials of the provider"},
+		"no such token":      {statusConfiguration(strings.Repeat("0", 40), g.attributes()), "url", "Git host refuses the credentials", "401"},
+		"no such repository": {g.configuration(g.attributes("url", g.gitea.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
+		"nobody answers":     {g.configuration(g.attributes("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
 	} {
 		w := providertest.New(startProvider)
 		_, said := w.Apply(t.Context(), test.configuration)
@@ -47,15 +47,15 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 func TestACommitStatusWhoseRepositoryIsGone(t *testing.T) {
 	g := newStatusGitea(t)
 	w := providertest.New(startProvider)
-	apply(t, w, g.configured(g.wanted()))
+	apply(t, w, g.configuration(g.attributes()))
 	g.api(http.MethodDelete, "", nil, nil)
-	if action, _ := statusPlan(t, w, g.configured(g.wanted())); action != providertest.Create {
+	if action, _ := planStatus(t, w, g.configuration(g.attributes())); action != providertest.Create {
 		t.Errorf("the plan is to %s", action)
 	}
-	if _, said := w.Apply(t.Context(), g.configured(g.wanted())); !said.Has("Repository does not exist") {
+	if _, said := w.Apply(t.Context(), g.configuration(g.attributes())); !said.Has("Repository does not exist") {
 		t.Errorf("said is %s", said)
 	}
-	apply(t, w, g.configured())
+	apply(t, w, g.configuration())
 }
 
 // Two runs at once: each status is there in the end, once, and of one that both set it is that of one of them.
@@ -63,11 +63,11 @@ func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
 	g := newStatusGitea(t)
 	const each = 8
 	configuration := func(run int) providertest.Configuration {
-		all := []map[string]any{g.wanted("context", "both", "state", "success", "description", fmt.Sprint("run ", run))}
+		all := []map[string]any{g.attributes("context", "both", "state", "success", "description", fmt.Sprint("run ", run))}
 		for i := range each {
-			all = append(all, g.wanted("context", fmt.Sprintf("run-%d/%d", run, i), "state", "success"))
+			all = append(all, g.attributes("context", fmt.Sprintf("run-%d/%d", run, i), "state", "success"))
 		}
-		return g.configured(all...)
+		return g.configuration(all...)
 	}
 	failed := make(chan error, 2)
 	for run := range 2 {
@@ -106,12 +106,12 @@ func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
 		commits:          []string{aCommit},
 	}
 	w := providertest.New(startProvider)
-	apply(t, w, g.configured(g.wanted()))
-	action, said := statusPlan(t, w, g.configured(g.wanted()))
+	apply(t, w, g.configuration(g.attributes()))
+	action, said := planStatus(t, w, g.configuration(g.attributes()))
 	if action != providertest.NoOp || !said.Has("Status cannot be read") || !strings.Contains(said.String(), "token may not read") {
 		t.Errorf("the plan is to %s: %s", action, said)
 	}
-	apply(t, w, g.configured(g.wanted("state", "success")))
+	apply(t, w, g.configuration(g.attributes("state", "success")))
 	if got := host.history("flotilla/dev"); !slices.Equal(got, []string{"pending", "success"}) {
 		t.Errorf("the Git host was told %q", got)
 	}
@@ -131,7 +131,7 @@ func TestATimeoutOfACommitStatusSaysWhatTheNextApplyDoes(t *testing.T) {
 		url:              host.start(t) + "/team/app.git",
 		commits:          []string{aCommit},
 	}
-	_, said := providertest.New(startProvider).Apply(t.Context(), g.configured(g.wanted("timeouts", map[string]any{"create": "1s"})))
+	_, said := providertest.New(startProvider).Apply(t.Context(), g.configuration(g.attributes("timeouts", map[string]any{"create": "1s"})))
 	if len(said) != 1 || said[0].Summary != "Timeout" ||
 		!words("The next apply sets the status unless it is set.").MatchString(said.String()) {
 		t.Errorf("said is %s", said)

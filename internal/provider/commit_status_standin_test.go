@@ -13,13 +13,13 @@ import (
 // standInStatuses is of Gitea's API what statuses take, for any repository and any commit. It keeps each status that it was
 // told, as Gitea does.
 type standInStatuses struct {
-	mu   sync.Mutex
-	told []toldStatus // oldest first
+	mu       sync.Mutex
+	received []receivedStatus // oldest first
 	// refuse answers in place of it, where it is not nil and says so.
 	refuse func(w http.ResponseWriter, r *http.Request) bool
 }
 
-type toldStatus struct {
+type receivedStatus struct {
 	Commit      string `json:"-"`
 	ID          int    `json:"id"`
 	Context     string `json:"context"`
@@ -45,23 +45,23 @@ func (s *standInStatuses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/repos/"), "/")
 	switch {
 	case r.Method == http.MethodPost && len(path) == 4 && path[2] == "statuses":
-		one := toldStatus{Commit: path[3], ID: len(s.told) + 1}
+		one := receivedStatus{Commit: path[3], ID: len(s.received) + 1}
 		if err := json.NewDecoder(r.Body).Decode(&one); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		one.Status, one.State = one.State, ""
-		s.told = append(s.told, one)
+		s.received = append(s.received, one)
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(one)
 	case r.Method == http.MethodGet && len(path) == 5 && path[4] == "status":
-		latest := map[string]toldStatus{}
-		for _, one := range s.told {
+		latest := map[string]receivedStatus{}
+		for _, one := range s.received {
 			if one.Commit == path[3] {
 				latest[one.Context] = one
 			}
 		}
-		list := []toldStatus{}
+		list := []receivedStatus{}
 		for _, one := range latest {
 			list = append(list, one)
 		}
@@ -78,7 +78,7 @@ func (s *standInStatuses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *standInStatuses) history(context string) (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.told {
+	for _, one := range s.received {
 		if one.Context == context {
 			all = append(all, strings.TrimSpace(one.Status+" "+one.Description+" "+one.TargetURL))
 		}

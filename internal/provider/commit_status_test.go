@@ -45,7 +45,7 @@ func newStatusGitea(t *testing.T) *statusGitea {
 }
 
 // wanted are the attributes of a status.
-func (g *statusGitea) wanted(further ...any) map[string]any {
+func (g *statusGitea) attributes(further ...any) map[string]any {
 	return with(
 		map[string]any{"url": g.url, "forge": "gitea", "commit": g.commits[0], "context": "flotilla/dev", "state": "pending"},
 		further...)
@@ -53,7 +53,7 @@ func (g *statusGitea) wanted(further ...any) map[string]any {
 
 // configured is a configuration with statuses, and the credentials of a user.
 // configured gives the server of each status the token, by its URL: plain credentials are for the GitOps repository alone.
-func configured(token string, all ...map[string]any) providertest.Configuration {
+func statusConfiguration(token string, all ...map[string]any) providertest.Configuration {
 	made := providertest.Configuration{Resources: map[string]providertest.Resource{}}
 	var urls []string
 	for i, attributes := range all {
@@ -77,8 +77,8 @@ func tokenFor(token string, urls ...string) map[string]any {
 	return map[string]any{"token": "of-the-gitops-repository", "credentials": slices.Collect(maps.Values(servers))}
 }
 
-func (g *statusGitea) configured(all ...map[string]any) providertest.Configuration {
-	made := configured(g.user.Token, all...)
+func (g *statusGitea) configuration(all ...map[string]any) providertest.Configuration {
+	made := statusConfiguration(g.user.Token, all...)
 	made.Provider = map[string]any{"git": tokenFor(g.user.Token, g.url, "http://127.0.0.1:1")}
 	return made
 }
@@ -109,7 +109,7 @@ func (g *statusGitea) history(commit int, context string) (told []string) {
 }
 
 // statusPlan is what a plan does with the status.
-func statusPlan(
+func planStatus(
 	t *testing.T,
 	w providertest.Runner,
 	configuration providertest.Configuration,
@@ -131,14 +131,14 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 	w := providertest.New(startProvider)
 	step := func(what string, action providertest.Action, attributes map[string]any, history ...string) {
 		t.Helper()
-		configuration := g.configured(attributes)
-		if got, _ := statusPlan(t, w, configuration); got != action {
+		configuration := g.configuration(attributes)
+		if got, _ := planStatus(t, w, configuration); got != action {
 			t.Errorf("%s: the plan is to %s, want %s", what, got, action)
 		}
 		for range 2 {
 			apply(t, w, configuration)
 		}
-		if got, said := statusPlan(t, w, configuration); got != providertest.NoOp || len(said) > 0 {
+		if got, said := planStatus(t, w, configuration); got != providertest.NoOp || len(said) > 0 {
 			t.Errorf("%s: a second plan is to %s: %s", what, got, said)
 		}
 		if plan, said := w.Plan(t.Context(), configuration, providertest.RefreshOnly()); said.Err() != nil || len(plan.Drifted) > 0 {
@@ -149,11 +149,11 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 		}
 	}
 	by := func(state, description, link string) map[string]any {
-		return g.wanted("state", state, "description", description, "link", link)
+		return g.attributes("state", state, "description", description, "link", link)
 	}
 	const link = "https://ci.example.com/7"
 	told := []string{"pending"}
-	step("created", providertest.Create, g.wanted(), told...)
+	step("created", providertest.Create, g.attributes(), told...)
 	told = append(told, "pending 1 of 3 stages https://ci.example.com/7")
 	step("a text and a link", providertest.Update, by("pending", "1 of 3 stages", link), told...)
 	told = append(told, "error 1 of 3 stages https://ci.example.com/7")
@@ -162,7 +162,7 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 	step("success", providertest.Update, by("success", "rolled\nout", link), told...)
 	step("the same in other words", providertest.Update, by("success", "rolled out ", link), told...)
 	told = append(told, "success")
-	step("neither text nor link", providertest.Update, g.wanted("state", "success"), told...)
+	step("neither text nor link", providertest.Update, g.attributes("state", "success"), told...)
 
 	// What others make of it is seen, and set again.
 	g.api(
@@ -171,7 +171,7 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 		map[string]any{"context": "flotilla/dev", "state": "failure", "description": "by hand", "target_url": link},
 		nil,
 	)
-	plan, said := w.Plan(t.Context(), g.configured(g.wanted("state", "success")))
+	plan, said := w.Plan(t.Context(), g.configuration(g.attributes("state", "success")))
 	change := plan.Change(statusAddress)
 	if said.Err() != nil || change.Before["state"] != "failure" || change.Before["description"] != "by hand" ||
 		change.Before["link"] != link ||
@@ -179,30 +179,30 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 		t.Errorf("the plan is %+v: %s", change, said)
 	}
 	told = append(told, "failure by hand https://ci.example.com/7", "success")
-	step("changed by hand", providertest.Update, g.wanted("state", "success"), told...)
+	step("changed by hand", providertest.Update, g.attributes("state", "success"), told...)
 	g.api(http.MethodPost, "/statuses/"+g.commits[0], map[string]any{"context": "ci", "state": "failure"}, nil)
-	step("the status of others", providertest.NoOp, g.wanted("state", "success"), told...)
+	step("the status of others", providertest.NoOp, g.attributes("state", "success"), told...)
 
 	// A lost state: what is there is not set again, and can be imported.
 	w.Lose(statusAddress)
-	step("a lost state", providertest.Create, g.wanted("state", "success"), told...)
+	step("a lost state", providertest.Create, g.attributes("state", "success"), told...)
 	w.Lose(statusAddress)
 	id := g.url + "?forge=gitea#" + g.commits[0] + ":flotilla/dev"
-	if said := w.Import(t.Context(), g.configured(g.wanted("state", "success")), statusAddress, id); said.Err() != nil {
+	if said := w.Import(t.Context(), g.configuration(g.attributes("state", "success")), statusAddress, id); said.Err() != nil {
 		t.Error(said)
 	}
-	step("imported", providertest.NoOp, g.wanted("state", "success"), told...)
+	step("imported", providertest.NoOp, g.attributes("state", "success"), told...)
 
 	// Another commit and another context have statuses of their own, and the former ones stay.
-	step("another commit", providertest.Update, g.wanted("state", "success", "commit", g.commits[1]), told...)
-	step("another context", providertest.Update, g.wanted("state", "success", "commit", g.commits[1], "context", "flotilla/prod"), told...)
+	step("another commit", providertest.Update, g.attributes("state", "success", "commit", g.commits[1]), told...)
+	step("another context", providertest.Update, g.attributes("state", "success", "commit", g.commits[1], "context", "flotilla/prod"), told...)
 	// And so does that of a resource that is destroyed.
-	action, said := statusPlan(t, w, g.configured())
+	action, said := planStatus(t, w, g.configuration())
 	if action != providertest.Delete || !said.Has("Status stays on the commit") ||
 		!strings.Contains(said.String(), `the status "flotilla/prod" of commit `+g.commits[1]+" stays success") {
 		t.Errorf("the plan of a destroy is to %s, and says %s", action, said)
 	}
-	apply(t, w, g.configured())
+	apply(t, w, g.configuration())
 	if len(w.State) > 0 {
 		t.Errorf("the state has %v", w.State)
 	}
@@ -221,7 +221,7 @@ func TestACommitStatusOfWhatIsKnownAtApply(t *testing.T) {
 	g := newStatusGitea(t)
 	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
 	w := providertest.New(startProvider)
-	apply(t, w, g.configured(g.wanted(
+	apply(t, w, g.configuration(g.attributes(
 		"commit",
 		later(g.commits[1]),
 		"state",
@@ -243,7 +243,7 @@ func TestACommitStatusOfWhatIsKnownAtApply(t *testing.T) {
 	// What is wrong with it is said then, all at once, and nothing is set.
 	for attribute, value := range map[string]string{"commit": "main", "state": "done", "link": "javascript:alert(1)", "context": " ", "forge": "sourceforge", "url": "git@git.example.com:a/b"} {
 		_, said := providertest.New(startProvider).
-			Apply(t.Context(), g.configured(g.wanted("commit", later(g.commits[0]), attribute, later(value))))
+			Apply(t.Context(), g.configuration(g.attributes("commit", later(g.commits[0]), attribute, later(value))))
 		if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
 			return d.Error && d.Summary == "Invalid "+attribute && d.At == fmt.Sprintf("AttributeName(%q)", attribute)
 		}) {
@@ -287,7 +287,7 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := providertest.New(startProvider).Plan(t.Context(), configured("a-token", test.attributes))
+			_, said := providertest.New(startProvider).Plan(t.Context(), statusConfiguration("a-token", test.attributes))
 			if len(said) != 1 || !said[0].Error || !strings.HasPrefix(said[0].At, fmt.Sprintf("AttributeName(%q)", test.at)) ||
 				!words(test.says).MatchString(said[0].Detail) {
 				t.Errorf("said is %s", said)
@@ -298,7 +298,7 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 		})
 	}
 	_, said := providertest.New(startProvider).
-		Plan(t.Context(), configured("a-token", with(right, "commit", "x", "state", "x", "context", "", "link", "x", "url", "x", "forge", "gitea")))
+		Plan(t.Context(), statusConfiguration("a-token", with(right, "commit", "x", "state", "x", "context", "", "link", "x", "url", "x", "forge", "gitea")))
 	if len(said) != 5 {
 		t.Errorf("five mistakes are %d: %s", len(said), said)
 	}
@@ -308,7 +308,7 @@ func TestImportsOfACommitStatus(t *testing.T) {
 	t.Parallel()
 	host := &standInStatuses{}
 	root := host.start(t)
-	configuration := configured("a-token", map[string]any{
+	configuration := statusConfiguration("a-token", map[string]any{
 		"url": root + "/team/app.git", "forge": "gitea", "api_url": root, "commit": aCommit, "context": "a:b#c", "state": "error", "description": "it is\nbroken", "link": "https://x.example.com/",
 		"timeouts": map[string]any{"read": "1m"},
 	})
@@ -320,7 +320,7 @@ func TestImportsOfACommitStatus(t *testing.T) {
 		t.Fatal(said)
 	}
 	// Only the line break is not what was read.
-	if action, _ := statusPlan(t, w, configuration); action != providertest.Update ||
+	if action, _ := planStatus(t, w, configuration); action != providertest.Update ||
 		w.State.Values(statusAddress)["description"] != "it is broken" {
 		t.Errorf("the plan is to %s: %v", action, w.State.Values(statusAddress))
 	}
@@ -364,7 +364,7 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 			return true
 		}}
 		url := host.start(t) + "/team/app.git"
-		configuration := configured(token, map[string]any{
+		configuration := statusConfiguration(token, map[string]any{
 			"url": url, "forge": "gitea", "commit": aCommit, "context": "flotilla/dev", "state": "success",
 		})
 		w := providertest.New(startProvider)

@@ -9,7 +9,7 @@ import (
 )
 
 // actions are what flotilla_history says of the folders that the newest commit changed.
-func actions(t *testing.T, w *providertest.Workspace, url, host string) string {
+func newestActions(t *testing.T, w *providertest.Workspace, url, host string) string {
 	t.Helper()
 	attributes := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "limit": 1}
 	if host != "" {
@@ -48,7 +48,7 @@ func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
 		if !strings.HasPrefix(message, subject+"\n") || !strings.Contains(message, body) {
 			t.Errorf("the commit says\n%s\nand not %q, %q", message, subject, body)
 		}
-		if got := actions(t, w, url, ""); got != history {
+		if got := newestActions(t, w, url, ""); got != history {
 			t.Errorf("the history says %q, not %q", got, history)
 		}
 	}
@@ -61,7 +61,7 @@ func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
 		"moved new/app-web from old, moved new/base-all from old",
 	)
 	for _, host := range []string{"new", "old"} { // narrowed to one side
-		if got := actions(t, w, url, host); got != "moved new/app-web from old, moved new/base-all from old" {
+		if got := newestActions(t, w, url, host); got != "moved new/app-web from old, moved new/base-all from old" {
 			t.Errorf("the history of %s says %q", host, got)
 		}
 	}
@@ -93,7 +93,7 @@ func TestACommitSaysWhatBecomesOfHostsWithoutFolders(t *testing.T) {
 		{[]any{typeOf("uno", "one"), typeOf("two")}, true, "dev: 1 host repaired"},
 	} {
 		if step.byHand {
-			byHandOn(t, url, "dev", func(folder string) { writeFile(t, folder+"/clusters/all/two/dev.md", "by hand") })
+			commitByHand(t, url, "dev", func(folder string) { writeFile(t, folder+"/clusters/all/two/dev.md", "by hand") })
 		}
 		apply(t, w, empty(step.types...))
 		if subject := git(t, url, "log", "-1", "--format=%s", "dev"); subject != step.subject {

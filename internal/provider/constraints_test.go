@@ -22,17 +22,17 @@ func rule(name, expression string, further ...any) map[string]any {
 }
 
 // ruled is a fleet with constraints.
-func ruled(rules ...any) map[string]any { return map[string]any{"constraints": rules} }
+func withConstraints(rules ...any) map[string]any { return map[string]any{"constraints": rules} }
 
 // values are the config containers of the small fleet with another URL.
-func values(url any) map[string]any {
+func databaseContainers(url any) map[string]any {
 	return map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
 		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": url}},
 	}}
 }
 
-func merged(fleets ...map[string]any) map[string]any {
+func mergeMaps(fleets ...map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, further := range fleets {
 		for key, value := range further {
@@ -77,7 +77,7 @@ func TestABrokenConstraintFailsThePlanAndNothingIsWritten(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
 			w := providertest.New(startProvider)
-			_, said := w.Apply(t.Context(), assigned(url, fleetOf(ruled(test.rule, rule("true", "environment == 'dev'"))), nil))
+			_, said := w.Apply(t.Context(), assigned(url, fleetOf(withConstraints(test.rule, rule("true", "environment == 'dev'"))), nil))
 			if said.Err() == nil {
 				t.Fatal("the fleet was written")
 			}
@@ -93,8 +93,8 @@ func TestABrokenConstraintFailsThePlanAndNothingIsWritten(t *testing.T) {
 				t.Error("there is a repository")
 			}
 			test.rule["mode"] = "inform"
-			apply(t, w, assigned(url, fleetOf(ruled(test.rule)), nil))
-			if plan := apply(t, w, assigned(url, fleetOf(ruled(test.rule)), nil)); !plan.Empty() {
+			apply(t, w, assigned(url, fleetOf(withConstraints(test.rule)), nil))
+			if plan := apply(t, w, assigned(url, fleetOf(withConstraints(test.rule)), nil)); !plan.Empty() {
 				t.Errorf("the second plan has %q", linesOf(plan))
 			}
 		})
@@ -103,7 +103,7 @@ func TestABrokenConstraintFailsThePlanAndNothingIsWritten(t *testing.T) {
 
 func TestEveryBrokenConstraintIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
-	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(ruled(
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(withConstraints(
 		rule("a", "target.manifests.branch != 'main'"), rule("b", "host.name != 'drone'"), rule("c", "environment == 'prod'"),
 	)), nil))
 	for _, want := range []string{`Constraint "a" is violated by 2 of 2 deployment targets`, `Constraint "b" is violated by 1 of 3 hosts`, `Constraint "c" is violated by the fleet`} {
@@ -131,7 +131,7 @@ func TestConstraintsThatAreNoneAreErrorsAtPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := providertest.New(startProvider)
-			_, said := w.Plan(t.Context(), assigned(bare(t), fleetOf(ruled(test.rule, rule("b", "1"))), nil))
+			_, said := w.Plan(t.Context(), assigned(bare(t), fleetOf(withConstraints(test.rule, rule("b", "1"))), nil))
 			if text := said.String(); !strings.Contains(text, test.want) || !strings.Contains(text, `constraints["b"].expression: `) {
 				t.Errorf("the fleet's error is %s", text)
 			}
@@ -154,7 +154,7 @@ func TestWhatAnInformingConstraintSaysOfWhatChanges(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	informs := ruled(rule("no-main", "target.manifests.branch != 'main' || assignment.host == ''", "mode", "inform"), rule("true", "true"))
+	informs := withConstraints(rule("no-main", "target.manifests.branch != 'main' || assignment.host == ''", "mode", "inform"), rule("true", "true"))
 	const line = `constraint "no-main" is violated by `
 	for _, step := range []struct {
 		name  string
@@ -163,8 +163,8 @@ func TestWhatAnInformingConstraintSaysOfWhatChanges(t *testing.T) {
 	}{
 		{"at first", informs, line + "3 assignments: drone/app-core, drone/app-edge, large/app-core"},
 		{"where nothing changes", informs, ""},
-		{"where one folder changes", merged(informs, values("mysql://two")), line + "1 assignment: large/app-core"},
-		{"where nothing changes again", merged(informs, values("mysql://two")), ""},
+		{"where one folder changes", mergeMaps(informs, databaseContainers("mysql://two")), line + "1 assignment: large/app-core"},
+		{"where nothing changes again", mergeMaps(informs, databaseContainers("mysql://two")), ""},
 	} {
 		plan := apply(t, w, assigned(url, fleetOf(step.fleet), nil))
 		lines := linesOf(plan)
@@ -194,7 +194,7 @@ func TestANewConstraintIsReportedOnceAndChangesNothingElse(t *testing.T) {
 		{"one less", []any{rule("a", "target.name == ''", "mode", "inform")}, []string{`constraint "b" is no more`}},
 		{"none", nil, []string{`constraint "a" is no more`}},
 	} {
-		fleet := fleetOf(ruled(step.rules...))
+		fleet := fleetOf(withConstraints(step.rules...))
 		plan := apply(t, w, assigned(url, fleet, nil))
 		if got := linesOf(plan); !slices.Equal(got, step.want) {
 			t.Errorf("%s: the lines are %q, want %q", step.name, got, step.want)
@@ -215,19 +215,19 @@ func TestARepairedFleetIsApplied(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	rules := ruled(rule("no-mysql", "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"))
-	apply(t, w, assigned(url, fleetOf(values("mysql://one")), nil))
+	rules := withConstraints(rule("no-mysql", "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"))
+	apply(t, w, assigned(url, fleetOf(databaseContainers("mysql://one")), nil))
 	for range 2 {
-		if _, said := w.Apply(t.Context(), assigned(url, fleetOf(merged(rules, values("mysql://one"))), nil)); said.Err() == nil {
+		if _, said := w.Apply(t.Context(), assigned(url, fleetOf(mergeMaps(rules, databaseContainers("mysql://one"))), nil)); said.Err() == nil {
 			t.Fatal("a rule that is broken by what is there already is not enforced")
 		}
 	}
-	mended := assigned(url, fleetOf(merged(rules, values("postgres://one"))), nil)
+	mended := assigned(url, fleetOf(mergeMaps(rules, databaseContainers("postgres://one"))), nil)
 	apply(t, w, mended)
 	if plan := apply(t, w, mended); !plan.Empty() {
 		t.Errorf("the second plan has %q", linesOf(plan))
 	}
-	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(merged(rules, values("mysql://two"))), nil)); said.Err() == nil {
+	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(mergeMaps(rules, databaseContainers("mysql://two"))), nil)); said.Err() == nil {
 		t.Error("what has been mended can be broken again")
 	}
 }
@@ -238,10 +238,10 @@ func TestConstraintsHoldNeitherRemovalNorRollbackNorDestroy(t *testing.T) {
 	w := providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
-	apply(t, w, assigned(url, fleetOf(values("mysql://two")), nil))
+	apply(t, w, assigned(url, fleetOf(databaseContainers("mysql://two")), nil))
 
-	broken := merged(values("mysql://two"), ruled(rule("no-main", "target.manifests.branch != 'main'")))
-	fewer := merged(broken, map[string]any{"target_policies": []any{
+	broken := mergeMaps(databaseContainers("mysql://two"), withConstraints(rule("no-main", "target.manifests.branch != 'main'")))
+	fewer := mergeMaps(broken, map[string]any{"target_policies": []any{
 		policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
 		policy("core-on-large", map[string]any{"expression": "!edge"}, map[string]any{"match_labels": map[string]any{"size": "large"}}),
 	}})
@@ -276,13 +276,13 @@ func TestWhatIsUnknownAtPlanIsHeldToConstraintsAtApply(t *testing.T) {
 		broken bool
 		want   string // what the plan says
 	}{
-		"a value that keeps a rule":        {merged(ruled(rule("a", expression)), values(later("postgres://x"))), false, `constraint "a" cannot be decided yet for 1 assignment: it waits for `},
-		"a value that breaks a rule":       {merged(ruled(rule("a", expression)), values(later("mysql://x"))), true, `constraint "a" cannot be decided yet`},
-		"a value in a document":            {merged(ruled(rule("a", "!has(object.data) || !object.data.exists(key, object.data[key].contains('mysql:'))")), values(later("mysql://x"))), true, `constraint "a" cannot be decided yet`},
-		"a rule that is kept":              {ruled(rule("a", "true"), map[string]any{"name": "b", "expression": later("host.name != ''")}), false, `constraint "b" is not known yet`},
-		"a rule that is broken":            {ruled(map[string]any{"name": "b", "expression": later("host.name == ''")}), true, `constraint "b" is not known yet`},
-		"a rule that does not compile":     {ruled(map[string]any{"name": "b", "expression": later("host.nam")}), true, `constraint "b" is not known yet`},
-		"a rule of another name is broken": {ruled(map[string]any{"name": later("b"), "expression": "host.name == ''"}), true, ""},
+		"a value that keeps a rule":        {mergeMaps(withConstraints(rule("a", expression)), databaseContainers(later("postgres://x"))), false, `constraint "a" cannot be decided yet for 1 assignment: it waits for `},
+		"a value that breaks a rule":       {mergeMaps(withConstraints(rule("a", expression)), databaseContainers(later("mysql://x"))), true, `constraint "a" cannot be decided yet`},
+		"a value in a document":            {mergeMaps(withConstraints(rule("a", "!has(object.data) || !object.data.exists(key, object.data[key].contains('mysql:'))")), databaseContainers(later("mysql://x"))), true, `constraint "a" cannot be decided yet`},
+		"a rule that is kept":              {withConstraints(rule("a", "true"), map[string]any{"name": "b", "expression": later("host.name != ''")}), false, `constraint "b" is not known yet`},
+		"a rule that is broken":            {withConstraints(map[string]any{"name": "b", "expression": later("host.name == ''")}), true, `constraint "b" is not known yet`},
+		"a rule that does not compile":     {withConstraints(map[string]any{"name": "b", "expression": later("host.nam")}), true, `constraint "b" is not known yet`},
+		"a rule of another name is broken": {withConstraints(map[string]any{"name": later("b"), "expression": "host.name == ''"}), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -309,7 +309,7 @@ func TestWhatIsUnknownAtPlanIsHeldToConstraintsAtApply(t *testing.T) {
 func TestAnImportWithConstraintsPlansNothing(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	configuration := assigned(url, fleetOf(ruled(rule("a", "target.name != ''"), rule("b", "host.name == ''", "mode", "inform"))), nil)
+	configuration := assigned(url, fleetOf(withConstraints(rule("a", "target.name != ''"), rule("b", "host.name == ''", "mode", "inform"))), nil)
 	apply(t, providertest.New(startProvider), configuration)
 	w := providertest.New(startProvider)
 	if said := w.Import(t.Context(), configuration, assignment, fmt.Sprintf("%s#dev:clusters/all:dev", url)); said.Err() != nil {

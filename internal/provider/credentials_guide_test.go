@@ -19,37 +19,37 @@ import (
 func TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes(t *testing.T) {
 	t.Parallel()
 	playTable(t, "delivery.md", "operation | effect", []guideRow{
-		{"plan | an error that names the server and its answer; nothing is written", anExpiredTokenAtPlan},
-		{"apply, before the push | an error that says `Nothing was written`; the next apply writes everything", anExpiredTokenBeforeThePush},
+		{"plan | an error that names the server and its answer; nothing is written", testExpiredTokenAtPlan},
+		{"apply, before the push | an error that says `Nothing was written`; the next apply writes everything", testExpiredTokenBeforeThePush},
 		{
 			"apply, after the push | an error that says `The commit is pushed`; the branch has the whole commit, and the next apply completes the " +
 				"request",
-			anExpiredTokenAfterThePush,
+			testExpiredTokenAfterThePush,
 		},
 		{
 			"`flotilla_compliance`, `flotilla_overview` | the warning `Repository cannot be read`; the rest of the values is there",
-			anExpiredTokenOfReports,
+			testExpiredTokenOfReports,
 		},
-		{"`flotilla_diff`, `flotilla_history`, `flotilla_inventory` | an error at `gitops_repo`", anExpiredTokenOfViews},
+		{"`flotilla_diff`, `flotilla_history`, `flotilla_inventory` | an error at `gitops_repo`", testExpiredTokenOfViews},
 		{
 			"`flotilla_compliance` with commit statuses | the warning `Commit statuses cannot be read`; clusters are `unknown`, and a rollout waits",
-			anExpiredTokenForStatuses,
+			testExpiredTokenForStatuses,
 		},
 		{
 			"`flotilla_compliance`, `flotilla_cluster_facts` with wrong credentials of a cluster | the cluster is `unknown`; " +
 				"its message names the answer of the API server",
-			wrongCredentialsOfAReadCluster,
+			testWrongCredentialsOfAReadCluster,
 		},
 		{
 			"`flotilla_agent` with wrong credentials of the cluster | an error at `cluster`, which names the answer of the API server; the plan " +
 				"of an existing agent has a warning, and the agent stays as it is",
-			wrongCredentialsOfAnAgentsCluster,
+			testWrongCredentialsOfAnAgentsCluster,
 		},
-		{"`flotilla_commit_status` | an error at `url`; the status stays unchanged", anExpiredTokenOfACommitStatus},
-		{"`flotilla_measurements` | a warning that names the server and its answer; the check has no figure", anExpiredTokenOfMeasurements},
-		{"`flotilla_repository_files` | an error at `url`", anExpiredTokenOfRepositoryFiles},
-		{"`flotilla_artifacts` | an error at `workloads`, which names the server and the deployment targets", anExpiredTokenOfArtifacts},
-		{"an agent that reads the repository | its cluster is `failed`; the message is that of the agent", anExpiredTokenOfAnAgent},
+		{"`flotilla_commit_status` | an error at `url`; the status stays unchanged", testExpiredTokenOfACommitStatus},
+		{"`flotilla_measurements` | a warning that names the server and its answer; the check has no figure", testExpiredTokenOfMeasurements},
+		{"`flotilla_repository_files` | an error at `url`", testExpiredTokenOfRepositoryFiles},
+		{"`flotilla_artifacts` | an error at `workloads`, which names the server and the deployment targets", testExpiredTokenOfArtifacts},
+		{"an agent that reads the repository | its cluster is `failed`; the message is that of the agent", testExpiredTokenOfAnAgent},
 	})
 }
 
@@ -76,19 +76,19 @@ func (h *tokenHost) assigned(fleet any, further map[string]any) providertest.Con
 	return c
 }
 
-func (h *tokenHost) meddle(disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool) {
+func (h *tokenHost) setDisturbance(disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.disturb = disturb
 }
 
 // renew ends a disturbance.
-func (h *tokenHost) renew() { h.meddle(nil) }
+func (h *tokenHost) endDisturbance() { h.setDisturbance(nil) }
 
 // expire refuses the token from the first request on for which when returns true.
 func (h *tokenHost) expire(when func(r *http.Request) bool) {
 	var expired atomic.Bool
-	h.meddle(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	h.setDisturbance(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if !expired.Load() && !when(r) {
 			return false
 		}
@@ -100,13 +100,13 @@ func (h *tokenHost) expire(when func(r *http.Request) bool) {
 
 func isAnyRequest(*http.Request) bool   { return true }
 func isPush(r *http.Request) bool       { return strings.Contains(r.URL.String(), "git-receive-pack") }
-func isOfTheAPI(r *http.Request) bool   { return strings.HasPrefix(r.URL.Path, "/api/") }
-func opensRequest(r *http.Request) bool { return isOfTheAPI(r) && r.Method == http.MethodPost }
+func isAPICall(r *http.Request) bool    { return strings.HasPrefix(r.URL.Path, "/api/") }
+func opensRequest(r *http.Request) bool { return isAPICall(r) && r.Method == http.MethodPost }
 
 func (h *tokenHost) tip() string { return git(h.t, h.bare, "rev-parse", "dev") }
 
 // expectDone expects that a plan is empty.
-func (h *tokenHost) expectDone(wanted providertest.Configuration) {
+func (h *tokenHost) expectEmptyPlan(wanted providertest.Configuration) {
 	h.t.Helper()
 	if plan, said := mustPlan(h.t, h.w, wanted); !plan.Empty() {
 		h.t.Errorf("the plan has %q: %s", linesOf(plan), said)
@@ -114,7 +114,7 @@ func (h *tokenHost) expectDone(wanted providertest.Configuration) {
 }
 
 // expectSaid expects one error with a summary, at an attribute, with texts.
-func expectSaid(t *testing.T, said providertest.Diagnostics, summary, attribute string, texts ...string) {
+func expectError(t *testing.T, said providertest.Diagnostics, summary, attribute string, texts ...string) {
 	t.Helper()
 	at := slices.IndexFunc(said, func(d providertest.Diagnostic) bool { return d.Error })
 	if at < 0 || said[at].Summary != summary || said[at].At != fmt.Sprintf("AttributeName(%q)", attribute) {
@@ -132,63 +132,63 @@ func expectSaid(t *testing.T, said providertest.Diagnostics, summary, attribute 
 
 const refusesCredentials = "Repository refuses the credentials"
 
-func anExpiredTokenAtPlan(t *testing.T) {
+func testExpiredTokenAtPlan(t *testing.T) {
 	h := newTokenHost(t)
 	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
 	h.expire(isAnyRequest)
-	_, said := h.w.Plan(t.Context(), h.assigned(database("one"), nil))
-	expectSaid(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
-	h.renew()
-	apply(t, h.w, h.assigned(database("one"), nil))
+	_, said := h.w.Plan(t.Context(), h.assigned(databaseFleet("one"), nil))
+	expectError(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
+	h.endDisturbance()
+	apply(t, h.w, h.assigned(databaseFleet("one"), nil))
 	before := h.tip()
 	h.expire(isAnyRequest)
-	_, said = h.w.Plan(t.Context(), h.assigned(database("two"), nil))
-	expectSaid(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
-	h.renew()
-	if h.expectDone(h.assigned(database("one"), nil)); h.tip() != before {
+	_, said = h.w.Plan(t.Context(), h.assigned(databaseFleet("two"), nil))
+	expectError(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
+	h.endDisturbance()
+	if h.expectEmptyPlan(h.assigned(databaseFleet("one"), nil)); h.tip() != before {
 		t.Error("something was written")
 	}
 }
 
-func anExpiredTokenBeforeThePush(t *testing.T) {
+func testExpiredTokenBeforeThePush(t *testing.T) {
 	for name, when := range map[string]func(*http.Request) bool{"at once": isAnyRequest, "at the push": isPush} {
 		h := newTokenHost(t)
-		apply(t, h.w, h.assigned(database("one"), nil))
-		plan, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
+		apply(t, h.w, h.assigned(databaseFleet("one"), nil))
+		plan, _ := mustPlan(t, h.w, h.assigned(databaseFleet("two"), nil))
 		before := h.tip()
 		h.expire(when)
-		expectSaid(t, h.w.ApplyPlan(t.Context(), plan), refusesCredentials, "gitops_repo", "401 Unauthorized", "Nothing was written.")
-		h.renew()
+		expectError(t, h.w.ApplyPlan(t.Context(), plan), refusesCredentials, "gitops_repo", "401 Unauthorized", "Nothing was written.")
+		h.endDisturbance()
 		if h.tip() != before {
 			t.Errorf("%s: something was written", name)
 		}
-		apply(t, h.w, h.assigned(database("two"), nil))
-		h.expectDone(h.assigned(database("two"), nil))
+		apply(t, h.w, h.assigned(databaseFleet("two"), nil))
+		h.expectEmptyPlan(h.assigned(databaseFleet("two"), nil))
 	}
 }
 
-func anExpiredTokenAfterThePush(t *testing.T) {
+func testExpiredTokenAfterThePush(t *testing.T) {
 	h := newTokenHost(t)
-	apply(t, h.w, h.assigned(database("one"), nil))
-	proposed := h.assigned(database("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
+	apply(t, h.w, h.assigned(databaseFleet("one"), nil))
+	proposed := h.assigned(databaseFleet("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
 	h.expire(opensRequest)
 	_, said := h.w.Apply(t.Context(), proposed)
-	expectSaid(t, said, "Git host refuses the credentials", "delivery", "The commit is pushed", "401 Unauthorized")
+	expectError(t, said, "Git host refuses the credentials", "delivery", "The commit is pushed", "401 Unauthorized")
 	const head = "flotilla/dev/clusters/all/dev"
 	pushed := git(t, h.bare, "rev-parse", head)
 	text := git(t, h.bare, "show", head+":clusters/all/large/app-core/platform-config.yaml")
 	if !strings.Contains(text, "two") || len(h.pullRequests) > 0 {
 		t.Errorf("%d requests are open, and the branch has %s", len(h.pullRequests), text)
 	}
-	h.renew()
+	h.endDisturbance()
 	apply(t, h.w, proposed)
-	if h.expectDone(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", head) != pushed {
+	if h.expectEmptyPlan(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", head) != pushed {
 		t.Errorf("open are %v", h.pullRequests)
 	}
 }
 
 // reads reads a data source about the assignment.
-func (h *tokenHost) reads(name string, further map[string]any) (map[string]any, providertest.Diagnostics) {
+func (h *tokenHost) readData(name string, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	h.t.Helper()
 	attributes := map[string]any{"gitops_repo": map[string]any{"url": h.url, "branch": "dev", "path": "clusters/all"}}
 	maps.Copy(attributes, further)
@@ -196,13 +196,13 @@ func (h *tokenHost) reads(name string, further map[string]any) (map[string]any, 
 	return h.w.ReadData(h.t.Context(), configuration, name, attributes)
 }
 
-func anExpiredTokenOfReports(t *testing.T) {
+func testExpiredTokenOfReports(t *testing.T) {
 	h := newTokenHost(t)
 	apply(t, h.w, h.assigned(fleetWithClusters(nil), nil))
 	h.expire(isAnyRequest)
 	further := map[string][]any{"flotilla_compliance": {"feedback", map[string]any{"reports": []any{}}}, "flotilla_overview": nil}
 	for name, more := range further {
-		values, said := h.reads(name, with(map[string]any{"name": "dev", "fleet": fleetWithClusters(nil)}, more...))
+		values, said := h.readData(name, with(map[string]any{"name": "dev", "fleet": fleetWithClusters(nil)}, more...))
 		if said.Err() != nil || !said.Has("Repository cannot be read") || !strings.Contains(said.String(), "401 Unauthorized") {
 			t.Errorf("%s says %s", name, said)
 		}
@@ -212,19 +212,19 @@ func anExpiredTokenOfReports(t *testing.T) {
 	}
 }
 
-func anExpiredTokenOfViews(t *testing.T) {
+func testExpiredTokenOfViews(t *testing.T) {
 	h := newTokenHost(t)
 	apply(t, h.w, h.assigned(fleetOf(nil), nil))
 	h.expire(isAnyRequest)
 	for name, further := range map[string]map[string]any{
 		"flotilla_diff": {"name": "dev", "fleet": fleetOf(nil)}, "flotilla_history": nil, "flotilla_inventory": nil,
 	} {
-		_, said := h.reads(name, further)
-		expectSaid(t, said, refusesCredentials, "gitops_repo", h.url, "401 Unauthorized")
+		_, said := h.readData(name, further)
+		expectError(t, said, refusesCredentials, "gitops_repo", h.url, "401 Unauthorized")
 	}
 }
 
-func anExpiredTokenForStatuses(t *testing.T) {
+func testExpiredTokenForStatuses(t *testing.T) {
 	h := newTokenHost(t)
 	fleetAt := func(version string) any {
 		return providertest.Call{Function: "fleet", Arguments: []any{ringFleet(version, nil)}}
@@ -243,11 +243,11 @@ func anExpiredTokenForStatuses(t *testing.T) {
 	h.statuses = []string{"flotilla/canary/cluster-type success"}
 	h.mu.Unlock()
 
-	h.meddle(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		if isOfTheAPI(r) {
+	h.setDisturbance(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if isAPICall(r) {
 			refuseToken(w, r)
 		}
-		return isOfTheAPI(r)
+		return isAPICall(r)
 	})
 	plan, said := mustPlan(t, h.w, wanted)
 	if !said.Has("Commit statuses cannot be read") || !strings.Contains(said.String(), "401 Unauthorized") || !plan.Empty() {
@@ -262,14 +262,14 @@ func anExpiredTokenForStatuses(t *testing.T) {
 			t.Errorf("%s is %v: %s", name, is, said)
 		}
 	}
-	h.renew()
+	h.endDisturbance()
 	if plan := apply(t, h.w, wanted); !strings.Contains(strings.Join(linesOf(plan), " "), "on region") {
 		t.Errorf("with a token the plan has %q", linesOf(plan))
 	}
 }
 
 // refusingCluster is an API server that refuses all credentials.
-func refusingCluster(t *testing.T) map[string]any {
+func startRefusingCluster(t *testing.T) map[string]any {
 	t.Helper()
 	url, certificate := serveTLS(t, http.HandlerFunc(refuseToken))
 	return map[string]any{"host": url, "cluster_ca_certificate": certificate, "token": "expired-t0ken"}
@@ -282,8 +282,8 @@ func refuseToken(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
 }
 
-func wrongCredentialsOfAReadCluster(t *testing.T) {
-	clusters := map[string]any{"drone-1": refusingCluster(t), "drone-2": refusingCluster(t), "large-1": refusingCluster(t)}
+func testWrongCredentialsOfAReadCluster(t *testing.T) {
+	clusters := map[string]any{"drone-1": startRefusingCluster(t), "drone-2": startRefusingCluster(t), "large-1": startRefusingCluster(t)}
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	const answer = "the API server refuses the credentials (401 Unauthorized)"
@@ -300,16 +300,16 @@ func wrongCredentialsOfAReadCluster(t *testing.T) {
 	}
 }
 
-func wrongCredentialsOfAnAgentsCluster(t *testing.T) {
+func testWrongCredentialsOfAnAgentsCluster(t *testing.T) {
 	api := &standInCluster{}
 	url, certificate := api.start(t)
 	w := providertest.New(startProvider)
-	agent := anAgent("flux-system", nil)
+	agent := agentAttributes("flux-system", nil)
 	cluster := map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "t"}
 	apply(t, w, onCluster(cluster, agent))
-	expired := refusingCluster(t)
+	expired := startRefusingCluster(t)
 	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(expired, agent))
-	expectSaid(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
+	expectError(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
 
 	plan, said := w.Plan(t.Context(), onCluster(expired, agent))
 	if said.Err() != nil || !said.Has("Cluster cannot be reached") || !strings.Contains(said.String(), "401 Unauthorized") || !plan.Empty() {
@@ -317,19 +317,19 @@ func wrongCredentialsOfAnAgentsCluster(t *testing.T) {
 	}
 	other := with(agent, "interval", "7m")
 	_, said = w.Apply(t.Context(), onCluster(expired, other))
-	expectSaid(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
-	if plan := planned(t, w, onCluster(cluster, agent)); !plan.Empty() {
+	expectError(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
+	if plan := planAgent(t, w, onCluster(cluster, agent)); !plan.Empty() {
 		t.Errorf("with credentials the plan has %q", agentLines(plan))
 	}
 }
 
-func anExpiredTokenOfACommitStatus(t *testing.T) {
+func testExpiredTokenOfACommitStatus(t *testing.T) {
 	host := &standInStatuses{}
 	g := &statusGitea{
 		hostedRepository: hostedRepository{t, nil, giteatest.User{Token: "a-t0ken"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit},
 	}
 	w := providertest.New(startProvider)
-	apply(t, w, g.configured(g.wanted()))
+	apply(t, w, g.configuration(g.attributes()))
 	refuse := func(refuse func(w http.ResponseWriter, r *http.Request) bool) {
 		host.mu.Lock()
 		defer host.mu.Unlock()
@@ -339,19 +339,19 @@ func anExpiredTokenOfACommitStatus(t *testing.T) {
 		refuseToken(w, r)
 		return true
 	})
-	_, said := w.Apply(t.Context(), g.configured(g.wanted("state", "success")))
-	expectSaid(t, said, "Git host refuses the credentials", "url", "401 Unauthorized")
+	_, said := w.Apply(t.Context(), g.configuration(g.attributes("state", "success")))
+	expectError(t, said, "Git host refuses the credentials", "url", "401 Unauthorized")
 	refuse(nil)
 	if told := host.history("flotilla/dev"); !slices.Equal(told, []string{"pending"}) {
 		t.Errorf("the Git host was told %q", told)
 	}
-	apply(t, w, g.configured(g.wanted("state", "success")))
-	if action, said := statusPlan(t, w, g.configured(g.wanted("state", "success"))); action != providertest.NoOp {
+	apply(t, w, g.configuration(g.attributes("state", "success")))
+	if action, said := planStatus(t, w, g.configuration(g.attributes("state", "success"))); action != providertest.NoOp {
 		t.Errorf("the next plan is to %s: %s", action, said)
 	}
 }
 
-func anExpiredTokenOfMeasurements(t *testing.T) {
+func testExpiredTokenOfMeasurements(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(refuseToken))
 	t.Cleanup(server.Close)
 	values, said := readMeasurements(t, map[string]any{"url": server.URL, "token": "expired-t0ken"}, newCheck(server.URL, nil))
@@ -364,27 +364,27 @@ func anExpiredTokenOfMeasurements(t *testing.T) {
 	}
 }
 
-func anExpiredTokenOfRepositoryFiles(t *testing.T) {
+func testExpiredTokenOfRepositoryFiles(t *testing.T) {
 	h := newTokenHost(t)
 	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
 	_, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
 		"git": map[string]any{"credentials": []any{map[string]any{"url": server, "token": "expired-t0ken"}}},
 	}}, "flotilla_repository_files", map[string]any{"url": h.url, "ref": "dev"})
-	expectSaid(t, said, refusesCredentials, "url", server, "401 Unauthorized")
+	expectError(t, said, refusesCredentials, "url", server, "401 Unauthorized")
 }
 
-func anExpiredTokenOfArtifacts(t *testing.T) {
+func testExpiredTokenOfArtifacts(t *testing.T) {
 	h := newTokenHost(t)
 	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
 	_, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
 		"git": map[string]any{"credentials": []any{map[string]any{"url": server, "token": "expired-t0ken"}}},
 	}}, "flotilla_artifacts", map[string]any{
-		"environment": "dev", "workloads": stolenWorkloads(map[string]any{"storage": "git", "repo": h.url, "branch": "dev"}),
+		"environment": "dev", "workloads": teamWorkloads(map[string]any{"storage": "git", "repo": h.url, "branch": "dev"}),
 	})
-	expectSaid(t, said, "Artifacts cannot be resolved", "workloads", server, "401 Unauthorized", `"till-live"`)
+	expectError(t, said, "Artifacts cannot be resolved", "workloads", server, "401 Unauthorized", `"till-live"`)
 }
 
-func anExpiredTokenOfAnAgent(t *testing.T) {
+func testExpiredTokenOfAnAgent(t *testing.T) {
 	const namespace = "agent-token-expired"
 	r := startRootCluster(t, "flux", namespace)
 	r.putObject(t, "Kustomization", namespace, "root", map[string]any{

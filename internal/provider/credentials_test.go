@@ -76,7 +76,7 @@ var plantedNames = map[string]string{
 }
 
 // keysOf returns the names as the value of allow_plain.
-func keysOf(names map[string]string) (keys []any) {
+func allowPlain(names map[string]string) (keys []any) {
 	for name := range names {
 		keys = append(keys, name)
 	}
@@ -84,7 +84,7 @@ func keysOf(names map[string]string) (keys []any) {
 }
 
 // saysPlanted checks that diagnostics name credentials by name and rule, and have none of their values.
-func saysPlanted(t *testing.T, said string, names map[string]string) {
+func checkPlanted(t *testing.T, said string, names map[string]string) {
 	t.Helper()
 	plain := strings.NewReplacer(" in line 3", "", ", line 2,", "").Replace(strings.Join(strings.Fields(said), " "))
 	for name, rule := range names {
@@ -112,9 +112,9 @@ func TestCredentialsInFinalObjectsAreRefusedBeforeTheyAreCommitted(t *testing.T)
 		if said.Err() == nil || !said.Has("Manifests cannot be rendered") {
 			t.Errorf("%s: there is no error: %s", reconciler, said)
 		}
-		saysPlanted(t, said.String(), plantedNames)
+		checkPlanted(t, said.String(), plantedNames)
 
-		allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": keysOf(plantedNames)}, how)
+		allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": allowPlain(plantedNames)}, how)
 		apply(t, w, assigned(url, fleetOf(allowed), nil))
 		if !strings.Contains(onBranch(t, url, tillFolder+objectsFiles[reconciler]), plantedCanary) {
 			t.Errorf("%s: what is allowed is not committed", reconciler)
@@ -132,7 +132,7 @@ func TestCredentialsInAPreviewAreAWarningAndAreNotShown(t *testing.T) {
 	if said.Err() != nil || !said.Has("Credentials in final objects") {
 		t.Errorf("there is no warning: %s", said)
 	}
-	saysPlanted(t, said.String(), plantedNames)
+	checkPlanted(t, said.String(), plantedNames)
 	if strings.Contains(fmt.Sprint(plan.Change(assignment).After), plantedCanary) {
 		t.Error("a value is in the plan")
 	}
@@ -140,9 +140,9 @@ func TestCredentialsInAPreviewAreAWarningAndAreNotShown(t *testing.T) {
 	if len(shown) != 3 || strings.Contains(fmt.Sprint(shown), plantedCanary) || !strings.Contains(fmt.Sprint(shown), "DB_PASSWORD") {
 		t.Errorf("shown is %q", shown)
 	}
-	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": keysOf(plantedNames)}, how)
+	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": allowPlain(plantedNames)}, how)
 	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(allowed), nil))
-	saysPlanted(t, said.String(), nil)
+	checkPlanted(t, said.String(), nil)
 }
 
 // An object's annotation allows its values, and a value that a config container or parameters may have is allowed wherever it is used.
@@ -189,9 +189,9 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 		at, allow, rule     string
 		onType              bool
 	}{
-		"values of a HelmRelease": {merged(chart, map[string]any{"parameters": values("helm_release")}), nil,
+		"values of a HelmRelease": {mergeMaps(chart, map[string]any{"parameters": values("helm_release")}), nil,
 			target + "helm_release.values.db.password", "parameters.helm_release.values.db.password", "password", false},
-		"a patch": {merged(inGit, map[string]any{"parameters": patch}), nil,
+		"a patch": {mergeMaps(inGit, map[string]any{"parameters": patch}), nil,
 			target + "kustomization.patches[0].patch", "parameters.kustomization.patches[0].patch", "github-pat", false},
 		"values of a cluster type": {chart, map[string]any{"parameters": values("helm_release")},
 			clusterType + "parameters.helm_release.values.db.password", "parameters.helm_release.values.db.password", "password", true},
@@ -203,7 +203,7 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 			clusterType + "secret_stores.vault.parameters.clientSecret", "secret_stores.vault.parameters.clientSecret", "password", true},
 	} {
 		plan := func(allow []any) providertest.Diagnostics {
-			ofTarget, ofType := map[string]any{}, merged(test.clusterType)
+			ofTarget, ofType := map[string]any{}, mergeMaps(test.clusterType)
 			if allow != nil && test.onType {
 				ofType["allow_plain"] = allow
 			} else if allow != nil {
@@ -218,7 +218,7 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 			!strings.Contains(plain, test.at+": looks like a credential") {
 			t.Errorf("%s: %s is not said: %s", name, test.at, said)
 		}
-		saysPlanted(t, said.String(), map[string]string{test.allow: test.rule})
+		checkPlanted(t, said.String(), map[string]string{test.allow: test.rule})
 		if said := plan([]any{test.allow}); said.Err() != nil {
 			t.Errorf("%s: allowed, it is %s", name, said)
 		}
@@ -266,7 +266,7 @@ func TestCredentialsInFilesOfOwnTemplatesAreRefused(t *testing.T) {
 		if (said.Err() != nil) != (test.allow != "") {
 			t.Errorf("%s: said is %s", name, said)
 		}
-		saysPlanted(t, said.String(), names)
+		checkPlanted(t, said.String(), names)
 		if said := plan(map[string]any{"allow_plain": []any{"other", "and " + test.allow, cmp.Or(test.allow, "none")}}); said.Err() != nil {
 			t.Errorf("%s: allowed, it is %s", name, said)
 		}

@@ -23,7 +23,7 @@ import (
 )
 
 // sayingClusters are clusters that say what they are. The first segment of a path is the name of a cluster.
-type sayingClusters struct {
+type factClusters struct {
 	mu     sync.Mutex
 	region map[string]string // by cluster; one that is not there does not answer
 	ready  bool
@@ -34,7 +34,7 @@ type sayingClusters struct {
 const hubCanary = "hub-canary-9d21"
 
 // start serves them. It returns the provider's clusters for some names.
-func (s *sayingClusters) start(t testing.TB) func(names ...string) map[string]any {
+func (s *factClusters) start(t testing.TB) func(names ...string) map[string]any {
 	t.Helper()
 	server := httptest.NewUnstartedServer(s)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -51,7 +51,7 @@ func (s *sayingClusters) start(t testing.TB) func(names ...string) map[string]an
 }
 
 // move says where a cluster is; "" for one that does not answer.
-func (s *sayingClusters) move(cluster, region string) {
+func (s *factClusters) setRegion(cluster, region string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.region[cluster] = region; region == "" {
@@ -59,7 +59,7 @@ func (s *sayingClusters) move(cluster, region string) {
 	}
 }
 
-func (s *sayingClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *factClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -120,7 +120,7 @@ func asJSON(t *testing.T, value any) string {
 
 func TestFactsOfClusters(t *testing.T) {
 	t.Parallel()
-	world := &sayingClusters{region: map[string]string{"eu": "eu-1", "shut": "forbidden"}, ready: true}
+	world := &factClusters{region: map[string]string{"eu": "eu-1", "shut": "forbidden"}, ready: true}
 	clusters := world.start(t)("eu", "shut", "gone")
 	clusters["later"] = map[string]any{"host": providertest.Unknown{}}
 	read, said := readFacts(
@@ -195,7 +195,7 @@ func TestFactsOfClusters(t *testing.T) {
 func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 	t.Parallel()
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	world := &sayingClusters{
+	world := &factClusters{
 		region: map[string]string{"eu": "eu-1", "hub": "eu-1"}, ready: true,
 		secrets: fmt.Sprintf(
 			`{"metadata":{"name":"a","namespace":"argo","labels":{"argocd.argoproj.io/secret-type":"cluster","team":"a"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%q}},"data":{"name":%q,"server":%q,"config":%q}},`+
@@ -255,7 +255,7 @@ func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 		t.Errorf("there is a credential: %s", all)
 	}
 	// Without knowing which clusters it has, nothing is known.
-	world.move("hub", "")
+	world.setRegion("hub", "")
 	if _, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"hub": "hub"}}); !strings.Contains(
 		fmt.Sprint(said),
 		`The hub "hub": the API server answers 503`,
@@ -279,7 +279,7 @@ func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 // clusters have none.
 func TestClustersThatAreLeftWithoutLabelsAreNamed(t *testing.T) {
 	t.Parallel()
-	world := &sayingClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
+	world := &factClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
 	clusters := world.start(t)("eu")
 	clusters["later"] = map[string]any{"host": providertest.Unknown{}}
 	for name, test := range map[string]struct {
@@ -303,7 +303,7 @@ func TestClustersThatAreLeftWithoutLabelsAreNamed(t *testing.T) {
 
 func TestMistakesOfClusterFacts(t *testing.T) {
 	t.Parallel()
-	world := &sayingClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
+	world := &factClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
 	clusters := world.start(t)("eu", "us")
 	labels := func(from string) map[string]any { return map[string]any{"labels_from": map[string]any{"a": from}} }
 	sources := func(of any) map[string]any { return map[string]any{"sources": of} }

@@ -29,23 +29,23 @@ func comparedFleet(tag string, containers ...any) providertest.Call {
 	})
 }
 
-func container(name string, labels, data map[string]any) map[string]any {
+func configContainer(name string, labels, data map[string]any) map[string]any {
 	return map[string]any{"name": name, "labels": labels, "data": data}
 }
 
 // compared is a repository with two environments on two branches: other version and values, and no core on large in prod.
-func compared(t *testing.T) string {
+func newComparedRepository(t *testing.T) string {
 	t.Helper()
 	url := bare(t)
 	at := func(name string) map[string]any {
 		return map[string]any{"name": name, "gitops_repo": map[string]any{"url": url, "branch": name}}
 	}
 	apply(t, providertest.New(startProvider), assigned(url, comparedFleet("v2",
-		container("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"})), at("stage")))
+		configContainer("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"})), at("stage")))
 	prod := comparedFleet(
 		"v1",
-		container("all", nil, map[string]any{"URL": "canary-prod", "SAME": "1"}),
-		container("edge", map[string]any{"edge": "true"}, map[string]any{"CACHE": "canary-on"}),
+		configContainer("all", nil, map[string]any{"URL": "canary-prod", "SAME": "1"}),
+		configContainer("edge", map[string]any{"edge": "true"}, map[string]any{"CACHE": "canary-on"}),
 	)
 	prod.Arguments[0].(map[string]any)["target_policies"] = []any{
 		policy(
@@ -59,7 +59,7 @@ func compared(t *testing.T) string {
 	return url
 }
 
-func sideAt(url, name, commit string) map[string]any {
+func comparisonSide(url, name, commit string) map[string]any {
 	side := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": name}, "name": name}
 	if commit != "" {
 		side["commit"] = commit
@@ -82,7 +82,7 @@ func mustReadComparison(t *testing.T, attributes map[string]any) map[string]any 
 }
 
 // printedTargets are the deployment targets of a comparison, a line for each.
-func printedTargets(read map[string]any) string {
+func formatTargets(read map[string]any) string {
 	var lines []string
 	for _, entry := range read["deployment_targets"].([]any) {
 		target := entry.(map[string]any)
@@ -107,14 +107,14 @@ func printedTargets(read map[string]any) string {
 
 func TestAComparisonSaysWhatDiffersBetweenTwoEnvironments(t *testing.T) {
 	t.Parallel()
-	url := compared(t)
-	sides := map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", "")}
+	url := newComparedRepository(t)
+	sides := map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", "")}
 	read := mustReadComparison(t, sides)
 	want := strings.Join([]string{
 		"app-core different [hosts values policies] left:<nil>main[drone large] only:[large][core core-on-large] right:<nil>main[drone] only:[][prod-core] CACHE:only_right[][] LOG_LEVEL:only_left[][] URL:different[][]",
 		"app-edge different [version values] left:v2<nil>[drone] only:[][] right:v1<nil>[drone] only:[][] CACHE:only_right[][] LOG_LEVEL:only_left[][] URL:different[][]",
 	}, "\n")
-	if got := printedTargets(read); got != want {
+	if got := formatTargets(read); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	summary := map[string]any{
@@ -132,7 +132,7 @@ func TestAComparisonSaysWhatDiffersBetweenTwoEnvironments(t *testing.T) {
 	shown := maps.Clone(sides)
 	shown["show_values"] = true
 	read = mustReadComparison(t, shown)
-	if got := printedTargets(read); !strings.Contains(got, "URL:different[canary-stage][canary-prod]") ||
+	if got := formatTargets(read); !strings.Contains(got, "URL:different[canary-stage][canary-prod]") ||
 		!strings.Contains(got, "CACHE:only_right[][canary-on]") {
 		t.Errorf("got %s", got)
 	}
@@ -173,8 +173,8 @@ func TestAComparisonOfTwoCommitsSaysWhatARolloutChanges(t *testing.T) {
 		"then and now":     {second, "", "app-edge different [files] left:<nil>main[drone] only:[][] right:<nil>main[drone] only:[][]"},
 		"twice, by chance": {git(t, folder, "rev-parse", "dev"), "", ""},
 	} {
-		read := mustReadComparison(t, map[string]any{"left": sideAt(url, "dev", test.left), "right": sideAt(url, "dev", test.right)})
-		if got := printedTargets(read); got != test.want {
+		read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "dev", test.left), "right": comparisonSide(url, "dev", test.right)})
+		if got := formatTargets(read); got != test.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
 		}
 	}
@@ -183,9 +183,9 @@ func TestAComparisonOfTwoCommitsSaysWhatARolloutChanges(t *testing.T) {
 // A mirror of a repository, whose environments have other names of hosts and deployment targets.
 func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
 	t.Parallel()
-	url := compared(t)
+	url := newComparedRepository(t)
 	other := bare(t)
-	fleet := comparedFleet("v2", container("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"}))
+	fleet := comparedFleet("v2", configContainer("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"}))
 	argument := fleet.Arguments[0].(map[string]any)
 	argument["cluster_types"] = []any{
 		map[string]any{"name": "prod-drone", "labels": map[string]any{"edge": "true"}},
@@ -199,10 +199,10 @@ func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
 		providertest.New(startProvider),
 		assigned(other, fleet, map[string]any{"name": "prod", "gitops_repo": map[string]any{"url": other, "branch": "prod"}}),
 	)
-	sides := map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(other, "prod", "")}
+	sides := map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(other, "prod", "")}
 	read := mustReadComparison(t, sides)
 	if got := fmt.Sprint(read["summary"].(map[string]any)["only_left"], read["summary"].(map[string]any)["only_right"], read["summary"].(map[string]any)["different"]); got != "111" {
-		t.Errorf("without pairs: %s\n%s", got, printedTargets(read))
+		t.Errorf("without pairs: %s\n%s", got, formatTargets(read))
 	}
 	sides["pairs"] = map[string]any{
 		"deployment_targets": map[string]any{"app-edge": "app-prod-edge"},
@@ -210,14 +210,14 @@ func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
 	}
 	if read = mustReadComparison(t, sides); len(read["deployment_targets"].([]any)) > 0 ||
 		!strings.Contains(read["markdown"].(string), "Nothing differs: 2 deployment targets.") {
-		t.Errorf("with pairs:\n%s\n%s", printedTargets(read), read["markdown"])
+		t.Errorf("with pairs:\n%s\n%s", formatTargets(read), read["markdown"])
 	}
 }
 
 func TestASideThatIsNotWrittenYetHasNothing(t *testing.T) {
 	t.Parallel()
-	url := compared(t)
-	read := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "next", "")})
+	url := newComparedRepository(t)
+	read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "next", "")})
 	summary := read["summary"].(map[string]any)
 	if got := fmt.Sprint(read["notes"], summary["only_left"], summary["right"]); got != `[The right side is not written yet: branch "next" does not exist.]2`+fmt.Sprint(
 		map[string]any{"written": false, "commit": nil, "hosts": 0, "assignments": 0},
@@ -228,11 +228,11 @@ func TestASideThatIsNotWrittenYetHasNothing(t *testing.T) {
 		t.Error(read["markdown"])
 	}
 	// No repository yet, as before the first apply; and a path of a branch with nothing yet.
-	nowhere := sideAt(bare(t), "prod", "")
-	elsewhere := sideAt(url, "prod", "")
+	nowhere := comparisonSide(bare(t), "prod", "")
+	elsewhere := comparisonSide(url, "prod", "")
 	elsewhere["gitops_repo"].(map[string]any)["path"] = "clusters/prod"
 	for _, side := range []map[string]any{nowhere, elsewhere} {
-		if read := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": side}); len(read["notes"].([]any)) != 1 {
+		if read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "stage", ""), "right": side}); len(read["notes"].([]any)) != 1 {
 			t.Errorf("notes are %v", read["notes"])
 		}
 	}
@@ -240,10 +240,10 @@ func TestASideThatIsNotWrittenYetHasNothing(t *testing.T) {
 
 func TestAComparisonIsReadStrictly(t *testing.T) {
 	t.Parallel()
-	url := compared(t)
+	url := newComparedRepository(t)
 	foreign := git(t, url, "rev-parse", "stage")
 	with := func(attribute string, value any) map[string]any {
-		side := sideAt(url, "prod", "")
+		side := comparisonSide(url, "prod", "")
 		side[attribute] = value
 		return side
 	}
@@ -254,9 +254,9 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 	}{
 		"an owner that the branch does not have": {"right", with("name", "prd"), "right", `branch "prod" has no "prd" at path "", but "prod"`},
 		"a commit of another branch":             {"right", with("commit", foreign), "right", "is not in the history of the branch"},
-		"a commit of a branch that is not there": {"right", sideAt(url, "next", foreign), "right", "is not in the history of the branch"},
+		"a commit of a branch that is not there": {"right", comparisonSide(url, "next", foreign), "right", "is not in the history of the branch"},
 		"a short commit":                         {"right", with("commit", foreign[:10]), "right", "commit: must be the full id of a commit"},
-		"the same side twice":                    {"right", sideAt(url, "stage", ""), "right", `Both are the assignment "stage" on branch "stage"`},
+		"the same side twice":                    {"right", comparisonSide(url, "stage", ""), "right", `Both are the assignment "stage" on branch "stage"`},
 		"no repository":                          {"right", map[string]any{"name": "prod"}, "right", "gitops_repo: is required"},
 		"no branch":                              {"left", with("gitops_repo", map[string]any{"url": url}), "left", "gitops_repo.branch: is required"},
 		"another scheme":                         {"left", with("gitops_repo", map[string]any{"url": "ftp://x", "branch": "x"}), "left", `gitops_repo.url: the URL's scheme "ftp"`},
@@ -270,12 +270,12 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 		"no limit":                               {"limit", 0, "limit", "from 1 to 100000"},
 		"too little Markdown":                    {"markdown_limit", 10, "markdown_limit", "from 1024"},
 		"another timeout":                        {"timeouts", map[string]any{"create": "1m"}, "timeouts", "create"},
-		"a repository that cannot be reached":    {"left", sideAt("http://127.0.0.1:1/x.git", "stage", ""), "left", "127.0.0.1:1"},
-		"another one that cannot be reached":     {"right", sideAt("http://127.0.0.1:1/x.git", "stage", ""), "right", "127.0.0.1:1"},
+		"a repository that cannot be reached":    {"left", comparisonSide("http://127.0.0.1:1/x.git", "stage", ""), "left", "127.0.0.1:1"},
+		"another one that cannot be reached":     {"right", comparisonSide("http://127.0.0.1:1/x.git", "stage", ""), "right", "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			attributes := map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", ""), test.attribute: test.value}
+			attributes := map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", ""), test.attribute: test.value}
 			_, said := readComparison(t, attributes)
 			if len(said) != 1 || !said[0].Error || said[0].At != `AttributeName("`+test.at+`")` || !strings.Contains(said[0].Detail, test.says) {
 				t.Errorf("said is %s", said)
@@ -291,7 +291,7 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 // One look for each branch, and of files only those of configuration that differ.
 func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 	t.Parallel()
-	url := compared(t)
+	url := newComparedRepository(t)
 	git(t, url, "config", "uploadpack.allowAnySHA1InWant", "true")
 	git(t, url, "config", "uploadpack.allowFilter", "true")
 	backend := httpBackend(t, filepath.Dir(url))
@@ -306,10 +306,10 @@ func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 	}))
 	defer server.Close()
 	remote := server.URL + "/gitops.git"
-	over := mustReadComparison(t, map[string]any{"left": sideAt(remote, "stage", ""), "right": sideAt(remote, "prod", "")})
-	local := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", "")})
+	over := mustReadComparison(t, map[string]any{"left": comparisonSide(remote, "stage", ""), "right": comparisonSide(remote, "prod", "")})
+	local := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", "")})
 	if !reflect.DeepEqual(over["deployment_targets"], local["deployment_targets"]) {
-		t.Errorf("over http it is %s", printedTargets(over))
+		t.Errorf("over http it is %s", formatTargets(over))
 	}
 	if looks.Load() != 2 {
 		t.Errorf("%d looks at two branches", looks.Load())
@@ -343,8 +343,8 @@ output "different" { value = data.flotilla_comparison.test.summary.different }
 
 func TestThePageShowsComparisons(t *testing.T) {
 	t.Parallel()
-	url := compared(t)
-	read := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", ""), "show_values": true})
+	url := newComparedRepository(t)
+	read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", ""), "show_values": true})
 	comparisons := map[string]any{"stage and prod": read["json"]}
 	for show, isShown := range map[bool]bool{false: false, true: true} {
 		page := mustReadOverview(t, bare(t), map[string]any{"comparisons": comparisons, "show_values": show})
@@ -388,13 +388,13 @@ func TestAComparisonSaysWhereKeysAreNotKnown(t *testing.T) {
 				"manifests": map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "app", "version": "1.0.0"},
 			}}}},
 			"target_policies":   []any{policy("all", nil, map[string]any{})},
-			"config_containers": []any{container("all", nil, map[string]any{"LOG_LEVEL": level})},
+			"config_containers": []any{configContainer("all", nil, map[string]any{"LOG_LEVEL": level})},
 		})
 	}
 	apply(t, w, assigned(url, chart("info"), at))
 	first := git(t, url, "rev-parse", "dev")
 	apply(t, w, assigned(url, chart("debug"), at))
-	read := mustReadComparison(t, map[string]any{"left": sideAt(url, "dev", first), "right": sideAt(url, "dev", "")})
+	read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "dev", first), "right": comparisonSide(url, "dev", "")})
 	target := read["deployment_targets"].([]any)[0].(map[string]any)
 	if got := fmt.Sprint(target["differs"], target["keys"], target["keys_known"], read["notes"]); got != "[values] [] false [Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read.]" {
 		t.Errorf("got %s", got)
@@ -416,11 +416,11 @@ func TestAComparisonOnAGitHost(t *testing.T) {
 	}
 	for _, right := range []string{commits[1], ""} {
 		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: settings}, "flotilla_comparison",
-			map[string]any{"left": sideAt(repo.url, "dev", commits[0]), "right": sideAt(repo.url, "dev", right)})
+			map[string]any{"left": comparisonSide(repo.url, "dev", commits[0]), "right": comparisonSide(repo.url, "dev", right)})
 		if len(said) > 0 {
 			t.Fatal(said)
 		}
-		if got, want := printedTargets(read), "app-core different [values] left:<nil>main[drone large] only:[][] right:<nil>main[drone large] only:[][] DATABASE_URL:different[][]"; got != want {
+		if got, want := formatTargets(read), "app-core different [values] left:<nil>main[drone large] only:[][] right:<nil>main[drone large] only:[][] DATABASE_URL:different[][]"; got != want {
 			t.Errorf("got %s", got)
 		}
 	}

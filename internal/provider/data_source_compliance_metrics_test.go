@@ -18,7 +18,7 @@ import (
 )
 
 // metricsOf are the lines of metrics without comments, and without the labels of every metric.
-func metricsOf(t *testing.T, values map[string]any) map[string]string {
+func parseMetrics(t *testing.T, values map[string]any) map[string]string {
 	t.Helper()
 	text, _ := values["metrics"].(string)
 	if !strings.HasSuffix(text, "\n# EOF\n") {
@@ -65,7 +65,7 @@ func TestComplianceGivesMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := metricsOf(t, values)
+	lines := parseMetrics(t, values)
 	overview := mustReadOverview(t, url, map[string]any{"evidence": values["evidence"]})
 	for name, want := range map[string]any{
 		"flotilla_evidence_timestamp_seconds{}": asked.Unix(),
@@ -88,7 +88,7 @@ func TestComplianceGivesMetrics(t *testing.T) {
 	}
 
 	// Nobody is asked: the clusters are unknown, and there is neither a score nor a rollout.
-	lines = metricsOf(t, mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}}))
+	lines = parseMetrics(t, mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}}))
 	if _, scored := lines["flotilla_health_score{}"]; scored || lines[`flotilla_clusters{verdict="unknown"}`] != "3" {
 		t.Errorf("of nobody it says %v", lines)
 	}
@@ -123,7 +123,7 @@ func TestMetricsSayWhichVersionRuns(t *testing.T) {
 		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="unknown"}`,
 		`flotilla_assignment_clusters{host="large",deployment_target="app-core",wanted_version="main",running_version="v0.9",verdict="unknown"}`,
 	} {
-		if got := metricsOf(t, values)[want]; got != "1" {
+		if got := parseMetrics(t, values)[want]; got != "1" {
 			t.Errorf("%s is %q; there is %v", want, got, values["metrics"])
 		}
 	}

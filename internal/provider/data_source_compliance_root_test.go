@@ -62,7 +62,7 @@ func startRootCluster(t *testing.T, reconciler, namespace string) rootCluster {
 		}
 	}
 	r.readCompliance = func() map[string]any {
-		values, diags := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": theCluster(r.server)}},
+		values, diags := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": connectionTo(r.server)}},
 			map[string]any{"feedback": map[string]any{"clusters": true}, "fleet": fleet})
 		if diags.Err() != nil {
 			t.Fatal(diags)

@@ -389,7 +389,7 @@ func (c *stoppedClock) Sleep(_ context.Context, d time.Duration) {
 func commitForeignFiles(t *testing.T, url string, done func(commits int64) bool) {
 	t.Helper()
 	for i := int64(0); !done(i); i++ {
-		byHandOn(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "others", fmt.Sprint(i)), "x") })
+		commitByHand(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "others", fmt.Sprint(i)), "x") })
 	}
 }
 

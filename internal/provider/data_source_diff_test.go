@@ -87,7 +87,7 @@ func TestADifferenceDoesNothingToATerminal(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))
-	byHandOn(t, url, "dev", func(folder string) {
+	commitByHand(t, url, "dev", func(folder string) {
 		at := filepath.Join(folder, "clusters", "all", "large", "app-core")
 		writeFile(t, filepath.Join(at, "namespace.yaml"), "kind: \x1b[2JApply complete!\n")
 		writeFile(t, filepath.Join(at, "policy.yaml"), "kind: Evil\rkind: Good\n")

@@ -99,7 +99,7 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 				charts := newChartServer(t)
 				pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": test.manifests})
 				manifests := map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": "1.0.0"}
-				clusterType := merged(map[string]any{"render": how}, test.clusterType)
+				clusterType := mergeMaps(map[string]any{"render": how}, test.clusterType)
 				if how == "objects" && clusterType["reconciler"] == "argocd" && strings.Contains(test.manifests, "kind: Pod") {
 					continue
 				}

@@ -126,7 +126,7 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 				return // no identity can name it
 			}
 			identity := map[string]any{"cluster": "edge-1", "namespace": "flux-system"}
-			diags = w.ImportIdentity(t.Context(), onCluster(cluster, anAgent("flux-system", nil)), theAgent, identity)
+			diags = w.ImportIdentity(t.Context(), onCluster(cluster, agentAttributes("flux-system", nil)), agentAddress, identity)
 			if !diags.Has("Objects of an agent are not as Flotilla writes them") || diags.Err() == nil {
 				t.Errorf("the import says %.300s", diags)
 			}
@@ -162,18 +162,18 @@ func TestAnImportOfAnAgentThatFollowsAnotherRepositoryIsShownByThePlan(t *testin
 		specOf(source)["url"], specOf(source)["secretRef"] = "https://evil.example.com/gitops", map[string]any{"name": "another"}
 	})...)
 	w := providertest.New(startProvider)
-	configuration := onCluster(cluster, anAgent("flux-system", nil))
-	if diags := w.ImportIdentity(t.Context(), configuration, theAgent, map[string]any{"cluster": "edge-1", "namespace": "flux-system"}); diags.Err() != nil {
+	configuration := onCluster(cluster, agentAttributes("flux-system", nil))
+	if diags := w.ImportIdentity(t.Context(), configuration, agentAddress, map[string]any{"cluster": "edge-1", "namespace": "flux-system"}); diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	if repo := fmt.Sprint(w.State.Values(theAgent)["gitops_repo"]); !strings.Contains(repo, "evil.example.com") {
+	if repo := fmt.Sprint(w.State.Values(agentAddress)["gitops_repo"]); !strings.Contains(repo, "evil.example.com") {
 		t.Errorf("the imported repository is %s", repo)
 	}
 	plan, diags := w.Plan(t.Context(), configuration)
-	if diags.Err() != nil || plan.Change(theAgent).Action != providertest.Update {
+	if diags.Err() != nil || plan.Change(agentAddress).Action != providertest.Update {
 		t.Fatalf("the plan says %v: %s", agentLines(plan), diags)
 	}
-	if repo := fmt.Sprint(plan.Change(theAgent).After["gitops_repo"]); !strings.Contains(repo, "git.example.com") {
+	if repo := fmt.Sprint(plan.Change(agentAddress).After["gitops_repo"]); !strings.Contains(repo, "git.example.com") {
 		t.Errorf("the planned repository is %s", repo)
 	}
 }

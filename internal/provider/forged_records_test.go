@@ -147,9 +147,9 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
 			apply(t, providertest.New(startProvider), claims(claimOn(url, "web", 1, poolFleet("pool-1"))))
-			byHandOn(t, url, "prod", func(folder string) {
+			commitByHand(t, url, "prod", func(folder string) {
 				name, _ := json.Marshal(cluster) // a text can always be encoded
-				writeFile(t, claimRecordOf(folder, "web"), fmt.Sprintf(`{"format": 1, "clusters": [{"name": %s}]}`, name))
+				writeFile(t, claimRecordPath(folder, "web"), fmt.Sprintf(`{"format": 1, "clusters": [{"name": %s}]}`, name))
 			})
 			w := providertest.New(startProvider)
 			identity := map[string]any{"url": url, "branch": "prod", "path": "prod", "name": "web"}

@@ -212,7 +212,7 @@ func contentHash(t *testing.T, directory, commit string) string {
 		if strings.Contains(header.Name, ".flotilla/") {
 			text = volatileFields.ReplaceAll(text, nil)
 		}
-		if !isLeft(string(text)) {
+		if !isVacated(string(text)) {
 			fmt.Fprintf(hash, "%s %d\n%s", header.Name, len(text), text)
 		}
 	}

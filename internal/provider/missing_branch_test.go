@@ -250,7 +250,7 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
 			wanted := l.configuration("dev", "three", delivery)
-			wanted.Resources[assignment].Attributes["fleet"] = onlyCore("three")
+			wanted.Resources[assignment].Attributes["fleet"] = coreFleet("three")
 			checkBranchErrors(t, "the removal", l.planAndApply(wanted, disturb, isLate))
 		},
 		"move": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {

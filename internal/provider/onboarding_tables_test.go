@@ -83,10 +83,10 @@ func TestTheGuideOnOnboardingIsRightAboutSecretsAndAgentsThatOthersBring(t *test
 		t.Fatal("the guide does not say how a Secret is named")
 	}
 	w := providertest.New(startProvider)
-	appliedAgent(
+	applyAgent(
 		t,
 		w,
-		onCluster(cluster, anAgent("flux-system", map[string]any{"credentials_wo": nil, "credentials": map[string]any{"secret": brought[1]}})),
+		onCluster(cluster, agentAttributes("flux-system", map[string]any{"credentials_wo": nil, "credentials": map[string]any{"secret": brought[1]}})),
 	)
 	api.mu.Lock()
 	reads := fmt.Sprint(api.objects["a/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flotilla"]["spec"])
@@ -98,7 +98,7 @@ func TestTheGuideOnOnboardingIsRightAboutSecretsAndAgentsThatOthersBring(t *test
 
 	// A cluster that does not know the kinds: the stand-in has no Rancher Fleet.
 	w = providertest.New(startProvider)
-	plan, said := w.Plan(t.Context(), onCluster(cluster, anAgent("fleet-local", map[string]any{"reconciler": "fleet"})))
+	plan, said := w.Plan(t.Context(), onCluster(cluster, agentAttributes("fleet-local", map[string]any{"reconciler": "fleet"})))
 	if said.Err() != nil || !said.Has("Agent is not installed") {
 		t.Fatalf("the plan says %s", said)
 	}
@@ -127,20 +127,20 @@ func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 		return onHub(server, agent)
 	}
 	dev, prod := providertest.New(startProvider), providertest.New(startProvider)
-	appliedAgent(t, dev, of("dev", nil))
-	appliedAgent(t, prod, of("prod", map[string]any{"name": "other"}))
-	if plan := planned(t, dev, of("dev", nil)); !plan.Empty() {
+	applyAgent(t, dev, of("dev", nil))
+	applyAgent(t, prod, of("prod", map[string]any{"name": "other"}))
+	if plan := planAgent(t, dev, of("dev", nil)); !plan.Empty() {
 		t.Errorf("beside an environment that has another name, the plan has %q", agentLines(plan))
 	}
-	appliedAgent(t, providertest.New(startProvider), of("stage", nil))
-	if secret := server.Get(t, "v1", "Secret", "provider-hub-names", "flotilla-repository"); decoded(
+	applyAgent(t, providertest.New(startProvider), of("stage", nil))
+	if secret := server.Get(t, "v1", "Secret", "provider-hub-names", "flotilla-repository"); decodeSecret(
 		t,
 		secret,
 		"url",
 	) != "https://git.example.com/stage" {
-		t.Errorf("the repository Secret is of %s", decoded(t, secret, "url"))
+		t.Errorf("the repository Secret is of %s", decodeSecret(t, secret, "url"))
 	}
-	if lines := strings.Join(agentLines(planned(t, dev, of("dev", nil))), "\n"); !strings.Contains(
+	if lines := strings.Join(agentLines(planAgent(t, dev, of("dev", nil))), "\n"); !strings.Contains(
 		lines,
 		"AppProject provider-hub-names/flotilla on the hub: spec.sourceRepos",
 	) {

@@ -102,7 +102,7 @@ func BenchmarkComparison(b *testing.B) {
 			for b.Loop() {
 				var said providertest.Diagnostics
 				values, said = providertest.New(startProvider).ReadData(b.Context(), providertest.Configuration{}, "flotilla_comparison",
-					map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, right, "")})
+					map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, right, "")})
 				if said.Err() != nil {
 					b.Fatal(said.Err())
 				}

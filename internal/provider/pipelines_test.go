@@ -126,7 +126,7 @@ func TestPipelinesPlanCommentAndApply(t *testing.T) {
 				drift := guideBlockOf(t, "ci.md.tmpl", "shell", "-refresh-only")
 				run(drift)
 				url := filepath.Join(n.folder, "gitops.git")
-				byHandOn(t, url, "dev", func(folder string) { removeAll(t, filepath.Join(folder, "drone", "app-main")) })
+				commitByHand(t, url, "dev", func(folder string) { removeAll(t, filepath.Join(folder, "drone", "app-main")) })
 				run("code=0; " + strings.TrimSpace(drift) + " || code=$?; [ $code = 1 ]")
 				if printed := run(p.apply...); !strings.Contains(printed, "Apply complete! Resources: 0 added, 1 changed") {
 					t.Errorf("a scheduled run that repairs drift prints\n%s", printed)

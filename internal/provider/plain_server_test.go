@@ -26,7 +26,7 @@ func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
 		inAll = `data.DATABASE_URL, on drone/app-core, drone/app-edge, large/app-core, by config container "all"`
 	)
 	byHand := func(l *branchLife) {
-		byHandOn(l.t, l.repo.folder, "dev", func(folder string) { writeFile(l.t, filepath.Join(folder, filepath.FromSlash(file)), "by: hand\n") })
+		commitByHand(l.t, l.repo.folder, "dev", func(folder string) { writeFile(l.t, filepath.Join(folder, filepath.FromSlash(file)), "by: hand\n") })
 	}
 	for name, test := range map[string]struct {
 		prepare func(l *branchLife)
@@ -63,7 +63,7 @@ func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
 		"commits by hand before and after the plan": {
 			prepare: func(l *branchLife) {
 				apply(l.t, l.w, l.configuration("dev", "one", nil))
-				byHandOn(l.t, l.repo.folder, "dev", func(folder string) {
+				commitByHand(l.t, l.repo.folder, "dev", func(folder string) {
 					writeFile(l.t, filepath.Join(folder, "large", "app-core", "by-hand.yaml"), "by: hand\n")
 				})
 			},
@@ -84,7 +84,7 @@ func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
 			}
 			if test.between != nil {
 				test.between(l)
-				expectSaid(t, l.w.ApplyPlan(t.Context(), plan), test.says, "gitops_repo", "large/app-core", "Nothing was written")
+				expectError(t, l.w.ApplyPlan(t.Context(), plan), test.says, "gitops_repo", "large/app-core", "Nothing was written")
 			} else if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
 				t.Fatal(said)
 			}

@@ -19,7 +19,7 @@ func TestAPlanNeedsAReadingTokenAlone(t *testing.T) {
 	}, &reading)
 	w := providertest.New(startProvider)
 	with := func(token, address string, further map[string]any) providertest.Configuration {
-		configuration := assigned(repo.url, database(address), further)
+		configuration := assigned(repo.url, databaseFleet(address), further)
 		configuration.Provider = map[string]any{"git": map[string]any{"token": token}}
 		return configuration
 	}

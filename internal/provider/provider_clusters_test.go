@@ -182,14 +182,14 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 			"token":                  "t0ken-of-" + name,
 		}
 		configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{
-			Attributes: anAgent("flux-system", map[string]any{"cluster": name}),
+			Attributes: agentAttributes("flux-system", map[string]any{"cluster": name}),
 		}
 	}
 	w := providertest.New(startProvider)
 	if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
 		t.Fatal(said)
 	}
-	if plan := planned(t, w, configuration); !plan.Empty() {
+	if plan := planAgent(t, w, configuration); !plan.Empty() {
 		t.Error("the plan after it is not empty")
 	}
 	for name, standIn := range standIns {
@@ -198,7 +198,7 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 		if got := fmt.Sprint(root["spec"]); !strings.Contains(got, "clusters/"+name) {
 			t.Errorf("what follows the folder of %s is %s", name, got)
 		}
-		standIn.asked = 0
+		standIn.requests = 0
 		standIn.mu.Unlock()
 	}
 	url := bare(t)
@@ -208,7 +208,7 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 	}
 	for name, standIn := range standIns {
 		standIn.mu.Lock()
-		if standIn.asked == 0 {
+		if standIn.requests == 0 {
 			t.Errorf("%s was not asked what it runs", name)
 		}
 		standIn.mu.Unlock()

@@ -143,9 +143,9 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: migrate, imag
 // rendered is a fleet of one cluster type, on which one deployment target is rendered. further are attributes of the deployment
 // target, and of the cluster type.
 func renderedFleet(pin folder.Pin, manifests, further, clusterType map[string]any) map[string]any {
-	target := merged(map[string]any{"environment": "dev", "manifests": manifests}, further)
+	target := mergeMaps(map[string]any{"environment": "dev", "manifests": manifests}, further)
 	fleet := map[string]any{
-		"cluster_types": []any{merged(map[string]any{"name": "store"}, clusterType)},
+		"cluster_types": []any{mergeMaps(map[string]any{"name": "store"}, clusterType)},
 		"workloads": []any{map[string]any{
 			"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": target},
 		}},

@@ -53,7 +53,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	followers(t, server, namespace, url)
 	w := providertest.New(startProvider)
 	configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{
-		"edge-1": theCluster(
+		"edge-1": connectionTo(
 			server,
 		), "dead": map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4714"}, "waiting": map[string]any{"host": providertest.Unknown{}},
 	}}}

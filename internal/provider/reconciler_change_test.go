@@ -68,7 +68,7 @@ func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := guidePlan(t, test.before, test.after)
+			_, said := applyThenPlan(t, test.before, test.after)
 			var details []string // of which all that have one title are one
 			for _, one := range said {
 				if one.Summary == reconcilerChanges {
@@ -93,7 +93,7 @@ func TestTheWarningOfAnotherReconcilerIsOneForManyHosts(t *testing.T) {
 	for i := range 12 {
 		many = append(many, fmt.Sprintf("t%02d", i))
 	}
-	_, said := guidePlan(t, reconciledBy("info", many, "flux"), reconciledBy("info", many, "argocd"))
+	_, said := applyThenPlan(t, reconciledBy("info", many, "flux"), reconciledBy("info", many, "argocd"))
 	want := `The reconciler of 13 hosts changes from "flux" to "argocd": clusters/one, t00, t01, t02, t03, t04, t05, t06, t07, t08 and 3 more.`
 	if strings.Count(said.String(), want) != 1 || strings.Count(said.String(), reconcilerChanges) != 1 {
 		t.Errorf("the plan does not say once %q:\n%s", want, said)

@@ -68,8 +68,8 @@ func newPair(t *testing.T) *pair {
 }
 
 func (p *pair) configuration(value string) providertest.Configuration {
-	c := assigned(p.url, database(value), nil)
-	other := assigned(p.url, database(value), map[string]any{
+	c := assigned(p.url, databaseFleet(value), nil)
+	other := assigned(p.url, databaseFleet(value), map[string]any{
 		"name": "other", "gitops_repo": map[string]any{"url": p.url, "branch": "dev", "path": "other"},
 	})
 	c.Resources["flotilla_assignment.other"] = other.Resources[assignment]
@@ -202,19 +202,19 @@ func aDeletedBranch(t *testing.T) {
 	p.recover()
 
 	h := newTokenHost(t)
-	proposed := h.assigned(database("one"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
+	proposed := h.assigned(databaseFleet("one"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
 	apply(t, h.w, proposed)
 	deleted := h.tip()
 	git(t, h.bare, "update-ref", "-d", "refs/heads/dev")
 	_, said := h.w.Plan(t.Context(), proposed)
-	expectSaid(t, said, "Branch does not exist", "gitops_repo")
+	expectError(t, said, "Branch does not exist", "gitops_repo")
 	git(t, h.bare, "update-ref", "refs/heads/dev", deleted)
-	h.expectDone(proposed)
+	h.expectEmptyPlan(proposed)
 }
 
 func aLostRecord(t *testing.T) {
 	p := newPair(t)
-	byHandOn(t, p.url, "dev", func(folder string) {
+	commitByHand(t, p.url, "dev", func(folder string) {
 		removeFile(t, filepath.Join(folder, "clusters", "all", ".flotilla", "dev", "large.json"))
 	})
 	plan, _ := mustPlan(t, p.w, p.configuration("two"))
@@ -250,26 +250,26 @@ func TestTheGuideContinuesAFailedApply(t *testing.T) {
 func started(t *testing.T) (h *tokenHost, plan *providertest.Plan) {
 	t.Helper()
 	h = newTokenHost(t)
-	apply(t, h.w, h.assigned(database("one"), nil))
-	plan, _ = mustPlan(t, h.w, h.assigned(database("two"), nil))
+	apply(t, h.w, h.assigned(databaseFleet("one"), nil))
+	plan, _ = mustPlan(t, h.w, h.assigned(databaseFleet("two"), nil))
 	return h, plan
 }
 
 // continues plans and applies. The branch must have the value then, and the next plan must be empty.
 func (h *tokenHost) continues(value string) {
 	h.t.Helper()
-	apply(h.t, h.w, h.assigned(database(value), nil))
+	apply(h.t, h.w, h.assigned(databaseFleet(value), nil))
 	if text := git(h.t, h.bare, "show", "dev:clusters/all/large/app-core/platform-config.yaml"); !strings.Contains(text, value) {
 		h.t.Errorf("the branch has\n%s", text)
 	}
-	h.expectDone(h.assigned(database(value), nil))
+	h.expectEmptyPlan(h.assigned(databaseFleet(value), nil))
 }
 
 func anUnknownOutcome(t *testing.T) {
 	for _, isWritten := range []bool{true, false} {
 		h, plan := started(t)
 		before, pushed := h.tip(), false
-		h.meddle(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		h.setDisturbance(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
 			if isPush(r) && r.Method == http.MethodPost && !pushed {
 				if pushed = true; isWritten {
 					next.ServeHTTP(httptest.NewRecorder(), r)
@@ -283,15 +283,15 @@ func anUnknownOutcome(t *testing.T) {
 			return false
 		})
 		said := h.w.ApplyPlan(t.Context(), plan)
-		expectSaid(t, said, "Repository cannot be reached", "gitops_repo", "whether the branch has commit ", " is not known")
+		expectError(t, said, "Repository cannot be reached", "gitops_repo", "whether the branch has commit ", " is not known")
 		if strings.Contains(said.String(), "Nothing was written") {
 			t.Errorf("it says %s", said)
 		}
-		h.renew()
+		h.endDisturbance()
 		if isWritten == (h.tip() == before) {
 			t.Errorf("written: %t", isWritten)
 		}
-		next, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
+		next, _ := mustPlan(t, h.w, h.assigned(databaseFleet("two"), nil))
 		if lines := strings.Join(linesOf(next), "\n"); strings.Contains(lines, "DATABASE_URL") == isWritten {
 			t.Errorf("written: %t, and the plan has\n%s", isWritten, lines)
 		}
@@ -307,7 +307,7 @@ func aRefusedCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := h.w.ApplyPlan(t.Context(), plan)
-	expectSaid(t, said, "Repository refuses the commit", "gitops_repo", "frozen until Monday", "Nothing was written.")
+	expectError(t, said, "Repository refuses the commit", "gitops_repo", "frozen until Monday", "Nothing was written.")
 	if h.tip() != before {
 		t.Error("something was written")
 	}
@@ -317,15 +317,15 @@ func aRefusedCommit(t *testing.T) {
 
 func aChangeSinceThePlan(t *testing.T) {
 	h, plan := started(t)
-	byHandOn(t, h.bare, "dev", func(folder string) {
+	commitByHand(t, h.bare, "dev", func(folder string) {
 		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "app-core", "by-hand.yaml"), "by: hand\n")
 	})
 	theirs := h.tip()
-	expectSaid(t, h.w.ApplyPlan(t.Context(), plan), "Repository has changed since the plan", "gitops_repo", theirs, "Nothing was written")
+	expectError(t, h.w.ApplyPlan(t.Context(), plan), "Repository has changed since the plan", "gitops_repo", theirs, "Nothing was written")
 	if h.tip() != theirs {
 		t.Error("something was written")
 	}
-	next, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
+	next, _ := mustPlan(t, h.w, h.assigned(databaseFleet("two"), nil))
 	if lines := strings.Join(linesOf(next), "\n"); !strings.Contains(lines, "by-hand.yaml: file removed, on large: app-core, by hand, since commit "+theirs[:8]) {
 		t.Errorf("the next plan has\n%s", lines)
 	}
@@ -334,19 +334,19 @@ func aChangeSinceThePlan(t *testing.T) {
 
 func anIncompleteRequest(t *testing.T) {
 	h, _ := started(t)
-	proposed := h.assigned(database("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
-	h.meddle(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	proposed := h.assigned(databaseFleet("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
+	h.setDisturbance(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if opensRequest(r) {
 			http.Error(w, `{"message": "maintenance"}`, http.StatusServiceUnavailable)
 		}
 		return opensRequest(r)
 	})
 	_, said := h.w.Apply(t.Context(), proposed)
-	expectSaid(t, said, "Git host cannot be reached", "delivery", "The commit is pushed, but its pull request is not complete", "maintenance")
+	expectError(t, said, "Git host cannot be reached", "delivery", "The commit is pushed, but its pull request is not complete", "maintenance")
 	pushed := git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev")
-	h.renew()
+	h.endDisturbance()
 	apply(t, h.w, proposed)
-	if h.expectDone(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev") != pushed {
+	if h.expectEmptyPlan(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev") != pushed {
 		t.Errorf("open are %v", h.pullRequests)
 	}
 }
@@ -424,13 +424,13 @@ func aLockLeftBy(t *testing.T, tool string) {
 func anotherFailure(t *testing.T) {
 	h, plan := started(t)
 	before := h.tip()
-	h.meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+	h.setDisturbance(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
 		return true
 	})
 	said := h.w.ApplyPlan(t.Context(), plan)
-	expectSaid(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable", "Nothing was written.")
-	h.renew()
+	expectError(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable", "Nothing was written.")
+	h.endDisturbance()
 	if h.tip() != before {
 		t.Error("something was written")
 	}

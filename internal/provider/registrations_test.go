@@ -155,7 +155,7 @@ func TestASourceOfARegistrationRedirectsNowhereElse(t *testing.T) {
 	if !strings.Contains(said.String(), "not among the sources") {
 		t.Errorf("said is %s", said)
 	}
-	asked, shown := team.seen()
+	asked, shown := team.recorded()
 	if n := connected.Load(); n > 0 || len(asked) == 0 || strings.Contains(fmt.Sprint(shown), "canary") {
 		t.Errorf("the server of the team was asked %q and shown %q, and the other was connected to %d times", asked, shown, n)
 	}

@@ -199,7 +199,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, held))
 		late, _ := mustPlan(t, w, assigned(url, renamed, held))
-		byHandOn(t, url, "dev", func(folder string) {
+		commitByHand(t, url, "dev", func(folder string) {
 			if err := os.WriteFile(filepath.Join(folder, "clusters", "all", "old", "app-web", "platform-config.yaml"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

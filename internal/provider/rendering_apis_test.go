@@ -147,7 +147,7 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 			}
 			clusterTypes = append(clusterTypes, one)
 		}
-		fleet := merged(renderedFleet(pin, tillManifests(charts), nil, nil), map[string]any{"cluster_types": clusterTypes})
+		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), nil, nil), map[string]any{"cluster_types": clusterTypes})
 		w, configuration := providertest.New(startProvider), assigned(bare(t), fleetOf(fleet), nil)
 		_, said := w.Plan(t.Context(), configuration)
 		var lines []string

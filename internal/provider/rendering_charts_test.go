@@ -311,7 +311,7 @@ func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 		for reconciler, want := range map[string]string{"argocd": test.argocd, "flux": test.flux} {
 			manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
 			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
-			names, said := finalNames(t, merged(fleet, map[string]any{"config_containers": []any{}}))
+			names, said := finalNames(t, mergeMaps(fleet, map[string]any{"config_containers": []any{}}))
 			isError := strings.Contains(said, cannotBeRendered)
 			if strings.Join(names, " ") != want && (want == "" || !strings.Contains(said, want)) || want == "" && isError {
 				t.Errorf("%s, %s: it has %q, want %q; said is %s", reconciler, name, names, want, said)

@@ -95,7 +95,7 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 				pin,
 				tillManifests(charts),
 				map[string]any{"config_as": []any{"values"}},
-				merged(map[string]any{"render": "preview", "reconciler": reconciler}, attributes),
+				mergeMaps(map[string]any{"render": "preview", "reconciler": reconciler}, attributes),
 			)
 			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": canaryValues, "allow_plain": []any{"address"}}}
 			objects, _, said := readFinalObjects(t, fleet)

@@ -37,7 +37,7 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 			}
 		}
 		byHand := func(old, by string) (since string) {
-			byHandOn(t, url, "dev", func(folder string) {
+			commitByHand(t, url, "dev", func(folder string) {
 				name := filepath.Join(folder, filepath.FromSlash(tillFolder+objectsFiles[reconciler]))
 				text, err := os.ReadFile(name)
 				if err != nil || !strings.Contains(string(text), old) {
@@ -115,7 +115,7 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 			c := assigned(
 				repo.url,
 				fleetOf(objectsFleet(charts, pin, replicas, "objects", "argocd")),
-				merged(atRoot(repo), map[string]any{"delivery": delivery}),
+				mergeMaps(atRoot(repo), map[string]any{"delivery": delivery}),
 			)
 			c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
 			return c

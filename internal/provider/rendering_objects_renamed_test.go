@@ -135,7 +135,7 @@ func (s *shops) configuration() providertest.Configuration {
 	argument := renderedFleet(s.pin, tillManifests(s.charts), map[string]any{"config_as": []any{"values"}}, nil)
 	types, clusters := []any{}, []any{}
 	for cluster, one := range map[string]map[string]any{"c-lab": s.lab, "c-store": s.store} {
-		types = append(types, merged(map[string]any{
+		types = append(types, mergeMaps(map[string]any{
 			"render": "objects", "reconciler": s.reconciler, "labels": map[string]any{"ring": strings.TrimPrefix(cluster, "c-")},
 		}, one))
 		clusters = append(clusters, map[string]any{"name": cluster, "cluster_type": one["name"]})
@@ -143,7 +143,7 @@ func (s *shops) configuration() providertest.Configuration {
 	argument["cluster_types"], argument["clusters"] = types, clusters
 	argument["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"replicas": s.replicas}}}
 	fleet, at := fleetOf(argument), map[string]any{"url": s.url, "branch": s.branch, "path": "clusters/all"}
-	return assigned(s.url, fleet, merged(map[string]any{
+	return assigned(s.url, fleet, mergeMaps(map[string]any{
 		"gitops_repo": at, "protection": map[string]any{"max_removed": 0},
 		"rollout": map[string]any{
 			"on_failure": "roll_back", "failed_for": "1s",

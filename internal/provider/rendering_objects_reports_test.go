@@ -209,7 +209,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			}
 			tip := func() string { return git(t, url, "rev-parse", "dev") }
 			byOthers := func() string {
-				byHandOn(t, url, "dev", func(folder string) {
+				commitByHand(t, url, "dev", func(folder string) {
 					if err := os.WriteFile(filepath.Join(folder, "README.md"), []byte(tip()), 0o600); err != nil {
 						t.Fatal(err)
 					}

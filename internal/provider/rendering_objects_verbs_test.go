@@ -44,7 +44,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			t.Errorf("%s: the second assignment follows %s", reconciler, follower)
 		}
 
-		byHandOn(t, url, "dev", func(folder string) {
+		commitByHand(t, url, "dev", func(folder string) {
 			name := filepath.Join(folder, filepath.FromSlash(tillFolder+objectsFiles[reconciler]))
 			if err := os.WriteFile(name, []byte(strings.ReplaceAll(text, "replicas: 3", "replicas: 9")), 0o600); err != nil {
 				t.Fatal(err)

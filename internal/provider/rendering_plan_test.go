@@ -16,12 +16,12 @@ import (
 // previewed is a fleet whose one deployment target is rendered on some hosts.
 func previewed(p *chartServer, pin folder.Pin, hosts int, clusterType, data map[string]any) map[string]any {
 	fleet := renderedFleet(pin, tillManifests(p), map[string]any{"config_as": []any{"values"}}, nil)
-	types := []any{merged(map[string]any{"name": "store", "render": "preview"}, clusterType)}
+	types := []any{mergeMaps(map[string]any{"name": "store", "render": "preview"}, clusterType)}
 	for i := 1; i < hosts; i++ {
-		types = append(types, merged(map[string]any{"name": fmt.Sprintf("store-%03d", i), "render": "preview"}, clusterType))
+		types = append(types, mergeMaps(map[string]any{"name": fmt.Sprintf("store-%03d", i), "render": "preview"}, clusterType))
 	}
 	fleet["cluster_types"] = types
-	fleet["config_containers"] = []any{map[string]any{"name": "all", "data": merged(map[string]any{"replicas": 3}, data)}}
+	fleet["config_containers"] = []any{map[string]any{"name": "all", "data": mergeMaps(map[string]any{"replicas": 3}, data)}}
 	return fleet
 }
 
@@ -84,7 +84,7 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 				url, w := bare(t), providertest.New(startProvider)
 				how := map[string]any{"reconciler": reconciler, "kubernetes_version": "1.33"}
 				apply(t, w, assigned(url, fleetOf(previewed(charts, one, 1, how, nil)), nil))
-				changed := assigned(url, fleetOf(previewed(charts, test.pin, 1, merged(how, test.clusterType), test.data)), nil)
+				changed := assigned(url, fleetOf(previewed(charts, test.pin, 1, mergeMaps(how, test.clusterType), test.data)), nil)
 				plan, said := w.Plan(t.Context(), changed)
 				if said.Err() != nil {
 					t.Fatal(said)
@@ -278,7 +278,7 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	url, w := bare(t), providertest.New(startProvider)
 	with := func(version string, further map[string]any) providertest.Configuration {
-		return assigned(url, fleetOf(previewed(charts, pin, 2, merged(map[string]any{"kubernetes_version": version}, further), nil)), nil)
+		return assigned(url, fleetOf(previewed(charts, pin, 2, mergeMaps(map[string]any{"kubernetes_version": version}, further), nil)), nil)
 	}
 	apply(t, w, with("1.33", nil))
 	commits := git(t, filepath.FromSlash(url), "rev-list", "--count", "dev")

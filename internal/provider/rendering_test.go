@@ -18,8 +18,8 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	how := map[string]any{"render": "preview", "kubernetes_version": "1.33", "api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}
 	for name, fleet := range map[string]map[string]any{
 		"of Flux": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how),
-		"of Argo CD, as the deployment target says": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, merged(how, map[string]any{"reconciler": "argocd", "render": nil})),
-		"of Argo CD on a hub":                       renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, merged(how, map[string]any{"reconciler": "argocd-hub"})),
+		"of Argo CD, as the deployment target says": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, mergeMaps(how, map[string]any{"reconciler": "argocd", "render": nil})),
+		"of Argo CD on a hub":                       renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, mergeMaps(how, map[string]any{"reconciler": "argocd-hub"})),
 	} {
 		got, images, said := readFinalObjects(t, fleet)
 		deployment := got["apps/v1 Deployment dev-store-till-live/till by chart <nil>"]
@@ -96,7 +96,7 @@ func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
 			"live/kustomization.yaml": "resources: [good.yaml]\n", "live/good.yaml": object("good"), "live/evil.yaml": object("evil"), name: content,
 		})
 	}
-	rule := ruled(rule("no-evil", "object.metadata.name != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
+	rule := withConstraints(rule("no-evil", "object.metadata.name != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
 	for _, test := range []struct{ reconciler, file, content, want string }{
 		{"flux", "README.md", "harmless", ""},
 		{"flux", ".sourceignore", "kustomization.yaml\n", `"no-evil" is violated`},
@@ -110,7 +110,7 @@ func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
 	} {
 		repo, commit := with(test.file, test.content)
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
-		fleet := merged(
+		fleet := mergeMaps(
 			renderedFleet(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": test.reconciler}),
 			rule,
 		)
@@ -165,10 +165,10 @@ func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
 		"another reconciler": {renderedFleet(publish("1.0.3", ""), tillManifests(charts), preview, map[string]any{"reconciler": "fleet"}), []string{
 			"Invalid rendering", `cluster_types["store"].reconciler: is "fleet", and deployment target "till-live" has render = "preview": final objects are rendered for Flux and Argo CD alone`,
 		}},
-		"a field": {renderedFleet(publish("1.0.4", ""), merged(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
+		"a field": {renderedFleet(publish("1.0.4", ""), mergeMaps(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
 			"postRenderStrategy": "nohooks",
 		}}}), preview, nil), []string{"Manifests cannot be rendered", "spec.postRenderStrategy can only be"}},
-		"a value of the cluster": {renderedFleet(publish("1.0.6", ""), tillManifests(charts), merged(preview, map[string]any{"config_as": []any{"configmap"}}), map[string]any{"parameters": map[string]any{
+		"a value of the cluster": {renderedFleet(publish("1.0.6", ""), tillManifests(charts), mergeMaps(preview, map[string]any{"config_as": []any{"configmap"}}), map[string]any{"parameters": map[string]any{
 			"helm_release": map[string]any{"valuesFrom": []any{map[string]any{"kind": "ConfigMap", "name": "a"}}},
 		}}), []string{"Manifests cannot be rendered", "spec.valuesFrom cannot be rendered: its values are on the cluster alone"}},
 		"a word": {renderedFleet(publish("1.0.5", ""), tillManifests(charts), map[string]any{"render": "all"}, nil), []string{`render: must be one of pointers, preview`}},
@@ -195,7 +195,7 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	plan := func(rules ...any) string {
-		fleet := merged(renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil), ruled(rules...))
+		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil), withConstraints(rules...))
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	}
@@ -227,11 +227,11 @@ func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
-	rules := ruled(rule("few", "object.spec.replicas > 3", "match", map[string]any{"kinds": []any{"apps/Deployment"}}))
+	rules := withConstraints(rule("few", "object.spec.replicas > 3", "match", map[string]any{"kinds": []any{"apps/Deployment"}}))
 	plan := func(render string, workspace map[string]any, clusterTypes ...any) string {
-		fleet := merged(renderedFleet(pin, tillManifests(charts), map[string]any{"render": render}, nil), rules)
+		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), map[string]any{"render": render}, nil), rules)
 		fleet["cluster_types"] = clusterTypes
-		fleet["workspaces"] = []any{merged(map[string]any{"name": "team"}, workspace)}
+		fleet["workspaces"] = []any{mergeMaps(map[string]any{"name": "team"}, workspace)}
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	}
@@ -297,8 +297,8 @@ metadata: {name: later}
 		t.Errorf("with Argo CD it has %q", got)
 	}
 	plan := func(how map[string]any) string {
-		rules := ruled(rule("no-evil", "object.?data.mode.orValue('') != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
-		fleet := merged(renderedFleet(pin, tillManifests(charts), how, nil), rules)
+		rules := withConstraints(rule("no-evil", "object.?data.mode.orValue('') != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
+		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), how, nil), rules)
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	}

@@ -303,11 +303,11 @@ func TestARepositoryBelowTheHomeDirectory(t *testing.T) {
 		return claims(claimOn(url, "web", 1, poolFleet("pool-1")))
 	}
 	apply(t, w, at("~/gitops.git"))
-	if got := commitsOn(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
+	if got := countCommits(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
 		t.Errorf("%s commits", got)
 	}
 	apply(t, w, at(filepath.ToSlash(home)+"/gitops.git"))
-	if got := commitsOn(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
+	if got := countCommits(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
 		t.Errorf("%s commits after an apply with the other spelling", got)
 	}
 }

@@ -143,7 +143,7 @@ func checkLate(t *testing.T, repo repository, folder string, apply, plan func() 
 func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
 	t.Parallel()
 	for what, put := range map[string]func(t *testing.T, at string){
-		"link": link, "submodule": submodule, "file": func(t *testing.T, at string) {
+		"link": replaceByLink, "submodule": replaceBySubmodule, "file": func(t *testing.T, at string) {
 			t.Helper()
 			if err := os.RemoveAll(at); err != nil {
 				t.Fatal(err)

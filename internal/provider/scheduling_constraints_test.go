@@ -33,7 +33,7 @@ func counts(t *testing.T, read map[string]any, name string) [5]int {
 
 func TestSchedulingHasTheResultsOfConstraints(t *testing.T) {
 	t.Parallel()
-	call := fleetOf(ruled(
+	call := fleetOf(withConstraints(
 		rule("hosts", "host.name != 'spare'", "mode", "inform", "message", "spare is not for use"),
 		rule("branches", "target.manifests.branch != 'main'", "message_expression", "target.name + ' follows a branch'"),
 		rule("values", "config.DATABASE_URL != ''"),
@@ -93,7 +93,7 @@ func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
 	delete(everywhere, "cluster_type_selector")
 	everywhere["cluster_selector"] = map[string]any{}
 	call := fleetOf(
-		merged(ruled(rule("none", "host.cluster == ''")), map[string]any{"clusters": clusters, "target_policies": []any{everywhere}}),
+		mergeMaps(withConstraints(rule("none", "host.cluster == ''")), map[string]any{"clusters": clusters, "target_policies": []any{everywhere}}),
 	)
 	read, said := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": call})
@@ -108,7 +108,7 @@ func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
 
 func TestSchedulingRefusesTheContentsOfAnotherFleet(t *testing.T) {
 	t.Parallel()
-	one, other := fleetOf(ruled(rule("values", "size(config) > 0"))), fleetOf(map[string]any{"environment": "prod"})
+	one, other := fleetOf(withConstraints(rule("values", "size(config) > 0"))), fleetOf(map[string]any{"environment": "prod"})
 	_, said := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": one, "contents": other})
 	if !strings.Contains(said.String(), "same fleet") {

@@ -61,7 +61,7 @@ func (r *signedRegistry) push(
 	further map[string]any,
 ) (digest string, size int) {
 	t.Helper()
-	manifest, err := json.Marshal(merged(map[string]any{
+	manifest, err := json.Marshal(mergeMaps(map[string]any{
 		"schemaVersion": 2, "mediaType": manifestType,
 		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digestOfData([]byte("{}")), "size": 2},
 		"layers": []any{

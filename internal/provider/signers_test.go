@@ -268,8 +268,8 @@ func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
 	web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3", "pool-4")))
 	web.Provider = map[string]any{"git": map[string]any{"signing_key": private, "allowed_signers": []any{public}}}
 	apply(t, w, web)
-	byHandOn(t, url, "prod", func(folder string) {
-		at := claimRecordOf(folder, "web")
+	commitByHand(t, url, "prod", func(folder string) {
+		at := claimRecordPath(folder, "web")
 		writeFile(t, at, strings.Replace(readFile(t, at), "pool-2", "pool-4", 1))
 	})
 	told := fmt.Sprintf(
@@ -339,8 +339,8 @@ func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T
 	}
 	apply(t, w, checked(web(1)))
 	apply(t, providertest.New(startProvider), checked(claims(claimOn(url, "ours", 1, poolFleet("pool-1", "pool-2")))))
-	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "ghost"), strings.Replace(readFile(t, claimRecordOf(folder, "ours")), "pool-2", "pool-3", 1))
+	commitByHand(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordPath(folder, "ghost"), strings.Replace(readFile(t, claimRecordPath(folder, "ours")), "pool-2", "pool-3", 1))
 	})
 	told := fmt.Sprintf(
 		`Claim "ghost" has pool-3, which this claim does not take: the record "prod/.flotilla/.claims/ghost.json" was changed by commit %s, which none of allowed_signers has signed`,
@@ -376,7 +376,7 @@ func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T
 	if _, said := inventory(checked(web(1))); !strings.Contains(said, "ghost.json") || strings.Contains(said, "ours.json") {
 		t.Errorf("the inventory says %s", said)
 	}
-	byHandOn(t, url, "prod", func(folder string) { removeAll(t, claimRecordOf(folder, "ghost")) })
+	commitByHand(t, url, "prod", func(folder string) { removeAll(t, claimRecordPath(folder, "ghost")) })
 	if _, said := w.Plan(t.Context(), checked(web(2))); len(said) > 0 {
 		t.Errorf("without the record the plan says %s", said)
 	}

@@ -260,7 +260,7 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 		operation string
 		fleet     providertest.Call
 		options   []providertest.Option
-	}{{"create", fleetOf(nil), nil}, {"update", database("mysql://two"), nil}, {"delete", fleetOf(nil), []providertest.Option{providertest.Destroy()}}} {
+	}{{"create", fleetOf(nil), nil}, {"update", databaseFleet("mysql://two"), nil}, {"delete", fleetOf(nil), []providertest.Option{providertest.Destroy()}}} {
 		further := map[string]any{"protection": map[string]any{"max_removed": 100, "allow_empty": true}}
 		var plan *providertest.Plan
 		within("the plan of "+step.operation, reading, &host.fetches, func() (said providertest.Diagnostics) {

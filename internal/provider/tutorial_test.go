@@ -55,7 +55,7 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 			}
 			t.Setenv("TF_VAR_message", "Good morning")
 			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[2][1])
-			byHandOn(t, repo.cloneURL, branch, func(folder string) {
+			commitByHand(t, repo.cloneURL, branch, func(folder string) {
 				removeAll(t, filepath.Join(folder, "store", "podinfo-web", "reconciler.yaml"))
 			})
 			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[3][1])

@@ -17,7 +17,7 @@ type twoStates struct {
 }
 
 func (s *twoStates) configuration(value string, further map[string]any) providertest.Configuration {
-	return assigned(s.url, database(value), further)
+	return assigned(s.url, databaseFleet(value), further)
 }
 
 const otherState = "Another state has this assignment"

@@ -114,7 +114,7 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 			t.Parallel()
 			v := newVersions(t)
 			v.w = start(t, provider.StartAt(v.clock))
-			world := &sayingClusters{region: map[string]string{"canary": "a", "prod-1": "a", "prod-2": "a"}, ready: true}
+			world := &factClusters{region: map[string]string{"canary": "a", "prod-1": "a", "prod-2": "a"}, ready: true}
 			prometheus := newPrometheusStandIn(t, func(string) string {
 				return vectorResult(`"cluster":"canary"`, "0.1", `"cluster":"prod-1"`, "0.1", `"cluster":"prod-2"`, "0.1")
 			})
@@ -129,7 +129,7 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 			v.expect("a", "a", "a", "a")
 			v.expect("b", "b", "a", "a")
 			v.clock.now = v.clock.now.Add(time.Hour)
-			world.move("canary", "b") // a run would go on
+			world.setRegion("canary", "b") // a run would go on
 			before := values()
 			plan, said := v.w.Plan(t.Context(), v.configuration("b"), providertest.RefreshOnly())
 			if said.Err() != nil || plan.ExitCode != 0 {
@@ -140,7 +140,7 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 			}
 			prometheus.Close()
 			for _, cluster := range v.clusters {
-				world.move(cluster, "")
+				world.setRegion(cluster, "")
 			}
 			for _, option := range []providertest.Option{providertest.RefreshOnly(), providertest.Destroy()} {
 				if _, said := v.w.Plan(t.Context(), v.configuration("b"), option); said.Err() != nil || !reflect.DeepEqual(values(), before) {

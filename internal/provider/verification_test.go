@@ -202,7 +202,7 @@ func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 			folder.Pin{},
 			map[string]any{"repo": repo, "commit": id, "path": "plain"},
 			nil,
-			merged(requireSigned(gitVerify), map[string]any{"render": "objects"}),
+			mergeMaps(requireSigned(gitVerify), map[string]any{"render": "objects"}),
 		)
 		configuration := assigned(url, fleetOf(fleet), nil)
 		configuration.Provider = trustSources([]string{repo, public})

@@ -77,12 +77,12 @@ func twoRunsAtOnce(t *testing.T) {
 	h, first := started(t)
 	second := providertest.New(startProvider)
 	second.State = h.w.State.Clone()
-	other, _ := mustPlan(t, second, h.assigned(database("three"), nil))
+	other, _ := mustPlan(t, second, h.assigned(databaseFleet("three"), nil))
 	if said := h.w.ApplyPlan(t.Context(), first); said.Err() != nil {
 		t.Fatal(said)
 	}
 	tip := h.tip()
-	expectSaid(t, second.ApplyPlan(t.Context(), other), "Repository has changed since the plan", "gitops_repo", tip, "Nothing was written")
+	expectError(t, second.ApplyPlan(t.Context(), other), "Repository has changed since the plan", "gitops_repo", tip, "Nothing was written")
 	h.w = second
 	h.continues("three")
 }
@@ -91,7 +91,7 @@ func twoRunsAtOnce(t *testing.T) {
 func anEditByHand(t *testing.T) {
 	p := newPair(t)
 	const file = "clusters/all/large/app-core/platform-config.yaml"
-	byHandOn(t, p.url, "dev", func(folder string) {
+	commitByHand(t, p.url, "dev", func(folder string) {
 		path := filepath.Join(folder, filepath.FromSlash(file))
 		writeFile(t, path, strings.Replace(readFile(t, path), "two", "by-hand", 1))
 	})
@@ -162,14 +162,14 @@ func (r *rings) reporting(c providertest.Configuration, fleet providertest.Call)
 func aGitServerThatIsDown(t *testing.T) {
 	h, plan := started(t)
 	before := h.tip()
-	h.meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+	h.setDisturbance(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
 		return true
 	})
-	_, said := h.w.Plan(t.Context(), h.assigned(database("two"), nil))
-	expectSaid(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable")
-	expectSaid(t, h.w.ApplyPlan(t.Context(), plan), "Repository cannot be reached", "gitops_repo", "Nothing was written.")
-	h.renew()
+	_, said := h.w.Plan(t.Context(), h.assigned(databaseFleet("two"), nil))
+	expectError(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable")
+	expectError(t, h.w.ApplyPlan(t.Context(), plan), "Repository cannot be reached", "gitops_repo", "Nothing was written.")
+	h.endDisturbance()
 	if h.tip() != before {
 		t.Error("something was written")
 	}
@@ -179,9 +179,9 @@ func aGitServerThatIsDown(t *testing.T) {
 // deployedCharts returns how pins of a deployed chart are read, with further attributes, and what its repository has.
 func deployedCharts(t *testing.T) (read func(further ...any) (map[string]any, string), has func(versions ...string), repo string) {
 	t.Helper()
-	repo, has = chartsAt(t)
+	repo, has = serveCharts(t)
 	has("1.2.1")
-	url, workloads := bare(t), tills(repo, "1.x")
+	url, workloads := bare(t), tillWorkloads(repo, "1.x")
 	first, _ := readArtifacts(t, map[string]any{"workloads": workloads, "environment": "dev"})
 	fleet := fleetOf(map[string]any{"workloads": workloads, "artifacts": first["artifacts"]})
 	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
@@ -263,7 +263,7 @@ func aCredentialOfARollout(t *testing.T) {
 	if _, said := h.w.Apply(t.Context(), configuration("2")); !said.Has(refusesCredentials) || said.Err() == nil {
 		t.Errorf("it says %s", said)
 	}
-	h.renew()
+	h.endDisturbance()
 	if h.tip() != before {
 		t.Error("something was written")
 	}

@@ -24,7 +24,7 @@ func aRunWithoutItsState(t *testing.T) {
 	h, _ := started(t)
 	tip, ours := h.tip(), h.w
 	h.w = providertest.New(startProvider)
-	plan, said := mustPlan(t, h.w, h.assigned(database("one"), nil))
+	plan, said := mustPlan(t, h.w, h.assigned(databaseFleet("one"), nil))
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "0 changed, 3 added, 0 removed") {
 		t.Errorf("the plan has\n%s", lines)
 	}
@@ -32,13 +32,13 @@ func aRunWithoutItsState(t *testing.T) {
 		t.Errorf("the plan says %s", said)
 	}
 	h.w = ours
-	h.expectDone(h.assigned(database("one"), nil))
+	h.expectEmptyPlan(h.assigned(databaseFleet("one"), nil))
 
-	apply(t, providertest.New(startProvider), h.assigned(database("one"), nil))
-	if _, said := h.w.Plan(t.Context(), h.assigned(database("one"), nil)); said.Err() == nil || !said.Has(otherState) {
+	apply(t, providertest.New(startProvider), h.assigned(databaseFleet("one"), nil))
+	if _, said := h.w.Plan(t.Context(), h.assigned(databaseFleet("one"), nil)); said.Err() == nil || !said.Has(otherState) {
 		t.Errorf("after the apply of another state, the plan says %s", said)
 	}
-	apply(t, h.w, h.assigned(database("one"), withAdopt))
+	apply(t, h.w, h.assigned(databaseFleet("one"), withAdopt))
 	h.continues("one")
 }
 
@@ -69,10 +69,10 @@ func aRebuiltCluster(t *testing.T) {
 	api := &standInCluster{}
 	url, certificate := api.start(t)
 	configuration := onCluster(
-		map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}, anAgent("flux-system", nil),
+		map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}, agentAttributes("flux-system", nil),
 	)
 	w := providertest.New(startProvider)
-	appliedAgent(t, w, configuration)
+	applyAgent(t, w, configuration)
 	kept := func() []string {
 		api.mu.Lock()
 		defer api.mu.Unlock()
@@ -80,7 +80,7 @@ func aRebuiltCluster(t *testing.T) {
 	}
 	had := kept()
 	api.replace()
-	plan := appliedAgent(t, w, configuration)
+	plan := applyAgent(t, w, configuration)
 	if lines := agentLines(plan); len(lines) != 1 || !strings.Contains(lines[0], "was replaced by another one") {
 		t.Errorf("the plan has %q", lines)
 	}
@@ -108,7 +108,7 @@ func aRenamedCluster(t *testing.T) {
 	api := &standInCluster{}
 	host, certificate := api.start(t)
 	named := func(name string, names ...string) providertest.Configuration {
-		agent := anAgent("flux-system", map[string]any{"cluster": name})
+		agent := agentAttributes("flux-system", map[string]any{"cluster": name})
 		configuration, reach := onCluster(nil, agent), map[string]any{}
 		for _, one := range append(names, name) {
 			reach[one] = map[string]any{"host": host + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}
@@ -117,9 +117,9 @@ func aRenamedCluster(t *testing.T) {
 		return configuration
 	}
 	w = providertest.New(startProvider)
-	appliedAgent(t, w, named("north"))
-	refuses(t, w, named("south"), otherAgent, `of the agent of cluster "north"`)
-	appliedAgent(t, w, named("south", "north"))
+	applyAgent(t, w, named("north"))
+	expectRefusal(t, w, named("south"), otherAgent, `of the agent of cluster "north"`)
+	applyAgent(t, w, named("south", "north"))
 }
 
 // aValueWithoutEffect changes values that reach no folder, or that something keeps from it.
@@ -145,7 +145,7 @@ func aValueWithoutEffect(t *testing.T) {
 	}
 	back := map[string]any{"rollback_to": git(t, url, "rev-parse", "dev")}
 	apply(t, w, assigned(url, fleet("info"), back))
-	plan, warned := mustPlan(t, w, assigned(url, database("mysql://new"), back))
+	plan, warned := mustPlan(t, w, assigned(url, databaseFleet("mysql://new"), back))
 	if !plan.Empty() || !warned.Has("Assignment is rolled back") {
 		t.Errorf("with rollback_to the plan has %q: %s", linesOf(plan), warned)
 	}
@@ -195,7 +195,7 @@ func aMovedRepository(t *testing.T) {
 // aRestoredState puts an older state in the place of the newest one, from before folders were added, changed or removed.
 func aRestoredState(t *testing.T) {
 	for name, fleets := range map[string][2]providertest.Call{
-		"added": {onlyCore("one"), database("two")}, "removed": {database("one"), onlyCore("two")},
+		"added": {coreFleet("one"), databaseFleet("two")}, "removed": {databaseFleet("one"), coreFleet("two")},
 	} {
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleets[0], nil))
@@ -249,7 +249,7 @@ func anExpiredSigningKey(t *testing.T) {
 	valid, public := openPGPKey(t)
 	url, w := bare(t), providertest.New(startProvider)
 	signing := func(key string) providertest.Configuration {
-		c := assigned(url, database("one"), nil)
+		c := assigned(url, databaseFleet("one"), nil)
 		c.Provider = map[string]any{"git": map[string]any{"signing_key": key, "allowed_signers": []any{public}}}
 		return c
 	}
@@ -264,7 +264,7 @@ func aTimeoutOfAPush(t *testing.T) {
 	for _, isTaken := range []bool{true, false} {
 		h, _ := started(t)
 		before, pushes := h.tip(), make(chan func(), 3)
-		h.meddle(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		h.setDisturbance(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
 			if !isPush(r) || r.Method != http.MethodPost {
 				return false
 			}
@@ -278,14 +278,14 @@ func aTimeoutOfAPush(t *testing.T) {
 			return true
 		})
 		for _, update := range []string{"1s", "5s", "30s"} { // a busy machine may need more than the shortest time before it pushes
-			_, said := h.w.Apply(t.Context(), h.assigned(database("two"), map[string]any{"timeouts": map[string]any{"update": update}}))
+			_, said := h.w.Apply(t.Context(), h.assigned(databaseFleet("two"), map[string]any{"timeouts": map[string]any{"update": update}}))
 			if len(pushes) > 0 || update == "30s" {
-				expectSaid(t, said, "Timeout", "timeouts", `The operation took longer than timeouts.update = "`+update+`" allows`,
+				expectError(t, said, "Timeout", "timeouts", `The operation took longer than timeouts.update = "`+update+`" allows`,
 					"if a slow server still accepts the commit, the next plan shows it")
 				break
 			}
 		}
-		h.renew()
+		h.endDisturbance()
 		if isTaken && len(pushes) > 0 {
 			(<-pushes)()
 		}
