@@ -114,9 +114,9 @@ func (r *rootCluster) putObject(t *testing.T, kind, namespace, name string, spec
 	r.server.Restore(t, string(text))
 }
 
-// TestComplianceShowsTheFailureOfARoot has ready objects of an assignment on a real API. Its verdict is that of the object that
+// TestComplianceShowsTheFailureOfARootObject has ready objects of an assignment on a real API. Its verdict is that of the object that
 // follows the folder of its host. Package observe has the further reasons.
-func TestComplianceShowsTheFailureOfARoot(t *testing.T) {
+func TestComplianceShowsTheFailureOfARootObject(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	t.Run("flux", func(t *testing.T) {

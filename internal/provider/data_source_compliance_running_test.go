@@ -57,7 +57,7 @@ func serveRunningCluster(t *testing.T, url, applied, attempted string, folders .
 	return serveLists(t, lists)
 }
 
-func TestComplianceSaysWhatRuns(t *testing.T) {
+func TestComplianceListsRunningVersions(t *testing.T) {
 	t.Parallel()
 	const first, second = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
 	url := bare(t)

@@ -72,7 +72,7 @@ func report(cluster, commit string, further map[string]any) map[string]any {
 }
 
 // The first plan: neither repository nor clusters are there.
-func TestComplianceOfNothingIsUnknownAndHasEvidence(t *testing.T) {
+func TestComplianceOfAnEmptyRepositoryIsUnknownAndHasEvidence(t *testing.T) {
 	t.Parallel()
 	for name, further := range map[string]map[string]any{
 		"nobody is asked":             {},
@@ -104,7 +104,7 @@ func TestComplianceOfNothingIsUnknownAndHasEvidence(t *testing.T) {
 	}
 }
 
-func TestComplianceSaysWhatReportsMean(t *testing.T) {
+func TestComplianceDerivesVerdictsFromReports(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
@@ -209,7 +209,7 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	}
 }
 
-func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
+func TestComplianceRefusesInvalidConfiguration(t *testing.T) {
 	t.Parallel()
 	reports := func(one any) map[string]any { return map[string]any{"feedback": map[string]any{"reports": []any{one}}} }
 	for name, test := range map[string]struct {
@@ -255,7 +255,7 @@ func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
 }
 
 // Nothing that is wrong with what is asked fails a plan that only looks.
-func TestComplianceTellsOnceWhomItDoesNotKnow(t *testing.T) {
+func TestComplianceWarnsOnceOfClustersWithoutAnEntry(t *testing.T) {
 	t.Parallel()
 	values, diags := readCompliance(t, bare(t), map[string]any{"clusters": map[string]any{
 		"drone-1": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
@@ -269,7 +269,7 @@ func TestComplianceTellsOnceWhomItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestWaitingEndsWithWhatIsNotReady(t *testing.T) {
+func TestAWaitThatTimesOutNamesUnreadyClusters(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
@@ -301,7 +301,7 @@ func TestWaitingEndsWithWhatIsNotReady(t *testing.T) {
 }
 
 // Somebody on a cluster makes a Kustomization of our repository and folder, with a name that comes first.
-func TestWhoeverFollowsAFolderTooDoesNotSpeakForTheOthers(t *testing.T) {
+func TestASecondKustomizationOfAFolderDoesNotHideTheFirst(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)

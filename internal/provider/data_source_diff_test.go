@@ -33,7 +33,7 @@ func mustReadDiff(t *testing.T, url string, fleet any, further map[string]any) s
 	return text
 }
 
-func TestDiffIsWhatTheApplyThenDoes(t *testing.T) {
+func TestDiffMatchesTheNextApply(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
@@ -83,7 +83,7 @@ func TestDiffIsWhatTheApplyThenDoes(t *testing.T) {
 }
 
 // Who may push writes what the difference shows. Terraform prints it as it comes.
-func TestADifferenceDoesNothingToATerminal(t *testing.T) {
+func TestADiffHasNoTerminalEscapes(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))
@@ -106,7 +106,7 @@ func TestADifferenceDoesNothingToATerminal(t *testing.T) {
 	}
 }
 
-func TestDiffRefusesWhatMakesNoSense(t *testing.T) {
+func TestDiffRefusesInvalidArguments(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		arguments map[string]any

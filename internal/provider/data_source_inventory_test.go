@@ -48,7 +48,7 @@ func startFramework() (tfprotov6.ProviderServer, error) {
 	return providerserver.NewProtocol6(provider.ForTest())(), nil
 }
 
-func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
+func TestTheInventoryListsTheRecordsOfAllOwners(t *testing.T) {
 	t.Parallel()
 	url := writeTwoAssignments(t)
 	commits := strings.Fields(git(t, url, "rev-list", "--reverse", "dev"))
@@ -155,7 +155,7 @@ func TestTheInventoryIsReadStrictly(t *testing.T) {
 	}
 }
 
-func TestTheInventoryOfWhatIsNotThere(t *testing.T) {
+func TestTheInventoryOfAMissingRepositoryIsEmpty(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // which never answers
 	if err != nil {
@@ -184,7 +184,7 @@ func TestTheInventoryOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestRecordsThatCannotBeReadAreReported(t *testing.T) {
+func TestUnreadableRecordsAreReported(t *testing.T) {
 	t.Parallel()
 	url := writeTwoAssignments(t)
 	clone := filepath.Join(t.TempDir(), "clone")
@@ -240,7 +240,7 @@ check "the_app_is_on_large" {
 }
 
 // Who may push writes what the inventory and the history show. Terraform prints it as it comes.
-func TestRecordsDoNothingToATerminal(t *testing.T) {
+func TestRecordsHaveNoTerminalEscapes(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))

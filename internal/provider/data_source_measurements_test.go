@@ -73,7 +73,7 @@ func vectorResult(labelsAndValues ...string) string {
 	return `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(result, ",") + `]}}`
 }
 
-func TestMeasurementsAreEvidenceAndCanBeRead(t *testing.T) {
+func TestMeasurementsReturnEvidenceAndResults(t *testing.T) {
 	t.Parallel()
 	server := newPrometheusStandIn(t, func(query string) string {
 		if query == "requests" {
@@ -132,7 +132,7 @@ func TestMeasurementsAreEvidenceAndCanBeRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithChecksIsAnErrorAtPlan(t *testing.T) {
+func TestInvalidChecksAreErrorsAtPlan(t *testing.T) {
 	t.Parallel()
 	const url = "https://prometheus.example.com"
 	with := func(key string, further map[string]any) map[string]any {
@@ -366,7 +366,7 @@ output "evidence" { value = data.flotilla_measurements.test.evidence }
 }
 
 // Through Terraform: figures are outputs, a plan without a change is empty, and a server that is gone is no error.
-func TestMeasurementsComeOutOfTerraform(t *testing.T) {
+func TestMeasurementsAreOutputsOfTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	server := newPrometheusStandIn(t, func(string) string { return vectorResult(`"cluster":"drone-1"`, "0.25") })

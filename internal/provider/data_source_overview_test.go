@@ -52,7 +52,7 @@ func summaryNumbers(values map[string]any, names ...string) string {
 	return strings.Join(all, ", ")
 }
 
-func TestOverviewWithoutAnythingSaysWhatIsToRun(t *testing.T) {
+func TestOverviewOfAnEmptyRepositoryShowsWantedAssignments(t *testing.T) {
 	t.Parallel()
 	values := mustReadOverview(t, bare(t), nil)
 	if got := summaryNumbers(values, "hosts", "clusters", "assignments", "new", "not_asked", "up_to_date"); got != "hosts 3, clusters 3, assignments 3, new 3, not_asked 3, up_to_date 0" {
@@ -75,7 +75,7 @@ func TestOverviewWithoutAnythingSaysWhatIsToRun(t *testing.T) {
 	}
 }
 
-func TestOverviewSaysWhatIsReported(t *testing.T) {
+func TestOverviewShowsReports(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
@@ -115,7 +115,7 @@ func TestOverviewSaysWhatIsReported(t *testing.T) {
 }
 
 // A region is good by what its clusters say: not while none of them has reported, nor while none has ever applied a commit.
-func TestOverviewCallsNoRegionGoodThatNeverReported(t *testing.T) {
+func TestOverviewCallsNoUnreportedRegionGood(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	regions := fleetWithClusters(map[string]any{"clusters": []any{
@@ -210,7 +210,7 @@ func TestOverviewOfARepositoryThatCannotBeReadIsAWarning(t *testing.T) {
 	}
 }
 
-func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
+func TestOverviewRefusesInvalidConfiguration(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
@@ -271,7 +271,7 @@ func hiddenValues() map[string]any {
 	}}
 }
 
-func TestOverviewHoldsNoValueUnlessItIsToShowThem(t *testing.T) {
+func TestOverviewHasValuesOnlyWithShowValues(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(hiddenValues()), nil))
@@ -376,7 +376,7 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 }
 
 // The guide reads the page from the plan, and from the state: the one for a pull request, and the one of the last apply.
-func TestOverviewIsInThePlanAndInTheStateAsTheGuideSays(t *testing.T) {
+func TestOverviewIsInThePlanAndInTheState(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {

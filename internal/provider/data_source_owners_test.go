@@ -36,7 +36,7 @@ func readOwners(t *testing.T, kind, url string, further map[string]any) (map[str
 	return providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, kind, arguments)
 }
 
-func TestThePageOfAllOwnersSaysWhatThePagesOfEachSay(t *testing.T) {
+func TestThePageOfAllOwnersAgreesWithThePageOfEachOwner(t *testing.T) {
 	t.Parallel()
 	url, evidences := writeTwoOwners(t)
 	all, diags := readOwners(t, "flotilla_overview", url, map[string]any{"evidences": evidences})
@@ -207,7 +207,7 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 	}
 }
 
-func TestThePageOfAllOwnersOfNothing(t *testing.T) {
+func TestThePageOfAllOwnersOfAnEmptyRepository(t *testing.T) {
 	t.Parallel()
 	page, diags := readOwners(t, "flotilla_overview", bare(t), nil)
 	if diags.Err() != nil || summaryNumbers(page, "assignments", "clusters") != "assignments 0, clusters 0" || page["health_score"] != nil {

@@ -54,7 +54,7 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 	}
 }
 
-func TestRepositoryFilesAndTheirCommitAreGiven(t *testing.T) {
+func TestRepositoryFilesReturnFilesAndCommit(t *testing.T) {
 	t.Parallel()
 	s := newSources(t)
 	at := s.url("payments/source.git")
@@ -73,7 +73,7 @@ func TestRepositoryFilesAndTheirCommitAreGiven(t *testing.T) {
 	}
 }
 
-func TestRegistrationsAreUnknownOrRight(t *testing.T) {
+func TestRegistrationsOfUnknownArgumentsAreUnknown(t *testing.T) {
 	t.Parallel()
 	const text = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: a, labels: {x: z}}\nspec: {workload: {repo: 'https://x/y', branch: main}}\n"
 	w := providertest.New(startProvider)

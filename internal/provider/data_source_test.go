@@ -105,7 +105,7 @@ func TestSchedulingListsAssignmentsAndTheirReasons(t *testing.T) {
 	})
 }
 
-func TestConfigSnapshotsSayWhereAValueComesFrom(t *testing.T) {
+func TestConfigSnapshotsNameTheSourceOfEachValue(t *testing.T) {
 	t.Parallel()
 	testSteps(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
@@ -145,7 +145,7 @@ data "flotilla_config_snapshots" "port" {
 	})
 }
 
-func TestKeyThatIsNoJSONPointerIsRefused(t *testing.T) {
+func TestAnInvalidJSONPointerIsRefused(t *testing.T) {
 	t.Parallel()
 	testSteps(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
@@ -157,7 +157,7 @@ func TestKeyThatIsNoJSONPointerIsRefused(t *testing.T) {
 	})
 }
 
-func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
+func TestManifestsEqualTheFilesOfTheAssignment(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		testSteps(t, resource.TestCase{
@@ -226,7 +226,7 @@ func TestFunctions(t *testing.T) {
 	})
 }
 
-func TestHistorySaysWhoChangedWhat(t *testing.T) {
+func TestHistoryListsCommitsAndTheirChanges(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		const address = "data.flotilla_history.test"

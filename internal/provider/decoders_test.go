@@ -126,7 +126,7 @@ func TestAllMistakesInAnAssignmentAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestSSHWithoutAnyKeyIsAnErrorThatSaysSo(t *testing.T) {
+func TestSSHWithoutAKeyIsAnErrorThatNamesTheAttribute(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	w := providertest.New(startProvider)
 	configuration := assigned("git@git.example.com:team/one.git", fleetOf(nil), nil)

@@ -96,7 +96,7 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 }
 
 // A page names only resources, data sources, ephemeral resources, actions and functions that have a page of their own, and metrics that are there.
-func TestTheDocumentationNamesNothingThatIsNotThere(t *testing.T) {
+func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
 	metricNames := map[string]bool{}

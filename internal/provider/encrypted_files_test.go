@@ -47,7 +47,7 @@ func encryptedFor(name string, labels map[string]any, files ...any) map[string]a
 	return map[string]any{"name": name, "labels": labels, "encrypted": files}
 }
 
-func TestEncryptedFilesThatCannotBeUsedFailThePlanAllAtOnce(t *testing.T) {
+func TestUnusableEncryptedFilesFailThePlanAllAtOnce(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	live := map[string]any{"workload": "web", "deployment-target": "web-live"}
@@ -70,7 +70,7 @@ func TestEncryptedFilesThatCannotBeUsedFailThePlanAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotEncryptedFailsThePlanWithoutItsContent(t *testing.T) {
+func TestUnencryptedFilesFailThePlanWithoutTheirContent(t *testing.T) {
 	t.Parallel()
 	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(shopFleet(nil,
 		encryptedFor("plain", nil, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {PASSWORD: canary}"),

@@ -12,7 +12,7 @@ import (
 )
 
 // Pods that earlier rules passed over, since they looked at the containers of a few kinds.
-func TestRulesAboutPodsFindThemInEveryKind(t *testing.T) {
+func TestRulesAboutPodsApplyToEveryKind(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ manifests, want string }{
 		"a privileged init container": {
@@ -69,7 +69,7 @@ func TestRulesAboutPodsFindThemInEveryKind(t *testing.T) {
 }
 
 // Each rule of the library for final objects finds what it is for, and an upgrade of Kubernetes what stands in its way.
-func TestTheLibraryOfRulesFindsFinalObjects(t *testing.T) {
+func TestTheLibraryOfRulesFindsBadFinalObjects(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "constraints", "final-objects", "main.tf"))

@@ -156,7 +156,7 @@ func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 
 // A value that Flotilla can have written is listed and imported, wherever it leads. The plan shows how it differs from the
 // configuration, and puts it right.
-func TestAnImportOfAnAgentThatFollowsAnotherRepositoryIsShownByThePlan(t *testing.T) {
+func TestThePlanShowsAnImportedAgentOfAnotherRepository(t *testing.T) {
 	t.Parallel()
 	cluster := forgedCluster(t, forgedFluxObjects("flux-system", func(source, _ map[string]any) {
 		specOf(source)["url"], specOf(source)["secretRef"] = "https://evil.example.com/gitops", map[string]any{"name": "another"}
@@ -179,7 +179,7 @@ func TestAnImportOfAnAgentThatFollowsAnotherRepositoryIsShownByThePlan(t *testin
 }
 
 // OpenTofu generates configuration of an import. Nothing in it is more than a text.
-func TestConfigurationThatIsGeneratedOfForgedObjectsHasNoTemplates(t *testing.T) {
+func TestGeneratedConfigurationOfForgedObjectsHasNoTemplates(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	for name, tool := range tools(t) {
@@ -208,7 +208,7 @@ func TestConfigurationThatIsGeneratedOfForgedObjectsHasNoTemplates(t *testing.T)
 }
 
 // Whoever may create objects in one namespace can create thousands. Each is looked at once.
-func TestThousandsOfForgedAgentsAreListedInTimeThatIsLinear(t *testing.T) {
+func TestThousandsOfForgedAgentsAreListedInLinearTime(t *testing.T) {
 	t.Parallel()
 	count := acceptancetest.Count(500, 2_000)
 	var objects []any

@@ -65,7 +65,7 @@ func paddedRecord(padding int) string {
 }
 
 // Git stores equal files and folders once. So a push of some kilobytes can make millions of folders and gigabytes of records.
-func TestRecordsThatAreManyTimesTheSameAreErrorsAndTakeNoMemory(t *testing.T) {
+func TestManyCopiesOfARecordAreErrorsAndTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
 	for name, attack := range map[string]struct {

@@ -24,7 +24,7 @@ func fleetWithReference(reference map[string]any) providertest.Call {
 
 // Vault's client, and others, resolve ".." before they send a request. A rule that looks at the beginning of keys would see
 // another secret than the cluster gets.
-func TestReferencesThatNameAnotherSecretThanTheySeemToAreErrors(t *testing.T) {
+func TestMisleadingReferencesToSecretsAreErrors(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
 		"secret/data/team-a/../team-b/db":       `has "." or ".." between slashes`,

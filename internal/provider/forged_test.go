@@ -74,7 +74,7 @@ func requireFolderUnchanged(t *testing.T, o ownedAssignment, before branchesStat
 
 const twiceListed = `Folder "clusters/all/t0/w-a" belongs to the assignment "dev" at path "clusters/all", and the record "clusters/all/.flotilla/dev-eu/t0.json" lists it, too`
 
-func TestAForgedRecordIsShownByThePlanAndMendedByAdopt(t *testing.T) {
+func TestAForgedRecordIsShownByThePlanAndRepairedByAdopt(t *testing.T) {
 	t.Parallel()
 	playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 		t.Helper()
@@ -112,7 +112,7 @@ func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) 
 }
 
 // What others list is asked as of the commit that the state has seen, which a branch may not have any more.
-func TestAHistoryThatWasWrittenAnewStopsNoRemoval(t *testing.T) {
+func TestARewrittenHistoryStopsNoRemoval(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
@@ -132,7 +132,7 @@ func TestAHistoryThatWasWrittenAnewStopsNoRemoval(t *testing.T) {
 	}
 }
 
-func TestAForgedRecordThatIsImportedRemovesNothingOfOthers(t *testing.T) {
+func TestAnImportedForgedRecordRemovesNoFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 		t.Helper()
@@ -148,7 +148,7 @@ func TestAForgedRecordThatIsImportedRemovesNothingOfOthers(t *testing.T) {
 	})
 }
 
-func TestAForgedRecordOfALostStateRemovesNothingOfOthers(t *testing.T) {
+func TestAForgedRecordOfALostStateRemovesNoFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 		t.Helper()
@@ -161,7 +161,7 @@ func TestAForgedRecordOfALostStateRemovesNothingOfOthers(t *testing.T) {
 	})
 }
 
-func TestADestroyWithAForgedRecordRemovesNothingOfOthers(t *testing.T) {
+func TestADestroyWithAForgedRecordRemovesNoFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, imported := range map[string]bool{"in the state": false, "imported": true} {
 		t.Run(name, func(t *testing.T) {

@@ -177,7 +177,7 @@ func (g *gitHub) configuration(git map[string]any) providertest.Configuration {
 }
 
 // The provider signs in as a GitHub App: for Git, and for the API, by a token of its installation that it renews.
-func TestAGitHubAppIsTheProvidersAccess(t *testing.T) {
+func TestAGitHubAppGivesTheProviderAccess(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]func(g *gitHub) map[string]any{
 		"plain": func(g *gitHub) map[string]any { return map[string]any{"github_app": g.app()} },
@@ -231,7 +231,7 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 }
 
 // What GitHub refuses is an error of the plan that names the App's settings.
-func TestAGitHubAppThatGetsNoTokenIsAnErrorAtPlan(t *testing.T) {
+func TestAGitHubAppWithoutATokenIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
 	g := startGitHub(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -259,7 +259,7 @@ func TestAGitHubAppThatGetsNoTokenIsAnErrorAtPlan(t *testing.T) {
 }
 
 // The environment has the App, unless it has a token, or the configuration has one.
-func TestAGitHubAppOfTheEnvironment(t *testing.T) {
+func TestAGitHubAppFromTheEnvironment(t *testing.T) {
 	g := startGitHub(t)
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "7")
 	t.Setenv("FLOTILLA_GITHUB_APP_INSTALLATION_ID", "8")

@@ -138,8 +138,8 @@ func TestTheGuidesNameEveryVerdict(t *testing.T) {
 
 var credentialVariable = regexp.MustCompile(`"(FLOTILLA_(?:GIT|SSH|SIGNING|MEASUREMENTS)[A-Z_]*)"`)
 
-// TestTheGuideNamesTheEnvironment looks up each variable for credentials in the code. A prefix ends in "_".
-func TestTheGuideNamesTheEnvironment(t *testing.T) {
+// TestTheGuideNamesEveryCredentialVariable looks up each variable for credentials in the code. A prefix ends in "_".
+func TestTheGuideNamesEveryCredentialVariable(t *testing.T) {
 	t.Parallel()
 	table := strings.Join(guideTableOf(t, "secrets.md", "attribute | variable").rows, "\n")
 	sources, err := filepath.Glob("*.go")

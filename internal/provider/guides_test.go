@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// TestGuidesShowExamplesThatThereAre renders the guides that are templates, as `make docs` does.
-func TestGuidesShowExamplesThatThereAre(t *testing.T) {
+// TestGuidesShowExistingExamples renders the guides that are templates, as `make docs` does.
+func TestGuidesShowExistingExamples(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	guides, err := filepath.Glob(filepath.Join(root, "templates", "guides", "*.md.tmpl"))
@@ -104,8 +104,8 @@ var kindsOfGuides = []struct {
 	mostLines   int
 }{{"Tutorials", 300}, {"How-to guides", 300}, {"Explanation", 300}, {"Reference", 0}}
 
-// TestGuidesAreOfFourKinds checks the number of guides, their order on the start page, their subcategories and their length.
-func TestGuidesAreOfFourKinds(t *testing.T) {
+// TestGuidesHaveFourKinds checks the number of guides, their order on the start page, their subcategories and their length.
+func TestGuidesHaveFourKinds(t *testing.T) {
 	t.Parallel()
 	const most = 20
 	pages := documentation(t)

@@ -23,7 +23,7 @@ func (o ownedAssignment) addSecondAssignment(t *testing.T) (second *assignmentCo
 
 const handoverSummary = "One apply would remove and add the same folders"
 
-func TestAnAddressThatIsRenamedWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
+func TestARenamedAddressWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for range acceptancetest.Count(2, 4) { // whichever Terraform plans first
 		o := newOwnedAssignment(t)
@@ -73,7 +73,7 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 	}
 }
 
-func TestTwoAssignmentsThatAddTheSameFoldersAreAnErrorOfThePlan(t *testing.T) {
+func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
 		o := newOwnedAssignment(t)
@@ -89,7 +89,7 @@ func TestTwoAssignmentsThatAddTheSameFoldersAreAnErrorOfThePlan(t *testing.T) {
 }
 
 // No process knows of both: the records tell whose the folders are.
-func TestADestroyOfAnObjectWhoseRecordsHaveAnotherHolderRemovesNothing(t *testing.T) {
+func TestADestroyRemovesNoFoldersOfAnotherHolder(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	o.w.protection = "free"

@@ -156,7 +156,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 }
 
 // Nobody could lift protection from an object that is deposed: it is in no configuration.
-func TestWhatACreatedFirstReplacementLeavesElsewhereStays(t *testing.T) {
+func TestAReplacementThatCreatesFirstKeepsTheFormerLocation(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	o.w.createFirst, o.w.branch = true, "live"
@@ -184,7 +184,7 @@ func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	}
 }
 
-func TestASecondStateOfOneNameRemovesNothingUnasked(t *testing.T) {
+func TestASecondStateOfOneNameRemovesNothingWithoutAdopt(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	another := ownedAssignment{o.sequence, o.people[1], &assignmentConfig{}}
@@ -204,7 +204,7 @@ func TestASecondStateOfOneNameRemovesNothingUnasked(t *testing.T) {
 	}
 }
 
-func TestAMoveIsShownAndHeldByProtection(t *testing.T) {
+func TestAMoveIsShownAndStoppedByProtection(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]func(*assignmentConfig){
 		"branch":     func(w *assignmentConfig) { w.branch = "live" },
@@ -236,7 +236,7 @@ func TestAMoveIsShownAndHeldByProtection(t *testing.T) {
 }
 
 // A branch that somebody has renamed is the same location, whatever else is planned.
-func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
+func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
 	s := newSequence(t, 0, world, providertest.New(startProvider))
@@ -281,7 +281,7 @@ func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
 }
 
 // A branch that is not there any more has nothing to remove. It may have another name now, which only its owner knows.
-func TestADestroyOfARenamedBranchSaysWhatIsLeft(t *testing.T) {
+func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
 	o := newOwnedAssignmentIn(t, world, providertest.New(startProvider))
@@ -317,7 +317,7 @@ func TestADestroyOfARenamedBranchSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
+func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]func(*assignmentConfig){
 		"branch":     func(w *assignmentConfig) { w.branch = "live" },
@@ -353,7 +353,7 @@ func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
 	}
 }
 
-func TestAHostThatWouldLoseEverythingIsHeldByItself(t *testing.T) {
+func TestProtectionStopsTheLossOfAllFoldersOfAHost(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	o.w.shape.targets[1] = 0 // a third of all
@@ -367,7 +367,7 @@ func TestAHostThatWouldLoseEverythingIsHeldByItself(t *testing.T) {
 	}
 }
 
-func TestADestroyIsHeldByWhatWasAppliedLast(t *testing.T) {
+func TestADestroyObeysTheLastAppliedProtection(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	o.requireRefusal(t, "Mass deletion", providertest.Destroy())

@@ -21,7 +21,7 @@ func identities(m *matrix) map[string]map[string]any {
 	}
 }
 
-func TestWhatIsOutsideOfTheStateIsImportedByItsIdentity(t *testing.T) {
+func TestObjectsOutsideOfTheStateAreImportedByIdentity(t *testing.T) {
 	t.Parallel()
 	world := newMemoryWorld(t, true)
 	w := providertest.New(world.start)

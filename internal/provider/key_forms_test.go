@@ -138,7 +138,7 @@ func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
 }
 
 // agent_manifests must write the same Secrets for every form: agents read the keys as they are written.
-func TestAgentManifestsHaveKeysAsMade(t *testing.T) {
+func TestAgentManifestsHaveTheSameKeysForEachForm(t *testing.T) {
 	t.Parallel()
 	keys := newKeyTexts(t)
 	w := providertest.New(startProvider)

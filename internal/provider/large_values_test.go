@@ -23,7 +23,7 @@ func bothServers() (served, framework tfprotov6.ProviderServer) {
 	return provider.Server(provider.ForTest()), troubleshooting.Explain(providerserver.NewProtocol6(provider.ForTest())(), "dev")
 }
 
-func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {
+func TestTheFleetFunctionAgreesWithTheFramework(t *testing.T) {
 	served, framework := bothServers()
 	call := func(server tfprotov6.ProviderServer, arguments ...*tfprotov6.DynamicValue) (tftypes.Value, *tfprotov6.FunctionError) {
 		response, err := server.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: "fleet", Arguments: arguments})
@@ -78,7 +78,7 @@ func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 	compare("two arguments", dynamicValue(t, whole), dynamicValue(t, whole))
 }
 
-func TestSchedulingIsTheSameAsByTheFrameworkAlone(t *testing.T) {
+func TestSchedulingAgreesWithTheFramework(t *testing.T) {
 	served, framework := bothServers()
 	schemas, err := framework.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
