@@ -13,7 +13,7 @@ import (
 func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		past(t, repo, small{path: "a/b"}.config(repo))
+		applyEach(t, repo, small{path: "a/b"}.config(repo))
 		imported := fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", assignment, repo.url+"#dev:a/b:dev")
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{

@@ -29,7 +29,7 @@ func playProven(t *testing.T, steps ...provenStep) {
 		values := map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": step.version}}}}
 		before := git(t, r.url, "rev-parse", "dev")
 		plan := apply(t, r.w, assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("", values)}}, attributes))
-		if got := after(plan)["proven"]; !reflect.DeepEqual(got, step.proven) {
+		if got := assignmentAfter(plan)["proven"]; !reflect.DeepEqual(got, step.proven) {
 			t.Errorf("step %d: the plan says that %v is proven, not %v", i, got, step.proven)
 		}
 		if wrote := git(t, r.url, "rev-parse", "dev") != before; wrote != step.writes {
@@ -76,14 +76,14 @@ func TestACreatedAssignmentHasProvenNothing(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	configuration := assigned(url, fleetOf(nil), map[string]any{"candidate": "a"})
-	if plan := apply(t, w, configuration); after(plan)["proven"] != nil {
-		t.Errorf("the plan that creates says that %v is proven", after(plan)["proven"])
+	if plan := apply(t, w, configuration); assignmentAfter(plan)["proven"] != nil {
+		t.Errorf("the plan that creates says that %v is proven", assignmentAfter(plan)["proven"])
 	}
-	if plan := apply(t, w, configuration); after(plan)["proven"] != "a" {
-		t.Errorf("the next plan says that %v is proven", after(plan)["proven"])
+	if plan := apply(t, w, configuration); assignmentAfter(plan)["proven"] != "a" {
+		t.Errorf("the next plan says that %v is proven", assignmentAfter(plan)["proven"])
 	}
 	if plan := apply(t, w, configuration); !plan.Empty() {
-		t.Errorf("after it %v", after(plan))
+		t.Errorf("after it %v", assignmentAfter(plan))
 	}
 }
 
@@ -100,11 +100,11 @@ func TestDriftProvesNothing(t *testing.T) {
 	git(t, clone, "rm", "--quiet", "-r", "clusters/all/large")
 	git(t, clone, "commit", "--quiet", "--message", "By hand")
 	git(t, clone, "push", "--quiet", "origin", "dev")
-	if plan := apply(t, w, configuration("b")); after(plan)["proven"] != "a" {
-		t.Errorf("while a folder has to be repaired, %v is proven", after(plan)["proven"])
+	if plan := apply(t, w, configuration("b")); assignmentAfter(plan)["proven"] != "a" {
+		t.Errorf("while a folder has to be repaired, %v is proven", assignmentAfter(plan)["proven"])
 	}
-	if plan := apply(t, w, configuration("b")); after(plan)["proven"] != "b" {
-		t.Errorf("then %v is proven", after(plan)["proven"])
+	if plan := apply(t, w, configuration("b")); assignmentAfter(plan)["proven"] != "b" {
+		t.Errorf("then %v is proven", assignmentAfter(plan)["proven"])
 	}
 }
 
@@ -118,8 +118,8 @@ func TestWithEvidenceACandidateIsProvenWhenClustersAreReady(t *testing.T) {
 			step := func(version, candidate string, proven any) {
 				t.Helper()
 				r.further = map[string]any{"candidate": candidate}
-				if plan := r.run(version, version+" "+version+" "+version); after(plan)["proven"] != proven {
-					t.Errorf("%v is proven, not %v", after(plan)["proven"], proven)
+				if plan := r.applyVersion(version, version+" "+version+" "+version); assignmentAfter(plan)["proven"] != proven {
+					t.Errorf("%v is proven, not %v", assignmentAfter(plan)["proven"], proven)
 				}
 			}
 			all := func(is verdict.Verdict) {

@@ -274,7 +274,7 @@ func TestAfterALostStateApplyChangesOnlyWhoHasTheRecords(t *testing.T) {
 			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{
 					{Config: small{}.config(repo)},
-					{Config: repo.provider + forgotten},
+					{Config: repo.provider + removedBlock},
 				},
 			})
 			if commits := repo.commits(t, "dev"); commits != run+1 {

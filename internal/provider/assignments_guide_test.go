@@ -428,7 +428,7 @@ locals {
 				t.Errorf("payments runs at %s", where)
 			}
 			plan := run("v2", strings.Replace(rollback, given[1], first, 1))
-			if lines := got(resourceChange(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
+			if lines := fieldText(resourceChange(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
 				lines,
 				causeText(causeBy(changes.ByRollback, first[:8])),
 			) {

@@ -21,7 +21,7 @@ func canaryChart(t *testing.T) (charts *chartServer, fleet map[string]any) {
 	t.Helper()
 	charts = newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
-	return charts, pinnedAt(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin)
+	return charts, fleetWithPin(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin)
 }
 
 // entriesOf are the paths of the entries of a kind.
@@ -45,7 +45,7 @@ func removeCachedObjects(t *testing.T, cache string) {
 }
 
 func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
-	cache := newCache(t)
+	cache := useNewCache(t)
 	_, fleet := canaryChart(t)
 	if objects, _, said := readFinalObjects(t, fleet); len(objects) != 1 {
 		t.Fatalf("the objects are %v; said is %s", objects, said)
@@ -65,7 +65,7 @@ func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		removeCachedObjects(t, cache)
-		said := saidOfPlan(t, fleet)
+		said := planMessages(t, fleet)
 		for _, want := range []string{"Manifests cannot be rendered", change.want, cache, "remove the folder", "FLOTILLA_CACHE_DIR", "cache.path"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: the plan says %s, want %q", name, said, want)
@@ -112,7 +112,7 @@ func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 	} {
 		for _, kind := range []string{"artifacts", "objects"} {
 			t.Run(kind+" "+name, func(t *testing.T) {
-				cache := newCache(t)
+				cache := useNewCache(t)
 				charts, fleet := canaryChart(t)
 				readFinalObjects(t, fleet)
 				entries := entriesOf(t, cache, kind)
@@ -171,7 +171,7 @@ func replaceFile(path string, by func() error) error {
 
 // The files of a cache are for the user of the run alone, and nothing stays for more than 30 days without a use.
 func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
-	cache := newCache(t)
+	cache := useNewCache(t)
 	charts, fleet := canaryChart(t)
 	readFinalObjects(t, fleet)
 	err := filepath.WalkDir(cache, func(path string, entry fs.DirEntry, err error) error {
@@ -200,7 +200,7 @@ func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
 
 // The attribute cache of the provider names the folder, and its limit; the environment is for what it leaves out.
 func TestTheProviderNamesItsCache(t *testing.T) {
-	byEnvironment := newCache(t)
+	byEnvironment := useNewCache(t)
 	charts, fleet := canaryChart(t)
 	read := func(cache map[string]any) string {
 		configuration := providertest.Configuration{Provider: map[string]any{"cache": cache}}

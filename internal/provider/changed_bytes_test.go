@@ -76,7 +76,7 @@ func newChangedRegistry(t *testing.T) *changedRegistry {
 
 // A registry that gives other bytes for a digest is an error that names it, and nothing of them is rendered or kept.
 func TestOtherBytesForADigestAreAnError(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	evil := chartArchive(t, "till", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: evil}\n",
 	})
@@ -105,7 +105,7 @@ func TestOtherBytesForADigestAreAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := newChangedRegistry(t)
-			fleet := pinnedAt(t, folder.Manifests{Storage: "oci", Repo: registry.repo, Chart: "till", Version: "1.2.1"}, registry.pin)
+			fleet := fleetWithPin(t, folder.Manifests{Storage: "oci", Repo: registry.repo, Chart: "till", Version: "1.2.1"}, registry.pin)
 			registry.set(test.change, test.unsigned)
 			objects, _, said := readFinalObjects(t, fleet)
 			if len(objects) > 0 || !strings.Contains(said, registry.repo) || strings.Contains(said, "evil") {
@@ -131,7 +131,7 @@ func flipBit(body []byte) []byte {
 
 // A chart repository need not list digests: the pin is that of the first answer, and another second answer is an error.
 func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	requests := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/index.yaml" {
@@ -154,7 +154,7 @@ func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
 
 // An artifact of more files than the bound is an error that says so, soon and with little memory.
 func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	number := acceptancetest.Count(50_100, 100_000)
 	files := map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"}
 	for i := range number {
@@ -180,10 +180,10 @@ func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
 			t.Errorf("%s gives %v; said is %s", what, objects, said)
 		}
 	}
-	measured("a chart", pinnedAt(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin))
+	measured("a chart", fleetWithPin(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin))
 	if !acceptancetest.All() {
 		return // git takes longer to make such a commit than Flotilla to refuse it
 	}
 	repo, commit := serveRepository(t, files)
-	measured("a commit", pinnedAt(t, folder.Manifests{Storage: "git", Repo: repo, Commit: commit, Path: "templates"}, folder.Pin{}))
+	measured("a commit", fleetWithPin(t, folder.Manifests{Storage: "git", Repo: repo, Commit: commit, Path: "templates"}, folder.Pin{}))
 }

@@ -14,7 +14,7 @@ import (
 // Two clusters have tokens of two accounts, and one sets the statuses of both.
 func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 	t.Parallel()
-	repo, server, owner := giteaAlways(t)
+	repo, server, owner := startGitea(t)
 	drone1, drone2 := server.User(t), server.User(t)
 	path := "/repos/" + owner.Name + "/gitops"
 	for _, user := range []giteatest.User{drone1, drone2} {

@@ -52,9 +52,9 @@ func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
 			t.Errorf("the history says %q, not %q", got, history)
 		}
 	}
-	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old"), typeOf("other")), held))
+	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old"), namedType("other")), noRemovals))
 	step(
-		assigned(url, typesOf("info", nil, typeOf("new", "old"), typeOf("other")), held),
+		assigned(url, fleetOfTypes("info", nil, namedType("new", "old"), namedType("other")), noRemovals),
 		`cluster type "old" is now "new": 2 folders move`,
 		"dev: 2 moved",
 		"Moved:\n- new/app-web, from old/app-web\n- new/base-all, from old/base-all\n",
@@ -66,7 +66,7 @@ func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
 		}
 	}
 	step(
-		assigned(url, typesOf("debug", nil, typeOf("newest", "old", "new"), typeOf("other")), held),
+		assigned(url, fleetOfTypes("debug", nil, namedType("newest", "old", "new"), namedType("other")), noRemovals),
 		`cluster type "new" is now "newest": 2 folders move`,
 		"dev: 5 changed, 2 moved",
 		"Moved:\n- newest/app-web, from new/app-web\n",
@@ -79,18 +79,18 @@ func TestACommitSaysWhatBecomesOfHostsWithoutFolders(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	empty := func(types ...any) providertest.Configuration {
-		return assigned(url, typesOf("info", map[string]any{"target_policies": []any{}, "clusters": []any{}}, types...), nil)
+		return assigned(url, fleetOfTypes("info", map[string]any{"target_policies": []any{}, "clusters": []any{}}, types...), nil)
 	}
 	for _, step := range []struct {
 		types   []any
 		byHand  bool
 		subject string
 	}{
-		{[]any{typeOf("one")}, false, "dev: 1 host added"},
-		{[]any{typeOf("one"), typeOf("two"), typeOf("three")}, false, "dev: 2 hosts added"},
-		{[]any{typeOf("uno", "one"), typeOf("two"), typeOf("three")}, false, "dev: 1 host renamed"},
-		{[]any{typeOf("uno", "one"), typeOf("two")}, false, "dev: 1 host removed"},
-		{[]any{typeOf("uno", "one"), typeOf("two")}, true, "dev: 1 host repaired"},
+		{[]any{namedType("one")}, false, "dev: 1 host added"},
+		{[]any{namedType("one"), namedType("two"), namedType("three")}, false, "dev: 2 hosts added"},
+		{[]any{namedType("uno", "one"), namedType("two"), namedType("three")}, false, "dev: 1 host renamed"},
+		{[]any{namedType("uno", "one"), namedType("two")}, false, "dev: 1 host removed"},
+		{[]any{namedType("uno", "one"), namedType("two")}, true, "dev: 1 host repaired"},
 	} {
 		if step.byHand {
 			commitByHand(t, url, "dev", func(folder string) { writeFile(t, folder+"/clusters/all/two/dev.md", "by hand") })

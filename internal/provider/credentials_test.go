@@ -116,7 +116,7 @@ func TestCredentialsInFinalObjectsAreRefusedBeforeTheyAreCommitted(t *testing.T)
 
 		allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": allowPlain(plantedNames)}, how)
 		apply(t, w, assigned(url, fleetOf(allowed), nil))
-		if !strings.Contains(onBranch(t, url, tillFolder+objectsFiles[reconciler]), plantedCanary) {
+		if !strings.Contains(fileOnBranch(t, url, tillFolder+objectsFiles[reconciler]), plantedCanary) {
 			t.Errorf("%s: what is allowed is not committed", reconciler)
 		}
 	}

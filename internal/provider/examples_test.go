@@ -67,7 +67,7 @@ func TestExamplesApply(t *testing.T) {
 				if strings.Contains(text, `data "flotilla_artifacts"`) {
 					charts, chart := newChartServer(t), tillFiles
 					if strings.Contains(text, `render = "objects"`) { // which takes no Secret
-						chart = openFiles
+						chart = chartWithoutSecret
 					}
 					for _, version := range []string{"1.2.1", "1.2.2", "2.0.3"} {
 						charts.publish(t, version, chart)

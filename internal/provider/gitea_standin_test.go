@@ -75,7 +75,7 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 func requestHost(t *testing.T) (repository, gitHost, giteatest.User) {
 	t.Helper()
 	if acceptancetest.All() {
-		return giteaAlways(t)
+		return startGitea(t)
 	}
 	repo, server := newStandInGitea(t)
 	repo.provider = fmt.Sprintf("provider \"flotilla\" {\n  git = { token = %q }\n}\n", server.user.Token)

@@ -216,7 +216,7 @@ func newCanaries(t *testing.T) (canaries, *hostileServer) {
 	add("hang", "token", at("hang", "empty"), `timeouts = { read = "200ms" }`, "Timeout")
 	add("push-hang", "token", at("push-hang", "empty"), `timeouts = { create = "3s" }`, "Timeout")
 	add("taken", "token", at("serve", "taken"), "", "Folder does not belong to this assignment")
-	add("no-commit", "token", at("serve", "based"), rollback(strings.Repeat("1", 40)), "Cannot roll back to this commit")
+	add("no-commit", "token", at("serve", "based"), rollbackArgument(strings.Repeat("1", 40)), "Cannot roll back to this commit")
 	add("unreachable", "token", `"http://127.0.0.1:1/o/r.git"`, "", unreachable)
 	add("unknown-ca", "token", strconv.Quote(tls.URL+"/serve/empty.git"), "", unreachable)
 	add("no-ca", "ca", at("serve", "empty"), "", "Invalid certificates")

@@ -63,7 +63,7 @@ func TestProgressInOtherOperations(t *testing.T) {
 		if said.Err() != nil {
 			t.Fatal(said)
 		}
-		planned := r.progressText(after(plan))
+		planned := r.progressText(assignmentAfter(plan))
 		push()
 		if said := r.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
 			t.Fatalf("late: %v", said)
@@ -106,7 +106,7 @@ func TestProgressInOtherOperations(t *testing.T) {
 func TestDriftDoesNotMoveProgress(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	before := r.progressText(r.w.State.Values(assignment))
 	repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) {
 		writeFile(t, filepath.Join(folder, "clusters", "all", "canary", "app-core", "by-hand.yaml"), "kind: Hand\n")

@@ -17,7 +17,7 @@ import (
 // from another state, in any order. After each apply, both hosts have their folder, although protection forbids removals, and all
 // objects follow folders of the commit. The state that does not have the assignment cannot write.
 type objectsLife struct {
-	*shops
+	*stagedObjects
 	random *rand.Rand
 	// runners have a state each. The first one has the assignment.
 	runners [2]providertest.Runner
@@ -29,7 +29,7 @@ type objectsLife struct {
 func (l *objectsLife) renameType(of map[string]any) map[string]any {
 	l.names++
 	former, _ := of["formerly"].([]any)
-	return typeOf(fmt.Sprint("type-", l.names), append(append([]any{}, former...), of["name"])...)
+	return namedType(fmt.Sprint("type-", l.names), append(append([]any{}, former...), of["name"])...)
 }
 
 func (l *objectsLife) applyRandomChanges() {
@@ -41,7 +41,7 @@ func (l *objectsLife) applyRandomChanges() {
 		{30, "other content", func() { l.replicas = 1 + l.random.IntN(9) }},
 		{25, "rename of the first", func() { l.lab = l.renameType(l.lab) }},
 		{25, "rename of the second", func() { l.store = l.renameType(l.store) }},
-		{50, "reports", l.report},
+		{50, "reports", l.reportReady},
 		{15, "rollback", func() { l.further["rollback_to"] = pick(l.random, l.commits) }},
 		{50, "no rollback", func() { delete(l.further, "rollback_to") }},
 		{15, "hold", func() {
@@ -49,7 +49,7 @@ func (l *objectsLife) applyRandomChanges() {
 		}},
 		{30, "no hold", func() { delete(l.further, "holds") }},
 		{15, "chart published again", func() {
-			files := maps.Clone(openFiles)
+			files := maps.Clone(chartWithoutSecret)
 			files["templates/text.yaml"] += fmt.Sprintf("# %d\n", len(l.history))
 			l.pin = l.charts.republish(l.t, l.pin.Version, files)
 		}},
@@ -83,8 +83,8 @@ func (l *objectsLife) applyRandomChanges() {
 	}
 	l.clock.now = l.clock.now.Add(1)
 	files := filesOfCommit(l.t, l.url, l.branch)
-	checkFollowed(l.t, files, l.url, l.branch)
-	if has := replicasIn(files); strings.Count(has, ",") != 1 {
+	checkFollowedPaths(l.t, files, l.url, l.branch)
+	if has := replicasByHost(files); strings.Count(has, ",") != 1 {
 		l.t.Errorf("the branch has %s", has)
 	}
 	tip := git(l.t, l.url, "rev-parse", l.branch)
@@ -117,7 +117,7 @@ func TestALifeOfRenamesWithFinalObjects(t *testing.T) {
 		for seed := range uint64(acceptancetest.Count(1, 20)) {
 			t.Run(fmt.Sprint(reconciler, "-", seed), func(t *testing.T) {
 				t.Parallel()
-				l := &objectsLife{shops: newShops(t, reconciler), random: rand.New(rand.NewPCG(seed, 23))}
+				l := &objectsLife{stagedObjects: newStagedObjects(t, reconciler), random: rand.New(rand.NewPCG(seed, 23))}
 				other := providertest.New(startProvider)
 				other.Start = provider.StartAt(l.clock)
 				l.runners = [2]providertest.Runner{l.w, other}
@@ -134,7 +134,7 @@ func TestALifeOfRenamesWithFinalObjectsAndTools(t *testing.T) {
 			for seed := range uint64(lifeSeeds()) {
 				t.Run(fmt.Sprint(name, "-", reconciler, "-", seed), func(t *testing.T) {
 					t.Parallel()
-					l := &objectsLife{shops: newShops(t, reconciler), random: rand.New(rand.NewPCG(seed, 23))}
+					l := &objectsLife{stagedObjects: newStagedObjects(t, reconciler), random: rand.New(rand.NewPCG(seed, 23))}
 					for i := range l.runners {
 						l.runners[i] = providertest.NewTerraform(t, tool, "flotilla/flotilla", provider.StartAt(l.clock))
 					}
@@ -169,33 +169,33 @@ func (l *objectsLife) playSteps(steps int) {
 
 func TestANewStateTakesARenamedAssignmentOver(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(s *shops, first string){
-		"while another rename arrives": func(s *shops, _ string) { s.lab, s.replicas = typeOf("desk", "lab", "bench"), 5 },
-		"and rolls back":               func(s *shops, first string) { s.further["rollback_to"] = first },
-		"and rolls back and renames": func(s *shops, first string) {
-			s.further["rollback_to"], s.lab = first, typeOf("desk", "lab", "bench")
+	for name, change := range map[string]func(s *stagedObjects, first string){
+		"while another rename arrives": func(s *stagedObjects, _ string) { s.lab, s.replicas = namedType("desk", "lab", "bench"), 5 },
+		"and rolls back":               func(s *stagedObjects, first string) { s.further["rollback_to"] = first },
+		"and rolls back and renames": func(s *stagedObjects, first string) {
+			s.further["rollback_to"], s.lab = first, namedType("desk", "lab", "bench")
 		},
-		"while a stage waits on a renamed branch": func(s *shops, _ string) {
+		"while a stage waits on a renamed branch": func(s *stagedObjects, _ string) {
 			git(s.t, s.url, "branch", "-m", s.branch, "main")
 			git(s.t, s.url, "symbolic-ref", "HEAD", "refs/heads/main")
 			s.branch = "main"
 		},
-		"with a hold": func(s *shops, _ string) {
+		"with a hold": func(s *stagedObjects, _ string) {
 			s.replicas = 5
 			s.further["holds"] = []any{map[string]any{"hosts": []any{"bench"}, "reason": "an audit"}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShops(t, "flux")
+			s := newStagedObjects(t, "flux")
 			s.further["rollout"] = nil
-			s.apply("lab 3, store 3")
+			s.applyAndCheck("lab 3, store 3")
 			delete(s.further, "rollout")
 			first := git(t, s.url, "rev-parse", s.branch)
 			s.replicas = 4
-			s.apply("lab 4, store 3")
-			s.lab, s.store = typeOf("bench", "lab"), typeOf("shop", "store")
-			s.apply("bench 4, shop 3")
+			s.applyAndCheck("lab 4, store 3")
+			s.lab, s.store = namedType("bench", "lab"), namedType("shop", "store")
+			s.applyAndCheck("bench 4, shop 3")
 			change(s, first)
 			other := providertest.New(startProvider)
 			other.Start = provider.StartAt(s.clock)
@@ -204,8 +204,8 @@ func TestANewStateTakesARenamedAssignmentOver(t *testing.T) {
 				t.Fatal(said.Err())
 			}
 			files := filesOfCommit(t, s.url, s.branch)
-			checkFollowed(t, files, s.url, s.branch)
-			if has := replicasIn(files); strings.Count(has, ",") != 1 {
+			checkFollowedPaths(t, files, s.url, s.branch)
+			if has := replicasByHost(files); strings.Count(has, ",") != 1 {
 				t.Errorf("the branch has %s", has)
 			}
 		})
@@ -214,13 +214,13 @@ func TestANewStateTakesARenamedAssignmentOver(t *testing.T) {
 
 func TestAFormerStateTakesAnAssignmentBack(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(s *shops, first string){
-		"as it is":           func(*shops, string) {},
-		"and rolls back":     func(s *shops, first string) { s.further["rollback_to"] = first },
-		"and renames":        func(s *shops, _ string) { s.lab = typeOf("desk", "lab", "bench") },
-		"with other content": func(s *shops, _ string) { s.replicas = 7 },
-		"with a hold": func(s *shops, _ string) {
-			s.store = typeOf("market", "store", "shop")
+	for name, change := range map[string]func(s *stagedObjects, first string){
+		"as it is":           func(*stagedObjects, string) {},
+		"and rolls back":     func(s *stagedObjects, first string) { s.further["rollback_to"] = first },
+		"and renames":        func(s *stagedObjects, _ string) { s.lab = namedType("desk", "lab", "bench") },
+		"with other content": func(s *stagedObjects, _ string) { s.replicas = 7 },
+		"with a hold": func(s *stagedObjects, _ string) {
+			s.store = namedType("market", "store", "shop")
 			s.further["holds"] = []any{map[string]any{"hosts": []any{"market"}, "reason": "an audit"}}
 		},
 	} {
@@ -230,9 +230,9 @@ func TestAFormerStateTakesAnAssignmentBack(t *testing.T) {
 			}
 			t.Run(name+" on "+branch, func(t *testing.T) {
 				t.Parallel()
-				s := newShops(t, "flux")
+				s := newStagedObjects(t, "flux")
 				s.further["rollout"] = nil
-				s.apply("lab 3, store 3")
+				s.applyAndCheck("lab 3, store 3")
 				delete(s.further, "rollout")
 				first := git(t, s.url, "rev-parse", s.branch)
 				other := providertest.New(startProvider)
@@ -244,14 +244,14 @@ func TestAFormerStateTakesAnAssignmentBack(t *testing.T) {
 					git(t, s.url, "branch", "-m", s.branch, branch)
 					git(t, s.url, "symbolic-ref", "HEAD", "refs/heads/"+branch)
 				}
-				s.branch, s.replicas, s.lab, s.store = branch, 4, typeOf("bench", "lab"), typeOf("shop", "store")
+				s.branch, s.replicas, s.lab, s.store = branch, 4, namedType("bench", "lab"), namedType("shop", "store")
 				apply(t, other, s.configuration())
 				s.further["adopt"] = true
 				change(s, first)
 				apply(t, s.w, s.configuration())
 				files := filesOfCommit(t, s.url, s.branch)
-				checkFollowed(t, files, s.url, s.branch)
-				if has := replicasIn(files); strings.Count(has, ",") != 1 {
+				checkFollowedPaths(t, files, s.url, s.branch)
+				if has := replicasByHost(files); strings.Count(has, ",") != 1 {
 					t.Errorf("the branch has %s", has)
 				}
 				delete(s.further, "adopt")

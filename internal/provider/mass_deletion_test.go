@@ -86,7 +86,7 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 func TestMassDeletionFailsThePlanAfterALostState(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	past(t, repo, manyTypesConfig(repo, "24", ""))
+	applyEach(t, repo, manyTypesConfig(repo, "24", ""))
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{

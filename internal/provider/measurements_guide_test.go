@@ -14,13 +14,13 @@ const measurementsGuide = "rollouts.md.tmpl"
 
 // measured is the configuration that the guide to measurements shows, with a server that answers for Prometheus.
 type measuredRollout struct {
-	*staged
+	*guideRollout
 	figures [2][4]string // errors and samples of canary-1, europe-1, america-1 and asia-1
 }
 
 func newMeasuredRollout(t *testing.T) *measuredRollout {
 	t.Helper()
-	m := &measuredRollout{staged: &staged{
+	m := &measuredRollout{guideRollout: &guideRollout{
 		t: t, world: newMemoryWorld(t, true), hcl: guideExample(t, measurementsGuide, "examples/rollouts/measurements/main.tf"),
 		clock: &stoppedClock{now: time.Date(2026, 1, 11, 8, 0, 0, 0, time.UTC)},
 	}}
@@ -39,7 +39,7 @@ func newMeasuredRollout(t *testing.T) *measuredRollout {
 	})
 	m.w = providertest.New(m.world.startAt(m.clock))
 	m.hcl, _, _ = strings.Cut(m.hcl, "\noutput ")
-	m.edit(`"gitops.git"`, strconv.Quote(m.world.spell("one", 0)), `"http://prometheus.example.com"`, strconv.Quote(server.URL),
+	m.editHCL(`"gitops.git"`, strconv.Quote(m.world.spell("one", 0)), `"http://prometheus.example.com"`, strconv.Quote(server.URL),
 		"[data.flotilla_compliance.prod.evidence, data.flotilla_measurements.prod.evidence]", `"what is read"`)
 	m.setErrors("", "", "", "")
 	return m
@@ -73,9 +73,9 @@ func (m *measuredRollout) run(pause time.Duration, want string) {
 	if said.Err() != nil {
 		m.t.Fatal(said.Err())
 	}
-	m.said = fmt.Sprint(afterProd(plan)["changes"], afterProd(plan)["rolling_out"], said)
+	m.planText = fmt.Sprint(prodAfter(plan)["changes"], prodAfter(plan)["rolling_out"], said)
 	if got := m.versions(); got != want {
-		m.t.Fatalf("deployed %q, want %q: %s", got, want, m.said)
+		m.t.Fatalf("deployed %q, want %q: %s", got, want, m.planText)
 	}
 }
 
@@ -87,7 +87,7 @@ func (m *measuredRollout) deployToCanary() {
 	m.run(31*time.Minute, "1 1 1 1")
 	m.setErrors("0.2", "0.2", "0.2", "0.2")
 	m.run(31*time.Minute, "1 1 1 1")
-	m.want("2")
+	m.setVersion("2")
 	m.run(time.Hour, "2 1 1 1")
 }
 
@@ -99,7 +99,7 @@ func TestGuideToMeasurementsComparesTheCanaryWithTheOthers(t *testing.T) {
 	m.run(31*time.Minute, "2 1 1 1")
 	line := guideLine(t, measurementsGuide, "waits for errors")
 	_, figures, _ := strings.Cut(line, "waits for ")
-	m.saysThat("on 1 of 4 hosts: waits for " + figures)
+	m.expectText("on 1 of 4 hosts: waits for " + figures)
 	m.setErrors("3.9", "5", "5", "5") // an outage of what all of them depend on
 	m.run(10*time.Minute, "2 2 2 2")
 }
@@ -110,7 +110,7 @@ func TestGuideToMeasurementsRollsBackWhatFails(t *testing.T) {
 	m.deployToCanary()
 	m.setErrors("1.7", "0.2", "0.2", "0.2")
 	m.run(10*time.Minute, "1 1 1 1")
-	m.saysThat("errors: 1.7 % (12400 samples) against 0.2 % on 3 clusters (fails where ")
+	m.expectText("errors: 1.7 % (12400 samples) against 0.2 % on 3 clusters (fails where ")
 }
 
 func TestGuideToMeasurementsWaitsForFiguresThatSaySomething(t *testing.T) {
@@ -119,11 +119,11 @@ func TestGuideToMeasurementsWaitsForFiguresThatSaySomething(t *testing.T) {
 	m.deployToCanary()
 	m.setErrors("", "0.2", "0.2", "0.2")
 	m.run(31*time.Minute, "2 1 1 1")
-	m.saysThat("errors: there is no figure")
+	m.expectText("errors: there is no figure")
 	m.setErrors("0", "0.2", "0.2", "0.2")
 	m.figures[1][0] = "1999"
 	m.run(10*time.Minute, "2 1 1 1")
-	m.saysThat("errors: 0 % (1999 samples) against 0.2 % on 3 clusters (passes where ")
+	m.expectText("errors: 0 % (1999 samples) against 0.2 % on 3 clusters (passes where ")
 	m.figures[1][0] = "2000"
 	m.run(10*time.Minute, "2 2 2 2")
 }

@@ -161,7 +161,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 		"azure": func(t *testing.T, tool string) {
 			c := newCloudConfiguration(t, tool, "azurerm_kubernetes_cluster", azure)
 			plan := c.w.plan()
-			if lines := got(resourceChange(t, plan, "flotilla_assignment.prod").After, "changes"); !strings.Contains(lines, "+ clusters/berlin/checkout-live") {
+			if lines := fieldText(resourceChange(t, plan, "flotilla_assignment.prod").After, "changes"); !strings.Contains(lines, "+ clusters/berlin/checkout-live") {
 				t.Errorf("with labels that are known at plan, it says %s", lines)
 			}
 			if !resourceChange(t, plan, `flotilla_agent.store["berlin"]`).Actions.Create() { // though its cluster cannot be asked yet
@@ -309,7 +309,7 @@ func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 			)
 			plan := w.plan()
 			for _, cluster := range []string{"berlin", "lyon"} {
-				input := got(resourceChange(t, plan, fmt.Sprintf("terraform_data.flux[%q]", cluster)).After, "input")
+				input := fieldText(resourceChange(t, plan, fmt.Sprintf("terraform_data.flux[%q]", cluster)).After, "input")
 				for _, want := range []string{"path:./clusters/" + cluster + " ", "path:./factory ", "flotilla-cluster:", "flotilla-cluster-type:", "sourceKind:GitRepository"} {
 					if !strings.Contains(input, want) {
 						t.Errorf("cluster %s gets %s, without %s", cluster, input, want)

@@ -24,7 +24,7 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 		}
 		waits := func(want string) string {
 			t.Helper()
-			waiting := got(resourceChange(t, e.w.plan(), "flotilla_promotion.prod").After, "waiting_for")
+			waiting := fieldText(resourceChange(t, e.w.plan(), "flotilla_promotion.prod").After, "waiting_for")
 			if !strings.Contains(waiting, want) {
 				t.Errorf("it waits for %s, not for %s", waiting, want)
 			}
@@ -58,8 +58,8 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 
 		// pin sets the value by hand, and is seen in the plan.
 		with("\n  pin = { payments = \"1.6.0\", reports = \"2.0.0\" }")
-		if plan := resourceChange(t, e.w.plan(), "flotilla_promotion.prod"); !strings.Contains(got(plan.After, "promoted"), "1.6.0") ||
-			!strings.Contains(got(plan.After, "waiting_for"), "the end of pin") {
+		if plan := resourceChange(t, e.w.plan(), "flotilla_promotion.prod"); !strings.Contains(fieldText(plan.After, "promoted"), "1.6.0") ||
+			!strings.Contains(fieldText(plan.After, "waiting_for"), "the end of pin") {
 			t.Errorf("pinned: %v", plan.After)
 		}
 		if changed := e.apply(); !slices.Equal(changed, []string{"prod"}) {
@@ -99,13 +99,13 @@ func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.
 		stage := newWorkdir(t, dev.w.tool, configuration)
 		stage.run("apply", "-input=false", "-auto-approve")
 		plan := resourceChange(t, stage.plan(), "flotilla_promotion.stage")
-		if !strings.Contains(got(plan.After, "candidate"), "1.8.0") ||
-			!strings.Contains(got(plan.After, "waiting_for"), "the soak time, not before ") ||
+		if !strings.Contains(fieldText(plan.After, "candidate"), "1.8.0") ||
+			!strings.Contains(fieldText(plan.After, "waiting_for"), "the soak time, not before ") ||
 			field(plan.After, "promoted") != nil {
 			t.Errorf("it says %v", plan.After)
 		}
 		writeFile(t, filepath.Join(stage.path, "stage.tf"), strings.Replace(block, `"24h"`, `"0s"`, 1))
-		if plan := resourceChange(t, stage.plan(), "flotilla_promotion.stage"); !strings.Contains(got(plan.After, "promoted"), "1.8.0") {
+		if plan := resourceChange(t, stage.plan(), "flotilla_promotion.stage"); !strings.Contains(fieldText(plan.After, "promoted"), "1.8.0") {
 			t.Errorf("after the soak time: %v", plan.After)
 		}
 	})

@@ -131,18 +131,18 @@ func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 		plan = e.w.plan()
 		dev = resourceChange(t, plan, "flotilla_assignment.dev")
 		if is := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(is, "1.9.0") ||
-			!strings.Contains(got(dev.After, "changes"), "the candidate is proven") {
-			t.Errorf("the next plan says %v, that %s is proven", got(dev.After, "changes"), is)
+			!strings.Contains(fieldText(dev.After, "changes"), "the candidate is proven") {
+			t.Errorf("the next plan says %v, that %s is proven", fieldText(dev.After, "changes"), is)
 		}
-		if prod := resourceChange(t, plan, "flotilla_promotion.prod"); strings.Contains(got(prod.After, "promoted"), "1.9.0") ||
-			!strings.Contains(got(prod.After, "waiting_for"), "the next plan") {
+		if prod := resourceChange(t, plan, "flotilla_promotion.prod"); strings.Contains(fieldText(prod.After, "promoted"), "1.9.0") ||
+			!strings.Contains(fieldText(prod.After, "waiting_for"), "the next plan") {
 			t.Errorf("the candidate that arrives is let through: %v", prod.After)
 		}
 		if changed := e.apply(); len(changed) > 0 {
 			t.Fatalf("the second apply writes %v", changed)
 		}
 		plan = e.w.plan()
-		if prod := resourceChange(t, plan, "flotilla_promotion.prod"); !strings.Contains(got(prod.After, "promoted"), "1.9.0") {
+		if prod := resourceChange(t, plan, "flotilla_promotion.prod"); !strings.Contains(fieldText(prod.After, "promoted"), "1.9.0") {
 			t.Errorf("the plan after it lets nothing through: %v", prod.After)
 		}
 		e.applyUntilSettled("prod")
@@ -317,14 +317,14 @@ resource "flotilla_assignment" "dev" {
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": configuration("1.0.0")})
 			promotes := func(workload string, plan *tfjson.Plan) string {
-				return got(resourceChange(t, plan, fmt.Sprintf("flotilla_promotion.stage[%q]", workload)).After, "promoted")
+				return fieldText(resourceChange(t, plan, fmt.Sprintf("flotilla_promotion.stage[%q]", workload)).After, "promoted")
 			}
 			// until applies until both are promoted, and checks that none is while it is under way.
 			until := func(payments string) {
 				t.Helper()
 				for run := range 8 {
 					plan := w.plan()
-					under := got(resourceChange(t, plan, "flotilla_assignment.dev").After, "rolling_out")
+					under := fieldText(resourceChange(t, plan, "flotilla_assignment.dev").After, "rolling_out")
 					is := promotes("payments", plan)
 					if is == payments && (run == 0 || strings.Contains(under, "payments-live")) {
 						t.Fatalf("run %d lets %s through while %s", run, is, under)
@@ -339,7 +339,7 @@ resource "flotilla_assignment" "dev" {
 			until("1.0.0")
 			writeFile(t, filepath.Join(w.path, "main.tf"), configuration("1.1.0"))
 			plan := w.plan()
-			if dev := resourceChange(t, plan, "flotilla_assignment.dev"); !strings.Contains(got(dev.After, "rolling_out"), "payments-live") ||
+			if dev := resourceChange(t, plan, "flotilla_assignment.dev"); !strings.Contains(fieldText(dev.After, "rolling_out"), "payments-live") ||
 				promotes("payments", plan) != "1.0.0" {
 				t.Errorf("the plan that writes: %v, and promotes %s", dev.After, promotes("payments", plan))
 			}

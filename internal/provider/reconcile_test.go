@@ -19,8 +19,8 @@ import (
 
 const reconcileAction = "flotilla_reconcile"
 
-// followers are what reads a branch of a repository, in a namespace of its own.
-func followers(t *testing.T, server *kubetest.Server, namespace, url string) {
+// applyFollowers are what reads a branch of a repository, in a namespace of its own.
+func applyFollowers(t *testing.T, server *kubetest.Server, namespace, url string) {
 	t.Helper()
 	server.Apply(t, fmt.Sprintf(`
 apiVersion: v1
@@ -50,7 +50,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace, url = "provider-reconcile", "https://git.example.com/reconcile/gitops"
-	followers(t, server, namespace, url)
+	applyFollowers(t, server, namespace, url)
 	w := providertest.New(startProvider)
 	configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{
 		"edge-1": connectionTo(
@@ -163,7 +163,7 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 		strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(repository)),
 		"file("+strconv.Quote(filepath.ToSlash(kubeconfig))+")",
 	)
-	followers(t, server, "provider-actions", "ssh://"+repository) // which is another spelling of the path
+	applyFollowers(t, server, "provider-actions", "ssh://"+repository) // which is another spelling of the path
 	w := newWorkdir(t, tool, map[string]string{"main.tf": example, "required_providers.tf": requiredProviders})
 	seen := []string{""}
 	for _, step := range []struct {

@@ -11,9 +11,9 @@ import (
 
 const reconcilerChanges = "Reconciler changes"
 
-// reconciledBy is fleetOf with one deployment target on cluster types of these names, and one on a cluster of the first. The
+// fleetReconciledBy is fleetOf with one deployment target on cluster types of these names, and one on a cluster of the first. The
 // reconcilers are of the cluster types, in order; the last is of all others. level is a value of all of them.
-func reconciledBy(level any, names []string, reconcilers ...string) providertest.Call {
+func fleetReconciledBy(level any, names []string, reconcilers ...string) providertest.Call {
 	var types []any
 	for i, name := range names {
 		types = append(types, map[string]any{"name": name, "reconciler": reconcilers[min(i, len(reconcilers)-1)]})
@@ -52,19 +52,19 @@ func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
 		before, after providertest.Call
 		says          []string
 	}{
-		"from Flux to Argo CD": {reconciledBy("info", few, "flux"), reconciledBy("info", few, "argocd"), []string{
+		"from Flux to Argo CD": {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "argocd"), []string{
 			`The reconciler of 3 hosts changes from "flux" to "argocd": clusters/one, drone, large. An agent of Flux that still follows the folders then prunes its objects`,
 		}},
-		"and back":                 {reconciledBy("info", few, "argocd"), reconciledBy("info", few, "flux"), []string{`from "argocd" to "flux": clusters/one, drone, large. An agent of Argo CD`}},
-		"to an Argo CD on a hub":   {reconciledBy("info", few, "argocd"), reconciledBy("info", few, "argocd", "argocd-hub"), []string{`The reconciler of 1 host changes from "argocd" to "argocd-hub": large.`}},
-		"to what has no agent":     {reconciledBy("info", few, "flux"), reconciledBy("info", few, "zarf"), []string{`from "flux" to "zarf"`}},
-		"from what has no agent":   {reconciledBy("info", few, "zarf"), reconciledBy("info", few, "flux"), nil},
-		"of two kinds":             {reconciledBy("info", few, "flux", "argocd"), reconciledBy("info", few, "argocd", "flux"), []string{`from "argocd" to "flux": large.`, `from "flux" to "argocd": clusters/one, drone.`}},
-		"to a template":            {reconciledBy("info", few, "flux"), reconciledBy("info", few, "own-objects"), []string{`from "flux" to "own-objects"`}},
-		"to a template for Flux":   {reconciledBy("info", few, "flux"), reconciledBy("info", few, "own-flux"), nil},
-		"from a template for it":   {reconciledBy("info", few, "own-flux"), reconciledBy("info", few, "argocd"), []string{`from "flux" to "argocd"`}},
-		"another value alone":      {reconciledBy("info", few, "flux"), reconciledBy("debug", few, "flux"), nil},
-		"a value is not known yet": {reconciledBy("info", few, "flux"), reconciledBy(providertest.Unknown{}, few, "argocd"), []string{`The reconciler of 3 hosts changes from "flux" to "argocd"`}},
+		"and back":                 {fleetReconciledBy("info", few, "argocd"), fleetReconciledBy("info", few, "flux"), []string{`from "argocd" to "flux": clusters/one, drone, large. An agent of Argo CD`}},
+		"to an Argo CD on a hub":   {fleetReconciledBy("info", few, "argocd"), fleetReconciledBy("info", few, "argocd", "argocd-hub"), []string{`The reconciler of 1 host changes from "argocd" to "argocd-hub": large.`}},
+		"to what has no agent":     {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "zarf"), []string{`from "flux" to "zarf"`}},
+		"from what has no agent":   {fleetReconciledBy("info", few, "zarf"), fleetReconciledBy("info", few, "flux"), nil},
+		"of two kinds":             {fleetReconciledBy("info", few, "flux", "argocd"), fleetReconciledBy("info", few, "argocd", "flux"), []string{`from "argocd" to "flux": large.`, `from "flux" to "argocd": clusters/one, drone.`}},
+		"to a template":            {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "own-objects"), []string{`from "flux" to "own-objects"`}},
+		"to a template for Flux":   {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "own-flux"), nil},
+		"from a template for it":   {fleetReconciledBy("info", few, "own-flux"), fleetReconciledBy("info", few, "argocd"), []string{`from "flux" to "argocd"`}},
+		"another value alone":      {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("debug", few, "flux"), nil},
+		"a value is not known yet": {fleetReconciledBy("info", few, "flux"), fleetReconciledBy(providertest.Unknown{}, few, "argocd"), []string{`The reconciler of 3 hosts changes from "flux" to "argocd"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +93,7 @@ func TestTheWarningOfAnotherReconcilerIsOneForManyHosts(t *testing.T) {
 	for i := range 12 {
 		many = append(many, fmt.Sprintf("t%02d", i))
 	}
-	_, said := applyThenPlan(t, reconciledBy("info", many, "flux"), reconciledBy("info", many, "argocd"))
+	_, said := applyThenPlan(t, fleetReconciledBy("info", many, "flux"), fleetReconciledBy("info", many, "argocd"))
 	want := `The reconciler of 13 hosts changes from "flux" to "argocd": clusters/one, t00, t01, t02, t03, t04, t05, t06, t07, t08 and 3 more.`
 	if strings.Count(said.String(), want) != 1 || strings.Count(said.String(), reconcilerChanges) != 1 {
 		t.Errorf("the plan does not say once %q:\n%s", want, said)
@@ -104,7 +104,7 @@ func TestTheWarningOfAnotherReconcilerIsOneForManyHosts(t *testing.T) {
 func TestTheWarningOfAnotherReconcilerFollowsTheFolders(t *testing.T) {
 	t.Parallel()
 	url, few := bare(t), []string{"drone", "large"}
-	flux, argo := reconciledBy("info", few, "flux"), reconciledBy("info", few, "argocd")
+	flux, argo := fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "argocd")
 	apply(t, providertest.New(startProvider), assigned(url, flux, nil))
 	imported := providertest.New(startProvider)
 	if said := imported.Import(t.Context(), assigned(url, flux, nil), assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {

@@ -29,18 +29,18 @@ func TestTheGuideRecoversWhatIsLost(t *testing.T) {
 		{"the state | The first plan finds the records of the former state and names their last commit in a warning. `changes` lists every " +
 			"assignment as added, but files whose content is as wanted stay as they are, so clusters change nothing. | Apply. Or " +
 			"[import](assignments.md#list-and-import) the assignment. The apply finds the objects of `flotilla_agent`; `flotilla_cluster_claim` needs `adopt = true`, or an import. Give `flotilla_promotion` and " +
-			"`flotilla_rollout` their values by import.", aLostState},
+			"`flotilla_rollout` their values by import.", testLostState},
 		{"the GitOps repository | The plan has the warning `Repository is gone`. Agents report that they cannot read their source; workloads " +
 			"keep running. | Create an empty repository at the same URL, and apply all assignments of each branch, best in one run: an agent " +
 			"whose folder lacks the other assignments removes their workloads. History, and rollouts that were under way, are lost.",
-			aLostRepository},
+			testLostRepository},
 		{"both | The first plan creates everything, as on the first day. | As for the repository. With `rollout`, all stages start at the " +
-			"first one: use `expedite`, so that the branch soon has everything that runs.", aLostStateAndRepository},
+			"first one: use `expedite`, so that the branch soon has everything that runs.", testLostStateAndRepository},
 		{"a branch that someone rewound, by a force push | The plan says that the branch was rewritten and which commit it lacks, and shows the differences. | " +
-			"Apply.", aRewoundBranch},
+			"Apply.", testRewoundBranch},
 		{"the branch, deleted | The plan has the warning `Branch does not exist any more`. With pull requests it is an error. | Restore the " +
-			"branch at the Git host, or apply all assignments of the branch, best in one run, as for the repository.", aDeletedBranch},
-		{"a record in `.flotilla/` | The plan shows it as drift. | Apply.", aLostRecord},
+			"branch at the Git host, or apply all assignments of the branch, best in one run, as for the repository.", testDeletedBranch},
+		{"a record in `.flotilla/` | The plan shows it as drift. | Apply.", testLostRecord},
 		{"the newest state, so that a backup took its place | The plan reads the folders from the branch: at most, " +
 			"it repairs records. Objects that are newer than the backup are as with a lost state. " +
 			"`flotilla_promotion` and `flotilla_rollout` have the values of the backup, so a fleet may go back to " +
@@ -50,24 +50,24 @@ func TestTheGuideRecoversWhatIsLost(t *testing.T) {
 	})
 }
 
-// pair is two assignments of one branch, in one configuration and state.
-type pair struct {
+// assignmentPair is two assignments of one branch, in one configuration and state.
+type assignmentPair struct {
 	t     *testing.T
 	url   string
 	w     *providertest.Workspace
 	wants map[string]string // files of the branch, without times
 }
 
-func newPair(t *testing.T) *pair {
+func newAssignmentPair(t *testing.T) *assignmentPair {
 	t.Helper()
-	p := &pair{t: t, url: bare(t), w: providertest.New(startProvider)}
+	p := &assignmentPair{t: t, url: bare(t), w: providertest.New(startProvider)}
 	apply(t, p.w, p.configuration("one"))
 	apply(t, p.w, p.configuration("two"))
 	p.wants = p.files()
 	return p
 }
 
-func (p *pair) configuration(value string) providertest.Configuration {
+func (p *assignmentPair) configuration(value string) providertest.Configuration {
 	c := assigned(p.url, databaseFleet(value), nil)
 	other := assigned(p.url, databaseFleet(value), map[string]any{
 		"name": "other", "gitops_repo": map[string]any{"url": p.url, "branch": "dev", "path": "other"},
@@ -76,19 +76,19 @@ func (p *pair) configuration(value string) providertest.Configuration {
 	return c
 }
 
-func (p *pair) files() map[string]string {
+func (p *assignmentPair) files() map[string]string {
 	return removeTimes(files(p.t, repository{cloneURL: p.url}.clone(p.t, "dev")))
 }
 
 // recover applies. The branch must have the same files as before, and the next plan must be empty.
-func (p *pair) recover() {
+func (p *assignmentPair) recover() {
 	p.t.Helper()
 	apply(p.t, p.w, p.configuration("two"))
 	sameFiles(p.t, p.files(), p.wants)
 	p.expectDone()
 }
 
-func (p *pair) expectDone() {
+func (p *assignmentPair) expectDone() {
 	p.t.Helper()
 	if plan, said := mustPlan(p.t, p.w, p.configuration("two")); !plan.Empty() {
 		p.t.Errorf("the plan has %q: %s", linesOf(plan), said)
@@ -96,8 +96,8 @@ func (p *pair) expectDone() {
 }
 
 // TestAnAgentIsPutOntoAClusterAndKeptThere loses the state of an agent, and TestAClaimThatLostItsStateIsImported that of a claim.
-func aLostState(t *testing.T) {
-	p := newPair(t)
+func testLostState(t *testing.T) {
+	p := newAssignmentPair(t)
 	tip := git(t, p.url, "rev-parse", "dev")
 	p.w.Lose(assignment)
 	plan, said := mustPlan(t, p.w, p.configuration("two"))
@@ -129,8 +129,8 @@ func aLostState(t *testing.T) {
 	}
 }
 
-func aLostRepository(t *testing.T) {
-	p := newPair(t)
+func testLostRepository(t *testing.T) {
+	p := newAssignmentPair(t)
 	if err := os.RemoveAll(p.url); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func aLostRepository(t *testing.T) {
 	p.recover()
 }
 
-func aLostStateAndRepository(t *testing.T) {
+func testLostStateAndRepository(t *testing.T) {
 	url := bare(t)
 	at := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
 	configuration := func(further map[string]any) providertest.Configuration {
@@ -180,8 +180,8 @@ func aLostStateAndRepository(t *testing.T) {
 	}
 }
 
-func aRewoundBranch(t *testing.T) {
-	p := newPair(t)
+func testRewoundBranch(t *testing.T) {
+	p := newAssignmentPair(t)
 	lost := strings.Fields(git(t, p.url, "log", "-2", "--abbrev=8", "--format=%h", "dev")) // the last one is of either assignment
 	git(t, p.url, "update-ref", "refs/heads/dev", "dev~2")
 	plan, _ := mustPlan(t, p.w, p.configuration("two"))
@@ -193,8 +193,8 @@ func aRewoundBranch(t *testing.T) {
 	p.recover()
 }
 
-func aDeletedBranch(t *testing.T) {
-	p := newPair(t)
+func testDeletedBranch(t *testing.T) {
+	p := newAssignmentPair(t)
 	git(t, p.url, "update-ref", "-d", "refs/heads/dev")
 	if _, said := mustPlan(t, p.w, p.configuration("two")); !said.Has("Branch does not exist any more") {
 		t.Errorf("the plan says %s", said)
@@ -212,8 +212,8 @@ func aDeletedBranch(t *testing.T) {
 	h.expectEmptyPlan(proposed)
 }
 
-func aLostRecord(t *testing.T) {
-	p := newPair(t)
+func testLostRecord(t *testing.T) {
+	p := newAssignmentPair(t)
 	commitByHand(t, p.url, "dev", func(folder string) {
 		removeFile(t, filepath.Join(folder, "clusters", "all", ".flotilla", "dev", "large.json"))
 	})
@@ -229,25 +229,25 @@ func TestTheGuideContinuesAFailedApply(t *testing.T) {
 	t.Parallel()
 	playTable(t, nightGuide, "the error says | the branch has | do this", []guideRow{
 		{"`whether the branch has commit … is not known` | the former commit or the whole new one | Plan: it reads the branch and shows what is " +
-			"left.", anUnknownOutcome},
+			"left.", testUnknownOutcome},
 		{"`Repository refuses the commit` | the former commit | Read the server's words: a protected branch, a hook, or missing permissions. " +
 			"Let the account push, or deliver by [pull request](delivery.md).",
-			aRefusedCommit},
+			testRefusedCommit},
 		{"`Repository has changed since the plan` | the former commit and the commit of the other writer | Plan again, and review it.",
-			aChangeSinceThePlan},
+			testChangeSincePlan},
 		{"`The commit is pushed, but its pull request is not complete` | the proposed commit on its branch | Apply again: it completes the " +
-			"same request.", anIncompleteRequest},
-		{"that the process was killed | the former commit or the whole new one | Plan.", aKilledProcess},
+			"same request.", testIncompleteRequest},
+		{"that the process was killed | the former commit or the whole new one | Plan.", testKilledProcess},
 		{"`Error acquiring the state lock` | the former commit or the whole new one | If no run is under way, run `terraform force-unlock` with " +
-			"the ID in the error. Then plan.", aLeftLock},
+			"the ID in the error. Then plan.", testLeftLock},
 		{"`The operation took longer than timeouts` | the former commit, or the whole new one if the server " +
 			"accepts it later | Plan, and apply. If the server is slow, set the `timeouts` in the error.", aTimeoutOfAPush},
-		{"anything else | the former commit | Correct the cause, plan, and apply.", anotherFailure},
+		{"anything else | the former commit | Correct the cause, plan, and apply.", testOtherFailure},
 	})
 }
 
-// started is a tokenHost with an applied value "one" and a plan of "two".
-func started(t *testing.T) (h *tokenHost, plan *providertest.Plan) {
+// planOnTokenHost is a tokenHost with an applied value "one" and a plan of "two".
+func planOnTokenHost(t *testing.T) (h *tokenHost, plan *providertest.Plan) {
 	t.Helper()
 	h = newTokenHost(t)
 	apply(t, h.w, h.assigned(databaseFleet("one"), nil))
@@ -255,8 +255,8 @@ func started(t *testing.T) (h *tokenHost, plan *providertest.Plan) {
 	return h, plan
 }
 
-// continues plans and applies. The branch must have the value then, and the next plan must be empty.
-func (h *tokenHost) continues(value string) {
+// applyAndExpect plans and applies. The branch must have the value then, and the next plan must be empty.
+func (h *tokenHost) applyAndExpect(value string) {
 	h.t.Helper()
 	apply(h.t, h.w, h.assigned(databaseFleet(value), nil))
 	if text := git(h.t, h.bare, "show", "dev:clusters/all/large/app-core/platform-config.yaml"); !strings.Contains(text, value) {
@@ -265,9 +265,9 @@ func (h *tokenHost) continues(value string) {
 	h.expectEmptyPlan(h.assigned(databaseFleet(value), nil))
 }
 
-func anUnknownOutcome(t *testing.T) {
+func testUnknownOutcome(t *testing.T) {
 	for _, isWritten := range []bool{true, false} {
-		h, plan := started(t)
+		h, plan := planOnTokenHost(t)
 		before, pushed := h.tip(), false
 		h.setDisturbance(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
 			if isPush(r) && r.Method == http.MethodPost && !pushed {
@@ -295,12 +295,12 @@ func anUnknownOutcome(t *testing.T) {
 		if lines := strings.Join(linesOf(next), "\n"); strings.Contains(lines, "DATABASE_URL") == isWritten {
 			t.Errorf("written: %t, and the plan has\n%s", isWritten, lines)
 		}
-		h.continues("two")
+		h.applyAndExpect("two")
 	}
 }
 
-func aRefusedCommit(t *testing.T) {
-	h, plan := started(t)
+func testRefusedCommit(t *testing.T) {
+	h, plan := planOnTokenHost(t)
 	before, hook := h.tip(), filepath.Join(h.bare, "hooks", "pre-receive")
 	writeFile(t, hook, "#!/bin/sh\necho 'dev is frozen until Monday' >&2\nexit 1\n")
 	if err := os.Chmod(hook, 0o700); err != nil {
@@ -312,11 +312,11 @@ func aRefusedCommit(t *testing.T) {
 		t.Error("something was written")
 	}
 	removeFile(t, hook)
-	h.continues("two")
+	h.applyAndExpect("two")
 }
 
-func aChangeSinceThePlan(t *testing.T) {
-	h, plan := started(t)
+func testChangeSincePlan(t *testing.T) {
+	h, plan := planOnTokenHost(t)
 	commitByHand(t, h.bare, "dev", func(folder string) {
 		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "app-core", "by-hand.yaml"), "by: hand\n")
 	})
@@ -329,11 +329,11 @@ func aChangeSinceThePlan(t *testing.T) {
 	if lines := strings.Join(linesOf(next), "\n"); !strings.Contains(lines, "by-hand.yaml: file removed, on large: app-core, by hand, since commit "+theirs[:8]) {
 		t.Errorf("the next plan has\n%s", lines)
 	}
-	h.continues("two")
+	h.applyAndExpect("two")
 }
 
-func anIncompleteRequest(t *testing.T) {
-	h, _ := started(t)
+func testIncompleteRequest(t *testing.T) {
+	h, _ := planOnTokenHost(t)
 	proposed := h.assigned(databaseFleet("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
 	h.setDisturbance(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if opensRequest(r) {
@@ -352,9 +352,9 @@ func anIncompleteRequest(t *testing.T) {
 }
 
 // TestReliabilityKilled… kills real processes. What they leave is a state without the apply, and a branch with or without the commit.
-func aKilledProcess(t *testing.T) {
+func testKilledProcess(t *testing.T) {
 	for _, isWritten := range []bool{true, false} {
-		h, plan := started(t)
+		h, plan := planOnTokenHost(t)
 		before := h.w.State.Clone()
 		if isWritten {
 			if said := h.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
@@ -362,20 +362,20 @@ func aKilledProcess(t *testing.T) {
 			}
 		}
 		h.w.State = before
-		h.continues("two")
+		h.applyAndExpect("two")
 	}
 }
 
-func aLeftLock(t *testing.T) {
+func testLeftLock(t *testing.T) {
 	if acceptancetest.All() {
 		for _, tool := range tools(t) {
-			aLockLeftBy(t, tool)
+			unlockState(t, tool)
 		}
 	}
 }
 
-// aLockLeftBy unlocks the state that a killed process has locked.
-func aLockLeftBy(t *testing.T, tool string) {
+// unlockState unlocks the state that a killed process has locked.
+func unlockState(t *testing.T, tool string) {
 	t.Helper()
 	const id = "5d3bd0f4-3c0e-4a52-a2f6-0d3f0a7f6c11"
 	var mu sync.Mutex
@@ -421,8 +421,8 @@ func aLockLeftBy(t *testing.T, tool string) {
 	}
 }
 
-func anotherFailure(t *testing.T) {
-	h, plan := started(t)
+func testOtherFailure(t *testing.T) {
+	h, plan := planOnTokenHost(t)
 	before := h.tip()
 	h.setDisturbance(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
@@ -434,5 +434,5 @@ func anotherFailure(t *testing.T) {
 	if h.tip() != before {
 		t.Error("something was written")
 	}
-	h.continues("two")
+	h.applyAndExpect("two")
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
 )
 
-// validating is a provider that fails where the JSON Schema that is published finds a mistake in a fleet that is one, or in a resource
+// validatingServer is a provider that fails where the JSON Schema that is published finds a mistake in a fleet that is one, or in a resource
 // that describes an object of a fleet: so each of them in tests and examples is checked by it.
-type validating struct{ troubleshooting.Server }
+type validatingServer struct{ troubleshooting.Server }
 
 // fleetSchema is compiled when a test needs it, since every process of the renderer starts with this program.
 var fleetSchema = sync.OnceValue(func() *jsonschema.Schema {
@@ -52,7 +52,7 @@ var resourceTypes = sync.OnceValues(func() (map[string]tftypes.Type, error) {
 	return types, nil
 })
 
-func (s validating) PlanResourceChange(
+func (s validatingServer) PlanResourceChange(
 	ctx context.Context,
 	req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
@@ -78,7 +78,7 @@ func (s validating) PlanResourceChange(
 	return resp, nil
 }
 
-func (s validating) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
+func (s validatingServer) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
 	resp, err := s.Server.CallFunction(ctx, req)
 	if req.Name != "fleet" || err != nil || resp.Error != nil || len(req.Arguments) != 1 {
 		return resp, err

@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// withReference is a fleet whose cluster type "large" has references to secrets, and an encrypted file where one is given.
-func withReference(reference any, encrypted ...any) providertest.Call {
+// fleetWithSecrets is a fleet whose cluster type "large" has references to secrets, and an encrypted file where one is given.
+func fleetWithSecrets(reference any, encrypted ...any) providertest.Call {
 	return fleetOf(map[string]any{
 		"cluster_types": []any{
 			map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}},
@@ -46,7 +46,7 @@ func vaultReference(version any) map[string]any {
 func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	apply(t, w, assigned(url, withReference(vaultReference("3")), nil))
+	apply(t, w, assigned(url, fleetWithSecrets(vaultReference("3")), nil))
 	file := git(t, url, "show", "dev:clusters/all/large/app-core/platform-secrets.yaml")
 	for _, want := range []string{"kind: ExternalSecret", "vault-west", "prod/db", "DB_PASSWORD", "password"} {
 		if !strings.Contains(file, want) {
@@ -56,10 +56,10 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "platform-secrets.yaml") != 1 {
 		t.Errorf("references are in\n%s", files)
 	}
-	if plan := apply(t, w, assigned(url, withReference(vaultReference("3")), nil)); !plan.Empty() {
+	if plan := apply(t, w, assigned(url, fleetWithSecrets(vaultReference("3")), nil)); !plan.Empty() {
 		t.Errorf("again: %v", linesOf(plan))
 	}
-	plan := apply(t, w, assigned(url, withReference(vaultReference("4")), nil))
+	plan := apply(t, w, assigned(url, fleetWithSecrets(vaultReference("4")), nil))
 	want := fileLine("platform-secrets.yaml", "spec.data.DB_PASSWORD.remoteRef.version", "large/app-core", causeBy(changes.ByContainer, "db"))
 	if lines := linesOf(plan); !slices.Contains(lines, want) {
 		t.Errorf("%q is not among %q", want, lines)
@@ -110,9 +110,9 @@ func TestAReferenceThatIsNotKnownYetWaitsAlone(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	for name, fleet := range map[string]any{
-		"version":        withReference(vaultReference(providertest.Unknown{})),
-		"reference":      withReference(providertest.Unknown{}),
-		"encrypted file": withReference(vaultReference("3"), providertest.Unknown{}),
+		"version":        fleetWithSecrets(vaultReference(providertest.Unknown{})),
+		"reference":      fleetWithSecrets(providertest.Unknown{}),
+		"encrypted file": fleetWithSecrets(vaultReference("3"), providertest.Unknown{}),
 	} {
 		plan, said := w.Plan(t.Context(), assigned(url, fleet, nil))
 		if said.Err() != nil {

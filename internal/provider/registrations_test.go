@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// registrationOf is the document of a registration. workspace is more of its spec, such as ", workspace: team".
-func registrationOf(name, repo, workspace string) string {
+// registrationYAML is the document of a registration. workspace is more of its spec, such as ", workspace: team".
+func registrationYAML(name, repo, workspace string) string {
 	return fmt.Sprintf("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: %s}\n"+
 		"spec: {workload: {repo: %q, branch: main}%s}\n", name, repo, workspace)
 }
@@ -24,7 +24,7 @@ func TestARegistrationLeadsNowhereOutsideOfTheSourcesOfItsWorkspace(t *testing.T
 			s := newSources(t)
 			evil, connected := newListener(t)
 			address := "http://" + evil + "/evil/x.git"
-			s.commit("platform/control-plane.git", "main", map[string]string{"evil/evil.yaml": registrationOf("evil", address, ", workspace: team")})
+			s.commit("platform/control-plane.git", "main", map[string]string{"evil/evil.yaml": registrationYAML("evil", address, ", workspace: team")})
 			plan := func(options string) string {
 				t.Helper()
 				w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(`
@@ -71,7 +71,7 @@ data "flotilla_repository_files" "workloads" {
 func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 	t.Parallel()
 	workspace := func(sources any) map[string]any { return map[string]any{"name": "team", "sources": sources} }
-	at := func(repo string) string { return registrationOf("a", repo, ", workspace: team") }
+	at := func(repo string) string { return registrationYAML("a", repo, ", workspace: team") }
 	unknown := providertest.Unknown{}
 	sources := []any{"https://git.example.com/team"}
 	within, bounded, add := at("https://git.example.com/team/x.git"), []any{workspace(sources)}, "add the beginning of the URL"
@@ -102,15 +102,15 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 		"a path":                     {at("/srv/x.git"), bounded, nil, "a path on this machine"},
 		"credentials":                {at("https://u:canary@git.example.com/team/x"), bounded, nil, "spec.workload.repo: the URL"},
 		"another workspace": {
-			registrationOf("a", "https://git.example.com/team/x", ", workspace: tame"), bounded, nil,
+			registrationYAML("a", "https://git.example.com/team/x", ", workspace: tame"), bounded, nil,
 			`spec.workspace: is "tame", which is not among workspaces; did you mean "team"?`,
 		},
-		"no workspace":          {registrationOf("a", "https://git.example.com/team/x", ""), bounded, nil, "spec.workspace: is required"},
+		"no workspace":          {registrationYAML("a", "https://git.example.com/team/x", ""), bounded, nil, "spec.workspace: is required"},
 		"no workspaces at all":  {within, []any{}, nil, `spec.workspace: is "team", which is not among workspaces`},
 		"a misspelt key":        {within, []any{map[string]any{"name": "team", "source": sources}}, nil, `did you mean "sources"?`},
 		"a result before":       {within, map[string]any{"a": map[string]any{"name": "a", "url": "https://x"}}, nil, "options.workspaces"},
 		"a source that is none": {within, []any{workspace([]any{"*"})}, nil, "is not the beginning of a URL"},
-		"the second of two":     {within + "---\n" + registrationOf("b", "https://evil.example/x", ", workspace: team"), bounded, nil, `"https://evil.example/x"`},
+		"the second of two":     {within + "---\n" + registrationYAML("b", "https://evil.example/x", ", workspace: team"), bounded, nil, `"https://evil.example/x"`},
 	} {
 		call := providertest.Call{Function: "registrations", Arguments: []any{[]any{c.document}, map[string]any{"workspaces": c.workspaces}}}
 		got, err := providertest.New(startProvider).Evaluate(t.Context(), call)
@@ -140,7 +140,7 @@ func TestASourceOfARegistrationRedirectsNowhereElse(t *testing.T) {
 	})
 	provider := providertest.New(startProvider)
 	found, err := provider.Evaluate(t.Context(), providertest.Call{Function: "registrations", Arguments: []any{
-		[]any{registrationOf("a", team.URL+"/team/x.git", ", workspace: team")},
+		[]any{registrationYAML("a", team.URL+"/team/x.git", ", workspace: team")},
 		map[string]any{"workspaces": []any{map[string]any{"name": "team", "sources": []any{team.URL + "/team"}}}},
 	}})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// aState is a configuration with an owner of its own: so many cluster types, each with so many deployment targets.
-const aState = `
+// stateConfiguration is a configuration with an owner of its own: so many cluster types, each with so many deployment targets.
+const stateConfiguration = `
 locals {
   state = %q
   tag   = "v1"
@@ -57,17 +57,17 @@ func TestReliabilityStates(t *testing.T) {
 		t.Skip("terraform is not on this machine")
 	}
 	states, hosts, targets := reliabilitytest.Count(3, 10), reliabilitytest.Count(5, 500), reliabilitytest.Count(4, 20)
-	p, pushes := countedPushes(t)
+	p, pushes := newCountingPlace(t)
 	checkObjects(t, p.bareFolder)
 	var of []workdir
 	for i := range states {
 		of = append(of, newWorkdir(t, tool, map[string]string{
-			"main.tf": requiredProviders + fmt.Sprintf(aState, fmt.Sprintf("state-%d", i), hosts, targets, p.repository.url, branch),
+			"main.tf": requiredProviders + fmt.Sprintf(stateConfiguration, fmt.Sprintf("state-%d", i), hosts, targets, p.repository.url, branch),
 		}))
 	}
 	round := func() (took time.Duration, pushed int64) {
 		before, start := pushes.Load(), time.Now()
-		atTheSameMoment(of, func(w workdir) {
+		runConcurrently(of, func(w workdir) {
 			if stdout, stderr, err := w.try("apply", "-input=false", "-auto-approve", "-no-color"); err != nil {
 				t.Errorf("apply: %v\n%s%s", err, stdout[max(0, len(stdout)-2000):], stderr)
 			}
@@ -86,7 +86,7 @@ func TestReliabilityStates(t *testing.T) {
 		t.Errorf("%d folders have the new tag, want %d at least", tagged, states*hosts)
 	}
 	// What others wrote meanwhile changes nothing: nothing is left to do.
-	atTheSameMoment(of[:reliabilitytest.Count(states, 2)], func(w workdir) {
+	runConcurrently(of[:reliabilitytest.Count(states, 2)], func(w workdir) {
 		if stdout, _, err := w.try("plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
 			t.Errorf("a plan afterwards: %v\n%s", err, stdout[max(0, len(stdout)-2000):])
 		}
@@ -110,8 +110,8 @@ func TestReliabilityStates(t *testing.T) {
 	)
 }
 
-// atTheSameMoment does something in each of many folders at once, and waits for all.
-func atTheSameMoment(of []workdir, do func(workdir)) {
+// runConcurrently does something in each of many folders at once, and waits for all.
+func runConcurrently(of []workdir, do func(workdir)) {
 	var all sync.WaitGroup
 	for _, w := range of {
 		all.Go(func() { do(w) })
@@ -119,8 +119,8 @@ func atTheSameMoment(of []workdir, do func(workdir)) {
 	all.Wait()
 }
 
-// countedPushes is a repository with files of others behind git's http-backend, which counts the pushes.
-func countedPushes(t *testing.T) (p *killRepository, pushes *atomic.Int64) {
+// newCountingPlace is a repository with files of others behind git's http-backend, which counts the pushes.
+func newCountingPlace(t *testing.T) (p *killRepository, pushes *atomic.Int64) {
 	t.Helper()
 	pushes = new(atomic.Int64)
 	return newForeignBackendRepository(t, func(next http.Handler) http.Handler {

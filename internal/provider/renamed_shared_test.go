@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// teamOf is a fleet with one cluster type, on which are these workloads, and another one, on which is the workload base.
-func teamOf(base string, clusterType map[string]any, workloads ...string) providertest.Call {
+// sharedTypeFleet is a fleet with one cluster type, on which are these workloads, and another one, on which is the workload base.
+func sharedTypeFleet(base string, clusterType map[string]any, workloads ...string) providertest.Call {
 	var list, explicit []any
 	for _, name := range append([]string{base}, workloads...) {
 		list = append(list, map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{
@@ -26,11 +26,11 @@ func teamOf(base string, clusterType map[string]any, workloads ...string) provid
 		}
 		explicit = append(explicit, map[string]any{"cluster_type": on, "deployment_target": name + "-live"})
 	}
-	types := []any{typeOf("other")}
+	types := []any{namedType("other")}
 	if len(workloads) > 0 {
 		types = append(types, clusterType)
 	}
-	return typesOf("info", map[string]any{"workloads": list, "clusters": nil, "target_policies": nil, "assignments": explicit}, types...)
+	return fleetOfTypes("info", map[string]any{"workloads": list, "clusters": nil, "target_policies": nil, "assignments": explicit}, types...)
 }
 
 // What the guide says of a cluster type on which several assignments are: one takes all of it, moves it, and gives it back. In no
@@ -42,11 +42,11 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 	const we, they = "shop", "till"
 	by := func(name, base string) func(adopt bool, clusterType map[string]any, workloads ...string) providertest.Configuration {
 		return func(adopt bool, clusterType map[string]any, workloads ...string) providertest.Configuration {
-			return assigned(url, teamOf(base, clusterType, workloads...), map[string]any{"name": name, "adopt": adopt})
+			return assigned(url, sharedTypeFleet(base, clusterType, workloads...), map[string]any{"name": name, "adopt": adopt})
 		}
 	}
 	our, their := by("ours", "base"), by("theirs", "kiosk")
-	old, renamed := typeOf("old"), typeOf("new", "old")
+	old, renamed := namedType("old"), namedType("new", "old")
 	apply(t, ours, our(false, old, we))
 	apply(t, theirs, their(false, old, they))
 	_, refused := ours.Plan(t.Context(), our(false, renamed, we))
@@ -66,9 +66,9 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 			t.Fatalf("git %s: %s: %s", strings.Join(arguments, " "), err, output)
 		}
 	}
-	before := filesAt(t, url, "old")
+	before := filesBelow(t, url, "old")
 	apply(t, ours, our(false, renamed, we, they))
-	if after := filesAt(t, url, "new"); after != before || filesAt(t, url, "old") != "" {
+	if after := filesBelow(t, url, "new"); after != before || filesBelow(t, url, "old") != "" {
 		t.Errorf("the new folder has\n%s\nand not\n%s", after, before)
 	}
 	apply(t, theirs, their(true, renamed, they))
@@ -79,7 +79,7 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 		configuration providertest.Configuration
 	}{"ours": {ours, our(false, renamed, we)}, "theirs": {theirs, their(false, renamed, they)}} {
 		if plan := apply(t, w.Workspace, w.configuration); !plan.Empty() {
-			t.Errorf("%s: the last plan says %s", name, said(plan))
+			t.Errorf("%s: the last plan says %s", name, rolloutText(plan))
 		}
 	}
 	for _, commit := range strings.Fields(git(t, url, "rev-list", "--reverse", "dev"))[2:] {

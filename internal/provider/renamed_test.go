@@ -14,9 +14,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// typesOf is a fleet with these cluster types, a cluster of the first, and three deployment targets, of which one needs
+// fleetOfTypes is a fleet with these cluster types, a cluster of the first, and three deployment targets, of which one needs
 // another and one is on the cluster. further replaces attributes of the fleet.
-func typesOf(level any, further map[string]any, types ...any) providertest.Call {
+func fleetOfTypes(level any, further map[string]any, types ...any) providertest.Call {
 	target := func(on string) map[string]any {
 		return map[string]any{
 			"environment": "dev",
@@ -55,8 +55,8 @@ func typesOf(level any, further map[string]any, types ...any) providertest.Call 
 	return fleetOf(argument)
 }
 
-// typeOf is a cluster type with the names that it had before.
-func typeOf(name string, formerly ...any) map[string]any {
+// namedType is a cluster type with the names that it had before.
+func namedType(name string, formerly ...any) map[string]any {
 	made := map[string]any{"name": name}
 	if len(formerly) > 0 {
 		made["formerly"] = formerly
@@ -64,11 +64,11 @@ func typeOf(name string, formerly ...any) map[string]any {
 	return made
 }
 
-// held is a protection that lets nothing go.
-var held = map[string]any{"protection": map[string]any{"max_removed": 0}}
+// noRemovals is a protection that lets nothing go.
+var noRemovals = map[string]any{"protection": map[string]any{"max_removed": 0}}
 
-// filesAt are the files of the branch below a folder, with their ids.
-func filesAt(t *testing.T, url, folder string) string {
+// filesBelow are the files of the branch below a folder, with their ids.
+func filesBelow(t *testing.T, url, folder string) string {
 	t.Helper()
 	var files []string
 	for _, line := range strings.Split(git(t, url, "ls-tree", "-r", "dev", "clusters/all/"+folder+"/"), "\n") {
@@ -82,15 +82,15 @@ func filesAt(t *testing.T, url, folder string) string {
 func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old"), typeOf("other")), held))
-	before, other, own := filesAt(t, url, "old"), filesAt(t, url, "other"), filesAt(t, url, "clusters/one")
+	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old"), namedType("other")), noRemovals))
+	before, other, own := filesBelow(t, url, "old"), filesBelow(t, url, "other"), filesBelow(t, url, "clusters/one")
 	commits := git(t, url, "rev-list", "--count", "dev")
 
 	for _, step := range []struct {
 		name, former string
 		formerly     []any
 	}{{"new", "old", []any{"old"}}, {"newest", "new", []any{"old", "new"}}} {
-		renamed := assigned(url, typesOf("info", nil, typeOf(step.name, step.formerly...), typeOf("other")), held)
+		renamed := assigned(url, fleetOfTypes("info", nil, namedType(step.name, step.formerly...), namedType("other")), noRemovals)
 		plan := apply(t, w, renamed)
 		want := fmt.Sprintf(
 			`[%s cluster type %q is now %q: 2 folders move]`,
@@ -98,20 +98,20 @@ func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 			step.former,
 			step.name,
 		)
-		if got := fmt.Sprint(after(plan)["changes"]); got != want {
+		if got := fmt.Sprint(assignmentAfter(plan)["changes"]); got != want {
 			t.Errorf("the plan says %s, not %s", got, want)
 		}
-		if got := filesAt(t, url, step.name); got != before {
+		if got := filesBelow(t, url, step.name); got != before {
 			t.Errorf("%s has\n%s\nnot\n%s", step.name, got, before)
 		}
-		if left := filesAt(t, url, step.former) + git(t, url, "ls-tree", "dev", "clusters/all/.flotilla/dev/"+step.former+".json"); left != "" {
+		if left := filesBelow(t, url, step.former) + git(t, url, "ls-tree", "dev", "clusters/all/.flotilla/dev/"+step.former+".json"); left != "" {
 			t.Errorf("there still is %s", left)
 		}
-		if filesAt(t, url, "other") != other || filesAt(t, url, "clusters/one") != own {
+		if filesBelow(t, url, "other") != other || filesBelow(t, url, "clusters/one") != own {
 			t.Error("another host has changed")
 		}
 		if plan := apply(t, w, renamed); !plan.Empty() {
-			t.Errorf("the second plan says %s", said(plan))
+			t.Errorf("the second plan says %s", rolloutText(plan))
 		}
 	}
 	if now := git(t, url, "rev-list", "--count", "dev"); now != "3" || commits != "1" {
@@ -126,16 +126,16 @@ func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 func TestARenameIsHeldWhereItRemovesMore(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old"), typeOf("other")), held))
+	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old"), namedType("other")), noRemovals))
 	for name, fleet := range map[string]providertest.Call{
-		"without formerly": typesOf("info", nil, typeOf("new"), typeOf("other")),
-		"another one goes": typesOf("info", nil, typeOf("new", "old")),
+		"without formerly": fleetOfTypes("info", nil, namedType("new"), namedType("other")),
+		"another one goes": fleetOfTypes("info", nil, namedType("new", "old")),
 	} {
-		if _, said := w.Plan(t.Context(), assigned(url, fleet, held)); said.Err() == nil || !said.Has("Mass deletion") {
+		if _, said := w.Plan(t.Context(), assigned(url, fleet, noRemovals)); said.Err() == nil || !said.Has("Mass deletion") {
 			t.Errorf("%s: the plan says %s", name, said)
 		}
 	}
-	if _, said := w.Plan(t.Context(), assigned(url, typesOf("info", nil, typeOf("other", "old")), held)); !said.Has(
+	if _, said := w.Plan(t.Context(), assigned(url, fleetOfTypes("info", nil, namedType("other", "old")), noRemovals)); !said.Has(
 		"Cluster types cannot become one",
 	) {
 		t.Errorf("the plan says %s", said)
@@ -144,30 +144,30 @@ func TestARenameIsHeldWhereItRemovesMore(t *testing.T) {
 
 func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 	t.Parallel()
-	old, renamed := typesOf("info", nil, typeOf("old"), typeOf("other")), typesOf("info", nil, typeOf("new", "old"), typeOf("other"))
+	old, renamed := fleetOfTypes("info", nil, namedType("old"), namedType("other")), fleetOfTypes("info", nil, namedType("new", "old"), namedType("other"))
 	moved := func(t *testing.T, url string) {
 		t.Helper()
-		if filesAt(t, url, "old") != "" || filesAt(t, url, "new") == "" {
-			t.Errorf("old has %q, new has %q", filesAt(t, url, "old"), filesAt(t, url, "new"))
+		if filesBelow(t, url, "old") != "" || filesBelow(t, url, "new") == "" {
+			t.Errorf("old has %q, new has %q", filesBelow(t, url, "old"), filesBelow(t, url, "new"))
 		}
 	}
 	t.Run("imported", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
-		apply(t, providertest.New(startProvider), assigned(url, old, held))
-		if said := w.Import(t.Context(), assigned(url, renamed, held), assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
+		apply(t, providertest.New(startProvider), assigned(url, old, noRemovals))
+		if said := w.Import(t.Context(), assigned(url, renamed, noRemovals), assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
 			t.Fatal(said.Err())
 		}
-		if plan := apply(t, w, assigned(url, renamed, held)); !strings.Contains(said(plan), `cluster type "old" is now "new": 2 folders move`) {
-			t.Errorf("the plan says %s", said(plan))
+		if plan := apply(t, w, assigned(url, renamed, noRemovals)); !strings.Contains(rolloutText(plan), `cluster type "old" is now "new": 2 folders move`) {
+			t.Errorf("the plan says %s", rolloutText(plan))
 		}
 		moved(t, url)
 	})
 	t.Run("adopted", func(t *testing.T) {
 		t.Parallel()
 		url := bare(t)
-		apply(t, providertest.New(startProvider), assigned(url, old, held))
-		further := maps.Clone(held)
+		apply(t, providertest.New(startProvider), assigned(url, old, noRemovals))
+		further := maps.Clone(noRemovals)
 		further["adopt"] = true
 		apply(t, providertest.New(startProvider), assigned(url, renamed, further))
 		moved(t, url)
@@ -178,15 +178,15 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		apply(t, w, assigned(url, old, nil))
 		apply(t, w, assigned(url, renamed, map[string]any{"protection": map[string]any{"allow_empty": true, "max_removed_percent": 100}}))
 		apply(t, w, providertest.Configuration{})
-		if left := filesAt(t, url, "new"); !strings.HasSuffix(left, "\tdev.md") || strings.Contains(left, "\n") {
+		if left := filesBelow(t, url, "new"); !strings.HasSuffix(left, "\tdev.md") || strings.Contains(left, "\n") {
 			t.Errorf("new has %s", left)
 		}
 	})
 	t.Run("applied late", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
-		apply(t, w, assigned(url, old, held))
-		late, _ := mustPlan(t, w, assigned(url, renamed, held))
+		apply(t, w, assigned(url, old, noRemovals))
+		late, _ := mustPlan(t, w, assigned(url, renamed, noRemovals))
 		others := map[string]any{"name": "others", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/others"}}
 		apply(t, providertest.New(startProvider), assigned(url, old, others))
 		if said := w.ApplyPlan(t.Context(), late); said.Err() != nil {
@@ -197,8 +197,8 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 	t.Run("applied late, after a change by hand", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
-		apply(t, w, assigned(url, old, held))
-		late, _ := mustPlan(t, w, assigned(url, renamed, held))
+		apply(t, w, assigned(url, old, noRemovals))
+		late, _ := mustPlan(t, w, assigned(url, renamed, noRemovals))
 		commitByHand(t, url, "dev", func(folder string) {
 			if err := os.WriteFile(filepath.Join(folder, "clusters", "all", "old", "app-web", "platform-config.yaml"), nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -208,43 +208,43 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		if said := w.ApplyPlan(t.Context(), late); !said.Has("Repository has changed since the plan") || git(t, url, "rev-parse", "dev") != tip {
 			t.Errorf("the apply says %s, and the branch is at %s", said, git(t, url, "rev-parse", "dev"))
 		}
-		apply(t, w, assigned(url, renamed, held))
+		apply(t, w, assigned(url, renamed, noRemovals))
 		moved(t, url)
 	})
 	t.Run("refreshed, and destroyed by a plan", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, nil))
-		had := filesAt(t, url, "old")
+		had := filesBelow(t, url, "old")
 		if _, said := w.Plan(t.Context(), assigned(url, renamed, nil), providertest.RefreshOnly()); said.Err() != nil ||
-			filesAt(t, url, "old") != had {
-			t.Errorf("the refresh says %s, and old has %s", said, filesAt(t, url, "old"))
+			filesBelow(t, url, "old") != had {
+			t.Errorf("the refresh says %s, and old has %s", said, filesBelow(t, url, "old"))
 		}
 		apply(t, w, assigned(url, renamed, map[string]any{"protection": map[string]any{"allow_empty": true, "max_removed_percent": 100}}))
 		apply(t, w, assigned(url, renamed, nil), providertest.Destroy())
-		if left := filesAt(t, url, "old") + filesAt(t, url, "new"); strings.Contains(left, "app-web") {
+		if left := filesBelow(t, url, "old") + filesBelow(t, url, "new"); strings.Contains(left, "app-web") {
 			t.Errorf("the destroy has left %s", left)
 		}
 	})
 	t.Run("gone back to the commit before", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
-		apply(t, w, assigned(url, old, held))
-		before, first := filesAt(t, url, "old"), git(t, url, "rev-parse", "dev")
-		apply(t, w, assigned(url, renamed, held))
-		apply(t, w, assigned(url, typesOf("debug", nil, typeOf("new", "old"), typeOf("other")), held))
-		further := maps.Clone(held)
+		apply(t, w, assigned(url, old, noRemovals))
+		before, first := filesBelow(t, url, "old"), git(t, url, "rev-parse", "dev")
+		apply(t, w, assigned(url, renamed, noRemovals))
+		apply(t, w, assigned(url, fleetOfTypes("debug", nil, namedType("new", "old"), namedType("other")), noRemovals))
+		further := maps.Clone(noRemovals)
 		further["rollback_to"] = first
 		apply(t, w, assigned(url, renamed, further))
-		if filesAt(t, url, "new") != before {
-			t.Errorf("new has\n%s\nnot\n%s", filesAt(t, url, "new"), before)
+		if filesBelow(t, url, "new") != before {
+			t.Errorf("new has\n%s\nnot\n%s", filesBelow(t, url, "new"), before)
 		}
 	})
 	t.Run("with a new name of the owner", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
-		apply(t, w, assigned(url, old, held))
-		further := maps.Clone(held)
+		apply(t, w, assigned(url, old, noRemovals))
+		further := maps.Clone(noRemovals)
 		further["name"] = "stage"
 		apply(t, w, assigned(url, renamed, further))
 		moved(t, url)
@@ -255,23 +255,23 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old")), held))
+	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old")), noRemovals))
 	const summary = "Names on clusters change"
-	if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, typeOf("new", "old")), held)); said.Has(summary) {
+	if _, said := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals)); said.Has(summary) {
 		t.Errorf("the plan of the rename says %s", said)
 	}
-	apply(t, w, assigned(url, typesOf("info", nil, typeOf("new", "old")), held))
+	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals))
 	for name, change := range map[string]struct {
 		to    map[string]any
 		after string
-	}{"no former name": {typeOf("new"), "new"}, "another order": {typeOf("newest", "new", "old"), "new"}} {
+	}{"no former name": {namedType("new"), "new"}, "another order": {namedType("newest", "new", "old"), "new"}} {
 		want := fmt.Sprintf(`of cluster type %q were called after "old", and will be called after %q.`, change.to["name"], change.after)
-		if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, change.to), held)); !said.Has(summary) ||
+		if _, said := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, change.to), noRemovals)); !said.Has(summary) ||
 			!strings.Contains(said.String(), want) {
 			t.Errorf("%s: the plan says %s", name, said)
 		}
 	}
-	if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, typeOf("newest", "old", "new")), held)); said.Has(summary) {
+	if _, said := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, namedType("newest", "old", "new")), noRemovals)); said.Has(summary) {
 		t.Errorf("the plan of a second rename says %s", said)
 	}
 }
@@ -280,10 +280,10 @@ func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 func TestARenameIsRefusedWhereOthersShareTheFolder(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old")), held))
-	stage := assigned(url, typesOf("info", map[string]any{"target_policies": []any{}}, typeOf("old")), map[string]any{"name": "others"})
+	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old")), noRemovals))
+	stage := assigned(url, fleetOfTypes("info", map[string]any{"target_policies": []any{}}, namedType("old")), map[string]any{"name": "others"})
 	apply(t, providertest.New(startProvider), stage)
-	_, said := w.Plan(t.Context(), assigned(url, typesOf("info", nil, typeOf("new", "old")), held))
+	_, said := w.Plan(t.Context(), assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals))
 	if said.Err() == nil || !said.Has("Folder of a cluster type cannot move") ||
 		!strings.Contains(said.String(), `"clusters/all/old/others.md"`) {
 		t.Errorf("the plan says %s", said)
@@ -311,33 +311,33 @@ func TestARenameIsNoNewContentOfARollout(t *testing.T) {
 			map[string]any{"rollout": r.rollout, "evidence": r.evidence()},
 		)
 	}
-	r.run("1", "1 1 1")
+	r.applyVersion("1", "1 1 1")
 	before := r.tree("dev", "rest")
 	plan := apply(t, r.w, configuration("2"))
 	for _, want := range []string{`cluster type "rest" is now "remainder": 1 folder moves`, `stage 1 of 3 "canary", 1 of 3 hosts`, countLine(changes.Counts{Changed: 1})} {
-		if !strings.Contains(said(plan), want) {
-			t.Errorf("the plan does not say %q: %s", want, said(plan))
+		if !strings.Contains(rolloutText(plan), want) {
+			t.Errorf("the plan does not say %q: %s", want, rolloutText(plan))
 		}
 	}
 	if r.tree("dev", "remainder") != before || r.tree("dev", "rest") != "" {
 		t.Errorf("rest has moved as %q, and has %q", r.tree("dev", "remainder"), r.tree("dev", "rest"))
 	}
 	if plan := apply(t, r.w, configuration("2")); !plan.Empty() {
-		t.Errorf("a plan that waits says %s", said(plan))
+		t.Errorf("a plan that waits says %s", rolloutText(plan))
 	}
 	r.report("canary", verdict.Ready)
 	apply(t, r.w, configuration("2"))
 	r.report("region", verdict.Ready)
 	if plan := apply(t, r.w, configuration("2")); r.tree("dev", "remainder") == before ||
-		!strings.Contains(said(plan), "on remainder: app-core") {
-		t.Errorf("the last stage says %s", said(plan))
+		!strings.Contains(rolloutText(plan), "on remainder: app-core") {
+		t.Errorf("the last stage says %s", rolloutText(plan))
 	}
 }
 
 func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 	t.Parallel()
 	with := func(further map[string]any) map[string]any {
-		made := typeOf("new", "old")
+		made := namedType("new", "old")
 		maps.Copy(made, further)
 		return made
 	}
@@ -345,14 +345,14 @@ func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 		fleet providertest.Call
 		says  []string
 	}{
-		"two with one":      {typesOf("info", nil, typeOf("new", "old"), typeOf("other", "old")), []string{`cluster_types["other"].formerly[0]: cluster type "new" was called "old", too`}},
-		"one that is there": {typesOf("info", nil, typeOf("new", "other"), typeOf("other")), []string{`cluster_types["new"].formerly[0]: a cluster type of the fleet is called "other"`}},
-		"its own":           {typesOf("info", nil, typeOf("new", "new")), []string{`cluster_types["new"].formerly[0]: is the name that the cluster type has now`}},
-		"twice":             {typesOf("info", nil, typeOf("new", "old", "old")), []string{`cluster_types["new"].formerly[1]: is there twice`}},
-		"no name":           {typesOf("info", nil, typeOf("new", "Not a name")), []string{`cluster_types["new"].formerly[0]: `}},
-		"the clusters":      {typesOf("info", map[string]any{"clusters": []any{map[string]any{"name": "one", "cluster_type": "old"}}}, typeOf("new", "old")), []string{`clusters["one"].cluster_type: cluster type "old" is called "new" now`}},
-		"on a hub":          {typesOf("info", nil, with(map[string]any{"reconciler": "argocd-hub"})), []string{`cluster_types["new"].formerly: cannot be set: an Argo CD on a hub`}},
-		"Rancher Fleet":     {typesOf("info", nil, with(map[string]any{"reconciler": "fleet"})), []string{`cluster_types["new"].formerly: cannot be set: Rancher Fleet`}},
+		"two with one":      {fleetOfTypes("info", nil, namedType("new", "old"), namedType("other", "old")), []string{`cluster_types["other"].formerly[0]: cluster type "new" was called "old", too`}},
+		"one that is there": {fleetOfTypes("info", nil, namedType("new", "other"), namedType("other")), []string{`cluster_types["new"].formerly[0]: a cluster type of the fleet is called "other"`}},
+		"its own":           {fleetOfTypes("info", nil, namedType("new", "new")), []string{`cluster_types["new"].formerly[0]: is the name that the cluster type has now`}},
+		"twice":             {fleetOfTypes("info", nil, namedType("new", "old", "old")), []string{`cluster_types["new"].formerly[1]: is there twice`}},
+		"no name":           {fleetOfTypes("info", nil, namedType("new", "Not a name")), []string{`cluster_types["new"].formerly[0]: `}},
+		"the clusters":      {fleetOfTypes("info", map[string]any{"clusters": []any{map[string]any{"name": "one", "cluster_type": "old"}}}, namedType("new", "old")), []string{`clusters["one"].cluster_type: cluster type "old" is called "new" now`}},
+		"on a hub":          {fleetOfTypes("info", nil, with(map[string]any{"reconciler": "argocd-hub"})), []string{`cluster_types["new"].formerly: cannot be set: an Argo CD on a hub`}},
+		"Rancher Fleet":     {fleetOfTypes("info", nil, with(map[string]any{"reconciler": "fleet"})), []string{`cluster_types["new"].formerly: cannot be set: Rancher Fleet`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

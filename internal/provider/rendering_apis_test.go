@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// asking is the template of a ConfigMap that has which APIs a chart sees.
-func asking(apis ...string) string {
+// apiTemplate is the template of a ConfigMap that has which APIs a chart sees.
+func apiTemplate(apis ...string) string {
 	var data strings.Builder
 	for i, api := range apis {
 		fmt.Fprintf(&data, "  a%d: %q\n", i, fmt.Sprintf("%s {{ .Capabilities.APIVersions.Has %q }}", api, api))
@@ -30,7 +30,7 @@ func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 		"resource.k8s.io/v1/ResourceClaim", "resource.k8s.io/v1beta2", "monitoring.coreos.com/v1", "monitoring.coreos.com/v1/ServiceMonitor",
 		"cert-manager.io/v1", "cert-manager.io/v1/Issuer",
 	}
-	pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": asking(apis...)})
+	pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": apiTemplate(apis...)})
 	listed := []any{"cert-manager.io/v1", "monitoring.coreos.com/v1/ServiceMonitor"}
 	always := []string{
 		"networking.k8s.io/v1", "networking.k8s.io/v1/Ingress",
@@ -66,7 +66,7 @@ func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 func TestAnApplicationNamesAPIs(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	template := asking("networking.k8s.io/v1/Ingress", "example.com/v1", "named.example.com/v1")
+	template := apiTemplate("networking.k8s.io/v1/Ingress", "example.com/v1", "named.example.com/v1")
 	pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": template})
 	helm := map[string]any{"apiVersions": []any{"named.example.com/v1"}}
 	fleet := renderedFleet(pin, tillManifests(charts), nil, map[string]any{
@@ -120,7 +120,7 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.0.0", map[string]string{
 		"values.yaml": "password: a\n",
-		"templates/all.yaml": asking("networking.k8s.io/v1/Ingress", "policy/v1beta1", "autoscaling/v9", "example.com/v1", "example.com/v1/Till",
+		"templates/all.yaml": apiTemplate("networking.k8s.io/v1/Ingress", "policy/v1beta1", "autoscaling/v9", "example.com/v1", "example.com/v1/Till",
 			"gateway.networking.k8s.io/v1", "no version of an API", "example.com/v1/misspelt") +
 			"{{ if .Release.IsUpgrade }}{{ if .Capabilities.APIVersions.Has \"later.example.com/v1\" }}never{{ end }}{{ end }}\n" +
 			"{{ if false }}{{ .Capabilities.APIVersions.Has \"never.example.com/v1\" }}{{ end }}\n",

@@ -14,16 +14,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// newCache gives a test a cache of its own, which does not exist yet.
-func newCache(t *testing.T) string {
+// useNewCache gives a test a cache of its own, which does not exist yet.
+func useNewCache(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("FLOTILLA_CACHE_DIR", folder)
 	return folder
 }
 
-// pinnedAt is a fleet with one deployment target, whose pin somebody may have learned elsewhere.
-func pinnedAt(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[string]any {
+// fleetWithPin is a fleet with one deployment target, whose pin somebody may have learned elsewhere.
+func fleetWithPin(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[string]any {
 	t.Helper()
 	attributes := map[string]any{"storage": manifests.Storage, "repo": manifests.Repo}
 	for name, value := range map[string]string{
@@ -47,10 +47,10 @@ func pinnedAt(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[stri
 
 // A team that knows the commit or the digest of another team's files gets none of them, and no object that was rendered from them.
 func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
-	registry := registryOf(
+	registry := newRegistry(
 		t,
 		"charts/till",
 		"1.2.1",
@@ -95,16 +95,16 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if objects, _, said := readFinalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+			if objects, _, said := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
 				t.Fatalf("the repository that has it gives %v; said is %s", objects, said)
 			}
 			for range 2 {
-				objects, _, said := readFinalObjects(t, pinnedAt(t, test.other, test.pin))
+				objects, _, said := readFinalObjects(t, fleetWithPin(t, test.other, test.pin))
 				if len(objects) > 0 || !strings.Contains(said, test.other.Repo) || strings.Contains(said, "canary") {
 					t.Errorf("a repository that does not have it gives %v; said is %s", objects, said)
 				}
 			}
-			if objects, _, said := readFinalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+			if objects, _, said := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
 				t.Errorf("afterwards the repository that has it gives %v; said is %s", objects, said)
 			}
 		})
@@ -113,7 +113,7 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 
 // The failure of one repository, or of one version, is no failure of those that are fetched at the same time.
 func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
 	fetched := make(chan struct{})
@@ -141,7 +141,7 @@ func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(other.Close)
-	p := &previews{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
+	p := &previewTargets{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
 	for name, repo := range map[string]string{"live": chartsServer.URL, "evil": other.URL} {
 		p.pins["till-"+name] = artifact.Entry{Manifests: folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.2.1"}, Pin: pin}
 		p.targets[name] = map[string]any{
@@ -149,7 +149,7 @@ func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 			"manifests":   map[string]any{"storage": "helm", "repo": repo, "chart": "till", "version": "1.2.1"},
 		}
 	}
-	said := saidOfPlan(t, p.fleet(t, 1))
+	said := planMessages(t, p.fleet(t, 1))
 	if !strings.Contains(said, `"till-evil": repository "`+other.URL) || strings.Contains(said, "till-live") {
 		t.Errorf("the plan says %s", said)
 	}

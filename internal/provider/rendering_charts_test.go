@@ -19,8 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// finalNames returns the names of the final objects of a fleet, and the diagnostics.
-func finalNames(t *testing.T, fleet map[string]any) (names []string, said string) {
+// finalObjectNames returns the names of the final objects of a fleet, and the diagnostics.
+func finalObjectNames(t *testing.T, fleet map[string]any) (names []string, said string) {
 	t.Helper()
 	all, _, said := readFinalObjects(t, fleet)
 	for name := range all {
@@ -53,7 +53,7 @@ func (c *chartCases) preview(
 	t *testing.T, reconciler string, files map[string]string, parameters map[string]any,
 ) (names []string, said string) {
 	t.Helper()
-	return finalNames(t, c.fleet(t, reconciler, "preview", files, parameters))
+	return finalObjectNames(t, c.fleet(t, reconciler, "preview", files, parameters))
 }
 
 // plan returns what a plan says that commits the objects.
@@ -271,7 +271,7 @@ func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": test.path, "type": "helm"}
 		for _, reconciler := range []string{"flux", "argocd"} {
 			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
-			if names, said := finalNames(t, fleet); strings.Join(names, " ") != test.want && !strings.Contains(said, test.want) {
+			if names, said := finalObjectNames(t, fleet); strings.Join(names, " ") != test.want && !strings.Contains(said, test.want) {
 				t.Errorf("%s: it has %q, want %q; said is %s", reconciler, names, test.want, said)
 			}
 		}
@@ -311,7 +311,7 @@ func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 		for reconciler, want := range map[string]string{"argocd": test.argocd, "flux": test.flux} {
 			manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
 			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
-			names, said := finalNames(t, mergeMaps(fleet, map[string]any{"config_containers": []any{}}))
+			names, said := finalObjectNames(t, mergeMaps(fleet, map[string]any{"config_containers": []any{}}))
 			isError := strings.Contains(said, cannotBeRendered)
 			if strings.Join(names, " ") != want && (want == "" || !strings.Contains(said, want)) || want == "" && isError {
 				t.Errorf("%s, %s: it has %q, want %q; said is %s", reconciler, name, names, want, said)

@@ -23,8 +23,8 @@ var canaryValues = map[string]any{
 	"address": "postgres://me:" + shortCanary + "@db.example.com/shop", "text": "a line\n" + longCanary + " with\tmore\n",
 }
 
-// saysNone looks for the canaries in what was said, and for the texts that must be in it.
-func saysNone(t *testing.T, name, said string, want ...string) {
+// expectNoCanary looks for the canaries in what was said, and for the texts that must be in it.
+func expectNoCanary(t *testing.T, name, said string, want ...string) {
 	t.Helper()
 	plain := strings.Join(strings.Fields(said), " ")
 	encoded := base64.StdEncoding.EncodeToString([]byte(longCanary))
@@ -102,9 +102,9 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 			if said == "" || said == "[]" {
 				t.Errorf("%s: there is no error, and the objects are %q", test.name, slices.Sorted(maps.Keys(objects)))
 			}
-			saysNone(t, test.name, said, append(test.want, fmt.Sprintf("chart till 1.0.%d of %s", i, charts.url))...)
+			expectNoCanary(t, test.name, said, append(test.want, fmt.Sprintf("chart till 1.0.%d of %s", i, charts.url))...)
 			_, refused := providertest.New(startProvider).Apply(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-			saysNone(t, test.name, fmt.Sprint(refused), test.want...)
+			expectNoCanary(t, test.name, fmt.Sprint(refused), test.want...)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 		if len(objects) > 0 {
 			t.Errorf("%s: the objects are %q", name, objects)
 		}
-		saysNone(t, name, said, test.want...)
+		expectNoCanary(t, name, said, test.want...)
 	}
 }
 
@@ -190,6 +190,6 @@ func TestErrorsOfTemplatesRepeatNoValue(t *testing.T) {
 		if diagnostics.Err() == nil {
 			t.Errorf("%s: there is no error: %v", name, read)
 		}
-		saysNone(t, name, fmt.Sprint(diagnostics), test.want, "own")
+		expectNoCanary(t, name, fmt.Sprint(diagnostics), test.want, "own")
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// previews collects deployment targets of one workload, each with manifests of its own, and their pins.
-type previews struct {
+// previewTargets collects deployment targets of one workload, each with manifests of its own, and their pins.
+type previewTargets struct {
 	charts  *chartServer
 	targets map[string]any
 	pins    artifact.Resolved
 }
 
-// chart adds a deployment target with a version of the chart of its own.
-func (p *previews) chart(t *testing.T, name string, files map[string]string) {
+// addChart adds a deployment target with a version of the chart of its own.
+func (p *previewTargets) addChart(t *testing.T, name string, files map[string]string) {
 	t.Helper()
 	version := fmt.Sprintf("1.0.%d", len(p.targets))
 	manifests := folder.Manifests{Storage: "helm", Repo: p.charts.url, Chart: "till", Version: version}
@@ -32,7 +32,7 @@ func (p *previews) chart(t *testing.T, name string, files map[string]string) {
 }
 
 // fleet has the deployment targets on so many cluster types.
-func (p *previews) fleet(t *testing.T, clusterTypes int) map[string]any {
+func (p *previewTargets) fleet(t *testing.T, clusterTypes int) map[string]any {
 	t.Helper()
 	pins, err := p.pins.Encode()
 	if err != nil {
@@ -49,8 +49,8 @@ func (p *previews) fleet(t *testing.T, clusterTypes int) map[string]any {
 	}
 }
 
-// saidOfPlan is what the plan of a fleet says.
-func saidOfPlan(t *testing.T, fleet map[string]any) string {
+// planMessages is what the plan of a fleet says.
+func planMessages(t *testing.T, fleet map[string]any) string {
 	t.Helper()
 	url := bare(t)
 	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleetOf(fleet), nil))
@@ -63,7 +63,7 @@ func saidOfPlan(t *testing.T, fleet map[string]any) string {
 // Whatever a chart or a folder does, the plan ends, and says of each which it is.
 func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	p := &previews{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	p := &previewTargets{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	want := map[string]string{}
 	template := func(text string) map[string]string { return map[string]string{"templates/all.yaml": text} }
 	for name, test := range map[string]struct {
@@ -80,7 +80,7 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 		"bomb":      {map[string]string{"zeros": strings.Repeat("\x00", 130<<20)}, "it has more than 128 MiB when unpacked"},
 		"leads":     {map[string]string{"templates/all.yaml": "-> ../../../../etc/passwd"}, `symbolic link "till/templates/all.yaml" to "../../../../etc/passwd", which leads out of it`},
 	} {
-		p.chart(t, name, test.files)
+		p.addChart(t, name, test.files)
 		of := fmt.Sprintf(`"till-%s": chart till %s of %s: `, name, p.pins["till-"+name].Pin.Version, p.charts.url)
 		if name == "bomb" || name == "leads" {
 			of = fmt.Sprintf(`"till-%s": repository %q: the archive of chart "till" %s`, name, p.charts.url, p.pins["till-"+name].Pin.Version)
@@ -105,8 +105,8 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 		p.targets[name] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": repo, "commit": commit, "path": name}}
 		want[fmt.Sprintf(`"till-%s": folder %q of %s at %s: `, name, name, repo, commit)] = text
 	}
-	p.chart(t, "fine", template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '{{ .Files.Get `../../etc/passwd` }}'}"))
-	said := saidOfPlan(t, p.fleet(t, 1))
+	p.addChart(t, "fine", template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '{{ .Files.Get `../../etc/passwd` }}'}"))
+	said := planMessages(t, p.fleet(t, 1))
 	for of, text := range want {
 		at := strings.Index(said, of)
 		if at < 0 || !strings.Contains(said[at:min(len(said), at+2500)], text) {
@@ -122,10 +122,10 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 func TestAChartThatLoopsIsAnErrorOfThePlan(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
-	p := &previews{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
-	p.chart(t, "loops", map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
-	p.chart(t, "fails", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
-	said := saidOfPlan(t, p.fleet(t, 20))
+	p := &previewTargets{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	p.addChart(t, "loops", map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
+	p.addChart(t, "fails", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
+	said := planMessages(t, p.fleet(t, 20))
 	for _, want := range []string{"1.0.0 of " + p.charts.url + ": it takes more than 30s to render", "it was not rendered, since with the values of another assignment it takes more than 30s to render", "of itself"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("said is %s, want %q", said, want)

@@ -16,7 +16,7 @@ import (
 func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
 		with := func(replicas int, further map[string]any) providertest.Configuration {
@@ -78,7 +78,7 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	t.Run("a rollout that goes back", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)

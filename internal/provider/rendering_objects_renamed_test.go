@@ -19,9 +19,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// checkFollowed holds each commit of a branch to what agents rely on: no object in it follows a path, a branch or a repository of ours
+// checkFollowedPaths holds each commit of a branch to what agents rely on: no object in it follows a path, a branch or a repository of ours
 // that is not in that commit.
-func checkFollowed(t *testing.T, files map[string]string, url, branch string) {
+func checkFollowedPaths(t *testing.T, files map[string]string, url, branch string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if path.Base(name) != "reconciler.yaml" {
@@ -32,7 +32,7 @@ func checkFollowed(t *testing.T, files map[string]string, url, branch string) {
 			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 				t.Errorf("%s: %s", name, err)
 			}
-			for _, one := range followedBy(object) {
+			for _, one := range followedSources(object) {
 				if !strings.HasSuffix(one.path, "/objects") {
 					continue
 				}
@@ -57,37 +57,37 @@ func hasFolder(files map[string]string, folder string) bool {
 	return false
 }
 
-// replicasIn are the replicas of each host whose folder has final objects, as in "lab 3, store 3".
-func replicasIn(files map[string]string) string {
+// replicasByHost are the replicas of each host whose folder has final objects, as in "lab 3, store 3".
+func replicasByHost(files map[string]string) string {
 	var has []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		host, _, isObjects := strings.Cut(name, "/till-live/objects/")
-		if found := replicasOf.FindStringSubmatch(files[name]); isObjects && found != nil {
+		if found := replicasPattern.FindStringSubmatch(files[name]); isObjects && found != nil {
 			has = append(has, path.Base(host)+" "+found[1])
 		}
 	}
 	return strings.Join(has, ", ")
 }
 
-type followed struct{ path, branch, url string }
+type followedSource struct{ path, branch, url string }
 
-// followedBy is all that has the form of a path in a repository, in an object of a reconciler.
-func followedBy(value any) (all []followed) {
+// followedSources is all that has the form of a path in a repository, in an object of a reconciler.
+func followedSources(value any) (all []followedSource) {
 	switch value := value.(type) {
 	case []any:
 		for _, one := range value {
-			all = append(all, followedBy(one)...)
+			all = append(all, followedSources(one)...)
 		}
 	case map[string]any:
 		for _, name := range []string{"path", "chart"} {
 			if at, isText := value[name].(string); isText {
 				branch, _ := value["targetRevision"].(string)
 				url, _ := value["repoURL"].(string)
-				all = append(all, followed{strings.TrimPrefix(at, "./"), branch, url})
+				all = append(all, followedSource{strings.TrimPrefix(at, "./"), branch, url})
 			}
 		}
 		for _, one := range value {
-			all = append(all, followedBy(one)...)
+			all = append(all, followedSources(one)...)
 		}
 	}
 	return all
@@ -103,8 +103,8 @@ func filesOfCommit(t *testing.T, url, commit string) map[string]string {
 	return files
 }
 
-// shops is a fleet whose cluster types have final objects: "lab" is the first stage of a rollout, and "store" comes after it.
-type shops struct {
+// stagedObjects is a fleet whose cluster types have final objects: "lab" is the first stage of a rollout, and "store" comes after it.
+type stagedObjects struct {
 	t          *testing.T
 	url        string
 	w          *providertest.Workspace
@@ -119,19 +119,19 @@ type shops struct {
 	clock      *stoppedClock
 }
 
-func newShops(t *testing.T, reconciler string) *shops {
+func newStagedObjects(t *testing.T, reconciler string) *stagedObjects {
 	t.Helper()
-	s := &shops{
+	s := &stagedObjects{
 		t: t, url: bare(t), w: providertest.New(startProvider), reconciler: reconciler, charts: newChartServer(t), branch: "dev", replicas: 3,
-		lab: typeOf("lab"), store: typeOf("store"), reports: []any{}, further: map[string]any{},
+		lab: namedType("lab"), store: namedType("store"), reports: []any{}, further: map[string]any{},
 		clock: &stoppedClock{now: time.Now().UTC().Truncate(time.Second)},
 	}
 	s.w.Start = provider.StartAt(s.clock)
-	s.pin = s.charts.publish(t, "1.2.1", openFiles)
+	s.pin = s.charts.publish(t, "1.2.1", chartWithoutSecret)
 	return s
 }
 
-func (s *shops) configuration() providertest.Configuration {
+func (s *stagedObjects) configuration() providertest.Configuration {
 	argument := renderedFleet(s.pin, tillManifests(s.charts), map[string]any{"config_as": []any{"values"}}, nil)
 	types, clusters := []any{}, []any{}
 	for cluster, one := range map[string]map[string]any{"c-lab": s.lab, "c-store": s.store} {
@@ -155,8 +155,8 @@ func (s *shops) configuration() providertest.Configuration {
 	}, s.further))
 }
 
-// report lets both clusters say, an hour later, that they have the tip, and that it is ready.
-func (s *shops) report() {
+// reportReady lets both clusters say, an hour later, that they have the tip, and that it is ready.
+func (s *stagedObjects) reportReady() {
 	s.clock.now = s.clock.now.Add(time.Hour)
 	tip := git(s.t, s.url, "rev-parse", s.branch)
 	s.reports = []any{}
@@ -168,76 +168,76 @@ func (s *shops) report() {
 	}
 }
 
-var replicasOf = regexp.MustCompile(`replicas: (\d+)`)
+var replicasPattern = regexp.MustCompile(`replicas: (\d+)`)
 
-// apply applies, expects the replicas of hosts, as in "lab 3, store 3", and checks the commit and that one more plan is empty.
-func (s *shops) apply(want string) *providertest.Plan {
+// applyAndCheck applies, expects the replicas of hosts, as in "lab 3, store 3", and checks the commit and that one more plan is empty.
+func (s *stagedObjects) applyAndCheck(want string) *providertest.Plan {
 	s.t.Helper()
 	plan := apply(s.t, s.w, s.configuration())
 	files := filesOfCommit(s.t, s.url, s.branch)
-	if got := replicasIn(files); got != want {
-		s.t.Errorf("the branch has %s, want %s; the plan said %s", got, want, said(plan))
+	if got := replicasByHost(files); got != want {
+		s.t.Errorf("the branch has %s, want %s; the plan said %s", got, want, rolloutText(plan))
 	}
-	checkFollowed(s.t, files, s.url, s.branch)
+	checkFollowedPaths(s.t, files, s.url, s.branch)
 	if again, said2 := s.w.Plan(s.t.Context(), s.configuration()); again == nil || !again.Empty() {
 		s.t.Errorf("one more plan says %v %s", again, said2)
 	}
 	return plan
 }
 
-func forAgents(t *testing.T, play func(t *testing.T, s *shops)) {
+func runForAgents(t *testing.T, play func(t *testing.T, s *stagedObjects)) {
 	t.Helper()
 	t.Parallel()
 	for _, reconciler := range []string{"flux", "argocd"}[:acceptancetest.Count(1, 2)] {
 		t.Run(reconciler, func(t *testing.T) {
 			t.Parallel()
-			s := newShops(t, reconciler)
+			s := newStagedObjects(t, reconciler)
 			s.further["rollout"] = nil
-			s.apply("lab 3, store 3")
+			s.applyAndCheck("lab 3, store 3")
 			delete(s.further, "rollout")
-			s.report()
-			s.apply("lab 3, store 3")
+			s.reportReady()
+			s.applyAndCheck("lab 3, store 3")
 			play(t, s)
 		})
 	}
 }
 
 func TestFinalObjectsAreFollowedAfterARenameThatIsAll(t *testing.T) {
-	forAgents(t, func(t *testing.T, s *shops) {
-		s.store, s.lab = typeOf("shop", "store"), typeOf("bench", "lab")
-		plan := s.apply("bench 3, shop 3")
+	runForAgents(t, func(t *testing.T, s *stagedObjects) {
+		s.store, s.lab = namedType("shop", "store"), namedType("bench", "lab")
+		plan := s.applyAndCheck("bench 3, shop 3")
 		for _, want := range []string{countLine(changes.Counts{}), `cluster type "store" is now "shop": 1 folder moves`, "true"} {
-			if !strings.Contains(said(plan), want) || strings.Contains(said(plan), "stage") {
-				t.Errorf("the plan does not say %q: %s", want, said(plan))
+			if !strings.Contains(rolloutText(plan), want) || strings.Contains(rolloutText(plan), "stage") {
+				t.Errorf("the plan does not say %q: %s", want, rolloutText(plan))
 			}
 		}
 	})
 }
 
 func TestFinalObjectsAreFollowedAfterARenameUntilTheirStageComes(t *testing.T) {
-	forAgents(t, func(t *testing.T, s *shops) {
-		s.store, s.replicas = typeOf("shop", "store"), 4
-		s.apply("lab 4, shop 3")
+	runForAgents(t, func(t *testing.T, s *stagedObjects) {
+		s.store, s.replicas = namedType("shop", "store"), 4
+		s.applyAndCheck("lab 4, shop 3")
 		id := rolledOutContent(s.w)
-		s.store = typeOf("market", "store", "shop") // once more, in the middle
-		s.apply("lab 4, market 3")
+		s.store = namedType("market", "store", "shop") // once more, in the middle
+		s.applyAndCheck("lab 4, market 3")
 		if now := rolledOutContent(s.w); now != id || id == "" {
 			t.Errorf("the rollout is of %q, and was of %q", now, id)
 		}
-		s.report()
-		s.apply("lab 4, market 4")
-		s.report()
-		if plan := s.apply("lab 4, market 4"); !strings.Contains(fmt.Sprint(s.w.Now().Values(assignment)["rolled_out"]), "true") {
-			t.Errorf("in the end the plan says %s", said(plan))
+		s.reportReady()
+		s.applyAndCheck("lab 4, market 4")
+		s.reportReady()
+		if plan := s.applyAndCheck("lab 4, market 4"); !strings.Contains(fmt.Sprint(s.w.Now().Values(assignment)["rolled_out"]), "true") {
+			t.Errorf("in the end the plan says %s", rolloutText(plan))
 		}
 	})
 }
 
-var contentIn = regexp.MustCompile(`till-live@(\w+)`)
+var contentPattern = regexp.MustCompile(`till-live@(\w+)`)
 
 // rolledOutContent is the content that is rolled out, as the state says.
 func rolledOutContent(w *providertest.Workspace) string {
-	found := contentIn.FindStringSubmatch(fmt.Sprint(w.Now().Values(assignment)["rolling_out"], w.Now().Values(assignment)["changes"]))
+	found := contentPattern.FindStringSubmatch(fmt.Sprint(w.Now().Values(assignment)["rolling_out"], w.Now().Values(assignment)["changes"]))
 	if found == nil {
 		return ""
 	}
@@ -245,59 +245,59 @@ func rolledOutContent(w *providertest.Workspace) string {
 }
 
 func TestFinalObjectsAreFollowedAfterARenameUnderAHold(t *testing.T) {
-	forAgents(t, func(_ *testing.T, s *shops) {
-		s.store, s.replicas = typeOf("shop", "store"), 4
+	runForAgents(t, func(_ *testing.T, s *stagedObjects) {
+		s.store, s.replicas = namedType("shop", "store"), 4
 		s.further["holds"] = []any{map[string]any{"hosts": []any{"shop"}, "reason": "an audit"}}
-		s.apply("lab 4, shop 3")
-		s.report()
-		s.apply("lab 4, shop 3")
+		s.applyAndCheck("lab 4, shop 3")
+		s.reportReady()
+		s.applyAndCheck("lab 4, shop 3")
 		delete(s.further, "holds")
-		s.apply("lab 4, shop 4")
+		s.applyAndCheck("lab 4, shop 4")
 	})
 }
 
 func TestFinalObjectsAreFollowedAfterAnAutomaticRollbackOverARename(t *testing.T) {
-	forAgents(t, func(_ *testing.T, s *shops) {
+	runForAgents(t, func(_ *testing.T, s *stagedObjects) {
 		s.replicas = 4
-		s.apply("lab 4, store 3")
-		s.lab = typeOf("bench", "lab")
-		s.apply("bench 4, store 3")
-		s.report()
+		s.applyAndCheck("lab 4, store 3")
+		s.lab = namedType("bench", "lab")
+		s.applyAndCheck("bench 4, store 3")
+		s.reportReady()
 		s.reports = append(s.reports, map[string]any{
 			"cluster": "c-lab", "commit": git(s.t, s.url, "rev-parse", "dev"), "since": s.clock.now.Add(-time.Minute).Format(time.RFC3339),
 			"assignment": "bench/till-live", "verdict": "failed",
 		})
-		s.apply("bench 3, store 3")
+		s.applyAndCheck("bench 3, store 3")
 	})
 }
 
 func TestFinalObjectsAreFollowedAfterARollbackToACommit(t *testing.T) {
-	forAgents(t, func(_ *testing.T, s *shops) {
+	runForAgents(t, func(_ *testing.T, s *stagedObjects) {
 		first := git(s.t, s.url, "rev-parse", "dev")
-		s.lab, s.store, s.replicas = typeOf("bench", "lab"), typeOf("shop", "store"), 4
-		s.apply("bench 4, shop 3")
-		s.report()
-		s.apply("bench 4, shop 4")
+		s.lab, s.store, s.replicas = namedType("bench", "lab"), namedType("shop", "store"), 4
+		s.applyAndCheck("bench 4, shop 3")
+		s.reportReady()
+		s.applyAndCheck("bench 4, shop 4")
 		s.further["rollback_to"] = first
-		s.apply("bench 3, shop 3")
+		s.applyAndCheck("bench 3, shop 3")
 		delete(s.further, "rollback_to")
 		s.replicas = 3
-		s.apply("bench 3, shop 3")
+		s.applyAndCheck("bench 3, shop 3")
 	})
 }
 
 func TestFinalObjectsAreFollowedAfterTheBranchWasRenamed(t *testing.T) {
-	forAgents(t, func(t *testing.T, s *shops) {
+	runForAgents(t, func(t *testing.T, s *stagedObjects) {
 		first := git(s.t, s.url, "rev-parse", "dev")
 		s.replicas = 4
-		s.apply("lab 4, store 3")
+		s.applyAndCheck("lab 4, store 3")
 		git(t, s.url, "branch", "-m", "dev", "live")
 		git(t, s.url, "symbolic-ref", "HEAD", "refs/heads/live")
-		s.branch, s.store = "live", typeOf("shop", "store")
-		s.apply("lab 4, shop 3")
-		s.report()
-		s.apply("lab 4, shop 4")
+		s.branch, s.store = "live", namedType("shop", "store")
+		s.applyAndCheck("lab 4, shop 3")
+		s.reportReady()
+		s.applyAndCheck("lab 4, shop 4")
 		s.further["rollback_to"] = first
-		s.apply("lab 3, shop 3")
+		s.applyAndCheck("lab 3, shop 3")
 	})
 }

@@ -18,13 +18,13 @@ import (
 // objectsOnCluster is what an API server lists of a cluster that follows the folder of a host with final objects, as the agent leaves
 // them: the host's folder is applied at its commit, and the objects are at another one, with a condition "Ready".
 type objectsOnCluster struct {
-	url, host     string
-	root, objects string    // commits
-	since, looked time.Time // since when the content is there, and when the agent has looked last
-	failed        bool
+	url, host             string
+	root, objects         string    // commits
+	readySince, checkedAt time.Time // since when the content is there, and when the agent has looked last
+	failed                bool
 }
 
-func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
+func (f objectsOnCluster) apiLists(t *testing.T) map[string][]any {
 	t.Helper()
 	lists := map[string][]any{}
 	text := func(at time.Time) string { return at.UTC().Format(time.RFC3339) }
@@ -40,7 +40,7 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 				"reason":             reason,
 				"message":            reason,
 				"observedGeneration": 1,
-				"lastTransitionTime": text(f.looked),
+				"lastTransitionTime": text(f.checkedAt),
 			},
 		}
 	}
@@ -57,7 +57,7 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 				"ReconciliationSucceeded",
 			), "lastAppliedRevision": "dev@sha1:" + revision, "lastAttemptedRevision": "dev@sha1:" + revision,
 			"history": []any{map[string]any{
-				"digest": "sha256:0a", "firstReconciled": text(f.since), "lastReconciled": text(f.looked), "totalReconciliations": 9,
+				"digest": "sha256:0a", "firstReconciled": text(f.readySince), "lastReconciled": text(f.checkedAt), "totalReconciliations": 9,
 				"lastReconciledStatus": "ReconciliationSucceeded", "metadata": map[string]any{"revision": "dev@sha1:" + revision},
 			}},
 		}
@@ -68,14 +68,14 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 			health = "Degraded"
 		}
 		return map[string]any{
-			"health": map[string]any{"status": health, "lastTransitionTime": text(f.since)},
+			"health": map[string]any{"status": health, "lastTransitionTime": text(f.readySince)},
 			"sync": map[string]any{
 				"status":     "Synced",
 				"revision":   revision,
 				"comparedTo": map[string]any{"source": object["spec"].(map[string]any)["source"]},
 			},
-			"history":      []any{map[string]any{"revision": revision, "deployedAt": text(f.since)}},
-			"reconciledAt": text(f.looked), "operationState": map[string]any{"phase": "Succeeded", "finishedAt": text(f.since)},
+			"history":      []any{map[string]any{"revision": revision, "deployedAt": text(f.readySince)}},
+			"reconciledAt": text(f.checkedAt), "operationState": map[string]any{"phase": "Succeeded", "finishedAt": text(f.readySince)},
 		}
 	}
 	object := func(apiVersion, kind, namespace, name string, spec map[string]any) map[string]any {
@@ -99,12 +99,12 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 		),
 		map[string]any{
 			"conditions": condition("Succeeded"),
-			"artifact":   map[string]any{"revision": "dev@sha1:" + f.root, "lastUpdateTime": text(f.looked)},
+			"artifact":   map[string]any{"revision": "dev@sha1:" + f.root, "lastUpdateTime": text(f.checkedAt)},
 		},
 	)
 	path := "clusters/all/" + f.host
 	isFlux := false
-	for document := range strings.SplitSeq(onBranch(t, f.url, path+"/till-live/reconciler.yaml"), "\n---\n") {
+	for document := range strings.SplitSeq(fileOnBranch(t, f.url, path+"/till-live/reconciler.yaml"), "\n---\n") {
 		var one map[string]any
 		if err := yaml.Unmarshal([]byte(document), &one); err != nil {
 			t.Fatal(err)
@@ -116,12 +116,12 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 			add("kustomizations", one, kustomization(f.objects))
 		case "HelmRelease":
 			isFlux = true
-			looked := f.looked
-			f.looked = f.since // helm-controller says something new only when it does something
+			looked := f.checkedAt
+			f.checkedAt = f.readySince // helm-controller says something new only when it does something
 			add("helmreleases", one, map[string]any{
 				"conditions": condition("UpgradeSucceeded"), "helmChart": "flux-system/chart", "lastAttemptedRevision": "1.2.1+0123",
 				"history": []any{
-					map[string]any{"chartName": "till", "chartVersion": "1.2.1+0123", "status": "deployed", "lastDeployed": text(f.since)},
+					map[string]any{"chartName": "till", "chartVersion": "1.2.1+0123", "status": "deployed", "lastDeployed": text(f.readySince)},
 				},
 			})
 			f.failed = false
@@ -131,9 +131,9 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 				"conditions": condition(
 					"ChartPackageSucceeded",
 				), "observedChartName": "till", "observedSourceArtifactRevision": "dev@sha1:" + f.objects,
-				"artifact": map[string]any{"revision": "1.2.1+0123", "lastUpdateTime": text(f.since)},
+				"artifact": map[string]any{"revision": "1.2.1+0123", "lastUpdateTime": text(f.readySince)},
 			})
-			f.looked = looked
+			f.checkedAt = looked
 		case "Application":
 			add("applications", one, application(one, f.objects))
 		}
@@ -157,7 +157,7 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	repo, commit := serveRepository(
 		t,
 		map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"of-${REGION}\"}\n"},
@@ -192,7 +192,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 					clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
 				}
 				for cluster, has := range reads {
-					known[cluster] = map[string]any{"host": serveLists(t, has.listed(t)), "token": "canary-0123456789"}
+					known[cluster] = map[string]any{"host": serveLists(t, has.apiLists(t)), "token": "canary-0123456789"}
 				}
 				argument["cluster_types"], argument["clusters"] = types, clusters
 				first := ringStage("canary")
@@ -219,11 +219,11 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			first, _ := with(3, nil)
 			apply(t, w, first)
 			since := clock.now.Add(time.Second)
-			if onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != "" {
+			if fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != "" {
 				t.Fatal("both stages are written at once")
 			}
 			objects, root := byOthers(), byOthers()
-			canary := objectsOnCluster{url: url, host: "canary", root: root, objects: objects, since: since, looked: since.Add(time.Hour)}
+			canary := objectsOnCluster{url: url, host: "canary", root: root, objects: objects, readySince: since, checkedAt: since.Add(time.Hour)}
 			clock.now = since.Add(2 * time.Second) // the soak time
 			next, asked := with(3, map[string]objectsOnCluster{"canary-a": canary})
 			read, said := providertest.New(start).
@@ -240,7 +240,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 				t.Errorf("it runs %v, want %s", runs, test.runs)
 			}
 			apply(t, w, next)
-			if onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") == "" {
+			if fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") == "" {
 				t.Error("after the soak time, the second stage is not written")
 			}
 

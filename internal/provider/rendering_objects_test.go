@@ -17,8 +17,8 @@ import (
 
 var tillSecret = regexp.MustCompile(`(?s)---\napiVersion: v1\nkind: Secret.*?\n---\n`)
 
-// openFiles are files of the chart "till" without a Secret, with a CRD.
-var openFiles = map[string]string{
+// chartWithoutSecret are files of the chart "till" without a Secret, with a CRD.
+var chartWithoutSecret = map[string]string{
 	"values.yaml":         tillFiles["values.yaml"],
 	"templates/all.yaml":  tillSecret.ReplaceAllString(tillFiles["templates/all.yaml"], "---\n"),
 	"templates/text.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: text}\ndata: {text: '{{ \"{{ .Values.a }}\" }}'}\n",
@@ -44,8 +44,8 @@ var objectsFiles = map[string]string{
 	"flux": "objects/charts/rendered/objects.yaml", "argocd": "objects/objects.yaml", "argocd-hub": "objects/objects.yaml",
 }
 
-// onBranch is a file on the branch; "" where there is none.
-func onBranch(t *testing.T, url, name string) string {
+// fileOnBranch is a file on the branch; "" where there is none.
+func fileOnBranch(t *testing.T, url, name string) string {
 	t.Helper()
 	if git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", name) == "" {
 		return ""
@@ -53,8 +53,8 @@ func onBranch(t *testing.T, url, name string) string {
 	return git(t, url, "show", "dev:"+name)
 }
 
-// filesOnBranch are the names of the files of the folder.
-func filesOnBranch(t *testing.T, url string) string {
+// tillFileNames are the names of the files of the folder.
+func tillFileNames(t *testing.T, url string) string {
 	t.Helper()
 	names := git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", tillFolder)
 	return strings.ReplaceAll(strings.ReplaceAll(names, tillFolder, ""), "\n", " ")
@@ -64,7 +64,7 @@ func filesOnBranch(t *testing.T, url string) string {
 func TestObjectsAreCommitted(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	const ofKustomize = "kustomization.yaml namespace.yaml objects/kustomization.yaml objects/objects.yaml reconciler.yaml"
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
 		want, _, said := readFinalObjects(t, objectsFleet(charts, pin, 3, "preview", reconciler))
@@ -77,9 +77,9 @@ func TestObjectsAreCommitted(t *testing.T) {
 		if again := apply(t, w, configuration); !again.Empty() {
 			t.Errorf("%s: the second plan is %v, the first was %v", reconciler, again.Change(assignment).After, plan.Change(assignment).After)
 		}
-		names := filesOnBranch(t, url)
+		names := tillFileNames(t, url)
 		file := objectsFiles[reconciler]
-		text := onBranch(t, url, tillFolder+file)
+		text := fileOnBranch(t, url, tillFolder+file)
 		if isChart := reconciler == "flux"; isChart {
 			if names != "kustomization.yaml namespace.yaml objects/Chart.yaml objects/charts/rendered/Chart.yaml objects/charts/rendered/crds/objects.yaml "+
 				"objects/charts/rendered/objects.yaml objects/charts/rendered/templates/all.yaml reconciler.yaml" {
@@ -87,7 +87,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 			}
 			packed := map[string]string{}
 			for _, name := range strings.Split(git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", tillFolder+"objects/"), "\n") {
-				packed[strings.TrimPrefix(name, tillFolder+"objects/")] = onBranch(t, url, name) + "\n"
+				packed[strings.TrimPrefix(name, tillFolder+"objects/")] = fileOnBranch(t, url, name) + "\n"
 			}
 			again := newChartServer(t)
 			got, _, said := readFinalObjects(t, objectsFleet(again, again.publish(t, "1.2.1", packed), 7, "preview", reconciler))
@@ -125,7 +125,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	for reconciler, follows := range map[string][]string{
 		"flux":       {"kind: HelmRelease\n", "chart: ./clusters/all/store/till-live/objects\n", "kind: GitRepository\n"},
 		"argocd":     {"kind: Application\n", "path: clusters/all/store/till-live/objects\n", "kustomize:\n"},
@@ -137,7 +137,7 @@ func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 			if change := plan.Change(assignment); change.Action != providertest.Create && change.Action != providertest.Update {
 				t.Errorf("%s, %s: the plan is %v", reconciler, render, change)
 			}
-			return onBranch(t, url, tillFolder+"reconciler.yaml")
+			return fileOnBranch(t, url, tillFolder+"reconciler.yaml")
 		}
 		head := func(text string) string { // of the object that deploys, the last one
 			text = text[strings.LastIndex(text, "apiVersion: "):]
@@ -156,8 +156,8 @@ func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 		if strings.Contains(objects, charts.url) {
 			t.Errorf("%s: the object still points to the chart: %s", reconciler, objects)
 		}
-		if filesOnBranch(t, url) != "namespace.yaml reconciler.yaml" {
-			t.Errorf("%s: with pointers again, the folder has %s", reconciler, filesOnBranch(t, url))
+		if tillFileNames(t, url) != "namespace.yaml reconciler.yaml" {
+			t.Errorf("%s: with pointers again, the folder has %s", reconciler, tillFileNames(t, url))
 		}
 	}
 }
@@ -165,20 +165,20 @@ func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
 		at := func(replicas int) (text, follower, chart string) {
 			apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))
-			return onBranch(
+			return fileOnBranch(
 					t,
 					url,
 					tillFolder+objectsFiles[reconciler],
-				), onBranch(
+				), fileOnBranch(
 					t,
 					url,
 					tillFolder+"reconciler.yaml",
-				), onBranch(
+				), fileOnBranch(
 					t,
 					url,
 					tillFolder+"objects/Chart.yaml",
@@ -199,8 +199,8 @@ func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
-	newer := maps.Clone(openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
+	newer := maps.Clone(chartWithoutSecret)
 	newer["values.yaml"] = "replicas: 1\ntag: v2\n"
 	next := charts.publish(t, "1.2.2", newer)
 	for _, reconciler := range []string{"flux", "argocd"} {
@@ -226,13 +226,13 @@ func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 func TestAWorkspacesProjectAllowsTheRepositoryOfItsObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	url, w := bare(t), providertest.New(startProvider)
 	fleet := objectsFleet(charts, pin, 3, "objects", "argocd")
 	fleet["workspaces"] = []any{map[string]any{"name": "team", "argocd_project": map[string]any{"name": "team", "render": true}}}
 	fleet["cluster_types"].([]any)[0].(map[string]any)["parameters"] = map[string]any{"gitops_repository": "https://git.example.com/gitops"}
 	apply(t, w, assigned(url, fleetOf(fleet), nil))
-	text := onBranch(t, url, tillFolder+"reconciler.yaml")
+	text := fileOnBranch(t, url, tillFolder+"reconciler.yaml")
 	if strings.Count(text, "https://git.example.com/gitops") != 2 || !strings.Contains(text, "kind: AppProject") {
 		t.Errorf("the objects are %s", text)
 	}
@@ -242,7 +242,7 @@ func TestObjectsThatCannotBeCommittedAreAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	secret := charts.publish(t, "1.2.1", tillFiles)
-	open := charts.publish(t, "1.2.2", openFiles)
+	open := charts.publish(t, "1.2.2", chartWithoutSecret)
 	other := objectsFleet(charts, open, 3, "objects", "fleet")
 	named := objectsFleet(charts, open, 3, "objects", "flux")
 	named["workloads"].([]any)[0].(map[string]any)["deployment_targets"].(map[string]any)["live"].(map[string]any)["manifests"].(map[string]any)["parameters"] = map[string]any{

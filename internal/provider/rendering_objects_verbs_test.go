@@ -14,9 +14,9 @@ import (
 
 // Folders of objects are planned, repaired, taken back, imported, handed over and removed as those of pointers are.
 func TestObjectsThroughOtherVerbs(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	down := func(is bool) {
 		charts.mutex.Lock()
 		defer charts.mutex.Unlock()
@@ -34,10 +34,10 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			return configuration
 		}
 		commits := func() string { return git(t, url, "rev-list", "--count", "dev") }
-		objects := func() string { return onBranch(t, url, tillFolder+objectsFiles[reconciler]) }
+		objects := func() string { return fileOnBranch(t, url, tillFolder+objectsFiles[reconciler]) }
 		apply(t, w, with(3, nil))
 		first, text := git(t, url, "rev-parse", "dev"), objects()
-		if follower := onBranch(t, url, "clusters/other/store/till-live/reconciler.yaml"); !strings.Contains(
+		if follower := fileOnBranch(t, url, "clusters/other/store/till-live/reconciler.yaml"); !strings.Contains(
 			follower,
 			"clusters/other/store/till-live/objects",
 		) {
@@ -81,7 +81,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			t.Fatal(said)
 		}
 		before := commits()
-		newCache(t) // another machine
+		useNewCache(t) // another machine
 		down(true)
 		if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") ||
 			!strings.Contains(said, charts.url) ||
@@ -110,7 +110,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		}
 		moved := map[string]any{"name": "next", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/moved"}}
 		apply(t, w, with(4, moved))
-		if follower := onBranch(t, url, "clusters/moved/store/till-live/reconciler.yaml"); !strings.Contains(
+		if follower := fileOnBranch(t, url, "clusters/moved/store/till-live/reconciler.yaml"); !strings.Contains(
 			follower,
 			"clusters/moved/store/till-live/objects",
 		) ||
@@ -136,7 +136,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 func TestObjectsGoThroughStages(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
 		with := func(replicas int, reports ...any) providertest.Configuration {
@@ -162,7 +162,7 @@ func TestObjectsGoThroughStages(t *testing.T) {
 		replicas := func() string {
 			var all []string
 			for _, host := range []string{"canary", "region"} {
-				text := onBranch(t, url, "clusters/all/"+host+"/till-live/"+objectsFiles[reconciler])
+				text := fileOnBranch(t, url, "clusters/all/"+host+"/till-live/"+objectsFiles[reconciler])
 				_, after, _ := strings.Cut(text, "replicas: ")
 				all = append(all, after[:1])
 			}
@@ -190,9 +190,9 @@ func TestObjectsGoThroughStages(t *testing.T) {
 		if got := replicas(); got != "3 3" {
 			t.Fatalf("%s: at first the replicas are %s", reconciler, got)
 		}
-		had := onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml")
+		had := fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml")
 		apply(t, w, with(4, reports()...))
-		if got := replicas(); got != "4 3" || onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != had {
+		if got := replicas(); got != "4 3" || fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != had {
 			t.Errorf("%s: in the first stage the replicas are %s", reconciler, got)
 		}
 		apply(t, w, with(4, reports()...))

@@ -20,8 +20,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// registryOf is a registry that has one archive as the artifact <name>:<tag>, as an OCI distribution's clients pull it.
-func registryOf(t *testing.T, name, tag, layerType string, archive []byte) (url string) {
+// newRegistry is a registry that has one archive as the artifact <name>:<tag>, as an OCI distribution's clients pull it.
+func newRegistry(t *testing.T, name, tag, layerType string, archive []byte) (url string) {
 	t.Helper()
 	digest := func(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
 	manifest, err := json.Marshal(map[string]any{
@@ -52,8 +52,8 @@ func registryOf(t *testing.T, name, tag, layerType string, archive []byte) (url 
 	return "oci://" + server.Listener.Addr().String()
 }
 
-// packedOf is an archive with one file at its root.
-func packedOf(t *testing.T, name, content string) []byte {
+// packFile is an archive with one file at its root.
+func packFile(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
 	compressed := gzip.NewWriter(&buffer)
@@ -66,20 +66,20 @@ func packedOf(t *testing.T, name, content string) []byte {
 	return buffer.Bytes()
 }
 
-// fromEverywhere are manifests from each kind of origin that Flux, or Argo CD, deploys, none of them pinned.
-func fromEverywhere(t *testing.T) map[string]map[string]any {
+// manifestsOfEachOrigin are manifests from each kind of origin that Flux, or Argo CD, deploys, none of them pinned.
+func manifestsOfEachOrigin(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {at: '%s'}\n"
 	charts := newChartServer(t)
 	charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": fmt.Sprintf(template, "{{ .Release.Namespace }}")})
 	archive := charts.archives["/till-1.2.1.tgz"]
-	registry := registryOf(t, "charts/till", "1.2.1", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)
-	artifacts := registryOf(
+	registry := newRegistry(t, "charts/till", "1.2.1", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)
+	artifacts := newRegistry(
 		t,
 		"team/app",
 		"v1",
 		"application/vnd.cncf.flux.content.v1.tar+gzip",
-		packedOf(t, "all.yaml", fmt.Sprintf(template, t.Name())),
+		packFile(t, "all.yaml", fmt.Sprintf(template, t.Name())),
 	)
 	repo, _ := serveRepository(t, map[string]string{
 		"plain/all.yaml":           fmt.Sprintf(template, t.Name()),
@@ -100,7 +100,7 @@ func fromEverywhere(t *testing.T) map[string]map[string]any {
 // What flotilla_artifacts pins is rendered, wherever it is from, and whichever reconciler takes it.
 func TestWhateverIsPinnedIsRendered(t *testing.T) {
 	t.Parallel()
-	for origin, manifests := range fromEverywhere(t) {
+	for origin, manifests := range manifestsOfEachOrigin(t) {
 		for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
 			t.Run(origin+", "+reconciler, func(t *testing.T) {
 				fleet := pinnedFleet(t, manifests, reconciler)
@@ -133,12 +133,12 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 
 // While nothing can be fetched, a plan names what, and each repository; what was fetched before is planned all the same.
 func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	const address = "127.0.0.1:1"
 	charts := newChartServer(t)
-	p := &previews{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
+	p := &previewTargets{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
 	files := map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}
-	p.chart(t, "kept", files)
+	p.addChart(t, "kept", files)
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(p.fleet(t, 1)), nil))
 	charts.isDown = true
@@ -163,10 +163,10 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 	}
 
 	charts.isDown = false
-	p.chart(t, "other", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
+	p.addChart(t, "other", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
 	lost := p.charts
 	p.charts = newChartServer(t)
-	p.chart(t, "chart", files)
+	p.addChart(t, "chart", files)
 	down := p.charts.url
 	p.charts.isDown = true
 	p.charts = lost
@@ -180,7 +180,7 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 		Manifests: folder.Manifests{Storage: "oci", Repo: repo, Tag: "v1"},
 		Pin:       folder.Pin{Version: "v1", Digest: digestOfVersion("1")},
 	}
-	text := saidOfPlan(t, p.fleet(t, 1))
+	text := planMessages(t, p.fleet(t, 1))
 	for _, want := range []string{
 		fmt.Sprintf(`"till-chart": repository %q: `, down), fmt.Sprintf(`"till-git": repository "http://%s/team/app": `, address),
 		fmt.Sprintf(`"till-registry": repository "oci://%s/team/app": `, address), "502", "of itself",

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// previewed is a fleet whose one deployment target is rendered on some hosts.
-func previewed(p *chartServer, pin folder.Pin, hosts int, clusterType, data map[string]any) map[string]any {
+// previewFleet is a fleet whose one deployment target is rendered on some hosts.
+func previewFleet(p *chartServer, pin folder.Pin, hosts int, clusterType, data map[string]any) map[string]any {
 	fleet := renderedFleet(pin, tillManifests(p), map[string]any{"config_as": []any{"values"}}, nil)
 	types := []any{mergeMaps(map[string]any{"name": "store", "render": "preview"}, clusterType)}
 	for i := 1; i < hosts; i++ {
@@ -25,8 +25,8 @@ func previewed(p *chartServer, pin folder.Pin, hosts int, clusterType, data map[
 	return fleet
 }
 
-// tillWith are tillFiles with another tag, and with another text in the place of one.
-func tillWith(tag string, replace ...string) map[string]string {
+// changedTillFiles are tillFiles with another tag, and with another text in the place of one.
+func changedTillFiles(tag string, replace ...string) map[string]string {
 	files := maps.Clone(tillFiles)
 	files["values.yaml"] = strings.ReplaceAll(files["values.yaml"], "v1", tag)
 	files["templates/all.yaml"] = strings.NewReplacer(replace...).Replace(files["templates/all.yaml"])
@@ -44,11 +44,11 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 		want        []string
 	}{
 		"a chart with another image": {
-			charts.publish(t, "1.2.2", tillWith("v2")), nil, nil,
+			charts.publish(t, "1.2.2", changedTillFiles("v2")), nil, nil,
 			[]string{objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", causeByChart("till", "1.2.1", "1.2.2"))},
 		},
 		"a chart with other objects and another secret": {
-			charts.publish(t, "1.3.0", tillWith("v1", "name: migrate,", "name: move,", "canary-secret", "canary-other")), nil, nil,
+			charts.publish(t, "1.3.0", changedTillFiles("v1", "name: migrate,", "name: move,", "canary-secret", "canary-other")), nil, nil,
 			[]string{
 				wholeObjectLine(changes.New, "Job move", "store/till-live", causeByChart("till", "1.2.1", "1.3.0")),
 				wholeObjectLine(changes.Removed, "Job migrate", "store/till-live", causeByChart("till", "1.2.1", "1.3.0")),
@@ -74,7 +74,7 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 			},
 		},
 		"another chart and another version of Kubernetes": {
-			charts.publish(t, "1.5.0", tillWith("v2")), map[string]any{"kubernetes_version": "1.34"}, nil,
+			charts.publish(t, "1.5.0", changedTillFiles("v2")), map[string]any{"kubernetes_version": "1.34"}, nil,
 			[]string{objectLine("Deployment till", "metadata.annotations.kubernetes, spec.template.spec.containers[till].image", "store/till-live", causeByChart("till", "1.2.1", "1.5.0"), causeBy(changes.ByClusterType, "store"))},
 		},
 	} {
@@ -83,8 +83,8 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 				t.Parallel()
 				url, w := bare(t), providertest.New(startProvider)
 				how := map[string]any{"reconciler": reconciler, "kubernetes_version": "1.33"}
-				apply(t, w, assigned(url, fleetOf(previewed(charts, one, 1, how, nil)), nil))
-				changed := assigned(url, fleetOf(previewed(charts, test.pin, 1, mergeMaps(how, test.clusterType), test.data)), nil)
+				apply(t, w, assigned(url, fleetOf(previewFleet(charts, one, 1, how, nil)), nil))
+				changed := assigned(url, fleetOf(previewFleet(charts, test.pin, 1, mergeMaps(how, test.clusterType), test.data)), nil)
 				plan, said := w.Plan(t.Context(), changed)
 				if said.Err() != nil {
 					t.Fatal(said)
@@ -131,8 +131,8 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 	}
 	url, w := bare(t), providertest.New(startProvider)
 	const hosts = 25
-	apply(t, w, assigned(url, fleetOf(previewed(charts, version("3.2.0"), hosts, nil, nil)), nil))
-	plan, said := w.Plan(t.Context(), assigned(url, fleetOf(previewed(charts, version("3.2.1"), hosts, nil, nil)), nil))
+	apply(t, w, assigned(url, fleetOf(previewFleet(charts, version("3.2.0"), hosts, nil, nil)), nil))
+	plan, said := w.Plan(t.Context(), assigned(url, fleetOf(previewFleet(charts, version("3.2.1"), hosts, nil, nil)), nil))
 	lines := linesOf(plan)
 	text := strings.Join(lines, "\n")
 	everywhere := []string{"store/till-live"}
@@ -164,24 +164,24 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	), charts.publish(
 		t,
 		"1.2.2",
-		tillWith("v2"),
+		changedTillFiles("v2"),
 	), charts.publish(
 		t,
 		"1.2.3",
-		tillWith("v3"),
+		changedTillFiles("v3"),
 	)
 	url, w := bare(t), providertest.New(startProvider)
 	with := func(pin folder.Pin) providertest.Configuration {
-		return assigned(url, fleetOf(previewed(charts, pin, 1, nil, nil)), nil)
+		return assigned(url, fleetOf(previewFleet(charts, pin, 1, nil, nil)), nil)
 	}
 	goes := func(version string) {
-		newCache(t) // another machine
+		useNewCache(t) // another machine
 		charts.mutex.Lock()
 		defer charts.mutex.Unlock()
 		delete(charts.archives, "/till-"+version+".tgz")
 	}
 	commits := func() string { return git(t, filepath.FromSlash(url), "rev-list", "--count", "dev") }
-	newCache(t)
+	useNewCache(t)
 	apply(t, w, with(one))
 
 	goes("1.2.1")
@@ -191,7 +191,7 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	}
 	read, _ := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
 		"fleet": fleetOf(
-			previewed(charts, two, 1, nil, nil),
+			previewFleet(charts, two, 1, nil, nil),
 		), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 	})
 	if want := "# store/till-live: the former final objects are not known: till 1.2.1 of " + charts.url + " cannot be fetched or rendered any more.\n"; read["objects"] != want {
@@ -236,7 +236,7 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 	), charts.publish(
 		t,
 		"1.2.2",
-		tillWith("v2", "canary-secret", "canary-other", "name: migrate,", "name: move,"),
+		changedTillFiles("v2", "canary-secret", "canary-other", "name: migrate,", "name: move,"),
 	)
 	url, w := bare(t), providertest.New(startProvider)
 	read := func(fleet map[string]any) (diff, objects string) {
@@ -248,7 +248,7 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 		}
 		return fmt.Sprint(read["diff"]), fmt.Sprint(read["objects"])
 	}
-	before := previewed(charts, one, 1, nil, nil)
+	before := previewFleet(charts, one, 1, nil, nil)
 	if _, objects := read(before); !strings.Contains(objects, "--- /dev/null\n+++ b/clusters/all/store/till-live/objects.yaml\n") ||
 		!strings.Contains(objects, "\n+  password: (hidden)\n") {
 		t.Errorf("of a folder that is added it has\n%s", objects)
@@ -257,7 +257,7 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 	if diff, objects := read(before); diff+objects != "" {
 		t.Errorf("of what is there it has\n%s%s", diff, objects)
 	}
-	diff, objects := read(previewed(charts, two, 1, nil, nil))
+	diff, objects := read(previewFleet(charts, two, 1, nil, nil))
 	for _, want := range []string{
 		"diff --git a/clusters/all/store/till-live/objects.yaml b/clusters/all/store/till-live/objects.yaml\n",
 		"\n-      - image: registry.example.com/till:v1\n+      - image: registry.example.com/till:v2\n", "\n-  password: (hidden)\n+  password: (hidden, changed)\n", "\n-  name: migrate\n", "\n+  name: move\n",
@@ -278,7 +278,7 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	url, w := bare(t), providertest.New(startProvider)
 	with := func(version string, further map[string]any) providertest.Configuration {
-		return assigned(url, fleetOf(previewed(charts, pin, 2, mergeMaps(map[string]any{"kubernetes_version": version}, further), nil)), nil)
+		return assigned(url, fleetOf(previewFleet(charts, pin, 2, mergeMaps(map[string]any{"kubernetes_version": version}, further), nil)), nil)
 	}
 	apply(t, w, with("1.33", nil))
 	commits := git(t, filepath.FromSlash(url), "rev-list", "--count", "dev")

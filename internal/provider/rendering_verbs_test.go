@@ -11,7 +11,7 @@ import (
 
 // A saved plan that is applied where the chart cannot be had writes nothing; what needs no chart goes on without it.
 func TestAPreviewThroughOtherVerbs(t *testing.T) {
-	newCache(t)
+	useNewCache(t)
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	url, w := bare(t), providertest.New(startProvider)
@@ -36,7 +36,7 @@ func TestAPreviewThroughOtherVerbs(t *testing.T) {
 	commits := func() string { return git(t, filepath.FromSlash(url), "rev-list", "--count", "dev") }
 	before := commits()
 
-	newCache(t) // another machine
+	useNewCache(t) // another machine
 	down := func(is bool) {
 		charts.mutex.Lock()
 		defer charts.mutex.Unlock()

@@ -22,8 +22,8 @@ func heldReplacement(t *testing.T) ownedAssignment {
 	return o
 }
 
-// foldersAt counts the folders on a branch.
-func foldersAt(seen branchesState, branch string) int {
+// countFolders counts the folders on a branch.
+func countFolders(seen branchesState, branch string) int {
 	count := 0
 	for folder := range seen.folders {
 		if folder.branch == branch {
@@ -56,14 +56,14 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
 		t.Errorf("the state has %v, and said is %s", left, said)
 	}
-	if left := foldersAt(o.readBranches(), "dev"); left > 0 {
+	if left := countFolders(o.readBranches(), "dev"); left > 0 {
 		t.Errorf("%d folders are left", left)
 	}
 }
 
-// interrupted is an assignment whose replacement, created first, was interrupted: the state still has the object
+// interruptedReplacement is an assignment whose replacement, created first, was interrupted: the state still has the object
 // from before, deposed.
-func interrupted(t *testing.T, change func(w *assignmentConfig)) ownedAssignment {
+func interruptedReplacement(t *testing.T, change func(w *assignmentConfig)) ownedAssignment {
 	t.Helper()
 	o := newOwnedAssignment(t)
 	o.w.createFirst, o.w.protection = true, "free"
@@ -81,7 +81,7 @@ func interrupted(t *testing.T, change func(w *assignmentConfig)) ownedAssignment
 
 func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T) {
 	t.Parallel()
-	o := interrupted(t, func(*assignmentConfig) {})
+	o := interruptedReplacement(t, func(*assignmentConfig) {})
 	before := o.readBranches()
 	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
 	if said.Err() != nil {
@@ -138,7 +138,7 @@ func TestAReplacementThatMovesGoesByItsOwnOnDestroy(t *testing.T) {
 					t.Errorf("said is %s", said)
 				}
 				stays := keep != first
-				if left := foldersAt(o.readBranches(), "dev"); left > 0 != stays {
+				if left := countFolders(o.readBranches(), "dev"); left > 0 != stays {
 					t.Errorf("%d folders are at the former location", left)
 				}
 			})

@@ -121,11 +121,11 @@ func giteaRepository(t *testing.T) repository {
 func giteaWithUser(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
 	t.Helper()
 	acceptancetest.Only(t)
-	return giteaAlways(t)
+	return startGitea(t)
 }
 
-// giteaAlways is one in `make test`, too.
-func giteaAlways(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
+// startGitea is one in `make test`, too.
+func startGitea(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
 	t.Helper()
 	requireAcceptance(t)
 	server := giteatest.Start(t)

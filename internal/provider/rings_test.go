@@ -156,8 +156,8 @@ func (r *rings) versions() string {
 	return strings.Join(versions[1:], " ")
 }
 
-// run applies, and expects what is deployed then.
-func (r *rings) run(version, want string) *providertest.Plan {
+// applyVersion applies, and expects what is deployed then.
+func (r *rings) applyVersion(version, want string) *providertest.Plan {
 	r.t.Helper()
 	plan := apply(r.t, r.w, r.configuration(version))
 	if got := r.versions(); got != want {
@@ -166,8 +166,8 @@ func (r *rings) run(version, want string) *providertest.Plan {
 	return plan
 }
 
-// warns expects a plan without a change that has a warning, which says what is wanted.
-func (r *rings) warns(version, summary, want string) {
+// expectWarning expects a plan without a change that has a warning, which says what is wanted.
+func (r *rings) expectWarning(version, summary, want string) {
 	r.t.Helper()
 	for range 2 {
 		plan, diagnostics := r.w.Plan(r.t.Context(), r.configuration(version))
@@ -177,9 +177,9 @@ func (r *rings) warns(version, summary, want string) {
 	}
 }
 
-// after is what a plan says of the assignment.
-func after(plan *providertest.Plan) map[string]any { return plan.Change(assignment).After }
+// assignmentAfter is what a plan says of the assignment.
+func assignmentAfter(plan *providertest.Plan) map[string]any { return plan.Change(assignment).After }
 
-func said(plan *providertest.Plan) string {
-	return fmt.Sprint(after(plan)["changes"], after(plan)["rolling_out"], after(plan)["rolled_out"])
+func rolloutText(plan *providertest.Plan) string {
+	return fmt.Sprint(assignmentAfter(plan)["changes"], assignmentAfter(plan)["rolling_out"], assignmentAfter(plan)["rolled_out"])
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// rolledBack is held with rollback_to and other attributes.
-func rolledBack(commit string, further map[string]any) map[string]any {
-	attributes := maps.Clone(held)
+// rollbackAttributes is held with rollback_to and other attributes.
+func rollbackAttributes(commit string, further map[string]any) map[string]any {
+	attributes := maps.Clone(noRemovals)
 	attributes["rollback_to"] = commit
 	maps.Copy(attributes, further)
 	return attributes
 }
 
-// checkStays applies a configuration a second and a third time, which must change nothing.
-func checkStays(t *testing.T, w *providertest.Workspace, url string, configuration providertest.Configuration) {
+// expectNoChanges applies a configuration a second and a third time, which must change nothing.
+func expectNoChanges(t *testing.T, w *providertest.Workspace, url string, configuration providertest.Configuration) {
 	t.Helper()
 	tip := git(t, url, "rev-parse", "dev")
 	for range 2 {
 		if plan := apply(t, w, configuration); !plan.Empty() {
-			t.Errorf("one more plan says %s", said(plan))
+			t.Errorf("one more plan says %s", rolloutText(plan))
 		}
 	}
 	if now := git(t, url, "rev-parse", "dev"); now != tip {
@@ -33,81 +33,81 @@ func checkStays(t *testing.T, w *providertest.Workspace, url string, configurati
 
 func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 	t.Parallel()
-	old, renamed := typesOf("info", nil, typeOf("old"), typeOf("other")), typesOf("debug", nil, typeOf("new", "old"), typeOf("other"))
+	old, renamed := fleetOfTypes("info", nil, namedType("old"), namedType("other")), fleetOfTypes("debug", nil, namedType("new", "old"), namedType("other"))
 	begin := func(t *testing.T) (url string, w *providertest.Workspace, first, before string) {
 		url, w = bare(t), providertest.New(startProvider)
-		apply(t, w, assigned(url, old, held))
-		first, before = git(t, url, "rev-parse", "dev"), filesAt(t, url, "old")
-		apply(t, w, assigned(url, renamed, held))
+		apply(t, w, assigned(url, old, noRemovals))
+		first, before = git(t, url, "rev-parse", "dev"), filesBelow(t, url, "old")
+		apply(t, w, assigned(url, renamed, noRemovals))
 		return url, w, first, before
 	}
 	check := func(t *testing.T, url, before string) {
 		t.Helper()
-		if now := filesAt(t, url, "new"); now != before || filesAt(t, url, "old") != "" {
-			t.Errorf("new has\n%s\nnot\n%s\nand old has\n%s", now, before, filesAt(t, url, "old"))
+		if now := filesBelow(t, url, "new"); now != before || filesBelow(t, url, "old") != "" {
+			t.Errorf("new has\n%s\nnot\n%s\nand old has\n%s", now, before, filesBelow(t, url, "old"))
 		}
 	}
 	t.Run("with the state", func(t *testing.T) {
 		t.Parallel()
 		url, w, first, before := begin(t)
-		back := assigned(url, renamed, rolledBack(first, nil))
+		back := assigned(url, renamed, rollbackAttributes(first, nil))
 		apply(t, w, back)
 		check(t, url, before)
-		checkStays(t, w, url, back)
-		apply(t, w, assigned(url, renamed, held))
-		if now := filesAt(t, url, "new"); now == before || now == "" || filesAt(t, url, "old") != "" {
-			t.Errorf("without rollback_to new has %s, and old has %s", now, filesAt(t, url, "old"))
+		expectNoChanges(t, w, url, back)
+		apply(t, w, assigned(url, renamed, noRemovals))
+		if now := filesBelow(t, url, "new"); now == before || now == "" || filesBelow(t, url, "old") != "" {
+			t.Errorf("without rollback_to new has %s, and old has %s", now, filesBelow(t, url, "old"))
 		}
 	})
 	t.Run("twice, over two renames", func(t *testing.T) {
 		t.Parallel()
 		url, w, first, before := begin(t)
 		second := git(t, url, "rev-parse", "dev")
-		newest := typesOf("debug", nil, typeOf("newest", "old", "new"), typeOf("other"))
-		apply(t, w, assigned(url, newest, held))
+		newest := fleetOfTypes("debug", nil, namedType("newest", "old", "new"), namedType("other"))
+		apply(t, w, assigned(url, newest, noRemovals))
 		for _, commit := range []string{first, second, first} {
-			apply(t, w, assigned(url, newest, rolledBack(commit, nil)))
+			apply(t, w, assigned(url, newest, rollbackAttributes(commit, nil)))
 		}
-		if now := filesAt(t, url, "newest"); now != before || filesAt(t, url, "old")+filesAt(t, url, "new") != "" {
+		if now := filesBelow(t, url, "newest"); now != before || filesBelow(t, url, "old")+filesBelow(t, url, "new") != "" {
 			t.Errorf("newest has\n%s\nnot\n%s", now, before)
 		}
-		checkStays(t, w, url, assigned(url, newest, rolledBack(first, nil)))
+		expectNoChanges(t, w, url, assigned(url, newest, rollbackAttributes(first, nil)))
 	})
 	t.Run("after formerly was taken out", func(t *testing.T) {
 		t.Parallel()
 		url, w, first, before := begin(t)
-		without := typesOf("debug", nil, typeOf("new"), typeOf("other"))
-		apply(t, w, assigned(url, without, held))
-		apply(t, w, assigned(url, without, rolledBack(first, nil)))
+		without := fleetOfTypes("debug", nil, namedType("new"), namedType("other"))
+		apply(t, w, assigned(url, without, noRemovals))
+		apply(t, w, assigned(url, without, rollbackAttributes(first, nil)))
 		check(t, url, before)
-		checkStays(t, w, url, assigned(url, without, rolledBack(first, nil)))
+		expectNoChanges(t, w, url, assigned(url, without, rollbackAttributes(first, nil)))
 	})
 	t.Run("with an imported state", func(t *testing.T) {
 		t.Parallel()
 		url, _, first, before := begin(t)
-		w, back := providertest.New(startProvider), assigned(url, renamed, rolledBack(first, nil))
+		w, back := providertest.New(startProvider), assigned(url, renamed, rollbackAttributes(first, nil))
 		if said := w.Import(t.Context(), back, assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
 			t.Fatal(said.Err())
 		}
 		apply(t, w, back)
 		check(t, url, before)
-		checkStays(t, w, url, back)
+		expectNoChanges(t, w, url, back)
 	})
 	t.Run("without a state", func(t *testing.T) {
 		t.Parallel()
 		url, _, first, before := begin(t)
-		w, back := providertest.New(startProvider), assigned(url, renamed, rolledBack(first, map[string]any{"adopt": true}))
+		w, back := providertest.New(startProvider), assigned(url, renamed, rollbackAttributes(first, map[string]any{"adopt": true}))
 		apply(t, w, back)
 		check(t, url, before)
-		checkStays(t, w, url, back)
+		expectNoChanges(t, w, url, back)
 	})
 	t.Run("with a fleet that is wrong", func(t *testing.T) {
 		t.Parallel()
 		url, w, first, before := begin(t)
-		wrong := typesOf("debug", map[string]any{"templates": []any{map[string]any{
+		wrong := fleetOfTypes("debug", map[string]any{"templates": []any{map[string]any{
 			"name": "default", "type": "namespace", "manifests": []any{"a: {{ .ConfigData.NOTHING }}\n"},
-		}}}, typeOf("new", "old"), typeOf("other"))
-		apply(t, w, assigned(url, wrong, rolledBack(first, nil)))
+		}}}, namedType("new", "old"), namedType("other"))
+		apply(t, w, assigned(url, wrong, rollbackAttributes(first, nil)))
 		check(t, url, before)
 	})
 }
@@ -115,9 +115,11 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 // An assignment goes back to what it has written under each of its names.
 func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 	t.Parallel()
-	value := func(level string) providertest.Call { return typesOf(level, nil, typeOf("old"), typeOf("other")) }
+	value := func(level string) providertest.Call {
+		return fleetOfTypes(level, nil, namedType("old"), namedType("other"))
+	}
 	named := func(name string) map[string]any {
-		further := maps.Clone(held)
+		further := maps.Clone(noRemovals)
 		further["name"] = name
 		return further
 	}
@@ -144,20 +146,20 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 			}
 			w = runner(t, url, assigned(url, value("trace"), named("third")), w)
 			for i := 0; i < len(commits); i += acceptancetest.Count(2, 1) { // one of each name
-				back := assigned(url, value("trace"), rolledBack(commits[i], map[string]any{"name": "third"}))
+				back := assigned(url, value("trace"), rollbackAttributes(commits[i], map[string]any{"name": "third"}))
 				apply(t, w, back)
 				if got := filesOfTargets(t, url); got != contents[i] {
 					t.Errorf("commit %d: the folders have\n%s\nnot\n%s", i, got, contents[i])
 				}
-				checkStays(t, w, url, back)
+				expectNoChanges(t, w, url, back)
 			}
 			// The name and the commit may change in one apply.
-			both := assigned(url, value("trace"), rolledBack(commits[2], map[string]any{"name": "fourth"}))
+			both := assigned(url, value("trace"), rollbackAttributes(commits[2], map[string]any{"name": "fourth"}))
 			apply(t, w, both)
 			if got := filesOfTargets(t, url); got != contents[2] {
 				t.Errorf("with another name the folders have\n%s\nnot\n%s", got, contents[2])
 			}
-			checkStays(t, w, url, both)
+			expectNoChanges(t, w, url, both)
 		})
 	}
 }
@@ -166,7 +168,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 func filesOfTargets(t *testing.T, url string) string {
 	t.Helper()
 	var files []string
-	for line := range strings.SplitSeq(filesAt(t, url, "old")+"\n"+filesAt(t, url, "other"), "\n") {
+	for line := range strings.SplitSeq(filesBelow(t, url, "old")+"\n"+filesBelow(t, url, "other"), "\n") {
 		if !strings.HasSuffix(line, ".md") {
 			files = append(files, line)
 		}

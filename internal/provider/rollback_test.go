@@ -18,14 +18,14 @@ import (
 // emptyPlan expects the plan after an apply to be empty.
 var emptyPlan = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
-func rollback(commit string) string { return fmt.Sprintf("rollback_to = %q", commit) }
+func rollbackArgument(commit string) string { return fmt.Sprintf("rollback_to = %q", commit) }
 
-// forgotten takes the assignment out of the state, and leaves the repository as it is.
-const forgotten = "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"
+// removedBlock takes the assignment out of the state, and leaves the repository as it is.
+const removedBlock = "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"
 
-// past applies one configuration after the other, and returns the commit that each left. No state is
+// applyEach applies one configuration after the other, and returns the commit that each left. No state is
 // left of it.
-func past(t *testing.T, repo repository, configs ...string) (commits []string) {
+func applyEach(t *testing.T, repo repository, configs ...string) (commits []string) {
 	t.Helper()
 	var steps []resource.TestStep
 	for _, config := range configs {
@@ -34,15 +34,15 @@ func past(t *testing.T, repo repository, configs ...string) (commits []string) {
 			return nil
 		}})
 	}
-	steps = append(steps, resource.TestStep{Config: repo.provider + forgotten})
+	steps = append(steps, resource.TestStep{Config: repo.provider + removedBlock})
 	testSteps(t, resource.TestCase{Steps: steps})
 	return commits
 }
 
-// twoVersions is a past in which a value that reaches large alone changed once.
-func twoVersions(t *testing.T, repo repository) (first, second string) {
+// applyTwoVersions is a past in which a value that reaches large alone changed once.
+func applyTwoVersions(t *testing.T, repo repository) (first, second string) {
 	t.Helper()
-	commits := past(t, repo, small{}.config(repo), small{database: `"mysql://two"`}.config(repo))
+	commits := applyEach(t, repo, small{}.config(repo), small{database: `"mysql://two"`}.config(repo))
 	return commits[0], commits[1]
 }
 
@@ -58,8 +58,8 @@ func (r repository) database(t *testing.T, branch string) string {
 func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		first, _ := twoVersions(t, repo) // whose state is lost: the records get a commit that says so
-		back := small{database: `"mysql://two"`, extra: rollback(first)}
+		first, _ := applyTwoVersions(t, repo) // whose state is lost: the records get a commit that says so
+		back := small{database: `"mysql://two"`, extra: rollbackArgument(first)}
 		// holds expects so many commits, and the value in the folder that is rolled back.
 		holds := func(commits int, database string) resource.TestCheckFunc {
 			return func(*terraform.State) error {
@@ -86,7 +86,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					Check: holds(4, "mysql://one"),
 				},
 				{ // changes of the fleet wait
-					Config: small{database: `"mysql://three"`, extra: rollback(first)}.config(repo),
+					Config: small{database: `"mysql://three"`, extra: rollbackArgument(first)}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						plancheck.ExpectResourceAction(assignment, plancheck.ResourceActionNoop),
 					}},
@@ -99,7 +99,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					ExpectNonEmptyPlan: true,
 				},
 				{ // drift shows against what is rolled back
-					Config: small{database: `"mysql://three"`, extra: rollback(first)}.config(repo),
+					Config: small{database: `"mysql://three"`, extra: rollbackArgument(first)}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						expectOnlyChanges{assignment, []string{"changes", "commit", "content"}},
 					}},
@@ -123,11 +123,11 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 func TestRollbackIsPossibleWithoutAStateAndWithAFleetThatIsWrong(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	first, _ := twoVersions(t, repo)
+	first, _ := applyTwoVersions(t, repo)
 	broken := `templates = [{ name = "default", type = "namespace", manifests = ["a: {{ .ConfigData.NOTHING }}\n"] }]`
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{{
-			Config: small{fleet: broken, extra: rollback(first)}.config(repo), ConfigPlanChecks: emptyPlan,
+			Config: small{fleet: broken, extra: rollbackArgument(first)}.config(repo), ConfigPlanChecks: emptyPlan,
 			Check: func(*terraform.State) error {
 				if got := repo.database(t, "dev"); got != "mysql://one" {
 					t.Errorf("the folder has %q", got)
@@ -141,7 +141,7 @@ func TestRollbackIsPossibleWithoutAStateAndWithAFleetThatIsWrong(t *testing.T) {
 func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	first, _ := twoVersions(t, repo)
+	first, _ := applyTwoVersions(t, repo)
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{database: `"mysql://two"`}.config(repo)},
@@ -168,7 +168,7 @@ func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
 func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		_, second := twoVersions(t, repo)
+		_, second := applyTwoVersions(t, repo)
 		repo.change(t, "dev", func(folder string) {
 			os.RemoveAll(filepath.Join(folder, ".flotilla"))
 		})
@@ -182,7 +182,7 @@ func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 			foreign:                    `has no record of the assignment "dev"`,
 		} {
 			steps = append(steps, resource.TestStep{
-				Config: small{extra: rollback(commit)}.config(repo), PlanOnly: true, ExpectError: words(want),
+				Config: small{extra: rollbackArgument(commit)}.config(repo), PlanOnly: true, ExpectError: words(want),
 			})
 		}
 		testSteps(t, resource.TestCase{Steps: steps})
@@ -192,12 +192,12 @@ func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 func TestProtectionHoldsARollback(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	few := past(t, repo, manyTypesConfig(repo, "2", ""), manyTypesConfig(repo, "24", ""))[0]
+	few := applyEach(t, repo, manyTypesConfig(repo, "2", ""), manyTypesConfig(repo, "24", ""))[0]
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: manyTypesConfig(repo, "24", "")},
-			{Config: manyTypesConfig(repo, "24", rollback(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
-			{Config: manyTypesConfig(repo, "24", rollback(few)+"\n protection = { max_removed = 22 }"), ConfigPlanChecks: emptyPlan},
+			{Config: manyTypesConfig(repo, "24", rollbackArgument(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
+			{Config: manyTypesConfig(repo, "24", rollbackArgument(few)+"\n protection = { max_removed = 22 }"), ConfigPlanChecks: emptyPlan},
 		},
 	})
 }
@@ -207,12 +207,12 @@ func TestRollbackByPullRequest(t *testing.T) {
 	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	const request = `delivery = { mode = "pull_request", forge = "gitea", merge = "none" }`
-	first, second := twoVersions(t, repo)
+	first, second := applyTwoVersions(t, repo)
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{database: `"mysql://two"`, extra: request}.config(repo)},
 			{
-				Config: small{database: `"mysql://two"`, extra: request + "\n" + rollback(first)}.config(repo), ConfigPlanChecks: emptyPlan,
+				Config: small{database: `"mysql://two"`, extra: request + "\n" + rollbackArgument(first)}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Errorf("requests %+v, want one that is open", all)

@@ -11,24 +11,24 @@ import (
 
 const unwantedApproval = "is for content that is not wanted any more; remove the approval"
 
-// approvedRings is an assignment whose second stage needs an approval.
-func approvedRings(t *testing.T) *rings {
+// newApprovalRings is an assignment whose second stage needs an approval.
+func newApprovalRings(t *testing.T) *rings {
 	r := newRings(t)
-	r.approve()
+	r.setApprovals()
 	return r
 }
 
-func (r *rings) approve(approvals ...any) {
+func (r *rings) setApprovals(approvals ...any) {
 	r.rollout = ringRollout(map[string]any{"approvals": approvals})
 	r.rollout["stages"].([]any)[1].(map[string]any)["approval"] = true
 }
 
-// approval applies a version up to the stage that needs an approval, and returns the approval that the plan prints.
-func (r *rings) approval(version, before, after string) string {
+// applyUntilApproval applies a version up to the stage that needs an approval, and returns the approval that the plan prints.
+func (r *rings) applyUntilApproval(version, before, after string) string {
 	r.t.Helper()
-	r.run(version, before)
+	r.applyVersion(version, before)
 	r.report("canary", verdict.Ready)
-	_, text, _ := strings.Cut(said(r.run(version, after)), `waits for an approval: "`)
+	_, text, _ := strings.Cut(rolloutText(r.applyVersion(version, after)), `waits for an approval: "`)
 	approval, _, ok := strings.Cut(text, `"`)
 	if !ok {
 		r.t.Fatal("the plan prints no approval")
@@ -38,12 +38,12 @@ func (r *rings) approval(version, before, after string) string {
 
 func TestApprovalIsNotedWhileNothingIsUnderWay(t *testing.T) {
 	t.Parallel()
-	r := approvedRings(t)
-	if plan := r.run("1", "1 1 1"); after(plan)["rolled_out"] != true {
-		t.Fatalf("something is under way: %s", said(plan))
+	r := newApprovalRings(t)
+	if plan := r.applyVersion("1", "1 1 1"); assignmentAfter(plan)["rolled_out"] != true {
+		t.Fatalf("something is under way: %s", rolloutText(plan))
 	}
 	for _, approval := range []string{"app-core@0123456789", "app-cor@0123456789"} {
-		r.approve(approval)
+		r.setApprovals(approval)
 		_, diagnostics := r.w.Plan(t.Context(), r.configuration("1"))
 		if diagnostics.Err() != nil || !diagnostics.Has("Rollout may not do what you expect") ||
 			!strings.Contains(diagnostics.String(), fmt.Sprintf("Approval %q", approval)) {
@@ -57,15 +57,15 @@ func TestApprovalOfContentThatThePlanCannotKnowIsUsedByTheApply(t *testing.T) {
 	for name, version := range map[string]string{"nothing is under way": "1", "something is under way": "3"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := approvedRings(t)
-			approval := r.approval("2", "2 1 1", "2 1 1")
+			r := newApprovalRings(t)
+			approval := r.applyUntilApproval("2", "2 1 1", "2 1 1")
 			r.report("canary", verdict.Ready)
 			if version == "1" {
-				r.run("1", "1 1 1")
+				r.applyVersion("1", "1 1 1")
 			} else {
-				r.run("3", "3 1 1")
+				r.applyVersion("3", "3 1 1")
 			}
-			r.approve(approval)
+			r.setApprovals(approval)
 			configuration := r.configuration(version)
 			fleet := configuration.Resources[assignment].Attributes["fleet"].(providertest.Call).Arguments[0].(map[string]any)
 			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": providertest.Unknown{Then: "2"}}}}
@@ -75,7 +75,7 @@ func TestApprovalOfContentThatThePlanCannotKnowIsUsedByTheApply(t *testing.T) {
 			}
 			apply(t, r.w, configuration)
 			r.report("canary", verdict.Ready)
-			r.run("2", "2 2 1")
+			r.applyVersion("2", "2 2 1")
 		})
 	}
 }

@@ -19,18 +19,18 @@ func TestEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
 	if diagnostics.Err() != nil {
 		t.Fatal(diagnostics.Err())
 	}
-	if after(plan)["content"] != (providertest.Unknown{}) || after(plan)["rolling_out"] != (providertest.Unknown{}) {
-		t.Errorf("the plan says %v", after(plan))
+	if assignmentAfter(plan)["content"] != (providertest.Unknown{}) || assignmentAfter(plan)["rolling_out"] != (providertest.Unknown{}) {
+		t.Errorf("the plan says %v", assignmentAfter(plan))
 	}
 }
 
 func TestRolloutTakesEvidenceOfTheFormerNameAndLocation(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
 	r.further = map[string]any{"name": "next"} // the evidence is of dev
-	r.run("2", "2 2 1")
+	r.applyVersion("2", "2 2 1")
 	r.further = map[string]any{"name": "other"}
 	_, diagnostics := r.w.Plan(t.Context(), r.configuration("2"))
 	if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), `This is the assignment "other"`) {

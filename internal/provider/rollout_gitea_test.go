@@ -12,28 +12,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// scripted is an assignment in three stages whose evidence is a file, which the test writes before each run.
-type scripted struct {
+// scriptedRollout is an assignment in three stages whose evidence is a file, which the test writes before each run.
+type scriptedRollout struct {
 	t        *testing.T
 	repo     repository
 	w        workdir
 	now      time.Time // of the evidence
 	commits  map[string]string
-	says     map[string]verdict.Verdict
+	verdicts map[string]verdict.Verdict
 	settings string // further ones of the rollout
 }
 
-func newScripted(t *testing.T, tool, settings string) *scripted {
+func newScriptedRollout(t *testing.T, tool, settings string) *scriptedRollout {
 	t.Helper()
 	repo, _, _ := giteaWithUser(t)
-	s := &scripted{
-		t: t, repo: repo, now: time.Now().UTC().Truncate(time.Second), commits: map[string]string{}, says: map[string]verdict.Verdict{}, settings: settings,
+	s := &scriptedRollout{
+		t: t, repo: repo, now: time.Now().UTC().Truncate(time.Second), commits: map[string]string{}, verdicts: map[string]verdict.Verdict{}, settings: settings,
 	}
 	s.w = newWorkdir(t, tool, map[string]string{"main.tf": s.configuration("1")})
 	return s
 }
 
-func (s *scripted) configuration(version string) string {
+func (s *scriptedRollout) configuration(version string) string {
 	rings, clusters := "", ""
 	for _, ring := range []string{"canary", "region", "rest"} {
 		rings += fmt.Sprintf("{ name = %q, labels = { ring = %q } },\n", ring, ring)
@@ -68,8 +68,8 @@ resource "flotilla_assignment" "test" {
 `, rings, clusters, version, s.repo.url, s.settings)
 }
 
-// report is what clusters say now, an hour later: those that are named have the tip.
-func (s *scripted) report(verdicts map[string]verdict.Verdict) {
+// writeEvidence is what clusters say now, an hour later: those that are named have the tip.
+func (s *scriptedRollout) writeEvidence(verdicts map[string]verdict.Verdict) {
 	s.t.Helper()
 	s.now = s.now.Add(time.Hour)
 	tip := s.tip()
@@ -78,12 +78,12 @@ func (s *scripted) report(verdicts map[string]verdict.Verdict) {
 		Clusters: map[string]observe.ClusterEvidence{}, Trees: map[string]map[string]string{},
 	}
 	for name, verdict := range verdicts {
-		s.commits[name], s.says[name] = tip, verdict
+		s.commits[name], s.verdicts[name] = tip, verdict
 	}
 	for _, name := range []string{"canary", "region", "rest"} {
 		c := observe.ClusterEvidence{Type: name, Status: verdict.Status{Verdict: verdict.Unknown}}
-		if s.says[name] != "" {
-			c.Commit, c.Status = s.commits[name], verdict.Status{Verdict: s.says[name], Since: s.now.Add(-10 * time.Minute)}
+		if s.verdicts[name] != "" {
+			c.Commit, c.Status = s.commits[name], verdict.Status{Verdict: s.verdicts[name], Since: s.now.Add(-10 * time.Minute)}
 		}
 		e.Clusters[name] = c
 	}
@@ -91,14 +91,14 @@ func (s *scripted) report(verdicts map[string]verdict.Verdict) {
 }
 
 // tip is the commit of the branch; "" where there is no branch yet.
-func (s *scripted) tip() string {
+func (s *scriptedRollout) tip() string {
 	s.t.Helper()
 	id, _, _ := strings.Cut(git(s.t, s.t.TempDir(), "ls-remote", s.repo.cloneURL, "refs/heads/dev"), "\t")
 	return id
 }
 
 // versions is what the hosts have: "2 1 1".
-func (s *scripted) versions() string {
+func (s *scriptedRollout) versions() string {
 	s.t.Helper()
 	content := files(s.t, s.repo.clone(s.t, "dev"))
 	var got []string
@@ -110,27 +110,27 @@ func (s *scripted) versions() string {
 	return strings.Join(got, " ")
 }
 
-// run is a run of the tool, of which the plan promises rolled_out. What clusters say later, and decides nothing, makes an
+// planAndApply is a run of the tool, of which the plan promises rolled_out. What clusters say later, and decides nothing, makes an
 // empty plan.
-func (s *scripted) run(version string, verdicts map[string]verdict.Verdict, want string, rolledOut bool) {
+func (s *scriptedRollout) planAndApply(version string, verdicts map[string]verdict.Verdict, want string, rolledOut bool) {
 	s.t.Helper()
 	writeFile(s.t, filepath.Join(s.w.path, "main.tf"), s.configuration(version))
-	s.report(verdicts)
+	s.writeEvidence(verdicts)
 	plan := resourceChange(s.t, s.w.plan(), "flotilla_assignment.test")
 	s.w.run("apply", "-input=false", "plan.out")
 	if got := s.versions(); got != want {
 		s.t.Fatalf("deployed %q, want %q", got, want)
 	}
 	if field(plan.After, "rolled_out") != rolledOut {
-		s.t.Errorf("with %q, rolled_out is %v", got(plan.After, "rolling_out"), field(plan.After, "rolled_out"))
+		s.t.Errorf("with %q, rolled_out is %v", fieldText(plan.After, "rolling_out"), field(plan.After, "rolled_out"))
 	}
-	s.report(nil)
+	s.writeEvidence(nil)
 	if said, _, err := s.w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
 		s.t.Errorf("evidence that decides nothing plans\n%s", said)
 	}
 }
 
-func got(after any, name string) string { return fmt.Sprint(field(after, name)) }
+func fieldText(after any, name string) string { return fmt.Sprint(field(after, name)) }
 
 func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 	t.Parallel()
@@ -143,24 +143,24 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 				if onFailure == "halt" {
 					acceptancetest.Only(t)
 				}
-				s := newScripted(t, tool, fmt.Sprintf("on_failure = %q", onFailure))
-				s.run("1", nil, "1  ", false)
-				s.run("1", map[string]verdict.Verdict{"canary": ready}, "1 1 ", false)
-				s.run("1", map[string]verdict.Verdict{"region": ready}, "1 1 1", false)
-				s.run("1", all, "1 1 1", true)
+				s := newScriptedRollout(t, tool, fmt.Sprintf("on_failure = %q", onFailure))
+				s.planAndApply("1", nil, "1  ", false)
+				s.planAndApply("1", map[string]verdict.Verdict{"canary": ready}, "1 1 ", false)
+				s.planAndApply("1", map[string]verdict.Verdict{"region": ready}, "1 1 1", false)
+				s.planAndApply("1", all, "1 1 1", true)
 				before := s.tip()
-				s.run("2", all, "2 1 1", false)
-				s.run("2", map[string]verdict.Verdict{"canary": ready}, "2 2 1", false)
+				s.planAndApply("2", all, "2 1 1", false)
+				s.planAndApply("2", map[string]verdict.Verdict{"canary": ready}, "2 2 1", false)
 				if onFailure == "halt" {
-					s.run("2", map[string]verdict.Verdict{"region": failed}, "2 2 1", false)
-					s.run("3", map[string]verdict.Verdict{"region": verdict.Unknown}, "3 2 1", false)
-					s.run("3", map[string]verdict.Verdict{"canary": ready}, "3 3 1", false)
-					s.run("3", map[string]verdict.Verdict{"region": ready}, "3 3 3", false)
-					s.run("3", all, "3 3 3", true)
+					s.planAndApply("2", map[string]verdict.Verdict{"region": failed}, "2 2 1", false)
+					s.planAndApply("3", map[string]verdict.Verdict{"region": verdict.Unknown}, "3 2 1", false)
+					s.planAndApply("3", map[string]verdict.Verdict{"canary": ready}, "3 3 1", false)
+					s.planAndApply("3", map[string]verdict.Verdict{"region": ready}, "3 3 3", false)
+					s.planAndApply("3", all, "3 3 3", true)
 					return
 				}
 				forth := s.tip()
-				s.run("2", map[string]verdict.Verdict{"region": failed}, "1 1 1", false)
+				s.planAndApply("2", map[string]verdict.Verdict{"region": failed}, "1 1 1", false)
 				clone := s.repo.clone(t, "dev")
 				if commits := git(t, clone, "rev-list", "--count", forth+"..dev"); commits != "1" {
 					t.Errorf("going back made %s commits", commits)
@@ -168,7 +168,7 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 				if changed := git(t, clone, "diff", "--stat", before, "dev", "--", "canary", "region", "rest"); changed != "" {
 					t.Errorf("the folders are not as before:\n%s", changed)
 				}
-				s.run("2", all, "1 1 1", false)
+				s.planAndApply("2", all, "1 1 1", false)
 			})
 		}
 	}
@@ -180,14 +180,14 @@ func TestSavedPlanWhoseWindowHasClosedWritesNothing(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScripted(t, tool, "")
+			s := newScriptedRollout(t, tool, "")
 			s.now = s.now.Add(6 * time.Hour)
 			opens := s.now.Add(50 * time.Minute)
 			s.settings = fmt.Sprintf(`windows = [{ kind = "allow", schedule = "%d %d * * *", duration = "30m" }]`, opens.Minute(), opens.Hour())
 			writeFile(t, filepath.Join(s.w.path, "main.tf"), s.configuration("1"))
-			s.report(nil)
+			s.writeEvidence(nil)
 			plan := resourceChange(t, s.w.plan(), "flotilla_assignment.test")
-			if got(plan.After, "changes") == "[]" || field(plan.After, "content") == nil {
+			if fieldText(plan.After, "changes") == "[]" || field(plan.After, "content") == nil {
 				t.Errorf("while the window is open, the plan is %v", plan.After)
 			}
 			if _, said, err := s.w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil ||

@@ -17,64 +17,64 @@ import (
 
 func TestTheGuideOnStagedRolloutsHaltsAndLetsThroughWhatMends(t *testing.T) {
 	t.Parallel()
-	for name, mend := range map[string]func(s *staged, before string){
-		"it is ready again": func(s *staged, _ string) { s.report("ready", "canary-1"); s.run("2 1 2 1") },
-		"newer content":     func(s *staged, _ string) { s.want("3"); s.run("3 1 1 1") },
-		"rollback_to": func(s *staged, before string) {
-			s.edit("  rollout = {", fmt.Sprintf("  rollback_to = %q\n  rollout = {", before))
-			s.run("1 1 1 1")
-			s.edit(regexp.MustCompile(`  rollback_to = .*\n`).FindString(s.hcl), "")
-			s.run("2 1 1 1") // it begins again at the first stage
+	for name, mend := range map[string]func(s *guideRollout, before string){
+		"it is ready again": func(s *guideRollout, _ string) { s.report("ready", "canary-1"); s.applyHourLater("2 1 2 1") },
+		"newer content":     func(s *guideRollout, _ string) { s.setVersion("3"); s.applyHourLater("3 1 1 1") },
+		"rollback_to": func(s *guideRollout, before string) {
+			s.editHCL("  rollout = {", fmt.Sprintf("  rollback_to = %q\n  rollout = {", before))
+			s.applyHourLater("1 1 1 1")
+			s.editHCL(regexp.MustCompile(`  rollback_to = .*\n`).FindString(s.hcl), "")
+			s.applyHourLater("2 1 1 1") // it begins again at the first stage
 		},
-		"expedite": func(s *staged, _ string) {
-			s.edit(ofTheRollout, fmt.Sprintf("expedite = [%q]\n    ", s.id())+ofTheRollout)
-			s.run("2 2 2 2")
+		"expedite": func(s *guideRollout, _ string) {
+			s.editHCL(rolloutAnchor, fmt.Sprintf("expedite = [%q]\n    ", s.contentID())+rolloutAnchor)
+			s.applyHourLater("2 2 2 2")
 		},
 	} {
 		for _, how := range []string{"failed", "stuck"} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				playAlways(t, name+", "+how, "it is ready again, failed", "newer content, stuck", "rollback_to, failed", "expedite, stuck")
 				t.Parallel()
-				s := newStaged(t, guideBacks, guideHalts)
+				s := newGuideRollout(t, guideRollsBack, guideHalts)
 				before := s.tip()
-				s.want("2")
-				s.run("2 1 1 1")
+				s.setVersion("2")
+				s.applyHourLater("2 1 1 1")
 				if how == "failed" {
 					s.report("failed", "canary-1")
 				} else {
 					s.report("progressing", "canary-1")
-					s.run("2 1 1 1")
-					s.run("2 1 1 1")
+					s.applyHourLater("2 1 1 1")
+					s.applyHourLater("2 1 1 1")
 				}
-				s.run("2 1 1 1")
-				s.saysThat(map[string]string{"failed": "1 cluster has failed", "stuck": "1 cluster is not ready in time"}[how])
+				s.applyHourLater("2 1 1 1")
+				s.expectText(map[string]string{"failed": "1 cluster has failed", "stuck": "1 cluster is not ready in time"}[how])
 				mend(s, before)
 			})
 		}
 	}
 }
 
-// fails lets the canary have failed since then by the next run.
-func (s *staged) fails(since time.Duration) {
+// reportFailed lets the canary have failed since then by the next run.
+func (s *guideRollout) reportFailed(since time.Duration) {
 	s.t.Helper()
 	s.report("failed", "canary-1")
-	s.says["canary-1"]["since"] = s.clock.now.Add(time.Hour - since).Format(time.RFC3339)
+	s.reports["canary-1"]["since"] = s.clock.now.Add(time.Hour - since).Format(time.RFC3339)
 }
 
 func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t)
+	s := newGuideRollout(t)
 	before := s.files()
-	s.want("2")
-	s.run("2 1 1 1")
-	s.haveIt("canary-1", "2 1 2 1")
-	s.fails(4 * time.Minute)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.reportAndApply("canary-1", "2 1 2 1")
+	s.reportFailed(4 * time.Minute)
 	s.report("ready", "america-1")
-	s.run("2 1 2 1") // which halts
-	s.saysThat("it is rolled back if that lasts until " + s.clock.now.Add(time.Minute).Format(time.RFC3339))
+	s.applyHourLater("2 1 2 1") // which halts
+	s.expectText("it is rolled back if that lasts until " + s.clock.now.Add(time.Minute).Format(time.RFC3339))
 	forth := s.world.commits("one", "prod")
-	s.runAfter(time.Minute, "1 1 1 1")
-	s.saysThat("failed and was rolled back")
+	s.applyAfter(time.Minute, "1 1 1 1")
+	s.expectText("failed and was rolled back")
 	if got := s.world.commits("one", "prod"); got != forth+1 {
 		t.Error("going back made more commits than one")
 	}
@@ -88,161 +88,161 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	if after := ofHosts(s.files()); len(after) == 0 || !maps.Equal(ofHosts(before), after) {
 		t.Errorf("the hosts are not as before, but have %v", after)
 	}
-	retry := regexp.MustCompile(`add "([^"]+)" to approvals`).FindStringSubmatch(s.said)
+	retry := regexp.MustCompile(`add "([^"]+)" to approvals`).FindStringSubmatch(s.planText)
 	if retry == nil {
-		t.Fatalf("the plan prints no approval: %s", s.said)
+		t.Fatalf("the plan prints no approval: %s", s.planText)
 	}
 	for _, cluster := range []string{"canary-1", "america-1"} {
 		s.report("ready", cluster)
 	}
-	if plan := s.run("1 1 1 1"); !plan.Empty() { // it is not tried again
-		t.Errorf("what was rolled back plans %s", s.said)
+	if plan := s.applyHourLater("1 1 1 1"); !plan.Empty() { // it is not tried again
+		t.Errorf("what was rolled back plans %s", s.planText)
 	}
 	s.w.Lose(prodAssignment)
-	s.run("1 1 1 1") // by the records
-	s.saysThat("failed and was rolled back")
-	s.edit(ofTheRollout, fmt.Sprintf("approvals = [%q]\n    ", retry[1])+ofTheRollout)
-	s.run("2 1 1 1")
+	s.applyHourLater("1 1 1 1") // by the records
+	s.expectText("failed and was rolled back")
+	s.editHCL(rolloutAnchor, fmt.Sprintf("approvals = [%q]\n    ", retry[1])+rolloutAnchor)
+	s.applyHourLater("2 1 1 1")
 
 	// After a lost state, the records do not show the folders that the change had added.
-	s = newStaged(t)
-	s.edit("live = {", `late = {
+	s = newGuideRollout(t)
+	s.editHCL("live = {", `late = {
           environment = "prod"
           manifests   = { repo = "https://git.example.com/late", branch = "main" }
         }
         live = {`)
-	late := func() bool { return s.has("canary/payments-late") }
-	s.run("1 1 1 1")
+	late := func() bool { return s.hasFolder("canary/payments-late") }
+	s.applyHourLater("1 1 1 1")
 	s.report("ready", "canary-1")
-	s.says["canary-1 late"] = maps.Clone(s.says["canary-1"])
-	maps.Copy(s.says["canary-1 late"], map[string]any{"assignment": "canary/payments-late", "verdict": "failed"})
+	s.reports["canary-1 late"] = maps.Clone(s.reports["canary-1"])
+	maps.Copy(s.reports["canary-1 late"], map[string]any{"assignment": "canary/payments-late", "verdict": "failed"})
 	for _, there := range []bool{false, false, true} { // it is rolled back, is not tried again, and is tried again
 		if there {
 			s.w.Lose(prodAssignment)
-			delete(s.says, "canary-1 late")
+			delete(s.reports, "canary-1 late")
 		}
-		if s.run("1 1 1 1"); late() != there {
-			t.Errorf("what the change had added is there: %v; the plan says %s", !there, s.said)
+		if s.applyHourLater("1 1 1 1"); late() != there {
+			t.Errorf("what the change had added is there: %v; the plan says %s", !there, s.planText)
 		}
 	}
 
 	// failed_for before a change halts.
-	s = newStaged(t, guideBacks, guideHalts+"\n    failed_for = \"30m\"")
-	s.want("2")
-	s.run("2 1 1 1")
-	s.fails(20 * time.Minute)
-	s.run("2 1 1 1")
-	s.saysThat("waits for clusters to be ready")
-	s.runAfter(10*time.Minute, "2 1 1 1")
-	s.saysThat("since this one failed")
+	s = newGuideRollout(t, guideRollsBack, guideHalts+"\n    failed_for = \"30m\"")
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.reportFailed(20 * time.Minute)
+	s.applyHourLater("2 1 1 1")
+	s.expectText("waits for clusters to be ready")
+	s.applyAfter(10*time.Minute, "2 1 1 1")
+	s.expectText("since this one failed")
 }
 
 func TestTheGuideOnStagedRolloutsRollsBackToWhatWasProven(t *testing.T) {
 	t.Parallel()
 	// Newer content came before the last one was proven.
-	s := newStaged(t)
-	s.want("2")
-	s.run("2 1 1 1")
-	s.want("3")
-	s.run("3 1 1 1")
-	s.fails(50 * time.Minute)
-	s.run("1 1 1 1")
-	s.want("4") // something changes
-	s.run("4 1 1 1")
+	s := newGuideRollout(t)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.setVersion("3")
+	s.applyHourLater("3 1 1 1")
+	s.reportFailed(50 * time.Minute)
+	s.applyHourLater("1 1 1 1")
+	s.setVersion("4") // something changes
+	s.applyHourLater("4 1 1 1")
 
 	// A failure of the cluster, of no assignment in particular.
-	s = newStaged(t)
-	s.want("2")
-	s.run("2 1 1 1")
-	s.fails(50 * time.Minute)
-	delete(s.says["canary-1"], "assignment")
-	s.run("2 1 1 1")
-	s.saysThat("said of no assignment in particular, so it is not rolled back")
+	s = newGuideRollout(t)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.reportFailed(50 * time.Minute)
+	delete(s.reports["canary-1"], "assignment")
+	s.applyHourLater("2 1 1 1")
+	s.expectText("said of no assignment in particular, so it is not rolled back")
 }
 
 func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 	t.Parallel()
-	approved := func(s *staged) {
-		s.edit(ofTheRollout, fmt.Sprintf("approvals = [%q]\n    ", s.id())+ofTheRollout)
+	approved := func(s *guideRollout) {
+		s.editHCL(rolloutAnchor, fmt.Sprintf("approvals = [%q]\n    ", s.contentID())+rolloutAnchor)
 	}
 	t.Run("approval", func(t *testing.T) {
 		t.Parallel()
-		s := newStaged(t, guideRegions, guideRegions+", approval = true")
-		s.want("2")
-		s.run("2 1 1 1")
-		s.haveIt("canary-1", "2 1 1 1")
-		s.saysThat(`waits for an approval: "` + s.id() + `"`)
+		s := newGuideRollout(t, guideRegions, guideRegions+", approval = true")
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.reportAndApply("canary-1", "2 1 1 1")
+		s.expectText(`waits for an approval: "` + s.contentID() + `"`)
 		approved(s)
-		s.want("3") // for which it is not
-		s.run("3 1 1 1")
-		s.haveIt("canary-1", "3 1 1 1")
-		s.edit(regexp.MustCompile(`approvals = .*\n    `).FindString(s.hcl), "")
+		s.setVersion("3") // for which it is not
+		s.applyHourLater("3 1 1 1")
+		s.reportAndApply("canary-1", "3 1 1 1")
+		s.editHCL(regexp.MustCompile(`approvals = .*\n    `).FindString(s.hcl), "")
 		approved(s)
-		s.run("3 1 3 1")
+		s.applyHourLater("3 1 3 1")
 	})
 	t.Run("expedite by a bare name", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
-		s := newStaged(t, ofTheRollout, `expedite = ["payments-live"]`+"\n    "+ofTheRollout)
-		s.want("2")
-		s.run("2 2 2 2")
-		s.saysThat(`Expedite "payments-live" is for whatever that gets later, too`)
-		s.want("3")
-		s.run("3 3 3 3")
+		s := newGuideRollout(t, rolloutAnchor, `expedite = ["payments-live"]`+"\n    "+rolloutAnchor)
+		s.setVersion("2")
+		s.applyHourLater("2 2 2 2")
+		s.expectText(`Expedite "payments-live" is for whatever that gets later, too`)
+		s.setVersion("3")
+		s.applyHourLater("3 3 3 3")
 	})
 	t.Run("expedite of a content", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
-		s := newStaged(t, guideRegions, guideRegions+", approval = true")
-		s.want("2")
-		s.run("2 1 1 1")
-		s.edit(ofTheRollout, fmt.Sprintf("expedite = [%q]\n    ", s.id())+ofTheRollout)
-		s.run("2 2 2 2")
-		s.want("3")
-		s.run("3 2 2 2")
+		s := newGuideRollout(t, guideRegions, guideRegions+", approval = true")
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.editHCL(rolloutAnchor, fmt.Sprintf("expedite = [%q]\n    ", s.contentID())+rolloutAnchor)
+		s.applyHourLater("2 2 2 2")
+		s.setVersion("3")
+		s.applyHourLater("3 2 2 2")
 	})
 	t.Run("holds", func(t *testing.T) {
 		t.Parallel()
-		s := newStaged(t)
+		s := newGuideRollout(t)
 		until := s.clock.now.Add(150 * time.Minute).Format(time.RFC3339)
-		s.edit("  rollout = {", fmt.Sprintf("  holds = [{ hosts = [\"canary\"], reason = \"audit\", until = %q }]\n  rollout = {", until))
-		s.want("2")
-		s.run("1 1 1 1")
-		s.saysThat("waits for a hold: audit, until " + until)
-		s.run("1 1 1 1")
-		s.run("2 1 1 1")
-		s.edit(`hosts = ["canary"]`, `hosts = ["nowhere"]`)
-		s.run("2 1 1 1")
-		s.saysThat("Hold matches nothing")
+		s.editHCL("  rollout = {", fmt.Sprintf("  holds = [{ hosts = [\"canary\"], reason = \"audit\", until = %q }]\n  rollout = {", until))
+		s.setVersion("2")
+		s.applyHourLater("1 1 1 1")
+		s.expectText("waits for a hold: audit, until " + until)
+		s.applyHourLater("1 1 1 1")
+		s.applyHourLater("2 1 1 1")
+		s.editHCL(`hosts = ["canary"]`, `hosts = ["nowhere"]`)
+		s.applyHourLater("2 1 1 1")
+		s.expectText("Hold matches nothing")
 		// Without until, it lasts until it is removed.
-		s.edit(`hosts = ["nowhere"]`, `hosts = ["canary"]`, fmt.Sprintf(", until = %q", until), "")
-		s.want("3")
-		s.run("2 1 1 1")
-		s.edit(`  holds = [{ hosts = ["canary"], reason = "audit" }]`+"\n", "")
-		s.run("3 1 1 1")
+		s.editHCL(`hosts = ["nowhere"]`, `hosts = ["canary"]`, fmt.Sprintf(", until = %q", until), "")
+		s.setVersion("3")
+		s.applyHourLater("2 1 1 1")
+		s.editHCL(`  holds = [{ hosts = ["canary"], reason = "audit" }]`+"\n", "")
+		s.applyHourLater("3 1 1 1")
 	})
 	t.Run("rollback_to", func(t *testing.T) {
 		t.Parallel()
-		s := newStaged(t, guideRegions, guideRegions+", approval = true")
+		s := newGuideRollout(t, guideRegions, guideRegions+", approval = true")
 		first := s.tip()
-		s.want("2")
-		s.run("2 1 1 1")
-		s.edit(
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.editHCL(
 			"  rollout = {",
 			fmt.Sprintf("  rollback_to = %q\n  rollout = {", first),
 			`"0 0 24 12 *"`,
 			`"0 0 11 1 *"`,
 		) // behind closed windows, too
-		s.run("1 1 1 1")
-		s.edit(fmt.Sprintf("  rollback_to = %q\n", first), "", `"0 0 11 1 *"`, `"0 0 24 12 *"`)
-		s.run("2 1 1 1")
+		s.applyHourLater("1 1 1 1")
+		s.editHCL(fmt.Sprintf("  rollback_to = %q\n", first), "", `"0 0 11 1 *"`, `"0 0 24 12 *"`)
+		s.applyHourLater("2 1 1 1")
 	})
 	t.Run("a move", func(t *testing.T) {
 		t.Parallel()
-		s := newStaged(t)
-		s.want("2")
-		s.run("2 1 1 1")
-		s.edit(`branch = "prod" }`, `branch = "elsewhere" }`)
+		s := newGuideRollout(t)
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.editHCL(`branch = "prod" }`, `branch = "elsewhere" }`)
 		_, said := s.w.Plan(t.Context(), s.configuration())
 		if said.Err() == nil || !said.Has("Cannot move during a rollout") {
 			t.Errorf("a move while something waits: %v", said)
@@ -252,11 +252,11 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 
 func TestTheGuideOnStagedRolloutsKeepsItsWindows(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t)
+	s := newGuideRollout(t)
 	year := s.clock.now.Year()
 	christmas := time.Date(year, 12, 23, 22, 30, 0, 0, time.UTC) // half an hour before midnight in Berlin
 	s.clock.now = christmas
-	s.want("2")
+	s.setVersion("2")
 	plan, said := s.w.Plan(t.Context(), s.configuration())
 	if said.Err() != nil {
 		t.Fatal(said.Err())
@@ -266,23 +266,23 @@ func TestTheGuideOnStagedRolloutsKeepsItsWindows(t *testing.T) {
 	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || s.tip() != tip {
 		t.Errorf("a plan that is applied behind closed windows: %v", said)
 	}
-	s.run("1 1 1 1")
-	s.saysThat("waits for a window")
-	s.edit(`windows = [`, `windows = [
+	s.applyHourLater("1 1 1 1")
+	s.expectText("waits for a window")
+	s.editHCL(`windows = [`, `windows = [
       { kind = "allow", schedule = "0 0 * * *", duration = "24h" },`) // deny wins
-	s.run("1 1 1 1")
-	s.edit(ofTheRollout, `expedite = ["payments-live"]`+"\n    "+ofTheRollout)
-	s.run("2 2 2 2")
-	s.edit(`expedite = ["payments-live"]`+"\n    ", "")
+	s.applyHourLater("1 1 1 1")
+	s.editHCL(rolloutAnchor, `expedite = ["payments-live"]`+"\n    "+rolloutAnchor)
+	s.applyHourLater("2 2 2 2")
+	s.editHCL(`expedite = ["payments-live"]`+"\n    ", "")
 	s.report("ready", "canary-1", "europe-1", "america-1", "asia-1")
 	s.clock.now = christmas.AddDate(0, 0, 4)
-	s.run("2 2 2 2")
-	s.want("3")
-	s.run("3 2 2 2") // 72 hours are over
-	s.edit(`"0 0 24 12 *"`, `"0 0 28 12 *"`)
+	s.applyHourLater("2 2 2 2")
+	s.setVersion("3")
+	s.applyHourLater("3 2 2 2") // 72 hours are over
+	s.editHCL(`"0 0 24 12 *"`, `"0 0 28 12 *"`)
 	s.report("failed", "canary-1")
-	s.run("2 2 2 2") // going back waits for no window
-	s.saysThat("failed and was rolled back")
+	s.applyHourLater("2 2 2 2") // going back waits for no window
+	s.expectText("failed and was rolled back")
 }
 
 func TestTheGuideOnStagedRolloutsWaitsForTheRequestOfTheStepBefore(t *testing.T) {

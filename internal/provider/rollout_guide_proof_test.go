@@ -15,11 +15,11 @@ import (
 
 func TestTheGuideOnStagedRolloutsPassesStagesThatAChangeDoesNotReach(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t)
-	s.want("2")
-	s.run("2 1 1 1")
+	s := newGuideRollout(t)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
 	// Another deployment target goes its own way, and reaches the last stage alone.
-	s.edit(
+	s.editHCL(
 		"target_policies = [{",
 		`target_policies = [{ name = "asia", deployment_target_selector = { match_labels = { only = "asia" } }, cluster_type_selector = { match_expressions = [{ key = "ring", operator = "DoesNotExist" }] } }, {`,
 		`deployment_target_selector = {},`,
@@ -32,10 +32,10 @@ func TestTheGuideOnStagedRolloutsPassesStagesThatAChangeDoesNotReach(t *testing.
         }
         live = {`,
 	)
-	s.run("2 1 1 1")
-	s.saysThat(`payments-late`)
-	if s.has("canary/payments-late") || !s.has("asia/payments-late") {
-		t.Errorf("it is elsewhere: %s", s.said)
+	s.applyHourLater("2 1 1 1")
+	s.expectText(`payments-late`)
+	if s.hasFolder("canary/payments-late") || !s.hasFolder("asia/payments-late") {
+		t.Errorf("it is elsewhere: %s", s.planText)
 	}
 }
 
@@ -47,22 +47,22 @@ func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
 		says   string
 		goesOn bool
 	}{
-		"half of them are ready": {regions(`, ready_percent = 50`), "progressing", "", true},
-		"not enough are ready":   {regions(`, ready_percent = 51`), "progressing", "", false},
-		"one may fail":           {append(regions(`, max_failed = 1`), guideBacks, guideHalts), "failed", `passes stage 2 of 3 "regions" without 1 cluster: 1 failed`, true},
-		"none may fail":          {append(regions(``), guideBacks, guideHalts), "failed", "waits for newer content, since this one failed: 1 cluster has failed", false},
-		"unknown is not ready":   {regions(``), "", "", false},
-		"unknown is skipped":     {append(regions(``), ofTheRollout, `unknown = "skip"`+"\n    "+ofTheRollout), "", `passes stage 2 of 3 "regions" without 1 cluster: 1 unknown`, true},
+		"half of them are ready": {replaceRegions(`, ready_percent = 50`), "progressing", "", true},
+		"not enough are ready":   {replaceRegions(`, ready_percent = 51`), "progressing", "", false},
+		"one may fail":           {append(replaceRegions(`, max_failed = 1`), guideRollsBack, guideHalts), "failed", `passes stage 2 of 3 "regions" without 1 cluster: 1 failed`, true},
+		"none may fail":          {append(replaceRegions(``), guideRollsBack, guideHalts), "failed", "waits for newer content, since this one failed: 1 cluster has failed", false},
+		"unknown is not ready":   {replaceRegions(``), "", "", false},
+		"unknown is skipped":     {append(replaceRegions(``), rolloutAnchor, `unknown = "skip"`+"\n    "+rolloutAnchor), "", `passes stage 2 of 3 "regions" without 1 cluster: 1 unknown`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name, "not enough are ready", "one may fail", "unknown is skipped")
 			t.Parallel()
-			s := newStaged(t, test.edits...)
-			s.want("2")
-			s.run("2 1 1 1")
-			s.haveIt("canary-1", "2 2 2 1")
+			s := newGuideRollout(t, test.edits...)
+			s.setVersion("2")
+			s.applyHourLater("2 1 1 1")
+			s.reportAndApply("canary-1", "2 2 2 1")
 			s.report("ready", "america-1")
-			delete(s.says, "europe-1")
+			delete(s.reports, "europe-1")
 			if test.europe != "" {
 				s.report(test.europe, "europe-1")
 			}
@@ -70,36 +70,36 @@ func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
 			if test.goesOn {
 				want = "2 2 2 2"
 			}
-			s.run(want)
-			s.saysThat(test.says)
+			s.applyHourLater(want)
+			s.expectText(test.says)
 		})
 	}
 }
 
 func TestTheGuideOnStagedRolloutsIsRightAboutWhatWasProven(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t, guideBacks, guideHalts)
-	s.want("2")
-	s.run("2 1 1 1")
-	s.haveIt("canary-1", "2 1 2 1")
+	s := newGuideRollout(t, guideRollsBack, guideHalts)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.reportAndApply("canary-1", "2 1 2 1")
 	s.report("progressing", "canary-1") // revokes nothing
-	s.haveIt("america-1", "2 2 2 1")
+	s.reportAndApply("america-1", "2 2 2 1")
 	s.report("failed", "canary-1")
-	s.haveIt("europe-1", "2 2 2 1")
-	s.saysThat(`1 cluster has failed at stage 1 of 3 "canary"`)
+	s.reportAndApply("europe-1", "2 2 2 1")
+	s.expectText(`1 cluster has failed at stage 1 of 3 "canary"`)
 	s.report("ready", "canary-1") // it goes on by itself
-	s.run("2 2 2 2")
+	s.applyHourLater("2 2 2 2")
 	s.report("failed", "canary-1")
 	s.report("ready", "asia-1")
-	if plan := s.run("2 2 2 2"); afterProd(plan)["rolled_out"] != false {
-		t.Errorf("with a failed canary it ends: %s", s.said)
+	if plan := s.applyHourLater("2 2 2 2"); prodAfter(plan)["rolled_out"] != false {
+		t.Errorf("with a failed canary it ends: %s", s.planText)
 	}
-	s.ends("canary-1", "2 2 2 2")
+	s.expectEnd("canary-1", "2 2 2 2")
 }
 
 func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 	t.Parallel()
-	silent := []string{ofTheRollout, `unknown = "skip"` + "\n    " + ofTheRollout}
+	silent := []string{rolloutAnchor, `unknown = "skip"` + "\n    " + rolloutAnchor}
 	for name, test := range map[string]struct {
 		edits   []string
 		verdict string // of the canary; "" says nothing
@@ -113,118 +113,118 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name, "no cluster says anything")
 			t.Parallel()
-			s := newStaged(t, test.edits...)
-			s.want("2")
-			s.run("2 1 1 1")
-			delete(s.says, "canary-1")
+			s := newGuideRollout(t, test.edits...)
+			s.setVersion("2")
+			s.applyHourLater("2 1 1 1")
+			delete(s.reports, "canary-1")
 			if test.verdict != "" {
 				s.report(test.verdict, "canary-1")
 			}
 			for range test.waits {
-				s.run("2 1 1 1")
+				s.applyHourLater("2 1 1 1")
 			}
-			s.run("2 1 2 1")
-			s.saysThat(test.says)
+			s.applyHourLater("2 1 2 1")
+			s.expectText(test.says)
 		})
 	}
 	// Without unknown = "skip", a cluster that says nothing is waited for, and stuck after the deadline.
 	t.Run("who says nothing is stuck", func(t *testing.T) {
 		t.Parallel()
-		s := newStaged(t, guideBacks, guideHalts)
-		s.want("2")
-		delete(s.says, "canary-1")
-		s.run("2 1 1 1")
-		s.run("2 1 1 1")
-		s.run("2 1 1 1")
-		s.run("2 1 1 1")
-		s.saysThat("since this one is stuck: 1 cluster is not ready in time")
+		s := newGuideRollout(t, guideRollsBack, guideHalts)
+		s.setVersion("2")
+		delete(s.reports, "canary-1")
+		s.applyHourLater("2 1 1 1")
+		s.applyHourLater("2 1 1 1")
+		s.applyHourLater("2 1 1 1")
+		s.applyHourLater("2 1 1 1")
+		s.expectText("since this one is stuck: 1 cluster is not ready in time")
 	})
 	t.Run("who says nothing is waited for", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
-		s := newStaged(t, guideLate, "")
-		s.want("2")
-		delete(s.says, "canary-1")
+		s := newGuideRollout(t, guideLate, "")
+		s.setVersion("2")
+		delete(s.reports, "canary-1")
 		for range 5 {
-			s.run("2 1 1 1")
+			s.applyHourLater("2 1 1 1")
 		}
-		s.saysThat("waits for clusters to be ready")
+		s.expectText("waits for clusters to be ready")
 	})
 	t.Run("who leaves the fleet is not waited for", func(t *testing.T) {
 		t.Parallel()
 		const dead = `{ name = "canary-2", cluster_type = "canary" },`
-		s := newStaged(t, guideLate, "", "clusters = [\n", "clusters = [\n"+dead+"\n")
-		s.want("2")
-		s.run("2 1 1 1")
-		s.haveIt("canary-1", "2 1 1 1")
-		s.run("2 1 1 1")
-		s.saysThat("waits for clusters to be ready")
-		s.edit(dead, "")
-		s.run("2 1 2 1")
+		s := newGuideRollout(t, guideLate, "", "clusters = [\n", "clusters = [\n"+dead+"\n")
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.reportAndApply("canary-1", "2 1 1 1")
+		s.applyHourLater("2 1 1 1")
+		s.expectText("waits for clusters to be ready")
+		s.editHCL(dead, "")
+		s.applyHourLater("2 1 2 1")
 	})
 	t.Run("a batch that is slow", func(t *testing.T) {
 		t.Parallel()
-		s := newStaged(t, guideLate, "", "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
-		s.want("2")
-		s.run("2 1 1 1")
-		s.haveIt("canary-1", "2 1 2 1")
+		s := newGuideRollout(t, guideLate, "", "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.reportAndApply("canary-1", "2 1 2 1")
 		s.report("progressing", "america-1")
-		s.run("2 1 2 1")
-		s.run("2 2 2 1")
-		s.haveIt("europe-1", "2 2 2 2")
-		s.saysThat(`passes stage 2 of 3 "regions" without 1 cluster: 1 not ready yet`)
+		s.applyHourLater("2 1 2 1")
+		s.applyHourLater("2 2 2 1")
+		s.reportAndApply("europe-1", "2 2 2 2")
+		s.expectText(`passes stage 2 of 3 "regions" without 1 cluster: 1 not ready yet`)
 	})
 	t.Run("a batch that is stuck", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
-		s := newStaged(t, guideBacks, guideHalts, "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
-		s.want("2")
-		s.run("2 1 1 1")
-		s.haveIt("canary-1", "2 1 2 1")
+		s := newGuideRollout(t, guideRollsBack, guideHalts, "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.reportAndApply("canary-1", "2 1 2 1")
 		s.report("progressing", "america-1")
 		for range 3 {
-			s.run("2 1 2 1")
+			s.applyHourLater("2 1 2 1")
 		}
-		s.saysThat("since this one is stuck: 1 cluster is not ready in time")
+		s.expectText("since this one is stuck: 1 cluster is not ready in time")
 	})
 	t.Run("a batch that is stuck, as it may", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
-		s := newStaged(t, "max_concurrent = 1", "max_concurrent = 1, max_failed = 1")
-		s.want("2")
-		s.run("2 1 1 1")
-		s.haveIt("canary-1", "2 1 2 1")
+		s := newGuideRollout(t, "max_concurrent = 1", "max_concurrent = 1, max_failed = 1")
+		s.setVersion("2")
+		s.applyHourLater("2 1 1 1")
+		s.reportAndApply("canary-1", "2 1 2 1")
 		s.report("progressing", "america-1")
-		s.run("2 1 2 1")
-		s.run("2 1 2 1")
-		s.run("2 2 2 1")
-		s.haveIt("europe-1", "2 2 2 2")
-		s.saysThat(`passes stage 2 of 3 "regions" without 1 cluster: 1 stuck`)
+		s.applyHourLater("2 1 2 1")
+		s.applyHourLater("2 1 2 1")
+		s.applyHourLater("2 2 2 1")
+		s.reportAndApply("europe-1", "2 2 2 2")
+		s.expectText(`passes stage 2 of 3 "regions" without 1 cluster: 1 stuck`)
 	})
 }
 
 func TestTheGuideOnStagedRolloutsLetsTimeCountWhereNobodyReports(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t)
-	s.says = nil // the feedback = {} of the guide
-	s.want("2")
-	s.run("2 1 1 1")
-	s.saysThat("waits for the soak time")
-	s.run("2 1 2 1")
-	s.run("2 2 2 1")
-	s.run("2 2 2 2")
-	if plan := s.run("2 2 2 2"); afterProd(plan)["rolled_out"] != true {
-		t.Errorf("it does not end: %s", s.said)
+	s := newGuideRollout(t)
+	s.reports = nil // the feedback = {} of the guide
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.expectText("waits for the soak time")
+	s.applyHourLater("2 1 2 1")
+	s.applyHourLater("2 2 2 1")
+	s.applyHourLater("2 2 2 2")
+	if plan := s.applyHourLater("2 2 2 2"); prodAfter(plan)["rolled_out"] != true {
+		t.Errorf("it does not end: %s", s.planText)
 	}
 
-	s = newStaged(t, `      { name = "asia-1", cluster_type = "asia" },`+"\n", "")
-	s.want("2")
-	s.run("2 1 1 1")
-	s.saysThat("Only time proves a change on asia, of which the fleet has no clusters")
-	s.haveIt("canary-1", "2 1 2 1", "america-1", "2 2 2 1", "europe-1", "2 2 2 2")
-	s.saysThat("waits for the soak time")
-	if plan := s.run("2 2 2 2"); afterProd(plan)["rolled_out"] != true {
-		t.Errorf("it does not end: %s", s.said)
+	s = newGuideRollout(t, `      { name = "asia-1", cluster_type = "asia" },`+"\n", "")
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.expectText("Only time proves a change on asia, of which the fleet has no clusters")
+	s.reportAndApply("canary-1", "2 1 2 1", "america-1", "2 2 2 1", "europe-1", "2 2 2 2")
+	s.expectText("waits for the soak time")
+	if plan := s.applyHourLater("2 2 2 2"); prodAfter(plan)["rolled_out"] != true {
+		t.Errorf("it does not end: %s", s.planText)
 	}
 }
 
@@ -233,32 +233,32 @@ func TestTheGuideOnStagedRolloutsGoesByTheTimeOfTheEvidence(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"stages": []any{map[string]any{"name": "canary", "hosts": []any{"canary"}, "soak": "1h"}}})
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready) // half an hour before the next evidence
-	r.run("2", "2 1 1")
-	r.run("2", "2 2 2")
+	r.applyVersion("2", "2 1 1")
+	r.applyVersion("2", "2 2 2")
 }
 
 func TestTheGuideOnStagedRolloutsSaysWhatStartsAgain(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t)
-	s.want("2")
-	s.run("2 1 1 1")
-	s.haveIt("canary-1", "2 1 2 1")
-	s.want("3")
-	s.run("3 1 2 1")
-	s.haveIt("canary-1", "3 1 3 1", "america-1", "3 3 3 1", "europe-1", "3 3 3 3")
-	s.ends("asia-1", "3 3 3 3")
+	s := newGuideRollout(t)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.reportAndApply("canary-1", "2 1 2 1")
+	s.setVersion("3")
+	s.applyHourLater("3 1 2 1")
+	s.reportAndApply("canary-1", "3 1 3 1", "america-1", "3 3 3 1", "europe-1", "3 3 3 3")
+	s.expectEnd("asia-1", "3 3 3 3")
 
 	// Another placement on hosts that were there.
-	s.edit("live = {", `late = {
+	s.editHCL("live = {", `late = {
           environment = "prod"
           manifests   = { repo = "https://git.example.com/late", branch = "main" }
         }
         live = {`)
-	s.run("3 3 3 3")
+	s.applyHourLater("3 3 3 3")
 	for _, host := range []string{"canary", "europe", "america", "asia"} {
-		if got := s.has(host + "/payments-late"); got != (host == "canary") {
+		if got := s.hasFolder(host + "/payments-late"); got != (host == "canary") {
 			t.Errorf("%s has it: %v", host, got)
 		}
 	}
@@ -266,20 +266,20 @@ func TestTheGuideOnStagedRolloutsSaysWhatStartsAgain(t *testing.T) {
 
 func TestTheGuideOnStagedRolloutsSaysWhatHostsThatJoinGet(t *testing.T) {
 	t.Parallel()
-	joins := func(s *staged, name string) {
-		s.edit(`{ name = "asia" },`, fmt.Sprintf(`{ name = "asia" }, { name = %q, labels = { ring = "region" } },`, name))
+	joins := func(s *guideRollout, name string) {
+		s.editHCL(`{ name = "asia" },`, fmt.Sprintf(`{ name = "asia" }, { name = %q, labels = { ring = "region" } },`, name))
 	}
-	has := func(s *staged, name string) bool { return s.has(name + "/payments-live") }
-	s := newStaged(t)
+	has := func(s *guideRollout, name string) bool { return s.hasFolder(name + "/payments-live") }
+	s := newGuideRollout(t)
 	joins(s, "africa")
-	if plan := s.run("1 1 1 1"); !has(s, "africa") || afterProd(plan)["rolled_out"] != true {
-		t.Errorf("a host that joins does not get what is released at once: %s", s.said)
+	if plan := s.applyHourLater("1 1 1 1"); !has(s, "africa") || prodAfter(plan)["rolled_out"] != true {
+		t.Errorf("a host that joins does not get what is released at once: %s", s.planText)
 	}
-	s.want("2")
-	s.run("2 1 1 1")
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
 	joins(s, "oceania")
-	if s.run("2 1 1 1"); has(s, "oceania") {
-		t.Errorf("a host that joins while a change is under way does not wait for its stage: %s", s.said)
+	if s.applyHourLater("2 1 1 1"); has(s, "oceania") {
+		t.Errorf("a host that joins while a change is under way does not wait for its stage: %s", s.planText)
 	}
 	s.report("ready", "canary-1")
 	for range 5 { // of each batch
@@ -294,17 +294,17 @@ func TestTheGuideOnStagedRolloutsSaysWhatHostsThatJoinGet(t *testing.T) {
 
 func TestTheGuideOnStagedRolloutsLeavesOutAnEmptyListOfHosts(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t, "stages = [", `stages = [
+	s := newGuideRollout(t, "stages = [", `stages = [
       { name = "empty", hosts = [] },`)
-	s.want("2")
-	s.run("2 1 1 1")
-	s.saysThat(`Stage "empty" selects no host of the fleet, and is skipped`)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.expectText(`Stage "empty" selects no host of the fleet, and is skipped`)
 }
 
 func TestTheGuideOnStagedRolloutsProvesWhatAWorkloadRequiresFirst(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t)
-	s.edit("workloads = [{", `workloads = [{
+	s := newGuideRollout(t)
+	s.editHCL("workloads = [{", `workloads = [{
       name      = "base"
       workspace = "payments"
       deployment_targets = {
@@ -312,15 +312,15 @@ func TestTheGuideOnStagedRolloutsProvesWhatAWorkloadRequiresFirst(t *testing.T) 
       }
     }, {
       requires  = ["base"]`)
-	s.atOnce()
-	s.want("2")
-	s.edit("base1", "base2")
-	s.run("1 1 1 1")
-	s.saysThat("spec.ref.tag, on canary: base-live")
+	s.applyWithoutRollout()
+	s.setVersion("2")
+	s.editHCL("base1", "base2")
+	s.applyHourLater("1 1 1 1")
+	s.expectText("spec.ref.tag, on canary: base-live")
 	s.report("ready", "canary-1")
-	s.says["canary-1 base"] = maps.Clone(s.says["canary-1"])
-	s.says["canary-1 base"]["assignment"] = "canary/base-live"
-	s.run("2 1 1 1")
+	s.reports["canary-1 base"] = maps.Clone(s.reports["canary-1"])
+	s.reports["canary-1 base"]["assignment"] = "canary/base-live"
+	s.applyHourLater("2 1 1 1")
 	for name, content := range s.files() {
 		if strings.HasPrefix(name, "canary/base-live/") && strings.Contains(content, "base2") {
 			return

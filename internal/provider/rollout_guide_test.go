@@ -20,59 +20,59 @@ const (
 	nightsExample = "examples/rollouts/windows/main.tf"
 )
 
-// staged is the configuration that the guide on staged rollouts shows, of a repository in memory, and clusters that report
+// guideRollout is the configuration that the guide on staged rollouts shows, of a repository in memory, and clusters that report
 // about it. Its time is that of a stopped clock, in January, when no window is closed.
-type staged struct {
-	t     *testing.T
-	world *memoryWorld
-	hcl   string // of the guide, and as it was edited
-	w     *providertest.Workspace
-	clock *stoppedClock
-	says  map[string]map[string]any // the last report of each cluster
-	said  string                    // by the last plan
+type guideRollout struct {
+	t        *testing.T
+	world    *memoryWorld
+	hcl      string // of the guide, and as it was edited
+	w        *providertest.Workspace
+	clock    *stoppedClock
+	reports  map[string]map[string]any // the last report of each cluster
+	planText string                    // by the last plan
 }
 
 const prodAssignment = "flotilla_assignment.prod"
 
-// newStaged applies version 1 to all hosts, edits the HCL, and lets all clusters report that they are ready.
-func newStaged(t *testing.T, edits ...string) *staged {
+// newGuideRollout applies version 1 to all hosts, edits the HCL, and lets all clusters report that they are ready.
+func newGuideRollout(t *testing.T, edits ...string) *guideRollout {
 	t.Helper()
-	return stagedBy(t, stagesExample, edits...)
+	return newRolloutOfExample(t, stagesExample, edits...)
 }
 
-// stagedBy is newStaged of an example of the guide.
-func stagedBy(t *testing.T, example string, edits ...string) *staged {
+// newRolloutOfExample is newGuideRollout of an example of the guide.
+func newRolloutOfExample(t *testing.T, example string, edits ...string) *guideRollout {
 	t.Helper()
-	s := &staged{
+	s := &guideRollout{
 		t: t, world: newMemoryWorld(t, true), hcl: guideExample(t, stagesGuide, example),
-		clock: &stoppedClock{now: time.Date(time.Now().Year()+1, 1, 11, 8, 0, 0, 0, time.UTC)}, says: map[string]map[string]any{},
+		clock: &stoppedClock{now: time.Date(time.Now().Year()+1, 1, 11, 8, 0, 0, 0, time.UTC)}, reports: map[string]map[string]any{},
 	}
 	s.w = providertest.New(s.world.startAt(s.clock))
 	s.hcl, _, _ = strings.Cut(s.hcl, "\noutput ")
-	s.edit(`"gitops.git"`, strconv.Quote(s.world.spell("one", 0)), "data.flotilla_compliance.prod.evidence", `"what is read"`)
-	s.atOnce()
-	s.edit(edits...)
+	s.editHCL(`"gitops.git"`, strconv.Quote(s.world.spell("one", 0)), "data.flotilla_compliance.prod.evidence", `"what is read"`)
+	s.applyWithoutRollout()
+	s.editHCL(edits...)
 	for _, cluster := range []string{"canary-1", "europe-1", "america-1", "asia-1"} {
 		if strings.Contains(s.hcl, strconv.Quote(cluster)) {
 			s.report("ready", cluster)
 		}
 	}
-	if plan := s.run("1 1 1 1"); afterProd(plan)["rolled_out"] != true {
-		t.Fatalf("at first: %s", s.said)
+	if plan := s.applyHourLater("1 1 1 1"); prodAfter(plan)["rolled_out"] != true {
+		t.Fatalf("at first: %s", s.planText)
 	}
 	return s
 }
 
-// atOnce applies without the rollout.
-func (s *staged) atOnce() {
+// applyWithoutRollout applies without the rollout.
+func (s *guideRollout) applyWithoutRollout() {
 	s.t.Helper()
 	configuration := s.configuration()
 	delete(configuration.Resources[prodAssignment].Attributes, "rollout")
 	apply(s.t, s.w, configuration)
 }
 
-// edit changes the HCL, in pairs of what is there and what takes its place.
-func (s *staged) edit(pairs ...string) {
+// editHCL changes the HCL, in pairs of what is there and what takes its place.
+func (s *guideRollout) editHCL(pairs ...string) {
 	s.t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(s.hcl, pairs[i]) {
@@ -82,29 +82,29 @@ func (s *staged) edit(pairs ...string) {
 	}
 }
 
-// want is a new version.
-func (s *staged) want(version string) {
+// setVersion is a new version.
+func (s *guideRollout) setVersion(version string) {
 	s.t.Helper()
-	s.edit(regexp.MustCompile(`tag = "v[0-9]+"`).FindString(s.hcl), fmt.Sprintf(`tag = "v%s"`, version))
+	s.editHCL(regexp.MustCompile(`tag = "v[0-9]+"`).FindString(s.hcl), fmt.Sprintf(`tag = "v%s"`, version))
 }
 
 // report lets clusters say that they have the tip, and how that is since now.
-func (s *staged) report(verdict string, clusters ...string) {
+func (s *guideRollout) report(verdict string, clusters ...string) {
 	s.t.Helper()
 	for _, cluster := range clusters {
 		host, _, _ := strings.Cut(cluster, "-")
-		s.says[cluster] = map[string]any{
+		s.reports[cluster] = map[string]any{
 			"cluster": cluster, "assignment": host + "/payments-live", "commit": s.tip(), "verdict": verdict, "since": s.clock.now.Format(time.RFC3339),
 		}
 	}
 }
 
-func (s *staged) tip() string { return s.world.tip("one", "prod") }
+func (s *guideRollout) tip() string { return s.world.tip("one", "prod") }
 
-func (s *staged) files() map[string]string { return s.world.files("one", "prod") }
+func (s *guideRollout) files() map[string]string { return s.world.files("one", "prod") }
 
-// has says whether there is a folder.
-func (s *staged) has(folder string) bool {
+// hasFolder says whether there is a folder.
+func (s *guideRollout) hasFolder(folder string) bool {
 	for name := range s.files() {
 		if strings.HasPrefix(name, folder+"/") {
 			return true
@@ -114,14 +114,14 @@ func (s *staged) has(folder string) bool {
 }
 
 // configuration is the HCL, with what clusters say as the reports of flotilla_compliance; without any, its feedback stays as it is.
-func (s *staged) configuration() providertest.Configuration {
+func (s *guideRollout) configuration() providertest.Configuration {
 	s.t.Helper()
 	module := moduleOf(s.t, s.hcl)
 	compliance := module.Data["data.flotilla_compliance.prod"]
-	if s.says != nil {
+	if s.reports != nil {
 		var reports []any
-		for _, name := range slices.Sorted(maps.Keys(s.says)) {
-			reports = append(reports, s.says[name])
+		for _, name := range slices.Sorted(maps.Keys(s.reports)) {
+			reports = append(reports, s.reports[name])
 		}
 		compliance["feedback"] = map[string]any{"reports": reports}
 	}
@@ -133,36 +133,36 @@ func (s *staged) configuration() providertest.Configuration {
 	return module.Configuration
 }
 
-// run is a run an hour later. It expects what canary, europe, america and asia have then.
-func (s *staged) run(want string) *providertest.Plan {
+// applyHourLater is a run an hour later. It expects what canary, europe, america and asia have then.
+func (s *guideRollout) applyHourLater(want string) *providertest.Plan {
 	s.t.Helper()
-	return s.runAfter(time.Hour, want)
+	return s.applyAfter(time.Hour, want)
 }
 
-func (s *staged) runAfter(pause time.Duration, want string) *providertest.Plan {
+func (s *guideRollout) applyAfter(pause time.Duration, want string) *providertest.Plan {
 	s.t.Helper()
 	s.clock.now = s.clock.now.Add(pause)
 	plan, diagnostics := s.w.Apply(s.t.Context(), s.configuration())
 	if diagnostics.Err() != nil {
 		s.t.Fatal(diagnostics.Err())
 	}
-	s.said = fmt.Sprint(afterProd(plan)["changes"], afterProd(plan)["rolling_out"], diagnostics)
+	s.planText = fmt.Sprint(prodAfter(plan)["changes"], prodAfter(plan)["rolling_out"], diagnostics)
 	if got := s.versions(); got != want {
-		s.t.Fatalf("deployed %q, want %q: %s", got, want, s.said)
+		s.t.Fatalf("deployed %q, want %q: %s", got, want, s.planText)
 	}
 	return plan
 }
 
 // says expects a text in what the last plan said.
-func (s *staged) saysThat(want string) {
+func (s *guideRollout) expectText(want string) {
 	s.t.Helper()
-	if !strings.Contains(s.said, want) {
-		s.t.Errorf("the plan does not say %q: %s", want, s.said)
+	if !strings.Contains(s.planText, want) {
+		s.t.Errorf("the plan does not say %q: %s", want, s.planText)
 	}
 }
 
 // versions is what canary, europe, america and asia have: "2 1 1 1", with - for nothing.
-func (s *staged) versions() string {
+func (s *guideRollout) versions() string {
 	s.t.Helper()
 	var versions []string
 	files := s.files()
@@ -179,72 +179,72 @@ func (s *staged) versions() string {
 	return strings.Join(versions, " ")
 }
 
-func afterProd(plan *providertest.Plan) map[string]any { return plan.Change(prodAssignment).After }
+func prodAfter(plan *providertest.Plan) map[string]any { return plan.Change(prodAssignment).After }
 
-// haveIt lets clusters be ready, and runs, for each host in its turn: "canary-1", "2 1 2 1" and so on.
-func (s *staged) haveIt(turns ...string) {
+// reportAndApply lets clusters be ready, and runs, for each host in its turn: "canary-1", "2 1 2 1" and so on.
+func (s *guideRollout) reportAndApply(turns ...string) {
 	s.t.Helper()
 	for i := 0; i < len(turns); i += 2 {
 		s.report("ready", strings.Fields(turns[i])...)
-		s.run(turns[i+1])
+		s.applyHourLater(turns[i+1])
 	}
 }
 
-// ends expects that the last cluster ends the rollout.
-func (s *staged) ends(cluster, versions string) {
+// expectEnd expects that the last cluster ends the rollout.
+func (s *guideRollout) expectEnd(cluster, versions string) {
 	s.t.Helper()
 	s.report("ready", cluster)
-	if plan := s.run(versions); afterProd(plan)["rolled_out"] != true {
-		s.t.Errorf("it does not end: %s", s.said)
+	if plan := s.applyHourLater(versions); prodAfter(plan)["rolled_out"] != true {
+		s.t.Errorf("it does not end: %s", s.planText)
 	}
 }
 
-// id is what rolling_out prints of the content.
-func (s *staged) id() string {
+// contentID is what rolling_out prints of the content.
+func (s *guideRollout) contentID() string {
 	s.t.Helper()
-	return regexp.MustCompile(`payments-live@[0-9a-f-]+`).FindString(s.said)
+	return regexp.MustCompile(`payments-live@[0-9a-f-]+`).FindString(s.planText)
 }
 
 const (
-	guideCanary  = `name = "canary", cluster_type_selector = { match_labels = { ring = "canary" } }`
-	guideRegions = `name = "regions", cluster_type_selector = { match_labels = { ring = "region" } }, max_concurrent = 1, soak = "30m"`
-	guideHalts   = `on_failure        = "halt"`
-	guideBacks   = `on_failure        = "roll_back"`
-	guideLate    = `    progress_deadline = "2h"` + "\n"
-	ofTheRollout = "progress_deadline ="
+	guideCanary    = `name = "canary", cluster_type_selector = { match_labels = { ring = "canary" } }`
+	guideRegions   = `name = "regions", cluster_type_selector = { match_labels = { ring = "region" } }, max_concurrent = 1, soak = "30m"`
+	guideHalts     = `on_failure        = "halt"`
+	guideRollsBack = `on_failure        = "roll_back"`
+	guideLate      = `    progress_deadline = "2h"` + "\n"
+	rolloutAnchor  = "progress_deadline ="
 )
 
-// regions takes the place of the stage of the regions, which both get at once.
-func regions(further string) []string {
+// replaceRegions takes the place of the stage of the regions, which both get at once.
+func replaceRegions(further string) []string {
 	return []string{guideRegions, `name = "regions", cluster_type_selector = { match_labels = { ring = "region" } }` + further}
 }
 
 // A stage an hour, or a batch, and one more run to see the last one proven.
 func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t)
-	s.want("2")
-	s.run("2 1 1 1")
-	s.saysThat("spec.ref.tag, on canary: payments-live")                                 // what goes now
-	s.saysThat(`stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`) // what waits, and for what
-	if plan := s.runAfter(time.Minute, "2 1 1 1"); !plan.Empty() {                       // canary-1 is ready, with the version before
-		t.Errorf("a run in which all waits as before plans %s", s.said)
+	s := newGuideRollout(t)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
+	s.expectText("spec.ref.tag, on canary: payments-live")                                 // what goes now
+	s.expectText(`stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`) // what waits, and for what
+	if plan := s.applyAfter(time.Minute, "2 1 1 1"); !plan.Empty() {                       // canary-1 is ready, with the version before
+		t.Errorf("a run in which all waits as before plans %s", s.planText)
 	}
 	if still := fmt.Sprint(s.w.State.Values(prodAssignment)["rolling_out"]); !strings.Contains(still, "waits for clusters to be ready") {
 		t.Errorf("rolling_out is %s", still)
 	}
 	s.report("ready", "canary-1")
-	if plan := s.runAfter(30*time.Minute, "2 1 1 1"); !plan.Empty() { // it has to soak
-		t.Errorf("a run that changes nothing plans %s", s.said)
+	if plan := s.applyAfter(30*time.Minute, "2 1 1 1"); !plan.Empty() { // it has to soak
+		t.Errorf("a run that changes nothing plans %s", s.planText)
 	}
-	s.runAfter(30*time.Minute, "2 1 2 1") // a batch of one
-	s.haveIt("america-1", "2 2 2 1", "europe-1", "2 2 2 2")
-	s.ends("asia-1", "2 2 2 2")
-	if plan := s.run("2 2 2 2"); !plan.Empty() {
-		t.Errorf("after the end: %s", s.said)
+	s.applyAfter(30*time.Minute, "2 1 2 1") // a batch of one
+	s.reportAndApply("america-1", "2 2 2 1", "europe-1", "2 2 2 2")
+	s.expectEnd("asia-1", "2 2 2 2")
+	if plan := s.applyHourLater("2 2 2 2"); !plan.Empty() {
+		t.Errorf("after the end: %s", s.planText)
 	}
-	s.want("3")
-	s.atOnce() // without the rollout
+	s.setVersion("3")
+	s.applyWithoutRollout() // without the rollout
 	if got := s.versions(); got != "3 3 3 3" {
 		t.Errorf("without the rollout an apply writes %s", got)
 	}
@@ -280,18 +280,18 @@ func TestTheGuideOnStagedRolloutsShowsWhatPlansSay(t *testing.T) {
 				version = found[1]
 			}
 		}
-		plan := r.run(version, strings.ReplaceAll(cells[2], ",", ""))
+		plan := r.applyVersion(version, strings.ReplaceAll(cells[2], ",", ""))
 		switch says := strings.TrimSuffix(cells[3], " |"); {
 		case says == "the plan is empty: it waits as before":
 			if !plan.Empty() {
-				t.Errorf("%s: it says %s", row, said(plan))
+				t.Errorf("%s: it says %s", row, rolloutText(plan))
 			}
 		case says == "nothing: it is rolled out":
-			if after(plan)["rolled_out"] != true {
-				t.Errorf("%s: it says %s", row, said(plan))
+			if assignmentAfter(plan)["rolled_out"] != true {
+				t.Errorf("%s: it says %s", row, rolloutText(plan))
 			}
-		case !strings.Contains(said(plan), says):
-			t.Errorf("%s: it says %s", row, said(plan))
+		case !strings.Contains(rolloutText(plan), says):
+			t.Errorf("%s: it says %s", row, rolloutText(plan))
 		}
 	}
 }

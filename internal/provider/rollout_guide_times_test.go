@@ -9,62 +9,62 @@ import (
 
 // What the guide on staged rollouts says of windows of a stage, and of what is removed.
 
-// at sets the clock to a time of a day in January.
-func (s *staged) at(day, hour, minute int) {
+// setTime sets the clock to a time of a day in January.
+func (s *guideRollout) setTime(day, hour, minute int) {
 	s.clock.now = time.Date(s.clock.now.Year(), 1, day, hour, minute, 0, 0, time.UTC)
 }
 
 // notBefore is what a plan says of a full hour of a day in January.
-func (s *staged) notBefore(day, hour int) string {
+func (s *guideRollout) notBefore(day, hour int) string {
 	return fmt.Sprintf("not before %d-01-%02d %02d:00 UTC", s.clock.now.Year(), day, hour)
 }
 
 func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	t.Parallel()
-	s := stagedBy(t, nightsExample)
-	s.want("2")
-	s.run("2 1 1 1")
+	s := newRolloutOfExample(t, nightsExample)
+	s.setVersion("2")
+	s.applyHourLater("2 1 1 1")
 	s.report("ready", "canary-1")
-	s.run("2 1 1 1")
-	s.saysThat(`at stage 2 of 4 "europe", on 1 of 4 hosts: waits for a window: ` + s.notBefore(11, 21))
-	if plan := s.run("2 1 1 1"); !plan.Empty() {
-		t.Errorf("where all waits as before: %s", s.said)
+	s.applyHourLater("2 1 1 1")
+	s.expectText(`at stage 2 of 4 "europe", on 1 of 4 hosts: waits for a window: ` + s.notBefore(11, 21))
+	if plan := s.applyHourLater("2 1 1 1"); !plan.Empty() {
+		t.Errorf("where all waits as before: %s", s.planText)
 	}
-	s.saysThat("waits for a window: " + s.notBefore(11, 21)) // as a warning
-	s.at(11, 19, 59)
-	s.run("2 1 1 1")
-	s.runAfter(time.Minute, "2 2 1 1") // 22:00 in Berlin
+	s.expectText("waits for a window: " + s.notBefore(11, 21)) // as a warning
+	s.setTime(11, 19, 59)
+	s.applyHourLater("2 1 1 1")
+	s.applyAfter(time.Minute, "2 2 1 1") // 22:00 in Berlin
 	s.report("ready", "europe-1")
-	s.run("2 2 1 1") // 7:00 in Tokyo
-	s.saysThat(`at stage 3 of 4 "asia", on 2 of 4 hosts: waits for a window: ` + s.notBefore(12, 13))
-	s.at(12, 12, 30)
-	s.run("2 2 1 2")
+	s.applyHourLater("2 2 1 1") // 7:00 in Tokyo
+	s.expectText(`at stage 3 of 4 "asia", on 2 of 4 hosts: waits for a window: ` + s.notBefore(12, 13))
+	s.setTime(12, 12, 30)
+	s.applyHourLater("2 2 1 2")
 	s.report("ready", "asia-1")
-	s.at(12, 19, 0)
-	s.run("2 2 2 2") // no stage names america
+	s.setTime(12, 19, 0)
+	s.applyHourLater("2 2 2 2") // no stage names america
 
 	// A plan that is applied late.
-	s.want("3")
-	s.run("3 2 2 2")
+	s.setVersion("3")
+	s.applyHourLater("3 2 2 2")
 	s.report("ready", "canary-1")
-	s.at(12, 22, 0)
+	s.setTime(12, 22, 0)
 	plan, said := s.w.Plan(t.Context(), s.configuration())
 	if said.Err() != nil {
 		t.Fatal(said.Err())
 	}
 	tip := s.tip()
-	s.at(13, 3, 0) // 4:00 in Berlin
+	s.setTime(13, 3, 0) // 4:00 in Berlin
 	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") ||
 		!strings.Contains(said.Err().Error(), s.notBefore(13, 21)) ||
 		s.tip() != tip {
 		t.Errorf("a plan that is applied after the windows of its stage have closed: %v", said)
 	}
-	s.want("4")
-	s.at(13, 2, 0) // europe is open, and the canary alone is written
+	s.setVersion("4")
+	s.setTime(13, 2, 0) // europe is open, and the canary alone is written
 	if plan, said = s.w.Plan(t.Context(), s.configuration()); said.Err() != nil {
 		t.Fatal(said.Err())
 	}
-	s.at(13, 5, 0)
+	s.setTime(13, 5, 0)
 	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() != nil || s.versions() != "4 2 2 2" {
 		t.Errorf("a plan that writes nothing in the stages whose windows have closed: %v, deployed %s", said, s.versions())
 	}
@@ -72,7 +72,7 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 
 func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 	t.Parallel()
-	s := stagedBy(t, nightsExample)
+	s := newRolloutOfExample(t, nightsExample)
 	byHand := func(hosts ...string) {
 		files := s.files()
 		for _, host := range hosts {
@@ -82,22 +82,22 @@ func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 		s.world.commit("one", "prod", files)
 	}
 	byHand("canary", "europe")
-	s.run("1 7 1 1")
-	s.saysThat("waits for a window: " + s.notBefore(11, 21))
-	if plan := s.run("1 7 1 1"); !plan.Empty() {
-		t.Errorf("while the repair waits: %s", s.said)
+	s.applyHourLater("1 7 1 1")
+	s.expectText("waits for a window: " + s.notBefore(11, 21))
+	if plan := s.applyHourLater("1 7 1 1"); !plan.Empty() {
+		t.Errorf("while the repair waits: %s", s.planText)
 	}
-	s.at(11, 20, 30)
-	s.run("1 1 1 1")
-	s.ends("europe-1", "1 1 1 1")
+	s.setTime(11, 20, 30)
+	s.applyHourLater("1 1 1 1")
+	s.expectEnd("europe-1", "1 1 1 1")
 
 	byHand("asia")
-	s.at(12, 14, 0)
+	s.setTime(12, 14, 0)
 	plan, said := s.w.Plan(t.Context(), s.configuration())
 	if said.Err() != nil {
 		t.Fatal(said.Err())
 	}
-	s.at(12, 20, 0)
+	s.setTime(12, 20, 0)
 	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || s.versions() != "1 1 1 7" {
 		t.Errorf("a repair that is applied after the windows of its stage have closed: %v, deployed %s", said, s.versions())
 	}
@@ -109,61 +109,61 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 	without := func(region string) string {
 		return fmt.Sprintf(`cluster_type_selector = { match_expressions = [{ key = "region", operator = "NotIn", values = [%q] }] } }`, region)
 	}
-	ofAll := func(s *staged, cluster string) { // what a cluster without assignments says
+	ofAll := func(s *guideRollout, cluster string) { // what a cluster without assignments says
 		s.report("ready", cluster)
-		delete(s.says[cluster], "assignment")
+		delete(s.reports[cluster], "assignment")
 	}
-	moved := func() *staged { // from europe to america
-		s := newStaged(t)
-		s.edit(everywhere, without("us"))
+	moved := func() *guideRollout { // from europe to america
+		s := newGuideRollout(t)
+		s.editHCL(everywhere, without("us"))
 		ofAll(s, "america-1")
-		s.run("1 1 - 1") // a change that only removes
-		s.saysThat(`removal stage 1 of 1 "regions", on 1 of 1 host`)
+		s.applyHourLater("1 1 - 1") // a change that only removes
+		s.expectText(`removal stage 1 of 1 "regions", on 1 of 1 host`)
 		ofAll(s, "america-1")
-		s.run("1 1 - 1")
-		s.edit(without("us"), without("eu"))
+		s.applyHourLater("1 1 - 1")
+		s.editHCL(without("us"), without("eu"))
 		ofAll(s, "europe-1")
-		s.run("1 1 1 1")
-		s.saysThat(`stage 1 of 1 "regions", on 1 of 2 hosts: waits for clusters to be ready`)
+		s.applyHourLater("1 1 1 1")
+		s.expectText(`stage 1 of 1 "regions", on 1 of 2 hosts: waits for clusters to be ready`)
 		return s
 	}
 	s := moved()
 	s.report("ready", "america-1")
-	s.runAfter(20*time.Minute, "1 1 1 1") // it soaks
-	s.runAfter(20*time.Minute, "1 - 1 1")
-	s.saysThat(`removal stage 1 of 1 "regions", on 2 of 2 hosts`)
+	s.applyAfter(20*time.Minute, "1 1 1 1") // it soaks
+	s.applyAfter(20*time.Minute, "1 - 1 1")
+	s.expectText(`removal stage 1 of 1 "regions", on 2 of 2 hosts`)
 	ofAll(s, "europe-1")
-	if plan := s.run("1 - 1 1"); afterProd(plan)["rolled_out"] != true {
-		t.Errorf("it does not end: %s", s.said)
+	if plan := s.applyHourLater("1 - 1 1"); prodAfter(plan)["rolled_out"] != true {
+		t.Errorf("it does not end: %s", s.planText)
 	}
 
 	s = moved()
 	s.report("failed", "america-1")
-	s.says["america-1"]["since"] = s.clock.now.Add(58 * time.Minute).Format(time.RFC3339)
-	s.run("1 1 1 1") // it halts
-	s.run("1 1 - 1") // and goes back: europe keeps what is there
+	s.reports["america-1"]["since"] = s.clock.now.Add(58 * time.Minute).Format(time.RFC3339)
+	s.applyHourLater("1 1 1 1") // it halts
+	s.applyHourLater("1 1 - 1") // and goes back: europe keeps what is there
 
 	s = moved()
-	s.edit(ofTheRollout, `expedite = ["payments-live"]`+"\n    "+ofTheRollout)
-	s.run("1 - 1 1")
+	s.editHCL(rolloutAnchor, `expedite = ["payments-live"]`+"\n    "+rolloutAnchor)
+	s.applyHourLater("1 - 1 1")
 }
 
 func TestTheGuideOnStagedRolloutsSaysTheEarliestTime(t *testing.T) {
 	t.Parallel()
-	s := newStaged(t, guideRegions, guideRegions+`, windows = [{ kind = "allow", schedule = "0 14 * * *", duration = "2h" }]`)
-	s.want("2")
-	s.at(11, 13, 0)
-	s.run("2 1 1 1")
-	s.run("2 1 1 1")
-	if strings.Contains(s.said, "not before") { // a cluster decides
-		t.Errorf("it says %s", s.said)
+	s := newGuideRollout(t, guideRegions, guideRegions+`, windows = [{ kind = "allow", schedule = "0 14 * * *", duration = "2h" }]`)
+	s.setVersion("2")
+	s.setTime(11, 13, 0)
+	s.applyHourLater("2 1 1 1")
+	s.applyHourLater("2 1 1 1")
+	if strings.Contains(s.planText, "not before") { // a cluster decides
+		t.Errorf("it says %s", s.planText)
 	}
-	s.at(11, 15, 30)
+	s.setTime(11, 15, 30)
 	s.report("ready", "canary-1")
-	if plan := s.runAfter(0, "2 1 1 1"); !plan.Empty() { // the canary soaks for an hour, and then the window of the regions is closed
-		t.Errorf("while it soaks: %s", s.said)
+	if plan := s.applyAfter(0, "2 1 1 1"); !plan.Empty() { // the canary soaks for an hour, and then the window of the regions is closed
+		t.Errorf("while it soaks: %s", s.planText)
 	}
-	s.saysThat("waits for clusters to be ready: 0 of 1 cluster is ready, 1 soaking, " + s.notBefore(12, 14))
-	s.at(12, 13, 0)
-	s.run("2 1 2 1")
+	s.expectText("waits for clusters to be ready: 0 of 1 cluster is ready, 1 soaking, " + s.notBefore(12, 14))
+	s.setTime(12, 13, 0)
+	s.applyHourLater("2 1 2 1")
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// listed is an assignment whose evidence is a list: what agents report, and a check of errors on each cluster.
-type listed struct {
+// checkedRings is an assignment whose evidence is a list: what agents report, and a check of errors on each cluster.
+type checkedRings struct {
 	*rings
-	runner  providertest.Runner
-	check   evidence.Check
-	measure time.Duration // how much later than the agents the check was asked
+	runner     providertest.Runner
+	check      evidence.Check
+	checkDelay time.Duration // how much later than the agents the check was asked
 }
 
-// newListed applies version 1.
-func newListed(t *testing.T, runner providertest.Runner) *listed {
+// newCheckedRings applies version 1.
+func newCheckedRings(t *testing.T, runner providertest.Runner) *checkedRings {
 	t.Helper()
-	l := &listed{
+	l := &checkedRings{
 		rings: &rings{
 			t: t, url: bare(t), now: time.Now().UTC().Truncate(time.Second), verdicts: map[string]verdict.Verdict{}, commits: map[string]string{},
 			since: map[string]time.Time{}, rollout: ringRollout(nil),
@@ -32,11 +32,11 @@ func newListed(t *testing.T, runner providertest.Runner) *listed {
 		check:  evidence.Check{Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 0.4", Fail: "value > 5.0"},
 	}
 	apply(t, runner, assigned(l.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, nil))
-	l.figures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
+	l.setFigures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
 	return l
 }
 
-func (l *listed) figures(values map[string]float64) {
+func (l *checkedRings) setFigures(values map[string]float64) {
 	l.check.Figures = map[string]evidence.Figure{}
 	for cluster, value := range values {
 		l.check.Figures[cluster] = evidence.Figure{Value: value}
@@ -44,12 +44,12 @@ func (l *listed) figures(values map[string]float64) {
 }
 
 // measurements are those of the check, at the time of the last evidence of the agents.
-func (l *listed) measurements() *evidence.Measurements {
-	return &evidence.Measurements{Environment: "dev", Time: l.now.Add(l.measure), Checks: []evidence.Check{l.check}}
+func (l *checkedRings) measurements() *evidence.Measurements {
+	return &evidence.Measurements{Environment: "dev", Time: l.now.Add(l.checkDelay), Checks: []evidence.Check{l.check}}
 }
 
-// with is the configuration of a version whose evidence is what agents report and the check.
-func (l *listed) with(version string) providertest.Configuration {
+// checkedConfiguration is the configuration of a version whose evidence is what agents report and the check.
+func (l *checkedRings) checkedConfiguration(version string) providertest.Configuration {
 	configuration := l.configuration(version)
 	attributes := configuration.Resources[assignment].Attributes
 	if _, given := l.further["evidence"]; !given {
@@ -58,10 +58,10 @@ func (l *listed) with(version string) providertest.Configuration {
 	return configuration
 }
 
-// runs applies, and expects what is deployed then. It returns the plan, and all that it says.
-func (l *listed) runs(version, want string) (*providertest.Plan, string) {
+// applyChecked applies, and expects what is deployed then. It returns the plan, and all that it says.
+func (l *checkedRings) applyChecked(version, want string) (*providertest.Plan, string) {
 	l.t.Helper()
-	plan, diagnostics := l.runner.Apply(l.t.Context(), l.with(version))
+	plan, diagnostics := l.runner.Apply(l.t.Context(), l.checkedConfiguration(version))
 	if diagnostics.Err() != nil {
 		l.t.Fatal(diagnostics.Err())
 	}
@@ -70,14 +70,14 @@ func (l *listed) runs(version, want string) (*providertest.Plan, string) {
 	}
 	text := fmt.Sprint(diagnostics)
 	if plan.Change(assignment) != nil {
-		text += said(plan)
+		text += rolloutText(plan)
 	}
 	return plan, strings.Join(strings.Fields(text), " ")
 }
 
-func (l *listed) expect(version, want string, says ...string) *providertest.Plan {
+func (l *checkedRings) applyAndExpect(version, want string, says ...string) *providertest.Plan {
 	l.t.Helper()
-	plan, text := l.runs(version, want)
+	plan, text := l.applyChecked(version, want)
 	for _, one := range says {
 		if !strings.Contains(text, one) {
 			l.t.Errorf("the plan does not say %q: %s", one, text)
@@ -101,35 +101,35 @@ func withAllTools(t *testing.T, test func(t *testing.T, runner providertest.Runn
 func TestAMeasurementHoldsAndLetsGoARollout(t *testing.T) {
 	t.Parallel()
 	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
-		l := newListed(t, runner)
-		l.expect("2", "2 1 1")
+		l := newCheckedRings(t, runner)
+		l.applyAndExpect("2", "2 1 1")
 		l.report("canary", verdict.Ready)
-		l.figures(map[string]float64{"canary": 0.9, "region": 0.2, "rest": 0.2})
-		if plan := l.expect("2", "2 1 1", "Rollout waits", "on 1 of 3 hosts: waits for errors: 0.9 % against 0.2 % on 2 clusters (passes where value < 0.4); 0 of 1 cluster is ready, 1 not ready yet"); !plan.Empty() {
+		l.setFigures(map[string]float64{"canary": 0.9, "region": 0.2, "rest": 0.2})
+		if plan := l.applyAndExpect("2", "2 1 1", "Rollout waits", "on 1 of 3 hosts: waits for errors: 0.9 % against 0.2 % on 2 clusters (passes where value < 0.4); 0 of 1 cluster is ready, 1 not ready yet"); !plan.Empty() {
 			t.Error("another figure is a change")
 		}
-		l.figures(map[string]float64{"canary": 0.3})
-		l.expect("2", "2 2 1")
+		l.setFigures(map[string]float64{"canary": 0.3})
+		l.applyAndExpect("2", "2 2 1")
 		l.report("region", verdict.Ready)
-		l.figures(map[string]float64{"canary": 9, "region": 0.1}) // the one that is proven gets worse
-		l.expect(
+		l.setFigures(map[string]float64{"canary": 9, "region": 0.1}) // the one that is proven gets worse
+		l.applyAndExpect(
 			"2",
 			"2 2 1",
 			"waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 \"canary\": errors: 9 % (fails where value > 5.0)",
 			"state:failed",
 		)
-		l.figures(map[string]float64{"canary": 9, "region": 0.1})
-		if plan := l.expect("2", "2 2 1", "Rollout has failed", "errors: 9 %"); !plan.Empty() {
+		l.setFigures(map[string]float64{"canary": 9, "region": 0.1})
+		if plan := l.applyAndExpect("2", "2 2 1", "Rollout has failed", "errors: 9 %"); !plan.Empty() {
 			t.Error("a halt that goes on is a change")
 		}
-		l.figures(map[string]float64{"canary": 3, "region": 0.1})
-		l.expect("2", "2 2 2")
+		l.setFigures(map[string]float64{"canary": 3, "region": 0.1})
+		l.applyAndExpect("2", "2 2 2")
 		l.report("rest", verdict.Ready)
-		l.figures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
-		if plan := l.expect("2", "2 2 2"); after(plan)["rolled_out"] != true {
-			t.Errorf("at the end: %s", said(plan))
+		l.setFigures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
+		if plan := l.applyAndExpect("2", "2 2 2"); assignmentAfter(plan)["rolled_out"] != true {
+			t.Errorf("at the end: %s", rolloutText(plan))
 		}
-		if plan := l.expect("2", "2 2 2"); !plan.Empty() {
+		if plan := l.applyAndExpect("2", "2 2 2"); !plan.Empty() {
 			t.Error("after the end something is planned")
 		}
 	})
@@ -138,22 +138,22 @@ func TestAMeasurementHoldsAndLetsGoARollout(t *testing.T) {
 func TestAMeasurementThatFailsRollsBack(t *testing.T) {
 	t.Parallel()
 	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
-		l := newListed(t, runner)
+		l := newCheckedRings(t, runner)
 		l.rollout = ringRollout(map[string]any{"on_failure": "roll_back", "failed_for": "0s"})
-		l.expect("2", "2 1 1")
+		l.applyAndExpect("2", "2 1 1")
 		l.report("canary", verdict.Ready)
-		l.figures(map[string]float64{"canary": 9, "region": 0.2, "rest": 0.2})
-		l.expect(
+		l.setFigures(map[string]float64{"canary": 9, "region": 0.2, "rest": 0.2})
+		l.applyAndExpect(
 			"2",
 			"1 1 1",
 			"errors: 9 % against 0.2 % on 2 clusters (fails where value > 5.0); it was rolled back; add",
 			"failed and was rolled back",
 		)
-		l.figures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
-		if plan := l.expect("2", "1 1 1"); !plan.Empty() {
+		l.setFigures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
+		if plan := l.applyAndExpect("2", "1 1 1"); !plan.Empty() {
 			t.Error("what failed is tried again")
 		}
-		l.expect("3", "3 1 1")
+		l.applyAndExpect("3", "3 1 1")
 	})
 }
 
@@ -173,17 +173,17 @@ func TestAMeasurementWithoutAFigureNeverPasses(t *testing.T) {
 			t.Run(name+"/"+unknown, func(t *testing.T) {
 				playAlways(t, name+"/"+unknown, "no server/wait", "no figure/skip")
 				t.Parallel()
-				l := newListed(t, providertest.New(startProvider))
+				l := newCheckedRings(t, providertest.New(startProvider))
 				l.rollout = ringRollout(map[string]any{"unknown": unknown})
-				l.expect("2", "2 1 1")
+				l.applyAndExpect("2", "2 1 1")
 				l.report("canary", verdict.Ready)
 				silence(&l.check)
 				for range 3 {
-					l.expect("2", "2 1 1", "Rollout waits", "waits for errors: ")
+					l.applyAndExpect("2", "2 1 1", "Rollout waits", "waits for errors: ")
 				}
 				l.check.Message, l.check.Pass = "", "value < 0.4"
-				l.figures(map[string]float64{"canary": 0.1})
-				l.expect("2", "2 2 1")
+				l.setFigures(map[string]float64{"canary": 0.1})
+				l.applyAndExpect("2", "2 2 1")
 			})
 		}
 	}
@@ -196,24 +196,24 @@ func TestADeadClusterIsSkippedWithSeveralDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name, "a check of clusters", "a check of the fleet")
 			t.Parallel()
-			l := newListed(t, providertest.New(startProvider))
+			l := newCheckedRings(t, providertest.New(startProvider))
 			l.rollout = ringRollout(map[string]any{"unknown": "skip"})
 			l.check.Of, l.check.Figures = of, map[string]evidence.Figure{}
 			if of == evidence.OfFleet {
 				l.check.Figures[""] = evidence.Figure{Value: 0.1}
 			}
-			l.expect("2", "2 1 1")
-			l.expect("2", "2 2 1", "passes stage 1 of 3 \"canary\" without 1 cluster: 1 unknown")
+			l.applyAndExpect("2", "2 1 1")
+			l.applyAndExpect("2", "2 2 1", "passes stage 1 of 3 \"canary\" without 1 cluster: 1 unknown")
 		})
 	}
 }
 
 func TestOnlyMeasurementsOrFactsProveWhatWasWrittenBefore(t *testing.T) {
 	t.Parallel()
-	for name, document := range map[string]func(*listed) string{
-		"measurements": func(l *listed) string { return string(l.measurements().Marshal()) },
-		"facts": func(l *listed) string {
-			facts := evidence.Facts{Time: l.now.Add(l.measure), Clusters: map[string]evidence.ClusterFacts{}}
+	for name, document := range map[string]func(*checkedRings) string{
+		"measurements": func(l *checkedRings) string { return string(l.measurements().Marshal()) },
+		"facts": func(l *checkedRings) string {
+			facts := evidence.Facts{Time: l.now.Add(l.checkDelay), Clusters: map[string]evidence.ClusterFacts{}}
 			for _, name := range []string{"canary", "region", "rest"} {
 				facts.Clusters[name] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Ready, Since: l.now.Add(-48 * time.Hour)}}
 			}
@@ -222,21 +222,21 @@ func TestOnlyMeasurementsOrFactsProveWhatWasWrittenBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newListed(t, providertest.New(startProvider))
+			l := newCheckedRings(t, providertest.New(startProvider))
 			alone := func(version, want string, says ...string) *providertest.Plan {
 				t.Helper()
 				l.now = l.now.Add(time.Hour)
 				l.further = map[string]any{"evidence": []any{document(l)}}
-				return l.expect(version, want, says...)
+				return l.applyAndExpect(version, want, says...)
 			}
-			l.measure = -10 * time.Hour // older than the content
+			l.checkDelay = -10 * time.Hour // older than the content
 			alone("2", "2 1 1")
 			alone("2", "2 1 1", "Evidence is older than the deployed content")
-			l.measure = 0
+			l.checkDelay = 0
 			alone("2", "2 2 1")
 			alone("2", "2 2 2")
-			if plan := alone("2", "2 2 2"); after(plan)["rolled_out"] != true {
-				t.Errorf("at the end: %s", said(plan))
+			if plan := alone("2", "2 2 2"); assignmentAfter(plan)["rolled_out"] != true {
+				t.Errorf("at the end: %s", rolloutText(plan))
 			}
 			runner := l.runner.(*providertest.Workspace)
 			runner.Lose(assignment) // then it is what the branch has when it is applied
@@ -249,22 +249,22 @@ func TestOnlyMeasurementsOrFactsProveWhatWasWrittenBefore(t *testing.T) {
 
 func TestTheOldestDocumentIsTheTimeOfARollout(t *testing.T) {
 	t.Parallel()
-	l := newListed(t, providertest.New(startProvider))
+	l := newCheckedRings(t, providertest.New(startProvider))
 	l.rollout = ringRollout(nil)
 	l.rollout["stages"].([]any)[0].(map[string]any)["soak"] = "3h"
-	l.expect("2", "2 1 1")
+	l.applyAndExpect("2", "2 1 1")
 	l.report("canary", verdict.Ready)
 	l.now = l.now.Add(10 * time.Hour) // agents were asked long after the soak time
-	l.measure = -9 * time.Hour        // and the check before its end
-	l.expect("2", "2 1 1")
-	l.measure = -time.Hour
-	l.expect("2", "2 2 1")
+	l.checkDelay = -9 * time.Hour     // and the check before its end
+	l.applyAndExpect("2", "2 1 1")
+	l.checkDelay = -time.Hour
+	l.applyAndExpect("2", "2 2 1")
 }
 
 func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 	t.Parallel()
 	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
-		l := newListed(t, runner)
+		l := newCheckedRings(t, runner)
 		other := l.measurements()
 		other.Environment = "prod"
 		facts := evidence.Facts{
@@ -286,7 +286,7 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 			"another assignment":  {[]any{l.evidence(), foreign}, []string{`The evidence is about the assignment "other"`}, []string{"1"}},
 		} {
 			l.further = map[string]any{"evidence": c.list}
-			_, diagnostics := runner.Plan(t.Context(), l.with("2"))
+			_, diagnostics := runner.Plan(t.Context(), l.checkedConfiguration("2"))
 			var errors []providertest.Diagnostic
 			for _, d := range diagnostics {
 				if d.Error {
@@ -313,8 +313,8 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 
 func TestAListWithEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
 	t.Parallel()
-	l := newListed(t, providertest.New(startProvider))
-	l.expect("2", "2 1 1")
+	l := newCheckedRings(t, providertest.New(startProvider))
+	l.applyAndExpect("2", "2 1 1")
 	l.report("canary", verdict.Ready)
 	given := l.evidence()
 	for name, list := range map[string]any{
@@ -322,24 +322,24 @@ func TestAListWithEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testi
 		"the list":   providertest.Unknown{Then: []any{given, string(l.measurements().Marshal())}},
 	} {
 		l.further = map[string]any{"evidence": list}
-		plan, diagnostics := l.runner.Plan(t.Context(), l.with("2"))
-		if diagnostics.Err() != nil || after(plan)["content"] != (providertest.Unknown{}) ||
-			after(plan)["rolling_out"] != (providertest.Unknown{}) {
-			t.Errorf("%s: the plan says %v, %v", name, after(plan), diagnostics)
+		plan, diagnostics := l.runner.Plan(t.Context(), l.checkedConfiguration("2"))
+		if diagnostics.Err() != nil || assignmentAfter(plan)["content"] != (providertest.Unknown{}) ||
+			assignmentAfter(plan)["rolling_out"] != (providertest.Unknown{}) {
+			t.Errorf("%s: the plan says %v, %v", name, assignmentAfter(plan), diagnostics)
 		}
 	}
-	if plan, diagnostics := l.runner.Apply(t.Context(), l.with("2")); diagnostics.Err() != nil || l.versions() != "2 2 1" {
-		t.Errorf("applied: %s, %v, %v", l.versions(), after(plan), diagnostics)
+	if plan, diagnostics := l.runner.Apply(t.Context(), l.checkedConfiguration("2")); diagnostics.Err() != nil || l.versions() != "2 2 1" {
+		t.Errorf("applied: %s, %v, %v", l.versions(), assignmentAfter(plan), diagnostics)
 	}
 }
 
 func TestASavedPlanOfAListIsAppliedLateAsItWasPlanned(t *testing.T) {
 	t.Parallel()
 	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
-		l := newListed(t, runner)
-		l.expect("2", "2 1 1")
+		l := newCheckedRings(t, runner)
+		l.applyAndExpect("2", "2 1 1")
 		l.report("canary", verdict.Ready)
-		plan, diagnostics := runner.Plan(t.Context(), l.with("2"))
+		plan, diagnostics := runner.Plan(t.Context(), l.checkedConfiguration("2"))
 		if diagnostics.Err() != nil {
 			t.Fatal(diagnostics)
 		}
@@ -348,43 +348,43 @@ func TestASavedPlanOfAListIsAppliedLateAsItWasPlanned(t *testing.T) {
 			t.Errorf("applied late: %s, %v", l.versions(), diagnostics)
 		}
 		l.report("region", verdict.Ready)
-		if plan, diagnostics := runner.Plan(t.Context(), l.with("2"), providertest.RefreshOnly()); diagnostics.Err() != nil || !plan.Empty() ||
+		if plan, diagnostics := runner.Plan(t.Context(), l.checkedConfiguration("2"), providertest.RefreshOnly()); diagnostics.Err() != nil || !plan.Empty() ||
 			l.versions() != "2 2 1" {
 			t.Errorf("a refresh alone: %v", diagnostics)
 		}
-		l.expect("2", "2 2 2")
+		l.applyAndExpect("2", "2 2 2")
 	})
 }
 
 func TestProvenAsksAllDocuments(t *testing.T) {
 	t.Parallel()
-	l := newListed(t, providertest.New(startProvider))
+	l := newCheckedRings(t, providertest.New(startProvider))
 	l.rollout = nil
 	run := func(proven any) {
 		t.Helper()
 		l.further = map[string]any{"candidate": "2"}
-		if plan, _ := l.runs("2", "2 2 2"); after(plan)["proven"] != proven {
-			t.Errorf("proven is %v, not %v", after(plan)["proven"], proven)
+		if plan, _ := l.applyChecked("2", "2 2 2"); assignmentAfter(plan)["proven"] != proven {
+			t.Errorf("proven is %v, not %v", assignmentAfter(plan)["proven"], proven)
 		}
 	}
 	run(nil)
 	for _, cluster := range []string{"canary", "region", "rest"} {
 		l.report(cluster, verdict.Ready)
 	}
-	l.figures(map[string]float64{"canary": 0.1, "region": 0.9, "rest": 0.1})
+	l.setFigures(map[string]float64{"canary": 0.1, "region": 0.9, "rest": 0.1})
 	run(nil)
-	l.figures(map[string]float64{"canary": 0.1, "region": 0.1})
+	l.setFigures(map[string]float64{"canary": 0.1, "region": 0.1})
 	run(nil)
-	l.figures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
-	l.measure = -100 * time.Hour
+	l.setFigures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
+	l.checkDelay = -100 * time.Hour
 	run(nil) // the check is older than the content
-	l.measure = 0
+	l.checkDelay = 0
 	run("2")
 }
 
 func TestOnlyWhatClustersReportBelongsOnAPage(t *testing.T) {
 	t.Parallel()
-	l := newListed(t, providertest.New(startProvider))
+	l := newCheckedRings(t, providertest.New(startProvider))
 	at := map[string]any{"url": l.url, "branch": "dev", "path": "clusters/all"}
 	measured := string(l.measurements().Marshal())
 	for name, c := range map[string]struct {
@@ -396,7 +396,7 @@ func TestOnlyWhatClustersReportBelongsOnAPage(t *testing.T) {
 		}, "evidence"},
 		"flotilla_inventory": {map[string]any{"gitops_repo": at, "evidences": []any{l.evidence(), measured}}, "ElementKeyInt(1)"},
 	} {
-		_, diagnostics := l.runner.(*providertest.Workspace).ReadData(t.Context(), l.with("1"), name, c.attributes)
+		_, diagnostics := l.runner.(*providertest.Workspace).ReadData(t.Context(), l.checkedConfiguration("1"), name, c.attributes)
 		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].At, c.at) ||
 			!strings.Contains(
 				diagnostics[0].Detail,
@@ -412,7 +412,7 @@ func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
 	runner := providertest.New(provider.StartAt(clock))
-	l := newListed(t, runner)
+	l := newCheckedRings(t, runner)
 	answer := vectorResult(`"cluster":"canary"`, "0.9", `"cluster":"rest"`, "0.2")
 	server := newPrometheusStandIn(t, func(string) string { return answer })
 	run := func(url, want string, says ...string) {
@@ -432,7 +432,7 @@ func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
 			t.Fatal(diagnostics)
 		}
 		l.further = map[string]any{"evidence": []any{report, measured["evidence"]}}
-		l.expect("2", want, says...)
+		l.applyAndExpect("2", want, says...)
 	}
 	run("http://127.0.0.1:1", "2 1 1")
 	l.report("canary", verdict.Ready)

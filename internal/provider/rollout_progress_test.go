@@ -13,8 +13,8 @@ import (
 // crowdSize is the number of workloads of a crowd.
 var crowdSize = acceptancetest.Count(30, 100)
 
-// crowd is a fleet of workloads on the hosts of five stages, of which all but the first have two.
-func crowd(version string) map[string]any {
+// crowdFleet is a fleet of workloads on the hosts of five stages, of which all but the first have two.
+func crowdFleet(version string) map[string]any {
 	var types, workloads []any
 	for i := range 9 {
 		types = append(types, map[string]any{"name": fmt.Sprintf("type-%d", i), "labels": map[string]any{"ring": fmt.Sprint((i + 1) / 2)}})
@@ -39,7 +39,7 @@ func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	fleet := func(version string) providertest.Call {
-		return providertest.Call{Function: "fleet", Arguments: []any{crowd(version)}}
+		return providertest.Call{Function: "fleet", Arguments: []any{crowdFleet(version)}}
 	}
 	apply(t, w, assigned(url, fleet("1"), nil))
 	var stages []any
@@ -51,7 +51,7 @@ func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	evidence := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}})["evidence"]
 	plan := apply(t, w, assigned(url, fleet("2"), map[string]any{"evidence": evidence, "rollout": map[string]any{"stages": stages}}))
 
-	summaries := after(plan)["rolling_out"].(map[string]any)
+	summaries := assignmentAfter(plan)["rolling_out"].(map[string]any)
 	text, err := json.MarshalIndent(summaries, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 		t.Errorf("with the summary comes %s", got)
 	}
 
-	values := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}, "progress": after(plan)["progress"]})
+	values := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}, "progress": assignmentAfter(plan)["progress"]})
 	rollouts, _ := values["rollouts"].(map[string]any)
 	one, _ := rollouts["w023-live"].(map[string]any)
 	if len(rollouts) != crowdSize || !strings.HasPrefix(fmt.Sprint(one["approval"]), "w023-live@") {
@@ -91,7 +91,7 @@ func TestAPlanCountsOnlyStagesWithHosts(t *testing.T) {
 	r := newRings(t)
 	r.rollout["stages"] = append(r.rollout["stages"].([]any),
 		map[string]any{"name": "nowhere", "hosts": []any{}}, map[string]any{"name": "everything else"})
-	if plan := r.run("2", "2 1 1"); !strings.Contains(said(plan), `stage 1 of 3 "canary", 1 of 3 hosts`) {
-		t.Errorf("the plan says %s", said(plan))
+	if plan := r.applyVersion("2", "2 1 1"); !strings.Contains(rolloutText(plan), `stage 1 of 3 "canary", 1 of 3 hosts`) {
+		t.Errorf("the plan says %s", rolloutText(plan))
 	}
 }

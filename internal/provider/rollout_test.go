@@ -16,60 +16,60 @@ import (
 func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	plan := r.run("1", "1 1 1")
+	plan := r.applyVersion("1", "1 1 1")
 	if plan.Change(assignment).After["rolled_out"] != true {
-		t.Errorf("nothing to do: %s", said(plan))
+		t.Errorf("nothing to do: %s", rolloutText(plan))
 	}
-	plan = r.run("2", "2 1 1")
+	plan = r.applyVersion("2", "2 1 1")
 	for _, want := range []string{`stage 1 of 3 "canary", 1 of 3 hosts`, countLine(changes.Counts{Hosts: 1, Changed: 1}), "waits for clusters to be ready", "false"} {
-		if !strings.Contains(said(plan), want) {
-			t.Errorf("the plan does not say %q: %s", want, said(plan))
+		if !strings.Contains(rolloutText(plan), want) {
+			t.Errorf("the plan does not say %q: %s", want, rolloutText(plan))
 		}
 	}
 	commits := git(t, r.url, "rev-list", "--count", "dev")
-	if plan := r.run("2", "2 1 1"); !plan.Empty() {
-		t.Errorf("evidence that decides nothing plans %s", said(plan))
+	if plan := r.applyVersion("2", "2 1 1"); !plan.Empty() {
+		t.Errorf("evidence that decides nothing plans %s", rolloutText(plan))
 	}
 	r.report("canary", verdict.Progressing)
-	if plan := r.run("2", "2 1 1"); !plan.Empty() || git(t, r.url, "rev-list", "--count", "dev") != commits {
-		t.Errorf("evidence that decides nothing plans %s", said(plan))
+	if plan := r.applyVersion("2", "2 1 1"); !plan.Empty() || git(t, r.url, "rev-list", "--count", "dev") != commits {
+		t.Errorf("evidence that decides nothing plans %s", rolloutText(plan))
 	}
 	r.report("canary", verdict.Ready)
-	plan = r.run("2", "2 2 1")
-	if want := fileLine("platform-config.yaml", "data.VERSION", "region/app-core", causeBy(changes.ByContainer, "all")); !strings.Contains(said(plan), want) {
-		t.Errorf("the plan of a later stage does not say %q: %s", want, said(plan))
+	plan = r.applyVersion("2", "2 2 1")
+	if want := fileLine("platform-config.yaml", "data.VERSION", "region/app-core", causeBy(changes.ByContainer, "all")); !strings.Contains(rolloutText(plan), want) {
+		t.Errorf("the plan of a later stage does not say %q: %s", want, rolloutText(plan))
 	}
 	r.report("canary", verdict.Progressing) // what was proven stays proven
 	r.report("region", verdict.Ready)
-	r.run("2", "2 2 2")
+	r.applyVersion("2", "2 2 2")
 	r.report("rest", verdict.Ready)
 	commits = git(t, r.url, "rev-list", "--count", "dev")
-	plan = r.run("2", "2 2 2")
-	if after(plan)["rolled_out"] != true || fmt.Sprint(after(plan)["rolling_out"]) != "map[]" ||
+	plan = r.applyVersion("2", "2 2 2")
+	if assignmentAfter(plan)["rolled_out"] != true || fmt.Sprint(assignmentAfter(plan)["rolling_out"]) != "map[]" ||
 		git(t, r.url, "rev-list", "--count", "dev") != commits {
-		t.Errorf("in the end: %s", said(plan))
+		t.Errorf("in the end: %s", rolloutText(plan))
 	}
-	if plan := r.run("2", "2 2 2"); !plan.Empty() {
-		t.Errorf("after a rollout that is finished: %s", said(plan))
+	if plan := r.applyVersion("2", "2 2 2"); !plan.Empty() {
+		t.Errorf("after a rollout that is finished: %s", rolloutText(plan))
 	}
 }
 
 func TestRolloutHaltsAndNewerContentMendsIt(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
-	r.run("2", "2 2 1")
+	r.applyVersion("2", "2 2 1")
 	r.report("region", verdict.Failed)
-	if plan := r.run("2", "2 2 1"); !strings.Contains(said(plan), "state:failed") {
-		t.Errorf("a halt says %s", said(plan))
+	if plan := r.applyVersion("2", "2 2 1"); !strings.Contains(rolloutText(plan), "state:failed") {
+		t.Errorf("a halt says %s", rolloutText(plan))
 	}
-	r.warns("2", "Rollout has failed", "1 cluster has failed")
-	r.run("3", "3 2 1")
+	r.expectWarning("2", "Rollout has failed", "1 cluster has failed")
+	r.applyVersion("3", "3 2 1")
 	r.report("canary", verdict.Ready)
-	r.run("3", "3 3 1")
+	r.applyVersion("3", "3 3 1")
 	r.report("region", verdict.Ready)
-	r.run("3", "3 3 3")
+	r.applyVersion("3", "3 3 3")
 }
 
 func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
@@ -77,12 +77,12 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"on_failure": "roll_back"})
 	before := git(t, r.url, "rev-parse", "dev")
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
-	r.run("2", "2 2 1")
+	r.applyVersion("2", "2 2 1")
 	r.report("region", verdict.Failed)
 	failed := git(t, r.url, "rev-parse", "dev")
-	plan := r.run("2", "1 1 1")
+	plan := r.applyVersion("2", "1 1 1")
 	if got := git(t, r.url, "rev-parse", "dev^"); got != failed {
 		t.Error("going back made more commits than one")
 	}
@@ -90,52 +90,52 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 		t.Errorf("the hosts are not as before:\n%s", changed)
 	}
 	for _, want := range []string{"failed and was rolled back", fileLine("platform-config.yaml", "data.VERSION", "canary/app-core, region/app-core", causeBy(changes.ByRollback, before[:8]))} {
-		if !strings.Contains(said(plan), want) {
-			t.Errorf("the plan does not say %q: %s", want, said(plan))
+		if !strings.Contains(rolloutText(plan), want) {
+			t.Errorf("the plan does not say %q: %s", want, rolloutText(plan))
 		}
 	}
 	r.report("canary", verdict.Ready)
 	r.report("region", verdict.Ready)
-	if plan := r.run("2", "1 1 1"); !plan.Empty() {
-		t.Errorf("what failed is tried again: %s", said(plan))
+	if plan := r.applyVersion("2", "1 1 1"); !plan.Empty() {
+		t.Errorf("what failed is tried again: %s", rolloutText(plan))
 	}
-	r.warns("2", "Rollout has failed", "it was rolled back")
-	r.run("3", "3 1 1")
+	r.expectWarning("2", "Rollout has failed", "it was rolled back")
+	r.applyVersion("3", "3 1 1")
 }
 
 func TestRolloutGoesOnAfterALostState(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
-	r.run("2", "2 2 1")
+	r.applyVersion("2", "2 2 1")
 	r.w.Lose(assignment)
-	plan := r.run("2", "2 2 1")
+	plan := r.applyVersion("2", "2 2 1")
 	for _, want := range []string{countLine(changes.Counts{Total: 3}), `at stage 2 of 3 "region", on 2 of 3 hosts`, "false"} {
-		if !strings.Contains(said(plan), want) {
-			t.Errorf("without a state, the plan does not say %q: %s", want, said(plan))
+		if !strings.Contains(rolloutText(plan), want) {
+			t.Errorf("without a state, the plan does not say %q: %s", want, rolloutText(plan))
 		}
 	}
 	r.report("region", verdict.Ready)
 	r.report("canary", verdict.Ready)
-	r.run("2", "2 2 2")
+	r.applyVersion("2", "2 2 2")
 }
 
 // A run on a schedule mostly plans no change: its plan is where people look first.
 func TestAPlanThatChangesNothingNamesEachWait(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.run("2", "2 1 1")
-	r.warns("2", "Rollout waits", "on 1 of 3 hosts: waits for clusters to be ready: 0 of 1 cluster is ready, 1 unknown")
+	r.applyVersion("2", "2 1 1")
+	r.expectWarning("2", "Rollout waits", "on 1 of 3 hosts: waits for clusters to be ready: 0 of 1 cluster is ready, 1 unknown")
 	r.rollout["stages"].([]any)[1].(map[string]any)["approval"] = true
 	r.report("canary", verdict.Ready)
-	r.run("2", "2 1 1")
-	r.warns("2", "Rollout waits", "waits for an approval")
+	r.applyVersion("2", "2 1 1")
+	r.expectWarning("2", "Rollout waits", "waits for an approval")
 	r.rollout, r.further = nil, map[string]any{"holds": []any{map[string]any{"hosts": []any{"region"}, "reason": "audit"}}}
-	r.run("2", "2 1 2")
-	r.warns("2", "Rollout waits", "waits for a hold: audit")
+	r.applyVersion("2", "2 1 2")
+	r.expectWarning("2", "Rollout waits", "waits for a hold: audit")
 	r.further = nil
-	r.run("2", "2 2 2")
+	r.applyVersion("2", "2 2 2")
 	if plan, diagnostics := r.w.Plan(t.Context(), r.configuration("2")); !plan.Empty() || diagnostics.Has("Rollout waits") {
 		t.Errorf("once all have it, the plan says %v", diagnostics)
 	}
@@ -145,13 +145,13 @@ func TestHoldsKeepFoldersAsTheyAre(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.rollout, r.further = nil, map[string]any{"holds": []any{map[string]any{"hosts": []any{"region"}, "reason": "audit"}}}
-	plan := r.run("2", "2 1 2")
-	if after(plan)["rolled_out"] != false || !strings.Contains(said(plan), "a hold") {
-		t.Errorf("the plan says %s", said(plan))
+	plan := r.applyVersion("2", "2 1 2")
+	if assignmentAfter(plan)["rolled_out"] != false || !strings.Contains(rolloutText(plan), "a hold") {
+		t.Errorf("the plan says %s", rolloutText(plan))
 	}
 	r.further = nil
-	if plan := r.run("2", "2 2 2"); after(plan)["rolled_out"] != true {
-		t.Errorf("the plan says %s", said(plan))
+	if plan := r.applyVersion("2", "2 2 2"); assignmentAfter(plan)["rolled_out"] != true {
+		t.Errorf("the plan says %s", rolloutText(plan))
 	}
 }
 
@@ -180,14 +180,14 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 	}
 	clock.now = r.now
 	r.now = r.now.Add(-time.Hour)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.now = r.now.Add(12 * time.Hour)
 	r.report("canary", verdict.Ready)
-	if plan := r.run("2", "2 1 1"); !strings.Contains(said(plan), "waits for a window") {
-		t.Errorf("behind closed windows: %s", said(plan))
+	if plan := r.applyVersion("2", "2 1 1"); !strings.Contains(rolloutText(plan), "waits for a window") {
+		t.Errorf("behind closed windows: %s", rolloutText(plan))
 	}
-	if plan := r.run("2", "2 1 1"); !plan.Empty() {
-		t.Errorf("behind closed windows, again: %s", said(plan))
+	if plan := r.applyVersion("2", "2 1 1"); !plan.Empty() {
+		t.Errorf("behind closed windows, again: %s", rolloutText(plan))
 	}
 }
 
@@ -198,7 +198,7 @@ func TestDriftWaitsForAWindow(t *testing.T) {
 		r.rollout = ringRollout(map[string]any{"windows": []any{map[string]any{"kind": kind, "schedule": "0 0 29 2 *", "duration": "1m"}}})
 	}
 	windows("deny")
-	r.run("1", "1 1 1")
+	r.applyVersion("1", "1 1 1")
 	clone := repository{cloneURL: r.url}.clone(t, "dev")
 	git(t, clone, "rm", "-q", "clusters/all/rest/app-core/namespace.yaml")
 	git(t, clone, "commit", "-qm", "by hand")
@@ -213,7 +213,7 @@ func TestDriftWaitsForAWindow(t *testing.T) {
 		t.Errorf("behind closed windows, the plan says %v", said)
 	}
 	windows("deny")
-	r.run("1", "1 1 1")
+	r.applyVersion("1", "1 1 1")
 	if git(t, r.url, "rev-parse", "dev^") != byHand || r.tree("dev", "rest") != r.tree("dev^^", "rest") {
 		t.Error("drift is not put right once windows are open")
 	}
@@ -313,27 +313,27 @@ func TestApprovalThatIsNotNeededAnyMoreIsNoError(t *testing.T) {
 func TestAClockThatGoesBackwardsProvesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
 	now := r.now
 	r.now = now.Add(-48 * time.Hour)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.now = now.Add(time.Hour)
-	r.run("2", "2 2 1")
+	r.applyVersion("2", "2 2 1")
 }
 
 func TestRollbackIsHeldByNoStage(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	first := git(t, r.url, "rev-parse", "dev")
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.further = map[string]any{"rollback_to": first}
 	want := fileLine("platform-config.yaml", "data.VERSION", "canary/app-core", causeBy(changes.ByRollback, first[:8]))
-	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false || !strings.Contains(said(plan), want) {
-		t.Errorf("the plan does not say %q: %s", want, said(plan))
+	if plan := r.applyVersion("2", "1 1 1"); assignmentAfter(plan)["rolled_out"] != false || !strings.Contains(rolloutText(plan), want) {
+		t.Errorf("the plan does not say %q: %s", want, rolloutText(plan))
 	}
 	r.further = nil
-	r.run("2", "2 1 1") // and goes forth from the first stage
+	r.applyVersion("2", "2 1 1") // and goes forth from the first stage
 }
 
 func TestRollbackToWhatIsThereWritesNothing(t *testing.T) {
@@ -341,17 +341,17 @@ func TestRollbackToWhatIsThereWritesNothing(t *testing.T) {
 	r := newRings(t)
 	tip := git(t, r.url, "rev-parse", "dev")
 	r.further = map[string]any{"rollback_to": tip}
-	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false || git(t, r.url, "rev-parse", "dev") != tip {
-		t.Errorf("the plan says %s", said(plan))
+	if plan := r.applyVersion("2", "1 1 1"); assignmentAfter(plan)["rolled_out"] != false || git(t, r.url, "rev-parse", "dev") != tip {
+		t.Errorf("the plan says %s", rolloutText(plan))
 	}
 	r.further = nil
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 }
 
 func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
 	configuration := r.configuration("2") // with the evidence of before what others commit
 	commitForeignFiles(t, r.url, func(commits int64) bool { return commits == 3 })
@@ -359,7 +359,7 @@ func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
 	if got := r.versions(); got != "2 2 1" {
 		t.Errorf("deployed %q", got)
 	}
-	if plan := r.run("2", "2 2 1"); !plan.Empty() {
-		t.Errorf("what others commit plans %s", said(plan))
+	if plan := r.applyVersion("2", "2 2 1"); !plan.Empty() {
+		t.Errorf("what others commit plans %s", rolloutText(plan))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// ofThreeHosts are fleets of three cluster types and two deployment targets with one mistake each, which all of their six
+// fleetMistakes are fleets of three cluster types and two deployment targets with one mistake each, which all of their six
 // assignments have.
-var ofThreeHosts = map[string]struct {
+var fleetMistakes = map[string]struct {
 	further map[string]any // of the fleet
 	summary string
 	texts   []string // each of one diagnostic
@@ -42,7 +42,7 @@ var ofThreeHosts = map[string]struct {
 		},
 	},
 	"two workloads that are required and missing": {
-		further: map[string]any{"workloads": []any{appThat("requires", []any{"db", "queue"}), idle("db"), idle("queue")}},
+		further: map[string]any{"workloads": []any{appWorkload("requires", []any{"db", "queue"}), idleWorkload("db"), idleWorkload("queue")}},
 		summary: "Invalid schedule",
 		texts: []string{
 			`workloads["app"].requires: deployment targets "app-core", "app-edge" are assigned to hosts "drone", "large", "spare", but workload "db", which they require, has no deployment target there.`,
@@ -59,7 +59,7 @@ var ofThreeHosts = map[string]struct {
 	},
 	"charts without a version": {
 		further: map[string]any{
-			"workloads": []any{appThat("manifests", map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "app"})},
+			"workloads": []any{appWorkload("manifests", map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "app"})},
 		},
 		summary: "Questionable manifests", warning: true,
 		texts: []string{
@@ -67,11 +67,11 @@ var ofThreeHosts = map[string]struct {
 		},
 	},
 	"deployment targets without a host": {
-		further: map[string]any{"workloads": []any{appThat("requires", []any{}), idle("db"), idle("queue")}},
+		further: map[string]any{"workloads": []any{appWorkload("requires", []any{}), idleWorkload("db"), idleWorkload("queue")}},
 		summary: "Deployment targets without a host", warning: true, texts: []string{"\"db-main\": no target policy selects it"},
 	},
 	"policies that prefer what is not there": {
-		further: map[string]any{"target_policies": []any{everywhere("one", "zone"), everywhere("two", "zone"), everywhere("three", "region")}},
+		further: map[string]any{"target_policies": []any{spreadPolicy("one", "zone"), spreadPolicy("two", "zone"), spreadPolicy("three", "region")}},
 		summary: "Questionable target policy", warning: true,
 		texts: []string{
 			`target_policies["one"].placement.spread[0].key, target_policies["two"].placement.spread[0].key: none of the hosts that the policy selects has label "zone"`,
@@ -83,23 +83,23 @@ func ownReconciler(manifest string) map[string]any {
 	return map[string]any{"name": "flux", "type": "reconciler", "content_type": "yaml", "manifests": []any{manifest}}
 }
 
-// everywhere is a policy that selects all cluster types, and spreads over the values of a label.
-func everywhere(name, spread string) map[string]any {
+// spreadPolicy is a policy that selects all cluster types, and spreads over the values of a label.
+func spreadPolicy(name, spread string) map[string]any {
 	return map[string]any{
 		"name": name, "deployment_target_selector": map[string]any{"expression": "!idle"}, "cluster_type_selector": map[string]any{},
 		"placement": map[string]any{"number_of_hosts": 3, "spread": []any{map[string]any{"key": spread}}},
 	}
 }
 
-// idle is a workload that no policy selects.
-func idle(name string) map[string]any {
+// idleWorkload is a workload that no policy selects.
+func idleWorkload(name string) map[string]any {
 	return map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{"main": map[string]any{
 		"environment": "dev", "labels": map[string]any{"idle": "true"}, "manifests": map[string]any{"repo": "https://git.example.com/db", "branch": "main"},
 	}}}
 }
 
-// appThat is the workload app with a further attribute, or with other manifests.
-func appThat(attribute string, value any) map[string]any {
+// appWorkload is the workload app with a further attribute, or with other manifests.
+func appWorkload(attribute string, value any) map[string]any {
 	targets := map[string]any{}
 	for _, name := range []string{"core", "edge"} {
 		one := map[string]any{
@@ -121,12 +121,12 @@ func appThat(attribute string, value any) map[string]any {
 // A mistake of a fleet is one error, or one warning, however many hosts and objects of the run have it.
 func TestWhatAFleetHasWrongIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	for name, c := range ofThreeHosts {
+	for name, c := range fleetMistakes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			further := map[string]any{
 				"workloads": []any{
-					appThat("requires", []any{}),
+					appWorkload("requires", []any{}),
 				}, "target_policies": []any{policy("all", map[string]any{"expression": "!idle"}, map[string]any{})},
 				"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}}},
 			}

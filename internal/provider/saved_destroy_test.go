@@ -12,7 +12,7 @@ import (
 // A destroy removes what its plan saw: a folder that others changed in between is an error that names it, and everything stays.
 func TestASavedDestroyRemovesOnlyWhatItsPlanSaw(t *testing.T) {
 	t.Parallel()
-	for name, push := range pushes() {
+	for name, push := range latePushes() {
 		if strings.Contains(name, "gone") {
 			push.folder = ""
 		} else if name == "another folder of the owner" { // a destroy removes that, too
@@ -20,7 +20,7 @@ func TestASavedDestroyRemovesOnlyWhatItsPlanSaw(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repo, w, configuration := toBeDestroyed(t)
+			repo, w, configuration := applyDestroyable(t)
 			plan, said := w.Plan(t.Context(), configuration, providertest.Destroy())
 			if said.Err() != nil {
 				t.Fatal(said.Err())
@@ -44,7 +44,7 @@ func TestASavedDestroyRemovesOnlyWhatItsPlanSaw(t *testing.T) {
 	}
 }
 
-func toBeDestroyed(t *testing.T) (repository, *providertest.Workspace, providertest.Configuration) {
+func applyDestroyable(t *testing.T) (repository, *providertest.Workspace, providertest.Configuration) {
 	t.Helper()
 	repo, w := bareRepository(t), providertest.New(startProvider)
 	further := atRoot(repo)
@@ -58,7 +58,7 @@ func toBeDestroyed(t *testing.T) (repository, *providertest.Workspace, providert
 func checkLateDestroy(t *testing.T, repo repository, folder string, apply func() string) {
 	t.Helper()
 	if folder != "" {
-		checkLate(t, repo, folder, apply, nil, "")
+		checkLateApply(t, repo, folder, apply, nil, "")
 		return
 	}
 	if said := apply(); said != "" {
@@ -85,7 +85,7 @@ func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
 			)
 			w.run("apply", "-input=false", "-auto-approve")
 			w.plan("-destroy")
-			repo.change(t, "dev", func(folder string) { pushes()["a file more in it"].byHand(t, folder) })
+			repo.change(t, "dev", func(folder string) { latePushes()["a file more in it"].byHand(t, folder) })
 			checkLateDestroy(t, repo, "large/app-core", func() string {
 				out, said, err := w.try("apply", "-input=false", "-no-color", "plan.out")
 				if err == nil {
@@ -103,7 +103,7 @@ func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
 func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
-		repo, w, configuration := toBeDestroyed(t)
+		repo, w, configuration := applyDestroyable(t)
 		if lost {
 			if err := os.Rename(repo.url, repo.url+".gone"); err != nil {
 				t.Fatal(err)
@@ -127,7 +127,7 @@ func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
 func TestAMoveClearsOnlyWhatItsPlanSaw(t *testing.T) {
 	t.Parallel()
 	for _, at := range []map[string]any{{"branch": "dev", "path": "next"}, {"branch": "next"}} {
-		repo, w, _ := toBeDestroyed(t)
+		repo, w, _ := applyDestroyable(t)
 		at["url"] = repo.url
 		next := assigned(
 			repo.url,
@@ -139,7 +139,7 @@ func TestAMoveClearsOnlyWhatItsPlanSaw(t *testing.T) {
 			t.Fatal(said.Err())
 		}
 		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "large/app-core/more.yaml"), "by hand\n") })
-		checkLate(t, repo, "large/app-core", func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, "")
+		checkLateApply(t, repo, "large/app-core", func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, "")
 		if branches := git(t, repo.url, "branch", "--list", "next"); branches != "" {
 			t.Errorf("the new location was written: %s", branches)
 		}

@@ -23,7 +23,7 @@ func TestAMirrorStaysTheSameLocationWhateverIsPushed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repo, w, _ := toBeDestroyed(t)
+			repo, w, _ := applyDestroyable(t)
 			next := repository{url: repo.url + ".mirror.git", cloneURL: repo.url + ".mirror.git"}
 			git(t, "", "clone", "--quiet", "--mirror", repo.url, next.url)
 			push := func(to string) {

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// pushes are what a person, or another assignment, does to the branch between a plan and its apply.
-func pushes() map[string]struct {
+// latePushes are what a person, or another assignment, does to the branch between a plan and its apply.
+func latePushes() map[string]struct {
 	byHand func(t *testing.T, folder string)
 	folder string // that the apply must name, with the commit; "" where it succeeds
 } {
@@ -43,7 +43,7 @@ func atRoot(repo repository) map[string]any {
 
 func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
 	t.Parallel()
-	for name, push := range pushes() {
+	for name, push := range latePushes() {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name,
 				"the folder that changes",
@@ -68,7 +68,7 @@ func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
 				t.Fatal(said.Err())
 			}
 			repo.change(t, "dev", func(folder string) { push.byHand(t, folder) })
-			checkLate(t, repo, push.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, func() string {
+			checkLateApply(t, repo, push.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, func() string {
 				next, said := w.Plan(t.Context(), assigned(repo.url, changed, atRoot(repo)))
 				return strings.Join(linesOf(next), "\n") + said.String()
 			}, name)
@@ -79,7 +79,7 @@ func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
 func TestTerraformAppliesASavedPlanWhateverWasPushedElsewhere(t *testing.T) {
 	t.Parallel()
 	for tool, path := range acceptanceTools(t) {
-		for name, push := range pushes() {
+		for name, push := range latePushes() {
 			t.Run(tool+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				repo := bareRepository(t)
@@ -88,7 +88,7 @@ func TestTerraformAppliesASavedPlanWhateverWasPushedElsewhere(t *testing.T) {
 				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+small{database: `"mysql://two"`}.config(repo))
 				w.plan()
 				repo.change(t, "dev", func(folder string) { push.byHand(t, folder) })
-				checkLate(t, repo, push.folder, func() string {
+				checkLateApply(t, repo, push.folder, func() string {
 					out, said, err := w.try("apply", "-input=false", "-no-color", "plan.out")
 					if err == nil {
 						return ""
@@ -100,9 +100,9 @@ func TestTerraformAppliesASavedPlanWhateverWasPushedElsewhere(t *testing.T) {
 	}
 }
 
-// checkLate applies a plan after a push, which must name the folder and the commit and write nothing, or else change
+// checkLateApply applies a plan after a push, which must name the folder and the commit and write nothing, or else change
 // large/app-core and nothing that was pushed.
-func checkLate(t *testing.T, repo repository, folder string, apply, plan func() string, name string) {
+func checkLateApply(t *testing.T, repo repository, folder string, apply, plan func() string, name string) {
 	t.Helper()
 	pushed := git(t, repo.url, "rev-parse", "dev")
 	said := apply()
@@ -183,7 +183,7 @@ func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
 					t.Fatal(said.Err())
 				}
 				repo.changeByGit(t, "dev", func(folder string) { put(t, filepath.Join(folder, filepath.FromSlash(test.folder))) })
-				checkLate(t, repo, test.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, name)
+				checkLateApply(t, repo, test.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, name)
 			})
 		}
 	}
@@ -285,7 +285,7 @@ func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 			playAlways(t, name, "to what waits for a later stage", "to what this stage is to be next")
 			t.Parallel()
 			r := newRings(t)
-			r.run("2", "2 1 1")
+			r.applyVersion("2", "2 1 1")
 			r.report("canary", verdict.Ready)
 			plan, said := r.w.Plan(t.Context(), r.configuration("2"))
 			if said.Err() != nil {
@@ -320,7 +320,7 @@ func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 		}
 	}
 	expect("before")
-	r.run("2", "2 1 1")
+	r.applyVersion("2", "2 1 1")
 	expect("at the first stage")
 	repository{
 		url:      r.url,
@@ -332,10 +332,10 @@ func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 	)
 	expect("after a commit of others")
 	r.report("canary", verdict.Ready)
-	r.run("2", "2 2 1")
+	r.applyVersion("2", "2 2 1")
 	expect("at the second stage")
 	r.report("canary", verdict.Ready)
 	r.report("region", verdict.Ready)
-	r.run("2", "2 2 2")
+	r.applyVersion("2", "2 2 2")
 	expect("at the last stage")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// counts are the numbers of a result: looked at, passed, violated, failed, pending.
-func counts(t *testing.T, read map[string]any, name string) [5]int {
+// constraintCounts are the numbers of a result: looked at, passed, violated, failed, pending.
+func constraintCounts(t *testing.T, read map[string]any, name string) [5]int {
 	t.Helper()
 	text, err := json.Marshal(field(read, "constraints", name))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestSchedulingHasTheResultsOfConstraints(t *testing.T) {
 				t.Fatal(said.Err())
 			}
 			for name, want := range test.want {
-				if got := counts(t, read, name); got != want {
+				if got := constraintCounts(t, read, name); got != want {
 					t.Errorf("%s: got %v, want %v: %v", name, got, want, field(read, "constraints", name))
 				}
 			}
@@ -101,7 +101,7 @@ func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
 		t.Fatal(said.Err())
 	}
 	violations, _ := field(read, "constraints", "none", "violations").([]any)
-	if got := counts(t, read, "none"); got[2] != 150 || len(violations) != 100 {
+	if got := constraintCounts(t, read, "none"); got[2] != 150 || len(violations) != 100 {
 		t.Errorf("%v, and %d are listed", got, len(violations))
 	}
 }

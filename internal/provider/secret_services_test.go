@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
-// manifestsOf are the files that flotilla_manifests shows for the fleet of an example.
-func manifestsOf(t *testing.T, example string, check func(files map[string]string)) {
+// checkManifests are the files that flotilla_manifests shows for the fleet of an example.
+func checkManifests(t *testing.T, example string, check func(files map[string]string)) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "secrets", example, "main.tf"))
 	if err != nil {
@@ -42,7 +42,7 @@ func TestManifestsShowWhatBringsSecrets(t *testing.T) {
 			}
 		}
 	}
-	manifestsOf(t, "external-secrets", func(files map[string]string) {
+	checkManifests(t, "external-secrets", func(files map[string]string) {
 		has(
 			files,
 			"edge/till-live/platform-secrets.yaml",
@@ -62,7 +62,7 @@ func TestManifestsShowWhatBringsSecrets(t *testing.T) {
 		)
 		has(files, "edge/cache-live/reconciler.yaml", "valuesFrom:", `name: "prod-edge-cache-live-platform-values"`)
 	})
-	manifestsOf(t, "csi", func(files map[string]string) {
+	checkManifests(t, "csi", func(files map[string]string) {
 		has(
 			files,
 			"edge/till-live/platform-secrets.yaml",

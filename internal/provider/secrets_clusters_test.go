@@ -21,9 +21,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// hostileCluster is an API server that repeats every secret that it is shown. The first segment of a path says how it
+// newHostileCluster is an API server that repeats every secret that it is shown. The first segment of a path says how it
 // answers.
-func hostileCluster(t *testing.T) *httptest.Server {
+func newHostileCluster(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		echo := strings.Join(requestSecrets(r), " ")
@@ -50,7 +50,7 @@ func hostileCluster(t *testing.T) *httptest.Server {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"kind":%q,`, echo)
 		case "hub":
-			hubOfCanaries(w, r, echo)
+			answerAsHub(w, r, echo)
 		case "hang":
 			<-r.Context().Done()
 		}
@@ -61,8 +61,8 @@ func hostileCluster(t *testing.T) *httptest.Server {
 	return server
 }
 
-// hubOfCanaries is a hub whose Argo CD and whose ClusterProfile have credentials.
-func hubOfCanaries(w http.ResponseWriter, r *http.Request, canary string) {
+// answerAsHub is a hub whose Argo CD and whose ClusterProfile have credentials.
+func answerAsHub(w http.ResponseWriter, r *http.Request, canary string) {
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	var answer any
 	switch {
@@ -104,7 +104,7 @@ type clusterCell struct{ entry, want string }
 // clusterCanaries are the secrets by name, and the clusters.
 func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]clusterCell) {
 	t.Helper()
-	server := hostileCluster(t)
+	server := newHostileCluster(t)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	signing, key := kubetest.SelfSigned(t)
 	body := func(text string) string { return strings.Split(text, "\n")[1] }
@@ -232,7 +232,7 @@ output "metrics" {
 					t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
 				}
 			}
-			for cluster, message := range messagesOf(t, w) {
+			for cluster, message := range clusterMessages(t, w) {
 				if !strings.Contains(message, cells[cluster].want) {
 					t.Errorf("cluster %s: the message is %q, want %q", cluster, message, cells[cluster].want)
 				}
@@ -288,8 +288,8 @@ output "metrics" {
 	}
 }
 
-// messagesOf has what the state says of each cluster.
-func messagesOf(t *testing.T, w workdir) map[string]string {
+// clusterMessages has what the state says of each cluster.
+func clusterMessages(t *testing.T, w workdir) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.path, "terraform.tfstate"))
 	if err != nil {

@@ -21,7 +21,7 @@ func startProvider() (tfprotov6.ProviderServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return validating{server.(troubleshooting.Server)}, nil
+	return validatingServer{server.(troubleshooting.Server)}, nil
 }
 
 // fleetOf is what provider::flotilla::fleet makes of a small fleet with further attributes: "edge" goes to

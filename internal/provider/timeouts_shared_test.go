@@ -53,9 +53,9 @@ func TestFortySlowRepositoriesShareOneTimeAndAreNamed(t *testing.T) {
 
 func TestChartsThatLoopShareOneTimeAndAreNamed(t *testing.T) {
 	t.Parallel()
-	p := &previews{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	p := &previewTargets{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	for i := range 6 {
-		p.chart(t, fmt.Sprintf("loops%d", i), map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
+		p.addChart(t, fmt.Sprintf("loops%d", i), map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
 	}
 	fleet := fleetOf(p.fleet(t, 1))
 	// A busy machine may need more than the shortest time to read the repository.

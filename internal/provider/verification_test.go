@@ -216,7 +216,7 @@ func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 		t.Error("something was written")
 	}
 	apply(t, w, with(url, signed))
-	if text := onBranch(t, url, tillFolder+"objects/objects.yaml"); !strings.Contains(text, "name: greeting") {
+	if text := fileOnBranch(t, url, tillFolder+"objects/objects.yaml"); !strings.Contains(text, "name: greeting") {
 		t.Errorf("the objects are %s", text)
 	}
 	// While the provider's keys are not known yet, nothing is rendered and nothing is believed.
@@ -319,7 +319,7 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	pin := charts.publish(t, "1.2.1", openFiles)
+	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	registry := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop", "chart": "till", "version": "1.2.1"}
 	with := func(verify map[string]any) map[string]any {
 		return inRegistry(t, registry, digestOfData(nil), requireSigned(map[string]any{"oci_repository": map[string]any{"verify": verify}}))

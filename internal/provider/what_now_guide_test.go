@@ -74,7 +74,7 @@ func TestTheGuideSaysWhatToDoAfterAnAccident(t *testing.T) {
 
 // twoRunsAtOnce applies two plans of one state without a lock.
 func twoRunsAtOnce(t *testing.T) {
-	h, first := started(t)
+	h, first := planOnTokenHost(t)
 	second := providertest.New(startProvider)
 	second.State = h.w.State.Clone()
 	other, _ := mustPlan(t, second, h.assigned(databaseFleet("three"), nil))
@@ -84,12 +84,12 @@ func twoRunsAtOnce(t *testing.T) {
 	tip := h.tip()
 	expectError(t, second.ApplyPlan(t.Context(), other), "Repository has changed since the plan", "gitops_repo", tip, "Nothing was written")
 	h.w = second
-	h.continues("three")
+	h.applyAndExpect("three")
 }
 
 // anEditByHand keeps an edit by a hold.
 func anEditByHand(t *testing.T) {
-	p := newPair(t)
+	p := newAssignmentPair(t)
 	const file = "clusters/all/large/app-core/platform-config.yaml"
 	commitByHand(t, p.url, "dev", func(folder string) {
 		path := filepath.Join(folder, filepath.FromSlash(file))
@@ -160,7 +160,7 @@ func (r *rings) reporting(c providertest.Configuration, fleet providertest.Call)
 
 // aGitServerThatIsDown plans and applies meanwhile.
 func aGitServerThatIsDown(t *testing.T) {
-	h, plan := started(t)
+	h, plan := planOnTokenHost(t)
 	before := h.tip()
 	h.setDisturbance(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
@@ -173,7 +173,7 @@ func aGitServerThatIsDown(t *testing.T) {
 	if h.tip() != before {
 		t.Error("something was written")
 	}
-	h.continues("two")
+	h.applyAndExpect("two")
 }
 
 // deployedCharts returns how pins of a deployed chart are read, with further attributes, and what its repository has.

@@ -21,7 +21,7 @@ import (
 
 // aRunWithoutItsState plans and applies with another state, and then the state of before takes the assignment back.
 func aRunWithoutItsState(t *testing.T) {
-	h, _ := started(t)
+	h, _ := planOnTokenHost(t)
 	tip, ours := h.tip(), h.w
 	h.w = providertest.New(startProvider)
 	plan, said := mustPlan(t, h.w, h.assigned(databaseFleet("one"), nil))
@@ -39,13 +39,13 @@ func aRunWithoutItsState(t *testing.T) {
 		t.Errorf("after the apply of another state, the plan says %s", said)
 	}
 	apply(t, h.w, h.assigned(databaseFleet("one"), withAdopt))
-	h.continues("one")
+	h.applyAndExpect("one")
 }
 
 // aStoppedDestroy kills a destroy before its state is saved, and then keeps the fleet, or goes on.
 func aStoppedDestroy(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
-		p := newPair(t)
+		p := newAssignmentPair(t)
 		before := p.w.State.Clone()
 		if _, said := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); said.Err() != nil {
 			t.Fatal(said)
@@ -178,7 +178,7 @@ func twoWorkloadsOfOneName(t *testing.T) {
 
 // aMovedRepository copies a repository with its history to another URL.
 func aMovedRepository(t *testing.T) {
-	p := newPair(t)
+	p := newAssignmentPair(t)
 	moved := p.url + ".moved.git"
 	git(t, "", "clone", "--quiet", "--mirror", p.url, moved)
 	tip := git(t, p.url, "rev-parse", "dev")
@@ -262,7 +262,7 @@ func anExpiredSigningKey(t *testing.T) {
 // aTimeoutOfAPush gets no answer to a push, which the server takes afterwards, or never.
 func aTimeoutOfAPush(t *testing.T) {
 	for _, isTaken := range []bool{true, false} {
-		h, _ := started(t)
+		h, _ := planOnTokenHost(t)
 		before, pushes := h.tip(), make(chan func(), 3)
 		h.setDisturbance(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
 			if !isPush(r) || r.Method != http.MethodPost {
@@ -292,6 +292,6 @@ func aTimeoutOfAPush(t *testing.T) {
 		if isTaken == (h.tip() == before) {
 			t.Errorf("taken: %t", isTaken)
 		}
-		h.continues("two")
+		h.applyAndExpect("two")
 	}
 }
