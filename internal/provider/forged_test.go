@@ -138,7 +138,7 @@ func TestAnImportedForgedRecordRemovesNoFoldersOfOthers(t *testing.T) {
 		t.Helper()
 		second, before := forgeRecord(t, o)
 		o.runner.Lose(addresses[1])
-		o.importIt(o.person, addresses[1])
+		o.importAssignment(o.person, addresses[1])
 		if diags := o.requireRefusal(t, "Record lists a folder of another assignment"); !strings.Contains(diags.String(), twiceListed) {
 			t.Errorf("said is %s", diags)
 		}
@@ -171,7 +171,7 @@ func TestADestroyWithAForgedRecordRemovesNoFoldersOfOthers(t *testing.T) {
 				_, before := forgeRecord(t, o)
 				if imported {
 					o.runner.Lose(addresses[1])
-					o.importIt(o.person, addresses[1])
+					o.importAssignment(o.person, addresses[1])
 				}
 				delete(o.wants, addresses[1])
 				if _, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); diags.Err() != nil {

@@ -144,7 +144,7 @@ func (l *life) makeRandomChanges() {
 			}
 		}},
 		{6, func() { l.joinOrLeave(pick(l.random, lifeHosts[1:])) }},
-		{6, func() { w.name = other(l.random, names, was) }},
+		{6, func() { w.name = pickOther(l.random, names, was) }},
 		{5, func() { w.urlStyle = l.random.IntN(4) }},
 		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, was }}, // whose name was another before, nothing knows
 		{8, l.editByHand},

@@ -28,7 +28,7 @@ var listingTests = map[string]string{
 	"guides/rings/":                                      "TestTheRingsAreFollowedAsTheTutorialSays",
 	"guides/rollouts/metrics":                            "TestGuideToMeasurementsComparesTheCanaryWithTheOthers",
 	"guides/secrets/the-guard-against-plain-credentials": "TestTheGuideShowsTheGuardAgainstPlainCredentials",
-	"index/five-minutes":                                 "TestNewcomersGetWhatTheStartPageShows",
+	"index/five-minutes":                                 "TestNewcomersGetTheOutputOfTheStartPage",
 	"readme/the-core-of-a-configuration":                 "TestTheReadmesConfigurationHasTheReadmesPlan",
 }
 

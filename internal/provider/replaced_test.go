@@ -115,7 +115,7 @@ func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T
 		t.Errorf("said is %s", said)
 	}
 	o.runner.Lose(addresses[0])
-	o.importIt(o.person, addresses[0])
+	o.importAssignment(o.person, addresses[0])
 	o.mustApply(t)
 }
 

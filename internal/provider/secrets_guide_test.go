@@ -11,8 +11,8 @@ import (
 
 const secretsGuide = "secrets.md.tmpl"
 
-// What the guide to secrets of workloads says of its examples with stores: what is written, what is in the state, and
-// what is an error at plan.
+// TestTheGuideToSecretsOfWorkloadsHolds checks the files written by the Vault example, the values in its state, and the errors of
+// the guide at plan.
 func TestTheGuideToSecretsOfWorkloadsHolds(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
@@ -23,7 +23,7 @@ func TestTheGuideToSecretsOfWorkloadsHolds(t *testing.T) {
 			text := git(t, url, "show", "prod:"+path)
 			for _, word := range words {
 				if absent := strings.TrimPrefix(word, "!"); strings.Contains(text, absent) != (absent == word) {
-					t.Errorf("%s: %q in\n%s", path, word, text)
+					t.Errorf("%s: contains %q is %t:\n%s", path, absent, absent != word, text)
 				}
 			}
 			return nil
@@ -88,7 +88,8 @@ func TestTheGuideToSecretsOfWorkloadsHolds(t *testing.T) {
 	testSteps(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
 }
 
-// Several stores make one Secret; and each cluster type has a provider of its own for the same reference.
+// TestTheGuideToSecretsOfWorkloadsHoldsForStoresOfClouds checks that several stores fill one Secret, and that each cluster type reads
+// the same reference from its own provider.
 func TestTheGuideToSecretsOfWorkloadsHoldsForStoresOfClouds(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// encodedForms are the ways to write a secret: as it is, in a URL, in JSON, in HTML, in a header.
+// encodedForms returns the encodings of a secret by name: plain, and for URLs, JSON, HTML and headers.
 func encodedForms(secret string) map[string]string {
 	quoted, _ := json.Marshal(secret)
 	found := map[string]string{
@@ -29,7 +29,7 @@ func encodedForms(secret string) map[string]string {
 	return found
 }
 
-// leakedForms are what of a secret must not be seen: however it is written, or the beginning of one that was cut.
+// leakedForms returns the texts that must not appear: the encodings of a secret, and its first ten bytes.
 func leakedForms(secret string) map[string]string {
 	found := encodedForms(secret)
 	if !strings.HasPrefix(secret, "-----") {
@@ -38,8 +38,7 @@ func leakedForms(secret string) map[string]string {
 	return found
 }
 
-// checkNoSecrets looks for secrets in everything that a run left in the folder: what was printed and logged,
-// the state, and plans, which are archives.
+// checkNoSecrets searches all files of a run for secrets: output, logs, states and plans.
 func checkNoSecrets(t *testing.T, folder string, secrets map[string]string) {
 	t.Helper()
 	texts := map[string]string{}
@@ -61,7 +60,7 @@ func checkNoSecrets(t *testing.T, folder string, secrets map[string]string) {
 		t.Fatal(err)
 	}
 	for _, file := range plans {
-		maps.Copy(texts, unzipped(t, file))
+		maps.Copy(texts, unzipPlan(t, file))
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		for which, secret := range secrets {
@@ -74,8 +73,8 @@ func checkNoSecrets(t *testing.T, folder string, secrets map[string]string) {
 	}
 }
 
-// unzipped is what the files of a saved plan hold, those of the plan and of the state in it among them.
-func unzipped(t *testing.T, file string) map[string]string {
+// unzipPlan returns the files in a saved plan, which include the state.
+func unzipPlan(t *testing.T, file string) map[string]string {
 	t.Helper()
 	archive, err := zip.OpenReader(file)
 	if err != nil {
@@ -101,7 +100,7 @@ func unzipped(t *testing.T, file string) map[string]string {
 	return texts
 }
 
-// runTraced runs the tool while everything is logged, and keeps what it printed in the folder.
+// runTraced runs the tool with TF_LOG=TRACE and saves output and log in the folder.
 func (w workdir) runTraced(t *testing.T, name string, arguments ...string) (printed string, err error) {
 	t.Helper()
 	t.Setenv("TF_LOG", "TRACE")
@@ -111,7 +110,7 @@ func (w workdir) runTraced(t *testing.T, name string, arguments ...string) (prin
 	return stdout + stderr, err
 }
 
-// TestATokenIsInNoPlanAndNoState gives the provider a token in each way that keeps it out of files.
+// TestATokenIsInNoPlanAndNoState sets the token by an environment variable and by an ephemeral variable.
 func TestATokenIsInNoPlanAndNoState(t *testing.T) {
 	repo := giteaRepository(t)
 	parsed, err := url.Parse(repo.cloneURL)
@@ -143,7 +142,7 @@ func TestATokenIsInNoPlanAndNoState(t *testing.T) {
 	}
 }
 
-// TestAWrongTokenIsNotShown is refused by a real server.
+// TestAWrongTokenIsNotShown has a real server refuse the token.
 func TestAWrongTokenIsNotShown(t *testing.T) {
 	repo := giteaRepository(t)
 	const wrong = "canary-5d0c/+ token"
@@ -158,20 +157,19 @@ func TestAWrongTokenIsNotShown(t *testing.T) {
 	}
 }
 
-// canaries are the cells of a table: each is an assignment whose provider has secrets in some fields,
-// and whose way leads to some error.
+// canaries are assignments whose providers have secrets. Each leads to another error.
 type canaries struct {
 	secrets   map[string]string
-	providers map[string]string // by alias, the attribute git; HCL
+	providers map[string]string // attribute git in HCL, by alias
 	cells     map[string]cell   // by name of the assignment
 }
 
 type cell struct {
 	provider, url, extra string
-	want                 string // summary of its error; "" for none
+	want                 string // summary of the error; "" for none
 }
 
-// config has those cells that keep says.
+// config returns the configuration of the cells for which keep is true.
 func (c canaries) config(keep func(name string) bool) string {
 	var b strings.Builder
 	b.WriteString(requiredProviders + "variable \"secret\" {\n  type      = map(string)\n  ephemeral = true\n}\n")
@@ -198,23 +196,23 @@ func (c canaries) config(keep func(name string) bool) string {
 	return b.String() + fleet
 }
 
-// failed has the summaries of the errors that were reported, at the assignment or at its provider.
-func (c canaries) failed(printed string) map[string]string {
-	failed := map[string]string{}
+// errorSummaries returns the summary of the error at each assignment or at its provider.
+func (c canaries) errorSummaries(printed string) map[string]string {
+	summaries := map[string]string{}
 	for _, message := range strings.Split(printed, "Error: ")[1:] {
 		message, _, _ = strings.Cut(message, "Warning: ")
 		for name, cell := range c.cells {
 			if strings.Contains(message, "with flotilla_assignment."+name+",") ||
 				strings.Contains(message, "flotilla/flotilla\"]."+cell.provider+",") {
-				failed[name] = title(message)
+				summaries[name] = summaryOf(message)
 			}
 		}
 	}
-	return failed
+	return summaries
 }
 
-// title is the summary of an error, or that of the one error that another object shows in full.
-func title(message string) string {
+// summaryOf returns the summary of an error. If the error refers to the full error at another object, it returns the summary of that.
+func summaryOf(message string) string {
 	summary, detail, _ := strings.Cut(message, "\n")
 	if summary != "Same error as elsewhere" {
 		return summary
@@ -224,8 +222,8 @@ func title(message string) string {
 	return summary
 }
 
-// TestCanariesAppearNowhere puts a secret into every field that takes one, and goes every way to an error
-// that can be reached. The server knows the secrets, and says them in all of their forms.
+// TestCanariesAppearNowhere puts a secret into every field for secrets and provokes every reachable error. The server repeats the
+// secrets in all encodings.
 func TestCanariesAppearNowhere(t *testing.T) {
 	tools := acceptanceTools(t)
 	c, server := newCanaries(t)
@@ -239,8 +237,7 @@ func TestCanariesAppearNowhere(t *testing.T) {
 			t.Setenv("TF_VAR_secret", string(variable))
 			t.Setenv("TF_VAR_url", "https://me:"+url.PathEscape(c.secrets["url"])+"@git.example.com/o/r.git")
 
-			// A plan ends early when a configuration is wrong in itself: those that fail make room for the
-			// others until there is nothing wrong.
+			// Errors in the configuration end a plan early: failed cells are left out until the plan succeeds.
 			failed := map[string]string{}
 			for try := 1; ; try++ {
 				writeFile(t, filepath.Join(w.path, "main.tf"), c.config(func(name string) bool { return failed[name] == "" }))
@@ -248,23 +245,23 @@ func TestCanariesAppearNowhere(t *testing.T) {
 				if err == nil {
 					break
 				}
-				now := c.failed(printed)
+				now := c.errorSummaries(printed)
 				if maps.Copy(failed, now); len(now) == 0 {
-					t.Fatalf("the plan of the others: %v", err)
+					t.Fatalf("the plan without the failed cells fails: %v", err)
 				}
 			}
 			printed, err := w.runTraced(t, "apply", "apply", "-input=false", "-no-color", "plan.out")
 			if err == nil {
 				t.Error("the apply has no error")
 			}
-			maps.Copy(failed, c.failed(printed))
+			maps.Copy(failed, c.errorSummaries(printed))
 			for name, cell := range c.cells {
 				if failed[name] != cell.want {
-					t.Errorf("cell %s: the error is %q, want %q", name, failed[name], cell.want)
+					t.Errorf("cell %s: got error %q, want %q", name, failed[name], cell.want)
 				}
 			}
 
-			// What is in the state is refreshed while the server refuses everything.
+			// The server refuses every request of the refresh.
 			writeFile(t, filepath.Join(w.path, "main.tf"), c.config(func(name string) bool { return strings.HasPrefix(name, "fine") }))
 			server.refusesAll.Store(true)
 			defer server.refusesAll.Store(false)

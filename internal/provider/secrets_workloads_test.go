@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// workloadSecrets is a configuration whose config containers are those of a file, so that what Terraform prints of a
-// configuration has none of their values. It has all that reads a fleet: its page, metrics, snapshots and differences.
-func workloadSecrets(repository string) string {
+// workloadSecretsConfig reads its config containers from a file, because Terraform prints lines of a configuration with errors. It
+// has every reader of a fleet: page, metrics, snapshots and differences.
+func workloadSecretsConfig(repository string) string {
 	return requiredProviders + `
 locals {
   fleet = provider::flotilla::fleet({
@@ -60,11 +60,10 @@ output "all" {
 `
 }
 
-// TestSecretsOfWorkloadsAppearNowhere gives values of secrets in each way that is refused, and in the one in which somebody
-// else has encrypted them.
+// TestSecretsOfWorkloadsAppearNowhere sets secrets in each refused form, and in an encrypted file.
 func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 	requireAcceptance(t)
-	sops := readFile(t, filepath.Join("testdata", "canary.sops.yaml")) // of the canary below, for a key that was thrown away
+	sops := readFile(t, filepath.Join("testdata", "canary.sops.yaml")) // the canary below, encrypted for a lost key
 	type object = map[string]any
 	reference := object{"store": "vault", "key": "prod/db", "property": "password", "version": "3"}
 	canaries := map[string]string{"encrypted": "cAn4ry-encrypted-7f3a91"}
@@ -97,12 +96,12 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			"",
 			`config_containers["db"].data.URL: looks like a credential (rule password-in-url)`,
 		},
-		"instead of references": {
+		"a value instead of a reference": {
 			[]any{object{"name": "db", "data": object{}, "secrets": object{"DB_PASSWORD": canary("no reference")}}},
 			"",
 			`config_containers["db"].secrets["DB_PASSWORD"]: must be a reference`,
 		},
-		"beside a reference": {
+		"a value beside a reference": {
 			[]any{object{"name": "db", "secrets": object{"DB_PASSWORD": object{"store": "vault", "key": "db", "value": canary("beside")}}}},
 			"",
 			`config_containers["db"].secrets["DB_PASSWORD"].value: unknown attribute`,
@@ -126,26 +125,26 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			"",
 			`config_containers["db"].encrypted[0]: `,
 		},
-		"no YAML": {
+		"invalid YAML": {
 			[]any{object{"name": "db", "encrypted": []any{"a: [" + canary("no YAML") + "\nb: " + canary("no YAML either") + ": {"}}},
 			"",
 			`config_containers["db"].encrypted[0]: `,
 		},
-		"a key that is both": {
+		"one key in data and secrets": {
 			[]any{
 				object{"name": "db", "data": object{"NOTE": canary("both")}},
 				object{"name": "vault", "secrets": object{"NOTE": reference}},
 			}, "", `NOTE`,
 		},
-		"a value where a schema asks for a secret": {
+		"a value for a secret of a schema": {
 			[]any{object{"name": "db", "data": object{"NOTE": canary("schema")}}}, `{"properties": {"NOTE": {"format": "secret"}}}`, `NOTE`,
 		},
 	}
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			repository := filepath.Join(t.TempDir(), "gitops.git")
-			w := newWorkdir(t, tool, map[string]string{"main.tf": workloadSecrets(repository)})
-			give := func(containers []any, schema string) {
+			w := newWorkdir(t, tool, map[string]string{"main.tf": workloadSecretsConfig(repository)})
+			writeInput := func(containers []any, schema string) {
 				text, err := json.Marshal(containers)
 				if err != nil {
 					t.Fatal(err)
@@ -154,7 +153,7 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 				writeFile(t, filepath.Join(w.path, "schema.json"), cmp.Or(schema, "{}"))
 			}
 			for i, name := range slices.Sorted(maps.Keys(refused)) {
-				give(refused[name].containers, refused[name].schema)
+				writeInput(refused[name].containers, refused[name].schema)
 				printed, err := w.runTraced(t, fmt.Sprint("refused-", i), "plan", "-input=false", "-no-color", "-out=refused.out")
 				if plain := strings.Join(strings.Fields(strings.ReplaceAll(printed, "│", "")), " "); err == nil ||
 					!strings.Contains(plain, refused[name].want) {
@@ -168,7 +167,7 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 				"resource \"flotilla_config_container\" \"db\" {\n  name = \"db\"\n  data = jsondecode(file(\"${path.module}/resource.json\"))\n}\n",
 			)
 			writeFile(t, filepath.Join(w.path, "resource.json"), `{"DB_PASSWORD": "`+canary("resource")+`"}`)
-			give(nil, "")
+			writeInput(nil, "")
 			printed, err := w.runTraced(t, "refused-resource", "plan", "-input=false", "-no-color", "-out=refused.out")
 			if err == nil || !strings.Contains(printed, "data.DB_PASSWORD") && !strings.Contains(printed, "DB_PASSWORD: looks like a credential") {
 				t.Errorf("a resource: %v\n%s", err, printed)
@@ -176,7 +175,7 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			if err := os.Remove(resource); err != nil {
 				t.Fatal(err)
 			}
-			give([]any{
+			writeInput([]any{
 				object{"name": "db", "data": object{"HOST": "db.example.com", "DB_PASSWORD": "all0wed-7f3a91"}, "allow_plain": []any{"DB_PASSWORD"}},
 				object{"name": "vault", "labels": object{"workload": "web"}, "secrets": object{"DB_TOKEN": reference}, "encrypted": []any{sops}},
 			}, `{"required": ["DB_TOKEN"], "properties": {"DB_TOKEN": {"format": "secret"}}}`)
@@ -192,15 +191,15 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			committed := readFile(t, filepath.Join(w.path, "commits.txt"))
 			for _, want := range []string{"platform-secrets.yaml", "kind: ExternalSecret", "prod/db", "encrypted-db.yaml", "ENC[AES256_GCM", "DB_PASSWORD: all0wed-7f3a91"} {
 				if !strings.Contains(committed, want) {
-					t.Errorf("%q is not committed", want)
+					t.Errorf("the commits do not contain %q", want)
 				}
 			}
 		})
 	}
 }
 
-// Terraform prints the lines of an error with the values of their variables, which no provider can prevent; not those of
-// sensitive ones, which a saved plan has all the same.
+// Terraform prints values of variables in errors, and no provider can prevent that. It hides values of sensitive variables, but saves
+// them in plans.
 func TestTerraformPrintsNoSensitiveVariableThatLooksLikeACredential(t *testing.T) {
 	requireAcceptance(t)
 	for name, tool := range acceptanceTools(t) {

@@ -13,18 +13,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// branchesState is what all branches have at one time.
+// branchesState is the content of all branches at one time.
 type branchesState struct {
 	files   map[branchOf]map[string]string
 	commits map[branchOf]int
-	folders map[ownedFolder]string // what is in each folder, as one text
-	owners  map[ownedFolder]string // the name in the records; "" for none
+	folders map[ownedFolder]string // content as one text
+	owners  map[ownedFolder]string // name in the records; "" for none
 }
 
-// branchOf is a branch of a repository.
 type branchOf struct{ repository, branch string }
 
-// ownedFolder is a folder of an assignment.
 type ownedFolder struct {
 	branchOf
 	path, host, target string
@@ -40,7 +38,7 @@ func (s *sequence) readBranches() branchesState {
 			for _, name := range slices.Sorted(maps.Keys(seen.files[at])) {
 				content := seen.files[at][name]
 				for _, prefix := range paths {
-					seen.note(at, prefix, name, content)
+					seen.addFile(at, prefix, name, content)
 				}
 			}
 		}
@@ -49,12 +47,12 @@ func (s *sequence) readBranches() branchesState {
 }
 
 var (
-	inFolder = regexp.MustCompile(`^(t\d)/(w-[a-f])/`)
-	inRecord = regexp.MustCompile(`^\.flotilla/([^/]+)/(t\d)\.json$`)
+	folderFile = regexp.MustCompile(`^(t\d)/(w-[a-f])/`)
+	recordPath = regexp.MustCompile(`^\.flotilla/([^/]+)/(t\d)\.json$`)
 )
 
-// note finds out to which folder a file belongs, or what a record says.
-func (seen *branchesState) note(at branchOf, prefix, name, content string) {
+// addFile adds a file to its folder, or the owners from a record.
+func (seen *branchesState) addFile(at branchOf, prefix, name, content string) {
 	rest := name
 	if prefix != "" {
 		var ok bool
@@ -62,11 +60,11 @@ func (seen *branchesState) note(at branchOf, prefix, name, content string) {
 			return
 		}
 	}
-	if found := inFolder.FindStringSubmatch(rest); found != nil {
+	if found := folderFile.FindStringSubmatch(rest); found != nil {
 		folder := ownedFolder{at, prefix, found[1], found[2]}
 		seen.folders[folder] += name + "\x00" + content + "\x00"
 	}
-	if found := inRecord.FindStringSubmatch(rest); found != nil {
+	if found := recordPath.FindStringSubmatch(rest); found != nil {
 		var record struct {
 			Targets map[string]any `json:"deployment_targets"`
 		}
@@ -78,7 +76,7 @@ func (seen *branchesState) note(at branchOf, prefix, name, content string) {
 	}
 }
 
-// changedBranch names a branch that is not as it was.
+// changedBranch returns the name of a branch that differs from now; "" for none.
 func (seen branchesState) changedBranch(now branchesState) string {
 	for at, count := range seen.commits {
 		if now.commits[at] != count || !maps.Equal(seen.files[at], now.files[at]) {
@@ -88,7 +86,7 @@ func (seen branchesState) changedBranch(now branchesState) string {
 	return ""
 }
 
-// checkForeign holds files of nobody to what they were.
+// checkForeign checks that files without an owner are unchanged.
 func (s *sequence) checkForeign(now branchesState) {
 	for at, content := range s.foreign {
 		if got, ok := now.files[branchOf{at.repository, at.branch}][at.file]; !ok || got != content {
@@ -99,18 +97,18 @@ func (s *sequence) checkForeign(now branchesState) {
 
 var counted = regexp.MustCompile(`: (\d+) assignments?\b`)
 
-// checkRemovals holds each folder that is gone to what the plan showed, and to protection.
-func (s *sequence) checkRemovals(p *person, before, after branchesState, plan *providertest.Plan, said providertest.Diagnostics) {
-	gone := map[string][]ownedFolder{} // by the owner that had them, and its location
+// checkRemovals checks that the plan showed each removed folder and that protection allows the removal.
+func (s *sequence) checkRemovals(p *person, before, after branchesState, plan *providertest.Plan, diags providertest.Diagnostics) {
+	removed := map[string][]ownedFolder{} // by former owner and its location
 	for folder := range before.folders {
 		if _, stays := after.folders[folder]; !stays {
 			key := fmt.Sprint(folder.branchOf, folder.path, " ", before.owners[folder])
-			gone[key] = append(gone[key], folder)
+			removed[key] = append(removed[key], folder)
 			s.tally.removed++
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(gone)) {
-		folders := gone[key]
+	for _, key := range slices.Sorted(maps.Keys(removed)) {
+		folders := removed[key]
 		owner := before.owners[folders[0]]
 		total := 0
 		for folder, name := range before.owners {
@@ -120,31 +118,31 @@ func (s *sequence) checkRemovals(p *person, before, after branchesState, plan *p
 			}
 		}
 		if !slices.ContainsFunc(plan.Changes, func(change *providertest.Change) bool {
-			of := total
-			if w := p.wants[change.Address]; w != nil { // what is at the new location counts, too
+			count := total
+			if w := p.wants[change.Address]; w != nil { // folders at the new location count, too
 				for folder, name := range before.owners {
 					at := branchOf{w.repository, w.branch}
 					if name == w.name && folder.branchOf == at && folder.path == w.path && (at != folders[0].branchOf || w.path != folders[0].path) {
-						of++
+						count++
 					}
 				}
 			}
-			return s.allows(p, change, said, owner, folders, of)
+			return s.allowsRemoval(p, change, diags, owner, folders, count)
 		}) {
-			s.t.Errorf("%d of %d folders of %q are gone at %v %q, which no plan showed and protection allowed: %v",
+			s.t.Errorf("%d of %d folders of %q at %v %q were removed, although the plan does not show it or protection forbids it: %v",
 				len(folders), total, owner, folders[0].branchOf, folders[0].path, folders)
 			for _, change := range plan.Changes {
-				s.t.Errorf("the plan: %s %s: %v", change.Action, change.Address, shownLines(change, said))
+				s.t.Errorf("the plan: %s %s: %v", change.Action, change.Address, shownLines(change, diags))
 			}
 		}
 	}
 }
 
-// allows tells whether one change of a plan shows that the folders go, and its protection lets them.
-func (s *sequence) allows(
+// allowsRemoval reports whether a change of the plan shows the removal of the folders, and its protection allows it.
+func (s *sequence) allowsRemoval(
 	p *person,
 	change *providertest.Change,
-	said providertest.Diagnostics,
+	diags providertest.Diagnostics,
 	owner string,
 	folders []ownedFolder,
 	total int,
@@ -167,14 +165,14 @@ func (s *sequence) allows(
 		}
 	default:
 		shown := 0
-		for _, line := range shownLines(change, said) {
+		for _, line := range shownLines(change, diags) {
 			text, removal := strings.CutPrefix(line, "- ")
 			switch number := counted.FindStringSubmatch(text); {
 			case !removal:
 			case number != nil:
 				n, _ := strconv.Atoi(number[1])
 				shown += n
-			default: // up to three by name
+			default: // up to three names
 				names, _, _ := strings.Cut(text, ", by ")
 				names, _, _ = strings.Cut(names, ", at ")
 				shown += strings.Count(names, ", ") + 1
@@ -191,7 +189,7 @@ func (s *sequence) allows(
 					lost++
 				}
 			}
-			if lost == targetCount { // every folder that a host can have
+			if lost == targetCount { // all folders of a host
 				had = lost
 			}
 			limits, _ := protection.(map[string]any)
@@ -216,23 +214,22 @@ func (s *sequence) allows(
 	case isNumber:
 		return removed <= most
 	case isShare && share > 0:
-		return removed <= 10 || removed*100 <= total*2*share // a move has as many at its new location
+		return removed <= 10 || removed*100 <= total*2*share // a move has as many folders at its new location
 	case isShare:
 		return removed == 0
 	}
 	return removed <= 10 || removed*100 <= total*50
 }
 
-// shownLines are the lines in which a plan says what a change does. What takes a look at a branch is in warnings, since an
-// apply may find other things there: what is at a location that is new to the state, and, as that tells whether an
-// assignment moves at all, what goes at the former branch or repository.
-func shownLines(change *providertest.Change, said providertest.Diagnostics) []string {
+// shownLines returns the lines of a plan about a change. Facts that the plan read from a branch are in warnings, because the apply may
+// find other facts: folders at a location that is new to the state, and folders of the former branch or repository of a move.
+func shownLines(change *providertest.Change, diags providertest.Diagnostics) []string {
 	var lines []string
 	known, _ := change.After["changes"].([]any)
 	for _, line := range known {
 		lines = append(lines, fmt.Sprint(line))
 	}
-	for _, diagnostic := range said {
+	for _, diagnostic := range diags {
 		if diagnostic.Address == change.Address &&
 			slices.Contains([]string{"Changes that are known so far", "Folders are there already"}, diagnostic.Summary) {
 			lines = append(lines, strings.Split(diagnostic.Detail, "\n")...)
@@ -241,7 +238,7 @@ func shownLines(change *providertest.Change, said providertest.Diagnostics) []st
 	return lines
 }
 
-// checkRenames holds what only renamed and respelt to one commit at most, in which no folder changes.
+// checkRenames checks that new names and spellings of URLs make at most one commit, which changes no folder.
 func (s *sequence) checkRenames(p *person, before, after branchesState) {
 	if len(p.lastApplied) == 0 || len(p.lastApplied) != len(p.wants) {
 		return
@@ -254,7 +251,7 @@ func (s *sequence) checkRenames(p *person, before, after branchesState) {
 		}
 		for folder, name := range before.owners {
 			if name == w.name && name != was.name && folder.branchOf == (branchOf{w.repository, w.branch}) && folder.path == w.path {
-				return // somebody else is called so
+				return // another assignment has this name
 			}
 		}
 		renamed = renamed || was.name != w.name || was.spelling != w.spelling
@@ -269,8 +266,8 @@ func (s *sequence) checkRenames(p *person, before, after branchesState) {
 	}
 	s.tally.renamed++
 	for at, count := range before.commits {
-		if made := after.commits[at] - count; made > 1 {
-			s.t.Errorf("a rename makes %d commits on %v", made, at)
+		if n := after.commits[at] - count; n > 1 {
+			s.t.Errorf("a rename makes %d commits on %v", n, at)
 		}
 	}
 	if !maps.Equal(before.folders, after.folders) {
@@ -278,13 +275,13 @@ func (s *sequence) checkRenames(p *person, before, after branchesState) {
 	}
 }
 
-// writeForeign writes a file that is nobody's.
+// writeForeign writes a file without an owner.
 func (s *sequence) writeForeign(at spot) {
 	files := maps.Clone(s.world.files(at.repository, at.branch))
 	if files == nil {
 		files = map[string]string{}
 	}
-	files[at.file] = fmt.Sprint("of somebody else, in ", at.repository, " ", at.branch, ", ", len(s.did), "\n")
+	files[at.file] = fmt.Sprint("of somebody else, in ", at.repository, " ", at.branch, ", ", len(s.log), "\n")
 	s.foreign[at] = files[at.file]
 	s.world.commit(at.repository, at.branch, files)
 }
@@ -297,8 +294,8 @@ func (s *sequence) editForeign() {
 	})
 }
 
-// byHand changes a branch that has files of owners.
-func (s *sequence) byHand(choose func(name string) bool, change func(files map[string]string, name string)) {
+// changeByHand commits a change of a random file with a chosen name.
+func (s *sequence) changeByHand(choose func(name string) bool, change func(files map[string]string, name string)) {
 	seen := s.readBranches()
 	var found []spot
 	for at, files := range seen.files {
@@ -315,7 +312,7 @@ func (s *sequence) byHand(choose func(name string) bool, change func(files map[s
 	at := pick(s.random, found)
 	files := maps.Clone(seen.files[branchOf{at.repository, at.branch}])
 	change(files, at.file)
-	s.say("    %+v", at)
+	s.logf("    %+v", at)
 	s.world.commit(at.repository, at.branch, files)
 	for _, p := range s.people {
 		p.lastApplied = nil
@@ -325,9 +322,9 @@ func (s *sequence) byHand(choose func(name string) bool, change func(files map[s
 var ownedFile = regexp.MustCompile(`(^|/)t\d/w-[a-f]/`)
 
 func (s *sequence) editOwned() {
-	what := s.random.IntN(3)
-	s.byHand(ownedFile.MatchString, func(files map[string]string, name string) {
-		switch what {
+	edit := s.random.IntN(3)
+	s.changeByHand(ownedFile.MatchString, func(files map[string]string, name string) {
+		switch edit {
 		case 0:
 			files[name] += "# by hand\n"
 		case 1:
@@ -339,7 +336,7 @@ func (s *sequence) editOwned() {
 }
 
 func (s *sequence) removeOwned() {
-	s.byHand(ownedFile.MatchString, func(files map[string]string, name string) {
+	s.changeByHand(ownedFile.MatchString, func(files map[string]string, name string) {
 		maps.DeleteFunc(files, func(other, _ string) bool { return path.Dir(other) == path.Dir(name) })
 	})
 }
@@ -347,14 +344,14 @@ func (s *sequence) removeOwned() {
 var recordFile = regexp.MustCompile(`(^|/)\.flotilla/[^/]+/t\d\.json$|(^|/)t\d/[^/]+\.md$`)
 
 func (s *sequence) editRecord() {
-	what := s.random.IntN(3)
-	s.byHand(recordFile.MatchString, func(files map[string]string, name string) {
+	edit := s.random.IntN(3)
+	s.changeByHand(recordFile.MatchString, func(files map[string]string, name string) {
 		switch {
-		case what == 0:
+		case edit == 0:
 			delete(files, name)
 		case path.Ext(name) == ".md":
 			files[name] = "by hand\n"
-		case what == 1:
+		case edit == 1:
 			files[name] = strings.Replace(files[name], "{\n", "{\n  \"by_hand\": true,\n", 1)
 		default:
 			files[name] = strings.ReplaceAll(files[name], "\n", "\n ")

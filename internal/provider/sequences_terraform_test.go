@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// bareWorld is bare repositories in a folder.
+// bareWorld has bare repositories in a folder.
 type bareWorld struct {
 	t      *testing.T
 	folder string
@@ -34,9 +34,9 @@ func newBareWorld(t *testing.T) *bareWorld {
 
 func (w *bareWorld) repositories() []string { return []string{"one", "two"} }
 
-func (w *bareWorld) spell(repository string, way int) string {
+func (w *bareWorld) spell(repository string, spelling int) string {
 	path := filepath.ToSlash(filepath.Join(w.folder, repository+".git"))
-	switch way {
+	switch spelling {
 	case 1:
 		return "file://" + path
 	case 2:
@@ -80,7 +80,7 @@ func (w *bareWorld) commit(repository, branch string, files map[string]string) {
 func (w *bareWorld) commits(repository, branch string) int {
 	count, err := w.git(repository, nil, "rev-list", "--count", "refs/heads/"+branch)
 	if err != nil {
-		return 0 // there is no such branch
+		return 0 // no such branch
 	}
 	number, _ := strconv.Atoi(strings.TrimSpace(count))
 	return number
@@ -96,13 +96,13 @@ func (w *bareWorld) tip(repository, branch string) string {
 
 func (w *bareWorld) check() {
 	for _, repository := range w.repositories() {
-		if said, err := w.git(repository, nil, "fsck", "--strict", "--no-dangling"); err != nil {
-			w.t.Errorf("git fsck: %s", said)
+		if output, err := w.git(repository, nil, "fsck", "--strict", "--no-dangling"); err != nil {
+			w.t.Errorf("git fsck: %s", output)
 		}
 	}
 }
 
-// The same sequences hold with local repositories, whose paths can be spelt by symbolic links, too.
+// Paths of local repositories have another spelling: symbolic links.
 func TestSequencesOfAssignmentsInLocalRepositories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(acceptancetest.Count(1, 3)) {
@@ -113,7 +113,7 @@ func TestSequencesOfAssignmentsInLocalRepositories(t *testing.T) {
 	}
 }
 
-// The same sequences hold with Terraform and OpenTofu themselves.
+// TestReliabilitySequencesWithTerraform plays sequences with Terraform and OpenTofu themselves.
 func TestReliabilitySequencesWithTerraform(t *testing.T) {
 	t.Parallel()
 	const steps = 20

@@ -11,54 +11,52 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A sequence is what two people do, one thing after the other, with a state each: they change, rename, move and
-// respell assignments, lose and import states, replace and destroy, while others change the repositories by
-// hand. After each step, all that Flotilla promises of removals is checked.
+// sequence plays random steps of two people, each with a state. They change, rename and move assignments, spell URLs differently, lose
+// and import states, replace and destroy, while others change the repositories by hand. Each step checks the promises about removals.
 type sequence struct {
 	t       *testing.T
 	random  *rand.Rand
 	world   world
 	people  []*person
-	foreign map[spot]string // files of nobody here, that must stay as they are
-	did     []string
+	foreign map[spot]string // files without an owner, which must not change
+	log     []string
 	tally   *tally
 }
 
-// world is the repositories, and the ways to write their URLs.
+// world has the repositories of a sequence and spells their URLs.
 type world interface {
 	repositories() []string
-	spell(repository string, way int) string
-	files(repository, branch string) map[string]string // nil where the branch is not there
+	spell(repository string, spelling int) string
+	files(repository, branch string) map[string]string // nil without the branch
 	commit(repository, branch string, files map[string]string)
 	commits(repository, branch string) int
-	tip(repository, branch string) string // "" where the branch is not there
+	tip(repository, branch string) string // "" without the branch
 	check()
 }
 
-// spot is a file of a branch.
 type spot struct{ repository, branch, file string }
 
-// person is somebody with a state and a configuration.
+// person has a state and a configuration.
 type person struct {
 	name   string
 	runner providertest.Runner
-	wants  map[string]*assignmentConfig
-	// lastApplied is what was wanted when all was last applied, while nobody else has changed anything since.
+	wants  map[string]*assignmentConfig // configured assignments by address
+	// lastApplied is a copy of wants at the last complete apply; nil after a change by others.
 	lastApplied map[string]assignmentConfig
 }
 
-// assignmentConfig is what a person configures of one assignment.
+// assignmentConfig has the configured attributes of one assignment.
 type assignmentConfig struct {
 	name, repository, branch, path string
-	spelling                       int // of writing the URL
+	spelling                       int // of the URL
 	shape                          shape
 	protection                     string
 	adopt, keep, createFirst       bool
 }
 
-// shape is a fleet: who goes where, and a value that is in all folders.
+// shape is a fleet: the deployment targets on each host, and a value in all folders.
 type shape struct {
-	targets [hostCount]uint8 // bits: deployment targets
+	targets [hostCount]uint8 // bit masks
 	version int
 }
 
@@ -83,7 +81,7 @@ var (
 	}
 )
 
-// tally counts what came of the steps.
+// tally counts outcomes of steps.
 type tally struct{ steps, applied, refused, removed, renamed int }
 
 func newSequence(t *testing.T, seed uint64, world world, runners ...providertest.Runner) *sequence {
@@ -96,11 +94,11 @@ func newSequence(t *testing.T, seed uint64, world world, runners ...providertest
 			s.writeForeign(spot{repository, branch, "README.md"})
 		}
 	}
-	s.people[0].wants[addresses[0]] = s.anyWish()
+	s.people[0].wants[addresses[0]] = s.newAssignment()
 	return s
 }
 
-func (s *sequence) anyWish() *assignmentConfig {
+func (s *sequence) newAssignment() *assignmentConfig {
 	repositories := s.world.repositories()
 	return &assignmentConfig{
 		name: names[0], repository: repositories[0], branch: branches[0], path: paths[s.random.IntN(2)],
@@ -108,25 +106,25 @@ func (s *sequence) anyWish() *assignmentConfig {
 	}
 }
 
-// play makes so many steps.
+// play plays steps and destroys everything.
 func (s *sequence) play(steps int) {
 	for range steps {
 		s.step()
 		if s.t.Failed() {
-			s.t.Fatalf("after:\n%s", strings.Join(s.did, "\n"))
+			s.t.Fatalf("after:\n%s", strings.Join(s.log, "\n"))
 		}
 	}
-	s.end()
+	s.destroyAll()
 	if s.t.Failed() {
-		s.t.Fatalf("after:\n%s", strings.Join(s.did, "\n"))
+		s.t.Fatalf("after:\n%s", strings.Join(s.log, "\n"))
 	}
 }
 
-func (s *sequence) say(format string, arguments ...any) {
-	s.did = append(s.did, fmt.Sprintf(format, arguments...))
+func (s *sequence) logf(format string, arguments ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, arguments...))
 }
 
-// step does one thing.
+// step plays one random step.
 func (s *sequence) step() {
 	s.tally.steps++
 	p := s.people[0]
@@ -134,16 +132,16 @@ func (s *sequence) step() {
 		p = s.people[1]
 	}
 	if len(p.wants) == 0 {
-		p.wants[addresses[0]] = s.anyWish()
-		s.say("%s adds %s: %+v", p.name, addresses[0], *p.wants[addresses[0]])
+		p.wants[addresses[0]] = s.newAssignment()
+		s.logf("%s adds %s: %+v", p.name, addresses[0], *p.wants[addresses[0]])
 		return
 	}
 	address := pick(s.random, slices.Sorted(maps.Keys(p.wants)))
 	w := p.wants[address]
 	type choice struct {
-		weight int
-		what   string
-		do     func()
+		weight      int
+		description string
+		do          func()
 	}
 	choices := []choice{
 		{18, "applies", func() { s.apply(p) }},
@@ -152,11 +150,11 @@ func (s *sequence) step() {
 		{2, "destroys everything", func() { s.apply(p, providertest.Destroy()) }},
 		{1, "taints " + address, func() { p.runner.Taint(address) }},
 		{10, "changes the fleet of " + address, func() { s.reshape(&w.shape) }},
-		{6, "renames " + address, func() { w.name = other(s.random, names, w.name) }},
+		{6, "renames " + address, func() { w.name = pickOther(s.random, names, w.name) }},
 		{6, "respells the URL of " + address, func() { w.spelling = s.random.IntN(5) }},
-		{2, "moves " + address + " to another branch", func() { w.branch = other(s.random, branches, w.branch) }},
-		{2, "moves " + address + " to another path", func() { w.path = other(s.random, paths, w.path) }},
-		{2, "moves " + address + " to another repository", func() { w.repository = other(s.random, s.world.repositories(), w.repository) }},
+		{2, "moves " + address + " to another branch", func() { w.branch = pickOther(s.random, branches, w.branch) }},
+		{2, "moves " + address + " to another path", func() { w.path = pickOther(s.random, paths, w.path) }},
+		{2, "moves " + address + " to another repository", func() { w.repository = pickOther(s.random, s.world.repositories(), w.repository) }},
 		{4, "changes the protection of " + address, func() { w.protection = pick(s.random, slices.Sorted(maps.Keys(protections))) }},
 		{3, "changes adopt of " + address, func() { w.adopt = !w.adopt }},
 		{2, "changes on_destroy of " + address, func() { w.keep = !w.keep }},
@@ -164,7 +162,7 @@ func (s *sequence) step() {
 		{2, "adds an assignment", func() { s.add(p) }},
 		{2, "removes " + address + " from the configuration", func() { delete(p.wants, address) }},
 		{2, "loses the state of " + address, func() { p.runner.Lose(address); p.lastApplied = nil }},
-		{2, "imports " + address, func() { s.importIt(p, address) }},
+		{2, "imports " + address, func() { s.importAssignment(p, address) }},
 		{6, "somebody changes an owned folder by hand", s.editOwned},
 		{2, "somebody removes an owned folder by hand", s.removeOwned},
 		{2, "somebody changes a marker or a record by hand", s.editRecord},
@@ -178,10 +176,10 @@ func (s *sequence) step() {
 	for _, choice := range choices {
 		if n -= choice.weight; n < 0 {
 			before := *w
-			s.say("%s %s", p.name, choice.what)
+			s.logf("%s %s", p.name, choice.description)
 			choice.do()
 			if now, ok := p.wants[address]; ok && *now != before {
-				s.say("    %+v", *now)
+				s.logf("    %+v", *now)
 			}
 			return
 		}
@@ -190,42 +188,41 @@ func (s *sequence) step() {
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
-// other picks another one.
-func other(random *rand.Rand, from []string, than string) string {
-	return pick(random, slices.DeleteFunc(slices.Clone(from), func(one string) bool { return one == than }))
+func pickOther(random *rand.Rand, from []string, current string) string {
+	return pick(random, slices.DeleteFunc(slices.Clone(from), func(one string) bool { return one == current }))
 }
 
-func (s *sequence) reshape(of *shape) {
+func (s *sequence) reshape(fleet *shape) {
 	host := s.random.IntN(hostCount)
 	switch s.random.IntN(8) {
 	case 0:
-		of.targets[host] = 0
+		fleet.targets[host] = 0
 	case 1:
-		of.targets[host] = all
+		fleet.targets[host] = all
 	case 2:
-		of.targets = [hostCount]uint8{}
+		fleet.targets = [hostCount]uint8{}
 	case 3:
-		of.targets = [hostCount]uint8{all, all, all}
+		fleet.targets = [hostCount]uint8{all, all, all}
 	case 4, 5:
-		of.version++
+		fleet.version++
 	default:
-		of.targets[host] ^= 1 << s.random.IntN(targetCount)
+		fleet.targets[host] ^= 1 << s.random.IntN(targetCount)
 	}
 }
 
 func (s *sequence) add(p *person) {
 	for _, address := range addresses {
 		if p.wants[address] == nil {
-			p.wants[address] = s.anyWish()
+			p.wants[address] = s.newAssignment()
 			p.wants[address].name = pick(s.random, names)
 			p.wants[address].path = pick(s.random, paths)
-			s.say("    %s: %+v", address, *p.wants[address])
+			s.logf("    %s: %+v", address, *p.wants[address])
 			return
 		}
 	}
 }
 
-// configuration is what a person has written.
+// configuration returns the configuration of a person.
 func (s *sequence) configuration(p *person) providertest.Configuration {
 	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{}}
 	for address, w := range p.wants {
@@ -247,7 +244,7 @@ func (s *sequence) configuration(p *person) providertest.Configuration {
 	return configuration
 }
 
-func (of shape) fleet() providertest.Call {
+func (f shape) fleet() providertest.Call {
 	var types, assignments []any
 	targets := map[string]any{}
 	for target := range targetCount {
@@ -258,20 +255,20 @@ func (of shape) fleet() providertest.Call {
 	for host := range hostCount {
 		types = append(types, map[string]any{"name": hostName(host)})
 		for target := range targetCount {
-			if of.targets[host]&(1<<target) != 0 {
+			if f.targets[host]&(1<<target) != 0 {
 				assignments = append(assignments, map[string]any{"cluster_type": hostName(host), "deployment_target": "w-" + targetName(target)})
 			}
 		}
 	}
 	return providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
-		"environment": "dev", "cluster_types": types, "assignments": orNone(assignments),
+		"environment": "dev", "cluster_types": types, "assignments": nonNil(assignments),
 		"workspaces":        []any{map[string]any{"name": "team"}},
 		"workloads":         []any{map[string]any{"name": "w", "workspace": "team", "deployment_targets": targets}},
-		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": fmt.Sprint("v", of.version)}}},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": fmt.Sprint("v", f.version)}}},
 	}}}
 }
 
-func orNone(list []any) []any {
+func nonNil(list []any) []any {
 	if list == nil {
 		return []any{}
 	}
@@ -281,73 +278,73 @@ func orNone(list []any) []any {
 func hostName(host int) string     { return fmt.Sprint("t", host) }
 func targetName(target int) string { return string(rune('a' + target)) }
 
-func (s *sequence) importIt(p *person, address string) {
+func (s *sequence) importAssignment(p *person, address string) {
 	w := p.wants[address]
 	id := s.world.spell(w.repository, w.spelling) + "#" + w.branch + ":" + w.path + ":" + w.name
-	said := p.runner.Import(s.t.Context(), s.configuration(p), address, id)
+	diags := p.runner.Import(s.t.Context(), s.configuration(p), address, id)
 	p.lastApplied = nil
-	if said.Bugs() != nil {
-		s.t.Errorf("import of %s: %s", id, said)
+	if diags.Bugs() != nil {
+		s.t.Errorf("import of %s: %s", id, diags)
 	}
 }
 
-// plan plans, and nothing must change by that.
+// plan checks that a plan changes no branch.
 func (s *sequence) plan(p *person) {
 	before := s.readBranches()
-	_, said := p.runner.Plan(s.t.Context(), s.configuration(p))
-	s.checkDiagnostics(said)
+	_, diags := p.runner.Plan(s.t.Context(), s.configuration(p))
+	s.checkDiagnostics(diags)
 	if changed := before.changedBranch(s.readBranches()); changed != "" {
 		s.t.Errorf("a plan changes %s", changed)
 	}
 }
 
-// checkDiagnostics finds what no plan and no apply may say, whatever was done before.
-func (s *sequence) checkDiagnostics(said providertest.Diagnostics) {
-	if said.Bugs() != nil {
-		s.t.Errorf("a bug of the provider: %s", said.Bugs())
+// checkDiagnostics allows only the errors that a plan or an apply may report after any steps.
+func (s *sequence) checkDiagnostics(diags providertest.Diagnostics) {
+	if diags.Bugs() != nil {
+		s.t.Errorf("the provider has a bug: %s", diags.Bugs())
 	}
-	for _, diagnostic := range said {
+	for _, diagnostic := range diags {
 		if diagnostic.Error && !slices.Contains([]string{
 			"Mass deletion", "Nothing would be left", "A host would lose everything", "A host would lose too much",
 			"A workload would lose too many hosts", otherState, "Folder does not belong to this assignment",
 			"Two assignments have the same name", "Another assignment has this name", "Repository has changed since the plan",
 			"One apply would remove and add the same folders", "Two assignments have the same folders",
 		}, diagnostic.Summary) {
-			s.t.Errorf("said is %s", diagnostic)
+			s.t.Errorf("got the error %s", diagnostic)
 		}
 	}
 }
 
-// apply applies, and checks what came of it.
+// apply applies and checks the outcome.
 func (s *sequence) apply(p *person, options ...providertest.Option) {
 	before := s.readBranches()
-	plan, said := p.runner.Apply(s.t.Context(), s.configuration(p), options...)
+	plan, diags := p.runner.Apply(s.t.Context(), s.configuration(p), options...)
 	after := s.readBranches()
-	s.checkDiagnostics(said)
-	for _, diagnostic := range said {
+	s.checkDiagnostics(diags)
+	for _, diagnostic := range diags {
 		if diagnostic.Error {
-			s.say("    refused: %s: %.200s", diagnostic.Summary, strings.ReplaceAll(diagnostic.Detail, "\n", " "))
+			s.logf("    refused: %s: %.200s", diagnostic.Summary, strings.ReplaceAll(diagnostic.Detail, "\n", " "))
 		}
 	}
 	changed := before.changedBranch(after)
 	if plan == nil {
 		s.tally.refused++
 		if changed != "" {
-			s.t.Errorf("a plan that failed changes %s", changed)
+			s.t.Errorf("a failed plan changes %s", changed)
 		}
 		return
 	}
 	s.checkForeign(after)
-	s.checkRemovals(p, before, after, plan, said)
+	s.checkRemovals(p, before, after, plan, diags)
 	if len(options) == 0 {
 		s.checkRenames(p, before, after)
 	}
-	for _, someone := range s.people {
-		if changed != "" || someone == p {
-			someone.lastApplied = nil
+	for _, other := range s.people {
+		if changed != "" || other == p {
+			other.lastApplied = nil
 		}
 	}
-	if said.Err() != nil {
+	if diags.Err() != nil {
 		s.tally.refused++
 		return
 	}
@@ -357,7 +354,7 @@ func (s *sequence) apply(p *person, options ...providertest.Option) {
 			s.t.Errorf("%s has a deposed object", address)
 		}
 	}
-	if len(options) > 0 || p.shares() {
+	if len(options) > 0 || p.hasSharedPath() {
 		return
 	}
 	p.lastApplied = map[string]assignmentConfig{}
@@ -365,22 +362,22 @@ func (s *sequence) apply(p *person, options ...providertest.Option) {
 		p.lastApplied[address] = *w
 	}
 	if s.random.IntN(2) == 0 {
-		return // half of the time for more steps
+		return // saves time for more steps
 	}
-	next, said := p.runner.Plan(s.t.Context(), s.configuration(p))
-	if said.Err() != nil {
-		s.t.Errorf("after an apply the next plan fails: %s", said)
+	next, diags := p.runner.Plan(s.t.Context(), s.configuration(p))
+	if diags.Err() != nil {
+		s.t.Errorf("the plan after an apply fails: %s", diags)
 	} else if !next.Empty() {
 		for _, change := range next.Changes {
 			if change.Action != providertest.NoOp {
-				s.t.Errorf("after an apply the next plan is not empty: %s %s: %v -> %v", change.Action, change.Address, change.Before, change.After)
+				s.t.Errorf("the plan after an apply is not empty: %s %s: %v -> %v", change.Action, change.Address, change.Before, change.After)
 			}
 		}
 	}
 }
 
-// shares tells whether two assignments go to one path, where one that adopts takes from the other for ever.
-func (p *person) shares() bool {
+// hasSharedPath reports whether two assignments have one path. If they adopt, each apply takes folders from the other.
+func (p *person) hasSharedPath() bool {
 	seen := map[[3]string]bool{}
 	for _, w := range p.wants {
 		seen[[3]string{w.repository, w.branch, w.path}] = true
@@ -388,9 +385,8 @@ func (p *person) shares() bool {
 	return len(seen) < len(p.wants)
 }
 
-// end mends all that is left, as somebody would who reads what is said, and destroys everything: no state may
-// be stuck.
-func (s *sequence) end() {
+// destroyAll follows the remedies of the errors and destroys everything: no state may be stuck.
+func (s *sequence) destroyAll() {
 	for i, p := range s.people {
 		for j, address := range addresses {
 			w := p.wants[address]
@@ -398,7 +394,7 @@ func (s *sequence) end() {
 				continue
 			}
 			if w == nil {
-				w = s.anyWish()
+				w = s.newAssignment()
 				p.wants[address] = w
 			}
 			w.name, w.protection, w.adopt, w.keep = fmt.Sprintf("last-%d-%d", i, j), "free", true, false
@@ -406,22 +402,22 @@ func (s *sequence) end() {
 		if len(p.wants) == 0 {
 			continue
 		}
-		s.say("%s ends: %v", p.name, slices.Sorted(maps.Keys(p.wants)))
+		s.logf("%s ends: %v", p.name, slices.Sorted(maps.Keys(p.wants)))
 		for _, options := range [][]providertest.Option{nil, {providertest.Destroy()}} {
-			_, said := p.runner.Apply(s.t.Context(), s.configuration(p), options...)
-			if said.Has("One apply would remove and add the same folders") || said.Has("Two assignments have the same folders") {
+			_, diags := p.runner.Apply(s.t.Context(), s.configuration(p), options...)
+			if diags.Has("One apply would remove and add the same folders") || diags.Has("Two assignments have the same folders") {
 				for j, address := range addresses {
-					if w := p.wants[address]; w != nil { // each to a path of its own
+					if w := p.wants[address]; w != nil { // its own path
 						w.path = fmt.Sprintf("last/%d-%d", i, j)
 					}
 				}
-				_, said = p.runner.Apply(s.t.Context(), s.configuration(p), options...)
+				_, diags = p.runner.Apply(s.t.Context(), s.configuration(p), options...)
 			}
-			if said.Has("Repository has changed since the plan") { // by the other assignment of the same apply: it says to plan again
-				_, said = p.runner.Apply(s.t.Context(), s.configuration(p), options...)
+			if diags.Has("Repository has changed since the plan") { // by the other assignment of this apply: plan again
+				_, diags = p.runner.Apply(s.t.Context(), s.configuration(p), options...)
 			}
-			if said.Err() != nil {
-				s.t.Errorf("%s is stuck: %s", p.name, said.Err())
+			if diags.Err() != nil {
+				s.t.Errorf("%s is stuck: %s", p.name, diags.Err())
 				return
 			}
 		}

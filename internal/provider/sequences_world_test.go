@@ -16,11 +16,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// memoryWorld is repositories of a Git host in memory.
+// memoryWorld has repositories on a Git host in memory.
 type memoryWorld struct {
 	t    *testing.T
 	host *gittest.Host
-	at   map[string]*gittest.MemoryRepository
+	at   map[string]*gittest.MemoryRepository // by name
 }
 
 func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
@@ -32,23 +32,23 @@ func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
 	return w
 }
 
-// start starts a provider that reaches the host.
+// start starts a provider with access to the host.
 func (w *memoryWorld) start() (tfprotov6.ProviderServer, error) {
 	return provider.StartWith(nil, gitclient.ConnectorOptions{Over: w.host})()
 }
 
-// startAt starts one whose clock this is.
+// startAt starts a provider with a clock.
 func (w *memoryWorld) startAt(clock compliance.Clock) providertest.Start {
 	return provider.StartWith(clock, gitclient.ConnectorOptions{Over: w.host})
 }
 
 func (w *memoryWorld) repositories() []string { return []string{"one", "two"} }
 
-func (w *memoryWorld) spell(repository string, way int) string {
+func (w *memoryWorld) spell(repository string, spelling int) string {
 	return fmt.Sprintf([]string{
 		"https://git.example.com/team/%s.git", "https://git.example.com/team/%s", "https://git.example.com/team/%s/",
 		"https://GIT.example.com/team/%s.git", "https://mirror.example.com/mirrors/%s",
-	}[way], repository)
+	}[spelling], repository)
 }
 
 func (w *memoryWorld) files(repository, branch string) map[string]string {
@@ -73,7 +73,7 @@ func (w *memoryWorld) tip(repository, branch string) string {
 	return ""
 }
 
-// check lets git check all objects.
+// check has git check all objects.
 func (w *memoryWorld) check() {
 	for _, repository := range w.at {
 		directory := w.t.TempDir()
@@ -82,9 +82,9 @@ func (w *memoryWorld) check() {
 	}
 }
 
-// In no sequence of renames, moves, respellings, replacements, losses of states, imports, changes by hand and
-// two owners of one name does a folder leave a branch that no plan showed and protection allowed, and no state
-// gets stuck.
+// TestReliabilitySequencesOfAssignments checks random sequences of renames, moves, other spellings of URLs, replacements, lost states,
+// imports, changes by hand and two owners with one name. A folder leaves a branch only if a plan showed it and protection allowed it.
+// No state gets stuck.
 func TestReliabilitySequencesOfAssignments(t *testing.T) {
 	t.Parallel()
 	const steps, batch = 50, 5
@@ -103,7 +103,7 @@ func TestReliabilitySequencesOfAssignments(t *testing.T) {
 						runners[i] = workspace
 					}
 					s := newSequence(t, seed, world, runners...)
-					s.say("seed %d", seed)
+					s.logf("seed %d", seed)
 					s.play(steps)
 					all.steps.Add(int64(s.tally.steps))
 					all.applied.Add(int64(s.tally.applied))

@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference/settings"
 )
 
-// withoutTable are dynamic attributes that have no table, by the end of their names: values of any type, those that are written as a
-// whole, and lists without objects.
+// withoutTable has the dynamic attributes without a table, by the end of their names, each with the reason.
 var withoutTable = map[string]string{
 	".labels":                               "a map of texts",
 	".parameters":                           "an object of any shape",
@@ -35,17 +34,17 @@ var withoutTable = map[string]string{
 	"provider.custom_resource_definitions":  "a text, or a list or map of texts",
 }
 
-// dynamicAttribute is an attribute that a configuration can set, and whose type Terraform does not check.
+// dynamicAttribute is a configurable attribute without a type for Terraform.
 type dynamicAttribute struct {
 	name        string // "flotilla_assignment.rollout", "provider.git"
 	description string
-	// validate has the provider check a configuration without others that are known.
+	// validate has the provider check a configuration with this attribute as the only known one.
 	validate func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error)
 }
 
 var settingsLink = regexp.MustCompile(`guides/reference-(settings|fleet)\.md#([a-z0-9_-]+)`)
 
-// dynamicAttributes are those of all resources, data sources and the provider.
+// dynamicAttributes returns the dynamic attributes of all resources, data sources and the provider, and parameters of functions.
 func dynamicAttributes(t *testing.T) []dynamicAttribute {
 	t.Helper()
 	server, err := startProvider()
@@ -57,14 +56,14 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 		t.Fatal(err)
 	}
 	var found []dynamicAttribute
-	add := func(of string, schema *tfprotov6.Schema, validate func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error)) {
+	add := func(owner string, schema *tfprotov6.Schema, validate func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error)) {
 		for _, attribute := range schema.Block.Attributes {
 			if attribute.Type == nil || !attribute.Type.Is(tftypes.DynamicPseudoType) || attribute.Computed && !attribute.Optional {
 				continue
 			}
 			found = append(
 				found,
-				dynamicAttribute{of + "." + attribute.Name, attribute.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+				dynamicAttribute{owner + "." + attribute.Name, attribute.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
 					config, err := tfprotov6.NewDynamicValue(schema.ValueType(), configurationWith(schema, attribute.Name, value))
 					if err != nil {
 						return nil, err
@@ -101,7 +100,7 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 			if slices.ContainsFunc(resp.Diagnostics, func(one *tfprotov6.Diagnostic) bool { return strings.Contains(one.Detail, extraKey) }) {
 				return resp.Diagnostics, nil
 			}
-			return readWithDefaults(t, name, config) // of what is checked only then
+			return readWithDefaults(t, name, config) // which checks the rest
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(schemas.Functions)) {
@@ -125,7 +124,7 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 	return found
 }
 
-// readWithDefaults is what a data source says when it is read.
+// readWithDefaults returns the diagnostics of a data source with a provider without configuration.
 func readWithDefaults(t *testing.T, name string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
 	t.Helper()
 	server, err := startProvider()
@@ -150,7 +149,7 @@ func readWithDefaults(t *testing.T, name string, config *tfprotov6.DynamicValue)
 	return resp.Diagnostics, nil
 }
 
-// callWithOneArgument is what a function says of one argument while all others are not known.
+// callWithOneArgument returns the error of a function with one known argument.
 func callWithOneArgument(
 	t *testing.T,
 	server tfprotov6.ProviderServer,
@@ -166,11 +165,11 @@ func callWithOneArgument(
 		if i == index {
 			argument = value
 		}
-		given, err := tfprotov6.NewDynamicValue(parameter.Type, argument)
+		encoded, err := tfprotov6.NewDynamicValue(parameter.Type, argument)
 		if err != nil {
 			return nil, err
 		}
-		arguments = append(arguments, &given)
+		arguments = append(arguments, &encoded)
 	}
 	resp, err := server.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: name, Arguments: arguments})
 	if err != nil || resp.Error == nil {
@@ -179,7 +178,7 @@ func callWithOneArgument(
 	return []*tfprotov6.Diagnostic{{Detail: resp.Error.Text}}, nil
 }
 
-// configurationWith sets one attribute. Those that are required are not known, and all others not set.
+// configurationWith sets one attribute. Other required attributes are unknown, and optional ones are not set.
 func configurationWith(schema *tfprotov6.Schema, name string, value tftypes.Value) tftypes.Value {
 	attributes := map[string]tftypes.Value{}
 	for _, attribute := range schema.Block.Attributes {
@@ -195,10 +194,10 @@ func configurationWith(schema *tfprotov6.Schema, name string, value tftypes.Valu
 	return tftypes.NewValue(schema.ValueType(), attributes)
 }
 
-// extraKey is an attribute that no table has.
+// extraKey is missing from every table.
 const extraKey = "unheard_of"
 
-// filledObject is an object with each attribute of a table, and one more in each object. objects counts them.
+// filledObject returns an object with each attribute of a table, and extraKey in each object. It counts the objects.
 func filledObject(table *fleet.Table, objects *int) tftypes.Value {
 	*objects++
 	members := map[string]tftypes.Value{extraKey: tftypes.NewValue(tftypes.String, "x")}
@@ -237,7 +236,7 @@ func filledAttribute(attribute *fleet.Attribute, objects *int) tftypes.Value {
 	return tftypes.NewValue(tftypes.String, "x")
 }
 
-// settingsTables are the tables of both guides, by guide and anchor.
+// settingsTables returns the tables of both guides by guide and anchor.
 func settingsTables() map[string]*fleet.Table {
 	tables := map[string]*fleet.Table{}
 	var add func(guide string, table *fleet.Table)
@@ -257,43 +256,43 @@ func settingsTables() map[string]*fleet.Table {
 	return tables
 }
 
-// Each attribute with objects in it is read by the table that its description leads to: the provider asks for each attribute of the table
-// and of the tables in it, and any other is an error at its path. A reader that asks for what no table has panics.
+// TestEachSettingIsReadByItsTable checks that the provider reads each attribute with objects by the table that its description links:
+// every attribute of the table and its inner tables, and no other. Readers of an attribute outside the table panic.
 func TestEachSettingIsReadByItsTable(t *testing.T) {
 	t.Parallel()
 	tables, used := settingsTables(), map[string]bool{}
-	for _, of := range dynamicAttributes(t) {
-		link := settingsLink.FindStringSubmatch(of.description)
+	for _, attribute := range dynamicAttributes(t) {
+		link := settingsLink.FindStringSubmatch(attribute.description)
 		if link == nil {
-			if _, attribute, _ := strings.Cut(of.name, "."); withoutTable[of.name] == "" && withoutTable["."+attribute] == "" {
-				t.Errorf("%s has no table: its description leads to no reference", of.name)
+			if _, name, _ := strings.Cut(attribute.name, "."); withoutTable[attribute.name] == "" && withoutTable["."+name] == "" {
+				t.Errorf("the description of %s links no table", attribute.name)
 			}
 			continue
 		}
 		anchor := link[1] + "#" + link[2]
 		table := tables[anchor]
 		if table == nil {
-			t.Errorf("%s: there is no table %s", of.name, anchor)
+			t.Errorf("the description of %s links table %s, which does not exist", attribute.name, anchor)
 			continue
 		}
 		used[anchor] = true
-		t.Run(of.name, func(t *testing.T) {
+		t.Run(attribute.name, func(t *testing.T) {
 			t.Parallel()
 			objects := 0
 			value := filledObject(table, &objects)
-			switch description := of.description; {
+			switch description := attribute.description; {
 			case strings.Contains(description, "List of objects with the keys"),
 				strings.Contains(description, "List or map of objects with the keys"):
 				value = tupleOf([]tftypes.Value{value})
 			case strings.Contains(description, "Map of objects with the keys"):
 				value = objectOf(map[string]tftypes.Value{"x": value})
 			}
-			said, err := of.validate(value)
+			diags, err := attribute.validate(value)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var details []string
-			for _, one := range said {
+			for _, one := range diags {
 				details = append(details, one.Detail)
 			}
 			all := strings.Join(details, "\n")
@@ -307,7 +306,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 	}
 	for _, table := range settings.Tables() {
 		if !used["settings#"+table.Anchor()] {
-			t.Errorf("no description leads to the table of a %s", table.Name)
+			t.Errorf("no description links the table of a %s", table.Name)
 		}
 	}
 	if len(used) < 25 {

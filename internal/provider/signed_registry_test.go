@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// signedRegistry is a registry on this machine, to which tests add what they like.
+// signedRegistry is a local OCI registry with signatures.
 type signedRegistry struct {
 	host  string
 	paths map[string]blob
@@ -52,7 +52,7 @@ func digestOfData(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.S
 
 const manifestType = "application/vnd.oci.image.manifest.v1+json"
 
-// push adds an artifact of one layer, and returns its digest. Its name may be a tag.
+// push adds an artifact of one layer, with an optional tag, and returns its digest and size.
 func (r *signedRegistry) push(
 	t *testing.T,
 	name, tag string,
@@ -89,7 +89,7 @@ func payloadFor(digest string) []byte {
 	)
 }
 
-// sign adds a signature of a payload for an artifact, at the tag where cosign looks for it.
+// sign adds the signature of a payload at the tag that cosign reads for an artifact.
 func (r *signedRegistry) sign(t *testing.T, name, digest string, payload, signature []byte) {
 	t.Helper()
 	r.push(t, name, sigTag(digest), blob{"application/vnd.dev.cosign.simplesigning.v1+json", payload}, map[string]string{
@@ -97,13 +97,13 @@ func (r *signedRegistry) sign(t *testing.T, name, digest string, payload, signat
 	}, nil)
 }
 
-// attach adds a bundle with a signature for an artifact, which refers to it.
-func (r *signedRegistry) attach(t *testing.T, name, digest, of string, key crypto.Signer) {
+// attach adds a bundle that refers to an artifact and has a signature for signedDigest.
+func (r *signedRegistry) attach(t *testing.T, name, digest, signedDigest string, key crypto.Signer) {
 	t.Helper()
 	const kind, bundle = "application/vnd.in-toto+json", "application/vnd.dev.sigstore.bundle.v0.3+json"
 	statement := fmt.Sprintf(
 		`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":"https://sigstore.dev/cosign/sign/v1"}`,
-		strings.TrimPrefix(of, "sha256:"),
+		strings.TrimPrefix(signedDigest, "sha256:"),
 	)
 	text, err := json.Marshal(map[string]any{"mediaType": bundle, "dsseEnvelope": map[string]any{
 		"payload": []byte(statement), "payloadType": kind,
@@ -114,10 +114,10 @@ func (r *signedRegistry) attach(t *testing.T, name, digest, of string, key crypt
 	if err != nil {
 		t.Fatal(err)
 	}
-	refers := map[string]any{"artifactType": bundle, "subject": map[string]any{"mediaType": manifestType, "digest": digest, "size": 1}}
-	own, size := r.push(t, name, "", blob{bundle, text}, nil, refers)
+	reference := map[string]any{"artifactType": bundle, "subject": map[string]any{"mediaType": manifestType, "digest": digest, "size": 1}}
+	bundleDigest, size := r.push(t, name, "", blob{bundle, text}, nil, reference)
 	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []any{
-		map[string]any{"mediaType": manifestType, "digest": own, "size": size, "artifactType": bundle},
+		map[string]any{"mediaType": manifestType, "digest": bundleDigest, "size": size, "artifactType": bundle},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -69,21 +69,21 @@ func (s signed) told(t *testing.T) string {
 
 func (s signed) repairs(t *testing.T) {
 	t.Helper()
-	plan, said := s.w.Plan(t.Context(), s.with(nil))
-	if said.Err() != nil || !strings.Contains(strings.Join(linesOf(plan), "\n"), s.told(t)+": it is not believed, and written again") {
-		t.Fatalf("the plan says %q, %s", linesOf(plan), said)
+	plan, diags := s.w.Plan(t.Context(), s.with(nil))
+	if diags.Err() != nil || !strings.Contains(strings.Join(linesOf(plan), "\n"), s.told(t)+": it is not believed, and written again") {
+		t.Fatalf("the plan says %q, %s", linesOf(plan), diags)
 	}
 	apply(t, s.w, s.with(nil))
 	if commit := git(t, s.repo.url, "cat-file", "commit", "dev"); !strings.Contains(commit, "gpgsig -----BEGIN SSH SIGNATURE-----") {
 		t.Errorf("the repair is %s", commit)
 	}
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
 		len(plan.Changes) > 0 && plan.Change(assignment) != nil && plan.Change(assignment).Action != providertest.NoOp {
-		t.Errorf("the next plan says %q, %s", linesOf(plan), said)
+		t.Errorf("the next plan says %q, %s", linesOf(plan), diags)
 	}
 }
 
-func TestARecordThatNoKnownKeyHasSignedIsDriftThatNamesTheCommit(t *testing.T) {
+func TestUnsignedRecordIsDriftThatNamesTheCommit(t *testing.T) {
 	t.Parallel()
 	s := newSigned(t)
 	s.repo.change(t, "dev", lies(t))
@@ -93,40 +93,40 @@ func TestARecordThatNoKnownKeyHasSignedIsDriftThatNamesTheCommit(t *testing.T) {
 	git(t, folder, "checkout", "--quiet", "--orphan", "squashed")
 	git(t, folder, "commit", "--quiet", "--message", "Squashed")
 	git(t, folder, "push", "--quiet", "--force", s.repo.cloneURL, "HEAD:dev")
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
 		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
-		t.Errorf("squashed, the plan says %q, %s", linesOf(plan), said)
+		t.Errorf("squashed, the plan says %q, %s", linesOf(plan), diags)
 	}
 }
 
-func TestAnImportBelievesNoRecordThatNoKnownKeyHasSigned(t *testing.T) {
+func TestImportIgnoresUnsignedRecords(t *testing.T) {
 	t.Parallel()
 	s := newSigned(t)
 	id := s.repo.url + "#dev:clusters/all:dev"
 	s.w.Lose(assignment)
-	if said := s.w.Import(t.Context(), s.with(nil), assignment, id); said.Err() != nil {
-		t.Fatal(said)
+	if diags := s.w.Import(t.Context(), s.with(nil), assignment, id); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
 		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
-		t.Errorf("signed, the plan says %q, %s", linesOf(plan), said)
+		t.Errorf("signed, the plan says %q, %s", linesOf(plan), diags)
 	}
 	s.repo.change(t, "dev", lies(t))
 	s.w.Lose(assignment)
-	if said := s.w.Import(t.Context(), s.with(nil), assignment, id); said.Err() != nil {
-		t.Fatal(said)
+	if diags := s.w.Import(t.Context(), s.with(nil), assignment, id); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	s.repairs(t)
 }
 
-func TestNoFolderGoesThatOnlyARecordListsWhichNoKnownKeyHasSigned(t *testing.T) {
+func TestFoldersOfUnsignedRecordsAreNotRemoved(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(s signed){
 		"with its state": func(signed) {},
 		"imported": func(s signed) {
 			s.w.Lose(assignment)
-			if said := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); said.Err() != nil {
-				t.Fatal(said)
+			if diags := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); diags.Err() != nil {
+				t.Fatal(diags)
 			}
 		},
 		"its state is lost": func(s signed) { s.w.Lose(assignment) },
@@ -137,10 +137,10 @@ func TestNoFolderGoesThatOnlyARecordListsWhichNoKnownKeyHasSigned(t *testing.T) 
 			s.repo.change(t, "dev", lists(t))
 			prepare(s)
 			for _, adopt := range []bool{false, true} {
-				_, said := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": adopt}))
-				if !said.Has("Record is not signed by a known key") || !strings.Contains(said.String(), s.told(t)) ||
-					!strings.Contains(said.String(), "large/shop-live") {
-					t.Errorf("adopt = %t: said is %s", adopt, said)
+				_, diags := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": adopt}))
+				if !diags.Has("Record is not signed by a known key") || !strings.Contains(diags.String(), s.told(t)) ||
+					!strings.Contains(diags.String(), "large/shop-live") {
+					t.Errorf("adopt = %t: the diagnostics are %s", adopt, diags)
 				}
 			}
 			// As the error says: what was added to the record goes by hand.
@@ -152,7 +152,7 @@ func TestNoFolderGoesThatOnlyARecordListsWhichNoKnownKeyHasSigned(t *testing.T) 
 }
 
 // The same commit, signed by a known key, is believed.
-func TestARecordThatAKnownKeyHasSignedIsBelieved(t *testing.T) {
+func TestSignedRecordIsTrusted(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("needs ssh-keygen, which is not on PATH")
@@ -177,9 +177,9 @@ func TestARecordThatAKnownKeyHasSignedIsBelieved(t *testing.T) {
 		git(t, folder, "commit", "--quiet", "--allow-empty", "--message", "By hand")
 	}
 	git(t, folder, "push", "--quiet", s.repo.cloneURL, "HEAD:dev")
-	plan, said := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": true}))
-	if said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
-		t.Fatalf("the plan says %q, %s", linesOf(plan), said)
+	plan, diags := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": true}))
+	if diags.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+		t.Fatalf("the plan says %q, %s", linesOf(plan), diags)
 	}
 	apply(t, s.w, s.with(map[string]any{"adopt": true}))
 	if got := git(t, s.repo.url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(got, "shop-live") {
@@ -188,7 +188,7 @@ func TestARecordThatAKnownKeyHasSignedIsBelieved(t *testing.T) {
 }
 
 // A merge that nobody signed brings a former record back, which a known key has signed.
-func TestARecordThatAMergeBringsBackIsOfTheMerge(t *testing.T) {
+func TestRecordRestoredByAnUnsignedMergeIsUnsigned(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("needs ssh-keygen, which is not on PATH")
@@ -223,21 +223,21 @@ func TestARecordThatAMergeBringsBackIsOfTheMerge(t *testing.T) {
 		"Later",
 	)
 	commit.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2099-01-01T00:00:00Z")
-	if said, err := commit.CombinedOutput(); err != nil {
-		t.Fatal(string(said))
+	if output, err := commit.CombinedOutput(); err != nil {
+		t.Fatal(string(output))
 	}
 	git(t, folder, "push", "--quiet", s.repo.cloneURL, "HEAD:dev")
 	imported := func() {
 		t.Helper()
 		s.w.Lose(assignment)
-		if said := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); said.Err() != nil {
-			t.Fatal(said)
+		if diags := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 	}
 	imported()
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
 		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
-		t.Errorf("signed, the plan says %q, %s", linesOf(plan), said)
+		t.Errorf("signed, the plan says %q, %s", linesOf(plan), diags)
 	}
 	merge := git(
 		t,
@@ -260,7 +260,7 @@ func TestARecordThatAMergeBringsBackIsOfTheMerge(t *testing.T) {
 	s.repairs(t)
 }
 
-func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
+func TestUnsignedClaimRecordIsIgnored(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	private, public := sshKey(t, "")
@@ -277,55 +277,55 @@ func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
 		"prod/.flotilla/.claims/web.json",
 		git(t, url, "rev-parse", "prod"),
 	)
-	if got, said := claimPlan(t, w, web); got != "pool-1 pool-2" ||
-		!strings.Contains(said.String(), "This claim does not believe its list: the "+told) {
-		t.Errorf("the plan says %q, %s", got, said)
+	if got, diags := claimPlan(t, w, web); got != "pool-1 pool-2" ||
+		!strings.Contains(diags.String(), "This claim does not believe its list: the "+told) {
+		t.Errorf("the plan says %q, %s", got, diags)
 	}
 	w.Lose(claimAddress)
-	if said := w.Import(t.Context(), web, claimAddress, url+"#prod:prod:web"); !said.Has("Record is not signed by a known key") ||
-		!strings.Contains(said.String(), told) {
-		t.Errorf("the import says %s", said)
+	if diags := w.Import(t.Context(), web, claimAddress, url+"#prod:prod:web"); !diags.Has("Record is not signed by a known key") ||
+		!strings.Contains(diags.String(), told) {
+		t.Errorf("the import says %s", diags)
 	}
 }
 
 // read reads a data source of the branch, and fails the test where that fails.
 func (s signed) read(t *testing.T, source string, configuration providertest.Configuration) (map[string]any, string) {
 	t.Helper()
-	read, said := s.w.ReadData(
+	read, diags := s.w.ReadData(
 		t.Context(),
 		configuration,
 		source,
 		map[string]any{"gitops_repo": map[string]any{"url": s.repo.url, "branch": "dev", "path": "clusters/all"}},
 	)
-	if said.Err() != nil {
-		t.Fatal(said)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	return read, said.String()
+	return read, diags.String()
 }
 
-func TestInventoryAndHistoryTellWhatNoKnownKeyHasSigned(t *testing.T) {
+func TestInventoryAndHistoryReportUnsignedRecords(t *testing.T) {
 	t.Parallel()
 	s := newSigned(t)
 	newest := func(configuration providertest.Configuration) any {
 		history, _ := s.read(t, "flotilla_history", configuration)
 		return history["commits"].([]any)[0].(map[string]any)["signed"]
 	}
-	if _, said := s.read(t, "flotilla_inventory", s.with(nil)); said != "" || newest(s.with(nil)) != true {
-		t.Errorf("signed: the inventory says %s, and the history %v", said, newest(s.with(nil)))
+	if _, warnings := s.read(t, "flotilla_inventory", s.with(nil)); warnings != "" || newest(s.with(nil)) != true {
+		t.Errorf("signed: the inventory says %s, and the history %v", warnings, newest(s.with(nil)))
 	}
 	s.repo.change(t, "dev", lists(t))
-	if _, said := s.read(t, "flotilla_inventory", s.with(nil)); !strings.Contains(said, "Records are not signed by a known key") ||
-		!strings.Contains(said, s.told(t)) ||
+	if _, warnings := s.read(t, "flotilla_inventory", s.with(nil)); !strings.Contains(warnings, "Records are not signed by a known key") ||
+		!strings.Contains(warnings, s.told(t)) ||
 		newest(s.with(nil)) != false {
-		t.Errorf("by hand: the inventory says %s, and the history %v", said, newest(s.with(nil)))
+		t.Errorf("by hand: the inventory says %s, and the history %v", warnings, newest(s.with(nil)))
 	}
-	if _, said := s.read(t, "flotilla_inventory", providertest.Configuration{}); said != "" || newest(providertest.Configuration{}) != nil {
-		t.Errorf("without allowed_signers the inventory says %s, and the history %v", said, newest(providertest.Configuration{}))
+	if _, warnings := s.read(t, "flotilla_inventory", providertest.Configuration{}); warnings != "" || newest(providertest.Configuration{}) != nil {
+		t.Errorf("without allowed_signers the inventory says %s, and the history %v", warnings, newest(providertest.Configuration{}))
 	}
 }
 
 // A record that somebody has made takes clusters out of the pool like that of any claim.
-func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T) {
+func TestClaimReportsClustersOfUnsignedRecords(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	private, public := sshKey(t, "")
@@ -346,43 +346,43 @@ func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T
 		`Claim "ghost" has pool-3, which this claim does not take: the record "prod/.flotilla/.claims/ghost.json" was changed by commit %s, which none of allowed_signers has signed`,
 		git(t, url, "rev-parse", "prod"),
 	)
-	if _, said := w.Plan(t.Context(), checked(web(2))); !said.Has("Clusters of the pool are taken by a record that no known key has signed") ||
-		!strings.Contains(said.String(), told) ||
-		strings.Contains(said.String(), `Claim "ours"`) ||
-		!strings.Contains(said.String(), "2 clusters are wanted") {
-		t.Errorf("the plan that wants more says %s", said)
+	if _, diags := w.Plan(t.Context(), checked(web(2))); !diags.Has("Clusters of the pool are taken by a record that no known key has signed") ||
+		!strings.Contains(diags.String(), told) ||
+		strings.Contains(diags.String(), `Claim "ours"`) ||
+		!strings.Contains(diags.String(), "2 clusters are wanted") {
+		t.Errorf("the plan that wants more says %s", diags)
 	}
-	if _, said := w.Plan(t.Context(), checked(web(1))); len(said) > 0 {
-		t.Errorf("the plan that has enough says %s", said)
+	if _, diags := w.Plan(t.Context(), checked(web(1))); len(diags) > 0 {
+		t.Errorf("the plan that has enough says %s", diags)
 	}
-	if _, said := w.Plan(t.Context(), web(2)); strings.Contains(said.String(), "signed") {
-		t.Errorf("without allowed_signers the plan says %s", said)
+	if _, diags := w.Plan(t.Context(), web(2)); strings.Contains(diags.String(), "signed") {
+		t.Errorf("without allowed_signers the plan says %s", diags)
 	}
 	inventory := func(configuration providertest.Configuration) (map[string]any, string) {
-		read, said := w.ReadData(
+		read, diags := w.ReadData(
 			t.Context(),
 			configuration,
 			"flotilla_inventory",
 			map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}},
 		)
-		if said.Err() != nil {
-			t.Fatal(said)
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
-		return read, said.String()
+		return read, diags.String()
 	}
 	if read, _ := inventory(providertest.Configuration{}); len(read["claims"].([]any)) != 3 {
 		t.Errorf("the inventory lists %v", read["claims"])
 	}
-	if _, said := inventory(checked(web(1))); !strings.Contains(said, "ghost.json") || strings.Contains(said, "ours.json") {
-		t.Errorf("the inventory says %s", said)
+	if _, warnings := inventory(checked(web(1))); !strings.Contains(warnings, "ghost.json") || strings.Contains(warnings, "ours.json") {
+		t.Errorf("the inventory says %s", warnings)
 	}
 	commitByHand(t, url, "prod", func(folder string) { removeAll(t, claimRecordPath(folder, "ghost")) })
-	if _, said := w.Plan(t.Context(), checked(web(2))); len(said) > 0 {
-		t.Errorf("without the record the plan says %s", said)
+	if _, diags := w.Plan(t.Context(), checked(web(2))); len(diags) > 0 {
+		t.Errorf("without the record the plan says %s", diags)
 	}
 }
 
-func TestTerraformTellsRecordsThatNoKnownKeyHasSigned(t *testing.T) {
+func TestTerraformReportsUnsignedRecords(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {

@@ -98,9 +98,9 @@ func apply(
 	options ...providertest.Option,
 ) *providertest.Plan {
 	t.Helper()
-	plan, said := w.Apply(t.Context(), configuration, options...)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := w.Apply(t.Context(), configuration, options...)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	return plan
 }

@@ -24,14 +24,14 @@ func changedContainers() map[string]any {
 // sourcesOf are the sources that flotilla_inventory has of the assignments of a repository, by host and deployment target.
 func sourcesOf(t *testing.T, w *providertest.Workspace, url string) map[string]any {
 	t.Helper()
-	read, said := w.ReadData(
+	read, diags := w.ReadData(
 		t.Context(),
 		providertest.Configuration{},
 		"flotilla_inventory",
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}},
 	)
-	if said.Err() != nil {
-		t.Fatal(said)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	sources := map[string]any{}
 	for _, entry := range read["assignments"].([]any) {
@@ -41,7 +41,7 @@ func sourcesOf(t *testing.T, w *providertest.Workspace, url string) map[string]a
 	return sources
 }
 
-func TestAChangeNamesTheCommitThatItCameFrom(t *testing.T) {
+func TestChangesNameTheirSourceCommit(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), map[string]any{"source": sourceAt("a")}))
@@ -73,21 +73,21 @@ func TestAChangeNamesTheCommitThatItCameFrom(t *testing.T) {
 	) != want {
 		t.Errorf("trailers are\n%s\nwant\n%s", messages, want)
 	}
-	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history",
+	read, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history",
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}})
 	var sources []any
 	for _, commit := range read["commits"].([]any) {
 		sources = append(sources, commit.(map[string]any)["source"])
 	}
-	if said.Err() != nil || !reflect.DeepEqual(sources, []any{nil, sourceAt("c"), sourceAt("a")}) {
-		t.Errorf("the history has the sources %v, said is %s", sources, said)
+	if diags.Err() != nil || !reflect.DeepEqual(sources, []any{nil, sourceAt("c"), sourceAt("a")}) {
+		t.Errorf("the history has the sources %v: %s", sources, diags)
 	}
-	if _, said := w.Apply(t.Context(), providertest.Configuration{}); said.Err() != nil {
-		t.Error(said)
+	if _, diags := w.Apply(t.Context(), providertest.Configuration{}); diags.Err() != nil {
+		t.Error(diags)
 	}
 }
 
-func TestARollbackNamesTheCommitThatAskedForIt(t *testing.T) {
+func TestRollbacksNameTheirSourceCommit(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), map[string]any{"source": sourceAt("a")}))
@@ -117,16 +117,16 @@ func TestASourceIsReadStrictly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
-			_, said := w.Apply(t.Context(), assigned(url, fleetOf(nil), map[string]any{"source": test.source}))
-			if len(said) != 1 || !said[0].Error || said[0].At != `AttributeName("source")` || !strings.Contains(said[0].Detail, test.says) ||
-				strings.Contains(said[0].Detail, "secret") {
-				t.Errorf("said is %s", said)
+			_, diags := w.Apply(t.Context(), assigned(url, fleetOf(nil), map[string]any{"source": test.source}))
+			if len(diags) != 1 || !diags[0].Error || diags[0].At != `AttributeName("source")` || !strings.Contains(diags[0].Detail, test.says) ||
+				strings.Contains(diags[0].Detail, "secret") {
+				t.Errorf("the diagnostics are %s", diags)
 			}
 		})
 	}
 }
 
-func TestASourceThatIsNotKnownAtPlanIsKnownAtApply(t *testing.T) {
+func TestUnknownSourceIsWrittenAtApply(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), map[string]any{"source": providertest.Unknown{Then: sourceAt("d")}}))

@@ -161,7 +161,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 	}
 }
 
-func TestWhereToReadMayBeKnownAfterAnApplyOnly(t *testing.T) {
+func TestRepositoryFilesWithUnknownArgumentsAreReadAtApply(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 }
 
 // The guides for those who come from elsewhere show examples, and this is what becomes of them.
-func TestThoseWhoComeFromElsewhereGetWhatTheyHad(t *testing.T) {
+func TestMigrationExamplesRenderTheFormerFolders(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ branch, folders, file, holds string }{
 		"ise": {

@@ -12,7 +12,7 @@ import (
 
 // The start page of the documentation is what a newcomer does first: what it shows is saved and run in an empty folder, and
 // prints what it says.
-func TestNewcomersGetWhatTheStartPageShows(t *testing.T) {
+func TestNewcomersGetTheOutputOfTheStartPage(t *testing.T) {
 	t.Parallel()
 	blocks := codeBlocks(sectionOf(t, filepath.Join("docs", "index.md"), "Five minutes"))
 	if len(blocks) < 4 || blocks[0].language != "terraform" {

@@ -32,20 +32,20 @@ func described(labels any) providertest.Configuration {
 func TestANumberInPlaceOfALabelIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []any{1.1, true} {
-		_, said := providertest.New(startProvider).Plan(t.Context(), described(map[string]any{"version": wrong}))
-		if count := strings.Count(said.String(), "put it in quotes"); count != len(described(nil).Resources) {
-			t.Errorf("%d errors: %s", count, said)
+		_, diags := providertest.New(startProvider).Plan(t.Context(), described(map[string]any{"version": wrong}))
+		if count := strings.Count(diags.String(), "put it in quotes"); count != len(described(nil).Resources) {
+			t.Errorf("%d errors: %s", count, diags)
 		}
 	}
 }
 
 // A promotion decides by what it has promoted before, so that it is imported: TestPromotionIsImportedWithItsValue.
-func TestAResourceThatOnlyDescribesAFleetIsNotImported(t *testing.T) {
+func TestStateOnlyResourcesAreNotImported(t *testing.T) {
 	t.Parallel()
 	w, configuration := providertest.New(startProvider), described(nil)
 	for address := range configuration.Resources {
-		if said := w.Import(t.Context(), configuration, address, `{"name":"x"}`); !said.Has("Resource Import Not Implemented") {
-			t.Errorf("of an import of %s it is said %s", address, said)
+		if diags := w.Import(t.Context(), configuration, address, `{"name":"x"}`); !diags.Has("Resource Import Not Implemented") {
+			t.Errorf("the import of %s reports %s", address, diags)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func TestAClusterTypeKeepsTheOrderOfItsFormerNames(t *testing.T) {
 		t.Fatalf("formerly is %v, not %v", got, want)
 	}
 	configuration.Resources[address].Attributes["formerly"] = []any{"shop", "store"}
-	plan, said := w.Plan(t.Context(), configuration)
-	if said.Err() != nil || plan.Empty() {
-		t.Errorf("another order changes nothing: %s", said)
+	plan, diags := w.Plan(t.Context(), configuration)
+	if diags.Err() != nil || plan.Empty() {
+		t.Errorf("another order changes nothing: %s", diags)
 	}
 }

@@ -79,7 +79,7 @@ func (s *states) ready(t *testing.T, clusters ...string) string {
 }
 
 // What the guide on promotion says of regions that are states of their own.
-func TestStatesInOneDatabaseHandOverWhatIsProven(t *testing.T) {
+func TestStatesInOneDatabaseHandOverProvenVersions(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {

@@ -104,20 +104,20 @@ func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) 
 	if step.PlanOnly {
 		for _, address := range slices.Sorted(maps.Keys(module.Data)) {
 			typeName, _, _ := strings.Cut(strings.TrimPrefix(address, "data."), ".")
-			if _, said := p.workspace.PlanData(p.t.Context(), module.Configuration, typeName, module.Data[address]); said.Err() != nil {
-				return said.Err(), nil
+			if _, diags := p.workspace.PlanData(p.t.Context(), module.Configuration, typeName, module.Data[address]); diags.Err() != nil {
+				return diags.Err(), nil
 			}
 		}
 	} else {
-		plan, said := p.plan(module, options...)
-		if said.Err() != nil {
-			return said.Err(), nil
+		plan, diags := p.plan(module, options...)
+		if diags.Err() != nil {
+			return diags.Err(), nil
 		}
 		if err := p.checkPlan(plan, step.ConfigPlanChecks.PreApply); err != nil {
 			return nil, err
 		}
-		if said := p.workspace.ApplyPlan(p.t.Context(), plan); said.Err() != nil {
-			return said.Err(), nil
+		if diags := p.workspace.ApplyPlan(p.t.Context(), plan); diags.Err() != nil {
+			return diags.Err(), nil
 		}
 		p.applied = module.Later
 		if module, found = providertest.ParseModule(step.Config, p.applied); found != nil {
@@ -126,9 +126,9 @@ func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) 
 		p.last = module
 		for _, address := range slices.Sorted(maps.Keys(module.Data)) {
 			typeName, _, _ := strings.Cut(strings.TrimPrefix(address, "data."), ".")
-			read, said := p.workspace.ReadData(p.t.Context(), module.Configuration, typeName, module.Data[address])
-			if said.Err() != nil {
-				return said.Err(), nil
+			read, diags := p.workspace.ReadData(p.t.Context(), module.Configuration, typeName, module.Data[address])
+			if diags.Err() != nil {
+				return diags.Err(), nil
 			}
 			data[address] = read
 		}
@@ -141,9 +141,9 @@ func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) 
 			return nil, err
 		}
 	}
-	plan, said := p.plan(module, options...)
-	if said.Err() != nil {
-		return said.Err(), nil
+	plan, diags := p.plan(module, options...)
+	if diags.Err() != nil {
+		return diags.Err(), nil
 	}
 	if err := p.checkPlan(plan, step.ConfigPlanChecks.PostApplyPostRefresh); err != nil {
 		return nil, err
@@ -168,9 +168,9 @@ func (p *stepPlayer) end() {
 	if len(p.workspace.State) == 0 {
 		return
 	}
-	_, said := p.workspace.Apply(p.t.Context(), p.last.Configuration, providertest.Destroy(), providertest.SkipRefresh())
-	if said.Err() != nil {
-		p.t.Errorf("the destroy at the end: %s", said.Err())
+	_, diags := p.workspace.Apply(p.t.Context(), p.last.Configuration, providertest.Destroy(), providertest.SkipRefresh())
+	if diags.Err() != nil {
+		p.t.Errorf("the destroy at the end: %s", diags.Err())
 	}
 }
 

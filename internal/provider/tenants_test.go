@@ -186,7 +186,7 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 	},
 }
 
-func TestATenantReachesNothingOfOthers(t *testing.T) {
+func TestTenantsCannotReachObjectsOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, attack := range tenantAttacks {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestATenantReachesNothingOfOthers(t *testing.T) {
 }
 
 // What a workspace allows is written.
-func TestATenantUsesWhatItsWorkspaceAllows(t *testing.T) {
+func TestTenantsUseParametersAllowedByTheirWorkspace(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
@@ -227,7 +227,7 @@ func TestATenantUsesWhatItsWorkspaceAllows(t *testing.T) {
 }
 
 // What a cluster type requires stays in force where a deployment target has parameters of its own, and is an error where nobody would check it.
-func TestWhatAClusterTypeRequiresStaysInForce(t *testing.T) {
+func TestSignaturesRequiredByAClusterTypeStayRequired(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	with := func(reconciler, parameters, manifests string) string {
@@ -292,7 +292,7 @@ func TestTerraformRefusesATenantsAttack(t *testing.T) {
 }
 
 // A key that YAML has a meaning for arrives as it is, and one that no ConfigMap can have is an error at its container.
-func TestAKeyThatMergesIsAText(t *testing.T) {
+func TestMergeKeysOfYAMLAreText(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	config := fmt.Sprintf(tenant, "", "flux", "", tenantChart+`parameters = { values = { "<<" = { a = "b" }, c = "d" } }`, repo.url)
@@ -380,7 +380,7 @@ func TestObjectsOfTwoTeamsOnAHubWithOneNameAreAnErrorThatNamesBoth(t *testing.T)
 
 // A repository of a team is read, and may be what git would not write: paths of gigabytes in a few objects, and names that lead
 // out of where the files are put.
-func TestFilesOfARepositoryThatMeansIll(t *testing.T) {
+func TestFilesOfAHostileRepositoryAreErrors(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", folder)
@@ -415,7 +415,7 @@ func TestFilesOfARepositoryThatMeansIll(t *testing.T) {
 }
 
 // Templates and rules of one's own are bounded in steps and size, so that they end in the same way on every machine.
-func TestTemplatesAndRulesThatNeverEndAreErrorsOfThePlan(t *testing.T) {
+func TestEndlessTemplatesAndRulesAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	config := fmt.Sprintf(tenant, "", "flux", "", tenantGit, bareRepository(t).url)
 	template := func(text string) string {

@@ -35,23 +35,23 @@ func slowWorkloads(url string, count int) []any {
 	return workloads
 }
 
-func TestFortySlowRepositoriesShareOneTimeAndAreNamed(t *testing.T) {
+func TestSlowRepositoriesShareOneTimeoutAndAreNamed(t *testing.T) {
 	t.Parallel()
 	url, began := silentRepository(t), time.Now()
-	_, said := readArtifacts(t, map[string]any{"workloads": slowWorkloads(url, 40), "timeouts": map[string]any{"read": "1s"}})
+	_, text := readArtifacts(t, map[string]any{"workloads": slowWorkloads(url, 40), "timeouts": map[string]any{"read": "1s"}})
 	if took := time.Since(began); took > 30*time.Second { // each may take a minute
 		t.Errorf("it took %s", took)
 	}
-	said = strings.Join(strings.Fields(said), " ")
+	text = strings.Join(strings.Fields(text), " ")
 	want := regexp.MustCompile(
 		`Timeout.*longer than timeouts\.read = "1s" allows: .*Most of it took: repository "` + url + `/\d\d" \(\d\S*s\), .* and \d+ more\. To allow more, set timeouts = \{ read = "2s" \}`,
 	)
-	if !want.MatchString(said) || strings.Count(said, url) > 10 {
-		t.Errorf("said is %s, want %s", said, want)
+	if !want.MatchString(text) || strings.Count(text, url) > 10 {
+		t.Errorf("the diagnostics are %s, want %s", text, want)
 	}
 }
 
-func TestChartsThatLoopShareOneTimeAndAreNamed(t *testing.T) {
+func TestEndlessChartsShareOneTimeoutAndAreNamed(t *testing.T) {
 	t.Parallel()
 	p := &previewTargets{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	for i := range 6 {
@@ -80,13 +80,13 @@ func TestChartsThatLoopShareOneTimeAndAreNamed(t *testing.T) {
 	}
 	repository := bare(t)
 	named(func(timeouts map[string]any) providertest.Diagnostics {
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(repository, fleet, map[string]any{"timeouts": timeouts}))
-		return said
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(repository, fleet, map[string]any{"timeouts": timeouts}))
+		return diags
 	})
 	named(func(timeouts map[string]any) providertest.Diagnostics {
-		_, said := providertest.New(startProvider).ReadData(
+		_, diags := providertest.New(startProvider).ReadData(
 			t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet, "timeouts": timeouts},
 		)
-		return said
+		return diags
 	})
 }

@@ -56,7 +56,7 @@ func silentServer(t *testing.T) (address string) {
 	return listener.Addr().String()
 }
 
-func TestTimeoutSaysWhichHowLongAndHowToRaiseIt(t *testing.T) {
+func TestTimeoutNamesItsSettingAndTheRemedy(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
 	address := silentServer(t)
@@ -192,8 +192,8 @@ func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
 	}))
 	stalled.Store(true)
 	began := time.Now()
-	if _, said := w.Plan(t.Context(), providertest.Configuration{}, providertest.SkipRefresh()); said.Err() != nil {
-		t.Error(said.Err())
+	if _, diags := w.Plan(t.Context(), providertest.Configuration{}, providertest.SkipRefresh()); diags.Err() != nil {
+		t.Error(diags.Err())
 	}
 	if took := time.Since(began); took > 2*time.Minute { // the default is five
 		t.Errorf("the plan took %s", took)
@@ -228,13 +228,13 @@ func (p *deadlineHost) RoundTrip(r *http.Request) (*http.Response, error) {
 // The guide gives the defaults, in minutes: the second of them for what reads.
 func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	t.Parallel()
-	said := regexp.MustCompile(`limits each operation, connections included: (\d+) minutes for operations that write, and (\d+) for operations that read, plans included`).
+	sentence := regexp.MustCompile(`limits each operation, connections included: (\d+) minutes for operations that write, and (\d+) for operations that read, plans included`).
 		FindStringSubmatch(guideText(t, assignmentsGuide))
-	if said == nil {
+	if sentence == nil {
 		t.Fatal("the guide does not say how long operations may take")
 	}
 	minutes := func(text string) time.Duration { n, _ := strconv.Atoi(text); return time.Duration(n) * time.Minute }
-	writing, reading := minutes(said[1]), minutes(said[2])
+	writing, reading := minutes(sentence[1]), minutes(sentence[2])
 	const url = "https://git.example.com/team/one.git"
 	host := &deadlineHost{Host: gittest.NewHost()}
 	host.Create("team/one", true)
@@ -243,8 +243,8 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 		t.Helper()
 		*noted = nil
 		began := time.Now()
-		if said := run(); said.Err() != nil {
-			t.Fatal(said)
+		if diags := run(); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		ended := time.Now()
 		if len(*noted) == 0 {
@@ -263,9 +263,9 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	}{{"create", fleetOf(nil), nil}, {"update", databaseFleet("mysql://two"), nil}, {"delete", fleetOf(nil), []providertest.Option{providertest.Destroy()}}} {
 		further := map[string]any{"protection": map[string]any{"max_removed": 100, "allow_empty": true}}
 		var plan *providertest.Plan
-		within("the plan of "+step.operation, reading, &host.fetches, func() (said providertest.Diagnostics) {
-			plan, said = w.Plan(t.Context(), assigned(url, step.fleet, further), step.options...)
-			return said
+		within("the plan of "+step.operation, reading, &host.fetches, func() (diags providertest.Diagnostics) {
+			plan, diags = w.Plan(t.Context(), assigned(url, step.fleet, further), step.options...)
+			return diags
 		})
 		within(step.operation, writing, &host.pushes, func() providertest.Diagnostics { return w.ApplyPlan(t.Context(), plan) })
 	}

@@ -41,10 +41,10 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 					}
 				}
 			}
-			said := w.run("apply", "-input=false", "-auto-approve", "-no-color")
-			says(said, promises[0][1], promises[1][1])
-			if strings.Contains(said, "A long text.") {
-				t.Errorf("the plan repeats the agent's manifests:\n%s", said)
+			output := w.run("apply", "-input=false", "-auto-approve", "-no-color")
+			says(output, promises[0][1], promises[1][1])
+			if strings.Contains(output, "A long text.") {
+				t.Errorf("the plan repeats the agent's manifests:\n%s", output)
 			}
 			if tree := git(t, repo.folder, "ls-tree", "-r", "--name-only", branch); !strings.Contains(tree, "store/podinfo-web/reconciler.yaml") {
 				t.Errorf("the branch has\n%s", tree)

@@ -26,13 +26,13 @@ const otherState = "Another state has this assignment"
 func (s *twoStates) expectHeld(w *providertest.Workspace, configuration providertest.Configuration, says ...string) {
 	s.t.Helper()
 	tip := git(s.t, s.url, "rev-parse", "dev")
-	_, said := w.Apply(s.t.Context(), configuration)
-	if said.Err() == nil || !said.Has(otherState) {
-		s.t.Fatalf("the plan is not held: %s", said)
+	_, diags := w.Apply(s.t.Context(), configuration)
+	if diags.Err() == nil || !diags.Has(otherState) {
+		s.t.Fatalf("the plan is not held: %s", diags)
 	}
 	for _, one := range append(says, "by commit "+tip[:12]) {
-		if !strings.Contains(said.String(), one) {
-			s.t.Errorf("the plan does not say %q: %s", one, said)
+		if !strings.Contains(diags.String(), one) {
+			s.t.Errorf("the plan does not say %q: %s", one, diags)
 		}
 	}
 	if git(s.t, s.url, "rev-parse", "dev") != tip {
@@ -63,25 +63,25 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 		t.Errorf("the commit says that its run is %q", message)
 	}
 
-	history, said := s.ours.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{
+	history, diags := s.ours.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{
 		"gitops_repo": map[string]any{"url": s.url, "branch": "dev", "path": "clusters/all"},
 	})
-	if said.Err() != nil {
-		t.Fatal(said)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if commits, _ := history["commits"].([]any); len(commits) != 1 || field(commits[0], "run") != strings.TrimPrefix(run, "run ") {
 		t.Errorf("flotilla_history has %v", history["commits"])
 	}
 
 	// A state that is new there says whose the folders are, and takes them over.
-	_, said = s.hers.Apply(t.Context(), s.configuration("mysql://hers", source))
+	_, diags = s.hers.Apply(t.Context(), s.configuration("mysql://hers", source))
 	for _, want := range []string{"Folders are there already", "written last by commit " + tip[:12], run} {
-		if said.Err() != nil || !strings.Contains(said.String(), want) {
-			t.Errorf("the second state does not say %q: %s", want, said)
+		if diags.Err() != nil || !strings.Contains(diags.String(), want) {
+			t.Errorf("the second state does not say %q: %s", want, diags)
 		}
 	}
-	if plan, said := mustPlan(t, s.hers, s.configuration("mysql://hers", source)); !plan.Empty() || len(said) > 0 {
-		t.Errorf("the second state plans again: %s", said)
+	if plan, diags := mustPlan(t, s.hers, s.configuration("mysql://hers", source)); !plan.Empty() || len(diags) > 0 {
+		t.Errorf("the second state plans again: %s", diags)
 	}
 
 	// The first one undoes nothing, also in a plan without a change of its own.
@@ -95,27 +95,27 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 	s.expectHeld(s.ours, s.configuration("mysql://newer", nil), run)
 
 	// It takes the assignment back where that is said, and then the other one is held.
-	_, said = s.ours.Apply(t.Context(), s.configuration("mysql://ours", withAdopt))
-	if said.Err() != nil || !said.Has("Assignment is taken over from another state") {
-		t.Errorf("adopt: %s", said)
+	_, diags = s.ours.Apply(t.Context(), s.configuration("mysql://ours", withAdopt))
+	if diags.Err() != nil || !diags.Has("Assignment is taken over from another state") {
+		t.Errorf("adopt: %s", diags)
 	}
-	if plan, said := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); plan.Change(assignment).Action != providertest.Update ||
-		len(said) > 0 {
-		t.Errorf("without adopt again: %s", said)
+	if plan, diags := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); plan.Change(assignment).Action != providertest.Update ||
+		len(diags) > 0 {
+		t.Errorf("without adopt again: %s", diags)
 	}
 	apply(t, s.ours, s.configuration("mysql://ours", nil))
 	s.expectHeld(s.hers, s.configuration("mysql://hers", source), run)
 
 	// A state that does not want it any more removes nothing of the other one's.
-	if _, said := s.hers.Apply(t.Context(), providertest.Configuration{}); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := s.hers.Apply(t.Context(), providertest.Configuration{}); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if plan, _ := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); !plan.Empty() {
 		t.Error("the destroy of the other state has removed something")
 	}
 }
 
-func TestAStateThatIsTakenOverBetweenPlanAndApplyWritesNothing(t *testing.T) {
+func TestTakeoverBetweenPlanAndApplyStopsTheApply(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]providertest.Option{"a saved plan": nil, "without a refresh": {providertest.SkipRefresh()}} {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +130,8 @@ func TestAStateThatIsTakenOverBetweenPlanAndApplyWritesNothing(t *testing.T) {
 			if options != nil {
 				plan, _ = mustPlan(t, s.ours, s.configuration("mysql://newer", nil), options...)
 			}
-			if said := s.ours.ApplyPlan(t.Context(), plan); !said.Has(otherState) || git(t, s.url, "rev-parse", "dev") != tip {
-				t.Errorf("the apply says %s", said)
+			if diags := s.ours.ApplyPlan(t.Context(), plan); !diags.Has(otherState) || git(t, s.url, "rev-parse", "dev") != tip {
+				t.Errorf("the apply says %s", diags)
 			}
 		})
 	}
@@ -140,24 +140,24 @@ func TestAStateThatIsTakenOverBetweenPlanAndApplyWritesNothing(t *testing.T) {
 func TestAnImportTakesAnAssignmentOverWithItsFirstWrite(t *testing.T) {
 	t.Parallel()
 	s := newTwoStates(t)
-	if said := s.hers.Import(t.Context(), s.configuration("mysql://ours", nil), assignment, s.url+"#dev:clusters/all:dev"); said.Err() != nil {
-		t.Fatal(said)
+	if diags := s.hers.Import(t.Context(), s.configuration("mysql://ours", nil), assignment, s.url+"#dev:clusters/all:dev"); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if plan, said := mustPlan(t, s.hers, s.configuration("mysql://ours", nil)); !plan.Empty() || len(said) > 0 {
-		t.Errorf("the first plan after an import: %s", said)
+	if plan, diags := mustPlan(t, s.hers, s.configuration("mysql://ours", nil)); !plan.Empty() || len(diags) > 0 {
+		t.Errorf("the first plan after an import: %s", diags)
 	}
 	tip := git(t, s.url, "rev-parse", "dev")
-	_, said := s.hers.Apply(t.Context(), s.configuration("mysql://hers", nil))
-	if said.Err() != nil || !said.Has("Assignment is taken over from another state") || !strings.Contains(said.String(), "commit "+tip[:12]) {
-		t.Errorf("the first write after an import: %s", said)
+	_, diags := s.hers.Apply(t.Context(), s.configuration("mysql://hers", nil))
+	if diags.Err() != nil || !diags.Has("Assignment is taken over from another state") || !strings.Contains(diags.String(), "commit "+tip[:12]) {
+		t.Errorf("the first write after an import: %s", diags)
 	}
-	if _, said := s.hers.Apply(t.Context(), s.configuration("mysql://other", nil)); said.Err() != nil || len(said) > 0 {
-		t.Errorf("the second one: %s", said)
+	if _, diags := s.hers.Apply(t.Context(), s.configuration("mysql://other", nil)); diags.Err() != nil || len(diags) > 0 {
+		t.Errorf("the second one: %s", diags)
 	}
 	s.expectHeld(s.ours, s.configuration("mysql://ours", nil))
 }
 
-func TestAStateHasItsAssignmentWhateverBecomesOfIt(t *testing.T) {
+func TestStateKeepsItsAssignmentThroughItsChanges(t *testing.T) {
 	t.Parallel()
 	plain := func(s *twoStates, value string) providertest.Configuration { return s.configuration(value, nil) }
 	for name, becomes := range map[string]func(s *twoStates){
@@ -166,9 +166,9 @@ func TestAStateHasItsAssignmentWhateverBecomesOfIt(t *testing.T) {
 			apply(s.t, s.ours, plain(s, "mysql://ours"))
 		},
 		"replaced": func(s *twoStates) {
-			_, said := s.ours.Apply(s.t.Context(), plain(s, "mysql://ours"), providertest.Replace(assignment))
-			if said.Err() != nil || said.Has("Folders are there already") {
-				s.t.Error(said)
+			_, diags := s.ours.Apply(s.t.Context(), plain(s, "mysql://ours"), providertest.Replace(assignment))
+			if diags.Err() != nil || diags.Has("Folders are there already") {
+				s.t.Error(diags)
 			}
 		},
 		"tainted": func(s *twoStates) {
@@ -201,9 +201,9 @@ func TestAStateHasItsAssignmentWhateverBecomesOfIt(t *testing.T) {
 				further["gitops_repo"] = map[string]any{"url": s.url, "branch": "dev", "path": "elsewhere"}
 			}
 			for _, value := range []string{"mysql://ours", "mysql://newer"} {
-				if _, said := s.ours.Apply(t.Context(), s.configuration(value, maps.Clone(further))); said.Err() != nil || said.Has(otherState) ||
-					said.Has("Folders are there already") {
-					t.Errorf("the next apply: %s", said)
+				if _, diags := s.ours.Apply(t.Context(), s.configuration(value, maps.Clone(further))); diags.Err() != nil || diags.Has(otherState) ||
+					diags.Has("Folders are there already") {
+					t.Errorf("the next apply: %s", diags)
 				}
 			}
 		})

@@ -59,9 +59,9 @@ func TestAnUnknownTagMakesOnlyItsOwnHostUnknown(t *testing.T) {
 	module := moduleOf(t, text)
 	for name, want := range map[string]int{"flotilla_scheduling assignments": 100, "flotilla_config_snapshots snapshots": 10} {
 		typeName, attribute, _ := strings.Cut(name, " ")
-		read, said := w.PlanData(t.Context(), module.Configuration, typeName, module.Data["data."+typeName+".test"])
-		if known, _ := read[attribute].(map[string]any); said.Err() != nil || len(known) != want {
-			t.Errorf("%s has %d before the apply, want %d: %s", name, len(known), want, said)
+		read, diags := w.PlanData(t.Context(), module.Configuration, typeName, module.Data["data."+typeName+".test"])
+		if known, _ := read[attribute].(map[string]any); diags.Err() != nil || len(known) != want {
+			t.Errorf("%s has %d before the apply, want %d: %s", name, len(known), want, diags)
 		}
 	}
 	plan := apply(t, w, module.Configuration)

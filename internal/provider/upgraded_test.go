@@ -20,8 +20,8 @@ func TestAnUpgradeOfTheProviderIsACause(t *testing.T) {
 	url := bare(t)
 	apply(t, runner, assigned(url, fleetOf(nil), nil))
 	release = "1.3.0"
-	if plan, said := mustPlan(t, runner, assigned(url, fleetOf(nil), nil)); !plan.Empty() {
-		t.Errorf("an upgrade alone changes %v %s", linesOf(plan), said)
+	if plan, diags := mustPlan(t, runner, assigned(url, fleetOf(nil), nil)); !plan.Empty() {
+		t.Errorf("an upgrade alone changes %v %s", linesOf(plan), diags)
 	}
 	other := fleetOf(map[string]any{"cluster_types": []any{
 		map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}, "reconciler": "argocd"},

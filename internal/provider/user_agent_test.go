@@ -13,7 +13,7 @@ import (
 )
 
 // Repositories, Git hosts and clusters hear from every request which release of the provider asks.
-func TestEveryServerHearsWhichReleaseAsks(t *testing.T) {
+func TestEveryRequestNamesTheRelease(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	git(t, root, "init", "--quiet", "--bare", "--initial-branch=dev", "platform/gitops.git")
@@ -45,14 +45,14 @@ func TestEveryServerHearsWhichReleaseAsks(t *testing.T) {
 		}
 	}
 	before := server.count()
-	_, said := readCompliance(
+	_, diags := readCompliance(
 		t,
 		server.URL+"/platform/gitops.git",
 		map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": server.URL}}},
 		map[string]any{"feedback": map[string]any{"clusters": true}},
 	)
 	if server.count() == before {
-		t.Errorf("nobody was asked for reports: %s", said)
+		t.Errorf("nobody was asked for reports: %s", diags)
 	}
 	for _, kind := range []string{"/platform/gitops.git/", "/api/v1/repos/", "/api"} {
 		if !server.heard(kind) {

@@ -64,7 +64,7 @@ func (i *infrastructure) expect(version, want string) string {
 		i.t.Fatal(err)
 	}
 	writeFile(i.t, filepath.Join(i.path, "evidence.json"), string(text))
-	said := i.run("apply", "-input=false", "-auto-approve", "-no-color", "-var", "kubernetes="+version)
+	output := i.run("apply", "-input=false", "-auto-approve", "-no-color", "-var", "kubernetes="+version)
 	var versions map[string]string
 	if err := json.Unmarshal([]byte(i.run("output", "-json", "versions")), &versions); err != nil {
 		i.t.Fatal(err)
@@ -74,10 +74,10 @@ func (i *infrastructure) expect(version, want string) string {
 		got = append(got, versions[cluster])
 	}
 	if text := strings.Join(got, " "); text != want {
-		i.t.Errorf("versions %q, wanted %q:\n%s", text, want, said)
+		i.t.Errorf("versions %q, wanted %q:\n%s", text, want, output)
 	}
 	i.run("plan", "-detailed-exitcode", "-input=false", "-var", "kubernetes="+version)
-	return said
+	return output
 }
 
 // upgraded says that clusters run a version, and are ready.
@@ -97,12 +97,12 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 			i := newInfrastructure(t, tool, "roll_back")
 			i.upgraded("1.30", "aks-canary", "aks-west", "eks-west", "eks-east", "gke-east")
 			i.expect("1.30", "1.30 1.30 1.30 1.30 1.30")
-			said := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30")
-			if !strings.Contains(said, "aks-canary: 1.30 -> 1.31") || !strings.Contains(said, "2 changed") {
-				t.Errorf("said is %s", said)
+			output := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30")
+			if !strings.Contains(output, "aks-canary: 1.30 -> 1.31") || !strings.Contains(output, "2 changed") {
+				t.Errorf("the output is %s", output)
 			}
-			if said = i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(said, "proof: it is not true of the facts") {
-				t.Errorf("said is %s", said)
+			if output = i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "proof: it is not true of the facts") {
+				t.Errorf("the output is %s", output)
 			}
 			// Other verbs move nothing, and another name and address go on.
 			i.run("plan", "-refresh-only", "-detailed-exitcode", "-input=false", "-var", "kubernetes=1.31")
@@ -120,8 +120,8 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 			// A bad version on the canary: its pods fail, and it goes back.
 			i.upgraded("1.31", "aks-canary")
 			i.errors = map[string]float64{"aks-canary": 9, "aks-west": 0.1, "eks-west": 0.1, "eks-east": 0.1, "gke-east": 0.1}
-			if said = i.expect("1.31", "1.30 1.30 1.30 1.30 1.30"); !strings.Contains(said, "aks-canary: 1.31 -> 1.30") {
-				t.Errorf("said is %s", said)
+			if output = i.expect("1.31", "1.30 1.30 1.30 1.30 1.30"); !strings.Contains(output, "aks-canary: 1.31 -> 1.30") {
+				t.Errorf("the output is %s", output)
 			}
 			i.upgraded("1.30", "aks-canary")
 			i.errors["aks-canary"] = 0.1
@@ -135,8 +135,8 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 			i.upgraded("1.32", "eks-west")
 			i.expect("1.32", "1.32 1.32 1.32 1.32 1.32")
 			i.upgraded("1.32", slices.Sorted(maps.Keys(i.facts))...)
-			if said = i.expect("1.32", "1.32 1.32 1.32 1.32 1.32"); !strings.Contains(said, "what is wanted is proven") {
-				t.Errorf("said is %s", said)
+			if output = i.expect("1.32", "1.32 1.32 1.32 1.32 1.32"); !strings.Contains(output, "what is wanted is proven") {
+				t.Errorf("the output is %s", output)
 			}
 			i.run("destroy", "-input=false", "-auto-approve")
 		})
@@ -155,13 +155,13 @@ func TestTheGuideOnInfrastructureHaltsAtTheCanary(t *testing.T) {
 			canary := i.facts["aks-canary"]
 			canary.Verdict, canary.Message = verdict.Progressing, "1 of 3 nodes is not ready"
 			i.facts["aks-canary"] = canary
-			if said := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(said, "1 of 3 nodes is not ready") { // by a fact
-				t.Errorf("said is %s", said)
+			if output := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "1 of 3 nodes is not ready") { // by a fact
+				t.Errorf("the output is %s", output)
 			}
 			i.upgraded("1.31", "aks-canary")
 			i.errors = map[string]float64{"aks-canary": 9}
-			if said := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(said, "errors: 9 %") { // by a measurement
-				t.Errorf("said is %s", said)
+			if output := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "errors: 9 %") { // by a measurement
+				t.Errorf("the output is %s", output)
 			}
 			i.expect("1.32", "1.32 1.30 1.30 1.30 1.30") // a newer value is not held
 		})
@@ -175,8 +175,8 @@ func TestTheGuideOnInfrastructureIsRightAboutCycles(t *testing.T) {
 		config := readFile(t, filepath.Join("..", "..", "examples", "rollouts", "infrastructure", "main.tf")) + requiredProviders
 		cycle := config + "\nprovider \"flotilla\" {\n  clusters = { aks-canary = { host = terraform_data.aks[\"aks-canary\"].output.name } }\n}\n"
 		w := newWorkdir(t, tool, map[string]string{"main.tf": cycle})
-		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(said, "Cycle") {
-			t.Errorf("said is %s", said)
+		if _, output, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(output, "Cycle") {
+			t.Errorf("the output is %s", output)
 		}
 		aliased := strings.Replace(cycle, "provider \"flotilla\" {", "provider \"flotilla\" {\n  alias = \"facts\"", 1)
 		aliased = strings.Replace(
@@ -186,8 +186,8 @@ func TestTheGuideOnInfrastructureIsRightAboutCycles(t *testing.T) {
 			1,
 		)
 		writeFile(t, filepath.Join(w.path, "main.tf"), aliased)
-		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(said, "Cycle") {
-			t.Errorf("said is %s", said)
+		if _, output, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(output, "Cycle") {
+			t.Errorf("the output is %s", output)
 		}
 	}
 }

@@ -54,13 +54,13 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	}
 	v.clusters = append(v.clusters, "prod-3") // a new cluster
 	v.reportVersion("1.29", "prod-3")
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !said.Has("New clusters have another value") ||
-		!strings.Contains(said.String(), "at once: prod-3.") {
-		t.Errorf("said is %s", said)
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !diags.Has("New clusters have another value") ||
+		!strings.Contains(diags.String(), "at once: prod-3.") {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 	delete(v.facts, "prod-3")
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); said.Has("New clusters have another value") {
-		t.Errorf("said is %s", said)
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); diags.Has("New clusters have another value") {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 	v.expect("1.31", "1.31", "1.31", "1.31", "1.31")
 	v.clusters = v.clusters[:2]
@@ -89,21 +89,21 @@ func TestAVersionThatFailsIsRolledBack(t *testing.T) {
 		if !strings.Contains(rollingOut(state), "failed") {
 			t.Errorf("%s: %v, %v", onFailure, state["rolling_out"], state["changes"])
 		}
-		if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !said.Has("Rollout has failed") {
-			t.Errorf("%s: a plan after it says %v", onFailure, said)
+		if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !diags.Has("Rollout has failed") {
+			t.Errorf("%s: a plan after it says %v", onFailure, diags)
 		}
 		v.expect("1.31.1", "1.31.1", "1.30", "1.30") // what mends it is not held
 	}
 }
 
-func TestClustersThatAreThereAreNotUpgradedAtOnce(t *testing.T) {
+func TestExistingClustersAreNotUpgradedAtOnce(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	v.reportVersion("1.30", "prod-1", "prod-2")
-	_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
-	if text := said.String(); !said.Has("Clusters have another value") || !strings.Contains(text, "2 clusters are there already") ||
+	_, diags := v.w.Plan(t.Context(), v.configuration("1.31"))
+	if text := diags.String(); !diags.Has("Clusters have another value") || !strings.Contains(text, "2 clusters are there already") ||
 		!strings.Contains(text, "prod-1, prod-2") {
-		t.Errorf("said is %s", text)
+		t.Errorf("the diagnostics are %s", text)
 	}
 	v.overrides["released"] = map[string]any{"by_cluster": map[string]any{"prod-1": "1.30", "prod-2": "1.30"}}
 	v.expect("1.31", "1.31", "1.30", "1.30")
@@ -111,8 +111,8 @@ func TestClustersThatAreThereAreNotUpgradedAtOnce(t *testing.T) {
 	v.overrides = map[string]any{"evidence": string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
 		Name: "errors", Of: evidence.OfCluster, Pass: "value < 1.0", Figures: map[string]evidence.Figure{"canary": {Message: "it has no value"}, "prod-1": {Value: 0.1}},
 	}}}).Marshal())}
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), "1 cluster is there already") {
-		t.Errorf("a cluster of which there is a figure: said is %s", said)
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "1 cluster is there already") {
+		t.Errorf("a cluster of which there is a figure: the diagnostics are %s", diags)
 	}
 	v = newVersions(t)
 	v.overrides = map[string]any{"released": "1.30"} // which is believed without a proof
@@ -120,8 +120,8 @@ func TestClustersThatAreThereAreNotUpgradedAtOnce(t *testing.T) {
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
 	v.overrides = map[string]any{}
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), "Nothing is known of 3 clusters") {
-		t.Errorf("said is %s", said)
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "Nothing is known of 3 clusters") {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 }
 
@@ -138,8 +138,8 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 		func(w *providertest.Workspace) {
 			w.State = providertest.State{}
 			given, _ := json.Marshal(map[string]any{"canary": "1.31", "prod-1": "1.30", "prod-2": "1.30"})
-			if said := w.Import(t.Context(), v.configuration("1.31"), kubernetes, string(given)); said.Err() != nil {
-				t.Fatal(said)
+			if diags := w.Import(t.Context(), v.configuration("1.31"), kubernetes, string(given)); diags.Err() != nil {
+				t.Fatal(diags)
 			}
 		},
 	} {
@@ -151,30 +151,30 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 	v.reportVersion("1.31", "canary")
 	v.passHour()
 	v.expect("1.31", "1.31", "1.31", "1.31")
-	plan, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes))
-	if !said.Has("Clusters have another value") {
-		t.Errorf("a replacement: %s, %v", said, plan)
+	plan, diags := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes))
+	if !diags.Has("Clusters have another value") {
+		t.Errorf("a replacement: %s, %v", diags, plan)
 	}
 	// What a replacement would forget: without facts, an old released; and all, while it is not known what is wanted.
 	v.overrides, v.facts = map[string]any{"released": "1.30"}, map[string]evidence.ClusterFacts{}
 	for _, wanted := range []any{"1.31", tftypes.NewValue(tftypes.String, tftypes.UnknownValue)} {
-		_, said := v.w.Plan(t.Context(), v.configuration(wanted), providertest.Replace(kubernetes))
-		if !said.Has("A replacement forgets the values of clusters") || !strings.Contains(said.String(), "3 clusters were given another value") {
-			t.Errorf("a replacement: %s", said)
+		_, diags := v.w.Plan(t.Context(), v.configuration(wanted), providertest.Replace(kubernetes))
+		if !diags.Has("A replacement forgets the values of clusters") || !strings.Contains(diags.String(), "3 clusters were given another value") {
+			t.Errorf("a replacement: %s", diags)
 		}
 		delete(v.overrides, "released")
 	}
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !said.Has(
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !diags.Has(
 		"A replacement forgets the values of clusters",
 	) {
-		t.Errorf("a replacement: %s", said)
+		t.Errorf("a replacement: %s", diags)
 	}
 	for id, want := range map[string]string{
 		"1.30": "it is no object", `{"canary":null}`: `the value of "canary" is null`, `{"canary":1e99999999999}`: "is not a number", "{": "JSON", "": "JSON", "null": "it is no object",
 	} {
-		if said := v.w.Import(t.Context(), v.configuration("1.31"), kubernetes, id); !said.Has("Invalid import of rollout") ||
-			!strings.Contains(said.String(), want) {
-			t.Errorf("an import of %q: %s", id, said)
+		if diags := v.w.Import(t.Context(), v.configuration("1.31"), kubernetes, id); !diags.Has("Invalid import of rollout") ||
+			!strings.Contains(diags.String(), want) {
+			t.Errorf("an import of %q: %s", id, diags)
 		}
 	}
 }
@@ -220,13 +220,13 @@ func TestClustersWantValuesOfTheirOwn(t *testing.T) {
 		if wanted == "prod-2" {
 			by = map[string]any{"canary": "1", "prod-2": "1"}
 		}
-		if _, said := v.w.Plan(t.Context(), v.configuration(map[string]any{"by_cluster": by})); !strings.Contains(said.String(), text) {
-			t.Errorf("said is %s", said)
+		if _, diags := v.w.Plan(t.Context(), v.configuration(map[string]any{"by_cluster": by})); !strings.Contains(diags.String(), text) {
+			t.Errorf("the diagnostics are %s", diags)
 		}
 	}
 }
 
-func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
+func TestUnknownArgumentsKeepHeldValues(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	v.overrides["holds"] = []any{map[string]any{"hosts": []any{"prod-1"}, "reason": "audit"}}
@@ -234,16 +234,16 @@ func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
 	v.expect("1.30", "1.30", "1.30", "1.30")
 	v.passHour()
 	v.expect("1.30", "1.30", "1.30", "1.30")
-	plan, said := v.w.Plan(t.Context(), v.configuration(tftypes.NewValue(tftypes.String, tftypes.UnknownValue)))
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := v.w.Plan(t.Context(), v.configuration(tftypes.NewValue(tftypes.String, tftypes.UnknownValue)))
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if after, _ := plan.Change(kubernetes).After["values"].(map[string]any); after["prod-1"] != "1.30" || after["canary"] == "1.30" ||
 		len(after) != 3 {
 		t.Errorf("values %v", plan.Change(kubernetes).After)
 	}
-	if _, said := v.w.Apply(t.Context(), v.configuration(providertest.Unknown{Then: "1.31"})); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := v.w.Apply(t.Context(), v.configuration(providertest.Unknown{Then: "1.31"})); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	for _, attribute := range []string{"fleet", "evidence", "stages", "proof", "released", "on_failure", "failed_for", "progress_deadline", "unknown", "windows", "approvals", "expedite", "holds", "name", "wanted"} {
@@ -257,8 +257,8 @@ func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
 			then = "1h"
 		}
 		attributes[attribute] = providertest.Unknown{Then: then}
-		if _, said := v.w.Apply(t.Context(), configuration); said.Err() != nil {
-			t.Errorf("%s: %s", attribute, said)
+		if _, diags := v.w.Apply(t.Context(), configuration); diags.Err() != nil {
+			t.Errorf("%s: %s", attribute, diags)
 		}
 		v.expect("1.31", "1.31", "1.30", "1.30")
 	}
@@ -311,25 +311,25 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 	} {
 		v := newVersions(t)
 		maps.Copy(v.overrides, c.overrides)
-		if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), c.want) || said.Err() == nil {
-			t.Errorf("%s: %s", name, said)
+		if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), c.want) || diags.Err() == nil {
+			t.Errorf("%s: %s", name, diags)
 		}
 	}
 }
 
-func TestAWindowThatHasClosedSinceThePlanGivesNothing(t *testing.T) {
+func TestWindowClosedSinceThePlanStopsTheApply(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	w := v.w.(*providertest.Workspace)
 	v.overrides["released"] = "1.30"
 	v.overrides["windows"] = []any{map[string]any{"kind": "allow", "schedule": "0 12 * * *", "duration": "30m"}}
-	plan, said := w.Plan(t.Context(), v.configuration("1.31"))
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := w.Plan(t.Context(), v.configuration("1.31"))
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	v.clock.now = v.now.Add(time.Hour)
-	if said := w.ApplyPlan(t.Context(), plan); !said.Has("Windows have closed") || len(w.State) > 0 {
-		t.Errorf("said is %s", said)
+	if diags := w.ApplyPlan(t.Context(), plan); !diags.Has("Windows have closed") || len(w.State) > 0 {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 	v.now = v.now.Add(2 * time.Hour) // closed: the plan waits
 	if state := v.expect("1.31", "1.30", "1.30", "1.30"); !strings.Contains(rollingOut(state), "waits for a window") {
@@ -338,20 +338,20 @@ func TestAWindowThatHasClosedSinceThePlanGivesNothing(t *testing.T) {
 }
 
 // A schedule of runs has plans in which nothing changes. They say why.
-func TestAPlanThatChangesNothingSaysWhatARolloutWaitsFor(t *testing.T) {
+func TestEmptyPlansSayWhyARolloutWaits(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	v.overrides["released"] = "1.30"
 	v.reportVersion("1.30", v.clusters...)
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	v.passHour()
-	plan, said := v.w.Plan(t.Context(), v.configuration("1.31"))
-	if !plan.Empty() || !said.Has("Rollout waits") || !strings.Contains(said.String(), "proof: it is not true of the facts") {
-		t.Errorf("said is %s", said)
+	plan, diags := v.w.Plan(t.Context(), v.configuration("1.31"))
+	if !plan.Empty() || !diags.Has("Rollout waits") || !strings.Contains(diags.String(), "proof: it is not true of the facts") {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 	v.overrides["proof"] = "facts.labels.version == value"
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), `there is no key`) {
-		t.Errorf("said is %s", said)
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), `there is no key`) {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 }
 
@@ -385,9 +385,9 @@ func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 		{0.9, verdict.Ready, "waits for errors: 0.9 % against 0.2 % on 2 clusters"}, {0.3, verdict.Progressing, ""},
 	} {
 		v.overrides["evidence"] = []any{v.evidence(), measured(c.measured), reported(c.reported)}
-		_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
-		if !strings.Contains(said.String(), c.want) {
-			t.Errorf("said is %s", said)
+		_, diags := v.w.Plan(t.Context(), v.configuration("1.31"))
+		if !strings.Contains(diags.String(), c.want) {
+			t.Errorf("the diagnostics are %s", diags)
 		}
 		if state := v.expect("1.31", "1.31", "1.30", "1.30"); state["rolled_out"] != false {
 			t.Errorf("%d: %v", i, state)

@@ -12,23 +12,23 @@ import (
 )
 
 // A value has to be proven from the apply that gave it, however long the plan waited for its approval.
-func TestAPlanThatIsAppliedLateCountsFromTheApply(t *testing.T) {
+func TestSoakTimeOfALatePlanStartsAtItsApply(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	stage := v.configuration("1.31").Resources[kubernetes].Attributes["stages"].([]any)[0].(map[string]any)
 	stage["soak"] = "2h"
 	v.overrides = map[string]any{"released": "1.30", "stages": []any{stage}}
 	w := v.w.(*providertest.Workspace)
-	plan, said := w.Plan(t.Context(), v.configuration("1.31"))
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := w.Plan(t.Context(), v.configuration("1.31"))
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	v.clock.now = v.now.Add(24 * time.Hour)
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if _, said := w.Plan(t.Context(), v.configuration("1.31")); !said.Has("Evidence is older than the last values") {
-		t.Errorf("said is %s", said)
+	if _, diags := w.Plan(t.Context(), v.configuration("1.31")); !diags.Has("Evidence is older than the last values") {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 	for _, c := range []struct {
 		after time.Duration
@@ -67,13 +67,13 @@ func TestOtherVerbsMoveNoRollout(t *testing.T) {
 	v.passHour()
 	v.reportVersion("1.31", "canary") // a run would go on
 	w := v.w.(*providertest.Workspace)
-	plan, said := w.Plan(t.Context(), v.configuration("1.31"), providertest.RefreshOnly())
-	if said.Err() != nil || plan.ExitCode != 0 {
-		t.Errorf("-refresh-only: %s, %v", said, plan.Change(kubernetes))
+	plan, diags := w.Plan(t.Context(), v.configuration("1.31"), providertest.RefreshOnly())
+	if diags.Err() != nil || plan.ExitCode != 0 {
+		t.Errorf("-refresh-only: %s, %v", diags, plan.Change(kubernetes))
 	}
-	if plan, said := w.Plan(t.Context(), v.configuration("1.31"), providertest.Destroy()); said.Err() != nil ||
+	if plan, diags := w.Plan(t.Context(), v.configuration("1.31"), providertest.Destroy()); diags.Err() != nil ||
 		plan.Change(kubernetes).Action != providertest.Delete {
-		t.Errorf("-destroy: %s", said)
+		t.Errorf("-destroy: %s", diags)
 	}
 	v.facts["canary"] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Progressing}, Facts: v.facts["canary"].Facts}
 	const renamed = "flotilla_rollout.k8s"
@@ -81,11 +81,11 @@ func TestOtherVerbsMoveNoRollout(t *testing.T) {
 	configuration := v.configuration("1.31")
 	configuration.Resources[renamed] = configuration.Resources[kubernetes]
 	delete(configuration.Resources, kubernetes)
-	if _, said = w.Apply(t.Context(), configuration, providertest.MovedBlock(kubernetes, renamed)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags = w.Apply(t.Context(), configuration, providertest.MovedBlock(kubernetes, renamed)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if _, said = w.Apply(t.Context(), v.configuration("1.31"), providertest.MovedBlock(renamed, kubernetes)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags = w.Apply(t.Context(), v.configuration("1.31"), providertest.MovedBlock(renamed, kubernetes)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	v.expect("1.31", "1.31", "1.30", "1.30")
 	v.passHour()
@@ -131,38 +131,38 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 			v.clock.now = v.clock.now.Add(time.Hour)
 			world.setRegion("canary", "b") // a run would go on
 			before := values()
-			plan, said := v.w.Plan(t.Context(), v.configuration("b"), providertest.RefreshOnly())
-			if said.Err() != nil || plan.ExitCode != 0 {
-				t.Errorf("-refresh-only: %s, %d", said, plan.ExitCode)
+			plan, diags := v.w.Plan(t.Context(), v.configuration("b"), providertest.RefreshOnly())
+			if diags.Err() != nil || plan.ExitCode != 0 {
+				t.Errorf("-refresh-only: %s, %d", diags, plan.ExitCode)
 			}
-			if plan, said = v.w.Plan(t.Context(), v.configuration("b")); said.Err() != nil {
-				t.Fatal(said)
+			if plan, diags = v.w.Plan(t.Context(), v.configuration("b")); diags.Err() != nil {
+				t.Fatal(diags)
 			}
 			prometheus.Close()
 			for _, cluster := range v.clusters {
 				world.setRegion(cluster, "")
 			}
 			for _, option := range []providertest.Option{providertest.RefreshOnly(), providertest.Destroy()} {
-				if _, said := v.w.Plan(t.Context(), v.configuration("b"), option); said.Err() != nil || !reflect.DeepEqual(values(), before) {
-					t.Errorf("when none answers: %s, %v", said, values())
+				if _, diags := v.w.Plan(t.Context(), v.configuration("b"), option); diags.Err() != nil || !reflect.DeepEqual(values(), before) {
+					t.Errorf("when none answers: %s, %v", diags, values())
 				}
 			}
 			v.clock.now = v.clock.now.Add(24 * time.Hour)
-			if said := v.w.ApplyPlan(t.Context(), plan); said.Err() != nil ||
+			if diags := v.w.ApplyPlan(t.Context(), plan); diags.Err() != nil ||
 				!reflect.DeepEqual(values(), map[string]any{"canary": "b", "prod-1": "b", "prod-2": "b"}) {
-				t.Errorf("applied late: %s, %v", said, values())
+				t.Errorf("applied late: %s, %v", diags, values())
 			}
 			v.expect("b", "b", "b", "b")
 			// Labels of what does not answer are an error, which ends a destroy that refreshes.
 			v.overrides["evidence"].([]any)[0].(providertest.Reading).Attributes["labels_from"] = map[string]any{"region": "region"}
-			if _, said = v.w.Plan(t.Context(), v.configuration("b"), providertest.Destroy()); !said.Has("Labels of clusters are not known") {
-				t.Errorf("-destroy: %s", said)
+			if _, diags = v.w.Plan(t.Context(), v.configuration("b"), providertest.Destroy()); !diags.Has("Labels of clusters are not known") {
+				t.Errorf("-destroy: %s", diags)
 			}
-			if plan, said = v.w.Plan(t.Context(), v.configuration("b"), providertest.Destroy(), providertest.SkipRefresh()); said.Err() != nil {
-				t.Fatal(said)
+			if plan, diags = v.w.Plan(t.Context(), v.configuration("b"), providertest.Destroy(), providertest.SkipRefresh()); diags.Err() != nil {
+				t.Fatal(diags)
 			}
-			if said := v.w.ApplyPlan(t.Context(), plan); said.Err() != nil || len(v.w.Now()) > 0 {
-				t.Errorf("destroyed: %s, %v", said, v.w.Now())
+			if diags := v.w.ApplyPlan(t.Context(), plan); diags.Err() != nil || len(v.w.Now()) > 0 {
+				t.Errorf("destroyed: %s, %v", diags, v.w.Now())
 			}
 		})
 	}

@@ -29,9 +29,9 @@ func (m *matrix) refreshOnly(verb string) {
 	for _, name := range outsideTypes() {
 		rows[name].edit(m)
 		// OpenTofu has no exit code for it: https://github.com/opentofu/opentofu/issues/3107
-		plan, said := m.runner.Plan(m.t.Context(), m.configuration(), providertest.RefreshOnly())
-		if m.sane(verb, said); said.Err() != nil || plan.ExitCode != 2 && !m.isTofu {
-			m.errorf(verb, name, "after it was changed by hand, the exit code is %d: %s", plan.ExitCode, said)
+		plan, diags := m.runner.Plan(m.t.Context(), m.configuration(), providertest.RefreshOnly())
+		if m.sane(verb, diags); diags.Err() != nil || plan.ExitCode != 2 && !m.isTofu {
+			m.errorf(verb, name, "after it was changed by hand, the exit code is %d: %s", plan.ExitCode, diags)
 		}
 		before := m.readOutside()
 		m.applyPlan(verb, plan)
@@ -65,13 +65,13 @@ func (m *matrix) savedPlan(verb string) {
 		plan := m.plan(verb, 2)
 		rows[name].edit(m)
 		before := rows[name].outside(m, "")
-		said := m.runner.ApplyPlan(m.t.Context(), plan)
-		m.sane(verb, said)
-		if after := rows[name].outside(m, ""); said.Err() != nil && after != before {
-			m.errorf(verb, name, "the apply fails, and changes something: %s", said)
+		diags := m.runner.ApplyPlan(m.t.Context(), plan)
+		m.sane(verb, diags)
+		if after := rows[name].outside(m, ""); diags.Err() != nil && after != before {
+			m.errorf(verb, name, "the apply fails, and changes something: %s", diags)
 		}
-		if name == "flotilla_assignment" && (said.Err() == nil || !strings.Contains(said.String(), "all/drone/app-core")) {
-			m.errorf(verb, name, "the apply does not say that the folder is not what the plan saw: %v", said)
+		if name == "flotilla_assignment" && (diags.Err() == nil || !strings.Contains(diags.String(), "all/drone/app-core")) {
+			m.errorf(verb, name, "the apply does not say that the folder is not what the plan saw: %v", diags)
 		}
 		m.apply(verb + " after " + name + " was changed by hand, and then")
 		m.checkSettled(verb)
@@ -84,7 +84,7 @@ func (m *matrix) savedPlan(verb string) {
 		m.bumpVersion()
 		m.apply(verb)
 		before := m.readOutside()
-		if said := terraform.ApplyPlan(m.t.Context(), plan); said.Err() == nil || m.readOutside() != before {
+		if diags := terraform.ApplyPlan(m.t.Context(), plan); diags.Err() == nil || m.readOutside() != before {
 			m.errorf(verb, "all", "a plan of before another apply is applied")
 		}
 		m.checkSettled(verb)
@@ -188,10 +188,10 @@ func (m *matrix) moved(verb string) {
 	}
 	m.renamed = true
 	// Without a block an assignment would remove what it adds. The claim is of another state for all that anybody knows.
-	_, said := m.runner.Plan(m.t.Context(), m.configuration())
-	m.sane(verb, said)
-	if text := said.String(); said.Err() == nil || !strings.Contains(text, "moved {") || m.readOutside() != before {
-		m.errorf(verb, "flotilla_assignment", "of another address without a moved block it is said %s", text)
+	_, diags := m.runner.Plan(m.t.Context(), m.configuration())
+	m.sane(verb, diags)
+	if text := diags.String(); diags.Err() == nil || !strings.Contains(text, "moved {") || m.readOutside() != before {
+		m.errorf(verb, "flotilla_assignment", "a new address without a moved block reports %s", text)
 	}
 	plan := m.plan(verb, 2, blocks...)
 	m.actions(verb, plan, rowTypes(), providertest.NoOp)
@@ -229,10 +229,10 @@ func (m *matrix) stateRm(verb string) {
 		if rows[name].id == nil {
 			continue
 		}
-		said := m.runner.Import(m.t.Context(), m.configuration(), m.address(name), rows[name].id(m))
-		m.sane(verb, said)
-		if said.Err() != nil {
-			m.errorf(verb, name, "%s", said)
+		diags := m.runner.Import(m.t.Context(), m.configuration(), m.address(name), rows[name].id(m))
+		m.sane(verb, diags)
+		if diags.Err() != nil {
+			m.errorf(verb, name, "%s", diags)
 		}
 	}
 	m.taken(verb, before)
@@ -272,10 +272,10 @@ func (m *matrix) taken(verb, before string, options ...providertest.Option) {
 func (m *matrix) lostState(verb string) {
 	m.runner.Lose(m.addresses()...)
 	before := m.readOutside()
-	_, said := m.runner.Plan(m.t.Context(), m.configuration())
-	m.sane(verb, said)
-	if !said.Has("Claim belongs to another state") || m.readOutside() != before {
-		m.errorf(verb, "flotilla_cluster_claim", "said is %s", said)
+	_, diags := m.runner.Plan(m.t.Context(), m.configuration())
+	m.sane(verb, diags)
+	if !diags.Has("Claim belongs to another state") || m.readOutside() != before {
+		m.errorf(verb, "flotilla_cluster_claim", "the diagnostics are %s", diags)
 	}
 	m.adopt = true
 	plan := m.plan(verb, 2)
@@ -318,14 +318,14 @@ func (m *matrix) namesakes(verb string) {
 		configuration.Resources[name+".namesake"] = configuration.Resources[m.address(name)]
 	}
 	before := m.readOutside()
-	_, said := m.runner.Plan(m.t.Context(), configuration)
-	m.sane(verb, said)
+	_, diags := m.runner.Plan(m.t.Context(), configuration)
+	m.sane(verb, diags)
 	for _, name := range rowTypes() {
 		want := rows[name].namesake
-		if got := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+		if got := slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool {
 			return d.Error && strings.HasPrefix(d.Address, name+".") && (want == "" || d.Summary == want)
 		}); got != (want != "") {
-			m.errorf(verb, name, "of two of one name it is said %s", said)
+			m.errorf(verb, name, "two resources with one name report %s", diags)
 		}
 	}
 	if m.readOutside() != before {

@@ -187,10 +187,10 @@ func (m *matrix) errorf(verb, name, format string, arguments ...any) {
 }
 
 // sane holds what is said to what Terraform never may have to say of a provider.
-func (m *matrix) sane(verb string, said providertest.Diagnostics) {
+func (m *matrix) sane(verb string, diags providertest.Diagnostics) {
 	m.t.Helper()
-	text := said.String()
-	if said.Bugs() != nil || strings.Contains(text, "bug in the provider") || strings.Contains(text, "inconsistent") {
+	text := diags.String()
+	if diags.Bugs() != nil || strings.Contains(text, "bug in the provider") || strings.Contains(text, "inconsistent") {
 		m.errorf(verb, "all", "%s", text)
 	}
 }
@@ -209,10 +209,10 @@ func (m *matrix) planOf(
 ) *providertest.Plan {
 	m.t.Helper()
 	before := m.readOutside()
-	plan, said := m.runner.Plan(m.t.Context(), configuration, options...)
-	m.sane(verb, said)
-	if said.Err() != nil {
-		m.t.Fatalf("%s: the plan fails: %s", verb, said.Err())
+	plan, diags := m.runner.Plan(m.t.Context(), configuration, options...)
+	m.sane(verb, diags)
+	if diags.Err() != nil {
+		m.t.Fatalf("%s: the plan fails: %s", verb, diags.Err())
 	}
 	if after := m.readOutside(); before != after {
 		m.errorf(verb, "all", "the plan changes something: %s\n->\n%s", before, after)
@@ -265,10 +265,10 @@ func (m *matrix) actions(verb string, plan *providertest.Plan, names []string, w
 // applyPlan applies a plan, which succeeds.
 func (m *matrix) applyPlan(verb string, plan *providertest.Plan) {
 	m.t.Helper()
-	said := m.runner.ApplyPlan(m.t.Context(), plan)
-	m.sane(verb, said)
-	if said.Err() != nil {
-		m.t.Fatalf("%s: the apply fails: %s", verb, said.Err())
+	diags := m.runner.ApplyPlan(m.t.Context(), plan)
+	m.sane(verb, diags)
+	if diags.Err() != nil {
+		m.t.Fatalf("%s: the apply fails: %s", verb, diags.Err())
 	}
 }
 
@@ -276,10 +276,10 @@ func (m *matrix) applyPlan(verb string, plan *providertest.Plan) {
 func (m *matrix) apply(verb string, options ...providertest.Option) {
 	m.t.Helper()
 	dev, prod := m.commits("dev"), m.commits("prod")
-	plan, said := m.runner.Apply(m.t.Context(), m.configuration(), options...)
-	m.sane(verb, said)
-	if said.Err() != nil || plan == nil {
-		m.t.Fatalf("%s: the apply fails: %s", verb, said.Err())
+	plan, diags := m.runner.Apply(m.t.Context(), m.configuration(), options...)
+	m.sane(verb, diags)
+	if diags.Err() != nil || plan == nil {
+		m.t.Fatalf("%s: the apply fails: %s", verb, diags.Err())
 	}
 	most := 1
 	if m.twins {
@@ -326,8 +326,8 @@ func (m *matrix) wanted(name string) string {
 	if m.reference == nil || m.reference.version != m.version {
 		m.reference = newSimulatedMatrix(m.t)
 		m.reference.version = m.version
-		if _, said := m.reference.runner.Apply(m.t.Context(), m.reference.configuration()); said.Err() != nil {
-			m.t.Fatal(said)
+		if _, diags := m.reference.runner.Apply(m.t.Context(), m.reference.configuration()); diags.Err() != nil {
+			m.t.Fatal(diags)
 		}
 	}
 	return rows[name].outside(m.reference, "")

@@ -44,15 +44,15 @@ func trustSources(sources ...[]string) map[string]any {
 // verifyError says what reading the final objects of a fleet says; "" where they are there.
 func verifyError(t *testing.T, block, fleet map[string]any) string {
 	t.Helper()
-	read, said := providertest.New(startProvider).
+	read, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{Provider: block}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-	if objects := asList(read["objects"]); said.Err() == nil && len(objects) == 0 {
-		t.Errorf("there are no objects: %s", said)
+	if objects := asList(read["objects"]); diags.Err() == nil && len(objects) == 0 {
+		t.Errorf("there are no objects: %s", diags)
 	}
-	if said.Err() == nil {
+	if diags.Err() == nil {
 		return ""
 	}
-	return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+	return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 }
 
 // requireSigned is a cluster type with a parameter that requires signatures.
@@ -86,8 +86,8 @@ func signCommits(t *testing.T, repository, base string, keys map[string]string) 
 		pack.Finish()
 		unpack := exec.CommandContext(t.Context(), "git", "unpack-objects", "-q")
 		unpack.Dir, unpack.Stdin = repository, pack.Reader()
-		if said, err := unpack.CombinedOutput(); err != nil {
-			t.Fatal(string(said), err)
+		if output, err := unpack.CombinedOutput(); err != nil {
+			t.Fatal(string(output), err)
 		}
 		git(t, repository, "update-ref", "refs/heads/"+strings.ReplaceAll(name, " ", "-"), id.String())
 		ids[name] = id.String()
@@ -140,11 +140,11 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	tampered := strings.Replace(git(t, repository, "cat-file", "commit", ids["by ssh"]), "by ssh", "by nobody", 1) + "\n"
 	made := exec.CommandContext(t.Context(), "git", "hash-object", "-t", "commit", "-w", "--stdin")
 	made.Dir, made.Stdin = repository, strings.NewReader(tampered)
-	said, err := made.CombinedOutput()
+	output, err := made.CombinedOutput()
 	if err != nil {
-		t.Fatal(string(said), err)
+		t.Fatal(string(output), err)
 	}
-	ids["changed"], ids["unsigned"] = strings.TrimSpace(string(said)), unsigned
+	ids["changed"], ids["unsigned"] = strings.TrimSpace(string(output)), unsigned
 	git(t, repository, "update-ref", "refs/heads/changed", ids["changed"])
 	ours := trustSources([]string{strings.TrimSuffix(repo, "/.git"), sshPublic, pgpPublic})
 	at := func(id string, clusterType map[string]any) map[string]any {
@@ -175,24 +175,24 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 		"a tag": {"by ssh", ours, requireSigned(map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "Tag"}}}), `spec.verify.mode can only be "HEAD" to be rendered`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if said := verifyError(t, test.block, at(ids[test.commit], test.by)); test.want == "" && said != "" || !strings.Contains(said, test.want) {
-				t.Errorf("said is %q, want %q", said, test.want)
+			if got := verifyError(t, test.block, at(ids[test.commit], test.by)); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 	// What nobody verified, or other keys did, is kept, and yet verified again.
 	for name, block := range map[string]map[string]any{"none": nil, "unsigned": trustSources([]string{repo})} {
-		if said := verifyError(t, block, at(ids["by another key"], argocd)); said != "" {
-			t.Errorf("%s: %s", name, said)
+		if got := verifyError(t, block, at(ids["by another key"], argocd)); got != "" {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if said := verifyError(t, ours, at(ids["by another key"], argocd)); !strings.Contains(said, refused(ids["by another key"])) {
-		t.Errorf("what was kept is rendered: %q", said)
+	if got := verifyError(t, ours, at(ids["by another key"], argocd)); !strings.Contains(got, refused(ids["by another key"])) {
+		t.Errorf("what was kept is rendered: %q", got)
 	}
 }
 
 // An apply writes nothing that is not signed.
-func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
+func TestUnsignedObjectsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	repo, unsigned, repository := serveWorkingCopy(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
 	private, public := sshKey(t, "")
@@ -209,8 +209,8 @@ func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 		return configuration
 	}
 	url, w := bare(t), providertest.New(startProvider)
-	if _, said := w.Apply(t.Context(), with(url, unsigned)); !strings.Contains(fmt.Sprint(said), "Manifests cannot be rendered") {
-		t.Errorf("said is %s", said)
+	if _, diags := w.Apply(t.Context(), with(url, unsigned)); !strings.Contains(fmt.Sprint(diags), "Manifests cannot be rendered") {
+		t.Errorf("the diagnostics are %s", diags)
 	}
 	if _, err := os.Stat(url); err == nil {
 		t.Error("something was written")
@@ -222,7 +222,7 @@ func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 	// While the provider's keys are not known yet, nothing is rendered and nothing is believed.
 	unknown := with(url, unsigned)
 	unknown.Provider = map[string]any{"verification": providertest.Unknown{Then: unknown.Provider["verification"]}}
-	if _, said := w.Apply(t.Context(), unknown); said.Err() == nil {
+	if _, diags := w.Apply(t.Context(), unknown); diags.Err() == nil {
 		t.Error("without keys that are known, an unsigned commit is written")
 	}
 }
@@ -306,9 +306,9 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 				)
 				test.sign(folder+"/till", digest)
 				manifests := map[string]any{"storage": storage, "repo": "oci://" + registry.host + "/" + folder, "chart": "till", "version": "1.2.1"}
-				said := verifyError(t, ours, inRegistry(t, manifests, digest, required))
-				if test.want == "" && said != "" || !strings.Contains(said, test.want) {
-					t.Errorf("said is %q, want %q", said, test.want)
+				got := verifyError(t, ours, inRegistry(t, manifests, digest, required))
+				if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+					t.Errorf("got %q, want %q", got, test.want)
 				}
 			})
 		}
@@ -316,7 +316,7 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 }
 
 // A signature that the provider cannot check is an error that says so.
-func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
+func TestUnsupportedSignaturesAreErrors(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
@@ -337,12 +337,12 @@ func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
 			"charts of chart repositories have no signature that can be checked: publish the chart in a registry (oci://)",
 		},
 	} {
-		if said := verifyError(t, test.block, test.fleet); !strings.Contains(said, test.want) {
-			t.Errorf("%s: said is %q, want %q", name, said, test.want)
+		if got := verifyError(t, test.block, test.fleet); !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
-	if said := verifyError(t, trustSources([]string{charts.url}), renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); said != "" {
-		t.Errorf("a chart repository without signatures: %s", said)
+	if got := verifyError(t, trustSources([]string{charts.url}), renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); got != "" {
+		t.Errorf("a chart repository without signatures: %s", got)
 	}
 }
 
@@ -368,10 +368,10 @@ func TestWrongVerificationIsAnErrorOfTheProvider(t *testing.T) {
 		}},
 		"did you mean \"keys\"": source(map[string]any{"url": "https://git.example.com", "keyz": []any{public}}),
 	} {
-		_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"verification": given}})
-		text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
-		if said.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "hunter2") || strings.Contains(text, "PRIVATE KEY") {
-			t.Errorf("said is %s, want %q", text, want)
+		_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"verification": given}})
+		text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
+		if diags.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "hunter2") || strings.Contains(text, "PRIVATE KEY") {
+			t.Errorf("got %s, want %q", text, want)
 		}
 	}
 }

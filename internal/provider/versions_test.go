@@ -77,9 +77,9 @@ func (v *versions) configuration(wanted any) providertest.Configuration {
 func (v *versions) expect(wanted any, values ...any) map[string]any {
 	v.t.Helper()
 	plan := apply(v.t, v.w, v.configuration(wanted))
-	again, said := v.w.Plan(v.t.Context(), v.configuration(wanted))
-	if said.Err() != nil || !again.Empty() {
-		v.t.Fatalf("the next plan: %v, %v", said, again)
+	again, diags := v.w.Plan(v.t.Context(), v.configuration(wanted))
+	if diags.Err() != nil || !again.Empty() {
+		v.t.Fatalf("the next plan: %v, %v", diags, again)
 	}
 	state := v.state()
 	if change := again.Change(kubernetes); change != nil {

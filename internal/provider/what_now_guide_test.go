@@ -78,8 +78,8 @@ func twoRunsAtOnce(t *testing.T) {
 	second := providertest.New(startProvider)
 	second.State = h.w.State.Clone()
 	other, _ := mustPlan(t, second, h.assigned(databaseFleet("three"), nil))
-	if said := h.w.ApplyPlan(t.Context(), first); said.Err() != nil {
-		t.Fatal(said)
+	if diags := h.w.ApplyPlan(t.Context(), first); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	tip := h.tip()
 	expectError(t, second.ApplyPlan(t.Context(), other), "Repository has changed since the plan", "gitops_repo", tip, "Nothing was written")
@@ -166,8 +166,8 @@ func aGitServerThatIsDown(t *testing.T) {
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
 		return true
 	})
-	_, said := h.w.Plan(t.Context(), h.assigned(databaseFleet("two"), nil))
-	expectError(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable")
+	_, diags := h.w.Plan(t.Context(), h.assigned(databaseFleet("two"), nil))
+	expectError(t, diags, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable")
 	expectError(t, h.w.ApplyPlan(t.Context(), plan), "Repository cannot be reached", "gitops_repo", "Nothing was written.")
 	h.endDisturbance()
 	if h.tip() != before {
@@ -196,12 +196,12 @@ func deployedCharts(t *testing.T) (read func(further ...any) (map[string]any, st
 func aServerOfChartsThatIsDown(t *testing.T) {
 	read, has, _ := deployedCharts(t)
 	has()
-	if _, said := read(); !strings.Contains(said, "Artifacts cannot be resolved") {
-		t.Errorf("it says %s", said)
+	if _, text := read(); !strings.Contains(text, "Artifacts cannot be resolved") {
+		t.Errorf("it says %s", text)
 	}
-	values, said := read("keep_unreachable", true)
-	if pins := fmt.Sprint(values["pins"]); !strings.Contains(pins, "1.2.1") || !strings.Contains(said, "Pins stay as they are deployed") {
-		t.Errorf("the pins are %s: %s", pins, said)
+	values, text := read("keep_unreachable", true)
+	if pins := fmt.Sprint(values["pins"]); !strings.Contains(pins, "1.2.1") || !strings.Contains(text, "Pins stay as they are deployed") {
+		t.Errorf("the pins are %s: %s", pins, text)
 	}
 }
 
@@ -209,13 +209,13 @@ func aChartThatIsGone(t *testing.T) {
 	read, has, repo := deployedCharts(t)
 	has("2.0.0")
 	for _, keep := range []bool{false, true} {
-		if _, said := read("keep_unreachable", keep); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) {
-			t.Errorf("with keep_unreachable = %t it says %s", keep, said)
+		if _, text := read("keep_unreachable", keep); !strings.Contains(text, "Artifacts cannot be resolved") || !strings.Contains(text, repo) {
+			t.Errorf("with keep_unreachable = %t it says %s", keep, text)
 		}
 	}
-	values, said := read("update", []any{})
+	values, text := read("update", []any{})
 	if pins := fmt.Sprint(values["pins"]); !strings.Contains(pins, "1.2.1") {
-		t.Errorf("without an update the pins are %s: %s", pins, said)
+		t.Errorf("without an update the pins are %s: %s", pins, text)
 	}
 }
 
@@ -235,10 +235,10 @@ func aChangedKey(t *testing.T) {
 	} {
 		block := trustSources(append([]string{repo}, test.keys...))
 		fleet := renderedFleet(folder.Pin{}, map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}, nil, requireSigned(gitVerify))
-		said := verifyError(t, block, fleet)
-		isTitled := said == "" || strings.Contains(said, "Manifests cannot be rendered")
-		if test.wants == "" && said != "" || !strings.Contains(said, test.wants) || !isTitled {
-			t.Errorf("the %s commit, with %d keys: %q", test.commit, len(test.keys), said)
+		text := verifyError(t, block, fleet)
+		isTitled := text == "" || strings.Contains(text, "Manifests cannot be rendered")
+		if test.wants == "" && text != "" || !strings.Contains(text, test.wants) || !isTitled {
+			t.Errorf("the %s commit, with %d keys: %q", test.commit, len(test.keys), text)
 		}
 	}
 }
@@ -260,8 +260,8 @@ func aCredentialOfARollout(t *testing.T) {
 	apply(t, h.w, configuration("2")) // canary gets it
 	before := h.tip()
 	h.expire(isAnyRequest)
-	if _, said := h.w.Apply(t.Context(), configuration("2")); !said.Has(refusesCredentials) || said.Err() == nil {
-		t.Errorf("it says %s", said)
+	if _, diags := h.w.Apply(t.Context(), configuration("2")); !diags.Has(refusesCredentials) || diags.Err() == nil {
+		t.Errorf("it says %s", diags)
 	}
 	h.endDisturbance()
 	if h.tip() != before {

@@ -24,19 +24,19 @@ func aRunWithoutItsState(t *testing.T) {
 	h, _ := planOnTokenHost(t)
 	tip, ours := h.tip(), h.w
 	h.w = providertest.New(startProvider)
-	plan, said := mustPlan(t, h.w, h.assigned(databaseFleet("one"), nil))
+	plan, diags := mustPlan(t, h.w, h.assigned(databaseFleet("one"), nil))
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "0 changed, 3 added, 0 removed") {
 		t.Errorf("the plan has\n%s", lines)
 	}
-	if !said.Has("Folders are there already") || !strings.Contains(said.String(), "written last by commit "+tip[:12]) {
-		t.Errorf("the plan says %s", said)
+	if !diags.Has("Folders are there already") || !strings.Contains(diags.String(), "written last by commit "+tip[:12]) {
+		t.Errorf("the plan says %s", diags)
 	}
 	h.w = ours
 	h.expectEmptyPlan(h.assigned(databaseFleet("one"), nil))
 
 	apply(t, providertest.New(startProvider), h.assigned(databaseFleet("one"), nil))
-	if _, said := h.w.Plan(t.Context(), h.assigned(databaseFleet("one"), nil)); said.Err() == nil || !said.Has(otherState) {
-		t.Errorf("after the apply of another state, the plan says %s", said)
+	if _, diags := h.w.Plan(t.Context(), h.assigned(databaseFleet("one"), nil)); diags.Err() == nil || !diags.Has(otherState) {
+		t.Errorf("after the apply of another state, the plan says %s", diags)
 	}
 	apply(t, h.w, h.assigned(databaseFleet("one"), withAdopt))
 	h.applyAndExpect("one")
@@ -47,8 +47,8 @@ func aStoppedDestroy(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		p := newAssignmentPair(t)
 		before := p.w.State.Clone()
-		if _, said := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); said.Err() != nil {
-			t.Fatal(said)
+		if _, diags := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		if left := files(t, repository{cloneURL: p.url}.clone(t, "dev")); len(left) >= len(p.wants) {
 			t.Errorf("%d files are left of %d", len(left), len(p.wants))
@@ -58,8 +58,8 @@ func aStoppedDestroy(t *testing.T) {
 			p.recover()
 			continue
 		}
-		if _, said := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); said.Err() != nil || len(p.w.State) > 0 {
-			t.Errorf("the second destroy says %s", said)
+		if _, diags := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); diags.Err() != nil || len(p.w.State) > 0 {
+			t.Errorf("the second destroy says %s", diags)
 		}
 	}
 }
@@ -133,15 +133,15 @@ func aValueWithoutEffect(t *testing.T) {
 		}})
 	}
 	apply(t, w, assigned(url, fleet("info"), nil))
-	if plan, said := mustPlan(t, w, assigned(url, fleet("debug"), nil)); !plan.Empty() {
-		t.Errorf("the plan has %q: %s", linesOf(plan), said)
+	if plan, diags := mustPlan(t, w, assigned(url, fleet("debug"), nil)); !plan.Empty() {
+		t.Errorf("the plan has %q: %s", linesOf(plan), diags)
 	}
-	values, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_config_snapshots", map[string]any{
+	values, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_config_snapshots", map[string]any{
 		"fleet": fleet("debug"), "key": "/LOG_LEVEL",
 	})
-	if text := fmt.Sprint(values["snapshots"]); said.Err() != nil || !strings.Contains(text, "container:core") ||
+	if text := fmt.Sprint(values["snapshots"]); diags.Err() != nil || !strings.Contains(text, "container:core") ||
 		!strings.Contains(text, "overridden:[all]") {
-		t.Errorf("the snapshots are %s: %s", text, said)
+		t.Errorf("the snapshots are %s: %s", text, diags)
 	}
 	back := map[string]any{"rollback_to": git(t, url, "rev-parse", "dev")}
 	apply(t, w, assigned(url, fleet("info"), back))
@@ -165,14 +165,14 @@ func twoWorkloadsOfOneName(t *testing.T) {
 			"target_policies": []any{map[string]any{"name": "types", "cluster_type_selector": map[string]any{}}},
 		})
 	}
-	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("one"), workload("two")), nil))
-	if !strings.Contains(said.String(), `"app" is also the name of workloads[0]`) {
-		t.Errorf("one fleet: %s", said)
+	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("one"), workload("two")), nil))
+	if !strings.Contains(diags.String(), `"app" is also the name of workloads[0]`) {
+		t.Errorf("one fleet: %s", diags)
 	}
 	apply(t, providertest.New(startProvider), assigned(url, fleet(workload("one")), nil))
-	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("two")), map[string]any{"name": "other"}))
-	if said.Err() == nil || !said.Has("Folder does not belong to this assignment") {
-		t.Errorf("two fleets: %s", said)
+	_, diags = providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("two")), map[string]any{"name": "other"}))
+	if diags.Err() == nil || !diags.Has("Folder does not belong to this assignment") {
+		t.Errorf("two fleets: %s", diags)
 	}
 }
 
@@ -204,9 +204,9 @@ func aRestoredState(t *testing.T) {
 		apply(t, w, newest)
 		tip := git(t, url, "rev-parse", "dev")
 		w.State = backup
-		plan, said := mustPlan(t, w, newest)
+		plan, diags := mustPlan(t, w, newest)
 		if lines := strings.Join(linesOf(plan), "\n"); !plan.Empty() && !strings.Contains(lines, "0 changed, 0 added, 0 removed") {
-			t.Errorf("%s: the plan has\n%s: %s", name, lines, said)
+			t.Errorf("%s: the plan has\n%s: %s", name, lines, diags)
 		}
 		apply(t, w, newest)
 		if plan, _ := mustPlan(t, w, newest); !plan.Empty() || git(t, url, "rev-parse", "dev") != tip {
@@ -230,8 +230,8 @@ func aRestoredState(t *testing.T) {
 	promotes.State = older
 	is("a")
 	promotes.Lose(promotion)
-	if said := promotes.Import(t.Context(), promotionConfig(map[string]any{"candidate": "b"}), promotion, `"b"`); said.Err() != nil {
-		t.Fatal(said)
+	if diags := promotes.Import(t.Context(), promotionConfig(map[string]any{"candidate": "b"}), promotion, `"b"`); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	is("b")
 }
@@ -253,8 +253,8 @@ func anExpiredSigningKey(t *testing.T) {
 		c.Provider = map[string]any{"git": map[string]any{"signing_key": key, "allowed_signers": []any{public}}}
 		return c
 	}
-	if _, said := w.Plan(t.Context(), signing(expired)); said.Err() == nil || !strings.Contains(said.String(), "the signing key has expired") {
-		t.Errorf("the plan says %s", said)
+	if _, diags := w.Plan(t.Context(), signing(expired)); diags.Err() == nil || !strings.Contains(diags.String(), "the signing key has expired") {
+		t.Errorf("the plan says %s", diags)
 	}
 	apply(t, w, signing(valid))
 }
@@ -278,9 +278,9 @@ func aTimeoutOfAPush(t *testing.T) {
 			return true
 		})
 		for _, update := range []string{"1s", "5s", "30s"} { // a busy machine may need more than the shortest time before it pushes
-			_, said := h.w.Apply(t.Context(), h.assigned(databaseFleet("two"), map[string]any{"timeouts": map[string]any{"update": update}}))
+			_, diags := h.w.Apply(t.Context(), h.assigned(databaseFleet("two"), map[string]any{"timeouts": map[string]any{"update": update}}))
 			if len(pushes) > 0 || update == "30s" {
-				expectError(t, said, "Timeout", "timeouts", `The operation took longer than timeouts.update = "`+update+`" allows`,
+				expectError(t, diags, "Timeout", "timeouts", `The operation took longer than timeouts.update = "`+update+`" allows`,
 					"if a slow server still accepts the commit, the next plan shows it")
 				break
 			}

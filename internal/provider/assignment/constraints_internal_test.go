@@ -15,7 +15,7 @@ import (
 
 // Rules that were kept are not evaluated again while neither they nor what is rendered change: that is what makes a plan
 // that changes nothing as fast with them as without.
-func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T) {
+func TestPassedRulesAreEvaluatedAgainOnlyAfterAChange(t *testing.T) {
 	t.Parallel()
 	const kept, other = `{"name":"a","expression":"host.name != ''","mode":"enforce"}`, `{"name":"b","expression":"target.name != ''","mode":"inform"}`
 	m, rendering := remembered(t, 100)

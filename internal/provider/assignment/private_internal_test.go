@@ -136,7 +136,7 @@ func checkSize(t *testing.T, name string, m *assignmentPrivate, rendering *pipel
 	}
 }
 
-func TestPrivateStateIsWhatItWas(t *testing.T) {
+func TestPrivateStateIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	m, _ := remembered(t, 1000)
 	m.Label = "first"
@@ -165,7 +165,7 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	}
 }
 
-func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
+func TestRefreshWritesOnlyItsFindings(t *testing.T) {
 	t.Parallel()
 	first := folder.Key{Host: "large", DeploymentTarget: "web-all"}
 	found := func(change func(*delivery.OwnerState)) *delivery.OwnerState {
@@ -202,7 +202,7 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.T) {
+func TestTreesAreReusedOnlyIfThisReleaseRenderedThemAll(t *testing.T) {
 	t.Parallel()
 	m, rendering := remembered(t, 100)
 	to, release := rendering.Destination, "1.0.0"

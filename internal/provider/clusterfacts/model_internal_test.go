@@ -14,7 +14,7 @@ import (
 )
 
 // Clusters that together say more than evidence may have are an error, and not evidence that no rollout reads.
-func TestClustersThatSayTooMuchAreAnError(t *testing.T) {
+func TestTooLargeFactsAreAnError(t *testing.T) {
 	t.Parallel()
 	properties := map[string]any{}
 	for i := range 100 {
@@ -32,9 +32,9 @@ func TestClustersThatSayTooMuchAreAnError(t *testing.T) {
 		for i := range test.clusters {
 			known[fmt.Sprint(i)] = one
 		}
-		var said diag.Diagnostics
-		new(clusterFactsModel).set(time.Unix(1, 0), known, facts.Labels{}, &said)
-		if got := fmt.Sprint(said.Errors()); !strings.Contains(got, test.want) || said.HasError() != (test.want != "") {
+		var diags diag.Diagnostics
+		new(clusterFactsModel).set(time.Unix(1, 0), known, facts.Labels{}, &diags)
+		if got := fmt.Sprint(diags.Errors()); !strings.Contains(got, test.want) || diags.HasError() != (test.want != "") {
 			t.Errorf("%d clusters: %s, want %s", test.clusters, got, test.want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // What is not known yet is a cluster that cannot be asked yet, and leaves the others alone.
-func TestClustersThatAreNotKnownYetWait(t *testing.T) {
+func TestUnknownClustersWait(t *testing.T) {
 	t.Parallel()
 	object := func(attributes map[string]attr.Value) attr.Value {
 		kinds := map[string]attr.Type{}

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 )
 
-func TestErrorsOfARepositoryThatIsReadAreReportedAtItsURL(t *testing.T) {
+func TestRepositoryErrorsAreReportedAtTheURL(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -45,13 +45,13 @@ func TestErrorsOfARepositoryThatIsReadAreReportedAtItsURL(t *testing.T) {
 			test.url,
 			fmt.Errorf("repository %q: %w", test.url, test.err),
 		)
-		said := diagnostics.Errors()
-		if len(said) != 1 || said[0].Summary() != test.summary || !strings.Contains(said[0].Detail(), test.says) {
-			t.Errorf("%v: %v", test.err, said)
+		diags := diagnostics.Errors()
+		if len(diags) != 1 || diags[0].Summary() != test.summary || !strings.Contains(diags[0].Detail(), test.says) {
+			t.Errorf("%v: %v", test.err, diags)
 			continue
 		}
-		if at := said[0].(diag.DiagnosticWithPath).Path(); !at.Equal(path.Root("url")) {
-			t.Errorf("%v is said at %s", test.err, at)
+		if at := diags[0].(diag.DiagnosticWithPath).Path(); !at.Equal(path.Root("url")) {
+			t.Errorf("%v is reported at %s", test.err, at)
 		}
 	}
 }

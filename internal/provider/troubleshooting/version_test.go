@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheGuideOfABuildIsThatOfItsRelease(t *testing.T) {
+func TestBuildsLinkTheGuideOfTheirRelease(t *testing.T) {
 	t.Parallel()
 	const guide = "https://github.com/flotilla/terraform-provider-flotilla/blob/%s/docs/guides/troubleshooting.md"
 	for version, ref := range map[string]string{

@@ -18,7 +18,7 @@ import (
 )
 
 // What is kept of 3,000 clusters in the middle of a rollout is small, and comes back.
-func TestWhatIsKeptOfManyClustersIsSmall(t *testing.T) {
+func TestMemoryOfManyClustersIsSmall(t *testing.T) {
 	t.Parallel()
 	of := &fleet.Fleet{Environment: "prod", ClusterTypes: []fleet.ClusterType{{Name: "store"}}}
 	for i := range 3000 {
@@ -59,7 +59,7 @@ func TestADamagedPrivateStateIsAWarning(t *testing.T) {
 }
 
 // A value that is null, as Terraform keeps one that an apply has left unknown, is none that a cluster was given.
-func TestANullInTheStateIsNoValue(t *testing.T) {
+func TestNullsInTheStateAreNoValues(t *testing.T) {
 	t.Parallel()
 	given, err := parseID(`{"a":"1.30"}`)
 	if err != nil {

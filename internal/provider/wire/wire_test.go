@@ -51,7 +51,7 @@ func TestEveryTruncatedMessageIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotInTheFormIsAnError(t *testing.T) {
+func TestMalformedMessagesAreErrors(t *testing.T) {
 	typed := func(typ, value string) string {
 		return "\x92\xc4" + string(rune(len(typ))) + typ + value
 	}
@@ -100,7 +100,7 @@ func TestDeepValuesAreRefused(t *testing.T) {
 	}
 }
 
-func TestUnknownValuesMayTellWhatIsKnownOfThem(t *testing.T) {
+func TestRefinedUnknownValuesAreUnknown(t *testing.T) {
 	refined := []byte("\x92\xc4\x10[\"map\",\"string\"]\x82\xa1a\xc7\x03\x0c\x81\x01\xc2\xa1b\xd4\x00\x00")
 	got, err := wire.Plain(refined)
 	if want := (map[string]any{"a": fleet.Unknown{}, "b": fleet.Unknown{}}); err != nil || !reflect.DeepEqual(got, want) {
@@ -177,7 +177,7 @@ func TestNumbersAreTexts(t *testing.T) {
 	}
 }
 
-func TestNothingIsReplacedWhereTheAttributeIsNot(t *testing.T) {
+func TestReplaceOfAMissingAttributeIsAnError(t *testing.T) {
 	for _, object := range []string{"", "\xc0", "\x80", "\x81\xa1a\xc0", "\x82\xa1a\xc0", "\x81\xa1a", "\x81\x01\xc0", "\x81\xa1a\xc1"} {
 		if replaced, err := wire.Replace([]byte(object), "large", []byte{0xc0}); err == nil {
 			t.Errorf("%x became %x", object, replaced)
