@@ -26,80 +26,80 @@ func (r *rings) progressText(attributes map[string]any) string {
 
 // A refresh finds no other progress, whatever clusters report and others do meanwhile, and a plan that is applied late leaves the
 // progress that it printed.
-func TestProgressInOtherOperations(t *testing.T) {
+func TestProgressInRefreshDestroyAndLateApply(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.rollout["on_failure"], r.rollout["failed_for"] = "roll_back", "24h"
 	commits := 0
-	push := func() {
+	pushForeignCommit := func() {
 		commits++
 		repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) {
 			writeFile(t, filepath.Join(folder, "elsewhere.yaml"), "number: "+string(rune('0'+commits))+"\n")
 		})
 	}
 	state := func() map[string]any { return r.w.State.Values(assignment) }
-	refresh := func(version string) {
+	checkRefresh := func(version string) {
 		t.Helper()
 		before := r.progressText(state())
 		for verb, option := range map[string]providertest.Option{"a refresh": providertest.RefreshOnly(), "a destroy": providertest.Destroy()} {
-			plan, said := r.w.Plan(t.Context(), r.configuration(version), option)
-			if said.Err() != nil || verb == "a refresh" && !plan.Empty() {
-				t.Errorf("%s: %v, %+v", verb, said, plan)
+			plan, diags := r.w.Plan(t.Context(), r.configuration(version), option)
+			if diags.Err() != nil || verb == "a refresh" && !plan.Empty() {
+				t.Errorf("%s: %v, %+v", verb, diags, plan)
 			}
 			if refreshed := plan.Refreshed(); verb == "a refresh" && r.progressText(refreshed.Values(assignment)) != before {
 				t.Errorf("after %s it is at %s, not at %s", verb, r.progressText(refreshed.Values(assignment)), before)
 			}
 		}
-		if _, said := r.w.Apply(t.Context(), r.configuration(version), providertest.RefreshOnly()); said.Err() != nil {
-			t.Errorf("apply -refresh-only: %v", said)
+		if _, diags := r.w.Apply(t.Context(), r.configuration(version), providertest.RefreshOnly()); diags.Err() != nil {
+			t.Errorf("apply -refresh-only: %v", diags)
 		}
 		if now := r.progressText(state()); now != before {
 			t.Errorf("apply -refresh-only leaves %s, not %s", now, before)
 		}
 	}
-	late := func(version, versions string) {
+	applyLate := func(version, versions string) {
 		t.Helper()
-		plan, said := r.w.Plan(t.Context(), r.configuration(version))
-		if said.Err() != nil {
-			t.Fatal(said)
+		plan, diags := r.w.Plan(t.Context(), r.configuration(version))
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		planned := r.progressText(assignmentAfter(plan))
-		push()
-		if said := r.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-			t.Fatalf("late: %v", said)
+		pushForeignCommit()
+		if diags := r.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+			t.Fatalf("late: %v", diags)
 		}
 		if now := r.progressText(state()); now != planned || r.versions() != versions {
 			t.Errorf("late, it is at %s with %s, and planned was %s with %s", now, r.versions(), planned, versions)
 		}
 	}
-	late("2", "2 1 1")
-	refresh("2")
+	applyLate("2", "2 1 1")
+	checkRefresh("2")
 	r.report("canary", verdict.Ready)
-	refresh("2")
-	late("2", "2 2 1")
+	checkRefresh("2")
+	applyLate("2", "2 2 1")
 	r.report("canary", verdict.Ready)
 	r.report("region", verdict.Failed)
-	refresh("2")
-	late("2", "2 2 1") // the failure does not last yet
-	refresh("2")
+	checkRefresh("2")
+	applyLate("2", "2 2 1") // the failure does not last yet
+	checkRefresh("2")
 	r.now = r.now.Add(24 * time.Hour)
-	late("2", "1 1 1") // rolled back
-	refresh("2")
-	late("3", "3 1 1")
+	applyLate("2", "1 1 1") // rolled back
+	checkRefresh("2")
+	applyLate("3", "3 1 1")
 	r.report("canary", verdict.Ready)
-	refresh("3")
-	late("3", "3 3 1")
+	checkRefresh("3")
+	applyLate("3", "3 3 1")
 	r.report("canary", verdict.Ready)
 	r.report("region", verdict.Ready)
-	late("3", "3 3 3")
+	applyLate("3", "3 3 3")
 	r.report("canary", verdict.Ready)
 	r.report("region", verdict.Ready)
 	r.report("rest", verdict.Ready)
-	late("3", "3 3 3")
+	applyLate("3", "3 3 3")
 	if state()["rolled_out"] != true || state()["progress"] != "{}" {
 		t.Errorf("in the end it is at %s", r.progressText(state()))
 	}
-	refresh("3")
+	checkRefresh("3")
 }
 
 // A change by hand is found by a refresh, and the progress stays what the last step decided.
@@ -111,9 +111,9 @@ func TestDriftDoesNotMoveProgress(t *testing.T) {
 	repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) {
 		writeFile(t, filepath.Join(folder, "clusters", "all", "canary", "app-core", "by-hand.yaml"), "kind: Hand\n")
 	})
-	plan, said := r.w.Plan(t.Context(), r.configuration("2"), providertest.RefreshOnly())
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := r.w.Plan(t.Context(), r.configuration("2"), providertest.RefreshOnly())
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if plan.ExitCode != 2 {
 		t.Errorf("a refresh does not find the change by hand: %+v", plan)

@@ -11,16 +11,16 @@ import (
 
 // What somebody changes in a folder that is held, or that waits for a later stage, stays so. The plan that finds it counts it as what it
 // is, and the next plan is empty.
-func TestAChangeByHandOfWhatStaysIsCountedAtOnce(t *testing.T) {
+func TestChangesByHandToWaitingFoldersAreCountedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"changed": "by hand\n", "removed": ""} {
 		for host, hosts := range map[string]string{canary: "0 of 5", "rest-1": "1 of 5"} {
-			for also, do := range map[string]func(l *life){
+			for suffix, disturb := range map[string]func(l *life){
 				"": func(*life) {}, ", and renamed": func(l *life) { l.wanted.name = names[1] },
 				", and lost": func(l *life) { l.runner.Lose(assignment); l.wanted.adopt = true },
 			} {
-				t.Run(name+" on "+host+also, func(t *testing.T) {
-					playAlways(t, name+" on "+host+also, "changed on canary-1, and renamed", "removed on rest-1, and lost")
+				t.Run(name+" on "+host+suffix, func(t *testing.T) {
+					playAlways(t, name+" on "+host+suffix, "changed on canary-1, and renamed", "removed on rest-1, and lost")
 					t.Parallel()
 					l := newLifeWithRollout(t, host == canary)
 					for file := range l.branchFiles() {
@@ -28,7 +28,7 @@ func TestAChangeByHandOfWhatStaysIsCountedAtOnce(t *testing.T) {
 							l.commitFile(file, content)
 						}
 					}
-					do(l)
+					disturb(l)
 					l.apply()
 					got := fmt.Sprint(l.runner.Now().Values(assignment)["rolling_out"])
 					if !strings.Contains(got, "w0-live") || !strings.Contains(got, `summary:stage 1 of 3 "canary", `+hosts+" hosts") {

@@ -81,7 +81,7 @@ func (l *life) syncClusters(share float64) {
 				ready = false
 			}
 		}
-		if was := l.agents[cluster]; was == nil || was.commit != tip || was.ready != ready {
+		if agent := l.agents[cluster]; agent == nil || agent.commit != tip || agent.ready != ready {
 			l.agents[cluster] = &simulatedAgent{tip, ready, l.now().Truncate(time.Second)}
 		}
 	}

@@ -58,9 +58,9 @@ func (l *objectsLife) applyRandomChanges() {
 			l.further["adopt"] = true
 		}},
 		{8, "rename of the branch", func() {
-			was := l.branch
+			former := l.branch
 			l.branch = fmt.Sprint("branch-", len(l.history))
-			git(l.t, l.url, "branch", "-m", was, l.branch)
+			git(l.t, l.url, "branch", "-m", former, l.branch)
 			git(l.t, l.url, "symbolic-ref", "HEAD", "refs/heads/"+l.branch)
 		}},
 	} {
@@ -73,9 +73,9 @@ func (l *objectsLife) applyRandomChanges() {
 		l.further["holds"] = []any{map[string]any{"hosts": []any{l.store["name"]}, "reason": "an audit"}}
 	}
 	l.history = append(l.history, fmt.Sprintf("applies %v %v %d %s %v", l.lab, l.store, l.replicas, l.branch, l.further))
-	plan, said := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
-	if said.Err() != nil {
-		l.t.Errorf("the apply fails: %s", said.Err())
+	plan, diags := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
+	if diags.Err() != nil {
+		l.t.Errorf("the apply fails: %s", diags.Err())
 		return
 	}
 	if change := plan.Change(assignment); change != nil { // nil with real tools
@@ -84,8 +84,8 @@ func (l *objectsLife) applyRandomChanges() {
 	l.clock.now = l.clock.now.Add(1)
 	files := filesOfCommit(l.t, l.url, l.branch)
 	checkFollowedPaths(l.t, files, l.url, l.branch)
-	if has := replicasByHost(files); strings.Count(has, ",") != 1 {
-		l.t.Errorf("the branch has %s", has)
+	if replicas := replicasByHost(files); strings.Count(replicas, ",") != 1 {
+		l.t.Errorf("the branch has %s", replicas)
 	}
 	tip := git(l.t, l.url, "rev-parse", l.branch)
 	l.commits = append(l.commits, tip)
@@ -101,9 +101,9 @@ func (l *objectsLife) checkOtherState(tip string) {
 	if state == nil || !strings.Contains(string(state.Attributes), strconv.Quote(l.branch)) {
 		return // it never had the assignment on this branch
 	}
-	_, said := l.runners[1].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
-	if said.Err() == nil || !said.Has(otherState) {
-		l.t.Errorf("the other state may write: %s", said)
+	_, diags := l.runners[1].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
+	if diags.Err() == nil || !diags.Has(otherState) {
+		l.t.Errorf("the other state may write: %s", diags)
 	}
 	if now := git(l.t, l.url, "rev-parse", l.branch); now != tip {
 		l.t.Errorf("the other state has written %s", now)
@@ -118,9 +118,9 @@ func TestALifeOfRenamesWithFinalObjects(t *testing.T) {
 			t.Run(fmt.Sprint(reconciler, "-", seed), func(t *testing.T) {
 				t.Parallel()
 				l := &objectsLife{stagedObjects: newStagedObjects(t, reconciler), random: rand.New(rand.NewPCG(seed, 23))}
-				other := providertest.New(startProvider)
-				other.Start = provider.StartAt(l.clock)
-				l.runners = [2]providertest.Runner{l.w, other}
+				otherRunner := providertest.New(startProvider)
+				otherRunner.Start = provider.StartAt(l.clock)
+				l.runners = [2]providertest.Runner{l.w, otherRunner}
 				l.playSteps(steps)
 			})
 		}
@@ -155,8 +155,8 @@ func lifeSeeds() int {
 
 func (l *objectsLife) playSteps(steps int) {
 	l.further["rollout"] = nil
-	if _, said := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand()); said.Err() != nil {
-		l.t.Fatal(said)
+	if _, diags := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand()); diags.Err() != nil {
+		l.t.Fatal(diags)
 	}
 	delete(l.further, "rollout")
 	l.commits = []string{git(l.t, l.url, "rev-parse", l.branch)}
@@ -167,7 +167,7 @@ func (l *objectsLife) playSteps(steps int) {
 	}
 }
 
-func TestANewStateTakesARenamedAssignmentOver(t *testing.T) {
+func TestNewStateTakesOverARenamedAssignment(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *stagedObjects, first string){
 		"while another rename arrives": func(s *stagedObjects, _ string) { s.lab, s.replicas = namedType("desk", "lab", "bench"), 5 },
@@ -197,16 +197,16 @@ func TestANewStateTakesARenamedAssignmentOver(t *testing.T) {
 			s.lab, s.store = namedType("bench", "lab"), namedType("shop", "store")
 			s.applyAndCheck("bench 4, shop 3")
 			change(s, first)
-			other := providertest.New(startProvider)
-			other.Start = provider.StartAt(s.clock)
+			otherRunner := providertest.New(startProvider)
+			otherRunner.Start = provider.StartAt(s.clock)
 			s.further["adopt"] = true
-			if _, said := other.Apply(t.Context(), s.configuration()); said.Err() != nil {
-				t.Fatal(said.Err())
+			if _, diags := otherRunner.Apply(t.Context(), s.configuration()); diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			files := filesOfCommit(t, s.url, s.branch)
 			checkFollowedPaths(t, files, s.url, s.branch)
-			if has := replicasByHost(files); strings.Count(has, ",") != 1 {
-				t.Errorf("the branch has %s", has)
+			if replicas := replicasByHost(files); strings.Count(replicas, ",") != 1 {
+				t.Errorf("the branch has %s", replicas)
 			}
 		})
 	}
@@ -235,28 +235,28 @@ func TestAFormerStateTakesAnAssignmentBack(t *testing.T) {
 				s.applyAndCheck("lab 3, store 3")
 				delete(s.further, "rollout")
 				first := git(t, s.url, "rev-parse", s.branch)
-				other := providertest.New(startProvider)
-				other.Start = provider.StartAt(s.clock)
+				otherRunner := providertest.New(startProvider)
+				otherRunner.Start = provider.StartAt(s.clock)
 				s.further["adopt"] = true
-				apply(t, other, s.configuration())
+				apply(t, otherRunner, s.configuration())
 				delete(s.further, "adopt")
 				if branch != s.branch {
 					git(t, s.url, "branch", "-m", s.branch, branch)
 					git(t, s.url, "symbolic-ref", "HEAD", "refs/heads/"+branch)
 				}
 				s.branch, s.replicas, s.lab, s.store = branch, 4, namedType("bench", "lab"), namedType("shop", "store")
-				apply(t, other, s.configuration())
+				apply(t, otherRunner, s.configuration())
 				s.further["adopt"] = true
 				change(s, first)
 				apply(t, s.w, s.configuration())
 				files := filesOfCommit(t, s.url, s.branch)
 				checkFollowedPaths(t, files, s.url, s.branch)
-				if has := replicasByHost(files); strings.Count(has, ",") != 1 {
-					t.Errorf("the branch has %s", has)
+				if replicas := replicasByHost(files); strings.Count(replicas, ",") != 1 {
+					t.Errorf("the branch has %s", replicas)
 				}
 				delete(s.further, "adopt")
-				if _, said := other.Apply(t.Context(), s.configuration()); said.Err() == nil || !said.Has(otherState) {
-					t.Errorf("the other state may write: %s", said)
+				if _, diags := otherRunner.Apply(t.Context(), s.configuration()); diags.Err() == nil || !diags.Has(otherState) {
+					t.Errorf("the other state may write: %s", diags)
 				}
 			})
 		}

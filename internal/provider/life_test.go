@@ -130,7 +130,7 @@ func (l *life) advanceClock(d time.Duration) {
 // step does one thing.
 func (l *life) makeRandomChanges() {
 	w := &l.wanted
-	workloads, was := slices.Sorted(maps.Keys(w.versions)), w.name
+	workloads, former := slices.Sorted(maps.Keys(w.versions)), w.name
 	for _, choice := range []struct {
 		weight int
 		do     func()
@@ -144,9 +144,9 @@ func (l *life) makeRandomChanges() {
 			}
 		}},
 		{6, func() { l.joinOrLeave(pick(l.random, lifeHosts[1:])) }},
-		{6, func() { w.name = pickOther(l.random, names, was) }},
+		{6, func() { w.name = pickOther(l.random, names, former) }},
 		{5, func() { w.urlStyle = l.random.IntN(4) }},
-		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, was }}, // whose name was another before, nothing knows
+		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, former }}, // whose name was another before, nothing knows
 		{8, l.editByHand},
 		{4, func() {
 			l.writeForeignFile(pick(l.random, []string{"NOTES.md", lifePath + "/" + canary + "/notes.txt", "other/x.yaml"}))
@@ -163,7 +163,7 @@ func (l *life) makeRandomChanges() {
 			choice.do()
 		}
 	}
-	l.hasStaleReports = l.hasStaleReports || w.name != was
+	l.hasStaleReports = l.hasStaleReports || w.name != former
 	l.record("    %+v", *w)
 }
 
@@ -254,23 +254,23 @@ func (l *life) reports() []any {
 func (l *life) apply() *providertest.Plan {
 	l.t.Helper()
 	commits := l.world.commits(gitops, "dev")
-	plan, said := l.runner.Apply(l.t.Context(), l.configuration())
+	plan, diags := l.runner.Apply(l.t.Context(), l.configuration())
 	if plan != nil && plan.Change(assignment) != nil {
 		l.record("    the plan: %v", plan.Change(assignment).After["changes"])
 	}
-	if said.Err() != nil {
-		l.t.Errorf("the apply fails: %s", said)
+	if diags.Err() != nil {
+		l.t.Errorf("the apply fails: %s", diags)
 		return nil
 	}
-	made := l.world.commits(gitops, "dev") - commits
-	if l.tally.commits.Add(int64(made)); made > 1 {
-		l.t.Errorf("one apply makes %d commits", made)
+	added := l.world.commits(gitops, "dev") - commits
+	if l.tally.commits.Add(int64(added)); added > 1 {
+		l.t.Errorf("one apply makes %d commits", added)
 	}
 	l.checkBranch()
-	next, said := l.runner.Plan(l.t.Context(), l.configuration())
+	next, diags := l.runner.Plan(l.t.Context(), l.configuration())
 	switch {
-	case said.Err() != nil:
-		l.t.Errorf("the plan after an apply fails: %s", said)
+	case diags.Err() != nil:
+		l.t.Errorf("the plan after an apply fails: %s", diags)
 	case next.ExitCode != 0 && l.hasStaleReports:
 		l.hasStaleReports = false
 		return l.apply()
@@ -278,9 +278,9 @@ func (l *life) apply() *providertest.Plan {
 		l.t.Errorf("the plan after an apply is not empty: %s", describeChanges(next))
 	}
 	l.hasStaleReports = false
-	drift, said := l.runner.Plan(l.t.Context(), l.configuration(), providertest.RefreshOnly())
-	if said.Err() != nil || len(drift.Drifted) > 0 || l.clock != nil && drift.ExitCode != 0 {
-		l.t.Errorf("a refresh after an apply finds %q: %v", drift.Drifted, said)
+	drift, diags := l.runner.Plan(l.t.Context(), l.configuration(), providertest.RefreshOnly())
+	if diags.Err() != nil || len(drift.Drifted) > 0 || l.clock != nil && drift.ExitCode != 0 {
+		l.t.Errorf("a refresh after an apply finds %q: %v", drift.Drifted, diags)
 	}
 	if l.wanted.adopt { // for once
 		l.wanted.adopt = false
@@ -329,9 +329,9 @@ func (l *life) finish() {
 	if rolledOut := l.runner.Now().Values(assignment)["rolled_out"]; rolledOut != true {
 		l.t.Errorf("rolled_out is %v", rolledOut)
 	}
-	if _, said := l.runner.Apply(l.t.Context(), l.configuration(), providertest.Destroy()); said.Err() != nil || len(l.runner.Now()) > 0 ||
+	if _, diags := l.runner.Apply(l.t.Context(), l.configuration(), providertest.Destroy()); diags.Err() != nil || len(l.runner.Now()) > 0 ||
 		len(l.folders()) > 0 {
-		l.t.Errorf("the destroy leaves something: %s", said)
+		l.t.Errorf("the destroy leaves something: %s", diags)
 	}
 	l.checkBranch()
 	l.world.check()

@@ -41,9 +41,9 @@ var (
 	fileRead      = regexp.MustCompile(`(?:show -json |--config\.file=|--kubeconfig |>> ?)([\w.-]+\.\w+)`)
 )
 
-// TestCommandsNameWhatExists checks the commands of all pages: targets of make, subcommands and flags of Terraform, tests of Go,
+// TestCommandsOfPagesAreValid checks the commands of all pages: targets of make, subcommands and flags of Terraform, tests of Go,
 // and the variables, addresses, attributes, outputs and files that the page shows.
-func TestCommandsNameWhatExists(t *testing.T) {
+func TestCommandsOfPagesAreValid(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
 	installed, helps := allTools(t), map[string]string{}
@@ -128,8 +128,8 @@ func (p commandPage) checkCommand(command string) {
 			p.t.Errorf("%s: there is no %s for the command %s", p.name, missing, command)
 		}
 	}
-	for _, run := range makeCommand.FindAllStringSubmatch(command, -1) {
-		words := strings.Fields(run[1])
+	for _, match := range makeCommand.FindAllStringSubmatch(command, -1) {
+		words := strings.Fields(match[1])
 		if words[0] == "-C" {
 			words = words[2:]
 		}
@@ -137,20 +137,20 @@ func (p commandPage) checkCommand(command string) {
 			require(strings.Contains(p.makefile, "\n"+target+":"), "target "+target)
 		}
 	}
-	for _, run := range toolCommand.FindAllStringSubmatch(command, -1) {
-		help := p.help(run[1])
-		require(help != "", "subcommand "+run[1])
-		for _, flag := range regexp.MustCompile(`\s(-[a-z][a-z-]*)`).FindAllStringSubmatch(run[2], -1) {
+	for _, match := range toolCommand.FindAllStringSubmatch(command, -1) {
+		help := p.help(match[1])
+		require(help != "", "subcommand "+match[1])
+		for _, flag := range regexp.MustCompile(`\s(-[a-z][a-z-]*)`).FindAllStringSubmatch(match[2], -1) {
 			isKnown := strings.Contains(help, flag[1]) || strings.Contains(p.help("plan"), flag[1]) // apply refers to plan
 			require(isKnown, "flag "+flag[1])
 		}
 	}
-	if run := testCommand.FindStringSubmatch(command); run != nil {
-		tests, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(run[1]), "*_test.go"))
-		require(err == nil && len(tests) > 0, "package "+run[1])
-		for _, test := range strings.Split(run[2], "|") {
-			named := regexp.MustCompile(`\nfunc Test\w*` + test)
-			require(slices.ContainsFunc(tests, func(file string) bool { return named.MatchString(readFile(p.t, file)) }), "test "+test)
+	if match := testCommand.FindStringSubmatch(command); match != nil {
+		tests, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(match[1]), "*_test.go"))
+		require(err == nil && len(tests) > 0, "package "+match[1])
+		for _, test := range strings.Split(match[2], "|") {
+			declaration := regexp.MustCompile(`\nfunc Test\w*` + test)
+			require(slices.ContainsFunc(tests, func(file string) bool { return declaration.MatchString(readFile(p.t, file)) }), "test "+test)
 		}
 	}
 	p.checkNames(command, require)
@@ -159,29 +159,29 @@ func (p commandPage) checkCommand(command string) {
 // checkNames checks the names of a command that belong to a configuration or are files.
 func (p commandPage) checkNames(command string, require func(ok bool, missing string)) {
 	p.t.Helper()
-	for _, use := range variableUse.FindAllStringSubmatch(command, -1) {
-		require(strings.Contains(p.hcl, `variable "`+use[1]+`"`), "variable "+use[1])
+	for _, match := range variableUse.FindAllStringSubmatch(command, -1) {
+		require(strings.Contains(p.hcl, `variable "`+match[1]+`"`), "variable "+match[1])
 	}
-	for _, use := range outputUse.FindAllStringSubmatch(command, -1) {
-		require(strings.Contains(p.hcl, `output "`+use[1]+`"`), "output "+use[1])
+	for _, match := range outputUse.FindAllStringSubmatch(command, -1) {
+		require(strings.Contains(p.hcl, `output "`+match[1]+`"`), "output "+match[1])
 	}
-	for _, use := range addressUse.FindAllStringSubmatch(command, -1) {
+	for _, match := range addressUse.FindAllStringSubmatch(command, -1) {
 		kind := "resource"
-		if use[1] != "" {
+		if match[1] != "" {
 			kind = "data"
 		}
-		require(strings.Contains(p.hcl, kind+` "`+use[2]+`" "`+use[3]+`"`), kind+" "+use[2]+"."+use[3])
+		require(strings.Contains(p.hcl, kind+` "`+match[2]+`" "`+match[3]+`"`), kind+" "+match[2]+"."+match[3])
 	}
-	for _, use := range valueUse.FindAllStringSubmatch(command, -1) {
-		schema := p.schemas.DataSourceSchemas[use[1]]
-		isNamed := func(attribute *tfprotov6.SchemaAttribute) bool { return attribute.Name == use[2] }
-		require(schema != nil && slices.ContainsFunc(schema.Block.Attributes, isNamed), "attribute "+use[2])
+	for _, match := range valueUse.FindAllStringSubmatch(command, -1) {
+		schema := p.schemas.DataSourceSchemas[match[1]]
+		hasName := func(attribute *tfprotov6.SchemaAttribute) bool { return attribute.Name == match[2] }
+		require(schema != nil && slices.ContainsFunc(schema.Block.Attributes, hasName), "attribute "+match[2])
 	}
-	for _, read := range fileRead.FindAllStringSubmatch(command, -1) {
+	for _, match := range fileRead.FindAllStringSubmatch(command, -1) {
 		isNew := strings.Contains(command, "create ")
-		require(p.files[read[1]] || isNew, "file "+read[1])
+		require(p.files[match[1]] || isNew, "file "+match[1])
 	}
-	for _, written := range fileWritten.FindAllStringSubmatch(command, -1) {
-		p.files[written[1]] = true
+	for _, match := range fileWritten.FindAllStringSubmatch(command, -1) {
+		p.files[match[1]] = true
 	}
 }

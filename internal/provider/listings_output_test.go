@@ -33,30 +33,30 @@ var listingTests = map[string]string{
 }
 
 // TestListingsHaveTests finds listings of YAML and of output that no test reads. Signatures of functions are generated,
-// TestCommandsNameWhatExists reads commands, and drawings have no test.
+// TestCommandsOfPagesAreValid reads commands, and drawings have no test.
 func TestListingsHaveTests(t *testing.T) {
 	t.Parallel()
-	used := map[string]bool{}
+	isUsed := map[string]bool{}
 	for _, language := range []string{"", "text", "console", "yaml", "json", "hcl"} {
 		for _, block := range listingsOf(t, language) {
 			isCommands := language == "console" && !strings.HasPrefix(block.text, "$ ")
 			if isCommands || strings.Contains(block.text, "──") || strings.HasSuffix(block.key, "/signature") {
 				continue
 			}
-			has := false
+			isTested := false
 			for key := range listingTests {
 				if strings.HasPrefix(block.key, key) {
-					used[key], has = true, true
+					isUsed[key], isTested = true, true
 				}
 			}
-			if !has {
+			if !isTested {
 				t.Errorf("no test reads the listing %s:\n%s", block.key, block.text)
 			}
 		}
 	}
 	for key, test := range listingTests {
 		requireTest(t, test)
-		if !used[key] {
+		if !isUsed[key] {
 			t.Errorf("there is no listing %s", key)
 		}
 	}
@@ -96,8 +96,8 @@ func TestTheGuideShowsTheGuardAgainstPlainCredentials(t *testing.T) {
 	}
 }
 
-// TestTheGuideAsksAgentsThatExist compares the commands that ask agents with the objects of agents.
-func TestTheGuideAsksAgentsThatExist(t *testing.T) {
+// TestGuideCommandsNameExistingAgents compares the commands that ask agents with the objects of agents.
+func TestGuideCommandsNameExistingAgents(t *testing.T) {
 	t.Parallel()
 	commands := annotateCommand.FindAllStringSubmatch(textListing(t, "shell", "guides/clusters/ask-agents-to-look-now"), -1)
 	if len(commands) != 2 {

@@ -24,12 +24,12 @@ func listingsOf(t *testing.T, language string) []pageListing {
 	for _, page := range slices.Sorted(maps.Keys(pages)) {
 		name := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md"))
 		inSection := map[string]int{}
-		for _, at := range fencePattern.FindAllStringSubmatchIndex(pages[page], -1) {
-			indent, block := pages[page][at[2]:at[3]], pageListing{page: pages[page], key: name, language: pages[page][at[4]:at[5]]}
+		for _, match := range fencePattern.FindAllStringSubmatchIndex(pages[page], -1) {
+			indent, block := pages[page][match[2]:match[3]], pageListing{page: pages[page], key: name, language: pages[page][match[4]:match[5]]}
 			if block.language != language {
 				continue
 			}
-			headings := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(pages[page][:at[0]], ""), -1)
+			headings := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(pages[page][:match[0]], ""), -1)
 			if len(headings) > 0 {
 				slug := slugPattern.ReplaceAllString(strings.ToLower(headings[len(headings)-1][1]), "")
 				block.key += "/" + strings.ReplaceAll(slug, " ", "-")
@@ -37,7 +37,7 @@ func listingsOf(t *testing.T, language string) []pageListing {
 			if inSection[block.key]++; inSection[block.key] > 1 {
 				block.key = fmt.Sprintf("%s-%d", block.key, inSection[block.key])
 			}
-			block.text = strings.ReplaceAll("\n"+pages[page][at[6]:at[7]], "\n"+indent, "\n")[1:]
+			block.text = strings.ReplaceAll("\n"+pages[page][match[6]:match[7]], "\n"+indent, "\n")[1:]
 			found = append(found, block)
 		}
 	}

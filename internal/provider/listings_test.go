@@ -42,10 +42,10 @@ const listingsFolder = "testdata/listings"
 func TestListingsApply(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
-	contexts, further := map[string]string{}, listingFiles(t)
+	contexts, extraFiles := map[string]string{}, listingFiles(t)
 	for name, text := range files(t, listingsFolder) {
 		if file, isFile := strings.CutPrefix(name, "files/"); isFile {
-			further[file] = text
+			extraFiles[file] = text
 		} else {
 			contexts[name] = text
 		}
@@ -70,7 +70,7 @@ func TestListingsApply(t *testing.T) {
 			if !strings.Contains(block.page, check.wantError) {
 				t.Errorf("the page does not show %s", check.wantError)
 			}
-			f := newListingFolder(t, further)
+			f := newListingFolder(t, extraFiles)
 			f.addExample(example)
 			shared := shared
 			if example != "" {
@@ -79,11 +79,11 @@ func TestListingsApply(t *testing.T) {
 			context, rest, _ := strings.Cut(context, "\n# …\n")
 			texts := []string{shared, context, strings.Replace(block.text, "# …\n", "\n"+rest, 1)}
 			if isPartial(t, block.text) {
-				const place = "# listing\n"
-				if !strings.Contains(context, place) {
-					t.Fatalf("%s/%s.tf has no line %q for\n%s", listingsFolder, block.key, place, block.text)
+				const placeholder = "# listing\n"
+				if !strings.Contains(context, placeholder) {
+					t.Fatalf("%s/%s.tf has no line %q for\n%s", listingsFolder, block.key, placeholder, block.text)
 				}
-				texts = []string{shared, strings.Replace(context, place, block.text, 1)}
+				texts = []string{shared, strings.Replace(context, placeholder, block.text, 1)}
 			}
 			f.checkListing(check, texts)
 		})
@@ -101,18 +101,18 @@ var referencePattern = regexp.MustCompile(`^(?:resources|data-sources|functions|
 // listingFiles are the files of listings that tests make, and other listings.
 func listingFiles(t *testing.T) map[string]string {
 	t.Helper()
-	further := map[string]string{"db.yaml": readFile(t, filepath.Join("..", "..", "examples", "secrets", "sops", "db.yaml"))}
+	extraFiles := map[string]string{"db.yaml": readFile(t, filepath.Join("..", "..", "examples", "secrets", "sops", "db.yaml"))}
 	for _, block := range listingsOf(t, "yaml") {
 		if block.key == "guides/reference-fleet/reference-the-fleet" {
-			further["clusters.yaml"] = block.text
+			extraFiles["clusters.yaml"] = block.text
 		}
 	}
-	further["fleet.key"], further["fleet.pub"] = sshKey(t, "")
-	_, further["shop.pub"] = sshKey(t, "")
-	_, further["alice.asc"] = openPGPKey(t)
-	_, further["cosign.pub"] = cosignKey(t)
-	further["app.key"] = newKeyTexts(t).rsa
-	return further
+	extraFiles["fleet.key"], extraFiles["fleet.pub"] = sshKey(t, "")
+	_, extraFiles["shop.pub"] = sshKey(t, "")
+	_, extraFiles["alice.asc"] = openPGPKey(t)
+	_, extraFiles["cosign.pub"] = cosignKey(t)
+	extraFiles["app.key"] = newKeyTexts(t).rsa
+	return extraFiles
 }
 
 // listingCheck is how a listing is checked. Without a context, it is applied.
@@ -126,11 +126,11 @@ var listingCheckPattern = regexp.MustCompile(
 	`^# (?:(Planned) only: .+|(Applied after) its context: .+|Fails with: (.+)|Applied by (\w+): .+)\n`)
 
 func readListingCheck(context string) listingCheck {
-	given := listingCheckPattern.FindStringSubmatch(context)
-	if given == nil {
+	match := listingCheckPattern.FindStringSubmatch(context)
+	if match == nil {
 		return listingCheck{}
 	}
-	return listingCheck{mode: given[1] + given[2], wantError: given[3], test: given[4]}
+	return listingCheck{mode: match[1] + match[2], wantError: match[3], test: match[4]}
 }
 
 // listingFolder is a folder in which Terraform applies a listing, with the provider in the test's process. A server in this
@@ -145,13 +145,13 @@ type listingFolder struct {
 	environment []string
 }
 
-func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
+func newListingFolder(t *testing.T, extraFiles map[string]string) *listingFolder {
 	t.Helper()
 	installed := tools(t)
 	f := &listingFolder{
 		t: t, path: t.TempDir(), tool: cmp.Or(installed["terraform"], installed["tofu"]), cluster: newCloudClusters(t),
 	}
-	for name, text := range further {
+	for name, text := range extraFiles {
 		writeFile(t, filepath.Join(f.path, name), text)
 	}
 	writeFile(t, filepath.Join(f.path, "edge.kubeconfig"), f.cluster.kubeconfig("edge-1"))
@@ -174,15 +174,15 @@ func newListingFolder(t *testing.T, further map[string]string) *listingFolder {
 			t.Fatal(err)
 		}
 	}
-	statuses, byGit := &standInStatuses{}, gitBackend(t, repositories)
-	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	statuses, gitServer := &standInStatuses{}, gitBackend(t, repositories)
+	withStatuses := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/") {
 			statuses.ServeHTTP(w, r)
 		} else {
-			byGit.ServeHTTP(w, r)
+			gitServer.ServeHTTP(w, r)
 		}
 	})
-	server := httptest.NewServer(gittest.Backend(repositories, next))
+	server := httptest.NewServer(gittest.Backend(repositories, withStatuses))
 	t.Cleanup(server.Close)
 	f.host = server.URL
 	return f
@@ -291,17 +291,17 @@ var execPattern = regexp.MustCompile(`api_version *= "(client\.authentication\.k
 func (f *listingFolder) serveProviders(text string) {
 	f.t.Helper()
 	servers := map[string]json.RawMessage{}
-	add := func(source string, start providertest.Start) {
+	serve := func(source string, start providertest.Start) {
 		_, value, _ := strings.Cut(providertest.Serve(f.t, f.tool, source, start), "=")
 		if err := json.Unmarshal([]byte(value), &servers); err != nil {
 			f.t.Fatal(err)
 		}
 	}
-	add("flotilla/flotilla", startProvider)
+	serve("flotilla/flotilla", startProvider)
 	for _, name := range []string{"azurerm", "aws", "google", "azapi"} {
 		isUsed := strings.Contains(text, `"`+name+"_") || strings.Contains(text, " "+name+"_")
 		if isUsed || name == "aws" && strings.Contains(text, "\nmodule ") {
-			add("hashicorp/"+name, func() (tfprotov6.ProviderServer, error) {
+			serve("hashicorp/"+name, func() (tfprotov6.ProviderServer, error) {
 				return providerserver.NewProtocol6(&cloud{name: name, clusters: f.cluster})(), nil
 			})
 		}
@@ -395,11 +395,11 @@ func TestTheGuideShowsChangesOfFinalObjects(t *testing.T) {
 	f.serveProviders(text)
 	f.writeConfiguration([]string{text})
 	f.runTerraform("apply -auto-approve", "")
-	next := map[string]string{}
+	newFiles := map[string]string{}
 	for name, content := range tillFiles {
-		next[name] = strings.ReplaceAll(content, "tag: v1", "tag: v2")
+		newFiles[name] = strings.ReplaceAll(content, "tag: v1", "tag: v2")
 	}
-	charts.publish(t, "1.2.2", next)
+	charts.publish(t, "1.2.2", newFiles)
 	printed := f.runTerraform("plan", "")
 	for line := range strings.Lines(textListing(t, "", "guides/rendering/final-objects")) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "+ ") && !strings.Contains(printed, line) {

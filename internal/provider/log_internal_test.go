@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-func TestTheLogSaysWhatHappensAtRepositories(t *testing.T) {
+func TestLogRecordsRepositoryOperations(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	ctx := tflogtest.RootLogger(t.Context(), &log)

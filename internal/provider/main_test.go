@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	// Most tests wait, for servers and for Terraform: more of them than there are processors may run at once, unless
 	// somebody says how many.
 	flag.Parse()
-	told := false
-	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
-	if !told {
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	if !isSet {
 		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}

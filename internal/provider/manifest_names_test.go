@@ -23,16 +23,16 @@ func fluxFleet(workload string, targets map[string]any) providertest.Call {
 // renderedFiles returns the files that flotilla_manifests renders of a fleet, by path.
 func renderedFiles(t *testing.T, fleet any) map[string]any {
 	t.Helper()
-	values, said := providertest.New(startProvider).
+	values, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet})
 	files, ok := values["files"].(map[string]any)
-	if said.Err() != nil || !ok {
-		t.Fatalf("%v: %s", values, said)
+	if diags.Err() != nil || !ok {
+		t.Fatalf("%v: %s", values, diags)
 	}
 	return files
 }
 
-func TestReleasesWithLongNamesStayTwo(t *testing.T) {
+func TestReleasesWithLongNamesStayDistinct(t *testing.T) {
 	t.Parallel()
 	chart := map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "worker", "version": "1.0.0"}
 	target := map[string]any{"environment": "dev", "namespace": "orders", "manifests": chart, "config_as": []any{"values"}}
@@ -55,7 +55,7 @@ func TestReleasesWithLongNamesStayTwo(t *testing.T) {
 	}
 }
 
-func TestFluxGetsTheShortFormOfSSHWithItsScheme(t *testing.T) {
+func TestShortSSHURLsGetASchemeForFlux(t *testing.T) {
 	t.Parallel()
 	files := renderedFiles(t, fluxFleet("till", map[string]any{"live": map[string]any{
 		"environment": "dev", "manifests": map[string]any{"repo": "git@git.example.com:shop/till.git"},

@@ -39,8 +39,8 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 		"type-15/app-all, type-16/app-all, type-17/app-all and 14 more."
 	const removedTypes = " The cause: - app-all on type-0, type-1 and 22 more hosts: 24 assignments, by 24 removed cluster types"
 	const destroyed = ` The cause: a destroy, or a replacement, of the assignment "dev", or its removal from the configuration`
-	all := func(what string) string {
-		return "This plan would remove 24 of 24 assignments on 24 hosts with 3 clusters, more than " + what + ": " + firstTen
+	wantRefusal := func(limit string) string {
+		return "This plan would remove 24 of 24 assignments on 24 hosts with 3 clusters, more than " + limit + ": " + firstTen
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
@@ -61,18 +61,18 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 			},
 			{Config: manyTypesConfig(repo, "23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
 			// a destroy, and a removal from the configuration
-			{Config: manyTypesConfig(repo, "24", ""), Destroy: true, ExpectError: words(all("the default of 50 %"))},
+			{Config: manyTypesConfig(repo, "24", ""), Destroy: true, ExpectError: words(wantRefusal("the default of 50 %"))},
 			{
 				Config: "locals {}\n",
 				ExpectError: words(
-					all("the default of 50 %") + destroyed + ` If that is meant, set protection = { max_removed = 24 }, apply that, and then destroy.`,
+					wantRefusal("the default of 50 %") + destroyed + ` If that is meant, set protection = { max_removed = 24 }, apply that, and then destroy.`,
 				),
 			},
 			{Config: manyTypesConfig(repo, "24", "protection = { max_removed = 5, max_removed_percent = 10 }")},
 			{
 				Config: "locals {}\n",
 				ExpectError: words(
-					all(
+					wantRefusal(
 						"max_removed = 5",
 					) + destroyed + ` If that is meant, set protection = { max_removed = 24, max_removed_percent = 100 }, apply that, and then destroy.`,
 				),
@@ -101,19 +101,19 @@ func TestMassDeletionFailsThePlanAfterALostState(t *testing.T) {
 	})
 }
 
-func TestMassDeletionIsStoppedWhenItShowsOnlyAtApply(t *testing.T) {
+func TestMassDeletionFoundAtApplyIsStopped(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	number := func(number string) string {
+	configuration := func(number string) string {
 		types := "[for i in range(" + number + ") : { name = \"type-${i}\" }]"
 		return "resource \"terraform_data\" \"types\" {\n  input = " + types + "\n}\n" +
 			strings.Replace(manyTypesConfig(repo, number, ""), types, "terraform_data.types.output", 1)
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{Config: number("24")},
+			{Config: configuration("24")},
 			{
-				Config: number("4"),
+				Config: configuration("4"),
 				ExpectError: words(
 					`type-18/app-all, type-19/app-all and 10 more. The cause: - app-all on type-10, type-11 and 18 more hosts: 20 assignments, by 20 removed cluster types`,
 				),

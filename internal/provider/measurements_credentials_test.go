@@ -24,7 +24,7 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 			map[string]any{"url": other.URL, "username": "me", "password": "hunter2-two", "headers": map[string]any{"x-api-key": "key-three"}},
 		},
 	}
-	web := func(url string) map[string]any {
+	webCheck := func(url string) map[string]any {
 		return map[string]any{
 			"name": "web " + url,
 			"of":   "fleet",
@@ -32,18 +32,18 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 			"web":  map[string]any{"url": url, "headers": map[string]any{"x-scope-orgid": "team"}},
 		}
 	}
-	values, said := readMeasurements(
+	values, diags := readMeasurements(
 		t,
 		block,
 		newCheck(plain.URL, nil),
 		newCheck(other.URL, map[string]any{"name": "b"}),
-		web(plain.URL+"/x"),
-		web(other.URL+"/x"),
+		webCheck(plain.URL+"/x"),
+		webCheck(other.URL+"/x"),
 	)
-	if len(said) > 0 {
-		t.Fatal(said)
+	if len(diags) > 0 {
+		t.Fatal(diags)
 	}
-	sent := func(s *prometheusStandIn) []string {
+	sentCredentials := func(s *prometheusStandIn) []string {
 		var all []string
 		for _, header := range s.headers {
 			if header.Get("User-Agent") != "terraform-provider-flotilla/test" {
@@ -57,11 +57,11 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	if got, want := sent(plain), []string{"Bearer plain-token-1", "Bearer plain-token-1  team"}; !slices.Equal(got, want) {
+	if got, want := sentCredentials(plain), []string{"Bearer plain-token-1", "Bearer plain-token-1  team"}; !slices.Equal(got, want) {
 		t.Errorf("the server of the plain token heard %q", got)
 	}
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:hunter2-two"))
-	if got, want := sent(other), []string{basic + " key-three", basic + " key-three team"}; !slices.Equal(got, want) {
+	if got, want := sentCredentials(other), []string{basic + " key-three", basic + " key-three team"}; !slices.Equal(got, want) {
 		t.Errorf("the other server heard %q", got)
 	}
 	if text := fmt.Sprint(values); strings.Contains(text, "hunter2") || strings.Contains(text, "plain-token") ||
@@ -93,8 +93,8 @@ func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
 // repeating is a server that says secrets wherever it can, and the credentials that it was sent.
 func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		heard := strings.Join(append(slices.Sorted(maps.Values(secrets)), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key")), " ")
-		quoted, _ := json.Marshal(heard)
+		secretText := strings.Join(append(slices.Sorted(maps.Values(secrets)), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key")), " ")
+		quoted, _ := json.Marshal(secretText)
 		w.Header().Set("Content-Type", "application/json")
 		switch r.FormValue("query") {
 		case "error":
@@ -102,9 +102,9 @@ func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":%s}`, quoted)
 		case "text":
 			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, heard)
+			fmt.Fprint(w, secretText)
 		case "redirect":
-			http.Redirect(w, r, "https://"+url.PathEscape(secrets["token"])+".example.com/"+url.PathEscape(heard), http.StatusFound)
+			http.Redirect(w, r, "https://"+url.PathEscape(secrets["token"])+".example.com/"+url.PathEscape(secretText), http.StatusFound)
 		default:
 			fmt.Fprintf(
 				w,
@@ -117,7 +117,7 @@ func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 }
 
 // A server that repeats what it was sent, in errors, warnings and bodies, is not believed to be secret.
-func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
+func TestSecretsRepeatedByAServerAreNotShown(t *testing.T) {
 	t.Parallel()
 	const token, password, key = "canary-token-7f3a", "canary-password-91bc", "canary-key-55de"
 	repeat := httptest.NewServer(repeatSecrets(map[string]string{"token": token, "password": password, "key": key}))
@@ -128,10 +128,10 @@ func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
 		login["url"] = repeat.URL
 		var checks []any
 		for _, query := range []string{"error", "text", "redirect", "warn"} {
-			for _, of := range []string{"cluster", "fleet"} {
+			for _, subject := range []string{"cluster", "fleet"} {
 				checks = append(
 					checks,
-					newCheck(repeat.URL, map[string]any{"name": query + of, "of": of, "prometheus": map[string]any{"url": repeat.URL, "query": query}}),
+					newCheck(repeat.URL, map[string]any{"name": query + subject, "of": subject, "prometheus": map[string]any{"url": repeat.URL, "query": query}}),
 				)
 			}
 		}
@@ -144,11 +144,11 @@ func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
 				"web":  map[string]any{"url": repeat.URL, "value": "double(body.warnings[0])"},
 			},
 		)
-		values, said := readMeasurements(t, map[string]any{"credentials": []any{login}}, checks...)
-		if said.Err() != nil || values == nil {
-			t.Fatal(said)
+		values, diags := readMeasurements(t, map[string]any{"credentials": []any{login}}, checks...)
+		if diags.Err() != nil || values == nil {
+			t.Fatal(diags)
 		}
-		text := fmt.Sprint(values, said)
+		text := fmt.Sprint(values, diags)
 		for _, secret := range []string{login["headers"].(map[string]any)["x-api-key"].(string), fmt.Sprint(login["token"]), fmt.Sprint(login["password"]), base64.StdEncoding.EncodeToString([]byte("me:" + password))} {
 			if secret != "<nil>" && strings.Contains(text, secret) {
 				t.Errorf("%s: %s is shown: %s", name, secret, text)

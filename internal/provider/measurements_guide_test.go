@@ -25,12 +25,12 @@ func newMeasuredRollout(t *testing.T) *measuredRollout {
 		clock: &stoppedClock{now: time.Date(2026, 1, 11, 8, 0, 0, 0, time.UTC)},
 	}}
 	server := newPrometheusStandIn(t, func(query string) string {
-		of, clusters := 0, []string{"canary-1", "europe-1", "america-1", "asia-1"}
+		column, clusters := 0, []string{"canary-1", "europe-1", "america-1", "asia-1"}
 		if !strings.Contains(query, "5..") {
-			of = 1
+			column = 1
 		}
 		var series []string
-		for i, figure := range m.figures[of] {
+		for i, figure := range m.figures[column] {
 			if figure != "" {
 				series = append(series, fmt.Sprintf(`"cluster":%q`, clusters[i]), figure)
 			}
@@ -62,18 +62,18 @@ func (m *measuredRollout) run(pause time.Duration, want string) {
 	module := moduleOf(m.t, m.hcl)
 	var evidence []any
 	for _, name := range []string{"flotilla_compliance", "flotilla_measurements"} {
-		values, said := m.w.ReadData(m.t.Context(), providertest.Configuration{}, name, module.Data["data."+name+".prod"])
-		if said.Err() != nil {
-			m.t.Fatal(said)
+		values, diags := m.w.ReadData(m.t.Context(), providertest.Configuration{}, name, module.Data["data."+name+".prod"])
+		if diags.Err() != nil {
+			m.t.Fatal(diags)
 		}
 		evidence = append(evidence, values["evidence"])
 	}
 	module.Resources[prodAssignment].Attributes["evidence"] = evidence
-	plan, said := m.w.Apply(m.t.Context(), module.Configuration)
-	if said.Err() != nil {
-		m.t.Fatal(said.Err())
+	plan, diags := m.w.Apply(m.t.Context(), module.Configuration)
+	if diags.Err() != nil {
+		m.t.Fatal(diags.Err())
 	}
-	m.planText = fmt.Sprint(prodAfter(plan)["changes"], prodAfter(plan)["rolling_out"], said)
+	m.planText = fmt.Sprint(prodAfter(plan)["changes"], prodAfter(plan)["rolling_out"], diags)
 	if got := m.versions(); got != want {
 		m.t.Fatalf("deployed %q, want %q: %s", got, want, m.planText)
 	}
@@ -104,7 +104,7 @@ func TestGuideToMeasurementsComparesTheCanaryWithTheOthers(t *testing.T) {
 	m.run(10*time.Minute, "2 2 2 2")
 }
 
-func TestGuideToMeasurementsRollsBackWhatFails(t *testing.T) {
+func TestGuideToMeasurementsRollsBackFailures(t *testing.T) {
 	t.Parallel()
 	m := newMeasuredRollout(t)
 	m.deployToCanary()
@@ -113,7 +113,7 @@ func TestGuideToMeasurementsRollsBackWhatFails(t *testing.T) {
 	m.expectText("errors: 1.7 % (12400 samples) against 0.2 % on 3 clusters (fails where ")
 }
 
-func TestGuideToMeasurementsWaitsForFiguresThatSaySomething(t *testing.T) {
+func TestGuideToMeasurementsWaitsForSufficientFigures(t *testing.T) {
 	t.Parallel()
 	m := newMeasuredRollout(t)
 	m.deployToCanary()
@@ -129,13 +129,13 @@ func TestGuideToMeasurementsWaitsForFiguresThatSaySomething(t *testing.T) {
 }
 
 // guideLine is the line of a guide that has a text.
-func guideLine(t *testing.T, guide, with string) string {
+func guideLine(t *testing.T, guide, part string) string {
 	t.Helper()
 	for line := range strings.Lines(guideText(t, guide)) {
-		if strings.Contains(line, with) {
+		if strings.Contains(line, part) {
 			return strings.TrimSpace(line)
 		}
 	}
-	t.Fatalf("%s has no line with %q", guide, with)
+	t.Fatalf("%s has no line with %q", guide, part)
 	return ""
 }

@@ -155,18 +155,18 @@ var disturbances = []struct {
 
 // step is a plan and its apply, with a disturbance before the plan or between the two. It returns the errors.
 func (l *branchLife) planAndApply(
-	wanted providertest.Configuration,
+	configuration providertest.Configuration,
 	disturb func(l *branchLife),
 	isLate bool,
 	options ...providertest.Option,
-) (said providertest.Diagnostics) {
+) (diags providertest.Diagnostics) {
 	l.t.Helper()
 	if !isLate {
 		disturb(l)
 	}
-	plan, said := l.w.Plan(l.t.Context(), wanted, options...)
-	if said.Err() != nil {
-		return said
+	plan, diags := l.w.Plan(l.t.Context(), configuration, options...)
+	if diags.Err() != nil {
+		return diags
 	}
 	if isLate {
 		disturb(l)
@@ -207,23 +207,23 @@ var branchErrors = []string{
 }
 
 // checkSaid fails for an error that does not explain what became of a branch.
-func checkBranchErrors(t *testing.T, what string, said providertest.Diagnostics) {
+func checkBranchErrors(t *testing.T, what string, diags providertest.Diagnostics) {
 	t.Helper()
-	if said.Err() == nil {
+	if diags.Err() == nil {
 		return
 	}
 	for _, summary := range branchErrors {
-		if said.Has(summary) {
+		if diags.Has(summary) {
 			return
 		}
 	}
-	t.Errorf("%s: %s", what, said)
+	t.Errorf("%s: %s", what, diags)
 }
 
-// TestBranchesThatOthersDeleteRenameAndMakeAnew disturbs the branches of an assignment before each plan and between each plan
+// TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches disturbs the branches of an assignment before each plan and between each plan
 // and its apply. No operation may fail otherwise than by saying what became of the branch, and with a branch that exists the
 // next apply brings all that is wanted.
-func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
+func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) {
 	t.Parallel()
 	deliveries := map[string]map[string]any{"push": nil, "request": requestDelivery(), "merge": requestDelivery("merge", "now")}
 	operations := map[string]func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool){
@@ -239,33 +239,33 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			first := git(t, l.repo.folder, "rev-parse", "dev")
 			apply(t, l.w, l.configuration("dev", "two", delivery))
-			wanted := l.configuration("dev", "two", delivery)
-			wanted.Resources[assignment].Attributes["rollback_to"] = first
-			said := l.planAndApply(wanted, disturb, isLate)
-			if !said.Has("Cannot roll back to this commit") { // it is not on the branch any more
-				checkBranchErrors(t, "the rollback", said)
+			configuration := l.configuration("dev", "two", delivery)
+			configuration.Resources[assignment].Attributes["rollback_to"] = first
+			diags := l.planAndApply(configuration, disturb, isLate)
+			if !diags.Has("Cannot roll back to this commit") { // it is not on the branch any more
+				checkBranchErrors(t, "the rollback", diags)
 			}
 		},
 		"shrink": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
-			wanted := l.configuration("dev", "three", delivery)
-			wanted.Resources[assignment].Attributes["fleet"] = coreFleet("three")
-			checkBranchErrors(t, "the removal", l.planAndApply(wanted, disturb, isLate))
+			configuration := l.configuration("dev", "three", delivery)
+			configuration.Resources[assignment].Attributes["fleet"] = coreFleet("three")
+			checkBranchErrors(t, "the removal", l.planAndApply(configuration, disturb, isLate))
 		},
 		"move": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
-			wanted := l.configuration("main", "three", delivery)
-			wanted.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
-			checkBranchErrors(t, "the move", l.planAndApply(wanted, disturb, isLate))
+			configuration := l.configuration("main", "three", delivery)
+			configuration.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
+			checkBranchErrors(t, "the move", l.planAndApply(configuration, disturb, isLate))
 		},
 		"destroy": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
-			said := l.planAndApply(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy())
-			checkBranchErrors(t, "the destroy", said)
-			if open := l.openRequests(); said.Err() == nil && !l.hasBranch("dev") && len(open) > 0 {
+			diags := l.planAndApply(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy())
+			checkBranchErrors(t, "the destroy", diags)
+			if open := l.openRequests(); diags.Err() == nil && !l.hasBranch("dev") && len(open) > 0 {
 				t.Errorf("after the destroy these are open: %+v", open)
 			}
 		},
@@ -276,36 +276,36 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 			if !isLate {
 				disturb(l)
 			}
-			said := l.w.Import(t.Context(), l.configuration("dev", "two", delivery), assignment, l.repo.url+"#dev::dev")
-			if said.Err() != nil && !said.Has("Nothing to import") {
-				t.Errorf("the import: %s", said)
+			diags := l.w.Import(t.Context(), l.configuration("dev", "two", delivery), assignment, l.repo.url+"#dev::dev")
+			if diags.Err() != nil && !diags.Has("Nothing to import") {
+				t.Errorf("the import: %s", diags)
 			}
 			if isLate {
 				checkBranchErrors(t, "the apply", l.planAndApply(l.configuration("dev", "three", delivery), disturb, isLate))
 			}
 		},
 	}
-	for _, d := range disturbances {
+	for _, disturbance := range disturbances {
 		for mode, delivery := range deliveries {
-			if delivery == nil && strings.Contains(d.name, "head") {
+			if delivery == nil && strings.Contains(disturbance.name, "head") {
 				continue
 			}
 			for name, operation := range operations {
 				for _, isLate := range []bool{false, true} {
-					if name == "import" && strings.Contains(d.name, "renamed") && delivery != nil {
+					if name == "import" && strings.Contains(disturbance.name, "renamed") && delivery != nil {
 						continue // a lost state finds the request by its branches alone
 					}
-					if !acceptancetest.All() && !isInMakeTest(d.name, mode, name, isLate) {
+					if !acceptancetest.All() && !isInMakeTest(disturbance.name, mode, name, isLate) {
 						continue
 					}
-					t.Run(fmt.Sprintf("%s/%s/%s/late=%t", name, mode, d.name, isLate), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%s/%s/late=%t", name, mode, disturbance.name, isLate), func(t *testing.T) {
 						t.Parallel()
-						begin := newBareBranchLife
+						start := newBareBranchLife
 						if delivery != nil {
-							begin = newBranchLife
+							start = newBranchLife
 						}
-						life := begin(t)
-						operation(t, life, delivery, d.do, isLate)
+						life := start(t)
+						operation(t, life, delivery, disturbance.do, isLate)
 						life.checkRecovery(delivery)
 					})
 				}
@@ -330,10 +330,10 @@ func isInMakeTest(disturbance, mode, operation string, isLate bool) bool {
 // checkPutRight applies with a branch that exists: that succeeds, one more plan is empty, and the one request has what is wanted.
 func (l *branchLife) checkRecovery(delivery map[string]any) {
 	l.t.Helper()
-	wanted := l.configuration(l.currentBase(), "four", delivery)
-	plan, said := l.w.Apply(l.t.Context(), wanted)
-	if said.Err() != nil {
-		l.t.Fatalf("with a branch that exists the apply says %s", said)
+	configuration := l.configuration(l.currentBase(), "four", delivery)
+	plan, diags := l.w.Apply(l.t.Context(), configuration)
+	if diags.Err() != nil {
+		l.t.Fatalf("with a branch that exists the apply says %s", diags)
 	}
 	if strings.Contains(strings.Join(linesOf(plan), " "), "by hand)") {
 		l.t.Errorf("nobody changed a folder by hand, and the plan says %q", linesOf(plan))
@@ -350,48 +350,48 @@ func (l *branchLife) checkRecovery(delivery map[string]any) {
 	if content := l.repo.read(l.t, branch)["large/app-core/platform-config.yaml"]; !strings.Contains(content, "four") {
 		l.t.Errorf("branch %s has\n%s", branch, content)
 	}
-	if next, said := l.w.Plan(l.t.Context(), wanted); said.Err() != nil || !next.Empty() {
-		l.t.Errorf("one more plan says %s", said)
+	if next, diags := l.w.Plan(l.t.Context(), configuration); diags.Err() != nil || !next.Empty() {
+		l.t.Errorf("one more plan says %s", diags)
 		if next != nil {
 			l.t.Errorf("and has %q", linesOf(next))
 		}
 	}
-	if _, said := l.w.Apply(l.t.Context(), wanted, providertest.Destroy()); said.Err() != nil {
-		l.t.Errorf("the destroy says %s", said)
+	if _, diags := l.w.Apply(l.t.Context(), configuration, providertest.Destroy()); diags.Err() != nil {
+		l.t.Errorf("the destroy says %s", diags)
 	}
 }
 
 // The data sources and claims of clusters find nothing on a branch that is gone, and fail with nothing else.
-func TestClaimsAndDataSourcesOnBranchesThatAreGone(t *testing.T) {
+func TestClaimsAndDataSourcesOnDeletedBranches(t *testing.T) {
 	t.Parallel()
-	for _, d := range disturbances[:4] { // of the base
+	for _, disturbance := range disturbances[:4] { // of the base
 		for _, isLate := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/late=%t", d.name, isLate), func(t *testing.T) {
-				playsAlways := d.name == "base deleted" || d.name == "base made anew" && isLate
+			t.Run(fmt.Sprintf("%s/late=%t", disturbance.name, isLate), func(t *testing.T) {
+				playsAlways := disturbance.name == "base deleted" || disturbance.name == "base made anew" && isLate
 				if !playsAlways {
 					acceptancetest.Only(t)
 				}
 				t.Parallel()
 				l := newBareBranchLife(t)
 				claim := func(number int) providertest.Configuration {
-					on := claimOn(l.repo.url, "web", number, poolFleet("pool-1", "pool-2", "pool-3"))
-					on["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev"}
-					return claims(on)
+					attributes := claimOn(l.repo.url, "web", number, poolFleet("pool-1", "pool-2", "pool-3"))
+					attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev"}
+					return claims(attributes)
 				}
 				apply(t, l.w, claim(1))
-				checkBranchErrors(t, "a larger claim", l.planAndApply(claim(2), d.do, isLate))
+				checkBranchErrors(t, "a larger claim", l.planAndApply(claim(2), disturbance.do, isLate))
 				if apply(t, l.w, claim(2)); l.hasBranch("trunk") {
 					l.remove("trunk")
 				}
-				checkBranchErrors(t, "a destroy", l.planAndApply(claim(2), d.do, isLate, providertest.Destroy()))
+				checkBranchErrors(t, "a destroy", l.planAndApply(claim(2), disturbance.do, isLate, providertest.Destroy()))
 				l.remove("dev")
 				for name, attributes := range map[string]map[string]any{
 					"flotilla_history": {}, "flotilla_inventory": {}, "flotilla_compliance": {"name": "dev", "fleet": fleetOf(nil), "feedback": map[string]any{}},
 					"flotilla_overview": {"name": "dev", "fleet": fleetOf(nil)}, "flotilla_diff": {"name": "dev", "fleet": fleetOf(nil)},
 				} {
 					attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev"}
-					if _, said := l.w.ReadData(t.Context(), providertest.Configuration{}, name, attributes); said.Err() != nil {
-						t.Errorf("%s says %s", name, said)
+					if _, diags := l.w.ReadData(t.Context(), providertest.Configuration{}, name, attributes); diags.Err() != nil {
+						t.Errorf("%s says %s", name, diags)
 					}
 				}
 			})
@@ -399,84 +399,84 @@ func TestClaimsAndDataSourcesOnBranchesThatAreGone(t *testing.T) {
 	}
 }
 
-func TestAPlanWarnsOfABranchThatARequestNeeds(t *testing.T) {
+func TestPlanWarnsOfTheMissingBaseOfARequest(t *testing.T) {
 	t.Parallel()
 	l := newBranchLife(t)
 	l.remove("dev")
-	wanted := l.configuration("dev", "one", requestDelivery())
-	plan, said := mustPlan(t, l.w, wanted)
-	if !said.Has("Branch does not exist yet") {
-		t.Errorf("the plan says %s", said)
+	configuration := l.configuration("dev", "one", requestDelivery())
+	plan, diags := mustPlan(t, l.w, configuration)
+	if !diags.Has("Branch does not exist yet") {
+		t.Errorf("the plan says %s", diags)
 	}
-	if said := l.w.ApplyPlan(t.Context(), plan); !said.Has("Branch does not exist") ||
-		!strings.Contains(said.String(), "If it was deleted, create it.") {
-		t.Errorf("the apply says %s", said)
+	if diags := l.w.ApplyPlan(t.Context(), plan); !diags.Has("Branch does not exist") ||
+		!strings.Contains(diags.String(), "If it was deleted, create it.") {
+		t.Errorf("the apply says %s", diags)
 	}
-	plan, _ = mustPlan(t, l.w, wanted)
+	plan, _ = mustPlan(t, l.w, configuration)
 	l.create("dev") // as another resource of the same run does
-	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || len(l.openRequests()) != 1 {
-		t.Errorf("the apply says %s, and open are %+v", said, l.openRequests())
+	if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil || len(l.openRequests()) != 1 {
+		t.Errorf("the apply says %s, and open are %+v", diags, l.openRequests())
 	}
 }
 
-func TestAMoveFromABranchThatIsGoneClearsNothing(t *testing.T) {
+func TestMoveFromADeletedBranchClearsNothing(t *testing.T) {
 	t.Parallel()
 	l := newBareBranchLife(t)
 	apply(t, l.w, l.configuration("dev", "one", nil))
 	l.remove("dev")
-	wanted := l.configuration("main", "one", nil)
-	wanted.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
-	plan, said := mustPlan(t, l.w, wanted)
-	if !said.Has("Former branch is gone") {
-		t.Errorf("the plan says %s", said)
+	configuration := l.configuration("main", "one", nil)
+	configuration.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
+	plan, diags := mustPlan(t, l.w, configuration)
+	if !diags.Has("Former branch is gone") {
+		t.Errorf("the plan says %s", diags)
 	}
-	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || l.hasBranch("dev") {
-		t.Errorf("the apply says %s", said)
+	if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil || l.hasBranch("dev") {
+		t.Errorf("the apply says %s", diags)
 	}
-	if plan, said := mustPlan(t, l.w, wanted); !plan.Empty() {
-		t.Errorf("one more plan has %q %s", linesOf(plan), said)
+	if plan, diags := mustPlan(t, l.w, configuration); !plan.Empty() {
+		t.Errorf("one more plan has %q %s", linesOf(plan), diags)
 	}
 }
 
 // A branch that was deleted is drift: the plan warns, and the apply creates it with the folders of its assignment. Those of
 // others are drift of theirs.
-func TestADeletedBranchIsMadeAnewByEachOfItsAssignments(t *testing.T) {
+func TestEachAssignmentRestoresItsFoldersOnADeletedBranch(t *testing.T) {
 	t.Parallel()
 	l := newBareBranchLife(t)
 	other := providertest.New(startProvider)
-	ofOther := func() providertest.Configuration {
+	otherConfiguration := func() providertest.Configuration {
 		c := l.configuration("dev", "theirs", nil)
 		c.Resources[assignment].Attributes["name"] = "other"
 		c.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev", "path": "other"}
 		return c
 	}
 	apply(t, l.w, l.configuration("dev", "ours", nil))
-	apply(t, other, ofOther())
+	apply(t, other, otherConfiguration())
 	l.remove("dev")
 
-	plan, said := mustPlan(t, l.w, l.configuration("dev", "ours", nil))
-	if !said.Has("Branch does not exist any more") || !strings.Contains(said.String(), "It lacks those of other assignments until they are applied") {
-		t.Errorf("the plan says %s", said)
+	plan, diags := mustPlan(t, l.w, l.configuration("dev", "ours", nil))
+	if !diags.Has("Branch does not exist any more") || !strings.Contains(diags.String(), "It lacks those of other assignments until they are applied") {
+		t.Errorf("the plan says %s", diags)
 	}
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "the branch is gone") {
 		t.Errorf("the plan has %q", lines)
 	}
-	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-		t.Fatal(said)
+	if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	const ours, theirs = "large/app-core/platform-config.yaml", "other/large/app-core/platform-config.yaml"
-	if made := l.repo.read(t, "dev"); made[ours] == "" || made[theirs] != "" {
-		t.Errorf("the branch has %v", made)
+	if branchFiles := l.repo.read(t, "dev"); branchFiles[ours] == "" || branchFiles[theirs] != "" {
+		t.Errorf("the branch has %v", branchFiles)
 	}
 
-	plan, _ = mustPlan(t, other, ofOther())
+	plan, _ = mustPlan(t, other, otherConfiguration())
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "the branch was rewritten") {
 		t.Errorf("the plan of the other one has %q", lines)
 	}
-	if said := other.ApplyPlan(t.Context(), plan); said.Err() != nil {
-		t.Fatal(said)
+	if diags := other.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if made := l.repo.read(t, "dev"); made[ours] == "" || made[theirs] == "" {
-		t.Errorf("the branch has %v", made)
+	if branchFiles := l.repo.read(t, "dev"); branchFiles[ours] == "" || branchFiles[theirs] == "" {
+		t.Errorf("the branch has %v", branchFiles)
 	}
 }

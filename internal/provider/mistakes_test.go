@@ -32,30 +32,30 @@ func (m mistake) String() string { return fmt.Sprintf("%s, %s: %s", m.place, m.k
 // isCaught reports whether the plan names the place of the mistake.
 func (m mistake) isCaught(t *testing.T) (bool, string) {
 	t.Helper()
-	said, err := m.plan()
+	diags, err := m.plan()
 	if err != nil {
 		t.Fatalf("%s: %s", m, err)
 	}
 	without := ""
 	if m.planWithout != nil {
-		before, err := m.planWithout()
+		baseline, err := m.planWithout()
 		if err != nil {
 			t.Fatalf("%s: %s", m, err)
 		}
-		without = before.String()
+		without = baseline.String()
 	}
-	if text := said.String(); strings.Contains(text, "?.") || strings.Contains(text, "): [") {
+	if text := diags.String(); strings.Contains(text, "?.") || strings.Contains(text, "): [") {
 		t.Errorf("%s: said is no sentence about an attribute: %s", m, text)
 	}
-	for _, one := range said {
-		for line := range strings.SplitSeq(one.Detail, "\n") {
-			names := func(name string) bool { return strings.Contains(one.At+" "+line, name) }
+	for _, diagnostic := range diags {
+		for line := range strings.SplitSeq(diagnostic.Detail, "\n") {
+			names := func(name string) bool { return strings.Contains(diagnostic.At+" "+line, name) }
 			if (without == "" || !strings.Contains(without, line)) && slices.ContainsFunc(m.names, names) {
 				return true, ""
 			}
 		}
 	}
-	return false, said.String()
+	return false, diags.String()
 }
 
 // acceptedMistakes are those that no plan catches, by the end of where they are made and their kind, with the reason.
@@ -166,11 +166,11 @@ func mistakesOfKey(where string, at keyOfObject, validate func(tftypes.Value) (p
 }
 
 // mistakesOfScalars are those of the arguments whose type Terraform knows.
-func mistakesOfScalars(of string, schema *tfprotov6.Schema, try func(argument string, value any) providertest.Diagnostics) []mistake {
+func mistakesOfScalars(block string, schema *tfprotov6.Schema, try func(argument string, value any) providertest.Diagnostics) []mistake {
 	var all []mistake
 	for _, argument := range configurableArguments(schema) {
 		add := func(kind string, value tftypes.Value) {
-			all = append(all, mistake{of + "." + argument.Name, kind, value, []string{argument.Name}, func() (providertest.Diagnostics, error) {
+			all = append(all, mistake{block + "." + argument.Name, kind, value, []string{argument.Name}, func() (providertest.Diagnostics, error) {
 				return try(argument.Name, value), nil
 			}, nil})
 		}
@@ -229,14 +229,14 @@ func listMistakes(t *testing.T) []mistake {
 	var all []mistake
 	ofResource := func(name string) func(argument string, value any) providertest.Diagnostics {
 		return func(argument string, value any) providertest.Diagnostics {
-			_, said := providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.singleResource(name, map[string]any{argument: value}))
-			return said
+			_, diags := providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.singleResource(name, map[string]any{argument: value}))
+			return diags
 		}
 	}
 	ofDataSource := func(name string) func(argument string, value any) providertest.Diagnostics {
 		return func(argument string, value any) providertest.Diagnostics {
-			_, said := m.readData(name, map[string]any{argument: value})
-			return said
+			_, diags := m.readData(name, map[string]any{argument: value})
+			return diags
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(schemas.ResourceSchemas)) {
@@ -245,8 +245,8 @@ func listMistakes(t *testing.T) []mistake {
 	for _, name := range slices.Sorted(maps.Keys(schemas.DataSourceSchemas)) {
 		all = append(all, mistakesOfScalars(name, schemas.DataSourceSchemas[name], ofDataSource(name))...)
 	}
-	for _, of := range dynamicAttributes(t) {
-		block, argument, _ := strings.Cut(of.name, ".")
+	for _, dynamic := range dynamicAttributes(t) {
+		block, argument, _ := strings.Cut(dynamic.name, ".")
 		validate := func(value tftypes.Value) (providertest.Diagnostics, error) {
 			switch {
 			case rows[block].attributes != nil:
@@ -254,21 +254,21 @@ func listMistakes(t *testing.T) []mistake {
 			case dataSourceArguments[block] != nil:
 				return ofDataSource(block)(argument, value), nil
 			}
-			if of.name == "agent_manifests.settings" {
+			if dynamic.name == "agent_manifests.settings" {
 				value = withMembers(value, map[string]tftypes.Value{
 					"cluster": textValue("edge-1"), "cluster_type": textValue("edge"),
 					"gitops_repo": objectOf(map[string]tftypes.Value{"url": textValue("https://git.example.com/gitops"), "branch": textValue("dev")}),
 				})
 			}
-			said, err := of.validate(value)
+			diags, err := dynamic.validate(value)
 			var diagnostics providertest.Diagnostics
-			for _, one := range said {
+			for _, one := range diags {
 				diagnostics = append(diagnostics, providertest.Diagnostic{Summary: one.Summary, Detail: one.Detail})
 			}
 			return diagnostics, err
 		}
-		for _, at := range keysOfArgument(of, tables) {
-			all = append(all, mistakesOfKey(of.name, at, validate)...)
+		for _, at := range keysOfArgument(dynamic, tables) {
+			all = append(all, mistakesOfKey(dynamic.name, at, validate)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b mistake) int { return strings.Compare(a.String(), b.String()) })
@@ -287,16 +287,16 @@ func TestMistakesAreCaughtAtPlan(t *testing.T) {
 	all = all[:acceptancetest.Count(400, len(all))]
 	missed := 0
 	for _, one := range all {
-		isCaught, said := one.isCaught(t)
+		isCaught, diags := one.isCaught(t)
 		if isCaught {
 			continue
 		}
 		missed++
 		if !slices.ContainsFunc(
 			slices.Collect(maps.Keys(acceptedMistakes)),
-			func(of string) bool { return strings.HasSuffix(one.place+": "+one.kind, of) },
+			func(suffix string) bool { return strings.HasSuffix(one.place+": "+one.kind, suffix) },
 		) {
-			t.Errorf("%s: the plan says %q", one, said)
+			t.Errorf("%s: the plan says %q", one, diags)
 		}
 	}
 	t.Logf("%d of %d mistakes are not caught", missed, len(all))

@@ -8,7 +8,7 @@ import (
 )
 
 // A data source that selects by a name that nothing has returns nothing, which looks as if all were well.
-func TestNamesThatNothingHasAreWarnings(t *testing.T) {
+func TestUnknownNamesAreWarnings(t *testing.T) {
 	t.Parallel()
 	m := newMatrixWithAssignments(t)
 	for _, c := range []struct {
@@ -30,14 +30,14 @@ func TestNamesThatNothingHasAreWarnings(t *testing.T) {
 		{"flotilla_comparison", map[string]any{"pairs": map[string]any{"deployment_targets": map[string]any{"app-core": "app-x"}}},
 			`the right side has no "app-x"`},
 	} {
-		_, said := m.readData(c.dataSource, c.arguments)
-		if said.Err() != nil || (c.want == "") != (len(said) == 0) || !strings.Contains(said.String(), c.want) {
-			t.Errorf("%s %v: said is %s, want %q", c.dataSource, c.arguments, said, c.want)
+		_, diags := m.readData(c.dataSource, c.arguments)
+		if diags.Err() != nil || (c.want == "") != (len(diags) == 0) || !strings.Contains(diags.String(), c.want) {
+			t.Errorf("%s %v: got %s, want %q", c.dataSource, c.arguments, diags, c.want)
 		}
 	}
 }
 
-func TestAVersionWithoutQuotesAndAMisspeltKeyAreNoValues(t *testing.T) {
+func TestUnquotedVersionsAndMisspeltKeysAreErrors(t *testing.T) {
 	t.Parallel()
 	by := func(key string, value any) map[string]any {
 		return map[string]any{key: map[string]any{"canary": value, "prod-1": value, "prod-2": value}}
@@ -54,17 +54,17 @@ func TestAVersionWithoutQuotesAndAMisspeltKeyAreNoValues(t *testing.T) {
 	} {
 		v := newVersions(t)
 		v.overrides = map[string]any{}
-		_, said := v.w.Plan(t.Context(), v.configuration(c.wanted))
-		if (c.want == "") != (said.Err() == nil) || !strings.Contains(strings.ToLower(said.String()), strings.ToLower(c.want)) {
-			t.Errorf("%v: said is %s, want %q", c.wanted, said, c.want)
+		_, diags := v.w.Plan(t.Context(), v.configuration(c.wanted))
+		if (c.want == "") != (diags.Err() == nil) || !strings.Contains(strings.ToLower(diags.String()), strings.ToLower(c.want)) {
+			t.Errorf("%v: got %s, want %q", c.wanted, diags, c.want)
 		}
 	}
 	for _, name := range []string{"candidate", "pin"} {
-		_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+		_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
 			"flotilla_promotion.x": {Attributes: map[string]any{name: 1.40}},
 		}})
-		if said.Err() == nil || !strings.Contains(said.String(), "put it in quotes") {
-			t.Errorf("%s: said is %s", name, said)
+		if diags.Err() == nil || !strings.Contains(diags.String(), "put it in quotes") {
+			t.Errorf("%s: got %s", name, diags)
 		}
 	}
 }
@@ -80,26 +80,26 @@ func TestAMisspeltFactIsAnErrorOfTheProof(t *testing.T) {
 		v := newVersions(t)
 		v.overrides["proof"], v.overrides["released"] = proof, "1.30"
 		v.reportVersion("1.30", v.clusters...)
-		_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
-		if want != "" && (!said.Has("Invalid proof") || said.Has("Clusters have another value")) || !strings.Contains(said.String(), want) ||
-			want == "" && said.Has("Invalid proof") {
-			t.Errorf("%s: said is %s, want %q", proof, said, want)
+		_, diags := v.w.Plan(t.Context(), v.configuration("1.31"))
+		if want != "" && (!diags.Has("Invalid proof") || diags.Has("Clusters have another value")) || !strings.Contains(diags.String(), want) ||
+			want == "" && diags.Has("Invalid proof") {
+			t.Errorf("%s: got %s, want %q", proof, diags, want)
 		}
 	}
 }
 
-func TestAnApprovalOfAPromotionThatIsForNoCandidateIsAWarning(t *testing.T) {
+func TestApprovalWithoutACandidateIsAWarning(t *testing.T) {
 	t.Parallel()
-	_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+	_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
 		"flotilla_promotion.x": {Attributes: map[string]any{"candidate": "1.2.3", "approval": true, "approvals": []any{"1.2.3"}}},
 	}})
-	if !said.Has("Approval is for no candidate") {
-		t.Errorf("said is %s", said)
+	if !diags.Has("Approval is for no candidate") {
+		t.Errorf("got %s", diags)
 	}
 }
 
 // A rollout would wait for such checks without end.
-func TestChecksThatDecideNothingAreWarningsOfThePlan(t *testing.T) {
+func TestUndecidableChecksAreWarningsOfThePlan(t *testing.T) {
 	t.Parallel()
 	answer := ""
 	server := newPrometheusStandIn(t, func(string) string { return answer })
@@ -120,9 +120,9 @@ func TestChecksThatDecideNothingAreWarningsOfThePlan(t *testing.T) {
 		"a rest that is tested":  {vectorResult(one, "0.1"), map[string]any{"pass": "rest == null ? value < 1.0 : value <= rest * 1.5"}, ""},
 	} {
 		answer = c.answer
-		_, said := readMeasurements(t, nil, newCheck(server.URL, c.further))
-		if said.Err() != nil || (c.want == "") != (len(said) == 0) || !strings.Contains(said.String(), c.want) {
-			t.Errorf("%s: said is %s, want %q", name, said, c.want)
+		_, diags := readMeasurements(t, nil, newCheck(server.URL, c.further))
+		if diags.Err() != nil || (c.want == "") != (len(diags) == 0) || !strings.Contains(diags.String(), c.want) {
+			t.Errorf("%s: got %s, want %q", name, diags, c.want)
 		}
 	}
 }

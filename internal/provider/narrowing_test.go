@@ -8,15 +8,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-func TestNarrowingToWhatIsNotThereIsAnErrorThatSuggests(t *testing.T) {
+func TestNarrowingToAMissingNameIsAnErrorWithASuggestion(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	for _, source := range []string{"flotilla_manifests", "flotilla_config_snapshots", "flotilla_scheduling"} {
-		_, said := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
+		_, diags := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
 			"fleet": fleetOf(nil), "cluster_type": "drne", "cluster": "store-1", "deployment_target": "edge",
 		})
 		var got []string
-		for _, diagnostic := range said {
+		for _, diagnostic := range diags {
 			got = append(got, diagnostic.At+" "+diagnostic.Summary+": "+diagnostic.Detail)
 		}
 		want := []string{
@@ -35,17 +35,17 @@ func TestNarrowingToAHostWithoutAssignmentsGivesNothing(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	for source, attribute := range map[string]string{"flotilla_manifests": "files", "flotilla_config_snapshots": "snapshots", "flotilla_scheduling": "assignments"} {
-		values, said := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
+		values, diags := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
 			"fleet": fleetOf(nil), "cluster_type": "spare",
 		})
-		given, ok := values[attribute].(map[string]any)
-		if said.Err() != nil || !ok || len(given) > 0 {
-			t.Errorf("%s gives %v: %s", source, values, said)
+		selected, ok := values[attribute].(map[string]any)
+		if diags.Err() != nil || !ok || len(selected) > 0 {
+			t.Errorf("%s gives %v: %s", source, values, diags)
 		}
 	}
 }
 
-func TestSchedulingListsTheAssignmentsThatAreAskedFor(t *testing.T) {
+func TestSchedulingListsTheSelectedAssignments(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	for _, c := range []struct {
@@ -58,10 +58,10 @@ func TestSchedulingListsTheAssignmentsThatAreAskedFor(t *testing.T) {
 		{map[string]any{"cluster_type": "large", "deployment_target": "app-core"}, []string{"large/app-core"}},
 	} {
 		c.by["fleet"] = fleetOf(nil)
-		values, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", c.by)
+		values, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", c.by)
 		assignments, _ := values["assignments"].(map[string]any)
-		if got := slices.Sorted(maps.Keys(assignments)); said.Err() != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%v: got %q, want %q: %s", c.by, got, c.want, said)
+		if got := slices.Sorted(maps.Keys(assignments)); diags.Err() != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%v: got %q, want %q: %s", c.by, got, c.want, diags)
 		}
 		if targets, _ := values["deployment_targets"].(map[string]any); len(targets) != 2 {
 			t.Errorf("%v: the deployment targets are %v", c.by, targets)

@@ -10,7 +10,7 @@ import (
 )
 
 // What an apply always refuses is an error of the plan.
-func TestWhatNoApplyAcceptsIsAnErrorOfThePlan(t *testing.T) {
+func TestPlanReportsErrorsOfEveryApply(t *testing.T) {
 	t.Parallel()
 	beside := func(folder string) func(t *testing.T, repo repository) {
 		return func(t *testing.T, repo repository) {
@@ -39,9 +39,9 @@ func TestWhatNoApplyAcceptsIsAnErrorOfThePlan(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)
 			test.there(t, repo)
-			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(repo.url, fleetOf(nil), nil))
-			if said.Err() == nil || !words(test.says).MatchString(said.String()) {
-				t.Errorf("the plan says %s", said)
+			_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(repo.url, fleetOf(nil), nil))
+			if diags.Err() == nil || !words(test.says).MatchString(diags.String()) {
+				t.Errorf("the plan says %s", diags)
 			}
 			if _, err := os.Stat(repo.url); err != nil {
 				t.Fatal(err)

@@ -104,13 +104,13 @@ func (m *matrix) singleResource(name string, changed map[string]any) providertes
 // planOf returns a plan and what is said of it, as text.
 func planText(t *testing.T, w providertest.Runner, configuration providertest.Configuration, address, without string) string {
 	t.Helper()
-	plan, said := w.Plan(t.Context(), configuration)
+	plan, diags := w.Plan(t.Context(), configuration)
 	if plan == nil || plan.Change(address) == nil {
-		return said.String()
+		return diags.String()
 	}
 	after := maps.Clone(plan.Change(address).After)
 	delete(after, without)
-	return fmt.Sprint(after, said)
+	return fmt.Sprint(after, diags)
 }
 
 // Terraform 1.11 writes the paths of sensitive attributes into the state in random order, and compares them: with two of
@@ -131,7 +131,7 @@ func TestNoResourceHasTwoSensitiveAttributes(t *testing.T) {
 }
 
 // A module passes var.x, whose type is known and whose value is null, to every argument.
-func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
+func TestTypedNullArgumentsOfResourcesCountAsUnset(t *testing.T) {
 	t.Parallel()
 	for name, schema := range providerSchemas(t).ResourceSchemas {
 		t.Run(name, func(t *testing.T) {
@@ -160,16 +160,16 @@ func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 			// All at once, through the life of the resource.
 			all := map[string]any{}
 			for i, argument := range slices.DeleteFunc(configurableArguments(schema), func(a *tfprotov6.SchemaAttribute) bool { return !isDynamic(a) || a.Required }) {
-				if given, isGiven := rows[name].attributes(m, m.version, "")[argument.Name]; !isGiven || given == nil {
+				if value, isGiven := rows[name].attributes(m, m.version, "")[argument.Name]; !isGiven || value == nil {
 					all[argument.Name] = tftypes.NewValue(nullTypes[i%len(nullTypes)], nil)
 				}
 			}
 			for range 2 {
-				if _, said := m.runner.Apply(t.Context(), m.singleResource(name, all)); said.Err() != nil {
-					t.Fatalf("with %d typed nulls: %s", len(all), said)
+				if _, diags := m.runner.Apply(t.Context(), m.singleResource(name, all)); diags.Err() != nil {
+					t.Fatalf("with %d typed nulls: %s", len(all), diags)
 				}
-				if plan, said := m.runner.Plan(t.Context(), m.singleResource(name, all)); said.Err() != nil || !plan.Empty() {
-					t.Errorf("with %d typed nulls the next plan is not empty: %s%s", len(all), describeChanges(plan), said)
+				if plan, diags := m.runner.Plan(t.Context(), m.singleResource(name, all)); diags.Err() != nil || !plan.Empty() {
+					t.Errorf("with %d typed nulls the next plan is not empty: %s%s", len(all), describeChanges(plan), diags)
 				}
 				m.bumpVersion()
 			}
@@ -198,13 +198,13 @@ func newMatrixWithAssignments(t *testing.T) *matrix {
 	configuration.Resources["flotilla_assignment.twin"] = providertest.Resource{
 		Attributes: rows["flotilla_assignment"].attributes(m, m.version, "-2"),
 	}
-	if _, said := m.runner.Apply(t.Context(), configuration); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := m.runner.Apply(t.Context(), configuration); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	return m
 }
 
-func TestATypedNullOfEachArgumentOfADataSourceIsOneThatIsNotSet(t *testing.T) {
+func TestTypedNullArgumentsOfDataSourcesCountAsUnset(t *testing.T) {
 	t.Parallel()
 	m := newMatrixWithAssignments(t)
 	schemas := providerSchemas(t).DataSourceSchemas
@@ -212,8 +212,8 @@ func TestATypedNullOfEachArgumentOfADataSourceIsOneThatIsNotSet(t *testing.T) {
 		t.Errorf("the provider has the data sources %q, and there are readings of %q", want, got)
 	}
 	for _, name := range slices.Sorted(maps.Keys(dataSourceArguments)) {
-		if _, said := m.readData(name, nil); said.Err() != nil {
-			t.Errorf("%s: %s", name, said)
+		if _, diags := m.readData(name, nil); diags.Err() != nil {
+			t.Errorf("%s: %s", name, diags)
 		}
 		for i, argument := range configurableArguments(schemas[name]) {
 			if !isDynamic(argument) || argument.Required {
@@ -222,7 +222,7 @@ func TestATypedNullOfEachArgumentOfADataSourceIsOneThatIsNotSet(t *testing.T) {
 			_, want := m.readData(name, map[string]any{argument.Name: nil})
 			for _, typ := range nullTypesOf(i) {
 				if _, got := m.readData(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)}); got.String() != want.String() {
-					t.Errorf("%s.%s, a null %s: said is %s, want %s", name, argument.Name, typ, got, want)
+					t.Errorf("%s.%s, a null %s: got %s, want %s", name, argument.Name, typ, got, want)
 				}
 			}
 		}
@@ -230,31 +230,31 @@ func TestATypedNullOfEachArgumentOfADataSourceIsOneThatIsNotSet(t *testing.T) {
 }
 
 // What deploys nothing yet has neither a name nor a repository, as with try(var.deployed.name, null).
-func TestArtifactsOfAModuleThatDeploysNothingYet(t *testing.T) {
+func TestArtifactsBeforeTheFirstDeployment(t *testing.T) {
 	t.Parallel()
-	_, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", map[string]any{
+	_, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", map[string]any{
 		"workloads": []any{}, "environment": "dev", "name": nil,
 		"gitops_repo": tftypes.NewValue(
 			tftypes.Object{AttributeTypes: map[string]tftypes.Type{"url": tftypes.String, "branch": tftypes.String}},
 			nil,
 		),
 	})
-	if len(said) > 0 {
-		t.Errorf("said is %s", said)
+	if len(diags) > 0 {
+		t.Errorf("got %s", diags)
 	}
 }
 
-func TestAPinAndACandidateThatAreTypedNullsAreNone(t *testing.T) {
+func TestTypedNullPinAndCandidateCountAsUnset(t *testing.T) {
 	t.Parallel()
 	const address = "flotilla_promotion.dev"
-	of := func(attributes map[string]any) providertest.Configuration {
+	configuration := func(attributes map[string]any) providertest.Configuration {
 		return providertest.Configuration{Resources: map[string]providertest.Resource{address: {Attributes: attributes}}}
 	}
 	null := tftypes.NewValue(tftypes.String, nil)
 	w := providertest.New(startProvider)
-	apply(t, w, of(map[string]any{"candidate": null, "pin": null, "hold": true}))
-	apply(t, w, of(map[string]any{"candidate": "v1", "pin": "v1"}))
-	plan := apply(t, w, of(map[string]any{"candidate": null, "pin": null}))
+	apply(t, w, configuration(map[string]any{"candidate": null, "pin": null, "hold": true}))
+	apply(t, w, configuration(map[string]any{"candidate": "v1", "pin": "v1"}))
+	plan := apply(t, w, configuration(map[string]any{"candidate": null, "pin": null}))
 	if after := plan.Change(address).After; after["promoted"] != "v1" {
 		t.Errorf("after it is %v", after)
 	}
@@ -268,16 +268,16 @@ func TestEachArgumentOfAResourceMayBeUnknown(t *testing.T) {
 			t.Parallel()
 			m := newSimulatedMatrix(t)
 			m.bumpVersion()
-			given := rows[name].attributes(m, m.version, "")
+			arguments := rows[name].attributes(m, m.version, "")
 			for _, argument := range configurableArguments(schema) {
-				unknown := m.singleResource(name, map[string]any{argument.Name: providertest.Unknown{Then: given[argument.Name]}})
-				if _, said := m.runner.Plan(t.Context(), unknown); said.Err() != nil {
-					t.Errorf("%s: %s", argument.Name, said)
+				unknown := m.singleResource(name, map[string]any{argument.Name: providertest.Unknown{Then: arguments[argument.Name]}})
+				if _, diags := m.runner.Plan(t.Context(), unknown); diags.Err() != nil {
+					t.Errorf("%s: %s", argument.Name, diags)
 				}
 				if isDynamic(argument) {
 					typed := m.singleResource(name, map[string]any{argument.Name: tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
-					if _, said := m.runner.Plan(t.Context(), typed); said.Err() != nil {
-						t.Errorf("%s, a text: %s", argument.Name, said)
+					if _, diags := m.runner.Plan(t.Context(), typed); diags.Err() != nil {
+						t.Errorf("%s, a text: %s", argument.Name, diags)
 					}
 				}
 			}
@@ -290,8 +290,8 @@ func TestEachArgumentOfADataSourceMayBeUnknown(t *testing.T) {
 	m := newMatrixWithAssignments(t)
 	for name, schema := range providerSchemas(t).DataSourceSchemas {
 		for _, argument := range configurableArguments(schema) {
-			if _, said := m.readData(name, map[string]any{argument.Name: providertest.Unknown{}}); said.Err() != nil {
-				t.Errorf("%s.%s: %s", name, argument.Name, said)
+			if _, diags := m.readData(name, map[string]any{argument.Name: providertest.Unknown{}}); diags.Err() != nil {
+				t.Errorf("%s.%s: %s", name, argument.Name, diags)
 			}
 		}
 	}
@@ -344,19 +344,19 @@ func wrapObject(typ fleet.Type, object tftypes.Value) tftypes.Value {
 }
 
 // placesOf are those of a dynamic argument; none where it has no table.
-func keysOfArgument(of dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject {
-	link := settingsLink.FindStringSubmatch(of.description)
+func keysOfArgument(argument dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject {
+	link := settingsLink.FindStringSubmatch(argument.description)
 	if link == nil {
 		return nil
 	}
 	wrap := objectOf
 	switch {
-	case strings.Contains(of.description, "List of objects with the keys"),
-		strings.Contains(of.description, "List or map of objects with the keys"):
+	case strings.Contains(argument.description, "List of objects with the keys"),
+		strings.Contains(argument.description, "List or map of objects with the keys"):
 		wrap = func(members map[string]tftypes.Value) tftypes.Value {
 			return tupleOf([]tftypes.Value{objectOf(members)})
 		}
-	case strings.Contains(of.description, "Map of objects with the keys"):
+	case strings.Contains(argument.description, "Map of objects with the keys"):
 		wrap = func(members map[string]tftypes.Value) tftypes.Value {
 			return objectOf(map[string]tftypes.Value{"x": objectOf(members)})
 		}
@@ -368,34 +368,34 @@ func keysOfArgument(of dynamicAttribute, tables map[string]*fleet.Table) []keyOf
 func TestEachKeyOfAnObjectMayBeNullTypedNullOrUnknown(t *testing.T) {
 	t.Parallel()
 	tables, checked := settingsTables(), 0
-	for _, of := range dynamicAttributes(t) {
-		says := func(value tftypes.Value) string {
-			said, err := of.validate(value)
+	for _, argument := range dynamicAttributes(t) {
+		describe := func(value tftypes.Value) string {
+			diags, err := argument.validate(value)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var details []string
-			for _, one := range said {
+			for _, one := range diags {
 				details = append(details, one.Detail)
 			}
 			return strings.Join(details, "\n")
 		}
-		for _, at := range keysOfArgument(of, tables) {
+		for _, at := range keysOfArgument(argument, tables) {
 			checked++
-			absent := says(at.wrap(nil))
+			absent := describe(at.wrap(nil))
 			key := at.keys[len(at.keys)-1]
 			for _, null := range []tftypes.Value{
 				tftypes.NewValue(tftypes.DynamicPseudoType, nil), tftypes.NewValue(tftypes.String, nil), tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, nil),
 			} {
-				if got := says(at.wrap(map[string]tftypes.Value{key: null})); got != absent {
-					t.Errorf("%s: %s = null of type %s: said is\n%s\nwithout it\n%s", of.name, at, null.Type(), got, absent)
+				if got := describe(at.wrap(map[string]tftypes.Value{key: null})); got != absent {
+					t.Errorf("%s: %s = null of type %s: said is\n%s\nwithout it\n%s", argument.name, at, null.Type(), got, absent)
 				}
 			}
-			got := says(at.wrap(map[string]tftypes.Value{key: tftypes.NewValue(tftypes.DynamicPseudoType, tftypes.UnknownValue)}))
+			got := describe(at.wrap(map[string]tftypes.Value{key: tftypes.NewValue(tftypes.DynamicPseudoType, tftypes.UnknownValue)}))
 			for line := range strings.SplitSeq(got, "\n") {
 				// A cluster has no host without it either, and Terraform reads no data source whose arguments are not known.
 				if !strings.Contains(absent, line) && !strings.Contains(line, "is missing") && !strings.Contains(line, `no entry ""`) {
-					t.Errorf("%s: %s is not known, and said is\n%s", of.name, at, line)
+					t.Errorf("%s: %s is not known, and said is\n%s", argument.name, at, line)
 				}
 			}
 		}

@@ -80,11 +80,11 @@ func TestAWrongReferenceOfARegistryIsAnErrorAtItsAttribute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{
+			_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{
 				"workloads": registryWorkloads(test.manifests), "cluster_types": clusterTypesWith(test.reconciler),
 			}), nil))
-			if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); !strings.Contains(text, test.want) {
-				t.Errorf("said is %s, want %s", text, test.want)
+			if text := strings.Join(strings.Fields(fmt.Sprint(diags)), " "); !strings.Contains(text, test.want) {
+				t.Errorf("got %s, want %s", text, test.want)
 			}
 		})
 	}

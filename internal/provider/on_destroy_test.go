@@ -13,20 +13,20 @@ const keepOnDestroy = `on_destroy = "keep"`
 
 // withoutRecords are files without those that record what the assignment dev owns.
 func removeRecords(written map[string]string, at string) map[string]string {
-	left := map[string]string{}
+	kept := map[string]string{}
 	for name, content := range written {
 		if !strings.HasPrefix(name, at+".flotilla/dev/") {
-			left[name] = content
+			kept[name] = content
 		}
 	}
-	return left
+	return kept
 }
 
-func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
+func TestKeptFoldersStayAndMayBeAdopted(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		var written map[string]string
-		isKept := func(commits int) resource.TestCheckFunc {
+		checkKept := func(commits int) resource.TestCheckFunc {
 			return func(*terraform.State) error {
 				sameFiles(t, repo.read(t, "dev"), removeRecords(written, ""))
 				if got := repo.commits(t, "dev"); got != commits {
@@ -45,7 +45,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 					},
 				},
 				// removed from the configuration
-				{Config: repo.provider + "locals {}\n", Check: isKept(2)},
+				{Config: repo.provider + "locals {}\n", Check: checkKept(2)},
 				{ // the same assignment has it again, as it is
 					Config: small{extra: keepOnDestroy}.config(repo), ConfigPlanChecks: emptyPlan,
 					Check: func(*terraform.State) error {
@@ -53,7 +53,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 						return nil
 					},
 				},
-				{Config: small{extra: keepOnDestroy}.config(repo), Destroy: true, Check: isKept(4)},
+				{Config: small{extra: keepOnDestroy}.config(repo), Destroy: true, Check: checkKept(4)},
 				{ // other content needs to be told
 					Config: small{database: `"mysql://two"`}.config(repo),
 					ExpectError: words(
@@ -66,7 +66,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 	})
 }
 
-func TestProtectionDoesNotHoldWhatIsKept(t *testing.T) {
+func TestProtectionIgnoresKeptFolders(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	testSteps(t, resource.TestCase{
@@ -75,8 +75,8 @@ func TestProtectionDoesNotHoldWhatIsKept(t *testing.T) {
 			{Config: "locals {}\n"},
 		},
 	})
-	if left := repo.read(t, "dev"); len(left) != 24*4 {
-		t.Errorf("%d files are left, want the marker and three files of 24 assignments", len(left))
+	if kept := repo.read(t, "dev"); len(kept) != 24*4 {
+		t.Errorf("%d files are left, want the marker and three files of 24 assignments", len(kept))
 	}
 }
 
@@ -96,13 +96,13 @@ func TestMoveKeepsTheOldLocationWithOnDestroyKeep(t *testing.T) {
 			{
 				Config: small{path: "new", extra: keepOnDestroy}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					left := map[string]string{}
+					kept := map[string]string{}
 					for name, content := range repo.read(t, "dev") {
 						if strings.HasPrefix(name, "old/") {
-							left[name] = content
+							kept[name] = content
 						}
 					}
-					sameFiles(t, left, removeRecords(old, "old/"))
+					sameFiles(t, kept, removeRecords(old, "old/"))
 					return nil
 				},
 			},
@@ -110,7 +110,7 @@ func TestMoveKeepsTheOldLocationWithOnDestroyKeep(t *testing.T) {
 	})
 }
 
-func TestLettingGoByPullRequestIsProposed(t *testing.T) {
+func TestKeepingFoldersIsProposedInAPullRequest(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	const request = "\n delivery = { mode = \"pull_request\", forge = \"gitea\" }"

@@ -72,7 +72,7 @@ var (
 func newCloudConfiguration(t *testing.T, tool, cloud string, texts ...string) *cloudConfiguration {
 	t.Helper()
 	c := &cloudConfiguration{t: t, api: &standInCluster{}, url: bare(t), blocks: map[string]string{}}
-	at, certificate := c.api.start(t)
+	url, certificate := c.api.start(t)
 	for _, text := range texts {
 		maps.Copy(c.blocks, hclBlocks(t, text))
 	}
@@ -89,9 +89,9 @@ func newCloudConfiguration(t *testing.T, tool, cloud string, texts ...string) *c
 		1,
 	)
 	c.w = newWorkdir(t, tool, map[string]string{"required.tf": requiredProviders})
-	own, key := kubetest.SelfSigned(t)
+	clientCertificate, key := kubetest.SelfSigned(t)
 	for name, text := range map[string]string{
-		"ca.pem": certificate, "certificate.pem": own, "key.pem": key, "cloud.tf": fmt.Sprintf(cloudStores, at, cloud, cloudAttributes[cloud]),
+		"ca.pem": certificate, "certificate.pem": clientCertificate, "key.pem": key, "cloud.tf": fmt.Sprintf(cloudStores, url, cloud, cloudAttributes[cloud]),
 		"flux.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n",
 	} {
 		writeFile(t, filepath.Join(c.w.path, name), text)
@@ -109,8 +109,8 @@ func (c *cloudConfiguration) writeFiles(cloud string) {
 	}
 	text := strings.ReplaceAll(all.String(), cloud+".store", "local."+cloud+".store")
 	text = strings.ReplaceAll(text, "aws_eks_node_group.store", "terraform_data.store")
-	if named := commandPattern.FindStringSubmatch(text); named != nil {
-		program := filepath.Join(c.w.path, named[2])
+	if commandMatch := commandPattern.FindStringSubmatch(text); commandMatch != nil {
+		program := filepath.Join(c.w.path, commandMatch[2])
 		text = commandPattern.ReplaceAllLiteralString(text, fmt.Sprintf("command = %q", program))
 		script := fmt.Sprintf(
 			"#!/bin/sh\necho \"$*\" >>'%s.asked'\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":%q,\"status\":{\"token\":\"t\"}}'\n",
@@ -128,13 +128,13 @@ func (c *cloudConfiguration) writeFiles(cloud string) {
 }
 
 // has expects objects on a cluster, or on none.
-func (c *cloudConfiguration) expectObjects(cluster string, is bool, paths ...string) {
+func (c *cloudConfiguration) expectObjects(cluster string, want bool, paths ...string) {
 	c.t.Helper()
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
 	for _, path := range paths {
-		if (c.api.objects[cluster+"/"+path] != nil) != is {
-			c.t.Errorf("cluster %s has %s: %v; it has %q", cluster, path, !is, slices.Sorted(maps.Keys(c.api.objects)))
+		if (c.api.objects[cluster+"/"+path] != nil) != want {
+			c.t.Errorf("cluster %s has %s: %v; it has %q", cluster, path, !want, slices.Sorted(maps.Keys(c.api.objects)))
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (c *cloudConfiguration) run(command string) { c.t.Helper(); c.w.run(strings
 
 func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 	t.Parallel()
-	block := func(with string) string { return guideBlock(t, onboardingGuide, with) }
+	block := func(part string) string { return guideBlock(t, onboardingGuide, part) }
 	azure := block(`resource "azurerm_kubernetes_cluster" "store"`)
 	for name, test := range map[string]func(t *testing.T, tool string){
 		"azure": func(t *testing.T, tool string) {
@@ -169,13 +169,13 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			}
 			c.expectObjects("berlin", false, clusterKustomization)
 			// A label that only the cloud knows.
-			known := c.blocks["locals fleet"]
-			c.blocks["locals fleet"] = strings.Replace(known, "region = store.location", "region = azurerm_kubernetes_cluster.store[name].kube_config[0].host", 1)
+			labels := c.blocks["locals fleet"]
+			c.blocks["locals fleet"] = strings.Replace(labels, "region = store.location", "region = azurerm_kubernetes_cluster.store[name].kube_config[0].host", 1)
 			c.writeFiles("azurerm_kubernetes_cluster")
-			if unknown, _ := resourceChange(t, c.w.plan(), "flotilla_assignment.prod").AfterUnknown.(map[string]any); unknown["changes"] != true || c.blocks["locals fleet"] == known {
+			if unknown, _ := resourceChange(t, c.w.plan(), "flotilla_assignment.prod").AfterUnknown.(map[string]any); unknown["changes"] != true || c.blocks["locals fleet"] == labels {
 				t.Errorf("with a label that is not known at plan, not known is %v", unknown)
 			}
-			c.blocks["locals fleet"] = known
+			c.blocks["locals fleet"] = labels
 			c.writeFiles("azurerm_kubernetes_cluster")
 			c.run(applyCommand)
 			c.expectObjects("berlin", true, clusterKustomization)
@@ -186,9 +186,9 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			c.run(emptyPlanCommand)
 			// A command in place of the certificate and its key.
 			certificates := regexp.MustCompile(`(?m)^ *client_certificate .*\n *client_key .*\n`)
-			was := c.blocks["provider flotilla"]
-			if c.blocks["provider flotilla"] = certificates.ReplaceAllLiteralString(was, block(`"kubelogin"`)); c.blocks["provider flotilla"] == was {
-				t.Fatalf("the provider has %s", was)
+			former := c.blocks["provider flotilla"]
+			if c.blocks["provider flotilla"] = certificates.ReplaceAllLiteralString(former, block(`"kubelogin"`)); c.blocks["provider flotilla"] == former {
+				t.Fatalf("the provider has %s", former)
 			}
 			c.writeFiles("azurerm_kubernetes_cluster")
 			c.run(emptyPlanCommand)
@@ -201,9 +201,9 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 				t.Fatalf("the guide has no lyon: %s", stores)
 			}
 			c.writeFiles("azurerm_kubernetes_cluster")
-			said := strings.Join(strings.Fields(c.w.run(append(strings.Fields(applyCommand), "-no-color")...)), " ")
-			if !strings.Contains(said, "Warning: ") || !strings.Contains(said, "Secret flux-system/flotilla-repository") || strings.Contains(c.w.run("state", "list"), "lyon") {
-				t.Errorf("of a cluster that goes, the apply says %s", said)
+			output := strings.Join(strings.Fields(c.w.run(append(strings.Fields(applyCommand), "-no-color")...)), " ")
+			if !strings.Contains(output, "Warning: ") || !strings.Contains(output, "Secret flux-system/flotilla-repository") || strings.Contains(c.w.run("state", "list"), "lyon") {
+				t.Errorf("of a cluster that goes, the apply says %s", output)
 			}
 			c.expectObjects("lyon", true, clusterKustomization)
 		},
@@ -289,8 +289,8 @@ func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 	t.Parallel()
 	arc := guideExample(t, onboardingGuide, "examples/onboarding/azure-arc/main.tf")
 	block := guideBlock(t, onboardingGuide, `resource "azapi_resource"`)
-	given := regexp.MustCompile(`(?m)^  (for_each +=.*|body +=.*)$`).FindAllString(block, -1)
-	if len(given) != 2 {
+	attributes := regexp.MustCompile(`(?m)^  (for_each +=.*|body +=.*)$`).FindAllString(block, -1)
+	if len(attributes) != 2 {
 		t.Fatalf("the guide has %s", block)
 	}
 	for name, tool := range acceptanceTools(t) {
@@ -302,8 +302,8 @@ func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 				map[string]string{
 					"main.tf": arc + fmt.Sprintf(
 						"\nresource \"terraform_data\" \"flux\" {\n%s\n%s\n}\n",
-						given[0],
-						strings.Replace(given[1], "body ", "input", 1),
+						attributes[0],
+						strings.Replace(attributes[1], "body ", "input", 1),
 					),
 				},
 			)

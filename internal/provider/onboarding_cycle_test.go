@@ -11,12 +11,12 @@ import (
 func TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle(t *testing.T) {
 	t.Parallel()
 	const cluster = "azurerm_kubernetes_cluster.east.kube_config[0].host"
-	ours := func(block string) string {
+	replaceCloud := func(block string) string {
 		return strings.NewReplacer(cluster, "terraform_data.east.output.environment", `resource "azurerm_kubernetes_cluster"`, `resource "terraform_data"`, "tags =", "input =").
 			Replace(block)
 	}
-	circle := ours(guideBlock(t, onboardingGuide, "tags = { environment = flotilla_environment.dev.name }"))
-	aliased := ours(guideBlock(t, onboardingGuide, `alias    = "clusters"`))
+	circle := replaceCloud(guideBlock(t, onboardingGuide, "tags = { environment = flotilla_environment.dev.name }"))
+	aliased := replaceCloud(guideBlock(t, onboardingGuide, `alias    = "clusters"`))
 	if strings.Contains(circle+aliased, "azurerm") {
 		t.Fatalf("the guide has more of a cloud:\n%s%s", circle, aliased)
 	}
@@ -47,31 +47,31 @@ resource "flotilla_cluster_claim" "drones" {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + environment + circle})
-			isCycle := func(names ...string) {
+			expectCycle := func(names ...string) {
 				t.Helper()
-				_, said, err := w.try("plan", "-input=false", "-no-color")
-				said = strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(said)), " ")
+				_, output, err := w.try("plan", "-input=false", "-no-color")
+				output = strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(output)), " ")
 				for _, want := range append(names, "Error: Cycle: ", "terraform_data.east", "/flotilla/flotilla\"]") {
-					if err == nil || !strings.Contains(said, want) {
-						t.Fatalf("%v, without %s: %s", err, want, said)
+					if err == nil || !strings.Contains(output, want) {
+						t.Fatalf("%v, without %s: %s", err, want, output)
 					}
 				}
 			}
-			isCycle("flotilla_environment.dev")
+			expectCycle("flotilla_environment.dev")
 			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+counted)
-			isCycle("flotilla_cluster_claim.drones")
+			expectCycle("flotilla_cluster_claim.drones")
 			// With a configuration of the provider of its own, it is planned, though the cluster is not known yet.
 			const location = "  gitops_repo = { url = \"gitops.git\", branch = \"dev\" }"
 			for _, further := range []string{"  cluster_type = \"store\"\n" + strings.Replace(location, "gitops.git", "https://git.example.com/gitops", 1), "  name = \"dev\"\n  fleet = provider::flotilla::fleet({ environment = \"dev\" })\n" + location} {
 				aliased = strings.Replace(aliased, "  # …", further, 1)
 			}
-			_, made, _ := strings.Cut(circle, "\nresource ")
-			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+environment+aliased+"\nresource "+made)
+			_, clusterBlock, _ := strings.Cut(circle, "\nresource ")
+			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+environment+aliased+"\nresource "+clusterBlock)
 			if planned := w.run("plan", "-input=false", "-no-color"); !strings.Contains(planned, "flotilla_agent.east will be created") {
 				t.Errorf("it is planned as\n%s", planned)
 			}
 			// A rollout whose clusters are made of what the same assignment writes.
-			rollout := strings.Replace(made, "flotilla_environment.dev.name", "flotilla_assignment.dev.commit", 1)
+			rollout := strings.Replace(clusterBlock, "flotilla_environment.dev.name", "flotilla_assignment.dev.commit", 1)
 			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+aliased+"\nresource "+rollout+`
 resource "flotilla_assignment" "dev" {
   name        = "dev"
@@ -81,7 +81,7 @@ resource "flotilla_assignment" "dev" {
   rollout     = { stages = [] }
 }
 `)
-			isCycle("flotilla_assignment.dev", "data.flotilla_compliance.dev")
+			expectCycle("flotilla_assignment.dev", "data.flotilla_compliance.dev")
 		})
 	}
 }

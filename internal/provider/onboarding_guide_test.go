@@ -34,7 +34,7 @@ const onboardingGuide = "clusters.md.tmpl"
 //   - Another reconciler: reconciler_change_test.go (the warning), and e2e/another_reconciler_test.go, which runs its commands.
 
 // What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by
-// TestOneRunOnboardsClustersAndOneTakesThemBack.
+// TestOneApplyOnboardsClustersAndOneDestroyRemovesThem.
 func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
@@ -50,27 +50,27 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			configure := func(parts ...string) {
 				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+strings.Join(parts, ""))
 			}
-			reachable := func(is bool) {
+			setReachable := func(isReachable bool) {
 				text := server.Kubeconfig()
-				if !is {
+				if !isReachable {
 					text = tokenKubeconfig("https://127.0.0.1:1", server.CA)
 				}
 				writeFile(t, filepath.Join(w.path, "east.kubeconfig"), text)
 			}
-			plain := func(text string) string {
+			normalize := func(text string) string {
 				return strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(text)), " ")
 			}
 			run := func(succeeds bool, wants string, arguments ...string) {
 				t.Helper()
 				stdout, stderr, err := w.try(append(arguments, "-input=false", "-no-color")...)
-				if (err == nil) != succeeds || !strings.Contains(plain(stdout+stderr), wants) {
+				if (err == nil) != succeeds || !strings.Contains(normalize(stdout+stderr), wants) {
 					t.Fatalf("%s: %v, without %q:\n%s%s", strings.Join(arguments, " "), err, wants, stdout, stderr)
 				}
 			}
-			isThere := func() bool { return server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil }
-			const left = "Secret guide-"
+			hasSecret := func() bool { return server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil }
+			const leftover = "Secret guide-"
 
-			reachable(true)
+			setReachable(true)
 			run(true, "Apply complete!", "apply", "-auto-approve")
 			run(true, "No changes", "plan", "-refresh-only", "-detailed-exitcode")
 
@@ -88,66 +88,66 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			}
 
 			// A cluster that does not answer is no error at plan; at a destroy it is one, and its agent stays in the state.
-			reachable(false)
+			setReachable(false)
 			run(true, "No changes", "plan", "-detailed-exitcode")
 			run(false, `on_unreachable = "forget"`, "destroy", "-auto-approve")
-			if !strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+			if !strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !hasSecret() {
 				t.Error("the agent is not in the state any more, or not on the cluster")
 			}
 
 			// A removed block with destroy = false gives up an agent as it is.
 			configure(provider, "removed {\n  from = flotilla_agent.east\n  lifecycle {\n    destroy = false\n  }\n}\n")
 			w.run("apply", "-input=false", "-auto-approve")
-			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !hasSecret() {
 				t.Error("the agent is still in the state, or not on the cluster any more")
 			}
 
 			// on_unreachable = "forget", applied before the destroy, makes a warning of the error.
-			reachable(true)
+			setReachable(true)
 			configure(provider, agent(`on_unreachable = "forget"`))
 			run(true, "Apply complete!", "apply", "-auto-approve")
-			reachable(false)
-			run(true, left, "destroy", "-auto-approve")
-			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+			setReachable(false)
+			run(true, leftover, "destroy", "-auto-approve")
+			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !hasSecret() {
 				t.Error("the agent is still in the state, or not on the cluster any more")
 			}
 
 			// A cluster that the provider does not name any more leaves the state with that warning.
-			reachable(true)
+			setReachable(true)
 			configure(provider, agent(""))
 			run(true, "Apply complete!", "apply", "-auto-approve")
 			configure()
-			run(true, left, "apply", "-auto-approve")
-			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+			run(true, leftover, "apply", "-auto-approve")
+			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !hasSecret() {
 				t.Error("the agent is still in the state, or not on the cluster any more")
 			}
 
 			// By default everything that runs, runs on: the namespace stays, and the credentials go. A change of on_destroy that
 			// is not applied before the destroy changes nothing about that.
-			made := fmt.Sprintf("install = \"{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\"\n", namespace+"-made")
-			own := func(further string) string {
+			install := fmt.Sprintf("install = \"{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\"\n", namespace+"-made")
+			inOwnNamespace := func(further string) string {
 				return strings.ReplaceAll(
-					agent(made+further),
+					agent(install+further),
 					fmt.Sprintf("namespace = %q", namespace),
 					fmt.Sprintf("namespace = %q", namespace+"-made"),
 				)
 			}
-			stays := func() bool {
+			hasNamespace := func() bool {
 				live := server.Get(t, "v1", "Namespace", "", namespace+"-made")
 				return live != nil && live.GetDeletionTimestamp() == nil
 			}
-			configure(provider, own(""))
+			configure(provider, inOwnNamespace(""))
 			run(true, "Apply complete!", "apply", "-auto-approve")
-			configure(provider, own(`on_destroy = "delete"`))
+			configure(provider, inOwnNamespace(`on_destroy = "delete"`))
 			run(true, "Destroy complete!", "destroy", "-auto-approve")
-			if server.Get(t, "v1", "Secret", namespace+"-made", "flotilla-repository") != nil || !stays() {
+			if server.Get(t, "v1", "Secret", namespace+"-made", "flotilla-repository") != nil || !hasNamespace() {
 				t.Error("the credentials are still there, or the namespace is not")
 			}
 			// With "delete", the agent's own namespace goes where install made it.
 			server.Delete(t, "v1", "Namespace", "", namespace+"-made")
 			run(true, "Apply complete!", "apply", "-auto-approve")
 			run(true, "Destroy complete!", "destroy", "-auto-approve")
-			if stays() {
+			if hasNamespace() {
 				t.Error("the namespace of the agent stays")
 			}
 		})

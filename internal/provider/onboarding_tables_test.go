@@ -28,12 +28,12 @@ func TestTheGuideOnOnboardingListsCredentialsThatFit(t *testing.T) {
 	w := providertest.New(startProvider)
 	objects := func(reconciler, url, credentials string) (string, error) {
 		t.Helper()
-		made, err := w.Evaluate(t.Context(), moduleOf(t, fmt.Sprintf(`output "objects" {
+		rendered, err := w.Evaluate(t.Context(), moduleOf(t, fmt.Sprintf(`output "objects" {
   value = provider::flotilla::agent_manifests({
     cluster = "store-17", cluster_type = "store", reconciler = %q, gitops_repo = { url = %q, branch = "prod" }, credentials = { %s }
   })
 }`, reconciler, url, credentials)).Outputs["objects"])
-		return fmt.Sprint(made), err
+		return fmt.Sprint(rendered), err
 	}
 	code, name := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`(\w+)(,| }|$)`)
 	for _, row := range rows {
@@ -46,15 +46,15 @@ func TestTheGuideOnOnboardingListsCredentialsThatFit(t *testing.T) {
 			url = "git@git.example.com:platform/gitops.git"
 		}
 		// The first code of the cell is all that is needed; what comes after it may be added.
-		ways := code.FindAllStringSubmatch(cells[2], -1)
-		credentials := strings.TrimSuffix(strings.TrimPrefix(ways[0][1], "{ "), " }")
+		codes := code.FindAllStringSubmatch(cells[2], -1)
+		credentials := strings.TrimSuffix(strings.TrimPrefix(codes[0][1], "{ "), " }")
 		if strings.Contains(cells[2], "and `username`") {
 			credentials += ", username"
 		}
 		if strings.Contains(cells[1], "CA") {
 			credentials += ", token"
 		}
-		given := name.ReplaceAllStringFunc(credentials, func(match string) string {
+		assignments := name.ReplaceAllStringFunc(credentials, func(match string) string {
 			parts := name.FindStringSubmatch(match)
 			value, known := values[parts[1]]
 			if !known {
@@ -63,47 +63,47 @@ func TestTheGuideOnOnboardingListsCredentialsThatFit(t *testing.T) {
 			return fmt.Sprintf("%s = %q%s", parts[1], value, parts[2])
 		})
 		for _, reconciler := range []string{"flux", "argocd", "fleet"} {
-			made, err := objects(reconciler, url, given)
+			rendered, err := objects(reconciler, url, assignments)
 			if fits := reconciler != "fleet" || !strings.Contains(row, "for Flux and Argo CD"); fits != (err == nil) {
 				t.Errorf("%s, %s: %v", reconciler, credentials, err)
-			} else if fits && !strings.Contains(made, "kind: Secret") {
-				t.Errorf("%s, %s: there is no Secret in\n%s", reconciler, credentials, made)
+			} else if fits && !strings.Contains(rendered, "kind: Secret") {
+				t.Errorf("%s, %s: there is no Secret in\n%s", reconciler, credentials, rendered)
 			}
 		}
 	}
 }
 
-func TestTheGuideOnOnboardingIsRightAboutSecretsAndAgentsThatOthersBring(t *testing.T) {
+func TestTheGuideOnOnboardingIsRightAboutForeignSecretsAndAgents(t *testing.T) {
 	t.Parallel()
 	api := &standInCluster{}
 	url, certificate := api.start(t)
 	cluster := map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "t"}
-	brought := regexp.MustCompile("name it: `credentials = { secret = \"(.*)\" }`").FindStringSubmatch(guideText(t, onboardingGuide))
-	if brought == nil {
+	secretName := regexp.MustCompile("name it: `credentials = { secret = \"(.*)\" }`").FindStringSubmatch(guideText(t, onboardingGuide))
+	if secretName == nil {
 		t.Fatal("the guide does not say how a Secret is named")
 	}
 	w := providertest.New(startProvider)
 	applyAgent(
 		t,
 		w,
-		onCluster(cluster, agentAttributes("flux-system", map[string]any{"credentials_wo": nil, "credentials": map[string]any{"secret": brought[1]}})),
+		onCluster(cluster, agentAttributes("flux-system", map[string]any{"credentials_wo": nil, "credentials": map[string]any{"secret": secretName[1]}})),
 	)
 	api.mu.Lock()
-	reads := fmt.Sprint(api.objects["a/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flotilla"]["spec"])
-	if _, made := api.objects["a/api/v1/namespaces/flux-system/secrets/flotilla-repository"]; made ||
-		!strings.Contains(reads, "secretRef:map[name:"+brought[1]+"]") {
-		t.Errorf("a Secret is made: %v; the repository is read by %s", made, reads)
+	spec := fmt.Sprint(api.objects["a/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flotilla"]["spec"])
+	if _, rendered := api.objects["a/api/v1/namespaces/flux-system/secrets/flotilla-repository"]; rendered ||
+		!strings.Contains(spec, "secretRef:map[name:"+secretName[1]+"]") {
+		t.Errorf("a Secret is made: %v; the repository is read by %s", rendered, spec)
 	}
 	api.mu.Unlock()
 
 	// A cluster that does not know the kinds: the stand-in has no Rancher Fleet.
 	w = providertest.New(startProvider)
-	plan, said := w.Plan(t.Context(), onCluster(cluster, agentAttributes("fleet-local", map[string]any{"reconciler": "fleet"})))
-	if said.Err() != nil || !said.Has("Agent is not installed") {
-		t.Fatalf("the plan says %s", said)
+	plan, diags := w.Plan(t.Context(), onCluster(cluster, agentAttributes("fleet-local", map[string]any{"reconciler": "fleet"})))
+	if diags.Err() != nil || !diags.Has("Agent is not installed") {
+		t.Fatalf("the plan says %s", diags)
 	}
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Agent is not installed") {
-		t.Errorf("the apply says %s", said)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Agent is not installed") {
+		t.Errorf("the apply says %s", diags)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then
 		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
 	}
-	of := func(environment string, further map[string]any) providertest.Configuration {
+	configuration := func(environment string, further map[string]any) providertest.Configuration {
 		agent := map[string]any{
 			"namespace": "provider-hub-names", "reconciler": "argocd-hub", "hub": "hub", "environment": environment,
 			"gitops_repo":    map[string]any{"url": "https://git.example.com/" + environment, "branch": "main"},
@@ -127,12 +127,12 @@ func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 		return onHub(server, agent)
 	}
 	dev, prod := providertest.New(startProvider), providertest.New(startProvider)
-	applyAgent(t, dev, of("dev", nil))
-	applyAgent(t, prod, of("prod", map[string]any{"name": "other"}))
-	if plan := planAgent(t, dev, of("dev", nil)); !plan.Empty() {
+	applyAgent(t, dev, configuration("dev", nil))
+	applyAgent(t, prod, configuration("prod", map[string]any{"name": "other"}))
+	if plan := planAgent(t, dev, configuration("dev", nil)); !plan.Empty() {
 		t.Errorf("beside an environment that has another name, the plan has %q", agentLines(plan))
 	}
-	applyAgent(t, providertest.New(startProvider), of("stage", nil))
+	applyAgent(t, providertest.New(startProvider), configuration("stage", nil))
 	if secret := server.Get(t, "v1", "Secret", "provider-hub-names", "flotilla-repository"); decodeSecret(
 		t,
 		secret,
@@ -140,7 +140,7 @@ func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 	) != "https://git.example.com/stage" {
 		t.Errorf("the repository Secret is of %s", decodeSecret(t, secret, "url"))
 	}
-	if lines := strings.Join(agentLines(planAgent(t, dev, of("dev", nil))), "\n"); !strings.Contains(
+	if lines := strings.Join(agentLines(planAgent(t, dev, configuration("dev", nil))), "\n"); !strings.Contains(
 		lines,
 		"AppProject provider-hub-names/flotilla on the hub: spec.sourceRepos",
 	) {

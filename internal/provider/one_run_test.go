@@ -14,7 +14,7 @@ import (
 
 // One apply creates clusters, registers them, commits what they shall run and makes them follow it; one destroy takes
 // it back. API servers stand in for a cloud's clusters: a real one, and one that takes everything.
-func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
+func TestOneApplyOnboardsClustersAndOneDestroyRemovesThem(t *testing.T) {
 	acceptancetest.Only(t)
 	repo := giteaRepository(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})

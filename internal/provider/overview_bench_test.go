@@ -20,10 +20,10 @@ func BenchmarkOverview(b *testing.B) {
 	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)
 	value := providertest.Call{Function: "fleet", Arguments: []any{fleettest.Input(f, config)}}
 	repo := map[string]any{"url": url, "branch": "main"}
-	if _, said := providertest.New(startProvider).Apply(b.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+	if _, diags := providertest.New(startProvider).Apply(b.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
 		assignment: {Attributes: map[string]any{"name": "all", "fleet": value, "gitops_repo": repo}},
-	}}); said.Err() != nil {
-		b.Fatal(said.Err())
+	}}); diags.Err() != nil {
+		b.Fatal(diags.Err())
 	}
 	tip, err := exec.CommandContext(b.Context(), "git", "-C", url, "rev-parse", "main").Output()
 	if err != nil {
@@ -37,27 +37,27 @@ func BenchmarkOverview(b *testing.B) {
 		b.Helper()
 		arguments := map[string]any{"name": "all", "fleet": value, "gitops_repo": repo}
 		maps.Copy(arguments, further)
-		values, said := providertest.New(startProvider).ReadData(b.Context(), providertest.Configuration{}, data, arguments)
-		if said.Err() != nil {
-			b.Fatal(said.Err())
+		values, diags := providertest.New(startProvider).ReadData(b.Context(), providertest.Configuration{}, data, arguments)
+		if diags.Err() != nil {
+			b.Fatal(diags.Err())
 		}
 		return values
 	}
-	asked := map[string]any{"feedback": map[string]any{"reports": reports}}
-	evidence := read(b, "flotilla_compliance", asked)["evidence"]
-	for _, of := range []struct {
+	reported := map[string]any{"feedback": map[string]any{"reports": reports}}
+	evidence := read(b, "flotilla_compliance", reported)["evidence"]
+	for _, benchmark := range []struct {
 		name, data string
 		further    map[string]any
 	}{
-		{"compliance", "flotilla_compliance", asked},
+		{"compliance", "flotilla_compliance", reported},
 		{"overview", "flotilla_overview", map[string]any{"evidence": evidence}},
 		{"overview-without-history", "flotilla_overview", map[string]any{"evidence": evidence, "history": 0}},
 	} {
-		b.Run(of.name, func(b *testing.B) {
+		b.Run(benchmark.name, func(b *testing.B) {
 			before := fleettest.ProcessorTime()
 			var values map[string]any
 			for b.Loop() {
-				values = read(b, of.data, of.further)
+				values = read(b, benchmark.data, benchmark.further)
 			}
 			b.ReportMetric((fleettest.ProcessorTime()-before).Seconds()/float64(b.N), "processor-s/op")
 			html, _ := values["html"].(string)
@@ -87,12 +87,12 @@ func BenchmarkComparison(b *testing.B) {
 				}
 			}
 		}
-		if _, said := providertest.New(startProvider).Apply(b.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+		if _, diags := providertest.New(startProvider).Apply(b.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
 			assignment: {Attributes: map[string]any{
 				"name": name, "fleet": providertest.Call{Function: "fleet", Arguments: []any{fleettest.Input(f, config)}}, "gitops_repo": map[string]any{"url": url, "branch": name},
 			}},
-		}}); said.Err() != nil {
-			b.Fatal(said.Err())
+		}}); diags.Err() != nil {
+			b.Fatal(diags.Err())
 		}
 	}
 	for _, right := range []string{"same", "prod"} {
@@ -100,11 +100,11 @@ func BenchmarkComparison(b *testing.B) {
 			before := fleettest.ProcessorTime()
 			var values map[string]any
 			for b.Loop() {
-				var said providertest.Diagnostics
-				values, said = providertest.New(startProvider).ReadData(b.Context(), providertest.Configuration{}, "flotilla_comparison",
+				var diags providertest.Diagnostics
+				values, diags = providertest.New(startProvider).ReadData(b.Context(), providertest.Configuration{}, "flotilla_comparison",
 					map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, right, "")})
-				if said.Err() != nil {
-					b.Fatal(said.Err())
+				if diags.Err() != nil {
+					b.Fatal(diags.Err())
 				}
 			}
 			b.ReportMetric((fleettest.ProcessorTime()-before).Seconds()/float64(b.N), "processor-s/op")

@@ -27,29 +27,29 @@ func TestPinsAreWrittenAndRecorded(t *testing.T) {
 			}
 			further["artifacts"] = text
 		}
-		if _, said := w.Apply(t.Context(), assigned(url, fleetOf(further), nil)); said.Err() != nil {
-			t.Fatal(said)
+		if _, diags := w.Apply(t.Context(), assigned(url, fleetOf(further), nil)); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		rendered := git(t, url, "show", "dev:clusters/all/drone/app-edge/reconciler.yaml")
 		if isPinned := strings.Contains(rendered, `commit: "`+commit+`"`); isPinned != (commit != "") ||
 			!strings.Contains(rendered, `branch: "main"`) {
 			t.Errorf("pinned to %q, what is rendered is\n%s", commit, rendered)
 		}
-		read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
+		read, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "host": "drone",
 		})
-		if said.Err() != nil {
-			t.Fatal(said)
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		for _, one := range read["assignments"].([]any) {
-			of := one.(map[string]any)
-			manifests := of["manifests"].(map[string]any)
+			member := one.(map[string]any)
+			manifests := member["manifests"].(map[string]any)
 			var want any
-			if commit != "" && of["deployment_target"] == "app-edge" {
+			if commit != "" && member["deployment_target"] == "app-edge" {
 				want = map[string]any{"commit": commit, "version": nil, "digest": nil}
 			}
 			if manifests["branch"] != "main" || !reflect.DeepEqual(manifests["pin"], want) {
-				t.Errorf("of %v the manifests are %v, want the pin %v", of["deployment_target"], manifests, want)
+				t.Errorf("of %v the manifests are %v, want the pin %v", member["deployment_target"], manifests, want)
 			}
 		}
 	}

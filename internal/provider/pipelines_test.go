@@ -49,14 +49,14 @@ func readPipeline(t *testing.T, file string) pipeline {
 			prepare = append(prepare, command)
 		}
 	}
-	read := pipeline{
+	commands := pipeline{
 		plan:  append(append(prepare, parsed.Plan.commands()...), parsed.Jobs.Plan.commands()...),
 		apply: append(append(prepare, parsed.Apply.commands()...), parsed.Jobs.Apply.commands()...),
 	}
-	if len(read.plan) < 3 || len(read.apply) < 2 {
-		t.Fatalf("%s has the commands %q", file, read)
+	if len(commands.plan) < 3 || len(commands.apply) < 2 {
+		t.Fatalf("%s has the commands %q", file, commands)
 	}
-	return read
+	return commands
 }
 
 // TestPipelinesPlanCommentAndApply runs the commands of each pipeline with a shell, as its runner does. The programs that reach

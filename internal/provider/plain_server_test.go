@@ -19,7 +19,7 @@ func newPlainBranchLife(t *testing.T) *branchLife {
 }
 
 // The files of folders are read where they are now, although no tip has them or another branch does.
-func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
+func TestFilesOfOtherCommitsAreReadFromAPlainServer(t *testing.T) {
 	t.Parallel()
 	const (
 		file  = "large/app-core/platform-config.yaml"
@@ -77,19 +77,19 @@ func TestAPlainServerGivesTheFilesOfOtherCommits(t *testing.T) {
 			t.Parallel()
 			l := newPlainBranchLife(t)
 			test.prepare(l)
-			wanted := test.wanted(l)
-			plan, _ := mustPlan(t, l.w, wanted)
+			configuration := test.wanted(l)
+			plan, _ := mustPlan(t, l.w, configuration)
 			if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, test.line) {
 				t.Errorf("the plan has\n%s", lines)
 			}
 			if test.between != nil {
 				test.between(l)
 				expectError(t, l.w.ApplyPlan(t.Context(), plan), test.says, "gitops_repo", "large/app-core", "Nothing was written")
-			} else if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-				t.Fatal(said)
+			} else if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+				t.Fatal(diags)
 			}
-			apply(t, l.w, wanted)
-			if plan, _ := mustPlan(t, l.w, wanted); !plan.Empty() {
+			apply(t, l.w, configuration)
+			if plan, _ := mustPlan(t, l.w, configuration); !plan.Empty() {
 				t.Errorf("one more plan has %q", linesOf(plan))
 			}
 		})

@@ -34,7 +34,7 @@ resource "flotilla_assignment" "test" {
 `, tag, url)
 }
 
-func TestThePlanOfOneTagOn500HostsHas15LinesAndNothingIsADriftAfterIt(t *testing.T) {
+func TestPlanOfOneTagOn500HostsHas15LinesAndNoDrift(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -45,12 +45,12 @@ func TestThePlanOfOneTagOn500HostsHas15LinesAndNothingIsADriftAfterIt(t *testing
 			expectNoDrift(t, w)
 			for _, tag := range []string{"v2", "v3"} { // the second time the lines are those of the state
 				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+configOf500Hosts(url, tag))
-				said := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
-				_, said, _ = strings.Cut(said, "will perform the following actions:\n\n")
-				said, _, _ = strings.Cut(said, "\n\nPlan: ")
-				if lines := strings.Count(said, "\n") + 1; lines > 15 || !strings.Contains(said, `+ "`+countLine(changes.Counts{Hosts: 500, Changed: 500})) ||
-					!strings.Contains(said, "+ \"reconciler.yaml: GitRepository spec.ref.tag") {
-					t.Errorf("%d lines:\n%s", lines, said)
+				output := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
+				_, output, _ = strings.Cut(output, "will perform the following actions:\n\n")
+				output, _, _ = strings.Cut(output, "\n\nPlan: ")
+				if lines := strings.Count(output, "\n") + 1; lines > 15 || !strings.Contains(output, `+ "`+countLine(changes.Counts{Hosts: 500, Changed: 500})) ||
+					!strings.Contains(output, "+ \"reconciler.yaml: GitRepository spec.ref.tag") {
+					t.Errorf("%d lines:\n%s", lines, output)
 				}
 				w.run("apply", "-input=false", "plan.out")
 				expectNoDrift(t, w)
@@ -64,9 +64,9 @@ func expectNoDrift(t *testing.T, w workdir) {
 	t.Helper()
 	for _, arguments := range [][]string{{"-refresh-only"}, {}, {"-refresh=false"}} {
 		arguments = append([]string{"plan", "-input=false", "-no-color", "-detailed-exitcode"}, arguments...)
-		out, said, err := w.try(arguments...)
+		out, output, err := w.try(arguments...)
 		if err != nil {
-			t.Errorf("%s: %v\n%s%s", strings.Join(arguments, " "), err, out, said)
+			t.Errorf("%s: %v\n%s%s", strings.Join(arguments, " "), err, out, output)
 		}
 	}
 }

@@ -66,8 +66,8 @@ func changedPaths(at string, before, after, unknown any) []string {
 	if unknown == true {
 		return []string{strings.TrimPrefix(at, ".")}
 	}
-	was, wasMap := before.(map[string]any)
-	is, isMap := after.(map[string]any)
+	former, wasMap := before.(map[string]any)
+	current, isMap := after.(map[string]any)
 	if !wasMap || !isMap {
 		if reflect.DeepEqual(before, after) {
 			return nil
@@ -76,10 +76,10 @@ func changedPaths(at string, before, after, unknown any) []string {
 	}
 	unknowns, _ := unknown.(map[string]any)
 	keys := map[string]bool{}
-	for key := range was {
+	for key := range former {
 		keys[key] = true
 	}
-	for key := range is {
+	for key := range current {
 		keys[key] = true
 	}
 	for key := range unknowns {
@@ -87,7 +87,7 @@ func changedPaths(at string, before, after, unknown any) []string {
 	}
 	var places []string
 	for key := range keys {
-		places = append(places, changedPaths(at+"."+key, was[key], is[key], unknowns[key])...)
+		places = append(places, changedPaths(at+"."+key, former[key], current[key], unknowns[key])...)
 	}
 	return places
 }

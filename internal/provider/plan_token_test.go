@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestAPlanNeedsAReadingTokenAlone lets pipelines plan requests of people who must not write.
-func TestAPlanNeedsAReadingTokenAlone(t *testing.T) {
+// TestPlanNeedsOnlyAReadToken lets pipelines plan requests of people who must not write.
+func TestPlanNeedsOnlyAReadToken(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	var reading struct {
@@ -18,18 +18,18 @@ func TestAPlanNeedsAReadingTokenAlone(t *testing.T) {
 		"name": "reading", "scopes": []string{"read:repository"},
 	}, &reading)
 	w := providertest.New(startProvider)
-	with := func(token, address string, further map[string]any) providertest.Configuration {
+	configuration := func(token, address string, further map[string]any) providertest.Configuration {
 		configuration := assigned(repo.url, databaseFleet(address), further)
 		configuration.Provider = map[string]any{"git": map[string]any{"token": token}}
 		return configuration
 	}
 	request := map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "gitea"}}
 	for name, further := range map[string]map[string]any{"push": nil, "pull request": request} {
-		apply(t, w, with(user.Token, "mysql://one/"+name, further))
-		if plan, _ := mustPlan(t, w, with(reading.SHA1, "mysql://two/"+name, further)); plan.Empty() {
+		apply(t, w, configuration(user.Token, "mysql://one/"+name, further))
+		if plan, _ := mustPlan(t, w, configuration(reading.SHA1, "mysql://two/"+name, further)); plan.Empty() {
 			t.Errorf("%s: the plan has no changes", name)
 		}
-		if _, said := w.Apply(t.Context(), with(reading.SHA1, "mysql://two/"+name, further)); said.Err() == nil {
+		if _, diags := w.Apply(t.Context(), configuration(reading.SHA1, "mysql://two/"+name, further)); diags.Err() == nil {
 			t.Errorf("%s: an apply writes with a token that may read", name)
 		}
 	}

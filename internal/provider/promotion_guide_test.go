@@ -11,18 +11,18 @@ import (
 const promotionGuide = "rollouts.md.tmpl"
 
 // What the guide on promotion says of what holds a candidate, on the HCL that it shows. How its example moves is in
-// TestPromotionInOneConfigurationMovesOneStageAnApply.
-func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
+// TestPromotionInOneConfigurationMovesOneStagePerApply.
+func TestTheGuideOnPromotionIsRightAboutGates(t *testing.T) {
 	t.Parallel()
 	guideExample(t, promotionGuide, "examples/rollouts/promotion/main.tf")
 	const gate = "candidate = flotilla_assignment.dev.proven"
 	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
-		set := gate
-		with := func(further string) {
-			e.replaceText(set, gate+further)
-			set = gate + further
+		gateText := gate
+		setGate := func(further string) {
+			e.replaceText(gateText, gate+further)
+			gateText = gate + further
 		}
-		waits := func(want string) string {
+		expectWait := func(want string) string {
 			t.Helper()
 			waiting := fieldText(resourceChange(t, e.w.plan(), "flotilla_promotion.prod").After, "waiting_for")
 			if !strings.Contains(waiting, want) {
@@ -38,26 +38,26 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 		e.apply()
 		e.replaceText("1.9.0", "1.9.1")
 		e.applyUntilSettled("dev", "prod")
-		if between := git(t, e.url, "log", "--format=%h", "-S1.9.0", "prod"); between != "" {
-			t.Errorf("prod had the version in between, by %s", between)
+		if commits := git(t, e.url, "log", "--format=%h", "-S1.9.0", "prod"); commits != "" {
+			t.Errorf("prod had the version in between, by %s", commits)
 		}
 
 		// While open is false, nothing goes through; hold keeps the value, and a gate of time and of approval waits.
-		with("\n  open = false")
+		setGate("\n  open = false")
 		e.replaceText("1.9.1", "2.0.0")
 		e.applyUntilSettled("dev")
-		waits("the gate to open")
-		with("\n  hold = true")
-		waits("the end of hold")
-		with("\n  soak = \"24h\"\n  now = plantimestamp()")
-		waits("the soak time, not before ")
-		with("\n  now = plantimestamp()\n  windows = [{ kind = \"deny\", schedule = \"* * * * *\", duration = \"24h\" }]")
-		waits("a window")
-		with("\n  approval = true")
-		approval := strings.TrimPrefix(waits("an approval: "), "an approval: ")
+		expectWait("the gate to open")
+		setGate("\n  hold = true")
+		expectWait("the end of hold")
+		setGate("\n  soak = \"24h\"\n  now = plantimestamp()")
+		expectWait("the soak time, not before ")
+		setGate("\n  now = plantimestamp()\n  windows = [{ kind = \"deny\", schedule = \"* * * * *\", duration = \"24h\" }]")
+		expectWait("a window")
+		setGate("\n  approval = true")
+		approval := strings.TrimPrefix(expectWait("an approval: "), "an approval: ")
 
 		// pin sets the value by hand, and is seen in the plan.
-		with("\n  pin = { payments = \"1.6.0\", reports = \"2.0.0\" }")
+		setGate("\n  pin = { payments = \"1.6.0\", reports = \"2.0.0\" }")
 		if plan := resourceChange(t, e.w.plan(), "flotilla_promotion.prod"); !strings.Contains(fieldText(plan.After, "promoted"), "1.6.0") ||
 			!strings.Contains(fieldText(plan.After, "waiting_for"), "the end of pin") {
 			t.Errorf("pinned: %v", plan.After)
@@ -67,7 +67,7 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 		}
 
 		// A lost state is imported with its value.
-		with("\n  open = false")
+		setGate("\n  open = false")
 		e.w.run("state", "rm", "flotilla_promotion.prod")
 		value, err := json.Marshal(map[string]string{"payments": "1.6.0", "reports": "2.0.0"})
 		if err != nil {
@@ -77,7 +77,7 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 		if changed := e.apply(); len(changed) > 0 {
 			t.Errorf("after a state that was lost, %v changes", changed)
 		}
-		with("\n  approval = true\n  approvals = [" + approval + "]")
+		setGate("\n  approval = true\n  approvals = [" + approval + "]")
 		e.applyUntilSettled("prod")
 	})
 }

@@ -69,21 +69,21 @@ func (e *environments) apply() []string {
 // goes applies until a plan is empty, and checks that the branches change in that order, each in an apply of its own.
 func (e *environments) applyUntilSettled(through ...string) {
 	e.w.t.Helper()
-	var went []string
+	var order []string
 	for range 4 * len(e.names) {
 		changed := e.apply()
 		if len(changed) > 1 {
 			e.w.t.Fatalf("one apply writes %v", changed)
 		}
-		went = append(went, changed...)
+		order = append(order, changed...)
 		if _, _, err := e.w.try("plan", "-input=false", "-detailed-exitcode"); err == nil {
-			if !slices.Equal(went, through) {
-				e.w.t.Fatalf("it goes through %v, not %v", went, through)
+			if !slices.Equal(order, through) {
+				e.w.t.Fatalf("it goes through %v, not %v", order, through)
 			}
 			return
 		}
 	}
-	e.w.t.Fatalf("it goes through %v, and no end is seen", went)
+	e.w.t.Fatalf("it goes through %v, and no end is seen", order)
 }
 
 // change writes another text in place of one, in all files of the configuration.
@@ -113,7 +113,7 @@ func exampleConfiguration(t *testing.T, name, url string) map[string]string {
 }
 
 // What the guide on promotion says of one configuration: no apply writes dev and prod, and a plan says what is proven.
-func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
+func TestPromotionInOneConfigurationMovesOneStagePerApply(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
 		e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
@@ -122,17 +122,17 @@ func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 
 		plan := e.w.plan()
 		dev := resourceChange(t, plan, "flotilla_assignment.dev")
-		if was, is := field(dev.Before, "proven"), field(dev.After, "proven"); fmt.Sprint(was) != fmt.Sprint(is) || was == nil {
-			t.Errorf("the plan that writes shows that %v becomes %v", was, is)
+		if former, proven := field(dev.Before, "proven"), field(dev.After, "proven"); fmt.Sprint(former) != fmt.Sprint(proven) || former == nil {
+			t.Errorf("the plan that writes shows that %v becomes %v", former, proven)
 		}
 		if changed := e.apply(); !slices.Equal(changed, []string{"dev"}) {
 			t.Fatalf("the first apply writes %v", changed)
 		}
 		plan = e.w.plan()
 		dev = resourceChange(t, plan, "flotilla_assignment.dev")
-		if is := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(is, "1.9.0") ||
+		if proven := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(proven, "1.9.0") ||
 			!strings.Contains(fieldText(dev.After, "changes"), "the candidate is proven") {
-			t.Errorf("the next plan says %v, that %s is proven", fieldText(dev.After, "changes"), is)
+			t.Errorf("the next plan says %v, that %s is proven", fieldText(dev.After, "changes"), proven)
 		}
 		if prod := resourceChange(t, plan, "flotilla_promotion.prod"); strings.Contains(fieldText(prod.After, "promoted"), "1.9.0") ||
 			!strings.Contains(fieldText(prod.After, "waiting_for"), "the next plan") {
@@ -149,12 +149,12 @@ func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 	})
 }
 
-func TestACompanysVersionsMoveOneEnvironmentAnApply(t *testing.T) {
+func TestVersionsOfACompanyMoveOneEnvironmentPerApply(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "company", []string{"dev", "stage", "prod"}, func(t *testing.T, e *environments) {
 		e.apply()
-		for name, has := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
-			if got := strings.Contains(git(t, e.url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != has {
+		for name, want := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
+			if got := strings.Contains(git(t, e.url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != want {
 				t.Errorf("the first apply writes workloads to %s: %v", name, got)
 			}
 		}
@@ -217,7 +217,7 @@ data:
   VERSION: %s
 `
 
-func TestACommitOfTheControlPlaneMovesOneEnvironmentAnApply(t *testing.T) {
+func TestControlPlaneCommitMovesOneEnvironmentPerApply(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -316,37 +316,37 @@ resource "flotilla_assignment" "dev" {
 `, payments)
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": configuration("1.0.0")})
-			promotes := func(workload string, plan *tfjson.Plan) string {
+			promotedVersion := func(workload string, plan *tfjson.Plan) string {
 				return fieldText(resourceChange(t, plan, fmt.Sprintf("flotilla_promotion.stage[%q]", workload)).After, "promoted")
 			}
 			// until applies until both are promoted, and checks that none is while it is under way.
-			until := func(payments string) {
+			applyUntil := func(payments string) {
 				t.Helper()
 				for run := range 8 {
 					plan := w.plan()
-					under := fieldText(resourceChange(t, plan, "flotilla_assignment.dev").After, "rolling_out")
-					is := promotes("payments", plan)
-					if is == payments && (run == 0 || strings.Contains(under, "payments-live")) {
-						t.Fatalf("run %d lets %s through while %s", run, is, under)
+					rollingOutText := fieldText(resourceChange(t, plan, "flotilla_assignment.dev").After, "rolling_out")
+					proven := promotedVersion("payments", plan)
+					if proven == payments && (run == 0 || strings.Contains(rollingOutText, "payments-live")) {
+						t.Fatalf("run %d lets %s through while %s", run, proven, rollingOutText)
 					}
 					w.run("apply", "-input=false", "plan.out")
-					if is == payments && promotes("reports", plan) == "1.0.0" {
+					if proven == payments && promotedVersion("reports", plan) == "1.0.0" {
 						return
 					}
 				}
 				t.Errorf("payments %s is never promoted", payments)
 			}
-			until("1.0.0")
+			applyUntil("1.0.0")
 			writeFile(t, filepath.Join(w.path, "main.tf"), configuration("1.1.0"))
 			plan := w.plan()
 			if dev := resourceChange(t, plan, "flotilla_assignment.dev"); !strings.Contains(fieldText(dev.After, "rolling_out"), "payments-live") ||
-				promotes("payments", plan) != "1.0.0" {
-				t.Errorf("the plan that writes: %v, and promotes %s", dev.After, promotes("payments", plan))
+				promotedVersion("payments", plan) != "1.0.0" {
+				t.Errorf("the plan that writes: %v, and promotes %s", dev.After, promotedVersion("payments", plan))
 			}
-			if promotes("reports", plan) != "1.0.0" {
+			if promotedVersion("reports", plan) != "1.0.0" {
 				t.Error("reports waits for payments")
 			}
-			until("1.1.0")
+			applyUntil("1.1.0")
 		})
 	}
 }

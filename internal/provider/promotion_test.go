@@ -30,9 +30,9 @@ func applyPromotion(t *testing.T, w *providertest.Workspace, attributes map[stri
 			plan = apply(t, w, promotionConfig(attributes))
 		}
 	}
-	again, said := w.Plan(t.Context(), promotionConfig(attributes))
-	if said.Err() != nil || !again.Empty() {
-		t.Fatalf("the next plan: %v, %v", said.Err(), again.Change(promotion).After)
+	again, diags := w.Plan(t.Context(), promotionConfig(attributes))
+	if diags.Err() != nil || !again.Empty() {
+		t.Fatalf("the next plan: %v, %v", diags.Err(), again.Change(promotion).After)
 	}
 	if change := plan.Change(promotion); change.Action == providertest.NoOp {
 		return change.Before
@@ -42,7 +42,7 @@ func applyPromotion(t *testing.T, w *providertest.Workspace, attributes map[stri
 	return again.Change(promotion).Before
 }
 
-func TestPromotionLetsThroughWhatHasProvenItself(t *testing.T) {
+func TestPromotionReleasesProvenCandidates(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	// The life of a promotion: what is configured, and what comes of it.
@@ -118,7 +118,7 @@ func TestPromotionWithoutACandidateKeepsItsValue(t *testing.T) {
 	}
 }
 
-func TestPromotionThatWaitsIsAnEmptyPlanWhateverTheTimeIs(t *testing.T) {
+func TestPromotionThatWaitsHasAnEmptyPlanAtAnyTime(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	attributes := map[string]any{"candidate": "a", "open": true, "soak": "24h", "now": "2026-01-01T00:00:00Z"}
@@ -130,15 +130,15 @@ func TestPromotionThatWaitsIsAnEmptyPlanWhateverTheTimeIs(t *testing.T) {
 	}
 }
 
-func TestPromotionIsKnownAtPlanAsFarAsItCanBe(t *testing.T) {
+func TestPromotionIsPlannedFromKnownValues(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	applyPromotion(t, w, map[string]any{"candidate": "a", "open": true})
 	plan := func(attributes map[string]any) map[string]any {
 		t.Helper()
-		plan, said := w.Plan(t.Context(), promotionConfig(attributes))
-		if said.Err() != nil {
-			t.Fatal(said.Err())
+		plan, diags := w.Plan(t.Context(), promotionConfig(attributes))
+		if diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
 		return plan.Change(promotion).After
 	}
@@ -205,9 +205,9 @@ func TestPromotionOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 			t.Parallel()
 			attributes := map[string]any{"candidate": "a", "open": true}
 			maps.Copy(attributes, test.attributes)
-			_, said := providertest.New(startProvider).Plan(t.Context(), promotionConfig(attributes))
-			if said.Err() == nil || !strings.Contains(said.Err().Error(), test.want) || !strings.Contains(said.Err().Error(), test.at) {
-				t.Errorf("%v", said.Err())
+			_, diags := providertest.New(startProvider).Plan(t.Context(), promotionConfig(attributes))
+			if diags.Err() == nil || !strings.Contains(diags.Err().Error(), test.want) || !strings.Contains(diags.Err().Error(), test.at) {
+				t.Errorf("%v", diags.Err())
 			}
 		})
 	}
@@ -217,13 +217,13 @@ func TestPromotionIsImportedWithItsValue(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	configuration := promotionConfig(map[string]any{"candidate": "b", "open": false})
-	if said := w.Import(t.Context(), configuration, promotion, `"a"`); said.Err() != nil {
-		t.Fatal(said.Err())
+	if diags := w.Import(t.Context(), configuration, promotion, `"a"`); diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	if state := applyPromotion(t, w, map[string]any{"candidate": "b", "open": false}); state["promoted"] != "a" {
 		t.Errorf("%v is promoted", state["promoted"])
 	}
-	if said := providertest.New(startProvider).Import(t.Context(), configuration, promotion, `a`); said.Err() == nil {
+	if diags := providertest.New(startProvider).Import(t.Context(), configuration, promotion, `a`); diags.Err() == nil {
 		t.Error("what is no JSON is imported")
 	}
 }

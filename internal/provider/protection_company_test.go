@@ -81,8 +81,8 @@ func companyProdConfig(t *testing.T, url, old, replacement string) providertest.
 	for _, key := range []string{"workspaces", "cluster_types", "clusters", "target_policies", "config_containers", "config_schemas", "constraints"} {
 		fleet[key] = locals[key]
 	}
-	for team, has := range locals["teams"].(map[string]any) {
-		for name, place := range has.(map[string]any)["workloads"].(map[string]any) {
+	for team, members := range locals["teams"].(map[string]any) {
+		for name, place := range members.(map[string]any)["workloads"].(map[string]any) {
 			fleet["workloads"] = append(fleet["workloads"].([]any), map[string]any{
 				"name": name, "workspace": team, "labels": map[string]any{"place": place},
 				"deployment_targets": map[string]any{"prod": map[string]any{
@@ -119,9 +119,9 @@ func TestAWrongLabelEmptiesNoRegionOfACompany(t *testing.T) {
 		{`ledger = "cloud"`, `ledger = "clout"`, `"ledger" leaves 3 of 3`},
 		{`"place in (edge, everywhere)"`, `"place in (egde, everywhere)"`, "Mass deletion"},
 	} {
-		_, said := w.Plan(t.Context(), companyProdConfig(t, url, wrong.old, wrong.label))
-		if said.Err() == nil || !strings.Contains(said.String(), wrong.want) || !strings.Contains(said.String(), "The cause:\n- ") {
-			t.Errorf("%s: the plan does not say %s: %s", wrong.label, wrong.want, said)
+		_, diags := w.Plan(t.Context(), companyProdConfig(t, url, wrong.old, wrong.label))
+		if diags.Err() == nil || !strings.Contains(diags.String(), wrong.want) || !strings.Contains(diags.String(), "The cause:\n- ") {
+			t.Errorf("%s: the plan does not say %s: %s", wrong.label, wrong.want, diags)
 		}
 	}
 	// What is meant, and small, goes on.
@@ -130,8 +130,8 @@ func TestAWrongLabelEmptiesNoRegionOfACompany(t *testing.T) {
 		{`match_labels = { city = "lisbon" }`, `match_labels = { city = "warsaw" }`},
 		{`loyalty       = { cpu = "2", workloads = { points = "cloud" } }`, `loyalty       = { cpu = "2", workloads = {} }`},
 	} {
-		if _, said := w.Plan(t.Context(), companyProdConfig(t, url, change.old, change.now)); said.Err() != nil {
-			t.Errorf("%s: %s", change.now, said)
+		if _, diags := w.Plan(t.Context(), companyProdConfig(t, url, change.old, change.now)); diags.Err() != nil {
+			t.Errorf("%s: %s", change.now, diags)
 		}
 	}
 }

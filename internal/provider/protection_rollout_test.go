@@ -129,7 +129,7 @@ func (a *additionRollout) rollOutAgent() {
 	}
 }
 
-func TestProtectionLetsARolloutRemoveWhatItHasAdded(t *testing.T) {
+func TestProtectionLetsARolloutRemoveItsAdditions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rollout   map[string]any
@@ -170,7 +170,7 @@ func TestProtectionLetsARolloutRemoveWhatItHasAdded(t *testing.T) {
 
 func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 	t.Parallel()
-	relabelled := func(argument map[string]any) {
+	taintType3 := func(argument map[string]any) {
 		argument["cluster_types"].([]any)[3].(map[string]any)["taints"] = []any{map[string]any{"key": "edge"}}
 	}
 	for name, test := range map[string]struct {
@@ -178,7 +178,7 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 		further func(*additionRollout) map[string]any
 		want    string
 	}{
-		"a host":     {change: relabelled, want: moveLine(changes.RemovalLine, "type-3/a-live, type-3/b-live", causeBy(changes.ByClusterType, "type-3"))},
+		"a host":     {change: taintType3, want: moveLine(changes.RemovalLine, "type-3/a-live, type-3/b-live", causeBy(changes.ByClusterType, "type-3"))},
 		"a workload": {change: func(argument map[string]any) { argument["workloads"] = argument["workloads"].([]any)[:1] }, want: causeText(changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})},
 		"a policy": {change: func(argument map[string]any) {
 			argument["target_policies"] = []any{policy("everywhere", map[string]any{}, map[string]any{"match_labels": map[string]any{"ring": "canary"}})}
@@ -208,28 +208,28 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 				test.change(fleet.Arguments[0].(map[string]any))
 			}
 			attributes["fleet"] = fleet
-			if _, said := a.w.Plan(t.Context(), configuration); !strings.Contains(said.String(), "The cause:\n") ||
-				!strings.Contains(said.String(), test.want) {
-				t.Errorf("the plan does not say %q: %s", test.want, said)
+			if _, diags := a.w.Plan(t.Context(), configuration); !strings.Contains(diags.String(), "The cause:\n") ||
+				!strings.Contains(diags.String(), test.want) {
+				t.Errorf("the plan does not say %q: %s", test.want, diags)
 			}
 		})
 	}
 }
 
-func TestAPlanThatProtectionHoldsSaysWhatHasFailed(t *testing.T) {
+func TestPlanRefusedByProtectionReportsTheFailedRollout(t *testing.T) {
 	t.Parallel()
 	a := newAdditionRollout(t)
 	a.rollout = ringRollout(nil)
 	a.rollOutAgent()
 	a.failed["c-type-0"], a.further = true, map[string]any{"protection": map[string]any{"max_removed": 0}}
-	_, said := a.w.Plan(t.Context(), a.configuration("a", "agent"))
-	if !said.Has("Rollout has failed") || !strings.Contains(said.String(), "The cause:\n"+moveLine(changes.RemovalLine, "type-0/b-live", changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})) {
-		t.Errorf("the plan says %s", said)
+	_, diags := a.w.Plan(t.Context(), a.configuration("a", "agent"))
+	if !diags.Has("Rollout has failed") || !strings.Contains(diags.String(), "The cause:\n"+moveLine(changes.RemovalLine, "type-0/b-live", changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})) {
+		t.Errorf("the plan says %s", diags)
 	}
 }
 
 // A figure of a whole cluster speaks of the only change that is under way there, and else of none in particular.
-func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
+func TestMeasurementsRollBackOnlyIdentifiedChanges(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		of    evidence.SubjectKind
@@ -261,32 +261,32 @@ func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
 			if test.of == evidence.OfAssignment {
 				a.check.Figures["type-0/a-live"] = evidence.Figure{Value: 3}
 			}
-			var said providertest.Diagnostics
+			var diags providertest.Diagnostics
 			for range 3 {
-				_, said = a.w.Apply(t.Context(), a.configuration("a", "b"))
+				_, diags = a.w.Apply(t.Context(), a.configuration("a", "b"))
 			}
 			for workload := range test.tags {
 				folder := "clusters/all/type-0/" + workload + "-live"
-				back := git(t, a.url, "rev-parse", "dev:"+folder) != git(t, a.url, "rev-parse", written+":"+folder)
-				if back != (workload == test.want) {
-					t.Errorf("%s is rolled back: %v: %s", workload, back, said)
+				isRolledBack := git(t, a.url, "rev-parse", "dev:"+folder) != git(t, a.url, "rev-parse", written+":"+folder)
+				if isRolledBack != (workload == test.want) {
+					t.Errorf("%s is rolled back: %v: %s", workload, isRolledBack, diags)
 				}
-				if spread := "clusters/all/type-1/" + workload + "-live"; git(
+				if otherFolder := "clusters/all/type-1/" + workload + "-live"; git(
 					t,
 					a.url,
 					"rev-parse",
-					"dev:"+spread,
+					"dev:"+otherFolder,
 				) != git(
 					t,
 					a.url,
 					"rev-parse",
-					written+":"+spread,
+					written+":"+otherFolder,
 				) {
 					t.Errorf("%s goes on", workload)
 				}
 			}
-			if want := "said of no assignment in particular, so it is not rolled back"; test.want == "" && !strings.Contains(said.String(), want) {
-				t.Errorf("the plan does not say %q: %s", want, said)
+			if want := "said of no assignment in particular, so it is not rolled back"; test.want == "" && !strings.Contains(diags.String(), want) {
+				t.Errorf("the plan does not say %q: %s", want, diags)
 			}
 		})
 	}

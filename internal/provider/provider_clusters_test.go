@@ -33,16 +33,16 @@ users:
 // Everything that is wrong with a cluster is an error at validate already, names the attribute, and holds no secret.
 func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	one := func(attributes map[string]any) map[string]any { return map[string]any{"eu-1": attributes} }
-	host := func(further map[string]any) map[string]any {
+	cluster := func(attributes map[string]any) map[string]any { return map[string]any{"eu-1": attributes} }
+	clusterWithHost := func(further map[string]any) map[string]any {
 		attributes := map[string]any{"host": "https://eu.example.com"}
 		maps.Copy(attributes, further)
-		return one(attributes)
+		return cluster(attributes)
 	}
-	exec := func(further map[string]any) map[string]any {
+	clusterWithExec := func(further map[string]any) map[string]any {
 		attributes := map[string]any{"api_version": "client.authentication.k8s.io/v1", "command": "aws"}
 		maps.Copy(attributes, further)
-		return host(map[string]any{"exec": attributes})
+		return clusterWithHost(map[string]any{"exec": attributes})
 	}
 	unknown := providertest.Unknown{}
 	for name, c := range map[string]struct {
@@ -54,60 +54,60 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 		"a null":                     {clusters: map[string]any{"eu-1": nil}},
 		"everything unknown":         {clusters: unknown},
 		"an unknown entry":           {clusters: map[string]any{"eu-1": unknown}},
-		"an unknown host":            {clusters: one(map[string]any{"host": unknown, "token": unknown})},
-		"only an unknown kubeconfig": {clusters: one(map[string]any{"kubeconfig": unknown})},
-		"an unknown context":         {clusters: one(map[string]any{"kubeconfig": twoContextKubeconfig, "context": unknown})},
-		"an unknown exec":            {clusters: host(map[string]any{"exec": unknown})},
-		"an unknown command":         {clusters: exec(map[string]any{"command": unknown, "args": []any{unknown}, "env": map[string]any{"A": unknown, "B": nil}})},
-		"unknown args":               {clusters: exec(map[string]any{"args": unknown, "env": unknown, "api_version": unknown})},
-		"a certificate, unknown key": {clusters: host(map[string]any{"client_certificate": unknown, "client_key": unknown})},
-		"a host":                     {clusters: host(map[string]any{"token": "hunter2", "proxy_url": "http://proxy:3128", "tls_server_name": "eu"})},
-		"a kubeconfig":               {clusters: one(map[string]any{"kubeconfig": twoContextKubeconfig, "context": "us-1", "host": nil})},
-		"a command":                  {clusters: exec(map[string]any{"args": []any{"eks", "get-token"}, "env": map[string]any{"AWS_PROFILE": "hunter2"}})},
+		"an unknown host":            {clusters: cluster(map[string]any{"host": unknown, "token": unknown})},
+		"only an unknown kubeconfig": {clusters: cluster(map[string]any{"kubeconfig": unknown})},
+		"an unknown context":         {clusters: cluster(map[string]any{"kubeconfig": twoContextKubeconfig, "context": unknown})},
+		"an unknown exec":            {clusters: clusterWithHost(map[string]any{"exec": unknown})},
+		"an unknown command":         {clusters: clusterWithExec(map[string]any{"command": unknown, "args": []any{unknown}, "env": map[string]any{"A": unknown, "B": nil}})},
+		"unknown args":               {clusters: clusterWithExec(map[string]any{"args": unknown, "env": unknown, "api_version": unknown})},
+		"a certificate, unknown key": {clusters: clusterWithHost(map[string]any{"client_certificate": unknown, "client_key": unknown})},
+		"a host":                     {clusters: clusterWithHost(map[string]any{"token": "hunter2", "proxy_url": "http://proxy:3128", "tls_server_name": "eu"})},
+		"a kubeconfig":               {clusters: cluster(map[string]any{"kubeconfig": twoContextKubeconfig, "context": "us-1", "host": nil})},
+		"a command":                  {clusters: clusterWithExec(map[string]any{"args": []any{"eks", "get-token"}, "env": map[string]any{"AWS_PROFILE": "hunter2"}})},
 
 		"no object":              {clusters: "hunter2", want: "Must be an object with an entry for each cluster"},
 		"a list":                 {clusters: []any{map[string]any{"host": "https://x"}}, want: "Must be an object with an entry for each cluster"},
 		"an entry, no object":    {clusters: map[string]any{"eu-1": "hunter2"}, want: `clusters["eu-1"] must be an object, not a string`},
-		"a cluster of nothing":   {clusters: one(map[string]any{}), want: `clusters["eu-1"] has neither host nor kubeconfig`},
+		"a cluster of nothing":   {clusters: cluster(map[string]any{}), want: `clusters["eu-1"] has neither host nor kubeconfig`},
 		"a cluster of no name":   {clusters: map[string]any{"": map[string]any{"host": "https://x"}}, want: `clusters[""] has no name`},
-		"a misspelt key":         {clusters: host(map[string]any{"tokn": "hunter2"}), want: `clusters["eu-1"].tokn is an unknown attribute; did you mean "token"?`},
-		"a number":               {clusters: host(map[string]any{"token": 5}), want: `clusters["eu-1"].token must be a string, not a number`},
-		"a misspelt key in exec": {clusters: exec(map[string]any{"arg": []any{}}), want: `clusters["eu-1"].exec.arg is an unknown attribute; did you mean "args"?`},
-		"exec, no object":        {clusters: host(map[string]any{"exec": "hunter2"}), want: `clusters["eu-1"].exec must be an object, not a string`},
-		"args, no list":          {clusters: exec(map[string]any{"args": "hunter2"}), want: `clusters["eu-1"].exec.args must be a list of strings`},
-		"an argument, no text":   {clusters: exec(map[string]any{"args": []any{"a", 5}}), want: `clusters["eu-1"].exec.args[1] must be a string, not a number`},
-		"env, no map":            {clusters: exec(map[string]any{"env": []any{"hunter2"}}), want: `clusters["eu-1"].exec.env must be a map of strings`},
-		"env of a number":        {clusters: exec(map[string]any{"env": map[string]any{"A": true}}), want: `clusters["eu-1"].exec.env["A"] must be a string, not a bool`},
-		"a command of nothing":   {clusters: exec(map[string]any{"command": nil}), want: `clusters["eu-1"].exec.command is missing`},
-		"both ways":              {clusters: host(map[string]any{"kubeconfig": twoContextKubeconfig}), want: `clusters["eu-1"].host cannot be set together with kubeconfig`},
-		"a context, not there":   {clusters: one(map[string]any{"kubeconfig": twoContextKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
-		"a path":                 {clusters: one(map[string]any{"kubeconfig": "~/.kube/hunter2"}), want: `clusters["eu-1"].kubeconfig must be the text of a kubeconfig, but is a single line`},
-		"no YAML":                {clusters: one(map[string]any{"kubeconfig": "a: b\nhunter2: [\n"}), want: `clusters["eu-1"].kubeconfig cannot be read: it is no YAML or JSON of the kind Config`},
-		"plain http":             {clusters: one(map[string]any{"host": "http://eu.example.com", "token": "hunter2"}), want: `clusters["eu-1"].token would be sent over plain http`},
-		"the key of nothing":     {clusters: host(map[string]any{"client_key": "hunter2"}), want: `clusters["eu-1"].client_key must be PEM`},
+		"a misspelt key":         {clusters: clusterWithHost(map[string]any{"tokn": "hunter2"}), want: `clusters["eu-1"].tokn is an unknown attribute; did you mean "token"?`},
+		"a number":               {clusters: clusterWithHost(map[string]any{"token": 5}), want: `clusters["eu-1"].token must be a string, not a number`},
+		"a misspelt key in exec": {clusters: clusterWithExec(map[string]any{"arg": []any{}}), want: `clusters["eu-1"].exec.arg is an unknown attribute; did you mean "args"?`},
+		"exec, no object":        {clusters: clusterWithHost(map[string]any{"exec": "hunter2"}), want: `clusters["eu-1"].exec must be an object, not a string`},
+		"args, no list":          {clusters: clusterWithExec(map[string]any{"args": "hunter2"}), want: `clusters["eu-1"].exec.args must be a list of strings`},
+		"an argument, no text":   {clusters: clusterWithExec(map[string]any{"args": []any{"a", 5}}), want: `clusters["eu-1"].exec.args[1] must be a string, not a number`},
+		"env, no map":            {clusters: clusterWithExec(map[string]any{"env": []any{"hunter2"}}), want: `clusters["eu-1"].exec.env must be a map of strings`},
+		"env of a number":        {clusters: clusterWithExec(map[string]any{"env": map[string]any{"A": true}}), want: `clusters["eu-1"].exec.env["A"] must be a string, not a bool`},
+		"a command of nothing":   {clusters: clusterWithExec(map[string]any{"command": nil}), want: `clusters["eu-1"].exec.command is missing`},
+		"both ways":              {clusters: clusterWithHost(map[string]any{"kubeconfig": twoContextKubeconfig}), want: `clusters["eu-1"].host cannot be set together with kubeconfig`},
+		"a context, not there":   {clusters: cluster(map[string]any{"kubeconfig": twoContextKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
+		"a path":                 {clusters: cluster(map[string]any{"kubeconfig": "~/.kube/hunter2"}), want: `clusters["eu-1"].kubeconfig must be the text of a kubeconfig, but is a single line`},
+		"no YAML":                {clusters: cluster(map[string]any{"kubeconfig": "a: b\nhunter2: [\n"}), want: `clusters["eu-1"].kubeconfig cannot be read: it is no YAML or JSON of the kind Config`},
+		"plain http":             {clusters: cluster(map[string]any{"host": "http://eu.example.com", "token": "hunter2"}), want: `clusters["eu-1"].token would be sent over plain http`},
+		"the key of nothing":     {clusters: clusterWithHost(map[string]any{"client_key": "hunter2"}), want: `clusters["eu-1"].client_key must be PEM`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := providertest.New(startProvider)
-			_, said := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": c.clusters}})
+			_, diags := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": c.clusters}})
 			if c.want == "" {
-				if len(said) > 0 {
-					t.Errorf("said is %s", said)
+				if len(diags) > 0 {
+					t.Errorf("got %s", diags)
 				}
 				return
 			}
-			if len(said) == 0 || said[0].At != `AttributeName("clusters")` || !strings.Contains(said.String(), c.want) {
-				t.Errorf("said is %s, want %q", said, c.want)
+			if len(diags) == 0 || diags[0].At != `AttributeName("clusters")` || !strings.Contains(diags.String(), c.want) {
+				t.Errorf("got %s, want %q", diags, c.want)
 			}
-			if strings.Contains(said.String(), "hunter2") {
-				t.Errorf("said has the secret in it: %s", said)
+			if strings.Contains(diags.String(), "hunter2") {
+				t.Errorf("the diagnostics contain the secret: %s", diags)
 			}
 		})
 	}
 }
 
 // A kubeconfig that has no certificate checked is accepted, with a warning that names the clusters.
-func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
+func TestUncheckedCertificatesAreWarnings(t *testing.T) {
 	t.Parallel()
 	unverified := strings.ReplaceAll(
 		twoContextKubeconfig,
@@ -118,15 +118,15 @@ func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
 		"eu-1": map[string]any{"kubeconfig": unverified}, "eu-2": map[string]any{"kubeconfig": unverified},
 		"us-1": map[string]any{"kubeconfig": unverified, "context": "us-1"}, "us-2": map[string]any{"kubeconfig": twoContextKubeconfig},
 	}
-	_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
-	if len(said) != 1 || said[0].Error || said[0].At != `AttributeName("clusters")` ||
-		!strings.Contains(said[0].Detail, "The kubeconfigs of eu-1, eu-2 set insecure-skip-tls-verify.") {
-		t.Errorf("said is %s", said)
+	_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
+	if len(diags) != 1 || diags[0].Error || diags[0].At != `AttributeName("clusters")` ||
+		!strings.Contains(diags[0].Detail, "The kubeconfigs of eu-1, eu-2 set insecure-skip-tls-verify.") {
+		t.Errorf("got %s", diags)
 	}
 }
 
 // How long a cluster is asked is what the documentation says.
-func TestTheDocumentationSaysHowLongAClusterIsAsked(t *testing.T) {
+func TestDocumentationStatesTheDeadlineOfClusterRequests(t *testing.T) {
 	t.Parallel()
 	guide := strings.Join(
 		strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "reference-observing.md.tmpl"))),
@@ -148,13 +148,13 @@ func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 		clusters[fmt.Sprintf("many-%02d", i)] = map[string]any{"host": "https://x", "tokn": "y"}
 	}
 	w := providertest.New(startProvider)
-	_, said := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
-	if len(said) != 6 {
-		t.Errorf("said is %s", said)
+	_, diags := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
+	if len(diags) != 6 {
+		t.Errorf("got %s", diags)
 	}
 	want := `clusters["many-00"].tokn is an unknown attribute; did you mean "token"? The same error is in 49 other clusters: many-01, many-02,`
-	if !strings.Contains(said.String(), want) {
-		t.Errorf("said is %s, want %q", said, want)
+	if !strings.Contains(diags.String(), want) {
+		t.Errorf("got %s, want %q", diags, want)
 	}
 }
 
@@ -186,8 +186,8 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 		}
 	}
 	w := providertest.New(startProvider)
-	if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), configuration); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if plan := planAgent(t, w, configuration); !plan.Empty() {
 		t.Error("the plan after it is not empty")
@@ -203,8 +203,8 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 	}
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
-	if _, said := readCompliance(t, url, configuration.Provider, map[string]any{"feedback": map[string]any{"clusters": true}}); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := readCompliance(t, url, configuration.Provider, map[string]any{"feedback": map[string]any{"clusters": true}}); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	for name, standIn := range standIns {
 		standIn.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-func TestWhileCredentialsAreNotKnownNothingIsMeasured(t *testing.T) {
+func TestUnknownCredentialsPreventMeasurements(t *testing.T) {
 	t.Parallel()
 	token := func(value attr.Value) types.Dynamic {
 		return types.DynamicValue(types.ObjectValueMust(

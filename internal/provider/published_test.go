@@ -170,7 +170,7 @@ func tillManifests(p *chartServer) map[string]any {
 }
 
 // finalObjects are the objects that flotilla_manifests has of a fleet, by "<kind> <namespace>/<name> by <made_by> <hook>", and the images.
-func readFinalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, said string) {
+func readFinalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, problems string) {
 	t.Helper()
 	read, diagnostics := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})

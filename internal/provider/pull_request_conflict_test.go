@@ -14,21 +14,21 @@ import (
 
 // A person edits on the branch what an open request changes. Gitea merges no request that conflicts, and says of it what it says
 // of one that it is still checking.
-func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
+func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hostedRepository{t, server, user}
 	const file = "large/app-core/platform-config.yaml"
-	proposes := func(database, merge string) providertest.Configuration {
+	proposedConfiguration := func(database, merge string) providertest.Configuration {
 		extra := `delivery = { mode = "pull_request", forge = "gitea"` + merge + ` }`
 		return moduleOf(t, small{database: fmt.Sprintf("%q", database), extra: extra}.config(repo)).Configuration
 	}
-	byHand := func(text string) {
+	editByHand := func(text string) {
 		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, filepath.FromSlash(file)), text) })
 	}
 	// merged checks that the request's branch has the tip of dev in it, and the wanted file.
-	merged := func(database string) {
+	checkMergedBase := func(database string) {
 		t.Helper()
 		clone := repo.clone(t, "flotilla/dev/dev")
 		if base := repo.tip(t, "dev"); !slices.Contains(
@@ -41,7 +41,7 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 			t.Errorf("the branch of the request has\n%s", content)
 		}
 	}
-	says := func(plan *providertest.Plan, text string) {
+	checkLine := func(plan *providertest.Plan, text string) {
 		t.Helper()
 		if lines := linesOf(plan); !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, text) }) {
 			t.Errorf("the plan does not say %q: %q", text, lines)
@@ -49,47 +49,47 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 	}
 	w := providertest.New(startProvider)
 	apply(t, w, moduleOf(t, small{}.config(repo)).Configuration)
-	apply(t, w, proposes("mysql://two", ""))
+	apply(t, w, proposedConfiguration("mysql://two", ""))
 
 	// It is open.
-	byHand("by: hand\n")
-	says(
-		apply(t, w, proposes("mysql://two", "")),
+	editByHand("by: hand\n")
+	checkLine(
+		apply(t, w, proposedConfiguration("mysql://two", "")),
 		`pull request 1 conflicts with branch "dev", where large/app-core changed: that branch is merged into "flotilla/dev/dev"`,
 	)
-	merged("mysql://two")
-	if plan := apply(t, w, proposes("mysql://two", "")); !plan.Empty() {
+	checkMergedBase("mysql://two")
+	if plan := apply(t, w, proposedConfiguration("mysql://two", "")); !plan.Empty() {
 		t.Errorf("one more apply does %q", linesOf(plan))
 	}
 
 	// It was closed by hand, and what it has conflicts.
-	byHand("by: another\n")
+	editByHand("by: another\n")
 	host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
-	says(
-		apply(t, w, proposes("mysql://two", "")),
+	checkLine(
+		apply(t, w, proposedConfiguration("mysql://two", "")),
 		`pull request 1 was closed and not merged: another one is opened from branch "flotilla/dev/dev", into which branch "dev" is merged`,
 	)
-	merged("mysql://two")
+	checkMergedBase("mysql://two")
 	if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number != 2 {
 		t.Errorf("open are %+v", open)
 	}
 
 	// It is to be merged at once.
-	byHand("by: a third\n")
-	apply(t, w, proposes("mysql://two", `, merge = "now"`))
+	editByHand("by: a third\n")
+	apply(t, w, proposedConfiguration("mysql://two", `, merge = "now"`))
 	if all := listPullRequests(t, server, user); len(all) != 2 || !all[1].Merged {
 		t.Errorf("requests %+v, want the second one merged", all)
 	}
 	if content := repo.read(t, "dev")[file]; !strings.Contains(content, "mysql://two") {
 		t.Errorf("dev has\n%s", content)
 	}
-	if plan := apply(t, w, proposes("mysql://two", `, merge = "now"`)); !plan.Empty() {
+	if plan := apply(t, w, proposedConfiguration("mysql://two", `, merge = "now"`)); !plan.Empty() {
 		t.Errorf("after the merge an apply does %q", linesOf(plan))
 	}
 }
 
 // The same with the real tools, and what a drift job sees of it.
-func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
+func TestConflictingPullRequestWithRealTools(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {
@@ -106,10 +106,10 @@ func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
 		repo.change(t, "dev", func(folder string) {
 			writeFile(t, filepath.Join(folder, "large", "app-core", "platform-config.yaml"), "by: hand\n")
 		})
-		if said := w.run("apply", "-auto-approve", "-input=false", "-no-color"); !words(
+		if output := w.run("apply", "-auto-approve", "-input=false", "-no-color"); !words(
 			`pull request 1 conflicts with branch \"dev\", where large/app-core changed: that branch is merged into \"flotilla/dev/dev\"`,
-		).MatchString(said) {
-			t.Errorf("the apply says\n%s", said)
+		).MatchString(output) {
+			t.Errorf("the apply says\n%s", output)
 		}
 		w.run("plan", "-detailed-exitcode", "-input=false")
 		all := listPullRequests(t, server, user)

@@ -150,14 +150,14 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	host := hostedRepository{t, server, user}
-	value := func(database string) string {
+	config := func(database string) string {
 		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`}.config(repo)
 	}
-	proposed := value(`"mysql://three"`)
+	proposed := config(`"mysql://three"`)
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
-			{Config: value(`"mysql://two"`)},
+			{Config: config(`"mysql://two"`)},
 			{
 				PreConfig: func() {
 					host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
@@ -186,19 +186,19 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 	})
 }
 
-func TestMergeThatCouldNotBeArrangedIsTriedAgain(t *testing.T) {
+func TestRefusedMergeIsRetried(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	host := hostedRepository{t, server, user}
-	value := func(database, merge string) string {
+	config := func(database, merge string) string {
 		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "` + merge + `" }`}.config(repo)
 	}
-	arranged := value(`"mysql://three"`, "when_checks_succeed")
+	arranged := config(`"mysql://three"`, "when_checks_succeed")
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
-			{Config: value(`"mysql://two"`, "none")},
+			{Config: config(`"mysql://two"`, "none")},
 			{
 				PreConfig: func() {
 					host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "enable_merge_whitelist": true}, nil)

@@ -34,7 +34,7 @@ resource "flotilla_assignment" %[1]q {
 `, name, repo.url, value, delivery)
 }
 
-func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
+func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
@@ -47,10 +47,10 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 		}
 		return config + ownerConfig(repo, "two", two, delivery)
 	}
-	var persons int
+	var foreignRequest int
 	before := map[int]stampedRequest{}
 	// unchanged finds requests that are as they were after the step before.
-	unchanged := func(numbers ...int) {
+	checkUnchanged := func(numbers ...int) {
 		t.Helper()
 		for _, number := range numbers {
 			if now := host.pull(number); now != before[number] {
@@ -64,15 +64,15 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 			{ // one request each
 				PreConfig: func() {
 					host.commit("topic", "dev", "by-hand")
-					persons = host.propose("topic")
-					before[persons] = host.pull(persons)
+					foreignRequest = host.propose("topic")
+					before[foreignRequest] = host.pull(foreignRequest)
 				},
 				Config: config("2", "2", proposes),
 				Check: func(*terraform.State) error {
 					if open := host.open(); len(open) != 3 || open["flotilla/dev/one/one"].Number == 0 || open["flotilla/dev/two/two"].Number == 0 {
 						t.Fatalf("requests %+v, want one of each owner and the person's", open)
 					}
-					unchanged(persons)
+					checkUnchanged(foreignRequest)
 					for _, one := range host.open() {
 						before[one.Number] = host.pull(one.Number)
 					}
@@ -83,7 +83,7 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 				Config: config("3", "2", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
-					unchanged(persons, open["flotilla/dev/two/two"].Number)
+					checkUnchanged(foreignRequest, open["flotilla/dev/two/two"].Number)
 					if one := open["flotilla/dev/one/one"]; len(open) != 3 || one.Head.SHA == before[one.Number].Head.SHA {
 						t.Errorf("requests %+v, want that of one with another head", open)
 					}
@@ -94,7 +94,7 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 				Config: config("", "2", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
-					unchanged(persons, open["flotilla/dev/two/two"].Number)
+					checkUnchanged(foreignRequest, open["flotilla/dev/two/two"].Number)
 					if body := open["flotilla/dev/one/one"].Body; len(open) != 3 || !strings.Contains(body, "| removed |") {
 						t.Errorf("requests %+v, want one that removes", open)
 					}
@@ -105,7 +105,7 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 				Config: config("", "1", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
-					unchanged(persons)
+					checkUnchanged(foreignRequest)
 					if len(open) != 2 || open["flotilla/dev/one/one"].Number == 0 {
 						t.Errorf("requests %+v, want those of one and of the person", open)
 					}
@@ -132,7 +132,7 @@ func valueAt(t *testing.T, repo repository, branch, path string) string {
 	return strings.Trim(value, `"`)
 }
 
-func TestPullRequestsOfOneNameAreApart(t *testing.T) {
+func TestPullRequestsOfOneNameAreIndependent(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
@@ -141,10 +141,10 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 		return repo.provider + namesakeConfig(repo, "first", "dev", "eu", value, delivery) + namesakeConfig(repo, "second", "dev", second, value, delivery) +
 			namesakeConfig(repo, "third", "prod", "eu", value, delivery)
 	}
-	opens := func(want ...string) {
+	checkOpen := func(want ...string) {
 		t.Helper()
-		if are := slices.Sorted(maps.Keys(host.open())); !slices.Equal(are, want) {
-			t.Errorf("open requests from %q, want %q", are, want)
+		if heads := slices.Sorted(maps.Keys(host.open())); !slices.Equal(heads, want) {
+			t.Errorf("open requests from %q, want %q", heads, want)
 		}
 	}
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
@@ -154,7 +154,7 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 			{ // each proposes its own
 				Config: config("2", "us", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					opens("flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					checkOpen("flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
 					for _, at := range []struct{ branch, path, value string }{
 						{"flotilla/dev/eu/fleet", "eu", "2"}, {"flotilla/dev/eu/fleet", "us", "1"},
 						{"flotilla/dev/us/fleet", "eu", "1"}, {"flotilla/dev/us/fleet", "us", "2"},
@@ -170,10 +170,10 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 			{ // who moves proposes the new location, and that the old one goes
 				Config: config("2", "asia", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					opens("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					checkOpen("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
 					for branch, value := range map[string]string{"flotilla/dev/asia/fleet": "1", "flotilla/dev/us/fleet": ""} {
-						if is := valueAt(t, repo, branch, "us"); is != value {
-							t.Errorf("branch %s has value %q at us, want %q", branch, is, value)
+						if got := valueAt(t, repo, branch, "us"); got != value {
+							t.Errorf("branch %s has value %q at us, want %q", branch, got, value)
 						}
 					}
 					return nil
@@ -186,7 +186,7 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 			{
 				Config: config("3", "asia", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					opens("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					checkOpen("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
 					return nil
 				},
 			},
@@ -210,8 +210,8 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 			{ // the branch is for the new location, and the old one has another
 				Config: config("dev", "us", "1", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					if are := slices.Sorted(maps.Keys(host.open())); !slices.Equal(are, []string{"flotilla/dev/eu/fleet", "shared"}) {
-						t.Errorf("open requests from %q", are)
+					if heads := slices.Sorted(maps.Keys(host.open())); !slices.Equal(heads, []string{"flotilla/dev/eu/fleet", "shared"}) {
+						t.Errorf("open requests from %q", heads)
 					}
 					host.api(http.MethodPost, "/branches", map[string]any{"new_branch_name": "prod", "old_branch_name": "dev"}, nil)
 					return nil
@@ -239,7 +239,7 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hostedRepository{t, server, user}
-	var persons int
+	var foreignRequest int
 	var before stampedRequest
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
@@ -247,14 +247,14 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 			{
 				PreConfig: func() {
 					host.commit("flotilla/dev/dev", "dev", "by-hand")
-					persons = host.propose("flotilla/dev/dev")
-					before = host.pull(persons)
+					foreignRequest = host.propose("flotilla/dev/dev")
+					before = host.pull(foreignRequest)
 				},
 				Config:      small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
 				ExpectError: words("was not opened by assignment"),
 			},
 			{Config: small{}.config(repo), ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
-				if now := host.pull(persons); now != before {
+				if now := host.pull(foreignRequest); now != before {
 					t.Errorf("the request was\n%+v\nand is\n%+v", before, now)
 				}
 				return nil
@@ -263,7 +263,7 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 	})
 }
 
-func TestDestroyClosesWhatWasNeverMerged(t *testing.T) {
+func TestDestroyClosesUnmergedRequests(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hostedRepository{t, server, user}

@@ -82,7 +82,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 	t.Parallel()
 	repo, server, user := requestHost(t)
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea", labels = ["flotilla"] }`
-	value := func(database string) string {
+	config := func(database string) string {
 		return small{database: fmt.Sprintf("%q", database), extra: proposes}.config(repo)
 	}
 	url := statecheck.ExpectKnownValue(
@@ -99,7 +99,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				return nil
 			}},
 			{ // a change of delivery alone proposes nothing
-				Config: value("mysql://one"),
+				Config: config("mysql://one"),
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 0 || tip() != base {
 						t.Errorf("%d requests, want none, and no commit", len(all))
@@ -108,7 +108,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				},
 			},
 			{ // a change of a value opens a request; the plan after it is empty
-				Config:            value("mysql://two"),
+				Config:            config("mysql://two"),
 				ConfigPlanChecks:  resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				ConfigStateChecks: []statecheck.StateCheck{url},
 				Check: func(*terraform.State) error {
@@ -126,7 +126,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				},
 			},
 			{ // another change updates it in place
-				Config: value("mysql://three"), ConfigStateChecks: []statecheck.StateCheck{url},
+				Config: config("mysql://three"), ConfigStateChecks: []statecheck.StateCheck{url},
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
 					if len(all) != 1 {
@@ -137,7 +137,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				},
 			},
 			{ // it was merged: nothing to do
-				Config:           value("mysql://three"),
+				Config:           config("mysql://three"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				Check: func(*terraform.State) error {
 					content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]
@@ -148,7 +148,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				},
 			},
 			{ // closed without merging is drift
-				Config: value("mysql://four"),
+				Config: config("mysql://four"),
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
 					last := all[len(all)-1]
@@ -162,7 +162,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				ExpectNonEmptyPlan: true,
 			},
 			{ // and the next apply proposes again; going back to what is there closes the request
-				Config: value("mysql://four"),
+				Config: config("mysql://four"),
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); all[len(all)-1].State != "open" {
 						t.Errorf("requests %+v, want the last one open", all)
@@ -171,7 +171,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				},
 			},
 			{
-				Config:            value("mysql://three"),
+				Config:            config("mysql://three"),
 				ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownValue(assignment, tfjsonpath.New("pull_request"), knownvalue.Null())},
 				Check: func(*terraform.State) error {
 					for _, one := range listPullRequests(t, server, user) {
@@ -256,77 +256,77 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 			},
 		}
 	}
-	unmoved := func() {
+	checkUnmoved := func() {
 		t.Helper()
 		if now := repo.commits(t, "dev"); now != commits {
 			t.Errorf("%d commits on the branch, want %d", now, commits)
 		}
 	}
-	deployed := func(database string) {
+	checkDeployed := func(database string) {
 		t.Helper()
 		if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, database) {
 			t.Errorf("the branch holds\n%s", content)
 		}
 	}
-	states := func(all []giteaPullRequest, want ...string) {
+	checkRequests := func(all []giteaPullRequest, want ...string) {
 		t.Helper()
-		var are []string
+		var got []string
 		for _, one := range all {
 			state := one.State
 			if one.Merged {
 				state = "merged"
 			}
-			are = append(are, state+" "+one.Head.Ref)
+			got = append(got, state+" "+one.Head.Ref)
 		}
-		if !slices.Equal(are, want) {
-			t.Errorf("requests %q, want %q", are, want)
+		if !slices.Equal(got, want) {
+			t.Errorf("requests %q, want %q", got, want)
 		}
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			step("mysql://one", "", func([]giteaPullRequest) { commits = repo.commits(t, "dev") }),
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []giteaPullRequest) {
-				states(all, "open flotilla/dev/dev")
+				checkRequests(all, "open flotilla/dev/dev")
 				head = all[0].Head.SHA
-				unmoved()
+				checkUnmoved()
 			}),
 			// What is asked for in other words is the same request, and no commit.
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", title = "Roll out" }`, func(all []giteaPullRequest) {
-				states(all, "open flotilla/dev/dev")
+				checkRequests(all, "open flotilla/dev/dev")
 				if all[0].Title != "Roll out" || all[0].Head.SHA != head {
 					t.Errorf("request %+v", all[0])
 				}
-				unmoved()
+				checkUnmoved()
 			}),
 			// Another branch is another request, and the former one goes.
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []giteaPullRequest) {
-				states(all, "closed flotilla/dev/dev", "open other")
-				unmoved()
+				checkRequests(all, "closed flotilla/dev/dev", "open other")
+				checkUnmoved()
 			}),
 			// Without a request it is committed, and the request goes.
 			step("mysql://two", "", func(all []giteaPullRequest) {
-				states(all, "closed flotilla/dev/dev", "closed other")
-				deployed("mysql://two")
+				checkRequests(all, "closed flotilla/dev/dev", "closed other")
+				checkDeployed("mysql://two")
 			}),
 			// What is to be merged at once is merged.
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []giteaPullRequest) {
-				states(all, "closed flotilla/dev/dev", "closed other", "open flotilla/dev/dev")
+				checkRequests(all, "closed flotilla/dev/dev", "closed other", "open flotilla/dev/dev")
 			}),
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`, func(all []giteaPullRequest) {
-				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
-				deployed("mysql://three")
+				checkRequests(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
+				checkDeployed("mysql://three")
 				commits = repo.commits(t, "dev")
 			}),
 			// Of what was merged, nothing is to be done.
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []giteaPullRequest) {
-				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
-				unmoved()
+				checkRequests(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
+				checkUnmoved()
 			}),
 			// A value and the delivery at once.
-			step("mysql://four", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]giteaPullRequest) { unmoved() }),
+			step("mysql://four", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]giteaPullRequest) { checkUnmoved() }),
 			step("mysql://five", "", func(all []giteaPullRequest) {
-				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev")
-				deployed("mysql://five")
+				checkRequests(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev")
+				checkDeployed("mysql://five")
 			}),
 			// Nobody can be asked at plan while the token is not known.
 			step("mysql://six", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]giteaPullRequest) {}),
@@ -337,9 +337,9 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 ` + strings.Replace(small{database: `"mysql://six"`}.config(repo), strconv.Quote(user.Token), "terraform_data.token.output", 1),
 				ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					states(listPullRequests(t, server, user),
+					checkRequests(listPullRequests(t, server, user),
 						"closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev", "closed flotilla/dev/dev")
-					deployed("mysql://six")
+					checkDeployed("mysql://six")
 					return nil
 				},
 			},
@@ -347,45 +347,45 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	})
 }
 
-func TestFormerRequestThatCannotBeClosedIsReported(t *testing.T) {
+func TestUnclosableFormerRequestIsReported(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
-	behind, err := url.Parse(repo.url)
+	giteaURL, err := url.Parse(repo.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var refused atomic.Pointer[string] // method
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: behind.Scheme, Host: behind.Host})
-	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if method := refused.Load(); method != nil && *method == r.Method && strings.HasPrefix(r.URL.Path, "/api/") {
+	var refusedMethod atomic.Pointer[string] // method
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: giteaURL.Scheme, Host: giteaURL.Host})
+	proxyServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if method := refusedMethod.Load(); method != nil && *method == r.Method && strings.HasPrefix(r.URL.Path, "/api/") {
 			http.Error(w, `{"message": "not today"}`, http.StatusForbidden)
 			return
 		}
 		proxy.ServeHTTP(w, r)
 	}))
-	t.Cleanup(before.Close)
-	repo.url = before.URL + behind.Path
-	value := func(extra string) providertest.Configuration {
+	t.Cleanup(proxyServer.Close)
+	repo.url = proxyServer.URL + giteaURL.Path
+	config := func(extra string) providertest.Configuration {
 		return moduleOf(t, small{database: `"mysql://two"`, extra: extra}.config(repo)).Configuration
 	}
-	refuse := func(method string) { refused.Store(&method) }
+	setRefused := func(method string) { refusedMethod.Store(&method) }
 	w := providertest.New(startProvider)
 	apply(t, w, moduleOf(t, small{}.config(repo)).Configuration)
-	apply(t, w, value(`delivery = { mode = "pull_request", forge = "gitea" }`))
+	apply(t, w, config(`delivery = { mode = "pull_request", forge = "gitea" }`))
 
-	refuse(http.MethodGet) // the state says that the request is open
-	if _, said := w.Plan(t.Context(), value(""), providertest.SkipRefresh()); said.Err() != nil {
-		t.Errorf("the plan says %s", said)
+	setRefused(http.MethodGet) // the state says that the request is open
+	if _, diags := w.Plan(t.Context(), config(""), providertest.SkipRefresh()); diags.Err() != nil {
+		t.Errorf("the plan says %s", diags)
 	}
-	refuse(http.MethodPatch)
-	_, said := w.Apply(t.Context(), value(""))
+	setRefused(http.MethodPatch)
+	_, diags := w.Apply(t.Context(), config(""))
 	for _, text := range []string{
 		"Warning: A former pull request may still be open",
 		`Everything is delivered, but the former pull request from branch "flotilla/dev/dev" could not be closed:`, "not today",
 	} {
-		if said.Err() != nil || !words(text).MatchString(said.String()) {
-			t.Errorf("the apply does not say %q:\n%s", text, said)
+		if diags.Err() != nil || !words(text).MatchString(diags.String()) {
+			t.Errorf("the apply does not say %q:\n%s", text, diags)
 		}
 	}
 	if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
@@ -394,8 +394,8 @@ func TestFormerRequestThatCannotBeClosedIsReported(t *testing.T) {
 	if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 		t.Errorf("requests %+v, want one that is open", all)
 	}
-	refuse(http.MethodGet)
-	if plan := apply(t, w, value("")); !plan.Empty() {
+	setRefused(http.MethodGet)
+	if plan := apply(t, w, config("")); !plan.Empty() {
 		t.Errorf("one more apply does %v", plan.Change(assignment).After)
 	}
 }
