@@ -15,13 +15,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Attacks on the credentials for the servers of measurements, and for clusters.
+// Attacks on the credentials of measurement servers and clusters.
 
-// redirects are the answers that lead a client elsewhere, with the method and body of its request or without.
+// redirects keep or drop the method and body of the request.
 var redirects = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
 
-// The servers of others are shown no credentials of measurements: neither by a redirect, nor where the URL of a check only
-// resembles the one that the credentials are for.
+// TestAMeasurementTakesNoCredentialsToAnotherServer follows redirects, and checks URLs that only resemble the URL of the
+// credentials.
 func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 	t.Parallel()
 	evil := newWitness(t, nil)
@@ -40,32 +40,32 @@ func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 				checks = append(checks, newCheck(url, map[string]any{"name": fmt.Sprint("query ", i)}),
 					map[string]any{"name": fmt.Sprint("web ", i), "of": "fleet", "pass": "value == 1.0", "web": map[string]any{"url": url}})
 			}
-			if values, said := readMeasurements(t, block, checks...); values == nil || strings.Contains(fmt.Sprint(values, said), "canary") {
-				t.Errorf("%s, %d: %v, %s", form, status, values, said)
+			if values, diags := readMeasurements(t, block, checks...); values == nil || strings.Contains(fmt.Sprint(values, diags), "canary") {
+				t.Errorf("%s, %d: %v, %s", form, status, values, diags)
 			}
 		}
-		asked, shown := own.recorded()
-		for _, one := range shown {
+		requests, credentials := own.recorded()
+		for _, one := range credentials {
 			if !strings.HasPrefix(one, "/own/") && !strings.HasPrefix(one, "/own: ") {
-				t.Errorf("%d: outside of the prefix it was shown %s", status, one)
+				t.Errorf("%d: outside of the prefix the server got credentials %s", status, one)
 			}
 		}
-		if len(shown) == 0 {
-			t.Errorf("%d: the server of the credentials was asked %q, without them", status, asked)
+		if len(credentials) == 0 {
+			t.Errorf("%d: the server of the credentials got %q without credentials", status, requests)
 		}
 	}
-	asked, shown := evil.recorded()
-	if len(shown) > 0 || len(asked) == 0 {
-		t.Errorf("another server was asked %q and shown %q", asked, shown)
+	requests, credentials := evil.recorded()
+	if len(credentials) > 0 || len(requests) == 0 {
+		t.Errorf("another server got requests %q and credentials %q", requests, credentials)
 	}
-	for _, one := range asked {
+	for _, one := range requests {
 		if !strings.Contains(one, "/own") || strings.Contains(one, "/other") {
 			t.Errorf("a redirect was followed: %s", one)
 		}
 	}
 }
 
-// newWitnessTLS is a witness for API servers of clusters, which are asked by https; the certificate is PEM.
+// newWitnessTLS returns an https witness and its certificate as PEM.
 func newWitnessTLS(t *testing.T, answer http.HandlerFunc) (w *witness, certificate string) {
 	t.Helper()
 	w = &witness{}
@@ -76,7 +76,8 @@ func newWitnessTLS(t *testing.T, answer http.HandlerFunc) (w *witness, certifica
 	return w, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.Certificate().Raw}))
 }
 
-// A cluster's server that redirects, or a context that names the server of another one, gets nobody else's token shown.
+// TestAKubeconfigTakesNoCredentialsToAnotherServer reads clusters whose server redirects, and contexts that name another
+// server.
 func TestAKubeconfigTakesNoCredentialsToAnotherServer(t *testing.T) {
 	t.Parallel()
 	evil, authority := newWitnessTLS(t, nil)
@@ -115,17 +116,17 @@ func TestAKubeconfigTakesNoCredentialsToAnotherServer(t *testing.T) {
 			configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{
 				name: cluster, "other": map[string]any{"host": own.URL + "/other", "cluster_ca_certificate": authority, "token": "canary"},
 			}}}
-			values, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_cluster_facts", map[string]any{})
-			if strings.Contains(fmt.Sprint(values, said), "canary") {
-				t.Errorf("%s: the token is shown: %v, %s", name, values, said)
+			values, diags := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_cluster_facts", map[string]any{})
+			if strings.Contains(fmt.Sprint(values, diags), "canary") {
+				t.Errorf("%s: the token is shown: %v, %s", name, values, diags)
 			}
 		}
-		if _, shown := own.recorded(); len(shown) == 0 {
-			t.Errorf("%d: the cluster's own server was shown nothing", status)
+		if _, credentials := own.recorded(); len(credentials) == 0 {
+			t.Errorf("%d: the cluster's own server got no credentials", status)
 		}
 	}
-	asked, shown := evil.recorded()
-	if len(shown) > 0 || len(asked) == 0 {
-		t.Errorf("another server was asked %q and shown %q", asked, shown)
+	requests, credentials := evil.recorded()
+	if len(credentials) > 0 || len(requests) == 0 {
+		t.Errorf("another server got requests %q and credentials %q", requests, credentials)
 	}
 }

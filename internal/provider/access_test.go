@@ -17,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The attacks of a team on the platform's credentials: it writes workloads, and has servers of its own. On loopback another port
-// is another origin.
+// Attacks of a team on the platform's credentials. The team writes workloads and runs servers of its own. On loopback, another
+// port is another origin.
 
-// witness is a server that notes each request, and what it was shown.
+// witness is a server that records its requests and their credentials.
 type witness struct {
 	*httptest.Server
 	mutex       sync.Mutex
@@ -36,13 +36,12 @@ func newWitness(t *testing.T, answer http.HandlerFunc) *witness {
 	return w
 }
 
-// noting answers a request after it has noted it.
 func (w *witness) record(answer http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
 		w.mutex.Lock()
 		w.requests = append(w.requests, r.Method+" "+r.URL.Path)
-		if shown := r.Header.Get("Authorization") + r.Header.Get("Cookie"); shown != "" {
-			w.credentials = append(w.credentials, r.URL.Path+": "+shown)
+		if credentials := r.Header.Get("Authorization") + r.Header.Get("Cookie"); credentials != "" {
+			w.credentials = append(w.credentials, r.URL.Path+": "+credentials)
 		}
 		w.mutex.Unlock()
 		if answer == nil {
@@ -53,7 +52,7 @@ func (w *witness) record(answer http.HandlerFunc) http.Handler {
 	})
 }
 
-func (w *witness) recorded() (asked, shown []string) {
+func (w *witness) recorded() (requests, credentials []string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.requests, w.credentials
@@ -61,7 +60,7 @@ func (w *witness) recorded() (asked, shown []string) {
 
 func (w *witness) address() string { return w.Listener.Addr().String() }
 
-// plainCredentials are all forms of credentials that belong to the GitOps repository.
+// plainCredentials returns every form of credentials for the GitOps repository.
 func plainCredentials(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -80,7 +79,7 @@ func plainCredentials(t *testing.T) map[string]map[string]any {
 	}
 }
 
-// stolen are manifests that point to a server of the team, in each storage.
+// teamManifests returns manifests in each storage that point to a server of the team.
 func teamManifests(address string) map[string]map[string]any {
 	return map[string]map[string]any{
 		"Git":              {"storage": "git", "repo": "http://" + address + "/evil/x.git", "branch": "main"},
@@ -101,7 +100,7 @@ func teamWorkloads(manifests map[string]any) []any {
 	}
 }
 
-// A server that a team names is shown no credentials of the GitOps repository, and outside of the team's sources it is not asked.
+// TestAWorkloadCannotHaveCredentialsSentToItsServer also proves that a server outside of the team's sources gets no request.
 func TestAWorkloadCannotHaveCredentialsSentToItsServer(t *testing.T) {
 	t.Parallel()
 	bounded := []any{map[string]any{"name": "team", "service_account": "team", "sources": []any{"https://git.example.com/team"}}}
@@ -113,44 +112,44 @@ func TestAWorkloadCannotHaveCredentialsSentToItsServer(t *testing.T) {
 				configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
 				manifests := teamManifests(evil.address())[kind]
 				read := func(name string, attributes map[string]any) string {
-					_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
-					return fmt.Sprint(said)
+					_, diags := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
+					return fmt.Sprint(diags)
 				}
-				said := read("flotilla_artifacts", map[string]any{"workloads": teamWorkloads(manifests), "workspaces": bounded})
-				if !strings.Contains(said, "is not among the sources of the workspace, which are https://git.example.com/team") ||
-					!strings.Contains(said, `"till-live"`) {
-					t.Errorf("artifacts outside of the sources: %s", said)
+				message := read("flotilla_artifacts", map[string]any{"workloads": teamWorkloads(manifests), "workspaces": bounded})
+				if !strings.Contains(message, "is not among the sources of the workspace, which are https://git.example.com/team") ||
+					!strings.Contains(message, `"till-live"`) {
+					t.Errorf("artifacts outside of the sources: %s", message)
 				}
 				fleet := map[string]any{
 					"workspaces": bounded, "workloads": teamWorkloads(manifests), "target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
 					"cluster_types": []any{map[string]any{"name": "store", "render": "preview", "kubernetes_version": "1.33"}},
 				}
-				said = read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-				if kind == "a commit" && !strings.Contains(said, "sources") {
-					t.Errorf("rendering outside of the sources: %s", said)
+				message = read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+				if kind == "a commit" && !strings.Contains(message, "sources") {
+					t.Errorf("rendering outside of the sources: %s", message)
 				}
-				if asked, _ := evil.recorded(); len(asked) > 0 {
-					t.Errorf("a server outside of the sources was asked %q", asked)
+				if requests, _ := evil.recorded(); len(requests) > 0 {
+					t.Errorf("a server outside of the sources got requests %q", requests)
 				}
-				said = read("flotilla_artifacts", map[string]any{"workloads": teamWorkloads(manifests)})
+				message = read("flotilla_artifacts", map[string]any{"workloads": teamWorkloads(manifests)})
 				fleet["workspaces"] = []any{map[string]any{"name": "team"}}
-				said += read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-				asked, shown := evil.recorded()
-				if len(shown) > 0 {
-					t.Errorf("without sources it was shown %q", shown)
+				message += read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+				requests, credentials := evil.recorded()
+				if len(credentials) > 0 {
+					t.Errorf("without sources, the server got credentials %q", credentials)
 				}
-				if kind != "ssh" && len(asked) == 0 {
-					t.Errorf("without sources it was not asked: %s", said)
+				if kind != "ssh" && len(requests) == 0 {
+					t.Errorf("without sources, the server got no request: %s", message)
 				}
-				if kind != "a commit" && !strings.Contains(said, "git.credentials") {
-					t.Errorf("the error does not say what to add: %s", said)
+				if kind != "a commit" && !strings.Contains(message, "git.credentials") {
+					t.Errorf("the error has no remedy: %s", message)
 				}
 			})
 		}
 	}
 }
 
-// The same of files and statuses, whose URL may follow from what a team writes.
+// TestAURLOfATeamGetsNoPlainCredentials reads files and sets statuses, because a team may influence their URLs.
 func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 	t.Parallel()
 	for login, git := range plainCredentials(t) {
@@ -159,36 +158,36 @@ func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 			evil := newWitness(t, nil)
 			configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
 			for _, sources := range [][]any{{"https://git.example.com/team"}, {}} {
-				_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_repository_files",
+				_, diags := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_repository_files",
 					map[string]any{"url": evil.URL + "/evil/x.git", "sources": sources})
-				if !said.Has("URL is outside of the sources") {
-					t.Errorf("files outside of the sources %q: %s", sources, said)
+				if !diags.Has("URL is outside of the sources") {
+					t.Errorf("files outside of the sources %q: %s", sources, diags)
 				}
 			}
-			if asked, _ := evil.recorded(); len(asked) > 0 {
-				t.Errorf("a server outside of the sources was asked %q", asked)
+			if requests, _ := evil.recorded(); len(requests) > 0 {
+				t.Errorf("a server outside of the sources got requests %q", requests)
 			}
-			_, said := providertest.New(startProvider).
+			_, diags := providertest.New(startProvider).
 				ReadData(t.Context(), configuration, "flotilla_repository_files", map[string]any{"url": evil.URL + "/evil/x.git"})
-			if !strings.Contains(said.String(), "git.credentials") {
-				t.Errorf("the error does not say what to add: %s", said)
+			if !strings.Contains(diags.String(), "git.credentials") {
+				t.Errorf("the error has no remedy: %s", diags)
 			}
 			configuration.Resources = map[string]providertest.Resource{statusAddress: {Attributes: map[string]any{
 				"url": evil.URL + "/evil/x.git", "forge": "github", "commit": aCommit, "context": "flotilla/dev", "state": "success",
 			}}}
-			_, said = providertest.New(startProvider).Apply(t.Context(), configuration)
-			if !strings.Contains(said.String(), "git.credentials") {
-				t.Errorf("the error does not say what to add: %s", said)
+			_, diags = providertest.New(startProvider).Apply(t.Context(), configuration)
+			if !strings.Contains(diags.String(), "git.credentials") {
+				t.Errorf("the error has no remedy: %s", diags)
 			}
-			asked, shown := evil.recorded()
-			if len(asked) == 0 || len(shown) > 0 {
-				t.Errorf("it was asked %q and shown %q", asked, shown)
+			requests, credentials := evil.recorded()
+			if len(requests) == 0 || len(credentials) > 0 {
+				t.Errorf("the server got requests %q and credentials %q", requests, credentials)
 			}
 		})
 	}
 }
 
-// newListener is a server that counts connections, and closes them.
+// newListener starts a server that counts and closes connections.
 func newListener(t *testing.T) (address string, connected *atomic.Int32) {
 	t.Helper()
 	connected = &atomic.Int32{}
@@ -212,8 +211,8 @@ func newListener(t *testing.T) (address string, connected *atomic.Int32) {
 	return listener.Addr().String(), connected
 }
 
-// Ssh authenticates with keys, so that a server which nobody gave a key for is not even connected to.
-func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
+// TestSSHDoesNotConnectToAServerOfATeam: without a key for the server, ssh has nothing to authenticate with.
+func TestSSHDoesNotConnectToAServerOfATeam(t *testing.T) {
 	t.Parallel()
 	server, connected := newListener(t)
 	configuration := providertest.Configuration{Provider: map[string]any{"git": plainCredentials(t)["an ssh key"]}}
@@ -222,18 +221,18 @@ func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
 		"flotilla_artifacts":        {"workloads": teamWorkloads(map[string]any{"storage": "git", "repo": address, "branch": "main"})},
 		"flotilla_repository_files": {"url": address},
 	} {
-		_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
-		if !strings.Contains(said.String(), "ssh has no key") || !strings.Contains(said.String(), "git.credentials") {
-			t.Errorf("%s: said is %s", name, said)
+		_, diags := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
+		if !strings.Contains(diags.String(), "ssh has no key") || !strings.Contains(diags.String(), "git.credentials") {
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
 	}
 	if n := connected.Load(); n > 0 {
-		t.Errorf("the server was connected to %d times", n)
+		t.Errorf("the server got %d connections", n)
 	}
 }
 
-// What the answer of a team's server names is asked for without the credentials for where it is, and not at all outside of the
-// sources: an index, a redirect, a next page and a realm.
+// TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere answers with an index, a redirect, a next page or a realm at another
+// server. That server gets no credentials, and no request at all if it is outside of the sources.
 func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
 	t.Parallel()
 	const chart = "entries: {till: [{version: 1.0.0, urls: [%q]}]}"
@@ -277,26 +276,26 @@ func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
 			configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
 			read := func(attributes map[string]any) string {
 				attributes["workloads"] = teamWorkloads(manifests)
-				_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_artifacts", attributes)
-				if said.Err() == nil {
-					t.Errorf("there is no error: %s", said)
+				_, diags := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_artifacts", attributes)
+				if diags.Err() == nil {
+					t.Errorf("there is no error: %s", diags)
 				}
-				return said.String()
+				return diags.String()
 			}
 			within := []any{map[string]any{"name": "team", "sources": []any{evil.URL + "/evil", "oci://" + evil.address() + "/evil"}}}
-			if said := read(map[string]any{"workspaces": within}); !strings.Contains(said, "sources") &&
-				!strings.Contains(said, "not the same origin") {
-				t.Errorf("outside of the sources: %s", said)
+			if message := read(map[string]any{"workspaces": within}); !strings.Contains(message, "sources") &&
+				!strings.Contains(message, "not the same origin") {
+				t.Errorf("outside of the sources: %s", message)
 			}
-			if asked, _ := victim.recorded(); len(asked) > 0 {
-				t.Errorf("outside of the sources it was asked %q", asked)
+			if requests, _ := victim.recorded(); len(requests) > 0 {
+				t.Errorf("outside of the sources, the other server got requests %q", requests)
 			}
-			said := read(map[string]any{})
-			if _, shown := victim.recorded(); len(shown) > 0 {
-				t.Errorf("it was shown %q", shown)
+			message := read(map[string]any{})
+			if _, credentials := victim.recorded(); len(credentials) > 0 {
+				t.Errorf("the other server got credentials %q", credentials)
 			}
-			if strings.Contains(said, "canary") {
-				t.Errorf("the error repeats the answer of another server: %s", said)
+			if strings.Contains(message, "canary") {
+				t.Errorf("the error repeats the answer of another server: %s", message)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// setsOfAHub are ApplicationSets of the hub in the guide, one for the clusters with a label and one for all.
+// setsOfAHub are the guide's ApplicationSets: one for the clusters with a label, one for all clusters.
 const setsOfAHub = `
 apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
@@ -43,12 +43,12 @@ spec:
     spec: {project: default, source: {repoURL: "https://git.example.com/metrics", path: ".", targetRevision: v1}, destination: {name: "{{name}}", namespace: metrics}}
 `
 
-// ownSecret is the Secret of the hub's own cluster, which gives it labels for generators.
+// ownSecret registers the hub's own cluster and gives it labels for generators.
 const ownSecret = `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own", "namespace": "argocd", "labels":
 	{"argocd.argoproj.io/secret-type": "cluster"}}, "data": {"name": "Y2VudHJhbA==", "server": "aHR0cHM6Ly9rdWJlcm5ldGVzLmRlZmF1bHQuc3Zj"}}`
 
-// TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub adopts ApplicationSets with the guide's list of clusters: each cluster has a
-// folder, and so has the hub.
+// TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub adopts ApplicationSets with the guide's list of clusters. Each cluster and
+// the hub must have a folder.
 func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 	t.Parallel()
 	const head = "`root` follows | `hosts` | cluster type, in the fleet and of the agent"
@@ -114,7 +114,8 @@ func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 	}
 }
 
-// TestTheGuideOnAdoptingMakesNoSecondAgentOfAHub evaluates the Secrets of the example, among them that of the hub's own cluster.
+// TestTheGuideOnAdoptingMakesNoSecondAgentOfAHub evaluates the Secrets of the example, including the Secret of the hub's own
+// cluster.
 func TestTheGuideOnAdoptingMakesNoSecondAgentOfAHub(t *testing.T) {
 	t.Parallel()
 	file, problems := hclsyntax.ParseConfig([]byte(readFile(t, "../../examples/adopting/hub/takeover.tf")), "takeover.tf", hcl.InitialPos)
@@ -144,12 +145,12 @@ func TestTheGuideOnAdoptingMakesNoSecondAgentOfAHub(t *testing.T) {
 			t.Fatal(problems)
 		}
 		if got := slices.Sorted(maps.Keys(secrets.AsValueMap())); !slices.Equal(got, []string{"store-1", "store-2"}) {
-			t.Errorf("agents are made of %q", got)
+			t.Errorf("agents are created from %q", got)
 		}
 	}
 }
 
-// TestTheExamplesOnAdoptingListInOneForm evaluates the output listed for an object and for a document without one.
+// TestTheExamplesOnAdoptingListInOneForm evaluates the output listed for an object and for a document without an object.
 func TestTheExamplesOnAdoptingListInOneForm(t *testing.T) {
 	t.Parallel()
 	listed := func(file, object string, taken bool) cty.Value {
@@ -178,7 +179,8 @@ func TestTheExamplesOnAdoptingListInOneForm(t *testing.T) {
 	}
 }
 
-// TestTheGuideOnAdoptingNamesTheAgentsOfAHub compares the table with the example, which TestAHubIsTakenOver applies.
+// TestTheGuideOnAdoptingNamesTheAgentsOfAHub compares the guide's table with the example. TestAHubIsTakenOver applies the
+// example.
 func TestTheGuideOnAdoptingNamesTheAgentsOfAHub(t *testing.T) {
 	t.Parallel()
 	const head = "folders | contain | `reconciler` | `cluster`, `cluster_type` | `hub` | `name`"
@@ -199,10 +201,10 @@ func TestTheGuideOnAdoptingNamesTheAgentsOfAHub(t *testing.T) {
 	}
 }
 
-// TestAnAgentClaimsNothingOfAHubThatIsNotRead plans agents with existing Secrets on hubs that answer no question.
-func TestAnAgentClaimsNothingOfAHubThatIsNotRead(t *testing.T) {
+// TestAnUnreadableHubReportsNoMissingSecret plans agents with existing Secrets on hubs that answer no request.
+func TestAnUnreadableHubReportsNoMissingSecret(t *testing.T) {
 	t.Parallel()
-	refusing := func(status int) map[string]any {
+	startRefusing := func(status int) map[string]any {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
@@ -214,12 +216,12 @@ func TestAnAgentClaimsNothingOfAHubThatIsNotRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		hub   map[string]any
 		fails bool
-		each  string // what each agent says
+		each  string // diagnostic of each agent
 	}{
 		"away":      {map[string]any{"host": "https://127.0.0.1:1", "token": "x"}, false, `The plan for cluster %q was not tried.`},
-		"overtaxed": {refusing(http.StatusServiceUnavailable), false, `The plan for cluster %q was not tried.`},
-		"unknown":   {refusing(http.StatusUnauthorized), true, ""},
-		"forbidden": {refusing(http.StatusForbidden), true, ""},
+		"overtaxed": {startRefusing(http.StatusServiceUnavailable), false, `The plan for cluster %q was not tried.`},
+		"unknown":   {startRefusing(http.StatusUnauthorized), true, ""},
+		"forbidden": {startRefusing(http.StatusForbidden), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,21 +236,21 @@ func TestAnAgentClaimsNothingOfAHubThatIsNotRead(t *testing.T) {
 					"registration": map[string]any{"secret": "cluster-" + cluster},
 				})}
 			}
-			_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
-			if (said.Err() != nil) != test.fails || strings.Contains(said.String(), "does not exist") ||
-				said.Has("Cluster is not registered at the hub") {
-				t.Errorf("the plan says %s", said)
+			_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
+			if (diags.Err() != nil) != test.fails || strings.Contains(diags.String(), "does not exist") ||
+				diags.Has("Cluster is not registered at the hub") {
+				t.Errorf("the plan says %s", diags)
 			}
 			for _, cluster := range clusters {
-				if want := fmt.Sprintf(test.each, cluster); test.each != "" && !strings.Contains(said.String(), want) {
-					t.Errorf("no agent says %q: %s", want, said)
+				if want := fmt.Sprintf(test.each, cluster); test.each != "" && !strings.Contains(diags.String(), want) {
+					t.Errorf("no agent says %q: %s", want, diags)
 				}
 			}
 		})
 	}
 }
 
-// TestAnExistingSecretOfAHubIsUsed onboards clusters that Secrets register at their hub, as the guide on adopting does.
+// TestAnExistingSecretOfAHubIsUsed onboards clusters that are already registered at their hub, as the guide on adopting does.
 func TestAnExistingSecretOfAHubIsUsed(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -266,52 +268,52 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 `, name, namespace, cluster)
 	}
 	configuration := func(registration map[string]any) providertest.Configuration {
-		made := onHub(server, agentAttributes(namespace, map[string]any{
+		result := onHub(server, agentAttributes(namespace, map[string]any{
 			"reconciler": "argocd-hub", "hub": "hub", "environment": "dev", "registration": registration,
 		}))
-		made.Provider["clusters"] = map[string]any{"hub": connectionTo(server)} // Flotilla does not reach the cluster
-		made.Resources["flotilla_agent.hub"] = providertest.Resource{Attributes: agentAttributes(namespace, map[string]any{
+		result.Provider["clusters"] = map[string]any{"hub": connectionTo(server)} // Flotilla does not reach the cluster
+		result.Resources["flotilla_agent.hub"] = providertest.Resource{Attributes: agentAttributes(namespace, map[string]any{
 			"cluster": "hub", "cluster_type": "central", "reconciler": "argocd", "name": "central",
 		})}
-		return made
+		return result
 	}
-	of := configuration(map[string]any{"secret": "cluster-edge-1"})
+	registered := configuration(map[string]any{"secret": "cluster-edge-1"})
 	w := providertest.New(startProvider)
-	through := func(hub map[string]any) providertest.Configuration {
-		made := configuration(map[string]any{"secret": "cluster-edge-1"})
-		made.Provider["clusters"] = map[string]any{"hub": hub}
-		return made
+	configurationThrough := func(hub map[string]any) providertest.Configuration {
+		result := configuration(map[string]any{"secret": "cluster-edge-1"})
+		result.Provider["clusters"] = map[string]any{"hub": hub}
+		return result
 	}
 	narrow := connectAs(t, server, namespace, `[{apiGroups: ["argoproj.io"], resources: ["*"], verbs: [get, list, create, patch]}]`)
 	planNarrow := func() {
 		t.Helper()
-		if _, said := w.Plan(t.Context(), through(narrow)); strings.Contains(said.String(), "does not exist") ||
-			!strings.Contains(said.String(), "get Secret "+namespace+"/cluster-edge-1 (403 Forbidden)") {
-			t.Errorf("without rights on Secrets, the plan says %s", said)
+		if _, diags := w.Plan(t.Context(), configurationThrough(narrow)); strings.Contains(diags.String(), "does not exist") ||
+			!strings.Contains(diags.String(), "get Secret "+namespace+"/cluster-edge-1 (403 Forbidden)") {
+			t.Errorf("without rights on Secrets, the plan says %s", diags)
 		}
 	}
 	planNarrow()
 	const summary = "Cluster is not registered at the hub"
-	plan, said := w.Plan(t.Context(), of)
-	if said.Err() != nil || !said.Has(summary) || !strings.Contains(said.String(), "cluster-edge-1 on the hub does not exist") {
-		t.Fatalf("of a Secret that does not exist, the plan says %s", said)
+	plan, diags := w.Plan(t.Context(), registered)
+	if diags.Err() != nil || !diags.Has(summary) || !strings.Contains(diags.String(), "cluster-edge-1 on the hub does not exist") {
+		t.Fatalf("for a missing Secret, the plan says %s", diags)
 	}
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has(summary) {
-		t.Errorf("of a Secret that does not exist, the apply says %s", said)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has(summary) {
+		t.Errorf("for a missing Secret, the apply says %s", diags)
 	}
 	server.Apply(t, secret("cluster-edge-2", "edge-2"))
-	_, said = w.Plan(t.Context(), configuration(map[string]any{"secret": "cluster-edge-2"}))
-	if at := slices.IndexFunc(said, func(one providertest.Diagnostic) bool { return one.Error }); at < 0 ||
-		said[at].At != `AttributeName("registration")` || !strings.Contains(said.String(), `registers another cluster, with the name "edge-2"`) {
-		t.Errorf("of the Secret of another cluster, the plan says %s", said)
+	_, diags = w.Plan(t.Context(), configuration(map[string]any{"secret": "cluster-edge-2"}))
+	if at := slices.IndexFunc(diags, func(one providertest.Diagnostic) bool { return one.Error }); at < 0 ||
+		diags[at].At != `AttributeName("registration")` || !strings.Contains(diags.String(), `registers another cluster, with the name "edge-2"`) {
+		t.Errorf("for the Secret of another cluster, the plan says %s", diags)
 	}
-	if _, said := w.Plan(t.Context(), configuration(map[string]any{"secret": "cluster-edge-1", "server": "https://10.0.0.1"})); said.Err() == nil ||
-		!strings.Contains(said.String(), "registration.secret cannot be set together with other attributes") {
-		t.Errorf("of two ways, the plan says %s", said)
+	if _, diags := w.Plan(t.Context(), configuration(map[string]any{"secret": "cluster-edge-1", "server": "https://10.0.0.1"})); diags.Err() == nil ||
+		!strings.Contains(diags.String(), "registration.secret cannot be set together with other attributes") {
+		t.Errorf("for two ways, the plan says %s", diags)
 	}
 
 	before := server.Apply(t, secret("cluster-edge-1", "edge-1"))[0]
-	plan = applyAgent(t, w, of)
+	plan = applyAgent(t, w, registered)
 	if lines := agentLines(plan); !slices.Contains(lines, "Secret "+namespace+"/cluster-edge-1 on the hub is applied") {
 		t.Errorf("the plan has %q", lines)
 	}
@@ -331,17 +333,17 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 		t.Error("a second Secret registers the cluster")
 	}
 	if state := fmt.Sprint(w.State.Values(agentAddress)); strings.Contains(state, "canary") {
-		t.Errorf("the state has a secret in it: %s", state)
+		t.Errorf("the state has a secret: %s", state)
 	}
-	plan, said = w.Plan(t.Context(), through(map[string]any{"host": "https://127.0.0.1:1", "token": "x"}))
-	if said.Err() != nil || !plan.Empty() || strings.Count(said.String(), `Cluster "hub": the API server cannot be reached`) != 2 ||
-		!strings.Contains(said.String(), `The state of the agent of cluster "edge-1" keeps what was applied last.`) {
-		t.Errorf("of a refresh of a hub that is away, the plan says %s, and has %q", said, agentLines(plan))
+	plan, diags = w.Plan(t.Context(), configurationThrough(map[string]any{"host": "https://127.0.0.1:1", "token": "x"}))
+	if diags.Err() != nil || !plan.Empty() || strings.Count(diags.String(), `Cluster "hub": the API server cannot be reached`) != 2 ||
+		!strings.Contains(diags.String(), `The state of the agent of cluster "edge-1" keeps what was applied last.`) {
+		t.Errorf("for an unreachable hub, the plan says %s, and has %q", diags, agentLines(plan))
 	}
 	planNarrow()
-	if _, said := w.Apply(t.Context(), of, providertest.Destroy()); said.Err() != nil ||
-		!strings.Contains(said.String(), "keeps the labels by which the hub deploys to the cluster") {
-		t.Errorf("the destroy says %s", said)
+	if _, diags := w.Apply(t.Context(), registered, providertest.Destroy()); diags.Err() != nil ||
+		!strings.Contains(diags.String(), "keeps the labels by which the hub deploys to the cluster") {
+		t.Errorf("the destroy says %s", diags)
 	}
 	check("flotilla.dev/cluster", "flotilla.dev/cluster-type", "flotilla.dev/environment")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fleetExample is Flux' own example of a fleet.
+// fleetExample returns the files of Flux' fleet example.
 func fleetExample(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "shared", "charts", "kustomize", "fleet-example")
@@ -26,7 +26,7 @@ func fleetExample(t *testing.T) map[string]string {
 	return files(t, root)
 }
 
-// TestAFleetIsAdopted applies the guide's example: the folders have the objects that were there.
+// TestAFleetIsAdopted applies the guide's example and compares the folders with the adopted objects.
 func TestAFleetIsAdopted(t *testing.T) {
 	t.Parallel()
 	example := fleetExample(t)
@@ -41,7 +41,6 @@ func TestAFleetIsAdopted(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
 			w.run("apply", "-input=false", "-auto-approve")
 			w.plan("-detailed-exitcode")
-			// The takeover begins with a branch that keeps the files.
 			s.commit("platform/fleet.git", "adopted", example)
 			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `ref     = "main"`, `ref     = "adopted"`, 1)+requiredProviders)
 			w.plan("-detailed-exitcode")
@@ -78,8 +77,8 @@ func TestAFleetIsAdopted(t *testing.T) {
 	}
 }
 
-// TestAdoptRendersAsAgentsDo adopts an application of applications, a kustomization that patches, and one that cannot be
-// rendered. Package adopt has the further cases.
+// TestAdoptRendersAsAgentsDo adopts an app of apps, a kustomization with a patch, and a kustomization that needs the network.
+// Package adopt tests further cases.
 func TestAdoptRendersAsAgentsDo(t *testing.T) {
 	t.Parallel()
 	const object = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: NAME, namespace: argocd}\n" +
@@ -120,7 +119,7 @@ func TestAdoptRendersAsAgentsDo(t *testing.T) {
 		"Application argocd/root brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder",
 	}
 	if !slices.Equal(listed, want) {
-		t.Errorf("listed is %q, want %q", listed, want)
+		t.Errorf("got %q, want %q", listed, want)
 	}
 }
 
@@ -151,10 +150,10 @@ func TestAdoptRefusesBadArguments(t *testing.T) {
 	}
 }
 
-// TestAdoptWaitsForWhatIsNotKnown plans with documents that are known at apply.
-func TestAdoptWaitsForWhatIsNotKnown(t *testing.T) {
+// TestAdoptWaitsForUnknownDocuments plans with documents that are known only at apply.
+func TestAdoptWaitsForUnknownDocuments(t *testing.T) {
 	t.Parallel()
-	acceptancetest.Only(t) // the stand-in knows no local that waits for a resource
+	acceptancetest.Only(t) // the stand-in does not support locals that depend on resources
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
 		Config: `
 resource "terraform_data" "name" {

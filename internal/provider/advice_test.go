@@ -35,7 +35,7 @@ locals {
 }
 `
 
-func TestAdviceIsThereBeforeTheError(t *testing.T) {
+func TestAdviceListsMissingValuesWithoutAnError(t *testing.T) {
 	t.Parallel()
 	text := func(texts ...string) knownvalue.Check {
 		checks := make([]knownvalue.Check, len(texts))
@@ -70,8 +70,8 @@ data "flotilla_config_snapshots" "dev" {
 	}}})
 }
 
-// What is wrong, and not only missing, stays an error.
-func TestAdviceIsOfValuesThatFit(t *testing.T) {
+// TestAdviceKeepsErrorsOfInvalidValues: advice replaces the errors of missing values only.
+func TestAdviceKeepsErrorsOfInvalidValues(t *testing.T) {
 	t.Parallel()
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
 		Config: `

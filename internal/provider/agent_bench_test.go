@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// BenchmarkAgents plans and applies the agents of clusters whose API servers take 50 ms for each answer, ten at a time,
-// as Terraform does.
+// BenchmarkAgents plans and applies agents with Terraform's parallelism of ten. The API servers answer after 50 ms.
 func BenchmarkAgents(b *testing.B) {
 	definitions, err := kubetest.Definitions(b.Context())
 	if err != nil {
@@ -25,12 +24,12 @@ func BenchmarkAgents(b *testing.B) {
 			}
 		}
 	}
-	for _, with := range []struct {
+	for _, test := range []struct {
 		count   int
 		install any
 	}{{50, nil}, {200, nil}, {50, install.String()}} {
-		count, name := with.count, fmt.Sprint(with.count)
-		if with.install != nil {
+		count, name := test.count, fmt.Sprint(test.count)
+		if test.install != nil {
 			name += "-install"
 		}
 		b.Run(name, func(b *testing.B) {
@@ -44,15 +43,15 @@ func BenchmarkAgents(b *testing.B) {
 			for i := range count {
 				name := fmt.Sprintf("edge-%03d", i)
 				clusters[name] = map[string]any{"host": url + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}
-				attributes := agentAttributes("flux-system", map[string]any{"cluster": name, "install": with.install})
+				attributes := agentAttributes("flux-system", map[string]any{"cluster": name, "install": test.install})
 				configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{Attributes: attributes}
 			}
 			w := providertest.New(startProvider)
 			var plan *providertest.Plan
-			check := func(said providertest.Diagnostics) {
+			check := func(diags providertest.Diagnostics) {
 				b.Helper()
-				if said.Err() != nil {
-					b.Fatal(said)
+				if diags.Err() != nil {
+					b.Fatal(diags)
 				}
 			}
 			for _, step := range []struct {
@@ -60,20 +59,20 @@ func BenchmarkAgents(b *testing.B) {
 				do   func()
 			}{
 				{"plan-create", func() {
-					planned, said := w.Plan(b.Context(), configuration)
-					check(said)
+					planned, diags := w.Plan(b.Context(), configuration)
+					check(diags)
 					plan = planned
 				}},
 				{"apply-create", func() { check(w.ApplyPlan(b.Context(), plan)) }},
 				{"plan-no-op", func() {
-					planned, said := w.Plan(b.Context(), configuration)
-					if check(said); !planned.Empty() {
+					planned, diags := w.Plan(b.Context(), configuration)
+					if check(diags); !planned.Empty() {
 						b.Fatal("it is not empty")
 					}
 				}},
 				{"destroy", func() {
-					_, said := w.Apply(b.Context(), configuration, providertest.Destroy())
-					check(said)
+					_, diags := w.Apply(b.Context(), configuration, providertest.Destroy())
+					check(diags)
 				}},
 			} {
 				b.Run(step.name, func(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fluxInstalled is a Deployment of Flux as `flux install` leaves it.
+// fluxDeployment returns a Deployment as `flux install` creates it.
 func fluxDeployment(name string, args ...any) map[string]any {
 	container := map[string]any{"name": "manager", "image": "ghcr.io/fluxcd/" + name + ":v1.9.5", "args": args}
 	return map[string]any{
@@ -18,7 +18,7 @@ func fluxDeployment(name string, args ...any) map[string]any {
 	}
 }
 
-// Where Flux was installed by others, a plan of flotilla_agent says whether it confines teams.
+// TestAPlanWarnsOfFluxThatDoesNotConfineTeams plans flotilla_agent on clusters with an existing Flux.
 func TestAPlanWarnsOfFluxThatDoesNotConfineTeams(t *testing.T) {
 	t.Parallel()
 	const warning = "Flux does not confine teams"
@@ -30,43 +30,42 @@ func TestAPlanWarnsOfFluxThatDoesNotConfineTeams(t *testing.T) {
 	server.objects[path("source-controller")] = fluxDeployment("source-controller")
 	cluster := map[string]any{"host": url + "/edge-1", "cluster_ca_certificate": certificate, "token": "a"}
 	w := providertest.New(startProvider)
-	with := func(further map[string]any) providertest.Configuration {
+	configuration := func(further map[string]any) providertest.Configuration {
 		return onCluster(cluster, agentAttributes("flux-system", further))
 	}
 
-	_, said := w.Plan(t.Context(), with(nil))
+	_, diags := w.Plan(t.Context(), configuration(nil))
 	for _, want := range []string{
 		warning, "Deployment flux-system/kustomize-controller lacks --default-service-account=kustomize-controller, --no-cross-namespace-refs=true",
 		"Deployment flux-system/notification-controller lacks --no-cross-namespace-refs=true", "set confine = false",
 	} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("a plan does not say %q: %s", want, said)
+		if !strings.Contains(diags.String(), want) {
+			t.Errorf("a plan does not say %q: %s", want, diags)
 		}
 	}
-	if strings.Contains(said.String(), "source-controller") || said.Err() != nil {
-		t.Errorf("a plan says %s", said)
+	if strings.Contains(diags.String(), "source-controller") || diags.Err() != nil {
+		t.Errorf("a plan says %s", diags)
 	}
-	if _, said := w.Plan(t.Context(), with(map[string]any{"confine": false})); strings.Contains(said.String(), warning) {
-		t.Errorf("although that was declined, a plan says %s", said)
+	if _, diags := w.Plan(t.Context(), configuration(map[string]any{"confine": false})); strings.Contains(diags.String(), warning) {
+		t.Errorf("with confine = false, a plan says %s", diags)
 	}
-	if _, said := w.Apply(t.Context(), with(nil)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), configuration(nil)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if plan, said := w.Plan(t.Context(), with(nil)); !plan.Empty() || !strings.Contains(said.String(), warning) {
-		t.Errorf("a plan that changes nothing says %s", said)
+	if plan, diags := w.Plan(t.Context(), configuration(nil)); !plan.Empty() || !strings.Contains(diags.String(), warning) {
+		t.Errorf("a plan without changes says %s", diags)
 	}
 	server.set(
 		path("kustomize-controller"),
 		fluxDeployment("kustomize-controller", "--default-service-account=default", "--no-cross-namespace-refs", "--no-remote-bases=true"),
 	)
 	server.set(path("notification-controller"), fluxDeployment("notification-controller", "--no-cross-namespace-refs=true"))
-	if plan, said := w.Plan(t.Context(), with(nil)); !plan.Empty() || strings.Contains(said.String(), warning) {
-		t.Errorf("although they have the arguments, a plan says %s", said)
+	if plan, diags := w.Plan(t.Context(), configuration(nil)); !plan.Empty() || strings.Contains(diags.String(), warning) {
+		t.Errorf("with the arguments, a plan says %s", diags)
 	}
 }
 
-// Credentials that may not list Deployments are no error.
-func TestAPlanSaysThatItCannotSeeWhetherFluxConfinesTeams(t *testing.T) {
+func TestAPlanReportsThatFluxCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	server := &standInCluster{}
 	server.start(t)
@@ -82,13 +81,13 @@ func TestAPlanSaysThatItCannotSeeWhetherFluxConfinesTeams(t *testing.T) {
 		server.ServeHTTP(w, r)
 	}))
 	cluster := map[string]any{"host": guard + "/edge-1", "cluster_ca_certificate": certificate, "token": "a"}
-	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, agentAttributes("flux-system", nil)))
-	if said.Err() != nil || !strings.Contains(said.String(), "may not list Deployments") {
-		t.Errorf("the plan says %s", said)
+	_, diags := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, agentAttributes("flux-system", nil)))
+	if diags.Err() != nil || !strings.Contains(diags.String(), "may not list Deployments") {
+		t.Errorf("the plan says %s", diags)
 	}
 }
 
-// The arguments of install are in the plan of the objects, and on the cluster.
+// TestInstallConfinesFlux expects the arguments in the plan and on the cluster.
 func TestInstallConfinesFlux(t *testing.T) {
 	t.Parallel()
 	server := &standInCluster{}
@@ -114,8 +113,8 @@ spec: {template: {spec: {containers: [{name: manager, image: "ghcr.io/fluxcd/kus
 		if test.confine != nil {
 			further["confine"] = test.confine
 		}
-		if _, said := w.Apply(t.Context(), onCluster(cluster, agentAttributes("flux-system", further))); said.Err() != nil {
-			t.Fatal(said)
+		if _, diags := w.Apply(t.Context(), onCluster(cluster, agentAttributes("flux-system", further))); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		if got := strings.Join(server.args("edge-1/apis/apps/v1/namespaces/flux-system/deployments/kustomize-controller"), " "); got != test.want {
 			t.Errorf("confine %v: kustomize-controller has %q", test.confine, got)
@@ -134,8 +133,8 @@ func (s *standInCluster) args(key string) (args []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	spec := s.objects[key]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-	given, _ := spec["containers"].([]any)[0].(map[string]any)["args"].([]any)
-	for _, arg := range given {
+	values, _ := spec["containers"].([]any)[0].(map[string]any)["args"].([]any)
+	for _, arg := range values {
 		args = append(args, arg.(string))
 	}
 	return args

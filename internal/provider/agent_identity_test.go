@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// agents are flotilla_agents in one namespace, by the name of the cluster, with the address of each.
+// agentsConfiguration has one flotilla_agent in the namespace for each cluster of addresses.
 func agentsConfiguration(namespace string, addresses map[string]any, further map[string]any) providertest.Configuration {
 	configuration := providertest.Configuration{Provider: map[string]any{"clusters": addresses}, Resources: map[string]providertest.Resource{}}
 	for cluster := range addresses {
@@ -20,21 +20,21 @@ func agentsConfiguration(namespace string, addresses map[string]any, further map
 	return configuration
 }
 
-// refuses plans and applies, and both must fail with a text.
+// expectRefusal plans and applies. Both must report all texts.
 func expectRefusal(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, texts ...string) {
 	t.Helper()
-	_, said := w.Plan(t.Context(), configuration)
-	_, alsoSaid := w.Apply(t.Context(), configuration)
+	_, diags := w.Plan(t.Context(), configuration)
+	_, applyDiags := w.Apply(t.Context(), configuration)
 	for _, text := range texts {
-		if !strings.Contains(said.String(), text) || !strings.Contains(alsoSaid.String(), text) {
-			t.Errorf("it has to say %q. The plan says\n%s\nthe apply\n%s", text, said, alsoSaid)
+		if !strings.Contains(diags.String(), text) || !strings.Contains(applyDiags.String(), text) {
+			t.Errorf("want %q; the plan says\n%s\nthe apply says\n%s", text, diags, applyDiags)
 		}
 	}
 }
 
 const otherAgent = "Cluster has the agent of another cluster"
 
-// labelOf is the cluster whose agent has the objects.
+// clusterLabel returns the cluster that the agent's objects belong to.
 func clusterLabel(t *testing.T, server *kubetest.Server, namespace string) string {
 	t.Helper()
 	live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster")
@@ -44,7 +44,7 @@ func clusterLabel(t *testing.T, server *kubetest.Server, namespace string) strin
 	return live.GetLabels()["flotilla.dev/cluster"]
 }
 
-// Two names for one cluster would have two agents undo what each other applies.
+// TestTwoNamesForOneClusterAreErrors: the two agents would undo each other's changes.
 func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -63,70 +63,70 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	if clusterLabel(t, server, namespace) != "" {
 		t.Error("something was applied")
 	}
-	if _, said := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	// In another state, or by another address, it is found by the label.
+	// In another state, or through another address, the label identifies the agent.
 	south := agentsConfiguration(namespace, map[string]any{"south": here}, nil)
 	expectRefusal(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
 	if got := clusterLabel(t, server, namespace); got != "north" {
-		t.Errorf("the objects are of %q", got)
+		t.Errorf("the objects belong to %q", got)
 	}
-	if _, said := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, map[string]any{"force": true})); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, map[string]any{"force": true})); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if got := clusterLabel(t, server, namespace); got != "south" {
-		t.Errorf("after force the objects are of %q", got)
+		t.Errorf("after force the objects belong to %q", got)
 	}
-	// The former name cannot take them back, and the removal of its agent leaves them.
+	// The former name cannot take the objects back, and removing its agent leaves them.
 	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
 	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
-	_, said := w.Apply(t.Context(), north)
-	if want := `Kustomization ` + namespace + `/flotilla-cluster stays: it is of cluster "south" now`; said.Err() != nil ||
-		!strings.Contains(said.String(), want) {
-		t.Errorf("the destroy says %s", said)
+	_, diags := w.Apply(t.Context(), north)
+	if want := `Kustomization ` + namespace + `/flotilla-cluster stays: it is of cluster "south" now`; diags.Err() != nil ||
+		!strings.Contains(diags.String(), want) {
+		t.Errorf("the destroy says %s", diags)
 	}
 	if got := clusterLabel(t, server, namespace); got != "south" {
-		t.Errorf("after the destroy the objects are of %q", got)
+		t.Errorf("after the destroy the objects belong to %q", got)
 	}
-	if _, said := other.Apply(t.Context(), south, providertest.Destroy()); said.Err() != nil || len(said) > 0 ||
+	if _, diags := other.Apply(t.Context(), south, providertest.Destroy()); diags.Err() != nil || len(diags) > 0 ||
 		clusterLabel(t, server, namespace) != "" {
-		t.Errorf("the destroy of the other says %s", said)
+		t.Errorf("the destroy of the other agent says %s", diags)
 	}
 }
 
-// A cluster that gets another name in place keeps its objects.
+// TestARenamedClusterIsNotAnother renames a cluster in place. It must keep its objects.
 func TestARenamedClusterIsNotAnother(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "renamed"
 	named := func(name string, names ...string) providertest.Configuration {
-		reach := map[string]any{name: connectionTo(server)}
+		clusters := map[string]any{name: connectionTo(server)}
 		for _, other := range names {
-			reach[other] = connectionTo(server)
+			clusters[other] = connectionTo(server)
 		}
 		attributes := agentAttributes(namespace, nil)
 		attributes["cluster"] = name
 		configuration := onCluster(nil, attributes)
-		configuration.Provider["clusters"] = reach
+		configuration.Provider["clusters"] = clusters
 		return configuration
 	}
 	w := providertest.New(startProvider)
 	applyAgent(t, w, named("north"))
-	// The destroy of the former name would not reach the cluster, and leave its objects.
+	// The destroy of the former name could not reach the cluster and would leave its objects.
 	expectRefusal(t, w, named("south"), otherAgent, `of the agent of cluster "north"`)
 	applyAgent(t, w, named("south", "north"))
 	if got := clusterLabel(t, server, namespace); got != "south" {
-		t.Errorf("the objects are of %q", got)
+		t.Errorf("the objects belong to %q", got)
 	}
-	if _, said := w.Apply(t.Context(), named("south"), providertest.Destroy()); said.Err() != nil || len(said) > 0 {
-		t.Errorf("the destroy says %s", said)
+	if _, diags := w.Apply(t.Context(), named("south"), providertest.Destroy()); diags.Err() != nil || len(diags) > 0 {
+		t.Errorf("the destroy says %s", diags)
 	}
 }
 
-// Clusters whose addresses are exchanged by mistake would follow each other's folders, with pruning on.
+// TestExchangedAddressesAreErrors: each cluster would follow the other's folders with pruning on.
 func TestExchangedAddressesAreErrors(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -134,18 +134,18 @@ func TestExchangedAddressesAreErrors(t *testing.T) {
 	const namespace = "exchanged"
 	w := providertest.New(startProvider)
 	right := agentsConfiguration(namespace, map[string]any{"north": connectionTo(one), "south": connectionTo(another)}, nil)
-	if _, said := w.Apply(t.Context(), right); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), right); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	expectRefusal(t, w, agentsConfiguration(namespace, map[string]any{"north": connectionTo(another), "south": connectionTo(one)}, nil), otherAgent,
 		`Cluster "north": `, `of the agent of cluster "south"`, `Cluster "south": `, `of the agent of cluster "north"`)
 	if north, south := clusterLabel(t, one, namespace), clusterLabel(t, another, namespace); north != "north" || south != "south" {
-		t.Errorf("the objects are of %q and %q", north, south)
+		t.Errorf("the objects belong to %q and %q", north, south)
 	}
 	if plan := planAgent(t, w, right); !plan.Empty() {
 		t.Error("with the right addresses, the plan is not empty")
 	}
-	if _, said := w.Apply(t.Context(), right, providertest.Destroy()); said.Err() != nil || len(said) > 0 {
-		t.Errorf("the destroy says %s", said)
+	if _, diags := w.Apply(t.Context(), right, providertest.Destroy()); diags.Err() != nil || len(diags) > 0 {
+		t.Errorf("the destroy says %s", diags)
 	}
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// liar is a real API server whose answers about objects are changed on the way.
+// liar is a proxy of a real API server that changes the objects in its answers.
 type liar struct {
 	lie atomic.Pointer[func(r *http.Request, object map[string]any)]
 }
 
-// start serves what the server answers, and returns how the liar is reached.
+// start returns the connection to the liar.
 func (l *liar) start(t *testing.T, server *kubetest.Server) map[string]any {
 	t.Helper()
 	to, err := url.Parse(server.Host)
@@ -67,9 +67,9 @@ func (l *liar) start(t *testing.T, server *kubetest.Server) map[string]any {
 	return map[string]any{"host": front.URL, "cluster_ca_certificate": certificate, "token": server.Token}
 }
 
-// A cluster that lies about the agent's objects can do nothing to the terminal and cannot fill the state, and a destroy
-// still removes what was applied.
-func TestAnAgentOnAClusterThatLies(t *testing.T) {
+// TestAnAgentWithstandsALyingCluster: lies about the agent's objects neither control the terminal nor fill the state. A destroy
+// still removes the applied objects.
+func TestAnAgentWithstandsALyingCluster(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
@@ -120,8 +120,8 @@ func TestAnAgentOnAClusterThatLies(t *testing.T) {
 			w := providertest.New(startProvider)
 			applyAgent(t, w, configuration)
 			l.lie.Store(&lie)
-			plan, said := w.Plan(t.Context(), configuration)
-			text := said.String()
+			plan, diags := w.Plan(t.Context(), configuration)
+			text := diags.String()
 			for _, line := range agentLines(plan) {
 				text += "\n" + line
 				if strings.Contains(line, "\n") {
@@ -132,14 +132,14 @@ func TestAnAgentOnAClusterThatLies(t *testing.T) {
 			if plan != nil {
 				state = len(fmt.Sprint(plan.Refreshed().Values(agentAddress)))
 			}
-			t.Logf("%d lines, %d bytes of state, %d bytes are said: %.200q", len(agentLines(plan)), state, len(text), said)
+			t.Logf("%d lines, %d bytes of state, %d bytes of text: %.200q", len(agentLines(plan)), state, len(text), diags)
 			if strings.ContainsAny(text, "\x1b\u202e") || len(text) > 20_000 || state > 50_000 {
-				t.Errorf("said are %d bytes, and the state has %d: %.500q", len(text), state, text)
+				t.Errorf("got %d bytes of text, and %d bytes of state: %.500q", len(text), state, text)
 			}
 			l.lie.Store(nil)
-			if _, said := w.Apply(t.Context(), configuration, providertest.Destroy()); said.Err() != nil ||
+			if _, diags := w.Apply(t.Context(), configuration, providertest.Destroy()); diags.Err() != nil ||
 				server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil {
-				t.Errorf("of the destroy it is said %s", said)
+				t.Errorf("the destroy says %s", diags)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A cluster that is recreated has another identity, and nothing.
+// TestARecreatedClusterIsOnboardedAgain: a recreated cluster has a new identity and no objects.
 func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	t.Parallel()
 	api := &standInCluster{}
@@ -41,25 +41,26 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	}
 	api.mu.Unlock()
 
-	// The plan stays what it was when the cluster is replaced between plan and apply.
+	// A cluster that is replaced between plan and apply does not change the plan.
 	configuration.Resources[agentAddress].Attributes["interval"] = "30s"
 	plan = planAgent(t, w, configuration)
 	api.replace()
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-		t.Error(said)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+		t.Error(diags)
 	}
 	if plan := planAgent(t, w, configuration); !plan.Empty() {
 		t.Errorf("the next plan has %q", agentLines(plan))
 	}
 
-	// What was put onto another cluster is none of the one that is to be left.
+	// The objects of the former cluster are not on this one.
 	api.replace()
-	if _, said := w.Apply(t.Context(), configuration, providertest.Destroy()); said.Err() != nil || len(w.State) > 0 {
-		t.Errorf("of the end of a recreated cluster it is said %s", said)
+	if _, diags := w.Apply(t.Context(), configuration, providertest.Destroy()); diags.Err() != nil || len(w.State) > 0 {
+		t.Errorf("the destroy on a recreated cluster says %s", diags)
 	}
 }
 
-// Credentials that may not read kube-system still notice another cluster in the place of theirs.
+// TestAnotherClusterIsNoticedWithoutRightsOnKubeSystem uses credentials that cannot read the namespace kube-system, whose UID
+// identifies a cluster.
 func TestAnotherClusterIsNoticedWithoutRightsOnKubeSystem(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -78,9 +79,9 @@ metadata: {name: provider-narrow}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: provider-narrow}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 `
-	reach := func(server *kubetest.Server) map[string]any {
+	connect := func(server *kubetest.Server) map[string]any {
 		server.Apply(t, rights)
-		for kind, version := range map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1"} { // the API knows the kinds by then
+		for kind, version := range map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1"} { // wait until the API serves the kinds
 			server.Get(t, version, kind, "default", "none")
 		}
 		certificate, key := server.ClientCertificate(t, "narrow")
@@ -88,41 +89,42 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 	}
 	server, another := kubetest.Start(t, kubetest.Options{Agents: true}), kubetest.StartAnother(t, kubetest.Options{Agents: true})
 	attributes := agentAttributes("provider-narrow", nil)
-	here, there := onCluster(reach(server), attributes), onCluster(reach(another), attributes)
+	here, there := onCluster(connect(server), attributes), onCluster(connect(another), attributes)
 	w, others := providertest.New(startProvider), providertest.New(startProvider)
 	applyAgent(t, w, here)
 	applyAgent(t, others, there)
 
-	// The other cluster has an agent of the same name, of another state.
+	// The other cluster has an agent of the same name from another state.
 	if got := agentLines(planAgent(t, w, there)); !slices.Equal(
 		got,
 		[]string{`cluster "edge-1" was replaced by another one: everything is applied again`},
 	) {
-		t.Errorf("of another cluster the plan has %q", got)
+		t.Errorf("for another cluster, the plan has %q", got)
 	}
-	if _, said := w.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil ||
-		!strings.Contains(said.String(), "another cluster has taken its place") {
-		t.Errorf("of a destroy on another cluster it is said %s", said)
+	if _, diags := w.Apply(t.Context(), there, providertest.Destroy()); diags.Err() != nil ||
+		!strings.Contains(diags.String(), "another cluster has taken its place") {
+		t.Errorf("a destroy on another cluster says %s", diags)
 	}
 	if another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") == nil {
-		t.Error("the destroy has removed what another state has there")
+		t.Error("the destroy has removed objects of another state")
 	}
-	// More rights later change nothing about which cluster it is.
+	// The identity of the cluster does not depend on the rights.
 	if plan := planAgent(t, others, onCluster(connectionTo(another), attributes)); !plan.Empty() {
 		t.Errorf("with more rights the plan has %q", agentLines(plan))
 	}
-	if _, said := others.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil || len(said) > 0 ||
+	if _, diags := others.Apply(t.Context(), there, providertest.Destroy()); diags.Err() != nil || len(diags) > 0 ||
 		another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") != nil {
-		t.Errorf("of a destroy on the same cluster it is said %s", said)
+		t.Errorf("a destroy on the same cluster says %s", diags)
 	}
 }
 
-// A credential that goes into a Secret of the agent's own manifests is no drift, since no state knows it.
+// TestACredentialInASecretOfOthersIsNoDrift: Flotilla adds a credential to a Secret of the agent's own manifests, and no state
+// has the credential.
 func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	for _, kind := range []string{"AppProject", "Application"} { // the API knows the kinds by then
+	for _, kind := range []string{"AppProject", "Application"} { // wait until the API serves the kinds
 		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
 	}
 	for name, install := range map[string]any{
@@ -143,16 +145,16 @@ func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 				t.Errorf("the Secret is %v", secret)
 			}
 			if state := fmt.Sprint(w.State.Values(agentAddress)); strings.Contains(state, "canary") {
-				t.Errorf("the state has a secret in it: %s", state)
+				t.Errorf("the state has a secret: %s", state)
 			}
-			if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), attributes), providertest.Destroy()); said.Err() != nil {
-				t.Error(said)
+			if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), attributes), providertest.Destroy()); diags.Err() != nil {
+				t.Error(diags)
 			}
 		})
 	}
 }
 
-// onHub is a configuration of a cluster that an Argo CD on a hub deploys to: one server is both.
+// onHub configures a cluster that an Argo CD on a hub deploys to. One server is both the hub and the cluster.
 func onHub(server *kubetest.Server, agent map[string]any) providertest.Configuration {
 	spoke := connectionTo(server)
 	return providertest.Configuration{
@@ -165,7 +167,7 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then
+	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // wait until the API serves the kinds
 		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
 	}
 	w := providertest.New(startProvider)
@@ -184,25 +186,25 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 	if secret == nil || secret.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" ||
 		!strings.Contains(decodeSecret(t, secret, "config"), "canary-t0ken-4714") ||
 		decodeSecret(t, secret, "server") != server.Host {
-		t.Errorf("the hub knows the cluster by %v", secret)
+		t.Errorf("the hub registers the cluster by %v", secret)
 	}
 	if state := fmt.Sprint(w.State.Values(agentAddress)); strings.Contains(state, "canary") {
-		t.Errorf("the state has a secret in it: %s", state)
+		t.Errorf("the state has a secret: %s", state)
 	}
 
-	// The hub is not the cluster: a plan without it is an error, one that is away is none.
+	// An unconfigured hub is an error. An unreachable hub is not.
 	configuration := onHub(server, hub)
 	delete(configuration.Provider["clusters"].(map[string]any), "hub")
-	_, said := w.Plan(t.Context(), configuration)
-	if said.Err() == nil || said[0].At != `AttributeName("hub")` {
-		t.Errorf("of a hub that nobody knows it is said %s", said)
+	_, diags := w.Plan(t.Context(), configuration)
+	if diags.Err() == nil || diags[0].At != `AttributeName("hub")` {
+		t.Errorf("for an unconfigured hub, got %s", diags)
 	}
 	configuration.Provider["clusters"].(map[string]any)["hub"] = map[string]any{"host": "https://127.0.0.1:1", "token": "x"}
-	if plan, said := w.Plan(t.Context(), configuration); said.Err() != nil || !plan.Empty() ||
-		!strings.Contains(said.String(), `Cluster "hub": the API server cannot be reached`) {
-		t.Errorf("of a hub that is away it is said %s", said)
+	if plan, diags := w.Plan(t.Context(), configuration); diags.Err() != nil || !plan.Empty() ||
+		!strings.Contains(diags.String(), `Cluster "hub": the API server cannot be reached`) {
+		t.Errorf("for an unreachable hub, got %s", diags)
 	}
-	// Nobody but the hub needs to reach the cluster.
+	// Only the hub has to reach the cluster.
 	configuration = onHub(server, hub)
 	configuration.Provider["clusters"].(map[string]any)["edge-1"] = map[string]any{"host": "https://edge-1.invalid", "token": "x"}
 	plan = applyAgent(t, w, configuration)
@@ -210,25 +212,26 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 		t.Errorf("the plan has %q", got)
 	}
 	delete(configuration.Provider["clusters"].(map[string]any), "edge-1")
-	if _, said := w.Plan(t.Context(), configuration); said.Err() == nil || said[0].At != `AttributeName("registration")` {
-		t.Errorf("of a cluster of which nobody says where it is it is said %s", said)
+	if _, diags := w.Plan(t.Context(), configuration); diags.Err() == nil || diags[0].At != `AttributeName("registration")` {
+		t.Errorf("for a cluster without an address, got %s", diags)
 	}
-	if _, said := w.Apply(t.Context(), onHub(server, hub), providertest.Destroy()); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), onHub(server, hub), providertest.Destroy()); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if server.Get(t, "v1", "Secret", "provider-hub", "flotilla-dev-clusters-edge-1") != nil ||
 		server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", "provider-hub", "flotilla-dev-edge") != nil {
-		t.Error("the hub still knows the cluster")
+		t.Error("the hub still has the cluster")
 	}
 }
 
-// TestAgentsConvergeThroughTheProvider plays random sequences: edits, deletions, another manager, lost states, other
-// settings, destroys. The next apply converges, or names who is in the way. In `make acceptance` they are six times as many.
+// TestAgentsConvergeThroughTheProvider plays random sequences of edits, deletions, conflicting managers, lost states, changed
+// settings and destroys. The next apply must converge or name the conflicting manager. `make acceptance` plays six times as
+// many.
 func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then
+	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // wait until the API serves the kinds
 	seed := uint64(time.Now().UnixNano())
 	sequences := uint64(acceptancetest.Count(2, 12))
 	for number := range sequences {
@@ -242,7 +245,7 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 				Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).
 				Namespace(namespace)
 			var history []string
-			taken := false
+			conflicting := false
 			for range 8 {
 				switch step := random.IntN(6); step {
 				case 0, 1:
@@ -254,18 +257,18 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 						content = `{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"flotilla-cluster"},"spec":{"interval":"98m0s"}}`
 						options = metav1.PatchOptions{FieldManager: "another", Force: new(true)}
 					}
-					if taken || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster") == nil {
+					if conflicting || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster") == nil {
 						continue
 					}
 					history = append(history, "changed by "+options.FieldManager)
 					if _, err := roots.Patch(t.Context(), "flotilla-cluster", patch, []byte(content), options); err != nil {
 						t.Fatal(err)
 					}
-					taken = step == 1
+					conflicting = step == 1
 				case 2:
 					history = append(history, "deleted by hand")
 					server.Delete(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster")
-					taken = false
+					conflicting = false
 				case 3:
 					history = append(history, "state lost")
 					w.Lose(agentAddress)
@@ -274,36 +277,36 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 					attributes["interval"] = fmt.Sprintf("%dm", 1+random.IntN(50))
 					attributes["cluster_type"] = []string{"edge", "store"}[random.IntN(2)]
 				case 5:
-					if taken || w.State[agentAddress].Current == nil {
+					if conflicting || w.State[agentAddress].Current == nil {
 						continue
 					}
 					history = append(history, "destroyed")
-					if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), attributes), providertest.Destroy()); said.Err() != nil {
-						t.Fatalf("%v: %s", history, said)
+					if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), attributes), providertest.Destroy()); diags.Err() != nil {
+						t.Fatalf("%v: %s", history, diags)
 					}
 				}
-				plan, said := w.Apply(t.Context(), onCluster(connectionTo(server), attributes))
+				plan, diags := w.Apply(t.Context(), onCluster(connectionTo(server), attributes))
 				history = append(history, fmt.Sprintf("applied: %q", agentLines(plan)))
-				if taken {
-					if said.Err() == nil ||
-						!strings.Contains(said.String(), `Kustomization `+namespace+`/flotilla-cluster: spec.interval is managed by "another"`) ||
-						said.Bugs() != nil {
-						t.Fatalf("%v: %s", history, said)
+				if conflicting {
+					if diags.Err() == nil ||
+						!strings.Contains(diags.String(), `Kustomization `+namespace+`/flotilla-cluster: spec.interval is managed by "another"`) ||
+						diags.Bugs() != nil {
+						t.Fatalf("%v: %s", history, diags)
 					}
 					continue
 				}
-				if said.Err() != nil {
-					t.Fatalf("%v: %s", history, said)
+				if diags.Err() != nil {
+					t.Fatalf("%v: %s", history, diags)
 				}
 				if again := planAgent(t, w, onCluster(connectionTo(server), attributes)); !again.Empty() {
-					t.Fatalf("%v: the plan after it has %q", history, agentLines(again))
+					t.Fatalf("%v: the next plan has %q", history, agentLines(again))
 				}
 			}
 		})
 	}
 }
 
-// decoded is a key of a Secret.
+// decodeSecret returns the value of a key.
 func decodeSecret(t *testing.T, secret *unstructured.Unstructured, key string) string {
 	t.Helper()
 	text, _, _ := unstructured.NestedString(secret.Object, "data", key)

@@ -13,7 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// What is listed is imported as it is, whichever agent it is: the generated configuration plans nothing.
+// TestAgentsOfAClusterAreListed imports listed agents of two kinds with the generated configuration. The next plan must be
+// empty.
 func TestAgentsOfAClusterAreListed(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -33,15 +34,15 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 
 	w := providertest.New(startProvider)
 	provider := onCluster(connectionTo(server), nil)
-	identities, resources, said := w.Query(t.Context(), provider, "flotilla_agent", nil)
-	if len(said) > 0 {
-		t.Fatal(said)
+	identities, resources, diags := w.Query(t.Context(), provider, "flotilla_agent", nil)
+	if len(diags) > 0 {
+		t.Fatal(diags)
 	}
 	found := 0
 	for i, identity := range identities {
 		namespace, _ := identity["namespace"].(string)
 		if further[namespace] == nil {
-			continue // of another test
+			continue // an agent of another test
 		}
 		found++
 		generated := resources[i]
@@ -52,7 +53,7 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 				got = append(got, generated[name])
 			}
 			if listed := strings.TrimSuffix(fmt.Sprintln(got...), "\n"); listed != want {
-				t.Errorf("listed is\n%s\nwant\n%s", listed, want)
+				t.Errorf("got\n%s\nwant\n%s", listed, want)
 			}
 		}
 		for name, value := range generated {
@@ -61,12 +62,12 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 			}
 		}
 		mine, configuration := providertest.New(startProvider), onCluster(connectionTo(server), generated)
-		if said := mine.ImportIdentity(t.Context(), configuration, agentAddress, identity); len(said) > 0 {
-			t.Fatal(said)
+		if diags := mine.ImportIdentity(t.Context(), configuration, agentAddress, identity); len(diags) > 0 {
+			t.Fatal(diags)
 		}
-		plan, said := mine.Plan(t.Context(), configuration)
-		if said.Err() != nil || !plan.Empty() {
-			t.Errorf("%s: the plan after the import is to %s %v: %s", namespace, plan.Change(agentAddress).Action, agentLines(plan), said)
+		plan, diags := mine.Plan(t.Context(), configuration)
+		if diags.Err() != nil || !plan.Empty() {
+			t.Errorf("%s: the plan after the import is to %s %v: %s", namespace, plan.Change(agentAddress).Action, agentLines(plan), diags)
 		}
 		if lines := fmt.Sprint(mine.State.Values(agentAddress)["found"]); lines != "[]" {
 			t.Errorf("%s: found is %s", namespace, lines)
@@ -74,14 +75,14 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 		if namespace != "listed-flux" {
 			continue
 		}
-		// What others change is drift of what was imported, and the credentials can be given again.
+		// Later changes are drift, and the configuration can provide the credentials again.
 		configuration.Resources[agentAddress].Attributes["interval"] = "45s"
 		if lines := fmt.Sprint(agentLines(planAgent(t, mine, configuration))); !strings.Contains(lines, "spec.interval") {
-			t.Errorf("another interval plans %s", lines)
+			t.Errorf("the plan of another interval has %s", lines)
 		}
 		whole := onCluster(connectionTo(server), agentAttributes(namespace, further[namespace]))
 		if lines := fmt.Sprint(agentLines(planAgent(t, mine, whole))); lines != "[Secret listed-flux/flotilla-repository is applied]" {
-			t.Errorf("with its credentials it plans %s", lines)
+			t.Errorf("with its credentials, the plan has %s", lines)
 		}
 	}
 	if found != 2 {
@@ -92,33 +93,34 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 	}
 }
 
-func TestClustersThatCannotBeAskedAreSaidByAList(t *testing.T) {
+func TestAListReportsUnreachableClusters(t *testing.T) {
 	t.Parallel()
-	away := map[string]any{"host": "http://127.0.0.1:1", "token": "any"}
-	there := map[string]any{"host": serveLists(t, map[string][]any{"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}}), "token": "any"}
+	unreachable := map[string]any{"host": "http://127.0.0.1:1", "token": "any"}
+	reachable := map[string]any{"host": serveLists(t, map[string][]any{"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}}), "token": "any"}
 	query := func(clusters, arguments map[string]any) providertest.Diagnostics {
-		_, _, said := providertest.New(startProvider).
+		_, _, diags := providertest.New(startProvider).
 			Query(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_agent", arguments)
-		return said
+		return diags
 	}
-	if said := query(map[string]any{"away": away}, nil); said.Err() == nil || !said.Has("Cluster cannot be reached") ||
-		!strings.Contains(said.String(), `Cluster "away": `) {
-		t.Errorf("of a cluster that is away it is said %s", said)
+	if diags := query(map[string]any{"away": unreachable}, nil); diags.Err() == nil || !diags.Has("Cluster cannot be reached") ||
+		!strings.Contains(diags.String(), `Cluster "away": `) {
+		t.Errorf("for an unreachable cluster, got %s", diags)
 	}
-	if said := query(map[string]any{"away": away, "there": there}, map[string]any{"clusters": []any{"there"}}); len(said) > 0 {
-		t.Errorf("of another cluster it is said %s", said)
+	if diags := query(map[string]any{"away": unreachable, "there": reachable}, map[string]any{"clusters": []any{"there"}}); len(diags) > 0 {
+		t.Errorf("for another cluster, got %s", diags)
 	}
-	if said := query(map[string]any{"there": there}, map[string]any{"clusters": []any{"here"}}); said.Err() == nil ||
-		!said.Has("Provider does not know this cluster") ||
-		!strings.Contains(said.String(), `"there"`) {
-		t.Errorf("of a misspelt cluster it is said %s", said)
+	if diags := query(map[string]any{"there": reachable}, map[string]any{"clusters": []any{"here"}}); diags.Err() == nil ||
+		!diags.Has("Provider does not know this cluster") ||
+		!strings.Contains(diags.String(), `"there"`) {
+		t.Errorf("for a misspelt cluster, got %s", diags)
 	}
-	if said := query(map[string]any{}, nil); len(said) > 0 {
-		t.Errorf("of no cluster it is said %s", said)
+	if diags := query(map[string]any{}, nil); len(diags) > 0 {
+		t.Errorf("without a cluster, got %s", diags)
 	}
 }
 
-// With Terraform, the example lists an agent, and what it generates plans nothing. `make matrix` has it.
+// TestQueriesListAgents runs the example with Terraform. The generated configuration must plan no changes. `make matrix` runs
+// it with each version.
 func TestQueriesListAgents(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -151,8 +153,7 @@ func TestQueriesListAgents(t *testing.T) {
 	}
 }
 
-// As those of branches.
-func TestThePageOfTheListOfAgentsIsThatOfItsSchema(t *testing.T) {
+func TestTheAgentListPageMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, filepath.Join("..", "..", "templates", "list-resources", "agent.md"))
 	definition := agent.ListDefinition

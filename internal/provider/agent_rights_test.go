@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// asUser is how a user with some rules is reached at the server. Rules replace those of the user before.
+// connectAs returns the connection of a user with rules, which replace the user's former rules.
 func connectAs(t *testing.T, server *kubetest.Server, user, rules string) map[string]any {
 	t.Helper()
 	certificate, key := server.Permit(t, user, rules)
@@ -27,7 +27,7 @@ const (
 	everythingButList   = `[{apiGroups: ["*"], resources: ["*"], verbs: [get, create, patch, delete]}]`
 )
 
-// A destroy without the rights for all of it changes nothing: else objects would stay without pruning, or half of them would.
+// TestADestroyWithoutRightsChangesNothing: a destroy that fails halfway would leave objects without pruning, or half of them.
 func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -47,15 +47,15 @@ func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
 			t.Parallel()
 			w := providertest.New(startProvider)
 			agent := agentAttributes(name, map[string]any{"on_destroy": test.onDestroy})
-			if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), agent)); said.Err() != nil {
-				t.Fatal(said)
+			if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), agent)); diags.Err() != nil {
+				t.Fatal(diags)
 			}
 			narrow := onCluster(connectAs(t, server, name, test.rules), nil)
-			_, said := w.Apply(t.Context(), narrow)
+			_, diags := w.Apply(t.Context(), narrow)
 			for _, text := range append(test.texts, "Credentials of the cluster lack permissions", "these credentials may not ",
 				"nothing was changed there") {
-				if !strings.Contains(said.String(), text) {
-					t.Errorf("it does not say %q: %s", text, said)
+				if !strings.Contains(diags.String(), text) {
+					t.Errorf("got no %q: %s", text, diags)
 				}
 			}
 			for _, suffix := range []string{"cluster", "cluster-type"} {
@@ -70,18 +70,16 @@ func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
 			if server.Get(t, "v1", "Secret", name, "flotilla-repository") == nil {
 				t.Error("the Secret was removed")
 			}
-			// With the rights, the destroy goes through.
-			if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); said.Err() != nil {
-				t.Error(said)
+			if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); diags.Err() != nil {
+				t.Error(diags)
 			}
 			if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", name, "flotilla-cluster") != nil {
-				t.Error("the objects are still there")
+				t.Error("the objects still exist")
 			}
 		})
 	}
 }
 
-// What a destroy has changed before it failed, it says.
 func TestADestroyThatFailsListsItsChanges(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -89,69 +87,69 @@ func TestADestroyThatFailsListsItsChanges(t *testing.T) {
 	const namespace = "fails-halfway"
 	w := providertest.New(startProvider)
 	agent := agentAttributes(namespace, map[string]any{"timeouts": map[string]any{"delete": "8s"}})
-	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), agent)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), agent)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	server.Apply(t, `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: flotilla-cluster, namespace: `+namespace+`, finalizers: [flotilla.dev/held]}`)
-	_, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil))
+	_, diags := w.Apply(t.Context(), onCluster(connectionTo(server), nil))
 	for _, text := range []string{
 		"Kustomization fails-halfway/flotilla-cluster was deleted, and is still there", "Before that, these changes were made: ",
 		"Kustomization fails-halfway/flotilla-cluster was set to leave what it has applied",
 		"Kustomization fails-halfway/flotilla-cluster-type was deleted",
 	} {
-		if !strings.Contains(said.String(), text) {
-			t.Errorf("it does not say %q: %s", text, said)
+		if !strings.Contains(diags.String(), text) {
+			t.Errorf("got no %q: %s", text, diags)
 		}
 	}
 	server.Apply(t, `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: flotilla-cluster, namespace: `+namespace+`}`)
-	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); said.Err() != nil {
-		t.Error(said)
+	if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); diags.Err() != nil {
+		t.Error(diags)
 	}
 }
 
-// An update that removes a former object, and may not, applies nothing.
-func TestAnUpdateThatMayNotRemoveAppliesNothing(t *testing.T) {
+// TestAnUpdateWithoutDeleteRightsAppliesNothing changes the agent's name, which removes the objects of the former name.
+func TestAnUpdateWithoutDeleteRightsAppliesNothing(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "update-without-delete"
 	w := providertest.New(startProvider)
-	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), agentAttributes(namespace, nil))); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), agentAttributes(namespace, nil))); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	narrow := connectAs(t, server, namespace, everythingButDelete)
-	_, said := w.Apply(t.Context(), onCluster(narrow, agentAttributes(namespace, map[string]any{"name": "other"})))
-	if text := "delete GitRepository " + namespace + "/flotilla, Kustomization"; !strings.Contains(said.String(), text) {
-		t.Errorf("it does not say %q: %s", text, said)
+	_, diags := w.Apply(t.Context(), onCluster(narrow, agentAttributes(namespace, map[string]any{"name": "other"})))
+	if text := "delete GitRepository " + namespace + "/flotilla, Kustomization"; !strings.Contains(diags.String(), text) {
+		t.Errorf("got no %q: %s", text, diags)
 	}
 	if server.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", namespace, "other") != nil {
 		t.Error("something was applied")
 	}
 }
 
-// Without any rights, compliance names what an agent is followed by, and not the last kind that it was refused.
-func TestComplianceWithoutRightsNamesWhatFollowsFolders(t *testing.T) {
+// TestComplianceWithoutRightsNamesTheMissingRight expects the kind that the agent follows, not the kind of the last refusal.
+func TestComplianceWithoutRightsNamesTheMissingRight(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
-	reach := map[string]any{"drone-1": connectAs(t, server, "compliance-nothing", "[]")}
-	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	clusters := map[string]any{"drone-1": connectAs(t, server, "compliance-nothing", "[]")}
+	values, diags := readCompliance(t, url, map[string]any{"clusters": clusters}, map[string]any{"feedback": map[string]any{"clusters": true}})
 	drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
-	if text := fmt.Sprint(drone["message"]); said.Err() != nil || drone["verdict"] != "unknown" || !strings.Contains(text,
+	if text := fmt.Sprint(drone["message"]); diags.Err() != nil || drone["verdict"] != "unknown" || !strings.Contains(text,
 		"list kustomizations.kustomize.toolkit.fluxcd.io") {
-		t.Errorf("it says %s; %s", text, said)
+		t.Errorf("the message is %s; diagnostics: %s", text, diags)
 	}
 }
 
-// Fields by which an agent reads by way of others, or leaves what it has applied as it is, are drift.
+// TestFieldsThatDivertAnAgentAreDrift adds fields that redirect an agent's reads or make it ignore changes.
 func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -166,8 +164,8 @@ func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
 			namespace := "diverted-" + reconciler
 			w := providertest.New(startProvider)
 			configuration := onCluster(connectionTo(server), agentAttributes(namespace, map[string]any{"reconciler": reconciler}))
-			if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
-				t.Fatal(said)
+			if _, diags := w.Apply(t.Context(), configuration); diags.Err() != nil {
+				t.Fatal(diags)
 			}
 			version, kind, _ := strings.Cut(test.kind, " ")
 			var resource schema.GroupVersionResource

@@ -11,10 +11,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// restrictedCluster is a [standInCluster] that denies requests. In `make acceptance`, a real API server plays the same.
+// restrictedCluster is a [standInCluster] that denies requests. `make acceptance` runs the same cases on a real API server.
 type restrictedCluster struct {
 	standInCluster
-	denies func(verb, resource string, r *http.Request) bool // nil allows everything
+	denies func(verb, resource string, r *http.Request) bool // nil allows all requests
 }
 
 var standInPath = regexp.MustCompile(`^/\w+/(?:api|apis/[\w.-]+)/v\w+(?:/namespaces/([\w-]+))?(?:/([a-z]+)(?:/([\w-]+))?)?$`)
@@ -42,7 +42,7 @@ func (c *restrictedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.standInCluster.ServeHTTP(w, r)
 }
 
-// start serves the cluster. It returns how to reach it.
+// start returns the connection to the cluster.
 func (c *restrictedCluster) start(t *testing.T) map[string]any {
 	t.Helper()
 	c.objects = map[string]map[string]any{}
@@ -62,29 +62,29 @@ func (c *restrictedCluster) find(namespace, resourceAndName string) map[string]a
 	return nil
 }
 
-// checkSays fails unless all texts are said.
-func expectTexts(t *testing.T, said providertest.Diagnostics, texts ...string) {
+// expectTexts fails the test unless the diagnostics contain all texts.
+func expectTexts(t *testing.T, diags providertest.Diagnostics, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !strings.Contains(said.String(), text) {
-			t.Errorf("it does not say %q: %s", text, said)
+		if !strings.Contains(diags.String(), text) {
+			t.Errorf("got no %q: %s", text, diags)
 		}
 	}
 }
 
-// Without the rights for all of it, neither a destroy nor an update changes anything.
+// TestARemovalThatIsDeniedChangesNothing destroys and updates an agent with too few rights.
 func TestARemovalThatIsDeniedChangesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := &restrictedCluster{}
-	reach, w := cluster.start(t), providertest.New(startProvider)
+	connection, w := cluster.start(t), providertest.New(startProvider)
 	agent := agentAttributes("flux", nil)
-	applyAgent(t, w, onCluster(reach, agent))
+	applyAgent(t, w, onCluster(connection, agent))
 	cluster.denies = func(verb, _ string, _ *http.Request) bool { return verb == "patch" }
-	_, said := w.Apply(t.Context(), onCluster(reach, nil))
-	expectTexts(t, said, "nothing was changed there", "patch Kustomization flux/flotilla-cluster, Kustomization flux/flotilla-cluster-type")
+	_, diags := w.Apply(t.Context(), onCluster(connection, nil))
+	expectTexts(t, diags, "nothing was changed there", "patch Kustomization flux/flotilla-cluster, Kustomization flux/flotilla-cluster-type")
 	cluster.denies = func(verb, _ string, _ *http.Request) bool { return verb == "delete" }
-	_, said = w.Apply(t.Context(), onCluster(reach, nil))
-	expectTexts(t, said, "Credentials of the cluster lack permissions", "these credentials may not ", "nothing was changed there",
+	_, diags = w.Apply(t.Context(), onCluster(connection, nil))
+	expectTexts(t, diags, "Credentials of the cluster lack permissions", "these credentials may not ", "nothing was changed there",
 		"delete GitRepository flux/flotilla, Kustomization flux/flotilla-cluster, "+
 			"Kustomization flux/flotilla-cluster-type, Secret flux/flotilla-repository")
 	for _, suffix := range []string{"cluster", "cluster-type"} {
@@ -97,57 +97,55 @@ func TestARemovalThatIsDeniedChangesNothing(t *testing.T) {
 		t.Error("the Secret was removed")
 	}
 	agent["name"] = "other"
-	_, said = w.Apply(t.Context(), onCluster(reach, agent))
-	expectTexts(t, said, "delete GitRepository flux/flotilla, Kustomization")
+	_, diags = w.Apply(t.Context(), onCluster(connection, agent))
+	expectTexts(t, diags, "delete GitRepository flux/flotilla, Kustomization")
 	if cluster.find("flux", "gitrepositories/other") != nil {
 		t.Error("something was applied")
 	}
 	cluster.denies = nil
-	if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
-		t.Error(said)
+	if _, diags := w.Apply(t.Context(), onCluster(connection, nil)); diags.Err() != nil {
+		t.Error(diags)
 	}
 	if cluster.find("flux", "kustomizations/flotilla-cluster") != nil {
-		t.Error("the objects are still there")
+		t.Error("the objects still exist")
 	}
 }
 
-// What a destroy has changed before it failed, it says.
 func TestADestroyThatFailsHalfwayListsItsChanges(t *testing.T) {
 	t.Parallel()
 	cluster := &restrictedCluster{}
-	reach, w := cluster.start(t), providertest.New(startProvider)
-	applyAgent(t, w, onCluster(reach, agentAttributes("flux", nil)))
+	connection, w := cluster.start(t), providertest.New(startProvider)
+	applyAgent(t, w, onCluster(connection, agentAttributes("flux", nil)))
 	cluster.denies = func(verb, resource string, r *http.Request) bool {
 		return verb == "delete" && resource == "gitrepositories" && r.URL.Query().Get("dryRun") == ""
 	}
-	_, said := w.Apply(t.Context(), onCluster(reach, nil))
-	expectTexts(t, said, "Before that, these changes were made: ",
+	_, diags := w.Apply(t.Context(), onCluster(connection, nil))
+	expectTexts(t, diags, "Before that, these changes were made: ",
 		"Kustomization flux/flotilla-cluster was set to leave what it has applied", "Kustomization flux/flotilla-cluster-type was deleted")
 	cluster.denies = nil
-	if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
-		t.Error(said)
+	if _, diags := w.Apply(t.Context(), onCluster(connection, nil)); diags.Err() != nil {
+		t.Error(diags)
 	}
 }
 
-// Without any rights, compliance names what follows folders.
-func TestComplianceOfADenyingClusterNamesWhatFollowsFolders(t *testing.T) {
+func TestComplianceOfADenyingClusterNamesTheMissingRight(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	cluster := &restrictedCluster{denies: func(_, _ string, _ *http.Request) bool { return true }}
-	reach := map[string]any{"drone-1": cluster.start(t)}
-	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})
-	if said.Err() != nil {
-		t.Fatal(said)
+	clusters := map[string]any{"drone-1": cluster.start(t)}
+	values, diags := readCompliance(t, url, map[string]any{"clusters": clusters}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
 	const denied = "list kustomizations.kustomize.toolkit.fluxcd.io"
 	if text := fmt.Sprint(drone["message"]); drone["verdict"] != "unknown" || !strings.Contains(text, denied) {
-		t.Errorf("it says %v: %s", drone["verdict"], text)
+		t.Errorf("the verdict is %v: %s", drone["verdict"], text)
 	}
 }
 
-// Two names for one cluster would have two agents undo what each other applies.
+// TestTwoNamesForOneClusterOfTheStandIn: the two agents would undo each other's changes.
 func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 	t.Parallel()
 	const namespace = "two-names"
@@ -166,53 +164,53 @@ func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 	if owner() != nil {
 		t.Error("something was applied")
 	}
-	if _, said := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	south := agentsConfiguration(namespace, map[string]any{"south": here}, nil)
 	expectRefusal(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
 	if owner() != "north" {
-		t.Errorf("the objects are of %q", owner())
+		t.Errorf("the objects belong to %q", owner())
 	}
 	forced := map[string]any{"force": true}
-	if _, said := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, forced)); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, forced)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	// The former name cannot take them back, and the removal of its agent leaves them.
+	// The former name cannot take the objects back, and removing its agent leaves them.
 	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
 	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
-	_, said := w.Apply(t.Context(), north)
-	expectTexts(t, said, `Kustomization `+namespace+`/flotilla-cluster stays: it is of cluster "south" now`)
-	if said.Err() != nil || owner() != "south" {
-		t.Errorf("the destroy says %s, and the objects are of %q", said, owner())
+	_, diags := w.Apply(t.Context(), north)
+	expectTexts(t, diags, `Kustomization `+namespace+`/flotilla-cluster stays: it is of cluster "south" now`)
+	if diags.Err() != nil || owner() != "south" {
+		t.Errorf("the destroy says %s, and the objects belong to %q", diags, owner())
 	}
-	if _, said := other.Apply(t.Context(), south, providertest.Destroy()); said.Err() != nil || len(said) > 0 || owner() != nil {
-		t.Errorf("the destroy of the other says %s", said)
+	if _, diags := other.Apply(t.Context(), south, providertest.Destroy()); diags.Err() != nil || len(diags) > 0 || owner() != nil {
+		t.Errorf("the destroy of the other agent says %s", diags)
 	}
 }
 
-// A plan names a missing Secret of a hub, and refuses that of another cluster.
+// TestAPlanChecksAnExistingSecretOfAHub expects a warning for a missing Secret and an error for the Secret of another cluster.
 func TestAPlanChecksAnExistingSecretOfAHub(t *testing.T) {
 	t.Parallel()
 	cluster := &restrictedCluster{}
-	reach, w := cluster.start(t), providertest.New(startProvider)
+	connection, w := cluster.start(t), providertest.New(startProvider)
 	plan := func(secret string) providertest.Diagnostics {
 		configuration := onCluster(nil, agentAttributes("argocd", map[string]any{
 			"reconciler": "argocd-hub", "hub": "hub", "environment": "dev", "registration": map[string]any{"secret": secret},
 		}))
-		configuration.Provider["clusters"] = map[string]any{"hub": reach}
-		_, said := w.Plan(t.Context(), configuration)
-		return said
+		configuration.Provider["clusters"] = map[string]any{"hub": connection}
+		_, diags := w.Plan(t.Context(), configuration)
+		return diags
 	}
 	cluster.denies = func(_, resource string, _ *http.Request) bool { return resource == "secrets" }
-	if said := plan("cluster-edge-1"); strings.Contains(said.String(), "does not exist") ||
-		!strings.Contains(said.String(), "Secret argocd/cluster-edge-1 (403 Forbidden)") {
-		t.Errorf("without rights on Secrets, the plan says %s", said)
+	if diags := plan("cluster-edge-1"); strings.Contains(diags.String(), "does not exist") ||
+		!strings.Contains(diags.String(), "Secret argocd/cluster-edge-1 (403 Forbidden)") {
+		t.Errorf("without rights on Secrets, the plan says %s", diags)
 	}
 	cluster.denies = nil
-	if said := plan("cluster-edge-1"); said.Err() != nil || !said.Has("Cluster is not registered at the hub") {
-		t.Errorf("of a Secret that does not exist, the plan says %s", said)
+	if diags := plan("cluster-edge-1"); diags.Err() != nil || !diags.Has("Cluster is not registered at the hub") {
+		t.Errorf("for a missing Secret, the plan says %s", diags)
 	}
 	cluster.objects["a/api/v1/namespaces/argocd/secrets/cluster-edge-2"] = map[string]any{
 		"apiVersion": "v1", "kind": "Secret",
@@ -221,9 +219,9 @@ func TestAPlanChecksAnExistingSecretOfAHub(t *testing.T) {
 		},
 		"data": map[string]any{"name": "ZWRnZS0y", "server": "aHR0cHM6Ly9lZGdlLTI=", "config": "e30="}, // edge-2
 	}
-	said := plan("cluster-edge-2")
-	if at := slices.IndexFunc(said, func(one providertest.Diagnostic) bool { return one.Error }); at < 0 ||
-		said[at].At != `AttributeName("registration")` || !strings.Contains(said.String(), `registers another cluster, with the name "edge-2"`) {
-		t.Errorf("of the Secret of another cluster, the plan says %s", said)
+	diags := plan("cluster-edge-2")
+	if at := slices.IndexFunc(diags, func(one providertest.Diagnostic) bool { return one.Error }); at < 0 ||
+		diags[at].At != `AttributeName("registration")` || !strings.Contains(diags.String(), `registers another cluster, with the name "edge-2"`) {
+		t.Errorf("for the Secret of another cluster, the plan says %s", diags)
 	}
 }

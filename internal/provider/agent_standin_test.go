@@ -21,16 +21,16 @@ import (
 	"time"
 )
 
-// standInCluster is an API server that knows the kinds of Flux and Argo CD and does what it is told: it takes every object as it is.
-// The first segment of a path says which cluster it is.
+// standInCluster is an API server with the kinds of Flux and Argo CD. It stores every object unchanged. The first path segment
+// is the name of the cluster.
 type standInCluster struct {
 	delay  time.Duration
-	refuse http.HandlerFunc // what is to be said to a change; nil for nothing
+	refuse http.HandlerFunc // answers changes; optional
 
 	mu       sync.Mutex
 	objects  map[string]map[string]any
 	requests int
-	epoch    int // how often it was replaced
+	epoch    int // number of replacements
 }
 
 var standInKinds = map[string][]struct{ resource, kind string }{
@@ -47,14 +47,14 @@ var standInKinds = map[string][]struct{ resource, kind string }{
 	},
 }
 
-// start serves it; the certificate is PEM.
+// start returns the URL and the certificate as PEM.
 func (s *standInCluster) start(t testing.TB) (url, certificate string) {
 	t.Helper()
 	s.objects = map[string]map[string]any{}
 	return serveTLS(t, s)
 }
 
-// serveTLS serves what stands in for an API server; the certificate is PEM.
+// serveTLS serves a stand-in for an API server. The certificate is PEM.
 func serveTLS(t testing.TB, handler http.Handler) (url, certificate string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -65,7 +65,7 @@ func serveTLS(t testing.TB, handler http.Handler) (url, certificate string) {
 	return server.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
-// loopbackCertificate signs in a tenth of the time of that of httptest, whose key is RSA's.
+// loopbackCertificate has an ECDSA key, which signs ten times as fast as the RSA key of httptest.
 var loopbackCertificate = sync.OnceValue(func() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -83,7 +83,7 @@ var loopbackCertificate = sync.OnceValue(func() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key}
 })
 
-// replace puts an empty cluster in the place of the one that was there.
+// replace replaces the cluster by an empty one.
 func (s *standInCluster) replace() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,10 +91,10 @@ func (s *standInCluster) replace() {
 	s.epoch++
 }
 
-// isList says whether a path below apis/ is that of all objects of a kind.
+// isList reports whether a path below apis/ lists the objects of a kind.
 func (s *standInCluster) isList(path string) bool {
 	at := strings.LastIndex(path, "/")
-	version, _, _ := strings.Cut(path[:max(at, 0)], "/namespaces/") // of a list of one namespace
+	version, _, _ := strings.Cut(path[:max(at, 0)], "/namespaces/") // a list may be of one namespace
 	for _, kind := range standInKinds[version] {
 		if kind.resource == path[at+1:] {
 			return true
@@ -149,7 +149,7 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if r.Header.Get("Content-Type") == "application/merge-patch+json" {
-			if spec, _ := object["spec"].(map[string]any); spec == nil { // a dry run, which changes nothing
+			if spec, _ := object["spec"].(map[string]any); spec == nil { // a dry run
 				_ = json.NewEncoder(w).Encode(s.objects[key])
 				return
 			}

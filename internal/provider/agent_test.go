@@ -18,7 +18,7 @@ import (
 
 const agentAddress = "flotilla_agent.test"
 
-// anAgent are the attributes of an agent in a namespace of the test's own.
+// agentAttributes returns the attributes of an agent in a namespace of the test's own.
 func agentAttributes(namespace string, further map[string]any) map[string]any {
 	attributes := map[string]any{
 		"cluster": "edge-1", "cluster_type": "edge", "namespace": namespace,
@@ -31,18 +31,18 @@ func agentAttributes(namespace string, further map[string]any) map[string]any {
 	return attributes
 }
 
-// Terraform shows the first of several warnings with the same title, and counts the others.
+// TestAPlanHasEachWarningOfAnAgentOnce: Terraform shows only the first of several warnings with the same title.
 func TestAPlanHasEachWarningOfAnAgentOnce(t *testing.T) {
 	t.Parallel()
 	cluster := map[string]any{"host": "https://127.0.0.1:1", "token": "x"}
 	agent := agentAttributes("flux-system", map[string]any{"gitops_repo": map[string]any{"url": "http://git.example.com/gitops", "branch": "dev"}})
-	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, agent))
-	if count := strings.Count(said.String(), "gitops_repo.url is not https"); count != 1 {
-		t.Errorf("%d warnings: %s", count, said)
+	_, diags := providertest.New(startProvider).Plan(t.Context(), onCluster(cluster, agent))
+	if count := strings.Count(diags.String(), "gitops_repo.url is not https"); count != 1 {
+		t.Errorf("%d warnings: %s", count, diags)
 	}
 }
 
-// onCluster is a configuration with one agent, and how its cluster is reached.
+// onCluster configures one agent and the connection to its cluster.
 func onCluster(cluster any, agent map[string]any) providertest.Configuration {
 	configuration := providertest.Configuration{
 		Provider:  map[string]any{"clusters": map[string]any{"edge-1": cluster}},
@@ -54,12 +54,12 @@ func onCluster(cluster any, agent map[string]any) providertest.Configuration {
 	return configuration
 }
 
-// theCluster is how the server of a test is reached.
+// connectionTo returns the provider's configuration of the server.
 func connectionTo(server *kubetest.Server) map[string]any {
 	return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "token": server.Token}
 }
 
-// agentLines are the lines of a plan.
+// agentLines returns the changes of the agent in a plan.
 func agentLines(plan *providertest.Plan) []string {
 	if plan == nil || plan.Change(agentAddress) == nil {
 		return nil
@@ -73,7 +73,7 @@ func agentLines(plan *providertest.Plan) []string {
 	return lines
 }
 
-// planned plans, and fails the test where there is an error.
+// planAgent fails the test if the plan has errors.
 func planAgent(
 	t *testing.T,
 	w *providertest.Workspace,
@@ -81,14 +81,14 @@ func planAgent(
 	options ...providertest.Option,
 ) *providertest.Plan {
 	t.Helper()
-	plan, said := w.Plan(t.Context(), configuration, options...)
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := w.Plan(t.Context(), configuration, options...)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	return plan
 }
 
-// appliedAgent plans and applies, and plans again: that must be empty, and so must be what `plan -refresh-only` shows.
+// applyAgent applies. A second plan and a refresh-only plan must then be empty.
 func applyAgent(
 	t *testing.T,
 	w *providertest.Workspace,
@@ -96,16 +96,16 @@ func applyAgent(
 	options ...providertest.Option,
 ) *providertest.Plan {
 	t.Helper()
-	plan, said := w.Apply(t.Context(), configuration, options...)
-	if said.Err() != nil {
-		t.Fatal(said)
+	plan, diags := w.Apply(t.Context(), configuration, options...)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	again := planAgent(t, w, configuration, options...)
 	if !again.Empty() {
-		t.Errorf("the plan after it has %q", agentLines(again))
+		t.Errorf("the next plan has %q", agentLines(again))
 	}
 	if refresh := planAgent(t, w, configuration, append(options, providertest.RefreshOnly())...); refresh.ExitCode != 0 {
-		t.Errorf("a plan that only refreshes finds changes after it: %q", refresh.Drifted)
+		t.Errorf("a refresh-only plan finds changes: %q", refresh.Drifted)
 	}
 	return plan
 }
@@ -129,7 +129,6 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 		t.Errorf("the state is %v", state)
 	}
 
-	// Somebody edits one object and removes another.
 	kustomizations := server.Client().
 		Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).
 		Namespace("provider-life")
@@ -148,11 +147,11 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	if before := plan.Change(agentAddress).Before["objects"].(map[string]any)["GitRepository provider-life/flotilla"]; before != "is gone" {
 		t.Errorf("the object is %v in the refreshed state", before)
 	}
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 
-	// What decrypts comes, changes and goes; when others add it, that is drift.
+	// Decryption can be added, changed and removed. An addition by others is drift.
 	var plans []string
 	for _, decryption := range []any{map[string]any{"secret": "sops-age"}, map[string]any{"service_account": "sops"}, nil} {
 		configuration = onCluster(connectionTo(server), agentAttributes("provider-life", map[string]any{"decryption": decryption}))
@@ -182,7 +181,7 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 		t.Errorf("the drift is %q", got)
 	}
 
-	// Other content, and another name: what follows the folders goes without its pruning.
+	// A new name removes the objects of the former name after it turns off their pruning.
 	configuration = onCluster(connectionTo(server), agentAttributes("provider-life", map[string]any{"interval": "30s", "name": "other"}))
 	plan = applyAgent(t, w, configuration)
 	if got := strings.Join(agentLines(plan), "\n"); !strings.HasPrefix(
@@ -193,28 +192,28 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	}
 	if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "flotilla-cluster") != nil ||
 		server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "other-cluster") == nil {
-		t.Error("the objects of the former name are there")
+		t.Error("the objects of the former name still exist")
 	}
 
-	// The state is lost: the next apply takes over what is there.
+	// After a lost state, the next apply takes over the objects.
 	w.Lose(agentAddress)
 	applyAgent(t, w, configuration)
 	if found := w.State.Values(agentAddress)["found"]; fmt.Sprint(found) != "[]" {
-		t.Errorf("after a lost state it has found %v", found)
+		t.Errorf("after a lost state, found is %v", found)
 	}
 
-	if _, said := w.Apply(t.Context(), configuration, providertest.Destroy()); said.Err() != nil {
-		t.Fatal(said)
+	if _, diags := w.Apply(t.Context(), configuration, providertest.Destroy()); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	for _, gone := range []string{"Kustomization", "GitRepository", "Secret"} {
-		version := map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "Secret": "v1"}[gone]
-		name := map[string]string{"Kustomization": "other-cluster", "GitRepository": "other", "Secret": "other-repository"}[gone]
-		if server.Get(t, version, gone, "provider-life", name) != nil {
-			t.Errorf("%s is still there", gone)
+	for _, kind := range []string{"Kustomization", "GitRepository", "Secret"} {
+		version := map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "Secret": "v1"}[kind]
+		name := map[string]string{"Kustomization": "other-cluster", "GitRepository": "other", "Secret": "other-repository"}[kind]
+		if server.Get(t, version, kind, "provider-life", name) != nil {
+			t.Errorf("%s still exists", kind)
 		}
 	}
 	if namespace := server.Get(t, "v1", "Namespace", "", "provider-life"); namespace == nil || namespace.GetDeletionTimestamp() != nil {
-		t.Error("the namespace has gone, in which others may have something")
+		t.Error("the namespace is gone, although others may use it")
 	}
 }
 
@@ -223,7 +222,7 @@ func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
-	at := func(version int, token string) providertest.Configuration {
+	configuration := func(version int, token string) providertest.Configuration {
 		return onCluster(
 			connectionTo(server),
 			agentAttributes("provider-credentials", map[string]any{"credentials_wo": map[string]any{"token": token}, "credentials_wo_version": version}),
@@ -233,54 +232,53 @@ func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
 		secret := server.Get(t, "v1", "Secret", "provider-credentials", "flotilla-repository")
 		return fmt.Sprint(secret.Object["data"].(map[string]any)["password"])
 	}
-	applyAgent(t, w, at(1, "first"))
+	applyAgent(t, w, configuration(1, "first"))
 	before := password()
-	if plan := planAgent(t, w, at(1, "second")); !plan.Empty() {
-		t.Errorf("another credential of the same version is %q", agentLines(plan))
+	if plan := planAgent(t, w, configuration(1, "second")); !plan.Empty() {
+		t.Errorf("the plan of another credential with the same version has %q", agentLines(plan))
 	}
-	plan := applyAgent(t, w, at(2, "second"))
+	plan := applyAgent(t, w, configuration(2, "second"))
 	if got := agentLines(plan); !slices.Equal(got, []string{"credentials_wo is applied again"}) || password() == before {
 		t.Errorf("the plan has %q, and the password is the same: %v", got, password() == before)
 	}
 }
 
-// A cluster that is not known or not reachable.
-func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
+func TestAnUnreachableClusterIsAWarningAtPlanAndAnErrorAtApply(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
 	attributes := agentAttributes("provider-away", nil)
-	away := map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4712"}
+	unreachable := map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4712"}
 
-	if _, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 {
-		t.Errorf("of a cluster that is not known yet it is said %s", said)
+	if _, diags := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(diags) > 0 {
+		t.Errorf("for an unknown cluster, got %s", diags)
 	}
-	if _, said := w.Plan(t.Context(), onCluster(away, attributes)); said.Err() != nil || !said.Has("Cluster cannot be reached") {
-		t.Errorf("of a cluster that is away it is said %s", said)
+	if _, diags := w.Plan(t.Context(), onCluster(unreachable, attributes)); diags.Err() != nil || !diags.Has("Cluster cannot be reached") {
+		t.Errorf("for an unreachable cluster, got %s", diags)
 	}
-	if _, said := w.Apply(t.Context(), onCluster(away, attributes)); said.Err() == nil ||
-		!strings.Contains(said.String(), `Cluster "edge-1": the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused.`) {
-		t.Errorf("of an apply to a cluster that is away it is said %s", said)
+	if _, diags := w.Apply(t.Context(), onCluster(unreachable, attributes)); diags.Err() == nil ||
+		!strings.Contains(diags.String(), `Cluster "edge-1": the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused.`) {
+		t.Errorf("an apply to an unreachable cluster says %s", diags)
 	}
-	_, said := w.Plan(t.Context(), onCluster(nil, attributes))
-	if said.Err() == nil || said[0].At != `AttributeName("cluster")` ||
-		!strings.Contains(said.String(), `The provider's clusters has no entry "edge-1".`) {
-		t.Errorf("of a cluster that nobody knows it is said %s", said)
+	_, diags := w.Plan(t.Context(), onCluster(nil, attributes))
+	if diags.Err() == nil || diags[0].At != `AttributeName("cluster")` ||
+		!strings.Contains(diags.String(), `The provider's clusters has no entry "edge-1".`) {
+		t.Errorf("for an unconfigured cluster, got %s", diags)
 	}
 
 	applyAgent(t, w, onCluster(connectionTo(server), attributes))
-	plan, said := w.Plan(t.Context(), onCluster(away, attributes))
-	if said.Err() != nil || !plan.Empty() || !said.Has("Cluster cannot be reached") {
-		t.Errorf("of a refresh of a cluster that is away it is said %s, and planned %q", said, agentLines(plan))
+	plan, diags := w.Plan(t.Context(), onCluster(unreachable, attributes))
+	if diags.Err() != nil || !plan.Empty() || !diags.Has("Cluster cannot be reached") {
+		t.Errorf("the refresh of an unreachable cluster says %s, and plans %q", diags, agentLines(plan))
 	}
-	if plan, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 ||
+	if plan, diags := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(diags) > 0 ||
 		!plan.Empty() {
-		t.Errorf("of a cluster that is not known any more it is said %s", said)
+		t.Errorf("for a cluster that became unknown, got %s", diags)
 	}
 }
 
-// A destroy leaves nothing behind without a word: what cannot be reached may be there.
+// TestADestroyOfAnAgentNeedsItsCluster: objects may remain on an unreachable cluster, so a destroy must report them.
 func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -290,60 +288,60 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	applyAgent(t, w, onCluster(connectionTo(server), attributes))
 	kept := w.State.Clone()
 	isThere := func() bool { return server.Get(t, "v1", "Secret", "provider-lost", "flotilla-repository") != nil }
-	const left = "Secret provider-lost/flotilla-repository"
-	away := map[string]map[string]any{
+	const remaining = "Secret provider-lost/flotilla-repository"
+	unreachable := map[string]map[string]any{
 		"refuses connections":             {"host": "https://127.0.0.1:1", "token": "x"},
 		"has a name that does not exist":  {"host": "https://edge-1.invalid", "token": "x"},
 		"has a certificate of an unknown": {"host": server.Host, "token": "x"},
 	}
-	for name, cluster := range away {
+	for name, cluster := range unreachable {
 		w.State = kept.Clone()
-		_, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh())
-		if said.Err() == nil || !said.Has("Cluster cannot be reached") || w.State.Values(agentAddress) == nil || !isThere() {
-			t.Errorf("of a destroy whose cluster %s it is said %s", name, said)
+		_, diags := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh())
+		if diags.Err() == nil || !diags.Has("Cluster cannot be reached") || w.State.Values(agentAddress) == nil || !isThere() {
+			t.Errorf("the destroy of an agent whose cluster %s says %s", name, diags)
 		}
 		for _, way := range []string{"terraform state rm", "removed block", `on_unreachable = "forget"`, "take it out of the provider's clusters"} {
-			if !strings.Contains(said.String(), way) {
-				t.Errorf("of a destroy whose cluster %s it is said %s, without %s", name, said, way)
+			if !strings.Contains(diags.String(), way) {
+				t.Errorf("the destroy of an agent whose cluster %s says %s, without %s", name, diags, way)
 			}
 		}
 	}
 
-	// The provider does not name it any more.
+	// The provider no longer has an entry for the cluster.
 	w.State = kept.Clone()
-	if _, said := w.Apply(t.Context(), onCluster(nil, nil), providertest.SkipRefresh()); said.Err() != nil ||
-		!said.Has("Cluster is given up") ||
-		!strings.Contains(said.String(), left) ||
+	if _, diags := w.Apply(t.Context(), onCluster(nil, nil), providertest.SkipRefresh()); diags.Err() != nil ||
+		!diags.Has("Cluster is given up") ||
+		!strings.Contains(diags.String(), remaining) ||
 		len(w.State) > 0 ||
 		!isThere() {
-		t.Errorf("of a destroy whose cluster the provider does not name it is said %s", said)
+		t.Errorf("the destroy of an agent without a configured cluster says %s", diags)
 	}
 
-	// It comes and goes.
 	w.State = kept.Clone()
 	attributes["on_unreachable"] = "forget"
 	if plan := applyAgent(t, w, onCluster(connectionTo(server), attributes)); plan.Empty() ||
 		fmt.Sprint(plan.Change(agentAddress).After["found"]) != "[]" ||
 		len(agentLines(plan)) > 0 {
-		t.Errorf("a change of on_unreachable alone is planned as %q", agentLines(plan))
+		t.Errorf("the plan of a changed on_unreachable has %q", agentLines(plan))
 	}
 	kept = w.State.Clone()
-	for name, cluster := range away {
+	for name, cluster := range unreachable {
 		w.State = kept.Clone()
-		if _, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh()); said.Err() != nil ||
-			!said.Has("Cluster is given up") ||
-			!strings.Contains(said.String(), left) ||
+		if _, diags := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh()); diags.Err() != nil ||
+			!diags.Has("Cluster is given up") ||
+			!strings.Contains(diags.String(), remaining) ||
 			len(w.State) > 0 {
-			t.Errorf("of a destroy that forgets, whose cluster %s, it is said %s", name, said)
+			t.Errorf("with on_unreachable = \"forget\", the destroy of an agent whose cluster %s says %s", name, diags)
 		}
 	}
 	w.State = kept.Clone()
-	if _, said := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); said.Err() != nil || len(said) > 0 || isThere() {
-		t.Errorf("of a destroy that would forget, whose cluster is there, it is said %s", said)
+	if _, diags := w.Apply(t.Context(), onCluster(connectionTo(server), nil)); diags.Err() != nil || len(diags) > 0 || isThere() {
+		t.Errorf("with on_unreachable = \"forget\", the destroy of a reachable agent says %s", diags)
 	}
 }
 
-// Two agents of one name on a cluster would undo each other's work. One that is replaced, renamed or imported is not two.
+// TestTwoAgentsOfOneNameAreAnErrorAtPlan: they would undo each other's changes. A replaced, renamed or imported agent is not a
+// second one.
 func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -356,42 +354,42 @@ func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 		configuration.Resources[another] = providertest.Resource{Attributes: agentAttributes("provider-twice", further)}
 		return configuration
 	}
-	isRefused := func(when string) {
+	checkRefused := func(when string) {
 		t.Helper()
 		for _, further := range []map[string]any{nil, {"name": "flotilla"}, {"cluster_type": "other", "interval": "5m"}} {
-			_, said := w.Plan(t.Context(), both(further))
-			if len(said) != 1 || !said.Has("Two agents have the same name") || said[0].At != `AttributeName("name")` ||
-				!strings.Contains(said[0].Detail, `on cluster "edge-1"`) {
-				t.Errorf("%s, of two with %v it is said %s", when, further, said)
+			_, diags := w.Plan(t.Context(), both(further))
+			if len(diags) != 1 || !diags.Has("Two agents have the same name") || diags[0].At != `AttributeName("name")` ||
+				!strings.Contains(diags[0].Detail, `on cluster "edge-1"`) {
+				t.Errorf("%s, two agents with %v give %s", when, further, diags)
 			}
 		}
 	}
-	isRefused("at first")
-	if plan, said := w.Plan(t.Context(), both(map[string]any{"name": "other"})); said.Err() != nil || plan.Change(another) == nil {
-		t.Errorf("of another name it is said %s", said)
+	checkRefused("at first")
+	if plan, diags := w.Plan(t.Context(), both(map[string]any{"name": "other"})); diags.Err() != nil || plan.Change(another) == nil {
+		t.Errorf("for another name, got %s", diags)
 	}
 	applyAgent(t, w, one)
-	isRefused("beside one that is there")
+	checkRefused("beside one that is there")
 
 	for _, before := range []bool{false, true} {
 		one.Resources[agentAddress] = providertest.Resource{Attributes: one.Resources[agentAddress].Attributes, CreateBeforeDestroy: before}
-		if _, said := w.Apply(t.Context(), one, providertest.Replace(agentAddress)); said.Err() != nil {
-			t.Errorf("of a replacement it is said %s", said)
+		if _, diags := w.Apply(t.Context(), one, providertest.Replace(agentAddress)); diags.Err() != nil {
+			t.Errorf("the replacement says %s", diags)
 		}
 	}
 	renamed := providertest.Configuration{
 		Provider:  one.Provider,
 		Resources: map[string]providertest.Resource{another: one.Resources[agentAddress]},
 	}
-	if _, said := w.Apply(t.Context(), renamed); said.Err() != nil {
-		t.Errorf("of another address it is said %s", said)
+	if _, diags := w.Apply(t.Context(), renamed); diags.Err() != nil {
+		t.Errorf("the move to another address says %s", diags)
 	}
 	w.Lose(another)
-	if said := w.Import(t.Context(), one, agentAddress, "edge-1"); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.Import(t.Context(), one, agentAddress, "edge-1"); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if _, said := w.Apply(t.Context(), one, providertest.Replace(agentAddress)); said.Err() != nil {
-		t.Errorf("of an import that is replaced it is said %s", said)
+	if _, diags := w.Apply(t.Context(), one, providertest.Replace(agentAddress)); diags.Err() != nil {
+		t.Errorf("the replacement of an imported agent says %s", diags)
 	}
 }
 
@@ -447,14 +445,14 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 				c.cluster = connectionTo(server)
 			}
 			w := providertest.New(startProvider)
-			_, said := w.Plan(t.Context(), onCluster(c.cluster, agentAttributes("provider-bad", c.agent)))
-			if said.Err() == nil || !slices.ContainsFunc(said, func(one providertest.Diagnostic) bool {
+			_, diags := w.Plan(t.Context(), onCluster(c.cluster, agentAttributes("provider-bad", c.agent)))
+			if diags.Err() == nil || !slices.ContainsFunc(diags, func(one providertest.Diagnostic) bool {
 				return one.Error && one.At == fmt.Sprintf("AttributeName(%q)", c.at) && strings.Contains(one.Detail, c.want)
 			}) {
-				t.Errorf("said is %s, want %q at %s", said, c.want, c.at)
+				t.Errorf("got %s, want %q at %s", diags, c.want, c.at)
 			}
-			if strings.Contains(said.String(), "canary") {
-				t.Errorf("said has a secret in it: %s", said)
+			if strings.Contains(diags.String(), "canary") {
+				t.Errorf("the diagnostics have a secret: %s", diags)
 			}
 		})
 	}

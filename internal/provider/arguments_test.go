@@ -75,7 +75,7 @@ data "flotilla_scheduling" "dev" { fleet = local.fleet }
 	})
 }
 
-// rareArguments are arguments that no example needs.
+// rareArguments has the arguments that no example needs.
 const rareArguments = `
 provider "flotilla" {
   cache = { path = "%[1]s-cache", max_mib = 512 }
@@ -234,28 +234,27 @@ func TestRareArgumentsAreApplied(t *testing.T) {
 	}
 }
 
-// A flotilla_agent takes all that it has.
 func TestAnAgentIsAppliedWithForce(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	_, said := providertest.New(startProvider).Apply(t.Context(), onCluster(connectionTo(server), agentAttributes("rare-arguments", map[string]any{
+	_, diags := providertest.New(startProvider).Apply(t.Context(), onCluster(connectionTo(server), agentAttributes("rare-arguments", map[string]any{
 		"force": true, "timeout": "3m",
 	})))
-	if said.Err() != nil {
-		t.Fatal(said)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 }
 
-// TestEveryArgumentIsApplied finds arguments of schemas, and keys that readers of objects ask for, that no configuration
-// of an example or of a test has. What nothing applies can be an error in each use, and nobody sees it.
+// TestEveryArgumentIsApplied finds arguments of schemas, and keys of objects, that no configuration of an example or a test
+// sets. An argument that no test applies could fail on every use.
 func TestEveryArgumentIsApplied(t *testing.T) {
 	t.Parallel()
 	texts := configurationTexts(t)
-	applied := func(name, where string) bool {
-		given := regexp.MustCompile(`(^|[^\w.])"?` + regexp.QuoteMeta(name) + `"?\s*[=:][^=]`)
+	isApplied := func(name, where string) bool {
+		pattern := regexp.MustCompile(`(^|[^\w.])"?` + regexp.QuoteMeta(name) + `"?\s*[=:][^=]`)
 		for _, text := range texts {
-			if strings.Contains(text, where) && strings.Contains(text, name) && given.MatchString(text) {
+			if strings.Contains(text, where) && strings.Contains(text, name) && pattern.MatchString(text) {
 				return true
 			}
 		}
@@ -264,7 +263,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 	checked := 0
 	check := func(name, where string) {
 		checked++
-		if !applied(name, where) {
+		if !isApplied(name, where) {
 			t.Errorf("no configuration that a test applies has %q of %s", name, where)
 		}
 	}
@@ -295,7 +294,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 	}
 }
 
-// arguments are those of a schema, with those of nested objects.
+// argumentNames returns the names of the arguments of a schema and its nested objects.
 func argumentNames(attributes []*tfprotov6.SchemaAttribute) []string {
 	var names []string
 	for _, attribute := range attributes {
@@ -303,14 +302,14 @@ func argumentNames(attributes []*tfprotov6.SchemaAttribute) []string {
 			continue
 		}
 		names = append(names, attribute.Name)
-		if attribute.NestedType != nil && attribute.Name != "fleet" { // which is what the function returns
+		if attribute.NestedType != nil && attribute.Name != "fleet" { // the return value of the function fleet
 			names = append(names, argumentNames(attribute.NestedType.Attributes)...)
 		}
 	}
 	return names
 }
 
-// configurations are the texts of examples and of the tests that apply any.
+// configurationTexts returns the texts of the examples and the tests.
 func configurationTexts(t *testing.T) []string {
 	t.Helper()
 	var texts []string
@@ -334,7 +333,7 @@ func configurationTexts(t *testing.T) []string {
 }
 
 // readersOf returns the methods and functions of package fleet that read an attribute of an object, in lower case. Their first
-// parameter is its name; for functions, the first after the object.
+// parameter, after the object, is the attribute's name.
 func readersOf(t *testing.T) map[string]bool {
 	t.Helper()
 	readers := map[string]bool{}
@@ -368,7 +367,7 @@ func readersOf(t *testing.T) map[string]bool {
 	return readers
 }
 
-// eachDeclaration calls a function for each node of the files of some packages, without tests.
+// eachDeclaration visits every node of the packages' files, without tests.
 func eachDeclaration(t *testing.T, folders []string, visit func(file string, node ast.Node)) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -393,12 +392,12 @@ func eachDeclaration(t *testing.T, folders []string, visit func(file string, nod
 	}
 }
 
-// keysThatAreRead are the attributes in the tables of a fleet, and the names that readers of other objects ask for.
+// keysOfReaders returns the attributes of a fleet's tables and the keys that readers of other objects ask for.
 func keysOfReaders(t *testing.T) map[string]bool {
 	t.Helper()
 	keys, readers := map[string]bool{}, readersOf(t)
 	addKeys(keys, fleet.RootTable(), map[*fleet.Table]bool{})
-	folders, err := filepath.Glob("*") // one for each resource and data source
+	folders, err := filepath.Glob("*") // one folder for each resource and data source
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,13 +413,13 @@ func keysOfReaders(t *testing.T) map[string]bool {
 	return keys
 }
 
-// notOfConfigurations are files that read objects of other forms: documents in YAML, and what the provider wrote.
+// otherForms are the files that read YAML documents or files that the provider wrote, not configurations.
 var otherForms = map[string]bool{
 	"controlplane.go": true, "kalypso.go": true, "models.go": true, "registrations.go": true, "documents.go": true, "base.go": true,
 	"configmap.go": true, "classes.go": true,
 }
 
-// addKeys adds the keys of a table, and of those within it.
+// addKeys adds the keys of a table and its nested tables.
 func addKeys(keys map[string]bool, table *fleet.Table, seen map[*fleet.Table]bool) {
 	if table == nil || seen[table] {
 		return
@@ -434,7 +433,6 @@ func addKeys(keys map[string]bool, table *fleet.Table, seen map[*fleet.Table]boo
 	}
 }
 
-// keyPattern is the form of keys in configurations.
 var keyPattern = regexp.MustCompile(`^[a-z][a-z_]*$`)
 
 // keyOf returns the key that a call of a reader asks for, or "".
@@ -449,7 +447,7 @@ func keyOf(node ast.Node, readers map[string]bool) string {
 		name = function.Name
 	case *ast.SelectorExpr:
 		if on, isName := function.X.(*ast.Ident); isName && (on.Name == "path" || on.Name == "table") {
-			return "" // of the framework, and of what data sources return
+			return "" // belongs to the framework or to a returned object
 		}
 		name = function.Sel.Name
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// indexAt is a chart repository that has one index.yaml, and sends it compressed to those who take that.
+// serveIndex serves an index.yaml, compressed if the client accepts that.
 func serveIndex(t *testing.T, index string) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,8 +30,8 @@ func serveIndex(t *testing.T, index string) (url string) {
 	return server.URL
 }
 
-// Whatever an index.yaml unpacks to, the plan ends with an error soon, and a test of package origin holds how much memory that takes.
-func TestAnIndexThatIsABombIsAnErrorOfThePlan(t *testing.T) {
+// TestAnIndexBombIsAnErrorOfThePlan unpacks oversized indexes. A test of package origin bounds the memory.
+func TestAnIndexBombIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ index, want string }{
 		"few bytes sent":   {"entries:\n  till:\n  - version: 1.0.0\n    x: [" + strings.Repeat("a,", 33<<19) + "a]\n", "its index.yaml has more than 32 MiB"},
@@ -43,16 +43,16 @@ func TestAnIndexThatIsABombIsAnErrorOfThePlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo := serveIndex(t, test.index)
-			_, said := readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "1.x")})
-			if said = strings.Join(strings.Fields(said), " "); !strings.Contains(said, test.want) || !strings.Contains(said, repo) ||
-				len(said) > 2000 {
-				t.Errorf("said is %s, want %q", said, test.want)
+			_, message := readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "1.x")})
+			if message = strings.Join(strings.Fields(message), " "); !strings.Contains(message, test.want) || !strings.Contains(message, repo) ||
+				len(message) > 2000 {
+				t.Errorf("got %s, want %q", message, test.want)
 			}
 		})
 	}
 }
 
-// A large index is divided by its lines, or as JSON, and pins are found in it as in a small one.
+// TestPinsAreFoundInALargeIndex reads indexes that are divided by lines, or as JSON.
 func TestPinsAreFoundInALargeIndex(t *testing.T) {
 	t.Parallel()
 	var lines, json strings.Builder
@@ -83,12 +83,12 @@ func TestPinsAreFoundInALargeIndex(t *testing.T) {
 	}
 	json.WriteString("}}")
 	for name, index := range map[string]string{"lines": lines.String(), "JSON": json.String() + strings.Repeat(" ", 256<<10)} {
-		read, said := readArtifacts(t, map[string]any{"workloads": tillWorkloads(serveIndex(t, index), "<1.2.900")})
+		read, message := readArtifacts(t, map[string]any{"workloads": tillWorkloads(serveIndex(t, index), "<1.2.900")})
 		pins, _ := read["pins"].(map[string]any)
 		pin, _ := pins["till-edge"].(map[string]any)
 		if pin["version"] != "1.2.899" || pin["digest"] != fmt.Sprintf("sha256:%064d", 900) ||
 			fmt.Sprint(read["newest"]) != "map[till-edge:1.2.999 till-live:1.2.999]" {
-			t.Errorf("%s of %d KiB: the pin is %v, newest is %v; said is %s", name, len(index)>>10, pin, read["newest"], said)
+			t.Errorf("%s of %d KiB: the pin is %v, newest is %v; diagnostics: %s", name, len(index)>>10, pin, read["newest"], message)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// tillAt serves a chart repository with version 1.2.1 of the chart "till", whose digest consists of the digit that was published last.
+// serveTill serves version 1.2.1 of the chart "till". publish sets the digit that its digest consists of.
 func serveTill(t *testing.T) (url string, publish func(digit string)) {
 	t.Helper()
 	var digit atomic.Value
@@ -27,7 +27,7 @@ func serveTill(t *testing.T) (url string, publish func(digit string)) {
 	return server.URL, func(one string) { digit.Store(one) }
 }
 
-// A chart that is published again under its version is a change with a line and a warning, and update stops it.
+// TestAVersionPublishedAgainIsAChangeInThePlan expects a line and a warning, and no change if update excludes the workload.
 func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 	t.Parallel()
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "fleet", "zarf"} {
@@ -37,36 +37,36 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 			publish("1")
 			url, workloads := bare(t), tillWorkloads(repo, "1.2.1")
 			w := providertest.New(startProvider)
-			configured := func(update any) (providertest.Configuration, string) {
+			configuration := func(update any) (providertest.Configuration, string) {
 				t.Helper()
-				read, said := readArtifacts(t, map[string]any{
+				read, message := readArtifacts(t, map[string]any{
 					"workloads": workloads, "environment": "dev", "update": update, "name": "dev",
 					"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 				})
 				if read["artifacts"] == nil {
-					t.Fatal(said)
+					t.Fatal(message)
 				}
 				return assigned(url, fleetOf(map[string]any{
 					"workloads": workloads, "artifacts": read["artifacts"],
 					"cluster_types": []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}, "reconciler": reconciler}},
-				}), nil), said
+				}), nil), message
 			}
-			first, _ := configured(nil)
+			first, _ := configuration(nil)
 			apply(t, w, first)
 			publish("2")
 
-			held, said := configured([]any{})
-			if !strings.Contains(said, "Version was published again") || !strings.Contains(said, `Chart "till" 1.2.1`) ||
-				!strings.Contains(said, "render = ") {
-				t.Errorf("the pin is kept: said is %s", said)
+			held, message := configuration([]any{})
+			if !strings.Contains(message, "Version was published again") || !strings.Contains(message, `Chart "till" 1.2.1`) ||
+				!strings.Contains(message, "render = ") {
+				t.Errorf("the plan with a kept pin says %s", message)
 			}
 			plan, problems := w.Plan(t.Context(), held)
 			if problems.Err() != nil || plan.Change(assignment).Action != providertest.NoOp ||
 				strings.Contains(fmt.Sprint(problems), "published again") {
-				t.Errorf("update = [] does not stop it: %v, said is %v", plan.Change(assignment).After["changes"], problems)
+				t.Errorf("update = [] does not prevent the change: %v; diagnostics: %v", plan.Change(assignment).After["changes"], problems)
 			}
 
-			allowed, _ := configured([]any{"till"})
+			allowed, _ := configuration([]any{"till"})
 			plan, problems = w.Plan(t.Context(), allowed)
 			want := fileLine("", `metadata.annotations["flotilla.dev/digest"]`, "drone/till-edge", causeBy(changes.ByWorkload, "till"))
 			if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(lines, want) {
@@ -74,19 +74,20 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 			}
 			for _, want := range []string{"Version was published again", repo, "sha256:" + strings.Repeat("1", 64), "sha256:" + strings.Repeat("2", 64), `"till-edge"`} {
 				if !strings.Contains(fmt.Sprint(problems), want) {
-					t.Errorf("said is %v, want %s", problems, want)
+					t.Errorf("got %v, want %s", problems, want)
 				}
 			}
 			apply(t, w, allowed)
 			if plan, problems := w.Plan(t.Context(), allowed); plan.Change(assignment).Action != providertest.NoOp ||
 				strings.Contains(fmt.Sprint(problems), "published again") {
-				t.Errorf("after it, the plan is %v, said is %v", plan.Change(assignment).After["changes"], problems)
+				t.Errorf("after the apply, the plan is %v; diagnostics: %v", plan.Change(assignment).After["changes"], problems)
 			}
 		})
 	}
 }
 
-// A misspelt name or environment would turn all pins off, and an assignment or environment that is new looks the same.
+// TestANameOrEnvironmentWithoutPinsIsAWarning: a misspelt name or environment would turn off all pins, but a new one looks the
+// same.
 func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 	t.Parallel()
 	repo, publish := serveTill(t)
@@ -96,7 +97,7 @@ func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 	at := func(path string) map[string]any { return map[string]any{"url": url, "branch": "dev", "path": path} }
 	for name, test := range map[string]struct {
 		attributes map[string]any
-		want       string // "" for no warning
+		want       string // "" if there is no warning
 	}{
 		"right":              {map[string]any{"name": "dev", "gitops_repo": at("clusters/all"), "environment": "dev"}, ""},
 		"a name":             {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `has no records of an assignment "dve" at path "clusters/all", so every pin is resolved`},
@@ -113,15 +114,15 @@ func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 			for name, value := range test.attributes {
 				attributes[name] = value
 			}
-			read, said := readArtifacts(t, attributes)
-			if read["artifacts"] == nil || test.want == "" && said != "" || !strings.Contains(strings.Join(strings.Fields(said), " "), test.want) {
-				t.Errorf("said is %s, want %s", said, test.want)
+			read, message := readArtifacts(t, attributes)
+			if read["artifacts"] == nil || test.want == "" && message != "" || !strings.Contains(strings.Join(strings.Fields(message), " "), test.want) {
+				t.Errorf("got %s, want %s", message, test.want)
 			}
 		})
 	}
 }
 
-// A typo in the name of a chart is no missing repository, and no lack of credentials.
+// TestATypoInTheNameOfAChartIsExplained expects an error about neither the repository nor credentials.
 func TestATypoInTheNameOfAChartIsExplained(t *testing.T) {
 	t.Parallel()
 	for chart, want := range map[string]string{
@@ -133,10 +134,10 @@ func TestATypoInTheNameOfAChartIsExplained(t *testing.T) {
 		for _, target := range workloads[0].(map[string]any)["deployment_targets"].(map[string]any) {
 			target.(map[string]any)["manifests"].(map[string]any)["chart"] = chart
 		}
-		_, said := readArtifacts(t, map[string]any{"workloads": workloads})
-		said = strings.Join(strings.Fields(said), " ")
-		if !strings.Contains(said, want) || strings.Contains(said, "not found") || strings.Contains(said, "credentials") {
-			t.Errorf("chart %q: the error is %s\nwant %s", chart, said, want)
+		_, message := readArtifacts(t, map[string]any{"workloads": workloads})
+		message = strings.Join(strings.Fields(message), " ")
+		if !strings.Contains(message, want) || strings.Contains(message, "not found") || strings.Contains(message, "credentials") {
+			t.Errorf("chart %q: the error is %s\nwant %s", chart, message, want)
 		}
 	}
 }
@@ -144,13 +145,13 @@ func TestATypoInTheNameOfAChartIsExplained(t *testing.T) {
 func TestAChartWithOnlyPreReleasesIsExplained(t *testing.T) {
 	t.Parallel()
 	repo := serveIndex(t, "entries:\n  till:\n    - {version: 1.0.0-rc.1, digest: x}\n    - {version: v1.0.0-rc.2, digest: x}\n")
-	_, said := readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "*")})
-	said = strings.Join(strings.Fields(said), " ")
+	_, message := readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "*")})
+	message = strings.Join(strings.Fields(message), " ")
 	if want := `the newest of these is "v1.0.0-rc.2": set version to it, or to a range such as ">=v1.0.0-rc.2"`; !strings.Contains(
-		said,
+		message,
 		want,
 	) ||
-		strings.Contains(said, "not found") {
-		t.Errorf("said is %s, want %s", said, want)
+		strings.Contains(message, "not found") {
+		t.Errorf("got %s, want %s", message, want)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// chartsAt is a chart repository that has the versions of the chart "till" that are told it; without any it is down.
-func serveCharts(t *testing.T) (url string, has func(versions ...string)) {
+// serveCharts serves the chart "till" in the versions of the last call of publish. The server is down if there are none.
+func serveCharts(t *testing.T) (url string, publish func(versions ...string)) {
 	t.Helper()
 	var versions atomic.Pointer[[]string]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,9 +29,9 @@ func serveCharts(t *testing.T) (url string, has func(versions ...string)) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	return server.URL, func(named ...string) {
-		lines := make([]string, len(named))
-		for i, version := range named {
+	return server.URL, func(published ...string) {
+		lines := make([]string, len(published))
+		for i, version := range published {
 			lines[i] = fmt.Sprintf("    - {version: %s, digest: %s}", version, strings.TrimPrefix(digestOfVersion(version), "sha256:"))
 		}
 		if versions.Store(&lines); len(lines) == 0 {
@@ -40,12 +40,12 @@ func serveCharts(t *testing.T) (url string, has func(versions ...string)) {
 	}
 }
 
-// digestOfVersion is a digest that the version "<n>.…" of a chart might have.
+// digestOfVersion returns the digest of a version: its last digit, repeated.
 func digestOfVersion(version string) string {
 	return "sha256:" + strings.Repeat(version[len(version)-1:], 64)
 }
 
-// tills are workloads with a chart.
+// tillWorkloads returns a workload whose deployment targets have the chart "till".
 func tillWorkloads(repo, version string) []any {
 	target := func(environment string) map[string]any {
 		return map[string]any{
@@ -60,15 +60,15 @@ func tillWorkloads(repo, version string) []any {
 
 func readArtifacts(t *testing.T, attributes map[string]any) (map[string]any, string) {
 	t.Helper()
-	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", attributes)
-	return read, fmt.Sprint(said)
+	read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", attributes)
+	return read, fmt.Sprint(diags)
 }
 
-func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
+func TestArtifactsPinManifests(t *testing.T) {
 	t.Parallel()
-	repo, has := serveCharts(t)
-	has("1.2.1", "1.2.2", "2.0.3")
-	read, said := readArtifacts(
+	repo, publish := serveCharts(t)
+	publish("1.2.1", "1.2.2", "2.0.3")
+	read, message := readArtifacts(
 		t,
 		map[string]any{"workloads": tillWorkloads(repo, "1.x"), "environment": "dev", "timeouts": map[string]any{"read": "1m"}},
 	)
@@ -77,7 +77,7 @@ func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
 		Pin:       folder.Pin{Version: "1.2.2", Digest: digestOfVersion("1.2.2")},
 	}}.Encode()
 	if err != nil || read["artifacts"] != text {
-		t.Errorf("artifacts are %v, want %s; said is %s", read["artifacts"], text, said)
+		t.Errorf("artifacts are %v, want %s; diagnostics: %s", read["artifacts"], text, message)
 	}
 	want := map[string]any{"till-edge": map[string]any{"commit": nil, "version": "1.2.2", "digest": digestOfVersion("1.2.2"), "kept": false}}
 	if !reflect.DeepEqual(read["pins"], want) || !reflect.DeepEqual(read["newest"], map[string]any{"till-edge": "2.0.3"}) {
@@ -85,27 +85,27 @@ func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
 	}
 	read, _ = readArtifacts(t, map[string]any{"workloads": tillWorkloads(repo, "1.x")})
 	if all, _ := read["pins"].(map[string]any); len(all) != 2 {
-		t.Errorf("of all environments they are %v", all)
+		t.Errorf("the pins of all environments are %v", all)
 	}
 }
 
-func TestPinsThatAreDeployedAreKept(t *testing.T) {
+func TestDeployedPinsAreKept(t *testing.T) {
 	t.Parallel()
-	repo, has := serveCharts(t)
-	has("1.2.1")
+	repo, publish := serveCharts(t)
+	publish("1.2.1")
 	url := bare(t)
 	workloads := tillWorkloads(repo, "1.x")
-	first, said := readArtifacts(t, map[string]any{"workloads": workloads, "environment": "dev"})
+	first, message := readArtifacts(t, map[string]any{"workloads": workloads, "environment": "dev"})
 	if first["artifacts"] == nil {
-		t.Fatal(said)
+		t.Fatal(message)
 	}
 	apply(
 		t,
 		providertest.New(startProvider),
 		assigned(url, fleetOf(map[string]any{"workloads": workloads, "artifacts": first["artifacts"]}), nil),
 	)
-	has("1.2.1", "1.2.2")
-	read := func(further map[string]any) (version, kept any, said string) {
+	publish("1.2.1", "1.2.2")
+	read := func(further map[string]any) (version, kept any, message string) {
 		t.Helper()
 		attributes := map[string]any{
 			"workloads": workloads, "environment": "dev", "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
@@ -113,10 +113,10 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 		for name, value := range further {
 			attributes[name] = value
 		}
-		read, said := readArtifacts(t, attributes)
+		read, message := readArtifacts(t, attributes)
 		pin, _ := read["pins"].(map[string]any)
 		one, _ := pin["till-edge"].(map[string]any)
-		return one["version"], one["kept"], said
+		return one["version"], one["kept"], message
 	}
 	for name, test := range map[string]struct {
 		further map[string]any
@@ -132,68 +132,68 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 		"nothing is deployed":          {map[string]any{"update": []any{}, "gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}}, "1.2.2", false},
 		"keep_unreachable, it answers": {map[string]any{"keep_unreachable": true}, "1.2.2", false},
 	} {
-		if version, kept, said := read(test.further); version != test.version || kept != test.kept {
-			t.Errorf("%s: version %v, kept %v; said is %s", name, version, kept, said)
+		if version, kept, message := read(test.further); version != test.version || kept != test.kept {
+			t.Errorf("%s: version %v, kept %v; diagnostics: %s", name, version, kept, message)
 		}
 	}
-	has()
-	if version, kept, said := read(map[string]any{"keep_unreachable": true}); version != "1.2.1" || kept != true ||
-		!strings.Contains(said, "Pins stay as they are deployed") || !strings.Contains(said, repo) || !strings.Contains(said, `"till-edge"`) {
-		t.Errorf("it is down: version %v, kept %v; said is %s", version, kept, said)
+	publish()
+	if version, kept, message := read(map[string]any{"keep_unreachable": true}); version != "1.2.1" || kept != true ||
+		!strings.Contains(message, "Pins stay as they are deployed") || !strings.Contains(message, repo) || !strings.Contains(message, `"till-edge"`) {
+		t.Errorf("while the server is down, version is %v, kept %v; diagnostics: %s", version, kept, message)
 	}
 	for _, update := range []any{nil, []any{}} {
 		further := map[string]any{
 			"workloads": workloads, "environment": "dev", "name": "dev", "keep_unreachable": true, "update": update,
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		}
-		if read, said := readArtifacts(t, further); !reflect.DeepEqual(read["newest"], map[string]any{"till-edge": "1.2.1"}) {
-			t.Errorf("it is down: newest is %v; said is %s", read["newest"], said)
+		if read, message := readArtifacts(t, further); !reflect.DeepEqual(read["newest"], map[string]any{"till-edge": "1.2.1"}) {
+			t.Errorf("while the server is down, newest is %v; diagnostics: %s", read["newest"], message)
 		}
 	}
-	if _, _, said := read(nil); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) ||
-		!strings.Contains(said, "502") ||
-		!strings.Contains(said, "set keep_unreachable") {
-		t.Errorf("it is down, and pins may not be kept: said is %s", said)
+	if _, _, message := read(nil); !strings.Contains(message, "Artifacts cannot be resolved") || !strings.Contains(message, repo) ||
+		!strings.Contains(message, "502") ||
+		!strings.Contains(message, "set keep_unreachable") {
+		t.Errorf("while the server is down, and without kept pins, got %s", message)
 	}
-	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tillWorkloads(repo, ">=1")}); !strings.Contains(
-		said,
+	if _, _, message := read(map[string]any{"keep_unreachable": true, "workloads": tillWorkloads(repo, ">=1")}); !strings.Contains(
+		message,
 		"Artifacts cannot be resolved",
 	) ||
-		strings.Contains(said, "set keep_unreachable") {
-		t.Errorf("it is down, and there is no pin to keep: said is %s", said)
+		strings.Contains(message, "set keep_unreachable") {
+		t.Errorf("while the server is down, and without a pin to keep, got %s", message)
 	}
 }
 
-// What moves upstream is a change in a plan, with its line, and what may not change is none.
+// TestANewVersionUpstreamIsAChangeInThePlan also expects no change if update excludes the workload.
 func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 	t.Parallel()
-	repo, has := serveCharts(t)
-	has("1.2.1")
+	repo, publish := serveCharts(t)
+	publish("1.2.1")
 	url, workloads := bare(t), tillWorkloads(repo, "1.x")
 	w := providertest.New(startProvider)
-	configured := func(may []any) providertest.Configuration {
+	configuration := func(update []any) providertest.Configuration {
 		t.Helper()
 		attributes := map[string]any{"workloads": workloads, "environment": "dev"}
-		if may != nil {
-			attributes["update"], attributes["name"] = may, "dev"
+		if update != nil {
+			attributes["update"], attributes["name"] = update, "dev"
 			attributes["gitops_repo"] = map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
 		}
-		read, said := readArtifacts(t, attributes)
+		read, message := readArtifacts(t, attributes)
 		if read["artifacts"] == nil {
-			t.Fatal(said)
+			t.Fatal(message)
 		}
 		return assigned(url, fleetOf(map[string]any{"workloads": workloads, "artifacts": read["artifacts"]}), nil)
 	}
-	apply(t, w, configured(nil))
+	apply(t, w, configuration(nil))
 	if rendered := git(t, url, "show", "dev:clusters/all/drone/till-edge/reconciler.yaml"); !strings.Contains(rendered, `version: "1.2.1"`) {
-		t.Errorf("what is rendered is\n%s", rendered)
+		t.Errorf("the rendered file is\n%s", rendered)
 	}
-	has("1.2.1", "1.2.2")
-	plan, said := w.Plan(t.Context(), configured([]any{}))
-	if said.Err() != nil || plan.Change(assignment).Action != providertest.NoOp {
-		t.Errorf("what may not change does: said is %s", said)
+	publish("1.2.1", "1.2.2")
+	plan, diags := w.Plan(t.Context(), configuration([]any{}))
+	if diags.Err() != nil || plan.Change(assignment).Action != providertest.NoOp {
+		t.Errorf("an excluded workload changes: %s", diags)
 	}
-	plan, _ = w.Plan(t.Context(), configured([]any{"till"}))
+	plan, _ = w.Plan(t.Context(), configuration([]any{"till"}))
 	if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(
 		lines,
 		fileLine("", "spec.chart.spec.version", "drone/till-edge", causeBy(changes.ByWorkload, "till")),
@@ -204,8 +204,8 @@ func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 
 func TestWrongArtifactsAreRefused(t *testing.T) {
 	t.Parallel()
-	repo, has := serveCharts(t)
-	has("1.2.1")
+	repo, publish := serveCharts(t)
+	publish("1.2.1")
 	at := map[string]any{"url": bare(t), "branch": "dev"}
 	for name, test := range map[string]struct {
 		attributes map[string]any
@@ -227,10 +227,10 @@ func TestWrongArtifactsAreRefused(t *testing.T) {
 			for name, value := range test.attributes {
 				attributes[name] = value
 			}
-			_, said := readArtifacts(t, attributes)
+			_, message := readArtifacts(t, attributes)
 			for _, want := range test.want {
-				if !strings.Contains(strings.Join(strings.Fields(said), " "), want) {
-					t.Errorf("said is %s, want %q", said, want)
+				if !strings.Contains(strings.Join(strings.Fields(message), " "), want) {
+					t.Errorf("got %s, want %q", message, want)
 				}
 			}
 		})

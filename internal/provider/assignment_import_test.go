@@ -17,7 +17,7 @@ func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
 		imported := fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", assignment, repo.url+"#dev:a/b:dev")
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
-				{ // the fleet comes to what is there
+				{ // the import plans no change
 					Config: imported + small{path: "a/b"}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply:             []plancheck.PlanCheck{plancheck.ExpectResourceAction(assignment, plancheck.ResourceActionNoop)},

@@ -10,16 +10,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// provenStep is a plan of an assignment, and the apply of it.
+// provenStep is one plan and apply of an assignment.
 type provenStep struct {
-	version   any // of the content
+	version   any // version of the content
 	candidate any
 	further   map[string]any
-	proven    any // what the plan says that proven is
+	proven    any // value of proven in the plan
 	writes    bool
 }
 
-// playProven applies steps to an assignment whose content "1" is written already.
+// playProven applies steps to an assignment that has already written content "1".
 func playProven(t *testing.T, steps ...provenStep) {
 	t.Helper()
 	r := newRings(t)
@@ -30,23 +30,23 @@ func playProven(t *testing.T, steps ...provenStep) {
 		before := git(t, r.url, "rev-parse", "dev")
 		plan := apply(t, r.w, assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("", values)}}, attributes))
 		if got := assignmentAfter(plan)["proven"]; !reflect.DeepEqual(got, step.proven) {
-			t.Errorf("step %d: the plan says that %v is proven, not %v", i, got, step.proven)
+			t.Errorf("step %d: proven is %v in the plan, want %v", i, got, step.proven)
 		}
 		if wrote := git(t, r.url, "rev-parse", "dev") != before; wrote != step.writes {
-			t.Errorf("step %d: it writes: %v", i, wrote)
+			t.Errorf("step %d: writes is %v", i, wrote)
 		}
 	}
 }
 
-func TestACandidateIsProvenInThePlanAfterTheOneThatWritesIt(t *testing.T) {
+func TestACandidateIsProvenByThePlanAfterItsWrite(t *testing.T) {
 	t.Parallel()
 	playProven(t,
-		provenStep{version: "1", candidate: "a", proven: "a"}, // its content was there before
+		provenStep{version: "1", candidate: "a", proven: "a"}, // the content was written before
 		provenStep{version: "2", candidate: "b", proven: "a", writes: true},
 		provenStep{version: "2", candidate: "b", proven: "b"},
 		provenStep{version: "3", candidate: "c", proven: "b", writes: true},
 		provenStep{version: "4", candidate: "d", proven: "b", writes: true},
-		provenStep{version: "4", candidate: "e", proven: "e"}, // nothing is to be written for it
+		provenStep{version: "4", candidate: "e", proven: "e"}, // a new candidate with the same content
 		provenStep{version: "5", candidate: "e", proven: "e", writes: true},
 		provenStep{version: "5", candidate: map[string]any{"app": "1.0"}, proven: map[string]any{"app": "1.0"}},
 		provenStep{version: "6", candidate: nil, proven: nil, writes: true},
@@ -55,7 +55,7 @@ func TestACandidateIsProvenInThePlanAfterTheOneThatWritesIt(t *testing.T) {
 	)
 }
 
-func TestWhatIsProvenIsKnownWhereEveryOutcomeIsTheSame(t *testing.T) {
+func TestProvenIsKnownIfEveryOutcomeIsTheSame(t *testing.T) {
 	t.Parallel()
 	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
 	unknown := providertest.Unknown{}
@@ -77,13 +77,13 @@ func TestACreatedAssignmentHasProvenNothing(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	configuration := assigned(url, fleetOf(nil), map[string]any{"candidate": "a"})
 	if plan := apply(t, w, configuration); assignmentAfter(plan)["proven"] != nil {
-		t.Errorf("the plan that creates says that %v is proven", assignmentAfter(plan)["proven"])
+		t.Errorf("proven is %v in the first plan", assignmentAfter(plan)["proven"])
 	}
 	if plan := apply(t, w, configuration); assignmentAfter(plan)["proven"] != "a" {
-		t.Errorf("the next plan says that %v is proven", assignmentAfter(plan)["proven"])
+		t.Errorf("proven is %v in the next plan", assignmentAfter(plan)["proven"])
 	}
 	if plan := apply(t, w, configuration); !plan.Empty() {
-		t.Errorf("after it %v", assignmentAfter(plan))
+		t.Errorf("the third plan has %v", assignmentAfter(plan))
 	}
 }
 
@@ -101,10 +101,10 @@ func TestDriftProvesNothing(t *testing.T) {
 	git(t, clone, "commit", "--quiet", "--message", "By hand")
 	git(t, clone, "push", "--quiet", "origin", "dev")
 	if plan := apply(t, w, configuration("b")); assignmentAfter(plan)["proven"] != "a" {
-		t.Errorf("while a folder has to be repaired, %v is proven", assignmentAfter(plan)["proven"])
+		t.Errorf("before the repair, proven is %v", assignmentAfter(plan)["proven"])
 	}
 	if plan := apply(t, w, configuration("b")); assignmentAfter(plan)["proven"] != "b" {
-		t.Errorf("then %v is proven", assignmentAfter(plan)["proven"])
+		t.Errorf("after the repair, proven is %v", assignmentAfter(plan)["proven"])
 	}
 }
 
@@ -119,19 +119,19 @@ func TestWithEvidenceACandidateIsProvenWhenClustersAreReady(t *testing.T) {
 				t.Helper()
 				r.further = map[string]any{"candidate": candidate}
 				if plan := r.applyVersion(version, version+" "+version+" "+version); assignmentAfter(plan)["proven"] != proven {
-					t.Errorf("%v is proven, not %v", assignmentAfter(plan)["proven"], proven)
+					t.Errorf("proven is %v, want %v", assignmentAfter(plan)["proven"], proven)
 				}
 			}
-			all := func(is verdict.Verdict) {
+			reportAll := func(state verdict.Verdict) {
 				for _, cluster := range []string{"canary", "region", "rest"} {
-					r.report(cluster, is)
+					r.report(cluster, state)
 				}
 			}
-			all(verdict.Ready)
+			reportAll(verdict.Ready)
 			step("1", "a", "a")
 			step("2", "b", "a")
-			step("2", "b", "a") // clusters still have the content before
-			all(verdict.Progressing)
+			step("2", "b", "a") // clusters report the former content
+			reportAll(verdict.Progressing)
 			step("2", "b", "a")
 			r.report("canary", verdict.Ready)
 			r.report("region", verdict.Ready)
@@ -139,7 +139,7 @@ func TestWithEvidenceACandidateIsProvenWhenClustersAreReady(t *testing.T) {
 			r.report("rest", verdict.Ready)
 			r.now = r.now.Add(time.Hour)
 			step("2", "b", "b")
-			all(verdict.Failed) // takes nothing back
+			reportAll(verdict.Failed) // a proven candidate stays proven
 			step("2", "b", "b")
 		})
 	}

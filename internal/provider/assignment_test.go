@@ -19,13 +19,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// small is a fleet of two cluster types and two deployment targets: "edge" goes to drone, "core" to both.
+// small is a fleet of three cluster types and two deployment targets: "edge" goes to drone, "core" to drone and large.
 type small struct {
-	database string // value that reaches large alone; HCL
-	extra    string // further attributes of the assignment; HCL
-	fleet    string // further attributes of the fleet; HCL
+	database string // HCL value for the host large
+	extra    string // HCL attributes of the assignment
+	fleet    string // HCL attributes of the fleet
 	path     string
-	before   string // further blocks; HCL
+	before   string // HCL blocks before the fleet
 }
 
 func (s small) config(repo repository) string {
@@ -74,7 +74,7 @@ resource "flotilla_assignment" "test" {
 
 const assignment = "flotilla_assignment.test"
 
-// contentOf is what the attribute content has for these hosts and folders, in order: "<host>", "<host>/<deployment target> <tree>".
+// contentOf returns the attribute content of hosts and folders, in order: "<host>" and "<host>/<deployment target> <tree>".
 func contentOf(lines ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n")+"\n")))[:16]
 }
@@ -102,7 +102,7 @@ func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
 						"drone/dev.md", "large/dev.md", "spare/dev.md", ".flotilla/dev/drone.json",
 					} {
 						if _, ok := written[name]; !ok {
-							t.Errorf("%s is not there", name)
+							t.Errorf("%s is missing", name)
 						}
 					}
 					clone := folder
@@ -121,7 +121,7 @@ func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
 	})
 }
 
-// TestHelloWorld sees the same in `make test`.
+// TestHelloWorld tests the same in `make test`.
 func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -173,23 +173,24 @@ func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 	})
 }
 
-// link puts a symbolic link in the place of what is there.
-func replaceByLink(t *testing.T, at string) {
+// replaceByLink replaces a file or folder by a symbolic link.
+func replaceByLink(t *testing.T, path string) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(at), os.Symlink("/etc", at)); err != nil {
+	if err := errors.Join(os.RemoveAll(path), os.Symlink("/etc", path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// submodule puts a repository of its own in the place of what is there, which git adds as a submodule once it has forgotten that.
-func replaceBySubmodule(t *testing.T, at string) {
+// replaceBySubmodule replaces a folder by a repository, and removes it from the index, so that git adds the repository as a
+// submodule.
+func replaceBySubmodule(t *testing.T, path string) {
 	t.Helper()
-	git(t, filepath.Dir(at), "rm", "-r", "--quiet", "--cached", filepath.Base(at))
-	if err := os.RemoveAll(at); err != nil {
+	git(t, filepath.Dir(path), "rm", "-r", "--quiet", "--cached", filepath.Base(path))
+	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
 	}
-	git(t, filepath.Dir(at), "init", "--quiet", filepath.Base(at))
-	git(t, at, "commit", "--quiet", "--allow-empty", "--message", "of another repository")
+	git(t, filepath.Dir(path), "init", "--quiet", filepath.Base(path))
+	git(t, path, "commit", "--quiet", "--allow-empty", "--message", "of another repository")
 }
 
 func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
@@ -223,7 +224,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 				var original map[string]string
 				places := []string{"changes", "commit", "content"}
 				if strings.HasPrefix(name, "marker") || strings.HasPrefix(name, "record") {
-					places = []string{"changes", "commit"} // what is there is as it was
+					places = []string{"changes", "commit"} // the folders are unchanged
 				}
 				testSteps(t, resource.TestCase{
 					Steps: []resource.TestStep{
@@ -251,7 +252,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 								}
 								repaired := repo.read(t, "dev")
 								if repaired["drone/somebody/else.yaml"] != "kind: Foreign\n" || repaired["README.md"] != "Ours, by hand\r\n" {
-									t.Error("foreign files were touched")
+									t.Error("foreign files were changed")
 								}
 								delete(repaired, "drone/somebody/else.yaml")
 								delete(repaired, "README.md")
@@ -266,11 +267,11 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 	}
 }
 
-func TestAfterALostStateApplyChangesOnlyWhoHasTheRecords(t *testing.T) {
+func TestAfterALostStateApplyChangesOnlyTheHolder(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		var written []map[string]string
-		for run := range 2 { // the second run starts from an empty state
+		for run := range 2 {
 			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{
 					{Config: small{}.config(repo)},
@@ -331,7 +332,7 @@ func TestChangeOfTheAuthorAloneMakesNoCommit(t *testing.T) {
 	})
 }
 
-func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
+func TestDestroyRemovesOnlyOwnedFiles(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		testSteps(t, resource.TestCase{
@@ -351,7 +352,7 @@ func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
 		got := repo.read(t, "dev")
 		for _, host := range []string{"drone", "large", "spare"} {
 			if marker := host + "/dev.md"; !isVacated(got[marker]) {
-				t.Errorf("%s = %q", marker, got[marker])
+				t.Errorf("marker %s is %q", marker, got[marker])
 			}
 			delete(got, host+"/dev.md")
 		}
@@ -370,7 +371,7 @@ func TestMoveWritesTheNewLocationAndClearsTheOldOne(t *testing.T) {
 					Check: func(*terraform.State) error {
 						for name, content := range repo.read(t, "dev") {
 							if !strings.HasPrefix(name, "new/") && !isVacated(content) {
-								t.Errorf("%s is still there", name)
+								t.Errorf("%s still exists", name)
 							}
 						}
 						return nil
@@ -381,12 +382,11 @@ func TestMoveWritesTheNewLocationAndClearsTheOldOne(t *testing.T) {
 	})
 }
 
-// isLeft reports whether a marker says that its owner has left the host.
+// isVacated reports whether a marker says that its owner has left the host.
 func isVacated(marker string) bool {
 	return strings.HasPrefix(marker, "Nothing of the assignment `dev` is here any more.")
 }
 
-// sameFiles compares two sets of files.
 func sameFiles(t *testing.T, got, want map[string]string) {
 	t.Helper()
 	for name, content := range want {
@@ -396,7 +396,7 @@ func sameFiles(t *testing.T, got, want map[string]string) {
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
-			t.Errorf("%s should not be there", name)
+			t.Errorf("%s is unexpected", name)
 		}
 	}
 }

@@ -1,24 +1,24 @@
 package provider_test
 
-// Each sentence of the guide on assignments that says what happens is asserted by a test. Those here are what no other
-// file asserts:
+// Tests assert every promise of the guide on assignments. The tests in this file assert the promises that no other file does:
 //
-//   - What a plan says: here; changes_test.go (lines and causes), upgraded_test.go (an upgrade, ten new cluster types, keys inside an object), plan_size_test.go (500 hosts, a refresh alone),
-//     saved_plan_test.go and saved_destroy_test.go (pushes between plan and apply), assignment_test.go (drift).
+//   - Plans: here; changes_test.go (lines and causes), upgraded_test.go (an upgrade, ten new cluster types, keys inside an object),
+//     plan_size_test.go (500 hosts, a refresh-only plan), saved_plan_test.go and saved_destroy_test.go (pushes between plan and
+//     apply), assignment_test.go (drift).
 //   - Renames, other spellings, and moves: here; identity_test.go (names, spellings, branches, moves, replacements),
-//     handover_test.go (two in one apply, holders), replaced_test.go (tainted and deposed), on_destroy_test.go (keep).
-//   - A cluster type with another name: renamed_test.go, and e2e/renamed_test.go (with agents).
+//     handover_test.go (two assignments in one apply, holders), replaced_test.go (tainted and deposed), on_destroy_test.go (keep).
+//   - A renamed cluster type: renamed_test.go, and e2e/renamed_test.go (with agents).
 //   - Hosts that leave: here; assignment_test.go (a destroy).
-//   - What is where: here; data_source_inventory_test.go.
-//   - Going back: here; rollback_test.go (drift, waiting changes, commits, protection, requests).
-//   - Handing over: here; adopt_test.go, handover_test.go, bad_input_test.go, and gitops/ownership_test.go (inside, around).
-//   - Letting go: here; on_destroy_test.go.
+//   - The inventory: here; data_source_inventory_test.go.
+//   - Rollbacks: here; rollback_test.go (drift, waiting changes, commits, protection, requests).
+//   - Handovers: here; adopt_test.go, handover_test.go, bad_input_test.go, and gitops/ownership_test.go (nested folders).
+//   - Release: here; on_destroy_test.go.
 //   - Mass deletions: here; mass_deletion_test.go, identity_test.go (a host that would lose everything, destroys), and
 //     delivery/delivery_test.go (a destroy when it runs, folders that others wrote since).
-//   - Importing: here; assignment_import_test.go.
+//   - Imports: here; assignment_import_test.go.
 //   - Timeouts: timeouts_test.go.
 //
-// Its HCL as it is written: TestTheGuideOnAssignmentsShowsHCLThatApplies.
+// TestTheGuideOnAssignmentsShowsHCLThatApplies applies the HCL of the guide.
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ import (
 
 const assignmentsGuide = "assignments.md"
 
-// guidePlan applies a fleet, and then plans another one.
+// applyThenPlan applies one fleet and plans another.
 func applyThenPlan(t *testing.T, before, after any) (*providertest.Plan, providertest.Diagnostics) {
 	t.Helper()
 	url, w := bare(t), providertest.New(startProvider)
@@ -52,14 +52,14 @@ func mustPlan(
 	options ...providertest.Option,
 ) (*providertest.Plan, providertest.Diagnostics) {
 	t.Helper()
-	plan, said := w.Plan(t.Context(), configuration, options...)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := w.Plan(t.Context(), configuration, options...)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
-	return plan, said
+	return plan, diags
 }
 
-// database is a fleet that gives a value to the host large.
+// databaseFleet sets a value for the host large.
 func databaseFleet(url string) providertest.Call {
 	return fleetOf(map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
@@ -67,7 +67,7 @@ func databaseFleet(url string) providertest.Call {
 	}})
 }
 
-// onlyCore is fleetOf with another value, and without what goes to drone/app-edge.
+// coreFleet is databaseFleet without the assignment drone/app-edge.
 func coreFleet(url string) providertest.Call {
 	fleet := databaseFleet(url)
 	argument, _ := fleet.Arguments[0].(map[string]any)
@@ -76,12 +76,12 @@ func coreFleet(url string) providertest.Call {
 	return fleet
 }
 
-func TestTheGuideOnAssignmentsShowsWhatAPlanSays(t *testing.T) {
+func TestTheGuideOnAssignmentsShowsTheLinesOfAPlan(t *testing.T) {
 	t.Parallel()
-	_, shown, _ := strings.Cut(guideText(t, assignmentsGuide), "~ changes = [\n")
-	shown, _, _ = strings.Cut(shown, "\n  ]")
+	_, listing, _ := strings.Cut(guideText(t, assignmentsGuide), "~ changes = [\n")
+	listing, _, _ = strings.Cut(listing, "\n  ]")
 	var want []string
-	for _, line := range strings.Split(shown, "\n") {
+	for _, line := range strings.Split(listing, "\n") {
 		line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), `+ "`), `",`)
 		want = append(want, strings.ReplaceAll(line, `\"`, `"`))
 	}
@@ -110,13 +110,13 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 	t.Parallel()
 	t.Run("removals come first, and no value is said", func(t *testing.T) {
 		t.Parallel()
-		plan, said := applyThenPlan(t, databaseFleet("mysql://one"), coreFleet("mysql://two"))
+		plan, diags := applyThenPlan(t, databaseFleet("mysql://one"), coreFleet("mysql://two"))
 		lines := linesOf(plan)
 		if len(lines) != 3 || !strings.HasPrefix(lines[1], "- drone/app-edge") || !strings.Contains(lines[2], "data.DATABASE_URL") {
 			t.Errorf("the plan says\n%s", strings.Join(lines, "\n"))
 		}
-		if all := strings.Join(lines, "\n") + said.String(); strings.Contains(all, "mysql") {
-			t.Errorf("a value is said: %s", all)
+		if all := strings.Join(lines, "\n") + diags.String(); strings.Contains(all, "mysql") {
+			t.Errorf("a value is shown: %s", all)
 		}
 	})
 	t.Run("the first commit by hand is named", func(t *testing.T) {
@@ -131,12 +131,12 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 			commits = append(commits, git(t, url, "rev-parse", "dev"))
 		}
 		plan, _ := mustPlan(t, w, assigned(url, fleetOf(nil), nil))
-		said := strings.Join(linesOf(plan), "\n")
-		if !strings.Contains(said, "by hand, since commit "+commits[0][:7]) || strings.Contains(said, commits[1][:7]) {
-			t.Errorf("of the commits %q the plan says\n%s", commits, said)
+		message := strings.Join(linesOf(plan), "\n")
+		if !strings.Contains(message, "by hand, since commit "+commits[0][:7]) || strings.Contains(message, commits[1][:7]) {
+			t.Errorf("for the commits %q, the plan says\n%s", commits, message)
 		}
 		if plan, _ := mustPlan(t, w, assigned(url, fleetOf(nil), nil), providertest.RefreshOnly()); plan.ExitCode != 2 {
-			t.Error("a refresh alone does not find what was changed by hand")
+			t.Error("a refresh-only plan does not find the change by hand")
 		}
 	})
 	t.Run("the fleet is in no state, and no change of its own", func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		}})
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), nil))
-		if plan, said := mustPlan(t, w, assigned(url, nowhere, nil)); !plan.Empty() {
-			t.Errorf("the plan says %v %s", linesOf(plan), said)
+		if plan, diags := mustPlan(t, w, assigned(url, nowhere, nil)); !plan.Empty() {
+			t.Errorf("the plan says %v %s", linesOf(plan), diags)
 		}
 		if fleet := w.State.Values(assignment)["fleet"]; fleet != nil {
 			t.Errorf("the state has the fleet %v", fleet)
@@ -167,8 +167,8 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		if state := fmt.Sprint(w.State.Values(assignment)["changes"]); len(changed) != 2 || state != fmt.Sprint(changed) {
 			t.Errorf("the apply changed %q, and the state has %s", changed, state)
 		}
-		if plan, said := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil), providertest.RefreshOnly()); plan.ExitCode != 0 {
-			t.Errorf("a refresh alone finds %v %s", plan.Drifted, said)
+		if plan, diags := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil), providertest.RefreshOnly()); plan.ExitCode != 0 {
+			t.Errorf("a refresh-only plan finds %v %s", plan.Drifted, diags)
 		}
 		plan, _ := mustPlan(t, w, assigned(url, coreFleet("mysql://two"), nil))
 		if lines := linesOf(plan); len(lines) != 2 || strings.Contains(strings.Join(lines, "\n"), "DATABASE_URL") {
@@ -180,12 +180,12 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), nil))
 		w.Lose(assignment)
-		plan, said := mustPlan(t, w, assigned(url, coreFleet("mysql://two"), map[string]any{"adopt": true}))
+		plan, diags := mustPlan(t, w, assigned(url, coreFleet("mysql://two"), map[string]any{"adopt": true}))
 		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "2 added, 0 removed") {
 			t.Errorf("the plan says %s", lines)
 		}
-		if !said.Has("Folders are there already") || !strings.Contains(said.String(), "drone/app-edge") {
-			t.Errorf("said is %s", said)
+		if !diags.Has("Folders are there already") || !strings.Contains(diags.String(), "drone/app-edge") {
+			t.Errorf("got diagnostics %s", diags)
 		}
 	})
 	t.Run("what is not known yet is a warning", func(t *testing.T) {
@@ -198,13 +198,13 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 				"data":   map[string]any{"DATABASE_URL": providertest.Unknown{}},
 			},
 		}})
-		plan, said := applyThenPlan(t, fleetOf(nil), waits)
+		plan, diags := applyThenPlan(t, fleetOf(nil), waits)
 		if changes := plan.Change(assignment).After["changes"]; changes != (providertest.Unknown{}) {
 			t.Errorf("changes are %v", changes)
 		}
 		for _, want := range []string{"Warning: ", "data.LOG_LEVEL, on drone", "1 not known yet", lineText(changes.Line{Kind: changes.WaitLine, Assignments: assignmentKeys("large/app-core"), Names: []string{`config container "large"`}})} {
-			if !strings.Contains(said.String(), want) {
-				t.Errorf("no %q in %s", want, said)
+			if !strings.Contains(diags.String(), want) {
+				t.Errorf("no %q in %s", want, diags)
 			}
 		}
 	})
@@ -233,9 +233,9 @@ func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
 		if err := os.RemoveAll(url); err != nil {
 			t.Fatal(err)
 		}
-		_, said := mustPlan(t, w, assigned(next, fleetOf(nil), nil))
-		if len(said) == 0 || !strings.Contains(said.String(), url) {
-			t.Errorf("no warning: %s", said)
+		_, diags := mustPlan(t, w, assigned(next, fleetOf(nil), nil))
+		if len(diags) == 0 || !strings.Contains(diags.String(), url) {
+			t.Errorf("no warning: %s", diags)
 		}
 		apply(t, w, assigned(next, fleetOf(nil), nil))
 		git(t, next, "cat-file", "-e", "dev:clusters/all/large/app-core")
@@ -250,9 +250,9 @@ func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
 			apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), at(theirs)))
 			before, further := git(t, url, "rev-parse", "dev"), at(ours)
 			further["name"], further["adopt"] = "other", true
-			_, said := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(nil), further))
-			if !said.Has("Folder does not belong to this assignment") || git(t, url, "rev-parse", "dev") != before {
-				t.Errorf("at %s said is %s", ours, said)
+			_, diags := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(nil), further))
+			if !diags.Has("Folder does not belong to this assignment") || git(t, url, "rev-parse", "dev") != before {
+				t.Errorf("at %s got diagnostics %s", ours, diags)
 			}
 		}
 	})
@@ -277,7 +277,7 @@ func TestTheGuideOnAssignmentsIsRightAboutTakingOver(t *testing.T) {
 	}
 }
 
-func TestTheGuideOnAssignmentsIsRightAboutHostsThatMayBeEmptied(t *testing.T) {
+func TestTheGuideOnAssignmentsIsRightAboutEmptiedHosts(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	o.w.shape.targets[1] = 0
@@ -285,13 +285,13 @@ func TestTheGuideOnAssignmentsIsRightAboutHostsThatMayBeEmptied(t *testing.T) {
 	for host, refused := range map[string]bool{"t0": true, "t1": false} {
 		configuration := o.configuration(o.person)
 		configuration.Resources[addresses[0]].Attributes["protection"] = map[string]any{"emptied_hosts": []any{host}}
-		if _, said := o.runner.Plan(t.Context(), configuration); said.Has("A host would lose everything") != refused {
-			t.Errorf("with %s it says %s", host, said)
+		if _, diags := o.runner.Plan(t.Context(), configuration); diags.Has("A host would lose everything") != refused {
+			t.Errorf("with %s, the plan says %s", host, diags)
 		}
 	}
 }
 
-func TestTheGuideOnAssignmentsIsRightAboutHostsThatLeave(t *testing.T) {
+func TestTheGuideOnAssignmentsIsRightAboutLeavingHosts(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
@@ -301,15 +301,15 @@ func TestTheGuideOnAssignmentsIsRightAboutHostsThatLeave(t *testing.T) {
 	}})
 	apply(t, w, assigned(url, left, nil))
 	if there := git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/"); there != "clusters/all/large/dev.md" {
-		t.Errorf("of the host there is %s", there)
+		t.Errorf("the host has the files %s", there)
 	}
 	if marker := git(t, url, "show", "dev:clusters/all/large/dev.md"); !isVacated(marker) {
-		t.Errorf("it says %s", marker)
+		t.Errorf("got %s", marker)
 	}
-	// The file has no owner: who removes it changes nothing of the assignment.
+	// The file has no owner: its removal changes no assignment.
 	for range 2 {
-		if plan, said := mustPlan(t, w, assigned(url, left, nil)); !plan.Empty() {
-			t.Errorf("the plan says %v %s", linesOf(plan), said)
+		if plan, diags := mustPlan(t, w, assigned(url, left, nil)); !plan.Empty() {
+			t.Errorf("the plan says %v %s", linesOf(plan), diags)
 		}
 		if git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/") != "" {
 			repository{
@@ -324,16 +324,16 @@ func TestTheGuideOnAssignmentsIsRightAboutHostsThatLeave(t *testing.T) {
 	}
 }
 
-func TestTheGuideOnAssignmentsIsRightAboutWhatIsWhere(t *testing.T) {
+func TestTheGuideOnAssignmentsIsRightAboutTheInventory(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	written := git(t, url, "rev-parse", "dev")
-	asks := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}, "workload": "app"}
-	read := func() string { // from the view of another configuration
-		values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", asks)
-		if said.Err() != nil {
-			t.Fatal(said)
+	attributes := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}, "workload": "app"}
+	read := func() string { // as another configuration
+		values, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		return fmt.Sprint(values["assignments"])
 	}
@@ -347,43 +347,43 @@ func TestTheGuideOnAssignmentsIsRightAboutWhatIsWhere(t *testing.T) {
 		writeFile(t, filepath.Join(folder, "clusters/all/large/app-core/namespace.yaml"), "kind: Hand\n")
 	})
 	if after := read(); after != before {
-		t.Errorf("after a change by hand it is %s", after)
+		t.Errorf("after a change by hand the inventory is %s", after)
 	}
 }
 
-func TestTheGuideOnAssignmentsIsRightAboutGoingBack(t *testing.T) {
+func TestTheGuideOnAssignmentsIsRightAboutRollbacks(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
 	apply(t, w, assigned(url, databaseFleet("mysql://two"), nil))
-	history, said := w.ReadData(
+	history, diags := w.ReadData(
 		t.Context(),
 		providertest.Configuration{},
 		"flotilla_history",
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "name": "dev"},
 	)
-	if said.Err() != nil || !strings.Contains(fmt.Sprint(history), first) {
-		t.Errorf("flotilla_history has %v %s", history, said)
+	if diags.Err() != nil || !strings.Contains(fmt.Sprint(history), first) {
+		t.Errorf("flotilla_history has %v %s", history, diags)
 	}
 	back := assigned(url, databaseFleet("mysql://two"), map[string]any{"rollback_to": first})
-	plan, said := mustPlan(t, w, back)
-	if !said.Has("Assignment is rolled back") ||
+	plan, diags := mustPlan(t, w, back)
+	if !diags.Has("Assignment is rolled back") ||
 		!strings.Contains(strings.Join(linesOf(plan), "\n"), "data.DATABASE_URL, on large: app-core") {
-		t.Errorf("the plan says %q %s", linesOf(plan), said)
+		t.Errorf("the plan says %q %s", linesOf(plan), diags)
 	}
 	apply(t, w, back)
 	if changed := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/large/app-core"); changed != "" {
-		t.Errorf("it is not as before: %s", changed)
+		t.Errorf("the folder differs from its former content: %s", changed)
 	}
 }
 
-// Both blocks of HCL of the guide, with a repository of the test's own.
+// TestTheGuideOnAssignmentsShowsHCLThatApplies applies both HCL blocks of the guide to a repository of its own.
 func TestTheGuideOnAssignmentsShowsHCLThatApplies(t *testing.T) {
 	t.Parallel()
 	inventory, rollback := guideBlock(t, assignmentsGuide, `data "flotilla_inventory"`), guideBlock(t, assignmentsGuide, "rollback_to")
-	given := regexp.MustCompile(`(?m)^  rollback_to = "([0-9a-f]{40})"\n`).FindStringSubmatch(rollback)
-	if given == nil || !strings.Contains(rollback, "  # …\n") {
+	match := regexp.MustCompile(`(?m)^  rollback_to = "([0-9a-f]{40})"\n`).FindStringSubmatch(rollback)
+	if match == nil || !strings.Contains(rollback, "  # …\n") {
 		t.Fatalf("the guide has %s", rollback)
 	}
 	for name, tool := range acceptanceTools(t) {
@@ -419,15 +419,15 @@ locals {
 				w.run("apply", "-input=false", "plan.out")
 				return plan
 			}
-			ahead := strings.Replace(rollback, given[0], "", 1)
+			ahead := strings.Replace(rollback, match[0], "", 1)
 			run("v1", ahead)
 			first := git(t, url, "rev-parse", "prod")
-			run("v2", ahead) // of which the inventory reads the first commit
+			run("v2", ahead) // the inventory still reads the first commit
 			if where := w.run("output", "-json", "where_payments_runs"); !strings.Contains(where, `"large/payments-live":"20`) ||
 				strings.Contains(where, "reports") {
 				t.Errorf("payments runs at %s", where)
 			}
-			plan := run("v2", strings.Replace(rollback, given[1], first, 1))
+			plan := run("v2", strings.Replace(rollback, match[1], first, 1))
 			if lines := fieldText(resourceChange(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
 				lines,
 				causeText(causeBy(changes.ByRollback, first[:8])),
@@ -435,32 +435,32 @@ locals {
 				t.Errorf("the plan says %s", lines)
 			}
 			if changed := git(t, url, "diff", "--stat", first, "prod", "--", "large"); changed != "" {
-				t.Errorf("it is not as before: %s", changed)
+				t.Errorf("the folder differs from its former content: %s", changed)
 			}
 		})
 	}
 }
 
-func TestTheGuideOnAssignmentsIsRightAboutLettingGo(t *testing.T) {
+func TestTheGuideOnAssignmentsIsRightAboutRelease(t *testing.T) {
 	t.Parallel()
 	keeps := map[string]any{"on_destroy": "keep", "protection": map[string]any{"max_removed": 100, "allow_empty": true}}
 	free := map[string]any{"protection": keeps["protection"]}
 	for _, applied := range []bool{true, false} {
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), map[bool]map[string]any{true: keeps, false: free}[applied]))
-		apply(t, w, assigned(url, fleetOf(nil), keeps), providertest.Destroy()) // which does not read what was not applied
+		apply(t, w, assigned(url, fleetOf(nil), keeps), providertest.Destroy()) // a destroy ignores arguments that were never applied
 		there := git(t, url, "ls-tree", "-r", "--name-only", "dev")
 		if strings.Contains(there, "large/app-core") != applied || strings.Contains(there, ".flotilla/dev/") {
-			t.Errorf("applied before: %v; there is\n%s", applied, there)
+			t.Errorf("applied before: %v; remaining files:\n%s", applied, there)
 		}
 		if !applied {
 			continue
 		}
-		// Any assignment may have them.
+		// Any assignment may adopt the folders.
 		tree := git(t, url, "rev-parse", "dev:clusters/all/large/app-core")
 		apply(t, w, assigned(url, fleetOf(nil), map[string]any{"name": "other", "adopt": true}))
 		if record := git(t, url, "show", "dev:clusters/all/.flotilla/other/large.json"); !strings.Contains(record, "app-core") {
-			t.Errorf("of tree %s the record has %s", tree, record)
+			t.Errorf("for tree %s, the record has %s", tree, record)
 		}
 	}
 }
@@ -476,11 +476,11 @@ func TestTheGuideOnAssignmentsIsRightAboutImporting(t *testing.T) {
 		t.Fatal("the guide has no command that imports")
 	}
 	id := strings.ReplaceAll(command[1], "https://git.example.com/platform/gitops.git", url)
-	if said := w.Import(t.Context(), assigned(url, fleetOf(nil), further), assignment, id); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.Import(t.Context(), assigned(url, fleetOf(nil), further), assignment, id); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if plan, said := mustPlan(t, w, assigned(url, fleetOf(nil), further)); !plan.Empty() {
-		t.Errorf("the first plan says %v %s", linesOf(plan), said)
+	if plan, diags := mustPlan(t, w, assigned(url, fleetOf(nil), further)); !plan.Empty() {
+		t.Errorf("the first plan says %v %s", linesOf(plan), diags)
 	}
 	for _, step := range []struct {
 		value  string

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
-// words makes a pattern of a message that Terraform may have wrapped anywhere.
+// words returns a pattern of a message that Terraform may wrap anywhere.
 func words(message string) *regexp.Regexp {
 	parts := strings.Fields(message)
 	for i, part := range parts {
@@ -176,7 +176,7 @@ func TestBadDeploymentIsRefusedAtPlanAndNothingIsWritten(t *testing.T) {
 				Steps: []resource.TestStep{{Config: test.fleet.config(repo), ExpectError: words(test.want)}},
 			})
 			if _, err := os.Stat(repo.url); err == nil {
-				t.Error("a repository was made")
+				t.Error("a repository was created")
 			}
 		})
 	}
@@ -246,8 +246,8 @@ func TestFolderOfAnotherOwnerIsAnErrorAtPlan(t *testing.T) {
 	})
 }
 
-// "${...}" of one number alone is the number, whatever its quotes look like.
-func TestAnInterpolatedNumberAndAMisspeltKindAreTold(t *testing.T) {
+// TestAnInterpolatedNumberAndAMisspeltKindAreReported: "${...}" with a single number is a number, despite its quotes.
+func TestAnInterpolatedNumberAndAMisspeltKindAreReported(t *testing.T) {
 	t.Parallel()
 	const config = `
 locals {
@@ -266,18 +266,18 @@ resource "flotilla_assignment" "dev" {
 `
 	for _, tool := range acceptanceTools(t) {
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(config, `"${length([1])}"`)})
-		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil ||
+		if _, message, err := w.try("plan", "-input=false", "-no-color"); err == nil ||
 			!words(
 				"must be a string, not a number: put it in quotes, since 1.10 would become 1.1; where it is a variable, write tostring(...)",
-			).MatchString(said) {
-			t.Errorf("says %s", said)
+			).MatchString(message) {
+			t.Errorf("got %s", message)
 		}
 		writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+fmt.Sprintf(config, `tostring(length([1]))`))
 		want := words(
 			`Constraint["rule"].match.kinds: "apps/Deploymnt" is no kind that Flotilla knows, so that the rule may hold for nothing; did you mean "Deployment"?`,
 		)
-		if said := w.run("plan", "-input=false", "-no-color"); !want.MatchString(strings.ReplaceAll(said, "constraints[", "Constraint[")) {
-			t.Errorf("says %s", said)
+		if message := w.run("plan", "-input=false", "-no-color"); !want.MatchString(strings.ReplaceAll(message, "constraints[", "Constraint[")) {
+			t.Errorf("got %s", message)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// bitbucket stands in for Bitbucket Cloud, or for Bitbucket Data Center: one repository, and of the REST API what the
-// life of a request takes, as their references describe it (internal/git/forge/testdata has them).
+// bitbucket is a stand-in for Bitbucket Cloud or Bitbucket Data Center with one repository. It implements the calls of the REST
+// API for pull requests as their references describe them (internal/git/forge/testdata).
 type bitbucket struct {
 	t     *testing.T
 	cloud bool
@@ -28,8 +28,8 @@ type bitbucket struct {
 
 	mu      sync.Mutex
 	pulls   []*bitbucketPull
-	blocked bool           // a merge check fails
-	task    *bitbucketPull // a merge that was begun
+	blocked bool           // whether a merge check fails
+	task    *bitbucketPull // request that is being merged
 	builds  []map[string]any
 }
 
@@ -38,7 +38,7 @@ type bitbucketPull struct {
 	title, description, head, base, state string
 	reviewers                             []string
 	merged, mergedHead                    string // commits
-	autoMergeCommit                       string // the commit that auto-merge is for
+	autoMergeCommit                       string // commit with auto-merge
 }
 
 func newBitbucket(t *testing.T, cloud bool) *bitbucket {
@@ -80,18 +80,18 @@ func (b *bitbucket) tip(branch string) string {
 	return git(b.t, b.bare, "for-each-ref", "--format=%(objectname)", "refs/heads/"+branch)
 }
 
-func (b *bitbucket) refusal(message string, more map[string]any) any {
+func (b *bitbucket) refusal(message string, details map[string]any) any {
 	if b.cloud {
 		return map[string]any{"type": "error", "error": map[string]any{"message": message}}
 	}
 	one := map[string]any{"context": nil, "message": message}
-	for name, value := range more {
+	for name, value := range details {
 		one[name] = value
 	}
 	return map[string]any{"errors": []any{one}}
 }
 
-// page is a whole list.
+// page returns a list as its only page.
 func (b *bitbucket) page(values []any) (int, any) {
 	return 200, map[string]any{"values": append([]any{}, values...), "isLastPage": true, "size": len(values)}
 }
@@ -191,7 +191,7 @@ func (b *bitbucket) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 		b.task = pull
 		w.Header().Set("Location", "https://api.bitbucket.org"+r.URL.Path+"/task-status/1")
 		return 202, nil
-	case action == "GET merge/task-status/1" && b.task != nil: // is asked for twice
+	case action == "GET merge/task-status/1" && b.task != nil: // the client polls twice
 		b.merge(b.task)
 		b.task = nil
 		return 200, map[string]any{"task_status": "PENDING"}
@@ -206,7 +206,7 @@ func (b *bitbucket) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 	return 200, b.show(pull, false)
 }
 
-// list finds open requests, of which Bitbucket Cloud leaves the reviewers out.
+// list returns open requests. Bitbucket Cloud omits their reviewers.
 func (b *bitbucket) list(r *http.Request) (int, any) {
 	found := []any{}
 	for _, pull := range slices.Backward(b.pulls) {
@@ -222,7 +222,7 @@ func (b *bitbucket) list(r *http.Request) (int, any) {
 	return b.page(found)
 }
 
-// show is a request as it then is: what was arranged is done first.
+// show returns the state of a request after it performs a pending auto-merge.
 func (b *bitbucket) show(pull *bitbucketPull, listed bool) map[string]any {
 	head := b.tip(pull.head)
 	if pull.state == "OPEN" && pull.autoMergeCommit != "" {
@@ -241,7 +241,7 @@ func (b *bitbucket) show(pull *bitbucketPull, listed bool) map[string]any {
 		for _, id := range pull.reviewers {
 			reviewers = append(reviewers, map[string]any{"type": "user", "uuid": id})
 		}
-		end := func(branch, commit string) map[string]any {
+		side := func(branch, commit string) map[string]any {
 			return map[string]any{
 				"branch":     map[string]any{"name": branch, "merge_strategies": []string{"squash", "merge_commit"}},
 				"commit":     map[string]any{"hash": commit[:12]},
@@ -250,10 +250,10 @@ func (b *bitbucket) show(pull *bitbucketPull, listed bool) map[string]any {
 		}
 		shown := map[string]any{
 			"type": "pullrequest", "id": pull.id, "title": pull.title, "description": pull.description, "state": pull.state, "merge_commit": nil,
-			"source": end(
+			"source": side(
 				pull.head,
 				head,
-			), "destination": end(pull.base, b.tip(pull.base)), "links": map[string]any{"html": map[string]any{"href": fmt.Sprintf("https://bitbucket.org/owner/gitops/pull-requests/%d", pull.id)}},
+			), "destination": side(pull.base, b.tip(pull.base)), "links": map[string]any{"html": map[string]any{"href": fmt.Sprintf("https://bitbucket.org/owner/gitops/pull-requests/%d", pull.id)}},
 		}
 		if !listed {
 			shown["reviewers"] = reviewers
@@ -289,7 +289,7 @@ func (b *bitbucket) merge(pull *bitbucketPull) {
 	git(b.t, b.bare, "update-ref", "refs/heads/"+pull.base, pull.merged, base)
 }
 
-// told are the builds of the commit in a path: all that were told are of the branch's tip.
+// buildsOf returns the builds of the commit in a path. All builds belong to the tip of the branch.
 func (b *bitbucket) buildsOf(path string) (int, any) {
 	if !strings.Contains(path, b.tip("dev")) {
 		return b.page(nil)
@@ -301,7 +301,7 @@ func (b *bitbucket) buildsOf(path string) (int, any) {
 	return b.page(builds)
 }
 
-// built adds a build as Flux' notification controller tells it.
+// addBuild adds a build as Flux' notification controller reports it.
 func (b *bitbucket) addBuild(context, state, description string) {
 	hash, now := sha1.Sum([]byte(context)), time.Now()
 	build := map[string]any{

@@ -20,7 +20,7 @@ const (
 	blockedBecause = "1 more approval is needed"
 )
 
-// bothBitbuckets runs a test on each, with the name of the kind and a reviewer whom it knows.
+// testBitbuckets runs a test on each kind, with the kind's name and an existing reviewer.
 func testBitbuckets(t *testing.T, test func(t *testing.T, b *bitbucket, kind, reviewer string)) {
 	t.Parallel()
 	for kind, reviewer := range map[string]string{"bitbucket": bitbucketUser, "bitbucket_datacenter": "anna"} {
@@ -42,7 +42,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 				b.repo,
 			)
 		}
-		onBranch := func(want string) {
+		checkBranch := func(want string) {
 			t.Helper()
 			if content := b.repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, want) {
 				t.Errorf("the branch has no %s:\n%s", want, content)
@@ -51,7 +51,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 		steps := []resource.TestStep{
 			{Config: small{}.config(b.repo)},
 			{Config: proposed("mysql://two", ""), ConfigPlanChecks: emptyPlan, Check: func(*terraform.State) error {
-				onBranch("mysql://one")
+				checkBranch("mysql://one")
 				if pull := b.pulls[0]; len(b.pulls) != 1 || pull.state != "OPEN" || pull.head != "flotilla/dev/dev" ||
 					!slices.Equal(pull.reviewers, []string{reviewer}) ||
 					!strings.HasPrefix(pull.description, "<!-- flotilla-assignment: dev -->") ||
@@ -60,7 +60,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 				}
 				return nil
 			}},
-			{ // it is updated in place, and keeps whom people have asked for a review
+			{ // an update keeps reviewers that people added
 				PreConfig: func() { b.pulls[0].reviewers = append(b.pulls[0].reviewers, "by-hand") },
 				Config:    strings.Replace(proposed("mysql://three", ""), "delivery = {", `delivery = { title = "Another",`, 1),
 				Check: func(*terraform.State) error {
@@ -76,7 +76,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 				Config:           proposed("mysql://four", `, merge = "now"`),
 				ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					onBranch("mysql://four")
+					checkBranch("mysql://four")
 					if len(b.pulls) != 1 || b.pulls[0].state != "MERGED" {
 						t.Errorf("the request is %+v", b.pulls[0])
 					}
@@ -85,17 +85,17 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 			},
 		}
 		if !b.cloud {
-			arranged := proposed("mysql://five", `, merge = "when_checks_succeed"`)
+			autoMerge := proposed("mysql://five", `, merge = "when_checks_succeed"`)
 			steps = append(steps,
-				resource.TestStep{PreConfig: func() { b.blocked = true }, Config: arranged, Check: func(*terraform.State) error {
+				resource.TestStep{PreConfig: func() { b.blocked = true }, Config: autoMerge, Check: func(*terraform.State) error {
 					if pull := b.pulls[1]; pull.state != "OPEN" || pull.autoMergeCommit != b.tip(pull.head) {
 						t.Errorf("the request is %+v", pull)
 					}
 					b.blocked = false
 					return nil
 				}},
-				resource.TestStep{Config: arranged, ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
-					onBranch("mysql://five")
+				resource.TestStep{Config: autoMerge, ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
+					checkBranch("mysql://five")
 					return nil
 				}},
 			)
@@ -104,7 +104,7 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 	})
 }
 
-func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
+func TestSettingsThatBitbucketLacksAreErrorsOfThePlan(t *testing.T) {
 	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
 		refused := map[string]string{
 			`labels = ["fleet"]`:         "have no labels; remove the labels",
@@ -120,11 +120,11 @@ func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, said := providertest.New(startProvider).Plan(t.Context(), module.Configuration)
-			if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+			_, diags := providertest.New(startProvider).Plan(t.Context(), module.Configuration)
+			if !slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool {
 				return d.Error && d.At == `AttributeName("delivery")` && d.Summary == "Invalid delivery" && strings.Contains(d.Detail, want)
 			}) {
-				t.Errorf("%s: %s", setting, said)
+				t.Errorf("%s: %s", setting, diags)
 			}
 		}
 		if len(b.pulls) != 0 || b.tip("flotilla/dev/dev") != "" {
@@ -133,7 +133,7 @@ func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
 	})
 }
 
-// GitLab has no reviewers but users: a team is an error of the plan.
+// TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan: only users can be reviewers on GitLab.
 func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
 	testBitbuckets(t, func(t *testing.T, b *bitbucket, _, _ string) {
 		extra := `delivery = { mode = "pull_request", forge = "gitlab", reviewers = ["owner/team"] }`
@@ -143,7 +143,7 @@ func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
 	})
 }
 
-// Git has no branch dev/proposal beside the branch dev, so that nothing could be proposed from there.
+// TestAProposalBranchBesideABranchIsAnErrorOfThePlan: Git cannot have both a branch dev and a branch dev/proposal.
 func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
 	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
 		extra := func(branch string) string {
@@ -161,32 +161,32 @@ func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
 	})
 }
 
-// What agents tell Bitbucket of the newest commit, by the hash of its context.
+// TestComplianceReadsTheBuildsOfBitbucket reads builds of the newest commit. The hash of a context is the key of its build.
 func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
-		with := map[string]any{"git": map[string]any{"token": bitbucketToken}}
-		delivered := assigned(b.repo.url, fleetWithClusters(nil), nil)
-		delivered.Provider = with
-		apply(t, providertest.New(startProvider), delivered)
+		settings := map[string]any{"git": map[string]any{"token": bitbucketToken}}
+		configuration := assigned(b.repo.url, fleetWithClusters(nil), nil)
+		configuration.Provider = settings
+		apply(t, providertest.New(startProvider), configuration)
 		for context, state := range map[string]string{
 			"flotilla/drone-1/cluster": "SUCCESSFUL", "flotilla/drone-1/cluster-type": "SUCCESSFUL",
 			"flotilla/drone-2/cluster": "SUCCESSFUL", "flotilla/drone-2/cluster-type": "FAILED",
 		} {
 			b.addBuild(context, state, "reconciliation")
 		}
-		values, said := readCompliance(
+		values, diags := readCompliance(
 			t,
 			b.repo.url,
-			with,
+			settings,
 			map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"forge": kind}}},
 		)
-		if got := clusterVerdicts(values); said.Err() != nil || !regexp.MustCompile(`^ready failed unknown$`).MatchString(got) {
-			t.Errorf("the verdicts are %q: %s", got, said)
+		if got := clusterVerdicts(values); diags.Err() != nil || !regexp.MustCompile(`^ready failed unknown$`).MatchString(got) {
+			t.Errorf("the verdicts are %q: %s", got, diags)
 		}
 	})
 }
 
-// Flux' type of Provider for Bitbucket Cloud takes no token alone.
+// TestATokenThatFluxCannotSendToBitbucketIsAnErrorOfThePlan: Flux needs username:token for Bitbucket Cloud.
 func TestATokenThatFluxCannotSendToBitbucketIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for token, want := range map[string]string{"s3cret": "feedback.token must be username:token for Flux and Bitbucket Cloud", "me@example.com:s3cret": ""} {
@@ -203,13 +203,13 @@ func TestATokenThatFluxCannotSendToBitbucketIsAnErrorOfThePlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, said := providertest.New(startProvider).Plan(t.Context(), module.Configuration)
-		found := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+		_, diags := providertest.New(startProvider).Plan(t.Context(), module.Configuration)
+		found := slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool {
 			return d.Error && d.At == `AttributeName("feedback")` && d.Summary == "Invalid agent" &&
 				strings.Contains(strings.ToLower(d.Detail), strings.ToLower(want))
 		})
-		if found != (want != "") || strings.Contains(said.String(), "s3cret") {
-			t.Errorf("%s: %s", token, said)
+		if found != (want != "") || strings.Contains(diags.String(), "s3cret") {
+			t.Errorf("%s: %s", token, diags)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-func TestWhatABranchHasIsListed(t *testing.T) {
+func TestAssignmentsAndClaimsOfABranchAreListed(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(
@@ -22,7 +22,7 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 	apply(t, providertest.New(startProvider), claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))))
 	w := providertest.New(startProvider)
 	query := func(name string, repo map[string]any) (string, providertest.Diagnostics) {
-		identities, resources, said := w.Query(t.Context(), providertest.Configuration{}, name, map[string]any{"gitops_repo": repo})
+		identities, resources, diags := w.Query(t.Context(), providertest.Configuration{}, name, map[string]any{"gitops_repo": repo})
 		var lines []string
 		for i, identity := range identities {
 			repo, _ := resources[i]["gitops_repo"].(map[string]any)
@@ -43,7 +43,7 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 				),
 			)
 		}
-		return strings.Join(lines, "; "), said
+		return strings.Join(lines, "; "), diags
 	}
 	for _, c := range []struct{ name, path, want string }{
 		{"flotilla_assignment", "", "dev at clusters of prod true, dev at clusters of prod true, <nil> <nil>"},
@@ -51,41 +51,41 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 		{"flotilla_assignment", "clusters", "dev at clusters of prod true, dev at clusters of prod true, <nil> <nil>"},
 		{"flotilla_cluster_claim", "clusters", ""},
 	} {
-		if got, said := query(c.name, map[string]any{"url": url, "branch": "prod", "path": c.path}); got != c.want || len(said) > 0 {
-			t.Errorf("%s at %q: listed is %q, want %q: %s", c.name, c.path, got, c.want, said)
+		if got, diags := query(c.name, map[string]any{"url": url, "branch": "prod", "path": c.path}); got != c.want || len(diags) > 0 {
+			t.Errorf("%s at %q: got %q, want %q: %s", c.name, c.path, got, c.want, diags)
 		}
 	}
 	for want, repo := range map[string]map[string]any{
 		"Invalid GitOps repository":    {"url": url, "branch": "prod", "path": "../x"},
 		"Repository cannot be reached": {"url": "http://127.0.0.1:1/gitops", "branch": "prod"},
 	} {
-		if _, said := query("flotilla_assignment", repo); said.Err() == nil || !said.Has(want) || said[0].At != `AttributeName("gitops_repo")` ||
-			!strings.Contains(said.String(), "/troubleshooting.md#") {
-			t.Errorf("of %v it is said %s, want %s", repo, said, want)
+		if _, diags := query("flotilla_assignment", repo); diags.Err() == nil || !diags.Has(want) || diags[0].At != `AttributeName("gitops_repo")` ||
+			!strings.Contains(diags.String(), "/troubleshooting.md#") {
+			t.Errorf("for %v, got %s, want %s", repo, diags, want)
 		}
 	}
 
-	// A record of a claim that cannot be read is named: as a warning beside others, else as an error.
+	// An unreadable record of a claim is a warning beside listed claims, and otherwise an error.
 	commitByHand(t, url, "prod", func(folder string) { writeFile(t, claimRecordPath(folder, "api"), "{}") })
 	at := map[string]any{"url": url, "branch": "prod"}
 	const record = "prod/.flotilla/.claims/api.json"
-	if got, said := query("flotilla_cluster_claim", at); got == "" || said.Err() != nil || !said.Has("Records cannot be read") ||
-		!strings.Contains(said.String(), record) {
-		t.Errorf("beside a record that cannot be read %q is listed: %s", got, said)
+	if got, diags := query("flotilla_cluster_claim", at); got == "" || diags.Err() != nil || !diags.Has("Records cannot be read") ||
+		!strings.Contains(diags.String(), record) {
+		t.Errorf("beside an unreadable record, got %q: %s", got, diags)
 	}
-	if got, said := query("flotilla_assignment", at); got == "" || len(said) > 0 {
-		t.Errorf("beside a record of a claim that cannot be read %q is listed: %s", got, said)
+	if got, diags := query("flotilla_assignment", at); got == "" || len(diags) > 0 {
+		t.Errorf("beside an unreadable record of a claim, got %q: %s", got, diags)
 	}
 	commitByHand(t, url, "prod", func(folder string) { writeFile(t, claimRecordPath(folder, "web"), "{}") })
-	if got, said := query("flotilla_cluster_claim", at); got != "" || said.Err() == nil || !said.Has("Records cannot be read") ||
-		!strings.Contains(said.String(), record) {
-		t.Errorf("where no record can be read %q is listed: %s", got, said)
+	if got, diags := query("flotilla_cluster_claim", at); got != "" || diags.Err() == nil || !diags.Has("Records cannot be read") ||
+		!strings.Contains(diags.String(), record) {
+		t.Errorf("without readable records, got %q: %s", got, diags)
 	}
 }
 
-// The examples list what is on a branch, and what Terraform generates of it plans nothing when its write-only attributes are
-// given. `make matrix` has it.
-func TestQueriesListWhatABranchHas(t *testing.T) {
+// TestQueriesListAssignmentsAndClaims runs the examples with Terraform. The generated configuration must plan no changes once
+// its write-only attributes are set. `make matrix` runs it with each version.
+func TestQueriesListAssignmentsAndClaims(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	tool := allTools(t)["terraform"]
@@ -145,7 +145,7 @@ func TestQueriesListWhatABranchHas(t *testing.T) {
 		t.Errorf("the plan is to %v %s", change.Change.Actions, change.Address)
 	}
 	if imported != 2 {
-		t.Errorf("%d are imported as they are, of\n%s", imported, generated)
+		t.Errorf("%d resources are imported without changes, from\n%s", imported, generated)
 	}
 	w.run("apply", "-auto-approve", "-input=false")
 	if got := repo.commits(t, "dev"); got != commits {
@@ -153,8 +153,7 @@ func TestQueriesListWhatABranchHas(t *testing.T) {
 	}
 }
 
-// As that of the action.
-func TestThePagesOfListsAreThoseOfTheirSchemas(t *testing.T) {
+func TestListPagesMatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"assignment", "cluster_claim"} {
 		page := readFile(t, filepath.Join("..", "..", "templates", "list-resources", name+".md"))

@@ -11,16 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// checkRepaired checks how a plan explains folders that it writes again.
-func checkRepaired(t *testing.T, what string, plan *providertest.Plan, want string) {
+// checkRepaired checks the reason that a plan gives for writing folders again.
+func checkRepaired(t *testing.T, name string, plan *providertest.Plan, want string) {
 	t.Helper()
 	lines := strings.Join(linesOf(plan), "\n")
 	if !strings.Contains(lines, want) || strings.Contains(lines, "by hand") && !strings.Contains(want, "by hand") {
-		t.Errorf("%s: the plan says\n%s\nand not %q", what, lines, want)
+		t.Errorf("%s: got a plan\n%s\nwant %q", name, lines, want)
 	}
 }
 
-// A branch that was deleted, renamed or reset is no change by hand. A commit of a person is named.
+// TestOnlyACommitOfAPersonIsByHand: a deleted, renamed or reset branch is not a change by hand.
 func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -65,13 +65,13 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 			test.do(t, url)
 			want := test.says(url)
 			for range 2 { // a second refresh finds the same
-				plan, said := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil))
+				plan, diags := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil))
 				checkRepaired(t, "a plan", plan, want)
-				if test.warns != "" && !said.Has(test.warns) {
-					t.Errorf("the plan says %s", said)
+				if test.warns != "" && !diags.Has(test.warns) {
+					t.Errorf("the plan says %s", diags)
 				}
-				if _, said := w.Apply(t.Context(), assigned(url, databaseFleet("mysql://two"), nil), providertest.RefreshOnly()); said.Err() != nil {
-					t.Fatal(said)
+				if _, diags := w.Apply(t.Context(), assigned(url, databaseFleet("mysql://two"), nil), providertest.RefreshOnly()); diags.Err() != nil {
+					t.Fatal(diags)
 				}
 			}
 			plan, _ := mustPlan(t, w, assigned(url, databaseFleet("mysql://three"), nil))
@@ -84,28 +84,29 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 	}
 }
 
-// A folder that a person and the configuration change has lines of both.
+// TestAPersonIsNamedBesideTheConfiguration changes one folder by hand and in the configuration. The plan must have lines for
+// both.
 func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 	t.Parallel()
 	const byConfig = `, on large: app-core, by config container "large"`
-	in := func(name string) string { return filepath.Join("clusters", "all", "large", "app-core", name) }
+	path := func(name string) string { return filepath.Join("clusters", "all", "large", "app-core", name) }
 	for name, test := range map[string]struct {
 		do   func(t *testing.T, folder string)
-		want []string // lines with the first words; "HAND" is the commit
+		want []string // beginnings of lines; "HAND" stands for the commit
 	}{
 		"a new file": {
 			func(t *testing.T, folder string) {
-				writeFile(t, filepath.Join(folder, in("by-hand.yaml")), "by: hand\n")
+				writeFile(t, filepath.Join(folder, path("by-hand.yaml")), "by: hand\n")
 			},
 			[]string{"by-hand.yaml: file removed, on large: app-core, HAND", "platform-config.yaml: data.DATABASE_URL" + byConfig},
 		},
 		"a file removed": {
-			func(t *testing.T, folder string) { removeFile(t, filepath.Join(folder, in("namespace.yaml"))) },
+			func(t *testing.T, folder string) { removeFile(t, filepath.Join(folder, path("namespace.yaml"))) },
 			[]string{"namespace.yaml: new file, on large: app-core, HAND", "platform-config.yaml: data.DATABASE_URL" + byConfig},
 		},
 		"another key of the file": {
 			func(t *testing.T, folder string) {
-				at := filepath.Join(folder, in("platform-config.yaml"))
+				at := filepath.Join(folder, path("platform-config.yaml"))
 				text, err := os.ReadFile(at)
 				if err != nil {
 					t.Fatal(err)
@@ -116,7 +117,7 @@ func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 		},
 		"the whole folder": {
 			func(t *testing.T, folder string) {
-				if err := os.RemoveAll(filepath.Join(folder, in(""))); err != nil {
+				if err := os.RemoveAll(filepath.Join(folder, path(""))); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -145,7 +146,8 @@ func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 	}
 }
 
-// Commits by hand share the records of the commit before, which git omits from an answer that has these commits' trees.
+// TestAPersonIsNamedAfterManyCommits: commits by hand share the records of the commit before, and git omits these from an
+// answer with the commits' trees.
 func TestAPersonIsNamedAfterManyCommits(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -164,7 +166,7 @@ func TestAPersonIsNamedAfterManyCommits(t *testing.T) {
 	}
 }
 
-// A request that was closed, or that an apply could not complete, is no change by hand, and stays in the state while it is open.
+// TestARequestThatIsNotMergedIsNotByHand closes a request, or fails to complete it. The state must keep an open request.
 func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 	t.Parallel()
 	l := newBranchLife(t)
@@ -181,21 +183,21 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 		"a missing approval":  requestDelivery("merge", "now"),
 	} {
 		l.host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
-		if _, said := l.w.Apply(t.Context(), l.configuration("dev", "three", delivery)); said.Err() == nil {
+		if _, diags := l.w.Apply(t.Context(), l.configuration("dev", "three", delivery)); diags.Err() == nil {
 			t.Fatalf("%s: the apply succeeds", name)
 		}
 		if request() != first {
 			t.Errorf("%s: the state has request %s, not %s", name, request(), first)
 		}
-		plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery()))
+		plan, diags := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery()))
 		checkRepaired(t, name, plan, "the pull request is not merged")
-		if said.Err() != nil {
-			t.Errorf("%s: the plan says %s", name, said)
+		if diags.Err() != nil {
+			t.Errorf("%s: the plan says %s", name, diags)
 		}
 		l.host.api(http.MethodDelete, "/branch_protections/dev", nil, nil)
 		apply(t, l.w, l.configuration("dev", "two", requestDelivery()))
-		if plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery())); !plan.Empty() || request() != first {
-			t.Errorf("%s: one more plan has %q %s, and the state has request %s", name, linesOf(plan), said, request())
+		if plan, diags := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery())); !plan.Empty() || request() != first {
+			t.Errorf("%s: one more plan has %q %s, and the state has request %s", name, linesOf(plan), diags, request())
 		}
 	}
 
@@ -204,24 +206,24 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 	checkRepaired(t, "a closed request", plan, "the pull request was closed and not merged")
 }
 
-// The first request may fail as well: the plan creates the assignment again, and finds the request.
-func TestARequestOfACreateThatFailed(t *testing.T) {
+// TestTheRequestOfAFailedCreateIsUsedAgain: the next plan creates the assignment again and finds the request.
+func TestTheRequestOfAFailedCreateIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	l := newBranchLife(t)
-	if _, said := l.w.Apply(t.Context(), l.configuration("dev", "one", requestDelivery("reviewers", []any{"nobody-of-that-name"}))); said.Err() == nil {
+	if _, diags := l.w.Apply(t.Context(), l.configuration("dev", "one", requestDelivery("reviewers", []any{"nobody-of-that-name"}))); diags.Err() == nil {
 		t.Fatal("the apply succeeds")
 	}
 	apply(t, l.w, l.configuration("dev", "one", requestDelivery()))
 	if open := l.openRequests(); len(open) != 1 {
-		t.Errorf("open are %+v", open)
+		t.Errorf("the open requests are %+v", open)
 	}
 	if plan, _ := mustPlan(t, l.w, l.configuration("dev", "one", requestDelivery())); !plan.Empty() {
 		t.Errorf("one more plan has %q", linesOf(plan))
 	}
 }
 
-// When a branch is renamed while a request is open, plan and apply name the branch that the request goes into now.
-func TestAPlanAndAnApplyNameTheBranchThatARequestGoesInto(t *testing.T) {
+// TestPlanAndApplyNameTheNewBaseOfARequest renames the base branch of an open request.
+func TestPlanAndApplyNameTheNewBaseOfARequest(t *testing.T) {
 	t.Parallel()
 	for _, isLate := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late=%t", isLate), func(t *testing.T) {
@@ -230,21 +232,21 @@ func TestAPlanAndAnApplyNameTheBranchThatARequestGoesInto(t *testing.T) {
 			l := newBranchLife(t)
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", requestDelivery()))
-			said := l.planAndApply(l.configuration("dev", "three", requestDelivery()), func(l *branchLife) { l.rename("dev", "trunk") }, isLate)
+			diags := l.planAndApply(l.configuration("dev", "three", requestDelivery()), func(l *branchLife) { l.rename("dev", "trunk") }, isLate)
 			want := fmt.Sprintf(`There is no branch "dev" at %s, and a pull request needs a branch to go into. `+
 				`The open pull request goes into branch "trunk" now: set branch = "trunk" in gitops_repo.`, l.repo.url)
-			if !said.Has("Branch does not exist") || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "gitops_repo") {
-				t.Errorf("it says %s\nand not %s", said, want)
+			if !diags.Has("Branch does not exist") || !strings.Contains(diags.String(), want) || !strings.Contains(diags.String(), "gitops_repo") {
+				t.Errorf("got %s\nwant %s", diags, want)
 			}
 			apply(t, l.w, l.configuration("trunk", "three", requestDelivery()))
 			if open := l.openRequests(); len(open) != 1 || open[0].Head.Ref != "flotilla/trunk/dev" {
-				t.Errorf("open are %+v", open)
+				t.Errorf("the open requests are %+v", open)
 			}
-			if plan, said := mustPlan(t, l.w, l.configuration("trunk", "three", requestDelivery())); !plan.Empty() {
-				t.Errorf("one more plan has %q %s", linesOf(plan), said)
+			if plan, diags := mustPlan(t, l.w, l.configuration("trunk", "three", requestDelivery())); !plan.Empty() {
+				t.Errorf("one more plan has %q %s", linesOf(plan), diags)
 			}
 
-			// Gitea has the request go into the default branch when its base is deleted.
+			// Gitea moves the request to the default branch if its base is deleted.
 			l.recreate("trunk")
 			plan := apply(t, l.w, l.configuration("trunk", "three", requestDelivery()))
 			checkRepaired(
@@ -254,7 +256,7 @@ func TestAPlanAndAnApplyNameTheBranchThatARequestGoesInto(t *testing.T) {
 				`goes into branch "main" now: it is closed, and another one is opened into branch "trunk"`,
 			)
 			if open := l.openRequests(); len(open) != 1 {
-				t.Errorf("open are %+v", open)
+				t.Errorf("the open requests are %+v", open)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// canaryChart is a fleet with one chart, which renders a ConfigMap called canary.
+// canaryChart returns a fleet whose chart renders a ConfigMap named canary.
 func canaryChart(t *testing.T) (charts *chartServer, fleet map[string]any) {
 	t.Helper()
 	charts = newChartServer(t)
@@ -24,7 +24,7 @@ func canaryChart(t *testing.T) (charts *chartServer, fleet map[string]any) {
 	return charts, fleetWithPin(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin)
 }
 
-// entriesOf are the paths of the entries of a kind.
+// entriesOf returns the paths of the cache entries of a kind.
 func entriesOf(t *testing.T, cache, kind string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(cache, kind+"-*"))
@@ -34,7 +34,7 @@ func entriesOf(t *testing.T, cache, kind string) []string {
 	return paths
 }
 
-// forgetObjects removes what was rendered, so that the artifact is read again.
+// removeCachedObjects removes the rendered objects, so that a plan reads the artifact again.
 func removeCachedObjects(t *testing.T, cache string) {
 	t.Helper()
 	for _, path := range entriesOf(t, cache, "objects") {
@@ -44,11 +44,11 @@ func removeCachedObjects(t *testing.T, cache string) {
 	}
 }
 
-func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
+func TestACacheWritableByOthersIsAnErrorOfThePlan(t *testing.T) {
 	cache := useNewCache(t)
 	_, fleet := canaryChart(t)
-	if objects, _, said := readFinalObjects(t, fleet); len(objects) != 1 {
-		t.Fatalf("the objects are %v; said is %s", objects, said)
+	if objects, _, message := readFinalObjects(t, fleet); len(objects) != 1 {
+		t.Fatalf("the objects are %v; diagnostics: %s", objects, message)
 	}
 	for name, change := range map[string]struct {
 		path string
@@ -60,35 +60,35 @@ func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 		"of somebody else": {cache, func(path string) error { return os.Chown(path, 12345, -1) }, func(path string) error { return os.Chown(path, os.Geteuid(), -1) }, "belongs to user 12345"},
 	} {
 		if err := change.make(change.path); os.IsPermission(err) {
-			continue // only root gives a folder away
+			continue // only root can change the owner
 		} else if err != nil {
 			t.Fatal(err)
 		}
 		removeCachedObjects(t, cache)
-		said := planMessages(t, fleet)
+		message := planMessages(t, fleet)
 		for _, want := range []string{"Manifests cannot be rendered", change.want, cache, "remove the folder", "FLOTILLA_CACHE_DIR", "cache.path"} {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: the plan says %s, want %q", name, said, want)
+			if !strings.Contains(message, want) {
+				t.Errorf("%s: the plan says %s, want %q", name, message, want)
 			}
 		}
 		named := providertest.Configuration{Provider: map[string]any{"cache": map[string]any{"path": cache}}}
 		_, diagnostics := providertest.New(startProvider).
 			ReadData(t.Context(), named, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-		if said := fmt.Sprint(diagnostics); change.path == cache &&
-			(!strings.Contains(said, "Invalid cache") || !strings.Contains(said, change.want)) {
-			t.Errorf("%s: the provider says %s", name, said)
+		if message := fmt.Sprint(diagnostics); change.path == cache &&
+			(!strings.Contains(message, "Invalid cache") || !strings.Contains(message, change.want)) {
+			t.Errorf("%s: the provider says %s", name, message)
 		}
 		if err := change.undo(change.path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if objects, _, said := readFinalObjects(t, fleet); len(objects) != 1 {
-		t.Errorf("afterwards the objects are %v; said is %s", objects, said)
+	if objects, _, message := readFinalObjects(t, fleet); len(objects) != 1 {
+		t.Errorf("afterwards the objects are %v; diagnostics: %s", objects, message)
 	}
 }
 
-// Whatever is in place of an entry, a plan fetches and renders again, and neither reads nor writes what a link leads to.
-func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
+// TestATamperedCacheEntryIsFetchedAgain replaces cache entries. A plan must fetch and render again, and must not follow links.
+func TestATamperedCacheEntryIsFetchedAgain(t *testing.T) {
 	for name, plant := range map[string]func(entry, outside string) error{
 		"damaged": func(entry, _ string) error {
 			return overwriteFile(entry, func(text []byte) []byte { text[len(text)/2] ^= 1; return text })
@@ -119,7 +119,7 @@ func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 				if len(entries) != 1 {
 					t.Fatalf("the entries are %v", entries)
 				}
-				// What is outside is a valid entry with other content, as a forger would make it.
+				// A forger would prepare a valid entry with other content.
 				outside := filepath.Join(t.TempDir(), "outside")
 				text, err := os.ReadFile(entries[0])
 				if err == nil {
@@ -139,9 +139,9 @@ func TestAnEntryThatFlotillaDidNotWriteIsFetchedAgain(t *testing.T) {
 				} else if err := os.Remove(entriesOf(t, cache, "artifacts")[0]); err != nil {
 					t.Fatal(err)
 				}
-				objects, _, said := readFinalObjects(t, fleet)
+				objects, _, message := readFinalObjects(t, fleet)
 				if len(objects) != 1 || !strings.Contains(fmt.Sprint(objects), "canary") || charts.fetched != 2 {
-					t.Errorf("after %d fetches the objects are %v; said is %s", charts.fetched, objects, said)
+					t.Errorf("after %d fetches the objects are %v; diagnostics: %s", charts.fetched, objects, message)
 				}
 				if info, err := os.Lstat(entries[0]); err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 {
 					t.Errorf("the entry is %v, %v", info, err)
@@ -169,7 +169,8 @@ func replaceFile(path string, by func() error) error {
 	return by()
 }
 
-// The files of a cache are for the user of the run alone, and nothing stays for more than 30 days without a use.
+// TestACacheIsForOneUserAndForThirtyDays: only the user of the run may read the files, and entries expire after 30 days without
+// use.
 func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
 	cache := useNewCache(t)
 	charts, fleet := canaryChart(t)
@@ -194,38 +195,38 @@ func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
 		}
 	}
 	if readFinalObjects(t, fleet); charts.fetched != 2 {
-		t.Errorf("what was used 31 days ago is used: the chart was fetched %d times", charts.fetched)
+		t.Errorf("an expired entry was used: the chart was fetched %d times", charts.fetched)
 	}
 }
 
-// The attribute cache of the provider names the folder, and its limit; the environment is for what it leaves out.
+// TestTheProviderNamesItsCache sets the folder and the limit. The environment is the default.
 func TestTheProviderNamesItsCache(t *testing.T) {
 	byEnvironment := useNewCache(t)
 	charts, fleet := canaryChart(t)
 	read := func(cache map[string]any) string {
 		configuration := providertest.Configuration{Provider: map[string]any{"cache": cache}}
-		read, said := providertest.New(startProvider).
+		read, diags := providertest.New(startProvider).
 			ReadData(t.Context(), configuration, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-		return fmt.Sprint(read["objects"], said)
+		return fmt.Sprint(read["objects"], diags)
 	}
 	named := filepath.Join(t.TempDir(), "a", "cache")
 	if got := read(map[string]any{"path": named, "max_mib": 512}); !strings.Contains(got, "canary") ||
 		len(entriesOf(t, named, "artifacts")) != 1 ||
 		len(entriesOf(t, byEnvironment, "*")) != 0 {
-		t.Errorf("with a path it gives %s", got)
+		t.Errorf("with a path, got %s", got)
 	}
 	if got := read(map[string]any{"max_mib": 256}); !strings.Contains(got, "canary") || len(entriesOf(t, byEnvironment, "artifacts")) != 1 ||
 		charts.fetched != 2 {
-		t.Errorf("without a path it gives %s", got)
+		t.Errorf("without a path, got %s", got)
 	}
 	if got := read(map[string]any{"path": named, "max_mib": 1}); !strings.Contains(got, "must be a whole number from 256") {
-		t.Errorf("with a limit of 1 MiB it gives %s", got)
+		t.Errorf("with a limit of 1 MiB, got %s", got)
 	}
 	if got := read(map[string]any{"folder": named}); !strings.Contains(got, "Invalid cache") || !strings.Contains(got, "folder") {
-		t.Errorf("with an attribute that does not exist it gives %s", got)
+		t.Errorf("with a misspelt attribute, got %s", got)
 	}
 	if got := read(map[string]any{"path": "/proc/nowhere/cache"}); !strings.Contains(got, "cannot be created") ||
 		!strings.Contains(got, "FLOTILLA_CACHE_DIR") {
-		t.Errorf("with a folder that cannot be created it gives %s", got)
+		t.Errorf("with a folder that cannot be created, got %s", got)
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// changedRegistry is a registry with one chart, whose answers somebody changes.
+// changedRegistry is a registry with one chart that can change its answers.
 type changedRegistry struct {
 	repo        string
 	pin         folder.Pin
 	mutex       sync.Mutex
-	change      func(path string, body []byte) []byte // nil: answers are as they were pushed
-	keepsDigest bool                                  // answers have the digest that was asked for, whatever they contain
+	change      func(path string, body []byte) []byte // nil serves the pushed bytes
+	keepsDigest bool                                  // answers carry the requested digest, whatever their content
 }
 
 func (c *changedRegistry) set(change func(path string, body []byte) []byte, unsigned bool) {
@@ -54,16 +54,16 @@ func newChangedRegistry(t *testing.T) *changedRegistry {
 			body = manifest
 			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 		}
-		asked := digest(body)
+		digestHeader := digest(body)
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
 		if c.change != nil && r.Method == http.MethodGet {
 			body = c.change(r.URL.Path, body)
 		}
 		if !c.keepsDigest {
-			asked = digest(body)
+			digestHeader = digest(body)
 		}
-		w.Header().Set("Docker-Content-Digest", asked)
+		w.Header().Set("Docker-Content-Digest", digestHeader)
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		if r.Method == http.MethodGet {
 			_, _ = w.Write(body)
@@ -74,16 +74,16 @@ func newChangedRegistry(t *testing.T) *changedRegistry {
 	return c
 }
 
-// A registry that gives other bytes for a digest is an error that names it, and nothing of them is rendered or kept.
+// TestOtherBytesForADigestAreAnError expects an error that names the registry. Nothing may be rendered or cached.
 func TestOtherBytesForADigestAreAnError(t *testing.T) {
 	useNewCache(t)
 	evil := chartArchive(t, "till", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: evil}\n",
 	})
-	of := func(part string, by func(body []byte) []byte) func(string, []byte) []byte {
+	inPath := func(part string, change func(body []byte) []byte) func(string, []byte) []byte {
 		return func(path string, body []byte) []byte {
 			if strings.Contains(path, part) {
-				return by(body)
+				return change(body)
 			}
 			return body
 		}
@@ -93,29 +93,29 @@ func TestOtherBytesForADigestAreAnError(t *testing.T) {
 		change   func(path string, body []byte) []byte
 		unsigned bool
 	}{
-		"another layer":                   {of("/blobs/", whole), false},
-		"another layer, as if it were":    {of("/blobs/", whole), true},
-		"one bit of the layer":            {of("/blobs/", flipBit), true},
-		"a layer that is cut off":         {of("/blobs/", func(body []byte) []byte { return body[:len(body)/2] }), true},
-		"a layer with more at its end":    {of("/blobs/", func(body []byte) []byte { return append(append([]byte{}, body...), 'x') }), true},
-		"an empty layer":                  {of("/blobs/", func([]byte) []byte { return nil }), true},
-		"another manifest":                {of("/manifests/", flipBit), false},
-		"another manifest, as if it were": {of("/manifests/", flipBit), true},
-		"a manifest that is cut off":      {of("/manifests/", func(body []byte) []byte { return body[:len(body)/2] }), true},
+		"another layer":                   {inPath("/blobs/", whole), false},
+		"another layer, as if it were":    {inPath("/blobs/", whole), true},
+		"one bit of the layer":            {inPath("/blobs/", flipBit), true},
+		"a layer that is cut off":         {inPath("/blobs/", func(body []byte) []byte { return body[:len(body)/2] }), true},
+		"a layer with more at its end":    {inPath("/blobs/", func(body []byte) []byte { return append(append([]byte{}, body...), 'x') }), true},
+		"an empty layer":                  {inPath("/blobs/", func([]byte) []byte { return nil }), true},
+		"another manifest":                {inPath("/manifests/", flipBit), false},
+		"another manifest, as if it were": {inPath("/manifests/", flipBit), true},
+		"a manifest that is cut off":      {inPath("/manifests/", func(body []byte) []byte { return body[:len(body)/2] }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := newChangedRegistry(t)
 			fleet := fleetWithPin(t, folder.Manifests{Storage: "oci", Repo: registry.repo, Chart: "till", Version: "1.2.1"}, registry.pin)
 			registry.set(test.change, test.unsigned)
-			objects, _, said := readFinalObjects(t, fleet)
-			if len(objects) > 0 || !strings.Contains(said, registry.repo) || strings.Contains(said, "evil") {
-				t.Errorf("the objects are %v; said is %s", objects, said)
+			objects, _, message := readFinalObjects(t, fleet)
+			if len(objects) > 0 || !strings.Contains(message, registry.repo) || strings.Contains(message, "evil") {
+				t.Errorf("the objects are %v; diagnostics: %s", objects, message)
 			}
-			// Nothing of it was kept. What is right afterwards stays right, whatever the registry gives then.
+			// Nothing was cached. Once the right bytes are cached, later answers of the registry do not matter.
 			registry.set(nil, false)
 			for range 2 {
-				if objects, _, said := readFinalObjects(t, fleet); len(objects) != 1 || !strings.Contains(fmt.Sprint(objects), "canary") {
-					t.Errorf("afterwards the objects are %v; said is %s", objects, said)
+				if objects, _, message := readFinalObjects(t, fleet); len(objects) != 1 || !strings.Contains(fmt.Sprint(objects), "canary") {
+					t.Errorf("afterwards the objects are %v; diagnostics: %s", objects, message)
 				}
 				registry.set(test.change, test.unsigned)
 			}
@@ -129,7 +129,7 @@ func flipBit(body []byte) []byte {
 	return other
 }
 
-// A chart repository need not list digests: the pin is that of the first answer, and another second answer is an error.
+// TestAnotherArchiveForTheSecondRequestIsAnError: a chart repository may omit digests, so the first answer is the pin.
 func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
 	useNewCache(t)
 	requests := 0
@@ -146,13 +146,13 @@ func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	fleet := pinnedFleet(t, map[string]any{"storage": "helm", "repo": server.URL, "chart": "till", "version": "1.2.1"}, "flux")
-	objects, _, said := readFinalObjects(t, fleet)
-	if len(objects) > 0 || !strings.Contains(said, server.URL) || !strings.Contains(said, "was published again with other content") {
-		t.Errorf("after %d requests the objects are %v; said is %s", requests, objects, said)
+	objects, _, message := readFinalObjects(t, fleet)
+	if len(objects) > 0 || !strings.Contains(message, server.URL) || !strings.Contains(message, "was published again with other content") {
+		t.Errorf("after %d requests the objects are %v; diagnostics: %s", requests, objects, message)
 	}
 }
 
-// An artifact of more files than the bound is an error that says so, soon and with little memory.
+// TestAnArtifactOfVeryManyFilesIsAnError logs the time and the memory until the error.
 func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
 	useNewCache(t)
 	number := acceptancetest.Count(50_100, 100_000)
@@ -162,28 +162,28 @@ func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
 	}
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", files)
-	measured := func(what string, fleet map[string]any) {
+	measure := func(name string, fleet map[string]any) {
 		t.Helper()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		began := time.Now()
-		objects, _, said := readFinalObjects(t, fleet)
+		objects, _, message := readFinalObjects(t, fleet)
 		runtime.ReadMemStats(&after)
 		t.Logf(
 			"%s of %d files: %s, %d MiB allocated",
-			what,
+			name,
 			number,
 			time.Since(began).Round(time.Millisecond),
 			(after.TotalAlloc-before.TotalAlloc)>>20,
 		)
-		if len(objects) > 0 || !strings.Contains(said, "more than 50000 files") {
-			t.Errorf("%s gives %v; said is %s", what, objects, said)
+		if len(objects) > 0 || !strings.Contains(message, "more than 50000 files") {
+			t.Errorf("%s gives %v; diagnostics: %s", name, objects, message)
 		}
 	}
-	measured("a chart", fleetWithPin(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin))
+	measure("a chart", fleetWithPin(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin))
 	if !acceptancetest.All() {
-		return // git takes longer to make such a commit than Flotilla to refuse it
+		return // git takes longer to make such a commit than Flotilla takes to refuse it
 	}
 	repo, commit := serveRepository(t, files)
-	measured("a commit", fleetWithPin(t, folder.Manifests{Storage: "git", Repo: repo, Commit: commit, Path: "templates"}, folder.Pin{}))
+	measure("a commit", fleetWithPin(t, folder.Manifests{Storage: "git", Repo: repo, Commit: commit, Path: "templates"}, folder.Pin{}))
 }

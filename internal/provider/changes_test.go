@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// linesOf are the lines of a plan.
+// linesOf returns the changes of the assignment in a plan.
 func linesOf(plan *providertest.Plan) []string {
 	change := plan.Change(assignment)
 	if change == nil {
@@ -25,7 +25,7 @@ func linesOf(plan *providertest.Plan) []string {
 	return lines
 }
 
-func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
+func TestChangesNameTheirCauseInTheFleet(t *testing.T) {
 	t.Parallel()
 	containers := func(url, level string) map[string]any {
 		return map[string]any{"config_containers": []any{
@@ -34,7 +34,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 		}}
 	}
 	for name, test := range map[string]struct {
-		// change returns what is planned after a first apply.
+		// change returns the fleet and the attributes of the second plan.
 		change func(t *testing.T, url string) (fleet any, further map[string]any)
 		want   []string
 	}{
@@ -103,9 +103,9 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				t.Errorf("at first the lines are %q", lines)
 			}
 			fleet, further := test.change(t, url)
-			plan, said := w.Plan(t.Context(), assigned(url, fleet, further))
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			plan, diags := w.Plan(t.Context(), assigned(url, fleet, further))
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			lines := linesOf(plan)
 			if plan.Empty() {
@@ -121,18 +121,19 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 	}
 }
 
-func TestChangesOfAMoveShowWhatIsRemoved(t *testing.T) {
+func TestChangesOfAMoveShowRemovals(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	elsewhere := filepath.ToSlash(filepath.Join(t.TempDir(), "elsewhere.git"))
-	plan, said := w.Plan(t.Context(), assigned(elsewhere, fleetOf(nil), map[string]any{"protection": map[string]any{"max_removed": 3}}))
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := w.Plan(t.Context(), assigned(elsewhere, fleetOf(nil), map[string]any{"protection": map[string]any{"max_removed": 3}}))
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
-	// Whether it is a move takes a look at both repositories, so that the lines are a warning, and known after apply.
-	text := said.String()
+	// Only a look at both repositories shows whether it is a move. The changes are therefore unknown, and a warning has the
+	// lines.
+	text := diags.String()
 	if plan.Change(assignment).After["changes"] != (providertest.Unknown{}) {
 		t.Errorf("changes: %v", plan.Change(assignment).After["changes"])
 	}

@@ -10,19 +10,18 @@ import (
 
 const claimedTwice = `Cluster "pool-2" belongs to claim "api" (prod/.flotilla/.claims/api.json), claim "web" (prod/.flotilla/.claims/web.json).`
 
-// Somebody who may push writes a record that lists a cluster which a claim has already, as a new claim or into the
-// record of one that exists.
-func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.T) {
+// TestAClusterInTwoClaimsIsAnErrorThatNamesBoth adds a claimed cluster to the record of another claim by hand.
+func TestAClusterInTwoClaimsIsAnErrorThatNamesBoth(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5")
+	fleet := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5")
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
-	web, api := claims(claimOn(url, "web", 2, from)), claims(claimOn(url, "api", 1, from))
+	web, api := claims(claimOn(url, "web", 2, fleet)), claims(claimOn(url, "api", 1, fleet))
 	apply(t, w, web)
 	apply(t, other, api)
-	late, said := w.Plan(t.Context(), claims(claimOn(url, "web", 3, from)))
-	if said.Err() != nil {
-		t.Fatal(said)
+	late, diags := w.Plan(t.Context(), claims(claimOn(url, "web", 3, fleet)))
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	record := git(t, url, "show", "prod:prod/.flotilla/.claims/api.json")
 	commitByHand(t, url, "prod", func(folder string) {
@@ -30,31 +29,31 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 	})
 	before := countCommits(t, url, "prod")
 	expectRefusedClaim(t, w, web, "Cluster belongs to two claims", claimedTwice, "revert it, or remove the cluster from that record")
-	expectRefusedClaim(t, w, claims(claimOn(url, "web", 1, from)), claimedTwice)
-	expectRefusedClaim(t, w, claims(claimOn(url, "shop", 2, from)), claimedTwice)
+	expectRefusedClaim(t, w, claims(claimOn(url, "web", 1, fleet)), claimedTwice)
+	expectRefusedClaim(t, w, claims(claimOn(url, "shop", 2, fleet)), claimedTwice)
 	expectRefusedClaim(t, other, api, "Cluster belongs to two claims", claimedTwice)
-	// The commit came between plan and apply: nothing is written.
-	if said := w.ApplyPlan(t.Context(), late); !said.Has("Cluster belongs to two claims") || !strings.Contains(said.String(), `"pool-2"`) {
-		t.Errorf("said is %s", said)
+	// The commit was made between plan and apply: nothing is written.
+	if diags := w.ApplyPlan(t.Context(), late); !diags.Has("Cluster belongs to two claims") || !strings.Contains(diags.String(), `"pool-2"`) {
+		t.Errorf("got diagnostics %s", diags)
 	}
 	if after := countCommits(t, url, "prod"); after != before {
 		t.Error("a commit was made")
 	}
 	read := func() string {
 		t.Helper()
-		_, said := w.ReadData(
+		_, diags := w.ReadData(
 			t.Context(),
 			providertest.Configuration{},
 			"flotilla_inventory",
 			map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}},
 		)
-		if said.Err() != nil {
-			t.Fatal(said)
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
-		return said.String()
+		return diags.String()
 	}
-	if said := read(); !words(claimedTwice).MatchString(said) {
-		t.Errorf("the inventory says %s", said)
+	if message := read(); !words(claimedTwice).MatchString(message) {
+		t.Errorf("the inventory says %s", message)
 	}
 	// Several clusters are one warning.
 	commitByHand(t, url, "prod", func(folder string) {
@@ -64,11 +63,11 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 			strings.Replace(readFile(t, claimRecordPath(folder, "api")), `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1),
 		)
 	})
-	if said := read(); strings.Count(said, "Cluster belongs to two claims") != 1 || !strings.Contains(said, `Cluster "pool-1" belongs to`) ||
-		!words(claimedTwice).MatchString(said) {
-		t.Errorf("of two clusters the inventory says %s", said)
+	if message := read(); strings.Count(message, "Cluster belongs to two claims") != 1 || !strings.Contains(message, `Cluster "pool-1" belongs to`) ||
+		!words(claimedTwice).MatchString(message) {
+		t.Errorf("for two clusters, the inventory says %s", message)
 	}
-	// Mended in the record, both are as they were; api takes out what was added to its record.
+	// After the record is reverted, both claims are unchanged, and api removes the added cluster.
 	commitByHand(t, url, "prod", func(folder string) {
 		writeFile(
 			t,
@@ -81,19 +80,19 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 		configuration providertest.Configuration
 		has           string
 	}{{w, web, "pool-1 pool-2"}, {other, api, "pool-3"}} {
-		if got, said := claimPlan(t, one.w, one.configuration); said.Err() != nil || got != "" {
-			t.Errorf("the plan says %q, %s", got, said)
+		if got, diags := claimPlan(t, one.w, one.configuration); diags.Err() != nil || got != "" {
+			t.Errorf("the plan says %q, %s", got, diags)
 		}
 		if got := namesIn(one.w.State.Values(claimAddress)); got != one.has {
 			t.Errorf("the state has %q", got)
 		}
 	}
-	if said := read(); strings.Contains(said, "two claims") {
-		t.Errorf("the inventory says %s", said)
+	if message := read(); strings.Contains(message, "two claims") {
+		t.Errorf("the inventory says %s", message)
 	}
 }
 
-// A forged claim that no state has is mended by removing its record.
+// TestAForgedClaimTakesNoClusterOfAnother: removing the record of a forged claim repairs everything.
 func TestAForgedClaimTakesNoClusterOfAnother(t *testing.T) {
 	t.Parallel()
 	t.Run("stand-in", func(t *testing.T) {
@@ -113,16 +112,16 @@ func checkForgedClaim(t *testing.T, w providertest.Runner) {
 	})
 	expectRefusedClaim(t, w, web, claimedTwice)
 	commitByHand(t, url, "prod", func(folder string) { removeFile(t, claimRecordPath(folder, "api")) })
-	if got, said := claimPlan(t, w, web); said.Err() != nil || got != "" {
-		t.Errorf("the plan says %q, %s", got, said)
+	if got, diags := claimPlan(t, w, web); diags.Err() != nil || got != "" {
+		t.Errorf("the plan says %q, %s", got, diags)
 	}
-	// A destroy is possible while it lasts: it releases what the state has.
+	// A destroy works despite the forged claim: it releases the clusters in the state.
 	commitByHand(t, url, "prod", func(folder string) {
 		writeFile(t, claimRecordPath(folder, "api"), `{"format":1,"holder":"x","clusters":[{"name":"pool-2"}]}`)
 	})
 	apply(t, w, claims())
 	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "prod/.flotilla/.claims/api.json" {
-		t.Errorf("left is %s", got)
+		t.Errorf("the remaining files are %s", got)
 	}
 }
 
@@ -135,20 +134,20 @@ func TestAPlanWarnsOfAClaimsRecordThatOthersChanged(t *testing.T) {
 	commitByHand(t, url, "prod", func(folder string) {
 		writeFile(t, claimRecordPath(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
 	})
-	if _, said := claimPlan(t, w, web); !words(
+	if _, diags := claimPlan(t, w, web); !words(
 		"The record prod/.flotilla/.claims/web.json is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
 	).
-		MatchString(said.String()) {
-		t.Errorf("said is %s", said)
+		MatchString(diags.String()) {
+		t.Errorf("got diagnostics %s", diags)
 	}
 	apply(t, w, web)
-	if _, said := claimPlan(t, w, web); len(said) > 0 {
-		t.Errorf("said is %s", said)
+	if _, diags := claimPlan(t, w, web); len(diags) > 0 {
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
-// A record that nobody can have written by Flotilla is told by the plan, and the next apply writes it again, as large as it was.
-func TestATamperedClaimIsToldAndRepaired(t *testing.T) {
+// TestATamperedClaimIsReportedAndRepaired writes records that Flotilla cannot have written. The repaired record must not grow.
+func TestATamperedClaimIsReportedAndRepaired(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(content string) string{
 		"no JSON": func(string) string { return "not JSON" },
@@ -183,19 +182,19 @@ func TestATamperedClaimIsToldAndRepaired(t *testing.T) {
 				writeFile(t, at, content)
 			})
 			began := time.Now()
-			_, said := claimPlan(t, w, web)
-			if said.Err() != nil || !strings.Contains(said.String(), "was changed or removed by others. This apply writes it again.") {
-				t.Fatalf("said is %s", said)
+			_, diags := claimPlan(t, w, web)
+			if diags.Err() != nil || !strings.Contains(diags.String(), "was changed or removed by others. This apply writes it again.") {
+				t.Fatalf("got diagnostics %s", diags)
 			}
 			apply(t, w, web)
 			after := git(t, url, "show", "prod:prod/.flotilla/.claims/web.json")
-			t.Logf("%d bytes in, %d out, in %s: %s", tampered, len(after), time.Since(began), said)
+			t.Logf("%d bytes in, %d out, in %s: %s", tampered, len(after), time.Since(began), diags)
 			if len(after) > 2*max(before, tampered) || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2" ||
 				!strings.Contains(after, `"pool-2"`) {
 				t.Errorf("the record is %.500s, and the state has %s", after, namesIn(w.State.Values(claimAddress)))
 			}
-			if _, said := claimPlan(t, w, web); len(said) > 0 {
-				t.Errorf("the next plan says %s", said)
+			if _, diags := claimPlan(t, w, web); len(diags) > 0 {
+				t.Errorf("the next plan says %s", diags)
 			}
 		})
 	}

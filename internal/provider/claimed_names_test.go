@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// typesFleet has cluster types, each with the same two deployment targets.
+// typesFleet has cluster types with the same two deployment targets.
 func typesFleet(types ...any) providertest.Call {
 	return fleetOf(map[string]any{
 		"cluster_types": types,
@@ -30,21 +30,21 @@ func TestFoldersOfAnotherAssignmentAreOneError(t *testing.T) {
 		}
 		url := bare(t)
 		apply(t, providertest.New(startProvider), assigned(url, typesFleet(types...), nil))
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(url, typesFleet(types...), map[string]any{"name": "other"}))
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(url, typesFleet(types...), map[string]any{"name": "other"}))
 		errors := 0
-		for _, diagnostic := range said {
+		for _, diagnostic := range diags {
 			if diagnostic.Error {
 				errors++
 			}
 		}
-		if lines := strings.Count(said.String(), "\n"); errors != 1 || lines > 25 || !strings.Contains(said.String(), want) ||
-			!strings.Contains(said.String(), "set adopt = true") {
-			t.Errorf("%d cluster types: %d errors in %d lines: %s", count, errors, lines, said)
+		if lines := strings.Count(diags.String(), "\n"); errors != 1 || lines > 25 || !strings.Contains(diags.String(), want) ||
+			!strings.Contains(diags.String(), "set adopt = true") {
+			t.Errorf("%d cluster types: %d errors in %d lines: %s", count, errors, lines, diags)
 		}
 	}
 }
 
-func TestAClusterTypeWithAnotherNameIsToldOfFormerly(t *testing.T) {
+func TestAPlanSuggestsFormerlyForARenamedClusterType(t *testing.T) {
 	t.Parallel()
 	kept, shop := map[string]any{"name": "kept"}, map[string]any{"name": "shop"}
 	url, w := bare(t), providertest.New(startProvider)
@@ -59,10 +59,10 @@ func TestAClusterTypeWithAnotherNameIsToldOfFormerly(t *testing.T) {
 		"it leaves":                  {[]any{kept}, false},
 		"another one joins":          {[]any{kept, shop, map[string]any{"name": "store"}}, false},
 	} {
-		_, said := w.Plan(t.Context(), assigned(url, typesFleet(test.types...), nil))
-		if said.Has(summary) != test.want || test.want && !strings.Contains(said.String(), `"shop" leaves and "store" joins`) ||
-			test.want && !strings.Contains(said.String(), `formerly = ["shop"]`) {
-			t.Errorf("%s: the plan says %s", name, said)
+		_, diags := w.Plan(t.Context(), assigned(url, typesFleet(test.types...), nil))
+		if diags.Has(summary) != test.want || test.want && !strings.Contains(diags.String(), `"shop" leaves and "store" joins`) ||
+			test.want && !strings.Contains(diags.String(), `formerly = ["shop"]`) {
+			t.Errorf("%s: the plan says %s", name, diags)
 		}
 	}
 }

@@ -14,8 +14,8 @@ func TestClaimsOfOneConfigurationHaveACommitEach(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5", "pool-6")
-	all := claims(claimOn(url, "a", 2, from), claimOn(url, "b", 2, from), claimOn(url, "c", 2, from))
+	fleet := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5", "pool-6")
+	all := claims(claimOn(url, "a", 2, fleet), claimOn(url, "b", 2, fleet), claimOn(url, "c", 2, fleet))
 	apply(t, w, all)
 	seen := map[string]bool{}
 	for address := range all.Resources {
@@ -34,84 +34,84 @@ func TestClaimsOfOneConfigurationHaveACommitEach(t *testing.T) {
 	}
 }
 
-func TestWhatOthersClaimBetweenPlanAndApply(t *testing.T) {
+func TestOtherClaimsBetweenPlanAndApply(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	from := poolFleet("pool-1", "pool-2", "pool-3")
+	fleet := poolFleet("pool-1", "pool-2", "pool-3")
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
-	// What is taken is not promised: the apply takes what is left.
-	plan, said := w.Plan(t.Context(), claims(claimOn(url, "web", 1, from)))
-	if said.Err() != nil {
-		t.Fatal(said)
+	// A plan does not promise new clusters: the apply takes free ones.
+	plan, diags := w.Plan(t.Context(), claims(claimOn(url, "web", 1, fleet)))
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	apply(t, other, claims(claimOn(url, "api", 1, from)))
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil || namesIn(w.State.Values(claimAddress)) != "pool-2" {
-		t.Errorf("the state has %q; said is %s", namesIn(w.State.Values(claimAddress)), said)
+	apply(t, other, claims(claimOn(url, "api", 1, fleet)))
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil || namesIn(w.State.Values(claimAddress)) != "pool-2" {
+		t.Errorf("the state has %q; diagnostics: %s", namesIn(w.State.Values(claimAddress)), diags)
 	}
-	// What is kept is promised: where somebody broke the record, and another has taken it, nothing is written.
+	// A plan promises kept clusters: if another claim took one after the record was removed, the apply writes nothing.
 	commitByHand(t, url, "prod", func(folder string) { removeFile(t, claimRecordPath(folder, "web")) })
-	if plan, said = w.Plan(t.Context(), claims(claimOn(url, "web", 1, from))); said.Err() != nil ||
+	if plan, diags = w.Plan(t.Context(), claims(claimOn(url, "web", 1, fleet))); diags.Err() != nil ||
 		namesIn(plan.Change(claimAddress).After) != "pool-2" {
-		t.Fatal(said)
+		t.Fatal(diags)
 	}
-	apply(t, other, claims(claimOn(url, "api", 2, from)))
+	apply(t, other, claims(claimOn(url, "api", 2, fleet)))
 	before := countCommits(t, url, "prod")
-	if said := w.ApplyPlan(t.Context(), plan); !said.Has("Repository has changed since the plan") || !words(`The plan promised cluster "pool-2", and claim "api" has taken it since. Nothing was written: plan again.`).
-		MatchString(said.String()) ||
+	if diags := w.ApplyPlan(t.Context(), plan); !diags.Has("Repository has changed since the plan") || !words(`The plan promised cluster "pool-2", and claim "api" has taken it since. Nothing was written: plan again.`).
+		MatchString(diags.String()) ||
 		countCommits(t, url, "prod") != before {
-		t.Errorf("said is %s", said)
+		t.Errorf("got diagnostics %s", diags)
 	}
-	apply(t, w, claims(claimOn(url, "web", 1, from)))
+	apply(t, w, claims(claimOn(url, "web", 1, fleet)))
 	if got := namesIn(w.State.Values(claimAddress)); got != "pool-3" {
 		t.Errorf("the state has %q", got)
 	}
-	// Nothing is left between plan and apply: the error of the apply is that of a plan, and nothing is written.
+	// If no cluster is left at apply, the error is the same as at plan, and nothing is written.
 	apply(t, other, claims())
-	if plan, said = other.Plan(t.Context(), claims(claimOn(url, "api", 2, from))); said.Err() != nil {
-		t.Fatal(said)
+	if plan, diags = other.Plan(t.Context(), claims(claimOn(url, "api", 2, fleet))); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	apply(t, w, claims(claimOn(url, "web", 2, from)))
+	apply(t, w, claims(claimOn(url, "web", 2, fleet)))
 	before = countCommits(t, url, "prod")
-	if said := other.ApplyPlan(t.Context(), plan); !said.Has("The pool has too few clusters") || countCommits(t, url, "prod") != before {
-		t.Errorf("said is %s", said)
+	if diags := other.ApplyPlan(t.Context(), plan); !diags.Has("The pool has too few clusters") || countCommits(t, url, "prod") != before {
+		t.Errorf("got diagnostics %s", diags)
 	}
-	apply(t, w, claims(claimOn(url, "web", 3, from)))
-	expectRefusedClaim(t, providertest.New(startProvider), claims(claimOn(url, "new", 1, from)), "too few clusters")
+	apply(t, w, claims(claimOn(url, "web", 3, fleet)))
+	expectRefusedClaim(t, providertest.New(startProvider), claims(claimOn(url, "new", 1, fleet)), "too few clusters")
 }
 
-// A plan that takes more promises the clusters that it keeps, and only these.
+// TestAClaimThatTakesMoreKeepsWhatItsPlanPromised: a plan promises only the clusters that the claim keeps.
 func TestAClaimThatTakesMoreKeepsWhatItsPlanPromised(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5", "pool-6")
+	fleet := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5", "pool-6")
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
 	planned := func(number int, want string) *providertest.Plan {
 		t.Helper()
-		plan, said := w.Plan(t.Context(), claims(claimOn(url, "web", number, from)))
-		if said.Err() != nil || namesIn(plan.Change(claimAddress).After) != want {
-			t.Fatalf("the plan is not %q; said is %s", want, said)
+		plan, diags := w.Plan(t.Context(), claims(claimOn(url, "web", number, fleet)))
+		if diags.Err() != nil || namesIn(plan.Change(claimAddress).After) != want {
+			t.Fatalf("the plan does not have %q; diagnostics: %s", want, diags)
 		}
 		return plan
 	}
-	apply(t, w, claims(claimOn(url, "web", 2, from)))
+	apply(t, w, claims(claimOn(url, "web", 2, fleet)))
 	plan := planned(3, "pool-1 pool-2 ?")
-	apply(t, other, claims(claimOn(url, "api", 1, from)))
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2 pool-4" {
-		t.Errorf("the state has %q; said is %s", namesIn(w.State.Values(claimAddress)), said)
+	apply(t, other, claims(claimOn(url, "api", 1, fleet)))
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2 pool-4" {
+		t.Errorf("the state has %q; diagnostics: %s", namesIn(w.State.Values(claimAddress)), diags)
 	}
 	commitByHand(t, url, "prod", func(folder string) { removeFile(t, claimRecordPath(folder, "web")) })
 	plan = planned(4, "pool-1 pool-2 pool-4 ?")
-	apply(t, other, claims(claimOn(url, "api", 2, from)))
+	apply(t, other, claims(claimOn(url, "api", 2, fleet)))
 	before := countCommits(t, url, "prod")
-	if said := w.ApplyPlan(t.Context(), plan); !words(
+	if diags := w.ApplyPlan(t.Context(), plan); !words(
 		`The plan promised cluster "pool-1", and claim "api" has taken it since.`,
-	).MatchString(said.String()) ||
+	).MatchString(diags.String()) ||
 		countCommits(t, url, "prod") != before {
-		t.Errorf("said is %s", said)
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
-func TestAClaimThatIsReplaced(t *testing.T) {
+func TestAReplacedClaimKeepsItsClusters(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		first, tainted bool
@@ -120,7 +120,7 @@ func TestAClaimThatIsReplaced(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
 			w := providertest.New(startProvider)
-			// Created first, it finds the record of the one that it replaces, and no state tells it so.
+			// With create_before_destroy, the new instance finds the record of the old one and must adopt it.
 			configuration := claims(with(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")), "adopt", test.first))
 			configured := configuration.Resources[claimAddress]
 			configured.CreateBeforeDestroy = test.first
@@ -146,13 +146,13 @@ func TestAClaimThatIsReplaced(t *testing.T) {
 			}
 			apply(t, w, configuration, providertest.Destroy())
 			if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
-				t.Errorf("left is %s", got)
+				t.Errorf("the remaining files are %s", got)
 			}
 		})
 	}
 }
 
-func TestAClaimThatMoves(t *testing.T) {
+func TestAMovedClaimTakesFreeClustersAtItsNewLocation(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
@@ -166,7 +166,7 @@ func TestAClaimThatMoves(t *testing.T) {
 	if got := countCommits(t, url, "prod"); got != "1" {
 		t.Errorf("%s commits", got)
 	}
-	// At a really different location it is made anew, and others there come first.
+	// At another location the claim is created again, and earlier claims there have priority.
 	there := map[string]any{"url": url, "branch": "claims"}
 	other := providertest.New(startProvider)
 	apply(t, other, claims(with(base, "name", "api", "number", 1, "gitops_repo", there)))
@@ -178,7 +178,7 @@ func TestAClaimThatMoves(t *testing.T) {
 		t.Errorf("the state has %q", got)
 	}
 	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
-		t.Errorf("at the old location there is %s", got)
+		t.Errorf("the old location still has %s", got)
 	}
 	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", there))); got != "" {
 		t.Errorf("a second plan says %q", got)
@@ -189,24 +189,24 @@ func TestAnInventoryListsClaims(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	from := poolFleet("pool-1", "pool-2", "pool-3")
-	apply(t, w, claims(claimOn(url, "web", 2, from)))
-	apply(t, w, claims(claimOn(url, "web", 2, from), claimOn(url, "idle", 0, from)))
-	read, said := w.ReadData(
+	fleet := poolFleet("pool-1", "pool-2", "pool-3")
+	apply(t, w, claims(claimOn(url, "web", 2, fleet)))
+	apply(t, w, claims(claimOn(url, "web", 2, fleet), claimOn(url, "idle", 0, fleet)))
+	read, diags := w.ReadData(
 		t.Context(),
 		providertest.Configuration{},
 		"flotilla_inventory",
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}},
 	)
-	if said.Err() != nil {
-		t.Fatal(said)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if got := fmt.Sprint(read["claims"]); got != "[map[clusters:[] environment:prod name:idle path:prod] map[clusters:[pool-1 pool-2] environment:prod name:web path:prod]]" {
 		t.Errorf("claims are %s", got)
 	}
 }
 
-// TestThePoolKeepsOneWarmCluster applies the example of the guide while teams come, want more and want less.
+// TestThePoolKeepsOneWarmCluster applies the guide's example while teams join, grow and shrink.
 func TestThePoolKeepsOneWarmCluster(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -241,14 +241,14 @@ func TestThePoolKeepsOneWarmCluster(t *testing.T) {
 					t.Errorf("%s: the clusters are %s, want %s", teams, got, clusters)
 				}
 				if got := fmt.Sprint(state.Values.Outputs["clusters"].Value); got != claimed {
-					t.Errorf("%s: claimed are %s, want %s", teams, got, claimed)
+					t.Errorf("%s: claims are %s, want %s", teams, got, claimed)
 				}
 			}
 			step("", "pool-1", "map[]")
 			step("payments=1", "pool-1 pool-2", "map[payments:[pool-1]]")
 			w.plan("-detailed-exitcode", "-var=teams={payments=1}")
 			step("payments=1,reports=1", "pool-1 pool-2 pool-3", "map[payments:[pool-1] reports:[pool-2]]")
-			// What is released is there until the next run has seen it, and what is claimed stays, wherever it is in the order.
+			// A released cluster exists until the next run, and claimed clusters stay regardless of their order.
 			step("reports=1", "pool-1 pool-2 pool-3", "map[reports:[pool-2]]")
 			step("reports=1", "pool-1 pool-2", "map[reports:[pool-2]]")
 			step("reports=1,payments=2", "pool-1 pool-2 pool-3 pool-4", "map[payments:[pool-1 pool-3] reports:[pool-2]]")

@@ -14,7 +14,7 @@ import (
 
 const claimAddress = "flotilla_cluster_claim.test"
 
-// poolFleet is a fleet of a pool of clusters, "<name>" or "<name>=<state>"; the others are ready.
+// poolFleet has a pool of clusters, "<name>=<state>" or "<name>" for ready ones.
 func poolFleet(clusters ...string) any {
 	list := []any{}
 	for _, cluster := range clusters {
@@ -27,7 +27,7 @@ func poolFleet(clusters ...string) any {
 	}}}
 }
 
-// claimOn is the attributes of a claim of ready clusters.
+// claimOn returns the attributes of a claim of ready clusters.
 func claimOn(url, name string, number int, fleet any) map[string]any {
 	return map[string]any{
 		"name": name, "pool": map[string]any{"match_labels": map[string]any{"state": "ready"}}, "number": number, "fleet": fleet,
@@ -55,7 +55,7 @@ func with(attributes map[string]any, further ...any) map[string]any {
 	return changed
 }
 
-// namesIn are the clusters of a claim in a state or a plan, "?" for one that is not known; "unknown" while none is.
+// namesIn returns the clusters of a claim in a state or a plan: "?" for an unknown name, "unknown" for an unknown list.
 func namesIn(values map[string]any) string {
 	list, ok := values["clusters"].([]any)
 	if !ok {
@@ -72,20 +72,20 @@ func namesIn(values map[string]any) string {
 	return strings.Join(names, " ")
 }
 
-// claimPlan plans, and says what the plan says of the clusters; "" where nothing changes.
+// claimPlan returns the planned clusters, or "" if nothing changes.
 func claimPlan(t *testing.T, w providertest.Runner, configuration providertest.Configuration) (string, providertest.Diagnostics) {
 	t.Helper()
-	plan, said := w.Plan(t.Context(), configuration)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := w.Plan(t.Context(), configuration)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	if plan.Empty() {
-		return "", said
+		return "", diags
 	}
-	return namesIn(plan.Change(claimAddress).After), said
+	return namesIn(plan.Change(claimAddress).After), diags
 }
 
-// claimRecordOf is where the record of a claim is in a clone.
+// claimRecordPath returns the path of a claim's record in a clone.
 func claimRecordPath(folder, name string) string {
 	return filepath.Join(folder, "prod", ".flotilla", ".claims", name+".json")
 }
@@ -104,27 +104,27 @@ func TestAClaimThroughItsLife(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4=busy")
-	step := func(what, plan, state, commits string, attributes map[string]any) {
+	fleet := poolFleet("pool-1", "pool-2", "pool-3", "pool-4=busy")
+	step := func(name, plan, state, commits string, attributes map[string]any) {
 		t.Helper()
 		if got, _ := claimPlan(t, w, claims(attributes)); got != plan {
-			t.Errorf("%s: the plan says %q, want %q", what, got, plan)
+			t.Errorf("%s: the plan says %q, want %q", name, got, plan)
 		}
 		apply(t, w, claims(attributes))
 		if got := namesIn(w.State.Values(claimAddress)); got != state {
-			t.Errorf("%s: the state has %q, want %q", what, got, state)
+			t.Errorf("%s: the state has %q, want %q", name, got, state)
 		}
 		if got, _ := claimPlan(t, w, claims(attributes)); got != "" {
-			t.Errorf("%s: a second plan says %q", what, got)
+			t.Errorf("%s: a second plan says %q", name, got)
 		}
 		if got := countCommits(t, url, "prod"); got != commits {
-			t.Errorf("%s: %s commits, want %s", what, got, commits)
+			t.Errorf("%s: %s commits, want %s", name, got, commits)
 		}
 		if values := w.State.Values(claimAddress); values["commit"] != git(t, url, "rev-parse", "prod") {
-			t.Errorf("%s: commit is %v", what, values["commit"])
+			t.Errorf("%s: commit is %v", name, values["commit"])
 		}
 	}
-	base := claimOn(url, "web", 2, from)
+	base := claimOn(url, "web", 2, fleet)
 	step("taken", "unknown", "pool-1 pool-2", "1", base)
 	step("more", "pool-1 pool-2 ?", "pool-1 pool-2 pool-3", "2", with(base, "number", 3))
 	step("fewer", "pool-1 pool-2", "pool-1 pool-2", "3", with(base, "number", 2))
@@ -154,17 +154,17 @@ func TestAClaimThroughItsLife(t *testing.T) {
 		t.Errorf("the last commit is %q", text)
 	}
 	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
-		t.Errorf("left is %s", got)
+		t.Errorf("the remaining files are %s", got)
 	}
 }
 
-// refusedClaim plans, which must fail with what is said, each at its attribute.
+// expectRefusedClaim plans. The diagnostics must match all of want.
 func expectRefusedClaim(t *testing.T, w providertest.Runner, configuration providertest.Configuration, want ...string) {
 	t.Helper()
-	_, said := w.Plan(t.Context(), configuration)
+	_, diags := w.Plan(t.Context(), configuration)
 	for _, text := range want {
-		if said.Err() == nil || !words(text).MatchString(said.String()) {
-			t.Errorf("said is not %q:\n%s", text, said)
+		if diags.Err() == nil || !words(text).MatchString(diags.String()) {
+			t.Errorf("want %q, got\n%s", text, diags)
 		}
 	}
 }
@@ -187,13 +187,13 @@ func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 		t.Errorf("the second state has %q", got)
 	}
 
-	// Taken over, it is the other's, and the one that had it hears of it and releases nothing.
+	// After an adoption, the former holder is warned and releases nothing.
 	third := providertest.New(startProvider)
-	plan, said := third.Plan(t.Context(), claims(with(base, "adopt", true)))
-	if said.Err() != nil ||
-		!words(`The record of the claim "web" has pool-1, pool-2. A state that had the claim before loses it.`).MatchString(said.String()) ||
+	plan, diags := third.Plan(t.Context(), claims(with(base, "adopt", true)))
+	if diags.Err() != nil ||
+		!words(`The record of the claim "web" has pool-1, pool-2. A state that had the claim before loses it.`).MatchString(diags.String()) ||
 		namesIn(plan.Change(claimAddress).After) != "unknown" {
-		t.Errorf("said is %s", said)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	apply(t, third, claims(with(base, "adopt", true)))
 	if got := namesIn(third.State.Values(claimAddress)); got != "pool-1 pool-2" {
@@ -204,9 +204,9 @@ func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 	}
 	expectRefusedClaim(t, first, claims(base), "Claim belongs to another state")
 	before := countCommits(t, url, "prod")
-	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil ||
-		!said.Has("Claim belongs to another holder") {
-		t.Errorf("said is %s", said)
+	if _, diags := first.Apply(t.Context(), claims(), providertest.Destroy()); diags.Err() != nil ||
+		!diags.Has("Claim belongs to another holder") {
+		t.Errorf("got diagnostics %s", diags)
 	}
 	if after := countCommits(t, url, "prod"); after != before {
 		t.Error("a commit was made")
@@ -221,12 +221,12 @@ func TestAClaimThatLostItsStateIsImported(t *testing.T) {
 	apply(t, w, claims(base))
 	w.Lose(claimAddress)
 	for id, want := range map[string]string{"web": "Invalid import ID", url + "#prod:prod:api": "Nothing to import", url + "#prod:prod:Web": "Invalid name", url + "#prod:../x:web": "Invalid GitOps repository"} {
-		if said := w.Import(t.Context(), claims(base), claimAddress, id); !said.Has(want) {
-			t.Errorf("%s: said is %s", id, said)
+		if diags := w.Import(t.Context(), claims(base), claimAddress, id); !diags.Has(want) {
+			t.Errorf("%s: got diagnostics %s", id, diags)
 		}
 	}
-	if said := w.Import(t.Context(), claims(base), claimAddress, url+"#prod:prod:web"); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.Import(t.Context(), claims(base), claimAddress, url+"#prod:prod:web"); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if got, _ := claimPlan(t, w, claims(base)); got != "" {
 		t.Errorf("the plan after the import says %q", got)
@@ -243,7 +243,7 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 		change     func(t *testing.T, folder string)
 		plan, want string
 		says       string
-		commits    string // 3 where it does not say
+		commits    string // "3" if empty
 	}{
 		"the record is gone": {
 			change: func(t *testing.T, folder string) { removeFile(t, claimRecordPath(folder, "web")) },
@@ -289,9 +289,9 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 			configuration := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3", "pool-4")))
 			apply(t, w, configuration)
 			commitByHand(t, url, "prod", func(folder string) { test.change(t, folder) })
-			got, said := claimPlan(t, w, configuration)
-			if got != test.plan || !words(test.says).MatchString(said.String()) {
-				t.Errorf("the plan says %q, want %q; said is %s", got, test.plan, said)
+			got, diags := claimPlan(t, w, configuration)
+			if got != test.plan || !words(test.says).MatchString(diags.String()) {
+				t.Errorf("the plan says %q, want %q; diagnostics: %s", got, test.plan, diags)
 			}
 			apply(t, w, configuration)
 			if got := namesIn(w.State.Values(claimAddress)); got != test.want {
@@ -304,23 +304,23 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 	}
 }
 
-func readFile(t *testing.T, at string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(at)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-func removeFile(t *testing.T, at string) {
+func removeFile(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Remove(at); err != nil {
+	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestAClaimWhoseRepositoryIsGone(t *testing.T) {
+func TestAClaimIsWrittenAgainIfItsRepositoryIsGone(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
@@ -329,9 +329,9 @@ func TestAClaimWhoseRepositoryIsGone(t *testing.T) {
 	if err := os.RemoveAll(url); err != nil {
 		t.Fatal(err)
 	}
-	got, said := claimPlan(t, w, configuration)
-	if got != "pool-1" || !said.Has("Repository is gone") {
-		t.Errorf("the plan says %q; said is %s", got, said)
+	got, diags := claimPlan(t, w, configuration)
+	if got != "pool-1" || !diags.Has("Repository is gone") {
+		t.Errorf("the plan says %q; diagnostics: %s", got, diags)
 	}
 	apply(t, w, configuration)
 	if got := namesIn(w.State.Values(claimAddress)); got != "pool-1" || countCommits(t, url, "prod") != "1" {
@@ -340,8 +340,8 @@ func TestAClaimWhoseRepositoryIsGone(t *testing.T) {
 	if err := os.RemoveAll(url); err != nil {
 		t.Fatal(err)
 	}
-	if _, said := w.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil || len(w.State) > 0 {
-		t.Errorf("said is %s", said)
+	if _, diags := w.Apply(t.Context(), claims(), providertest.Destroy()); diags.Err() != nil || len(w.State) > 0 {
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
@@ -349,9 +349,9 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4=busy")
-	apply(t, w, claims(claimOn(url, "web", 1, from), claimOn(url, "api", 1, from)))
-	base := claimOn(url, "new", 1, from)
+	fleet := poolFleet("pool-1", "pool-2", "pool-3", "pool-4=busy")
+	apply(t, w, claims(claimOn(url, "web", 1, fleet), claimOn(url, "api", 1, fleet)))
+	base := claimOn(url, "new", 1, fleet)
 	for name, test := range map[string]struct {
 		attributes map[string]any
 		want       []string
@@ -391,7 +391,7 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 	)
 }
 
-func TestAClaimOfWhatIsNotKnownYet(t *testing.T) {
+func TestAClaimWithUnknownValues(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
@@ -413,11 +413,11 @@ func TestAClaimOfWhatIsNotKnownYet(t *testing.T) {
 			t.Errorf("%s: the state has %q", name, got)
 		}
 		if got, _ := claimPlan(t, w, claims(known)); got != "" {
-			t.Errorf("%s: a plan that knows it says %q", name, got)
+			t.Errorf("%s: a plan with known values says %q", name, got)
 		}
 		apply(t, w, claims())
 	}
-	// A cluster whose name is not known yet makes the fleet unknown, and what the claim keeps with it.
+	// A cluster with an unknown name makes the whole fleet unknown, and thus the kept clusters.
 	w := providertest.New(startProvider)
 	apply(t, w, claims(base))
 	fleet := providertest.Call{Function: "fleet", Arguments: []any{map[string]any{

@@ -12,22 +12,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// What clusters say of themselves are labels that policies select by. A cluster that falls silent keeps them, and what runs
-// there; without what it said the last time, the plan is an error, and nothing goes.
-func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
+// TestPoliciesSelectByFactsOfClusters selects by labels that clusters report. A silent cluster keeps its labels and workloads;
+// without its last labels the plan is an error and removes nothing.
+func TestPoliciesSelectByFactsOfClusters(t *testing.T) {
 	t.Parallel()
 	example := guideExample(t, "reference-observing.md.tmpl", "examples/observing/facts/main.tf")
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			world := &factClusters{region: map[string]string{"edge-1": "eu-1", "edge-2": "us-1"}, ready: true}
-			clusters := world.start(t)("edge-1", "edge-2")
+			servers := &factClusters{region: map[string]string{"edge-1": "eu-1", "edge-2": "us-1"}, ready: true}
+			clusters := servers.start(t)("edge-1", "edge-2")
 			url := bare(t)
 			text := strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(url))
 			for name, cluster := range clusters {
-				of := cluster.(map[string]any)
+				connection := cluster.(map[string]any)
 				text = strings.ReplaceAll(text, fmt.Sprintf("kubeconfig = file(%q)", name+".kubeconfig"),
-					fmt.Sprintf("host = %q, token = %q, cluster_ca_certificate = %q", of["host"], of["token"], of["cluster_ca_certificate"]))
+					fmt.Sprintf("host = %q, token = %q, cluster_ca_certificate = %q", connection["host"], connection["token"], connection["cluster_ca_certificate"]))
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": text})
 			changes := func() string {
@@ -39,11 +39,11 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 				}
 				return "none"
 			}
-			fails := func(want string) {
+			expectFailure := func(want string) {
 				t.Helper()
 				stdout, stderr, err := w.try("plan", "-input=false", "-no-color")
 				if err == nil || !words(want).MatchString(stdout+stderr) {
-					t.Errorf("it is not said that %s: %s%s", want, stdout, stderr)
+					t.Errorf("want %q, got %s%s", want, stdout, stderr)
 				}
 			}
 			w.run("apply", "-input=false", "-auto-approve")
@@ -55,30 +55,30 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 				t.Errorf("labels are %s", got)
 			}
 
-			world.setRegion("edge-1", "")
-			fails("Labels of clusters are not known")
+			servers.setRegion("edge-1", "")
+			expectFailure("Labels of clusters are not known")
 			writeFile(t, filepath.Join(w.path, "labels.json"), labels)
 			if got := changes(); got != "none" {
 				t.Errorf("the plan of a silent cluster changes %s", got)
 			}
 			w.run("apply", "-input=false", "-auto-approve")
 			if again := w.run("output", "-json", "labels"); again != labels {
-				t.Errorf("labels of a silent cluster are %s", again)
+				t.Errorf("the labels of a silent cluster are %s", again)
 			}
 
-			world.setRegion("edge-1", "eu-1")
-			world.setRegion("edge-2", "eu-1") // what a cluster says may change, and moves what runs there
+			servers.setRegion("edge-1", "eu-1")
+			servers.setRegion("edge-2", "eu-1") // a changed fact moves the workloads
 			if got := changes(); !strings.Contains(got, "detector-live") || !strings.Contains(got, "edge-2") {
-				t.Errorf("a cluster that moved changes %s", got)
+				t.Errorf("after a cluster moved, the plan changes %s", got)
 			}
 
-			world.setRegion("edge-1", "")
+			servers.setRegion("edge-1", "")
 			if err := os.Remove(filepath.Join(w.path, "labels.json")); err != nil {
 				t.Fatal(err)
 			}
 			if stdout, stderr, err := w.try("destroy", "-input=false", "-auto-approve", "-no-color"); err == nil ||
 				!words("Labels of clusters are not known").MatchString(stdout+stderr) {
-				t.Errorf("it is destroyed: %s%s", stdout, stderr)
+				t.Errorf("the destroy succeeds: %s%s", stdout, stderr)
 			}
 			writeFile(t, filepath.Join(w.path, "labels.json"), `{"*": {}}`)
 			w.run("destroy", "-input=false", "-auto-approve")
@@ -86,7 +86,7 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 	}
 }
 
-// The role that the guide has is what facts need, and no more.
+// TestTheRoleOfTheGuideIsEnoughForFacts also reads facts as an account without the role.
 func TestTheRoleOfTheGuideIsEnoughForFacts(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -100,22 +100,22 @@ metadata: {name: flotilla-facts}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: flotilla-facts}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: asks-facts}]
 `)
-	as := func(user string) map[string]any {
+	connect := func(user string) map[string]any {
 		certificate, key := server.ClientCertificate(t, user)
 		return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
 	}
-	read, said := readFacts(
+	read, diags := readFacts(
 		t,
-		map[string]any{"a": as("asks-facts"), "b": as("has-no-rights")},
+		map[string]any{"a": connect("asks-facts"), "b": connect("has-no-rights")},
 		map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "1m"}}},
 	)
-	if said.Err() != nil {
-		t.Fatal(said)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	for name, want := range map[string]string{"a": "[]", "b": `["list nodes","list pods"]`} {
-		of := read["clusters"].(map[string]any)[name].(map[string]any)
-		if got := asJSON(t, of["missing_rights"]); got != want || of["facts"].(map[string]any)["kubernetes_version"] == nil {
-			t.Errorf("%s lacks %s: %v", name, got, of)
+		cluster := read["clusters"].(map[string]any)[name].(map[string]any)
+		if got := asJSON(t, cluster["missing_rights"]); got != want || cluster["facts"].(map[string]any)["kubernetes_version"] == nil {
+			t.Errorf("%s lacks %s: %v", name, got, cluster)
 		}
 	}
 }

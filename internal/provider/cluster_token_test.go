@@ -18,7 +18,7 @@ import (
 
 const clusterToken = "flotilla_cluster_token"
 
-// standInTokens is an API server that gives tokens of one account, and counts them.
+// standInTokens is an API server that issues tokens for one account and records the requests.
 type standInTokens struct{ requested []string }
 
 func (s *standInTokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -43,9 +43,9 @@ func TestATokenIsRequestedEachTime(t *testing.T) {
 	tokens := &standInTokens{}
 	host, certificate := serveTLS(t, tokens)
 	w := providertest.New(startProvider)
-	at := func(cluster any) providertest.Configuration { return onCluster(cluster, nil) }
-	there := map[string]any{"host": host, "cluster_ca_certificate": certificate, "token": "canary-t0ken-4713"}
-	wanted := func(further map[string]any) map[string]any {
+	configuration := func(cluster any) providertest.Configuration { return onCluster(cluster, nil) }
+	reachable := map[string]any{"host": host, "cluster_ca_certificate": certificate, "token": "canary-t0ken-4713"}
+	tokenAttributes := func(further map[string]any) map[string]any {
 		attributes := map[string]any{"cluster": "edge-1", "namespace": "flux-system", "service_account": "reader"}
 		for name, value := range further {
 			attributes[name] = value
@@ -53,9 +53,9 @@ func TestATokenIsRequestedEachTime(t *testing.T) {
 		return attributes
 	}
 	for i, further := range []map[string]any{nil, {"duration": "30m", "audiences": []any{"vault"}}} {
-		opened, said := w.OpenEphemeral(t.Context(), at(there), clusterToken, wanted(further))
-		if len(said) > 0 || opened["token"] != fmt.Sprintf("t-%d", i+1) || opened["expires_at"] != "2026-01-31T18:00:00Z" {
-			t.Errorf("with %v it is %v, and said is %s", further, opened, said)
+		opened, diags := w.OpenEphemeral(t.Context(), configuration(reachable), clusterToken, tokenAttributes(further))
+		if len(diags) > 0 || opened["token"] != fmt.Sprintf("t-%d", i+1) || opened["expires_at"] != "2026-01-31T18:00:00Z" {
+			t.Errorf("with %v, got %v and %s", further, opened, diags)
 		}
 	}
 	if want := []string{"map[expirationSeconds:3600]", "map[audiences:[vault] expirationSeconds:1800]"}; !slices.Equal(
@@ -65,46 +65,47 @@ func TestATokenIsRequestedEachTime(t *testing.T) {
 		t.Errorf("%q is requested, want %q", tokens.requested, want)
 	}
 
-	// A cluster that is not known yet gives none yet, and that is no error.
-	opened, said := w.OpenEphemeral(t.Context(), at(map[string]any{"host": providertest.Unknown{}}), clusterToken, wanted(nil))
-	if len(said) > 0 || opened["token"] != (providertest.Unknown{}) || opened["expires_at"] != (providertest.Unknown{}) ||
+	// An unknown cluster has an unknown token, without an error.
+	opened, diags := w.OpenEphemeral(t.Context(), configuration(map[string]any{"host": providertest.Unknown{}}), clusterToken, tokenAttributes(nil))
+	if len(diags) > 0 || opened["token"] != (providertest.Unknown{}) || opened["expires_at"] != (providertest.Unknown{}) ||
 		opened["cluster"] != "edge-1" {
-		t.Errorf("of a cluster that is not known yet it is %v, and said is %s", opened, said)
+		t.Errorf("for an unknown cluster, got %v and %s", opened, diags)
 	}
 
 	for _, c := range []struct {
-		cluster       any
-		further       map[string]any
-		summary, at   string
-		detail, never string
+		cluster                any
+		further                map[string]any
+		summary, configuration string
+		detail, never          string
 	}{
 		{nil, nil, "Provider does not know this cluster", "cluster", `The provider's clusters has no entry "edge-1".`, ""},
 		{map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4713"}, nil, "Cluster cannot be reached", "cluster", `Cluster "edge-1": the API server cannot be reached`, "canary"},
-		{there, map[string]any{"service_account": "gone"}, "Cluster gives no token", "service_account", `Cluster "edge-1": the API server has no service account flux-system/gone.`, "canary"},
-		{there, map[string]any{"cluster": ""}, "Invalid cluster", "cluster", "Cluster is empty", ""},
-		{there, map[string]any{"namespace": "Flux"}, "Invalid namespace", "namespace", `"Flux" is not a DNS label`, ""},
-		{there, map[string]any{"service_account": "a/b"}, "Invalid service_account", "service_account", `"a/b" is not a DNS subdomain`, ""},
-		{there, map[string]any{"audiences": []any{"a", ""}}, "Invalid audiences", "audiences", "An audience is empty.", ""},
-		{there, map[string]any{"duration": "5m"}, "Invalid duration", "duration", `"5m" is less than ten minutes`, ""},
-		{there, map[string]any{"duration": "an hour"}, "Invalid duration", "duration", `"an hour" is not a duration`, ""},
+		{reachable, map[string]any{"service_account": "gone"}, "Cluster gives no token", "service_account", `Cluster "edge-1": the API server has no service account flux-system/gone.`, "canary"},
+		{reachable, map[string]any{"cluster": ""}, "Invalid cluster", "cluster", "Cluster is empty", ""},
+		{reachable, map[string]any{"namespace": "Flux"}, "Invalid namespace", "namespace", `"Flux" is not a DNS label`, ""},
+		{reachable, map[string]any{"service_account": "a/b"}, "Invalid service_account", "service_account", `"a/b" is not a DNS subdomain`, ""},
+		{reachable, map[string]any{"audiences": []any{"a", ""}}, "Invalid audiences", "audiences", "An audience is empty.", ""},
+		{reachable, map[string]any{"duration": "5m"}, "Invalid duration", "duration", `"5m" is less than ten minutes`, ""},
+		{reachable, map[string]any{"duration": "an hour"}, "Invalid duration", "duration", `"an hour" is not a duration`, ""},
 	} {
-		_, said := w.OpenEphemeral(t.Context(), at(c.cluster), clusterToken, wanted(c.further))
-		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) ||
-			!strings.Contains(said.String(), c.detail) ||
-			c.never != "" && strings.Contains(said.String(), c.never) {
-			t.Errorf("with %v it is said %s; want %s at %s: %s", c.further, said, c.summary, c.at, c.detail)
+		_, diags := w.OpenEphemeral(t.Context(), configuration(c.cluster), clusterToken, tokenAttributes(c.further))
+		if diags.Err() == nil || !diags.Has(c.summary) || diags[0].At != fmt.Sprintf("AttributeName(%q)", c.configuration) ||
+			!strings.Contains(diags.String(), c.detail) ||
+			c.never != "" && strings.Contains(diags.String(), c.never) {
+			t.Errorf("with %v, got %s; want %s at %s: %s", c.further, diags, c.summary, c.configuration, c.detail)
 		}
 	}
-	// All mistakes are found at once, and while something is not known yet.
-	_, said = w.OpenEphemeral(t.Context(), at(there), clusterToken, map[string]any{
+	// All mistakes are reported at once, even while an argument is unknown.
+	_, diags = w.OpenEphemeral(t.Context(), configuration(reachable), clusterToken, map[string]any{
 		"cluster": providertest.Unknown{}, "namespace": "Flux", "service_account": "a/b", "duration": "5m",
 	})
-	if !said.Has("Invalid namespace") || !said.Has("Invalid service_account") || !said.Has("Invalid duration") {
-		t.Errorf("of three mistakes it is said %s", said)
+	if !diags.Has("Invalid namespace") || !diags.Has("Invalid service_account") || !diags.Has("Invalid duration") {
+		t.Errorf("for three mistakes, got %s", diags)
 	}
 }
 
-// The example does what it says with both tools: the token signs in, and no plan and no state has it. `make matrix` has it.
+// TestATokenIsInNoState applies the example with both tools. The token must authenticate and must be in no plan and no state.
+// `make matrix` runs it with each version.
 func TestATokenIsInNoState(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -131,17 +132,17 @@ metadata: {name: fleet-reader, namespace: flux-system}
 		if err := json.Unmarshal([]byte(w.run("output", "-json", "edge_1")), &message); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(message, "lack the right to list nodes") { // which the account has not, and the kubeconfig has
-			t.Errorf("%s: the cluster was asked by another one: %s", name, message)
+		if !strings.Contains(message, "lack the right to list nodes") { // a right of the kubeconfig, but not of the account
+			t.Errorf("%s: another account asked the cluster: %s", name, message)
 		}
 		for file, text := range map[string]string{"the state": readFile(t, filepath.Join(w.path, "terraform.tfstate")), "the plan": w.run("show", "-json", "plan.out")} {
-			if strings.Contains(text, "eyJ") { // as all tokens of Kubernetes begin
+			if strings.Contains(text, "eyJ") { // every token of Kubernetes begins so
 				t.Errorf("%s: %s has the token", name, file)
 			}
 		}
 
-		// A cluster that this apply makes is no error at plan. OpenTofu takes no token that is not known, and opens nothing that
-		// depends on a change.
+		// A cluster that the same apply creates is no error at plan. OpenTofu rejects an unknown token, and opens no ephemeral
+		// resource that depends on a change.
 		created := strings.Replace(
 			strings.Replace(example, "  duration        = \"30m\"\n", "  depends_on      = [terraform_data.cluster]\n", 1),
 			"edge-1 = { kubeconfig = "+read+" }",

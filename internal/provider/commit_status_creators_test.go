@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Two clusters have tokens of two accounts, and one sets the statuses of both.
+// TestATokenOfOneClusterDoesNotSpeakForAnother lets one of two accounts set the statuses of both clusters.
 func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 	t.Parallel()
 	repo, server, owner := startGitea(t)
@@ -20,11 +20,11 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 	for _, user := range []giteatest.User{drone1, drone2} {
 		server.API(t, owner, "PUT", path+"/collaborators/"+user.Name, map[string]any{"permission": "write"}, nil)
 	}
-	with := map[string]any{"git": map[string]any{"token": owner.Token}}
-	delivered := assigned(repo.url, fleetWithClusters(nil), nil)
-	delivered.Provider = with
-	apply(t, providertest.New(startProvider), delivered)
-	set := func(by giteatest.User, cluster, state string) {
+	settings := map[string]any{"git": map[string]any{"token": owner.Token}}
+	configuration := assigned(repo.url, fleetWithClusters(nil), nil)
+	configuration.Provider = settings
+	apply(t, providertest.New(startProvider), configuration)
+	setStatus := func(by giteatest.User, cluster, state string) {
 		t.Helper()
 		for _, host := range []string{"cluster", "cluster-type"} {
 			server.API(
@@ -37,42 +37,42 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 			)
 		}
 	}
-	set(drone1, "drone-1", "success")
-	set(drone2, "drone-2", "failure")
-	set(drone1, "drone-2", "success")
-	set(drone1, "large-1", "failure")
+	setStatus(drone1, "drone-1", "success")
+	setStatus(drone2, "drone-2", "failure")
+	setStatus(drone1, "drone-2", "success")
+	setStatus(drone1, "large-1", "failure")
 	read := func(creators any) (map[string]any, providertest.Diagnostics) {
 		t.Helper()
 		statuses := map[string]any{"forge": "gitea"}
 		if creators != nil {
 			statuses["creators"] = creators
 		}
-		return readCompliance(t, repo.url, with, map[string]any{"feedback": map[string]any{"commit_statuses": statuses}})
+		return readCompliance(t, repo.url, settings, map[string]any{"feedback": map[string]any{"commit_statuses": statuses}})
 	}
 	for name, test := range map[string]struct {
 		creators any
-		want     string // of drone-1, drone-2 and large-1
+		want     string // verdicts of drone-1, drone-2 and large-1
 	}{
 		"each its own":    {map[string]any{"drone-1": strings.ToUpper(drone1.Name), "drone-2": drone2.Name}, "ready unknown unknown"},
 		"one for all":     {drone1.Name, "ready ready failed"},
 		"another for all": {drone2.Name, "unknown unknown unknown"},
 		"not restricted":  {nil, "ready ready failed"},
 	} {
-		values, said := read(test.creators)
-		if got := clusterVerdicts(values); said.Err() != nil || got != test.want {
-			t.Errorf("%s: the verdicts are %q, want %q: %s", name, got, test.want, said)
+		values, diags := read(test.creators)
+		if got := clusterVerdicts(values); diags.Err() != nil || got != test.want {
+			t.Errorf("%s: the verdicts are %q, want %q: %s", name, got, test.want, diags)
 		}
 	}
 	values, _ := read(map[string]any{"drone-1": drone1.Name, "drone-2": drone2.Name})
 	for cluster, want := range map[string]string{
 		"drone-2": `is by "` + drone1.Name + `", and only those by "` + drone2.Name + `" count for this cluster`, "large-1": "creators has no account for this cluster",
 	} {
-		of, _ := values["clusters"].(map[string]any)[cluster].(map[string]any)
-		if message, _ := of["message"].(string); !strings.Contains(message, want) {
-			t.Errorf("of %s it says %q, want %q", cluster, message, want)
+		entry, _ := values["clusters"].(map[string]any)[cluster].(map[string]any)
+		if message, _ := entry["message"].(string); !strings.Contains(message, want) {
+			t.Errorf("the message of %s is %q, want %q", cluster, message, want)
 		}
 	}
-	set(drone2, "drone-2", "success")
+	setStatus(drone2, "drone-2", "success")
 	if values, _ := read(map[string]any{"drone-1": drone1.Name, "drone-2": drone2.Name}); clusterVerdicts(values) != "ready ready unknown" {
 		t.Errorf("with a status of its own the verdicts are %q", clusterVerdicts(values))
 	}
@@ -93,16 +93,16 @@ func TestWrongCreatorsAreRefused(t *testing.T) {
 		"nobody for one":                  {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-1": ""}}, `creators: the account of cluster "drone-1" is empty`},
 		"a number":                        {"https://github.com/team/r.git", map[string]any{"creators": 7}, "creators: must be a string or a map of strings, not a number"},
 	} {
-		_, said := readCompliance(
+		_, diags := readCompliance(
 			t,
 			test.url,
 			map[string]any{"git": map[string]any{"token": "t"}},
 			map[string]any{"feedback": map[string]any{"commit_statuses": test.statuses}},
 		)
-		if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+		if !slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool {
 			return d.Error && d.At == `AttributeName("feedback")` && strings.Contains(strings.Join(strings.Fields(d.Detail), " "), test.want)
 		}) {
-			t.Errorf("%s: said is %s, want %q", name, said, test.want)
+			t.Errorf("%s: got %s, want %q", name, diags, test.want)
 		}
 	}
 }
@@ -114,6 +114,6 @@ func TestTheGuideOnTrustNamesTheGitHostsWithoutCreators(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := strings.Join(strings.Fields(string(guide)), " "); !strings.Contains(text, forge.CreatorsText()) {
-		t.Errorf("the guide has not: %s", forge.CreatorsText())
+		t.Errorf("the guide lacks: %s", forge.CreatorsText())
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The example of the guide: the commit of the team and that of the control plane get a success once the clusters have what
-// they ask for, and a new version begins with its own commit.
+// TestACommitSaysWhetherItRuns applies the guide's example. The commits of the team and of the control plane succeed once all
+// clusters run them, and a new version starts with its own commit.
 func TestACommitSaysWhetherItRuns(t *testing.T) {
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {
@@ -20,13 +20,13 @@ func TestACommitSaysWhetherItRuns(t *testing.T) {
 			Replace(readFile(t, filepath.Join("..", "..", "examples", "observing", "commit-status", "main.tf")))
 		app := regexp.MustCompile(`app = \{.*commit = "([0-9a-f]{40})"`).FindStringSubmatch(text)[1]
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders})
-		run := func(text, seen string) {
+		run := func(text, commit string) {
 			t.Helper()
 			reports := "reports = []"
-			if seen != "" {
+			if commit != "" {
 				reports = fmt.Sprintf(
 					`reports = [for cluster in ["drone-1", "drone-2", "large-1"] : { cluster = cluster, commit = %q, ready = true, since = "2026-01-01T00:00:00Z" }]`,
-					seen,
+					commit,
 				)
 			}
 			writeFile(
@@ -43,26 +43,26 @@ func TestACommitSaysWhetherItRuns(t *testing.T) {
 		}
 		run(text, "")
 		if got := host.history("flotilla/prod/app-main"); len(got) != 1 || !strings.HasPrefix(got[0], "pending Not on all clusters yet") {
-			t.Errorf("first it is %q", got)
+			t.Errorf("the first statuses are %q", got)
 		}
 		for round := 0; round < 5 && !strings.HasPrefix(last("flotilla/prod/app-main"), "success"); round++ {
 			run(text, tip())
 		}
 		run(text, tip())
 		if got := host.history("flotilla/prod/app-main"); len(got) != 2 || !strings.HasPrefix(got[1], "success It runs on all clusters") {
-			t.Errorf("then it is %q", got)
+			t.Errorf("the next statuses are %q", got)
 		}
 		if got := last("flotilla/prod"); got != "success Rolled out" {
-			t.Errorf("that of the control plane is %q", host.history("flotilla/prod"))
+			t.Errorf("the status of the control plane is %q", host.history("flotilla/prod"))
 		}
-		// A new version: its own commit waits, and the former one stays what it is.
+		// The commit of a new version waits, and the former commit keeps its status.
 		run(strings.Replace(text, app, next, 1), tip())
 		if got := last("flotilla/prod/app-main"); !strings.HasPrefix(got, "pending") || host.received[len(host.received)-1].Commit == app {
-			t.Errorf("of a new version it is %v", host.received)
+			t.Errorf("after a new version, the statuses are %v", host.received)
 		}
 		for _, one := range host.received[2:] {
 			if one.Commit == app && one.Status != "success" {
-				t.Errorf("the former one is %v", host.received)
+				t.Errorf("the statuses of the former commit are %v", host.received)
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The three things that a Git host may lack have an error each.
 func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 	g := newStatusGitea(t)
 	reader := g.gitea.User(t)
@@ -29,22 +28,22 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 		"nobody answers":     {g.configuration(g.attributes("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
 	} {
 		w := providertest.New(startProvider)
-		_, said := w.Apply(t.Context(), test.configuration)
-		if len(said) != 1 || said[0].Summary != test.summary || said[0].At != fmt.Sprintf("AttributeName(%q)", test.at) ||
-			!words(test.says).MatchString(said[0].Detail) {
-			t.Errorf("%s: said is %s", name, said)
+		_, diags := w.Apply(t.Context(), test.configuration)
+		if len(diags) != 1 || diags[0].Summary != test.summary || diags[0].At != fmt.Sprintf("AttributeName(%q)", test.at) ||
+			!words(test.says).MatchString(diags[0].Detail) {
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
 		if len(w.State) > 0 {
 			t.Errorf("%s: the state has %v", name, w.State)
 		}
 	}
 	if got := g.history(0, "flotilla/dev"); len(got) > 0 {
-		t.Errorf("Gitea was told %q", got)
+		t.Errorf("Gitea has %q", got)
 	}
 }
 
-// A status of what is gone is created again, and a destroy needs nothing.
-func TestACommitStatusWhoseRepositoryIsGone(t *testing.T) {
+// TestACommitStatusOfADeletedRepository expects the plan to create the status again, and a destroy to succeed.
+func TestACommitStatusOfADeletedRepository(t *testing.T) {
 	g := newStatusGitea(t)
 	w := providertest.New(startProvider)
 	apply(t, w, g.configuration(g.attributes()))
@@ -52,13 +51,14 @@ func TestACommitStatusWhoseRepositoryIsGone(t *testing.T) {
 	if action, _ := planStatus(t, w, g.configuration(g.attributes())); action != providertest.Create {
 		t.Errorf("the plan is to %s", action)
 	}
-	if _, said := w.Apply(t.Context(), g.configuration(g.attributes())); !said.Has("Repository does not exist") {
-		t.Errorf("said is %s", said)
+	if _, diags := w.Apply(t.Context(), g.configuration(g.attributes())); !diags.Has("Repository does not exist") {
+		t.Errorf("got diagnostics %s", diags)
 	}
 	apply(t, w, g.configuration())
 }
 
-// Two runs at once: each status is there in the end, once, and of one that both set it is that of one of them.
+// TestTwoRunsAtOnceLoseNoCommitStatus applies twice at the same time. Every status must exist once, and a shared status must
+// have the value of one run.
 func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
 	g := newStatusGitea(t)
 	const each = 8
@@ -72,8 +72,8 @@ func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
 	failed := make(chan error, 2)
 	for run := range 2 {
 		go func() {
-			_, said := providertest.New(startProvider).Apply(t.Context(), configuration(run))
-			failed <- said.Err()
+			_, diags := providertest.New(startProvider).Apply(t.Context(), configuration(run))
+			failed <- diags.Err()
 		}()
 	}
 	if err := errors.Join(<-failed, <-failed); err != nil {
@@ -87,11 +87,11 @@ func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
 		}
 	}
 	if got := g.history(0, "both"); len(got) != 2 || got[0] == got[1] {
-		t.Errorf("that of both is %q", got)
+		t.Errorf("the shared status is %q", got)
 	}
 }
 
-// Credentials that may set statuses, and not read them.
+// TestACommitStatusThatCannotBeReadStaysAsItWasSet uses credentials that can set statuses but not read them.
 func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
 	t.Parallel()
 	host := &standInStatuses{refuse: func(w http.ResponseWriter, r *http.Request) bool {
@@ -107,13 +107,13 @@ func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
 	}
 	w := providertest.New(startProvider)
 	apply(t, w, g.configuration(g.attributes()))
-	action, said := planStatus(t, w, g.configuration(g.attributes()))
-	if action != providertest.NoOp || !said.Has("Status cannot be read") || !strings.Contains(said.String(), "token may not read") {
-		t.Errorf("the plan is to %s: %s", action, said)
+	action, diags := planStatus(t, w, g.configuration(g.attributes()))
+	if action != providertest.NoOp || !diags.Has("Status cannot be read") || !strings.Contains(diags.String(), "token may not read") {
+		t.Errorf("the plan is to %s: %s", action, diags)
 	}
 	apply(t, w, g.configuration(g.attributes("state", "success")))
 	if got := host.history("flotilla/dev"); !slices.Equal(got, []string{"pending", "success"}) {
-		t.Errorf("the Git host was told %q", got)
+		t.Errorf("the Git host has %q", got)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestATimeoutOfACommitStatusSaysWhatTheNextApplyDoes(t *testing.T) {
 	t.Parallel()
 	host := &standInStatuses{refuse: func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPost {
-			_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not noticed
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server misses the end of the connection
 			<-r.Context().Done()
 		}
 		return r.Method == http.MethodPost
@@ -131,9 +131,9 @@ func TestATimeoutOfACommitStatusSaysWhatTheNextApplyDoes(t *testing.T) {
 		url:              host.start(t) + "/team/app.git",
 		commits:          []string{aCommit},
 	}
-	_, said := providertest.New(startProvider).Apply(t.Context(), g.configuration(g.attributes("timeouts", map[string]any{"create": "1s"})))
-	if len(said) != 1 || said[0].Summary != "Timeout" ||
-		!words("The next apply sets the status unless it is set.").MatchString(said.String()) {
-		t.Errorf("said is %s", said)
+	_, diags := providertest.New(startProvider).Apply(t.Context(), g.configuration(g.attributes("timeouts", map[string]any{"create": "1s"})))
+	if len(diags) != 1 || diags[0].Summary != "Timeout" ||
+		!words("The next apply sets the status unless it is set.").MatchString(diags.String()) {
+		t.Errorf("got diagnostics %s", diags)
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"testing"
 )
 
-// standInStatuses is of Gitea's API what statuses take, for any repository and any commit. It keeps each status that it was
-// told, as Gitea does.
+// standInStatuses implements Gitea's API for commit statuses, for any repository and commit. Like Gitea, it keeps every status.
 type standInStatuses struct {
 	mu       sync.Mutex
 	received []receivedStatus // oldest first
-	// refuse answers in place of it, where it is not nil and says so.
+	// refuse, if set, may answer a request and return true.
 	refuse func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -74,7 +73,7 @@ func (s *standInStatuses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// history is what it was told of a context, oldest first.
+// history returns the statuses of a context, oldest first.
 func (s *standInStatuses) history(context string) (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	aCommit       = "2222222222222222222222222222222222222222"
 )
 
-// statusGitea is a repository of a real Gitea with commits that have statuses.
+// statusGitea is a repository on a real Gitea, with commits that have statuses.
 type statusGitea struct {
 	hostedRepository
 	gitea   *giteatest.Gitea
@@ -32,40 +32,40 @@ func newStatusGitea(t *testing.T) *statusGitea {
 	t.Parallel()
 	g := &statusGitea{hostedRepository: hostedRepository{t, server, user}, gitea: server, url: repo.url}
 	for i := range 2 {
-		var made struct{ Commit struct{ SHA string } }
+		var created struct{ Commit struct{ SHA string } }
 		g.api(
 			http.MethodPost,
 			fmt.Sprintf("/contents/file-%d", i),
 			map[string]any{"message": "By hand", "content": "eA==", "branch": "main"},
-			&made,
+			&created,
 		)
-		g.commits = append(g.commits, made.Commit.SHA)
+		g.commits = append(g.commits, created.Commit.SHA)
 	}
 	return g
 }
 
-// wanted are the attributes of a status.
+// attributes returns the attributes of a status.
 func (g *statusGitea) attributes(further ...any) map[string]any {
 	return with(
 		map[string]any{"url": g.url, "forge": "gitea", "commit": g.commits[0], "context": "flotilla/dev", "state": "pending"},
 		further...)
 }
 
-// configured is a configuration with statuses, and the credentials of a user.
-// configured gives the server of each status the token, by its URL: plain credentials are for the GitOps repository alone.
+// statusConfiguration configures statuses, and the token for their servers: plain credentials are for the GitOps repository
+// alone.
 func statusConfiguration(token string, all ...map[string]any) providertest.Configuration {
-	made := providertest.Configuration{Resources: map[string]providertest.Resource{}}
+	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{}}
 	var urls []string
 	for i, attributes := range all {
 		address, _ := attributes["url"].(string)
 		urls = append(urls, address)
-		made.Resources[statusAddress+strings.Repeat("x", i)] = providertest.Resource{Attributes: attributes}
+		configuration.Resources[statusAddress+strings.Repeat("x", i)] = providertest.Resource{Attributes: attributes}
 	}
-	made.Provider = map[string]any{"git": tokenFor(token, urls...)}
-	return made
+	configuration.Provider = map[string]any{"git": tokenFor(token, urls...)}
+	return configuration
 }
 
-// tokenFor is a provider's git with a token for the servers of some URLs.
+// tokenFor returns the provider's git with a token for the servers of the URLs.
 func tokenFor(token string, urls ...string) map[string]any {
 	servers := map[string]any{}
 	for _, address := range urls {
@@ -78,13 +78,13 @@ func tokenFor(token string, urls ...string) map[string]any {
 }
 
 func (g *statusGitea) configuration(all ...map[string]any) providertest.Configuration {
-	made := statusConfiguration(g.user.Token, all...)
-	made.Provider = map[string]any{"git": tokenFor(g.user.Token, g.url, "http://127.0.0.1:1")}
-	return made
+	result := statusConfiguration(g.user.Token, all...)
+	result.Provider = map[string]any{"git": tokenFor(g.user.Token, g.url, "http://127.0.0.1:1")}
+	return result
 }
 
-// history is all that Gitea was told of a commit and a context, oldest first.
-func (g *statusGitea) history(commit int, context string) (told []string) {
+// history returns the statuses of a commit and a context on Gitea, oldest first.
+func (g *statusGitea) history(commit int, context string) (received []string) {
 	g.t.Helper()
 	var all []struct {
 		ID                           int
@@ -102,13 +102,13 @@ func (g *statusGitea) history(commit int, context string) (told []string) {
 	})
 	for _, one := range all {
 		if one.Context == context {
-			told = append(told, strings.TrimSpace(one.Status+" "+one.Description+" "+one.TargetURL))
+			received = append(received, strings.TrimSpace(one.Status+" "+one.Description+" "+one.TargetURL))
 		}
 	}
-	return told
+	return received
 }
 
-// statusPlan is what a plan does with the status.
+// planStatus returns the planned action of the status.
 func planStatus(
 	t *testing.T,
 	w providertest.Runner,
@@ -116,91 +116,91 @@ func planStatus(
 	options ...providertest.Option,
 ) (providertest.Action, providertest.Diagnostics) {
 	t.Helper()
-	plan, said := w.Plan(t.Context(), configuration, options...)
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := w.Plan(t.Context(), configuration, options...)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	if change := plan.Change(statusAddress); change != nil {
-		return change.Action, said
+		return change.Action, diags
 	}
-	return providertest.NoOp, said
+	return providertest.NoOp, diags
 }
 
 func TestACommitStatusThroughItsLife(t *testing.T) {
 	g := newStatusGitea(t)
 	w := providertest.New(startProvider)
-	step := func(what string, action providertest.Action, attributes map[string]any, history ...string) {
+	step := func(name string, action providertest.Action, attributes map[string]any, history ...string) {
 		t.Helper()
 		configuration := g.configuration(attributes)
 		if got, _ := planStatus(t, w, configuration); got != action {
-			t.Errorf("%s: the plan is to %s, want %s", what, got, action)
+			t.Errorf("%s: the plan is to %s, want %s", name, got, action)
 		}
 		for range 2 {
 			apply(t, w, configuration)
 		}
-		if got, said := planStatus(t, w, configuration); got != providertest.NoOp || len(said) > 0 {
-			t.Errorf("%s: a second plan is to %s: %s", what, got, said)
+		if got, diags := planStatus(t, w, configuration); got != providertest.NoOp || len(diags) > 0 {
+			t.Errorf("%s: a second plan is to %s: %s", name, got, diags)
 		}
-		if plan, said := w.Plan(t.Context(), configuration, providertest.RefreshOnly()); said.Err() != nil || len(plan.Drifted) > 0 {
-			t.Errorf("%s: a refresh finds %q: %s", what, plan.Drifted, said)
+		if plan, diags := w.Plan(t.Context(), configuration, providertest.RefreshOnly()); diags.Err() != nil || len(plan.Drifted) > 0 {
+			t.Errorf("%s: a refresh finds %q: %s", name, plan.Drifted, diags)
 		}
 		if got := g.history(0, "flotilla/dev"); !slices.Equal(got, history) {
-			t.Errorf("%s: Gitea was told %q, want %q", what, got, history)
+			t.Errorf("%s: Gitea has %q, want %q", name, got, history)
 		}
 	}
-	by := func(state, description, link string) map[string]any {
+	attributes := func(state, description, link string) map[string]any {
 		return g.attributes("state", state, "description", description, "link", link)
 	}
 	const link = "https://ci.example.com/7"
-	told := []string{"pending"}
-	step("created", providertest.Create, g.attributes(), told...)
-	told = append(told, "pending 1 of 3 stages https://ci.example.com/7")
-	step("a text and a link", providertest.Update, by("pending", "1 of 3 stages", link), told...)
-	told = append(told, "error 1 of 3 stages https://ci.example.com/7")
-	step("another state", providertest.Update, by("error", "1 of 3 stages", link), told...)
-	told = append(told, "success rolled out https://ci.example.com/7")
-	step("success", providertest.Update, by("success", "rolled\nout", link), told...)
-	step("the same in other words", providertest.Update, by("success", "rolled out ", link), told...)
-	told = append(told, "success")
-	step("neither text nor link", providertest.Update, g.attributes("state", "success"), told...)
+	received := []string{"pending"}
+	step("created", providertest.Create, g.attributes(), received...)
+	received = append(received, "pending 1 of 3 stages https://ci.example.com/7")
+	step("a text and a link", providertest.Update, attributes("pending", "1 of 3 stages", link), received...)
+	received = append(received, "error 1 of 3 stages https://ci.example.com/7")
+	step("another state", providertest.Update, attributes("error", "1 of 3 stages", link), received...)
+	received = append(received, "success rolled out https://ci.example.com/7")
+	step("success", providertest.Update, attributes("success", "rolled\nout", link), received...)
+	step("the same in other words", providertest.Update, attributes("success", "rolled out ", link), received...)
+	received = append(received, "success")
+	step("neither text nor link", providertest.Update, g.attributes("state", "success"), received...)
 
-	// What others make of it is seen, and set again.
+	// A change by others is drift, and the next apply repairs it.
 	g.api(
 		http.MethodPost,
 		"/statuses/"+g.commits[0],
 		map[string]any{"context": "flotilla/dev", "state": "failure", "description": "by hand", "target_url": link},
 		nil,
 	)
-	plan, said := w.Plan(t.Context(), g.configuration(g.attributes("state", "success")))
+	plan, diags := w.Plan(t.Context(), g.configuration(g.attributes("state", "success")))
 	change := plan.Change(statusAddress)
-	if said.Err() != nil || change.Before["state"] != "failure" || change.Before["description"] != "by hand" ||
+	if diags.Err() != nil || change.Before["state"] != "failure" || change.Before["description"] != "by hand" ||
 		change.Before["link"] != link ||
 		change.After["state"] != "success" {
-		t.Errorf("the plan is %+v: %s", change, said)
+		t.Errorf("the plan is %+v: %s", change, diags)
 	}
-	told = append(told, "failure by hand https://ci.example.com/7", "success")
-	step("changed by hand", providertest.Update, g.attributes("state", "success"), told...)
+	received = append(received, "failure by hand https://ci.example.com/7", "success")
+	step("changed by hand", providertest.Update, g.attributes("state", "success"), received...)
 	g.api(http.MethodPost, "/statuses/"+g.commits[0], map[string]any{"context": "ci", "state": "failure"}, nil)
-	step("the status of others", providertest.NoOp, g.attributes("state", "success"), told...)
+	step("the status of others", providertest.NoOp, g.attributes("state", "success"), received...)
 
-	// A lost state: what is there is not set again, and can be imported.
+	// After a lost state, the apply does not set the existing status again. The status can be imported.
 	w.Lose(statusAddress)
-	step("a lost state", providertest.Create, g.attributes("state", "success"), told...)
+	step("a lost state", providertest.Create, g.attributes("state", "success"), received...)
 	w.Lose(statusAddress)
 	id := g.url + "?forge=gitea#" + g.commits[0] + ":flotilla/dev"
-	if said := w.Import(t.Context(), g.configuration(g.attributes("state", "success")), statusAddress, id); said.Err() != nil {
-		t.Error(said)
+	if diags := w.Import(t.Context(), g.configuration(g.attributes("state", "success")), statusAddress, id); diags.Err() != nil {
+		t.Error(diags)
 	}
-	step("imported", providertest.NoOp, g.attributes("state", "success"), told...)
+	step("imported", providertest.NoOp, g.attributes("state", "success"), received...)
 
-	// Another commit and another context have statuses of their own, and the former ones stay.
-	step("another commit", providertest.Update, g.attributes("state", "success", "commit", g.commits[1]), told...)
-	step("another context", providertest.Update, g.attributes("state", "success", "commit", g.commits[1], "context", "flotilla/prod"), told...)
-	// And so does that of a resource that is destroyed.
-	action, said := planStatus(t, w, g.configuration())
-	if action != providertest.Delete || !said.Has("Status stays on the commit") ||
-		!strings.Contains(said.String(), `the status "flotilla/prod" of commit `+g.commits[1]+" stays success") {
-		t.Errorf("the plan of a destroy is to %s, and says %s", action, said)
+	// Another commit or context has a status of its own, and the former status stays.
+	step("another commit", providertest.Update, g.attributes("state", "success", "commit", g.commits[1]), received...)
+	step("another context", providertest.Update, g.attributes("state", "success", "commit", g.commits[1], "context", "flotilla/prod"), received...)
+	// The status of a destroyed resource stays, too.
+	action, diags := planStatus(t, w, g.configuration())
+	if action != providertest.Delete || !diags.Has("Status stays on the commit") ||
+		!strings.Contains(diags.String(), `the status "flotilla/prod" of commit `+g.commits[1]+" stays success") {
+		t.Errorf("the plan of a destroy is to %s, and says %s", action, diags)
 	}
 	apply(t, w, g.configuration())
 	if len(w.State) > 0 {
@@ -211,13 +211,13 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 			t.Errorf("the status %s is %q", context, got)
 		}
 	}
-	if got := g.history(0, "flotilla/dev"); !slices.Equal(got, told) {
-		t.Errorf("in the end Gitea was told %q", got)
+	if got := g.history(0, "flotilla/dev"); !slices.Equal(got, received) {
+		t.Errorf("in the end Gitea has %q", got)
 	}
 }
 
-// A commit and a state that a rollout of the same apply makes.
-func TestACommitStatusOfWhatIsKnownAtApply(t *testing.T) {
+// TestACommitStatusWithValuesKnownAtApply has arguments that depend on the same apply.
+func TestACommitStatusWithValuesKnownAtApply(t *testing.T) {
 	g := newStatusGitea(t)
 	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
 	w := providertest.New(startProvider)
@@ -238,20 +238,20 @@ func TestACommitStatusOfWhatIsKnownAtApply(t *testing.T) {
 		later("gitea"),
 	)))
 	if got := g.history(1, "late"); !slices.Equal(got, []string{"success rolled out https://ci.example.com/"}) {
-		t.Errorf("Gitea was told %q", got)
+		t.Errorf("Gitea has %q", got)
 	}
-	// What is wrong with it is said then, all at once, and nothing is set.
+	// The apply reports all mistakes at once and sets nothing.
 	for attribute, value := range map[string]string{"commit": "main", "state": "done", "link": "javascript:alert(1)", "context": " ", "forge": "sourceforge", "url": "git@git.example.com:a/b"} {
-		_, said := providertest.New(startProvider).
+		_, diags := providertest.New(startProvider).
 			Apply(t.Context(), g.configuration(g.attributes("commit", later(g.commits[0]), attribute, later(value))))
-		if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+		if !slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool {
 			return d.Error && d.Summary == "Invalid "+attribute && d.At == fmt.Sprintf("AttributeName(%q)", attribute)
 		}) {
-			t.Errorf("of %s %q it is said %s", attribute, value, said)
+			t.Errorf("for %s %q, got diagnostics %s", attribute, value, diags)
 		}
 	}
 	if got := g.history(0, "flotilla/dev"); len(got) > 0 {
-		t.Errorf("Gitea was told %q", got)
+		t.Errorf("Gitea has %q", got)
 	}
 }
 
@@ -287,24 +287,24 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := providertest.New(startProvider).Plan(t.Context(), statusConfiguration("a-token", test.attributes))
-			if len(said) != 1 || !said[0].Error || !strings.HasPrefix(said[0].At, fmt.Sprintf("AttributeName(%q)", test.at)) ||
-				!words(test.says).MatchString(said[0].Detail) {
-				t.Errorf("said is %s", said)
+			_, diags := providertest.New(startProvider).Plan(t.Context(), statusConfiguration("a-token", test.attributes))
+			if len(diags) != 1 || !diags[0].Error || !strings.HasPrefix(diags[0].At, fmt.Sprintf("AttributeName(%q)", test.at)) ||
+				!words(test.says).MatchString(diags[0].Detail) {
+				t.Errorf("got diagnostics %s", diags)
 			}
-			if strings.Contains(said.String(), "hidden") {
-				t.Errorf("a password is shown: %s", said)
+			if strings.Contains(diags.String(), "hidden") {
+				t.Errorf("a password is shown: %s", diags)
 			}
 		})
 	}
-	_, said := providertest.New(startProvider).
+	_, diags := providertest.New(startProvider).
 		Plan(t.Context(), statusConfiguration("a-token", with(right, "commit", "x", "state", "x", "context", "", "link", "x", "url", "x", "forge", "gitea")))
-	if len(said) != 5 {
-		t.Errorf("five mistakes are %d: %s", len(said), said)
+	if len(diags) != 5 {
+		t.Errorf("five mistakes give %d diagnostics: %s", len(diags), diags)
 	}
 }
 
-func TestImportsOfACommitStatus(t *testing.T) {
+func TestACommitStatusIsImported(t *testing.T) {
 	t.Parallel()
 	host := &standInStatuses{}
 	root := host.start(t)
@@ -316,47 +316,47 @@ func TestImportsOfACommitStatus(t *testing.T) {
 	apply(t, w, configuration)
 	w.Lose(statusAddress)
 	id := root + "/team/app.git?forge=gitea&api_url=" + root + "#" + aCommit + ":a:b#c"
-	if said := w.Import(t.Context(), configuration, statusAddress, id); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.Import(t.Context(), configuration, statusAddress, id); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	// Only the line break is not what was read.
+	// The plan restores only the line break, which the Git host does not keep.
 	if action, _ := planStatus(t, w, configuration); action != providertest.Update ||
 		w.State.Values(statusAddress)["description"] != "it is broken" {
 		t.Errorf("the plan is to %s: %v", action, w.State.Values(statusAddress))
 	}
 	apply(t, w, configuration)
 	if got := host.history("a:b#c"); len(got) != 1 {
-		t.Errorf("the Git host was told %q", got)
+		t.Errorf("the Git host has %q", got)
 	}
 	for id, says := range map[string]string{
 		"": "must be", root: "must be", root + "#" + aCommit: "must be", "#" + aCommit + ":x": "must be", root + "/team/app.git#main:x": "full id of a commit",
 		root + "/team/app.git#" + aCommit + ":x": "set forge to", root + "/team/app.git?forge=gitea#" + aCommit + ":none": "", root + "?%zz#" + aCommit + ":x": "must be", root + "/team/app.git?host=gitea#" + aCommit + ":x": "must be",
 	} {
-		said := providertest.New(startProvider).Import(t.Context(), configuration, statusAddress, id)
-		if said.Err() == nil || !strings.Contains(said.String(), says) {
-			t.Errorf("of %q it is said %s", id, said)
+		diags := providertest.New(startProvider).Import(t.Context(), configuration, statusAddress, id)
+		if diags.Err() == nil || !strings.Contains(diags.String(), says) {
+			t.Errorf("for %q, got diagnostics %s", id, diags)
 		}
 	}
 }
 
-// Whatever a Git host says, no secret is in a state, a plan or a message.
+// TestACommitStatusShowsNoSecret: the Git host repeats the token in its answers. No state, plan or message may contain it.
 func TestACommitStatusShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	const token = "canary-5d0c/+ token"
 	for _, status := range []int{http.StatusOK, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity} {
 		var last string
 		host := &standInStatuses{refuse: func(w http.ResponseWriter, r *http.Request) bool {
-			said := fmt.Sprint(token, " ", r.Header.Get("Authorization"))
+			message := fmt.Sprint(token, " ", r.Header.Get("Authorization"))
 			last = r.Method
 			switch {
 			case status != http.StatusOK:
-				http.Error(w, fmt.Sprintf(`{"message": %q}`, said), status)
+				http.Error(w, fmt.Sprintf(`{"message": %q}`, message), status)
 			case r.Method == http.MethodGet && r.URL.Query().Get("page") == "1":
 				fmt.Fprintf(
 					w,
 					`{"statuses": [{"id": 1, "context": "flotilla/dev", "status": "failure", "description": %q, "target_url": %q}]}`,
-					said,
-					"https://x.example.com/?"+said,
+					message,
+					"https://x.example.com/?"+message,
 				)
 			default:
 				return false
@@ -368,7 +368,7 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 			"url": url, "forge": "gitea", "commit": aCommit, "context": "flotilla/dev", "state": "success",
 		})
 		w := providertest.New(startProvider)
-		plan, said := w.Apply(t.Context(), configuration)
+		plan, diags := w.Apply(t.Context(), configuration)
 		again, refreshed := w.Plan(t.Context(), configuration)
 		imported := w.Import(
 			t.Context(),
@@ -376,7 +376,7 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 			statusAddress+"y",
 			url+"?forge=gitea#"+aCommit+":flotilla/dev",
 		)
-		text := fmt.Sprint(said, refreshed, imported)
+		text := fmt.Sprint(diags, refreshed, imported)
 		for _, p := range []*providertest.Plan{plan, again} {
 			if p != nil && p.Change(statusAddress) != nil {
 				text += fmt.Sprint(*p.Change(statusAddress))
@@ -392,11 +392,11 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 		}
 		for form, secret := range leakedForms(token) {
 			if strings.Contains(text, secret) {
-				t.Errorf("%d shows it, %s: %s", status, form, text)
+				t.Errorf("status %d shows the token, %s: %s", status, form, text)
 			}
 		}
 		if last == "" {
-			t.Errorf("%d: the Git host was never asked", status)
+			t.Errorf("%d: the Git host got no request", status)
 		}
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// actions are what flotilla_history says of the folders that the newest commit changed.
+// newestActions returns the changes that flotilla_history reports for the newest commit.
 func newestActions(t *testing.T, w *providertest.Workspace, url, host string) string {
 	t.Helper()
 	attributes := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "limit": 1}
 	if host != "" {
 		attributes["host"] = host
 	}
-	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", attributes)
-	if said.Err() != nil {
-		t.Fatal(said)
+	read, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", attributes)
+	if diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	commits, _ := read["commits"].([]any)
 	var all []string
@@ -34,22 +34,21 @@ func newestActions(t *testing.T, w *providertest.Workspace, url, host string) st
 	return strings.Join(all, ", ")
 }
 
-// The plan, the commit and the history count the same change in the same way.
-func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
+func TestPlanCommitAndHistoryReportTheSameRename(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	step := func(configuration providertest.Configuration, plan, subject, body, history string) {
 		t.Helper()
 		lines := strings.Join(linesOf(apply(t, w, configuration)), "\n")
 		if !strings.Contains(lines, plan) {
-			t.Errorf("the plan says\n%s\nand not %q", lines, plan)
+			t.Errorf("the plan says\n%s\nwant %q", lines, plan)
 		}
 		message := git(t, url, "log", "-1", "--format=%B", "dev")
 		if !strings.HasPrefix(message, subject+"\n") || !strings.Contains(message, body) {
-			t.Errorf("the commit says\n%s\nand not %q, %q", message, subject, body)
+			t.Errorf("the commit says\n%s\nwant %q, %q", message, subject, body)
 		}
 		if got := newestActions(t, w, url, ""); got != history {
-			t.Errorf("the history says %q, not %q", got, history)
+			t.Errorf("the history says %q, want %q", got, history)
 		}
 	}
 	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old"), namedType("other")), noRemovals))
@@ -60,7 +59,7 @@ func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
 		"Moved:\n- new/app-web, from old/app-web\n- new/base-all, from old/base-all\n",
 		"moved new/app-web from old, moved new/base-all from old",
 	)
-	for _, host := range []string{"new", "old"} { // narrowed to one side
+	for _, host := range []string{"new", "old"} { // filtered by the new or the old host
 		if got := newestActions(t, w, url, host); got != "moved new/app-web from old, moved new/base-all from old" {
 			t.Errorf("the history of %s says %q", host, got)
 		}
@@ -74,8 +73,8 @@ func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
 	)
 }
 
-// Hosts without folders are added and removed. Only a marker or a record that others changed is repaired.
-func TestACommitSaysWhatBecomesOfHostsWithoutFolders(t *testing.T) {
+// TestACommitNamesChangesOfHostsWithoutFolders: only a marker or record that others changed is repaired.
+func TestACommitNamesChangesOfHostsWithoutFolders(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	empty := func(types ...any) providertest.Configuration {
@@ -97,7 +96,7 @@ func TestACommitSaysWhatBecomesOfHostsWithoutFolders(t *testing.T) {
 		}
 		apply(t, w, empty(step.types...))
 		if subject := git(t, url, "log", "-1", "--format=%s", "dev"); subject != step.subject {
-			t.Errorf("the commit says %q, not %q", subject, step.subject)
+			t.Errorf("the commit says %q, want %q", subject, step.subject)
 		}
 	}
 }

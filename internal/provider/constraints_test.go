@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// rule is a constraint of a fleet. further are attributes in pairs.
+// rule returns a constraint. further are pairs of attributes.
 func rule(name, expression string, further ...any) map[string]any {
 	constraint := map[string]any{"name": name, "expression": expression}
 	for i := 0; i < len(further); i += 2 {
@@ -21,10 +21,10 @@ func rule(name, expression string, further ...any) map[string]any {
 	return constraint
 }
 
-// ruled is a fleet with constraints.
+// withConstraints returns the constraints of a fleet.
 func withConstraints(rules ...any) map[string]any { return map[string]any{"constraints": rules} }
 
-// values are the config containers of the small fleet with another URL.
+// databaseContainers returns the config containers of the small fleet with another URL.
 func databaseContainers(url any) map[string]any {
 	return map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
@@ -46,7 +46,7 @@ func TestABrokenConstraintFailsThePlanAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rule map[string]any
-		want []string // what the error says
+		want []string // texts of the error
 	}{
 		"of deployment targets": {
 			rule("no-main", "target.manifests.branch != 'main'", "message", "Branches move: give a tag."),
@@ -77,20 +77,20 @@ func TestABrokenConstraintFailsThePlanAndNothingIsWritten(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
 			w := providertest.New(startProvider)
-			_, said := w.Apply(t.Context(), assigned(url, fleetOf(withConstraints(test.rule, rule("true", "environment == 'dev'"))), nil))
-			if said.Err() == nil {
-				t.Fatal("the fleet was written")
+			_, diags := w.Apply(t.Context(), assigned(url, fleetOf(withConstraints(test.rule, rule("true", "environment == 'dev'"))), nil))
+			if diags.Err() == nil {
+				t.Fatal("the apply succeeded")
 			}
 			for _, want := range test.want {
-				if !strings.Contains(said.String(), want) {
-					t.Errorf("the error does not say %q: %s", want, said)
+				if !strings.Contains(diags.String(), want) {
+					t.Errorf("the error does not say %q: %s", want, diags)
 				}
 			}
-			if count := strings.Count(said.String(), "Constraint is violated"); count != 1 {
-				t.Errorf("%d errors: %s", count, said)
+			if count := strings.Count(diags.String(), "Constraint is violated"); count != 1 {
+				t.Errorf("%d errors: %s", count, diags)
 			}
 			if _, err := os.Stat(url); err == nil {
-				t.Error("there is a repository")
+				t.Error("a repository exists")
 			}
 			test.rule["mode"] = "inform"
 			apply(t, w, assigned(url, fleetOf(withConstraints(test.rule)), nil))
@@ -103,17 +103,17 @@ func TestABrokenConstraintFailsThePlanAndNothingIsWritten(t *testing.T) {
 
 func TestEveryBrokenConstraintIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
-	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(withConstraints(
+	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(withConstraints(
 		rule("a", "target.manifests.branch != 'main'"), rule("b", "host.name != 'drone'"), rule("c", "environment == 'prod'"),
 	)), nil))
 	for _, want := range []string{`Constraint "a" is violated by 2 of 2 deployment targets`, `Constraint "b" is violated by 1 of 3 hosts`, `Constraint "c" is violated by the fleet`} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("the errors do not say %q: %s", want, said)
+		if !strings.Contains(diags.String(), want) {
+			t.Errorf("the errors do not say %q: %s", want, diags)
 		}
 	}
 }
 
-func TestConstraintsThatAreNoneAreErrorsAtPlan(t *testing.T) {
+func TestInvalidConstraintsAreErrorsAtPlan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rule map[string]any
@@ -131,26 +131,26 @@ func TestConstraintsThatAreNoneAreErrorsAtPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := providertest.New(startProvider)
-			_, said := w.Plan(t.Context(), assigned(bare(t), fleetOf(withConstraints(test.rule, rule("b", "1"))), nil))
-			if text := said.String(); !strings.Contains(text, test.want) || !strings.Contains(text, `constraints["b"].expression: `) {
+			_, diags := w.Plan(t.Context(), assigned(bare(t), fleetOf(withConstraints(test.rule, rule("b", "1"))), nil))
+			if text := diags.String(); !strings.Contains(text, test.want) || !strings.Contains(text, `constraints["b"].expression: `) {
 				t.Errorf("the fleet's error is %s", text)
 			}
-			if strings.Contains(test.want, "unknown attribute") { // which the resource's schema refuses
+			if strings.Contains(test.want, "unknown attribute") { // the schema of the resource refuses these
 				return
 			}
-			_, said = w.Plan(
+			_, diags = w.Plan(
 				t.Context(),
 				providertest.Configuration{Resources: map[string]providertest.Resource{"flotilla_constraint.x": {Attributes: test.rule}}},
 			)
 			_, attribute, _ := strings.Cut(strings.TrimSuffix(test.want, ": "), ".")
-			if text := said.String(); said.Err() == nil || !strings.Contains(text, attribute) {
+			if text := diags.String(); diags.Err() == nil || !strings.Contains(text, attribute) {
 				t.Errorf("the resource's error is %s", text)
 			}
 		})
 	}
 }
 
-func TestWhatAnInformingConstraintSaysOfWhatChanges(t *testing.T) {
+func TestAnInformingConstraintReportsChangedAssignmentsOnly(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
@@ -159,7 +159,7 @@ func TestWhatAnInformingConstraintSaysOfWhatChanges(t *testing.T) {
 	for _, step := range []struct {
 		name  string
 		fleet map[string]any
-		want  string // "" for no such line
+		want  string // "" if there is no such line
 	}{
 		{"at first", informs, line + "3 assignments: drone/app-core, drone/app-edge, large/app-core"},
 		{"where nothing changes", informs, ""},
@@ -200,7 +200,7 @@ func TestANewConstraintIsReportedOnceAndChangesNothingElse(t *testing.T) {
 			t.Errorf("%s: the lines are %q, want %q", step.name, got, step.want)
 		}
 		if change := plan.Change(assignment); change.Action != providertest.Update || fmt.Sprint(change.After["commit"]) != head {
-			t.Errorf("%s: it is %s, of commit %v", step.name, change.Action, change.After["commit"])
+			t.Errorf("%s: the action is %s, the commit %v", step.name, change.Action, change.After["commit"])
 		}
 		if plan := apply(t, w, assigned(url, fleet, nil)); !plan.Empty() {
 			t.Errorf("%s: the second plan has %q", step.name, linesOf(plan))
@@ -218,17 +218,17 @@ func TestARepairedFleetIsApplied(t *testing.T) {
 	rules := withConstraints(rule("no-mysql", "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"))
 	apply(t, w, assigned(url, fleetOf(databaseContainers("mysql://one")), nil))
 	for range 2 {
-		if _, said := w.Apply(t.Context(), assigned(url, fleetOf(mergeMaps(rules, databaseContainers("mysql://one"))), nil)); said.Err() == nil {
-			t.Fatal("a rule that is broken by what is there already is not enforced")
+		if _, diags := w.Apply(t.Context(), assigned(url, fleetOf(mergeMaps(rules, databaseContainers("mysql://one"))), nil)); diags.Err() == nil {
+			t.Fatal("a constraint that existing folders violate is not enforced")
 		}
 	}
-	mended := assigned(url, fleetOf(mergeMaps(rules, databaseContainers("postgres://one"))), nil)
-	apply(t, w, mended)
-	if plan := apply(t, w, mended); !plan.Empty() {
+	repaired := assigned(url, fleetOf(mergeMaps(rules, databaseContainers("postgres://one"))), nil)
+	apply(t, w, repaired)
+	if plan := apply(t, w, repaired); !plan.Empty() {
 		t.Errorf("the second plan has %q", linesOf(plan))
 	}
-	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(mergeMaps(rules, databaseContainers("mysql://two"))), nil)); said.Err() == nil {
-		t.Error("what has been mended can be broken again")
+	if _, diags := w.Apply(t.Context(), assigned(url, fleetOf(mergeMaps(rules, databaseContainers("mysql://two"))), nil)); diags.Err() == nil {
+		t.Error("the constraint can be violated again")
 	}
 }
 
@@ -245,36 +245,36 @@ func TestConstraintsHoldNeitherRemovalNorRollbackNorDestroy(t *testing.T) {
 		policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
 		policy("core-on-large", map[string]any{"expression": "!edge"}, map[string]any{"match_labels": map[string]any{"size": "large"}}),
 	}})
-	_, said := w.Apply(t.Context(), assigned(url, fleetOf(fewer), nil))
-	if said.Err() != nil || !strings.Contains(said.String(), "only removes folders or rolls back") {
-		t.Errorf("a removal is held: %s", said)
+	_, diags := w.Apply(t.Context(), assigned(url, fleetOf(fewer), nil))
+	if diags.Err() != nil || !strings.Contains(diags.String(), "only removes folders or rolls back") {
+		t.Errorf("a removal is held: %s", diags)
 	}
 	if out := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(out, "app-edge") {
 		t.Errorf("nothing was removed: %s", out)
 	}
-	if _, said := w.Plan(t.Context(), assigned(url, fleetOf(fewer), nil)); said.Err() == nil {
-		t.Error("what is left is not held to the rule")
+	if _, diags := w.Plan(t.Context(), assigned(url, fleetOf(fewer), nil)); diags.Err() == nil {
+		t.Error("the remaining folders are not held to the constraint")
 	}
 	back := assigned(url, fleetOf(fewer), map[string]any{"rollback_to": first})
 	apply(t, w, back)
 	if plan := apply(t, w, back); !plan.Empty() {
-		t.Errorf("after going back, the plan has %q", linesOf(plan))
+		t.Errorf("after a rollback, the plan has %q", linesOf(plan))
 	}
-	// Terraform plans the configuration before it plans a destroy, unless it is told not to.
+	// Terraform plans the configuration before a destroy, unless -refresh=false is set.
 	apply(t, w, assigned(url, fleetOf(broken), nil), providertest.Destroy(), providertest.SkipRefresh())
 	if len(w.State) > 0 {
 		t.Errorf("a destroy leaves %v", w.State)
 	}
 }
 
-func TestWhatIsUnknownAtPlanIsHeldToConstraintsAtApply(t *testing.T) {
+func TestUnknownValuesAreHeldToConstraintsAtApply(t *testing.T) {
 	t.Parallel()
 	const expression = "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"
 	later := func(value string) providertest.Unknown { return providertest.Unknown{Then: value} }
 	for name, test := range map[string]struct {
 		fleet  map[string]any
 		broken bool
-		want   string // what the plan says
+		want   string // text of the plan
 	}{
 		"a value that keeps a rule":        {mergeMaps(withConstraints(rule("a", expression)), databaseContainers(later("postgres://x"))), false, `constraint "a" cannot be decided yet for 1 assignment: it waits for `},
 		"a value that breaks a rule":       {mergeMaps(withConstraints(rule("a", expression)), databaseContainers(later("mysql://x"))), true, `constraint "a" cannot be decided yet`},
@@ -288,16 +288,16 @@ func TestWhatIsUnknownAtPlanIsHeldToConstraintsAtApply(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
 			w := providertest.New(startProvider)
-			plan, said := w.Plan(t.Context(), assigned(url, fleetOf(test.fleet), nil))
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			plan, diags := w.Plan(t.Context(), assigned(url, fleetOf(test.fleet), nil))
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
-			if lines := said.String() + strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, test.want) {
+			if lines := diags.String() + strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, test.want) {
 				t.Errorf("the plan says %s", lines)
 			}
-			said = w.ApplyPlan(t.Context(), plan)
-			if broken := said.Err() != nil; broken != test.broken {
-				t.Fatalf("the apply says %s", said)
+			diags = w.ApplyPlan(t.Context(), plan)
+			if broken := diags.Err() != nil; broken != test.broken {
+				t.Fatalf("the apply says %s", diags)
 			}
 			if _, err := os.Stat(url); (err == nil) == test.broken {
 				t.Errorf("written: %t", err == nil)
@@ -312,8 +312,8 @@ func TestAnImportWithConstraintsPlansNothing(t *testing.T) {
 	configuration := assigned(url, fleetOf(withConstraints(rule("a", "target.name != ''"), rule("b", "host.name == ''", "mode", "inform"))), nil)
 	apply(t, providertest.New(startProvider), configuration)
 	w := providertest.New(startProvider)
-	if said := w.Import(t.Context(), configuration, assignment, fmt.Sprintf("%s#dev:clusters/all:dev", url)); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.Import(t.Context(), configuration, assignment, fmt.Sprintf("%s#dev:clusters/all:dev", url)); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	if plan := apply(t, w, configuration); !plan.Empty() {
 		t.Errorf("the plan has %q: %v", linesOf(plan), plan.Change(assignment))
@@ -342,7 +342,7 @@ resource "flotilla_constraint" "no_mysql" {
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": config("mysql://one", "enforce")})
 
-			// What is known only at apply is held there, and nothing is written.
+			// Values known only at apply are checked there, and nothing is written.
 			w.run("plan", "-input=false", "-out=plan.out")
 			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil ||
 				!words(`Constraint "no-mysql" is violated by 1 of 3 assignments`).MatchString(stderr) {
@@ -355,16 +355,16 @@ resource "flotilla_constraint" "no_mysql" {
 				t.Errorf("the plan once it is known: %v\n%s", err, stderr)
 			}
 
-			// The same rule informs, and then there is nothing left to say.
+			// If the same rule informs, the plan lists the violation once.
 			writeFile(t, filepath.Join(w.path, "main.tf"), config("mysql://one", "inform"))
 			if printed := w.run("apply", "-input=false", "-auto-approve", "-no-color"); !words(
 				`constraint \"no-mysql\" is violated by 1 assignment: large/app-core`,
 			).MatchString(printed) {
-				t.Errorf("the plan does not say what is violated:\n%s", printed)
+				t.Errorf("the plan lists no violation:\n%s", printed)
 			}
 			w.run("plan", "-input=false", "-detailed-exitcode")
 
-			// Enforced again, it holds until the fleet is mended.
+			// Enforced again, the rule fails the plan until the fleet is repaired.
 			writeFile(t, filepath.Join(w.path, "main.tf"), config("mysql://one", "enforce"))
 			if _, stderr, err := w.try("plan", "-input=false", "-no-color"); err == nil {
 				t.Errorf("the rule is not enforced: %s", stderr)
@@ -375,7 +375,7 @@ resource "flotilla_constraint" "no_mysql" {
 
 			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config("postgres://one", "enforce"), "'mysql:'", "'postgres:'", 1))
 			if _, stderr, err := w.try("destroy", "-input=false", "-auto-approve", "-no-color"); err == nil {
-				t.Errorf("the destroy says nothing of -refresh=false any more: does the tool not plan first? %s", stderr)
+				t.Errorf("the destroy does not mention -refresh=false: does the tool not plan first? %s", stderr)
 			}
 			w.run("destroy", "-input=false", "-auto-approve", "-refresh=false")
 		})

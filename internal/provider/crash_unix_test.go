@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// Terraform prints what a plugin says when it crashes: the stacks of all goroutines. The process is ended with that
-// output while it sends its credentials to a Git server that does not answer.
+// TestACrashShowsNoSecret: Terraform prints the stacks of all goroutines of a crashed plugin. The provider crashes while it
+// sends its credentials to a Git server that does not answer.
 func TestACrashShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	const token = "t0ken-of-a-crash"
-	asked := make(chan string, 16)
+	authorizations := make(chan string, 16)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
-		case asked <- r.Header.Get("Authorization"):
+		case authorizations <- r.Header.Get("Authorization"):
 		default:
 		}
 		<-r.Context().Done()
@@ -38,27 +38,27 @@ func TestACrashShowsNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
+	var stacks bytes.Buffer
 	command := exec.CommandContext(t.Context(), self)
 	command.Args, command.Env = []string{providerProcessName}, append(os.Environ(), "GOTRACEBACK=all")
-	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(text), &said, &said
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(text), &stacks, &stacks
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	credentials := <-asked
+	credentials := <-authorizations
 	if err := command.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Error(err)
 	}
 	if err := command.Wait(); err == nil {
 		t.Error("the provider did not crash")
 	}
-	if output := said.String(); !strings.Contains(output, "goroutine ") || !strings.Contains(output, "internal/git.") {
-		t.Errorf("no stacks of the request are said: %s", output)
+	if output := stacks.String(); !strings.Contains(output, "goroutine ") || !strings.Contains(output, "internal/git.") {
+		t.Errorf("the output has no stacks of the request: %s", output)
 	}
 	for _, secret := range []string{token, base64.StdEncoding.EncodeToString([]byte("git:" + token)), strings.TrimPrefix(credentials, "Basic ")} {
-		if secret != "" && strings.Contains(said.String(), secret) {
-			t.Errorf("the crash says %q", secret)
+		if secret != "" && strings.Contains(stacks.String(), secret) {
+			t.Errorf("the crash shows %q", secret)
 		}
 	}
-	t.Logf("%d bytes of stacks; the server was sent credentials: %t", said.Len(), credentials != "")
+	t.Logf("%d bytes of stacks; the server was sent credentials: %t", stacks.Len(), credentials != "")
 }

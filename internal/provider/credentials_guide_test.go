@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes plays each row of the table.
-func TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes(t *testing.T) {
+// TestTheGuideOnDeliveryIsRightAboutExpiredCredentials plays each row of the guide's table.
+func TestTheGuideOnDeliveryIsRightAboutExpiredCredentials(t *testing.T) {
 	t.Parallel()
 	playTable(t, "delivery.md", "operation | effect", []guideRow{
 		{"plan | an error that names the server and its answer; nothing is written", testExpiredTokenAtPlan},
@@ -53,7 +53,7 @@ func TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes(t *testing.T) {
 	})
 }
 
-// tokenHost is a Git host whose token can expire, and the workspace of one assignment.
+// tokenHost is a Git host whose token can expire, with the workspace of one assignment.
 type tokenHost struct {
 	*gitHub
 	t *testing.T
@@ -69,7 +69,7 @@ func newTokenHost(t *testing.T) *tokenHost {
 	return h
 }
 
-// assigned is the assignment with a fleet.
+// assigned configures the assignment with a fleet and the token.
 func (h *tokenHost) assigned(fleet any, further map[string]any) providertest.Configuration {
 	c := assigned(h.url, fleet, further)
 	c.Provider = map[string]any{"git": map[string]any{"token": validToken}}
@@ -82,10 +82,9 @@ func (h *tokenHost) setDisturbance(disturb func(w http.ResponseWriter, r *http.R
 	h.disturb = disturb
 }
 
-// renew ends a disturbance.
 func (h *tokenHost) endDisturbance() { h.setDisturbance(nil) }
 
-// expire refuses the token from the first request on for which when returns true.
+// expire refuses the token from the first request that matches.
 func (h *tokenHost) expire(when func(r *http.Request) bool) {
 	var expired atomic.Bool
 	h.setDisturbance(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
@@ -105,28 +104,27 @@ func opensRequest(r *http.Request) bool { return isAPICall(r) && r.Method == htt
 
 func (h *tokenHost) tip() string { return git(h.t, h.bare, "rev-parse", "dev") }
 
-// expectDone expects that a plan is empty.
 func (h *tokenHost) expectEmptyPlan(wanted providertest.Configuration) {
 	h.t.Helper()
-	if plan, said := mustPlan(h.t, h.w, wanted); !plan.Empty() {
-		h.t.Errorf("the plan has %q: %s", linesOf(plan), said)
+	if plan, diags := mustPlan(h.t, h.w, wanted); !plan.Empty() {
+		h.t.Errorf("the plan has %q: %s", linesOf(plan), diags)
 	}
 }
 
-// expectSaid expects one error with a summary, at an attribute, with texts.
-func expectError(t *testing.T, said providertest.Diagnostics, summary, attribute string, texts ...string) {
+// expectError expects an error with a summary, an attribute and texts.
+func expectError(t *testing.T, diags providertest.Diagnostics, summary, attribute string, texts ...string) {
 	t.Helper()
-	at := slices.IndexFunc(said, func(d providertest.Diagnostic) bool { return d.Error })
-	if at < 0 || said[at].Summary != summary || said[at].At != fmt.Sprintf("AttributeName(%q)", attribute) {
-		t.Fatalf("said is %s, and not %q at %s", said, summary, attribute)
+	at := slices.IndexFunc(diags, func(d providertest.Diagnostic) bool { return d.Error })
+	if at < 0 || diags[at].Summary != summary || diags[at].At != fmt.Sprintf("AttributeName(%q)", attribute) {
+		t.Fatalf("got %s, want %q at %s", diags, summary, attribute)
 	}
 	for _, text := range texts {
-		if !strings.Contains(said[at].Detail, text) {
-			t.Errorf("%q is not in %s", text, said)
+		if !strings.Contains(diags[at].Detail, text) {
+			t.Errorf("%q is not in %s", text, diags)
 		}
 	}
-	if strings.Contains(said.String(), "t0ken") {
-		t.Errorf("a token is in %s", said)
+	if strings.Contains(diags.String(), "t0ken") {
+		t.Errorf("a token is in %s", diags)
 	}
 }
 
@@ -136,14 +134,14 @@ func testExpiredTokenAtPlan(t *testing.T) {
 	h := newTokenHost(t)
 	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
 	h.expire(isAnyRequest)
-	_, said := h.w.Plan(t.Context(), h.assigned(databaseFleet("one"), nil))
-	expectError(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
+	_, diags := h.w.Plan(t.Context(), h.assigned(databaseFleet("one"), nil))
+	expectError(t, diags, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
 	h.endDisturbance()
 	apply(t, h.w, h.assigned(databaseFleet("one"), nil))
 	before := h.tip()
 	h.expire(isAnyRequest)
-	_, said = h.w.Plan(t.Context(), h.assigned(databaseFleet("two"), nil))
-	expectError(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
+	_, diags = h.w.Plan(t.Context(), h.assigned(databaseFleet("two"), nil))
+	expectError(t, diags, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
 	h.endDisturbance()
 	if h.expectEmptyPlan(h.assigned(databaseFleet("one"), nil)); h.tip() != before {
 		t.Error("something was written")
@@ -172,8 +170,8 @@ func testExpiredTokenAfterThePush(t *testing.T) {
 	apply(t, h.w, h.assigned(databaseFleet("one"), nil))
 	proposed := h.assigned(databaseFleet("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
 	h.expire(opensRequest)
-	_, said := h.w.Apply(t.Context(), proposed)
-	expectError(t, said, "Git host refuses the credentials", "delivery", "The commit is pushed", "401 Unauthorized")
+	_, diags := h.w.Apply(t.Context(), proposed)
+	expectError(t, diags, "Git host refuses the credentials", "delivery", "The commit is pushed", "401 Unauthorized")
 	const head = "flotilla/dev/clusters/all/dev"
 	pushed := git(t, h.bare, "rev-parse", head)
 	text := git(t, h.bare, "show", head+":clusters/all/large/app-core/platform-config.yaml")
@@ -183,11 +181,11 @@ func testExpiredTokenAfterThePush(t *testing.T) {
 	h.endDisturbance()
 	apply(t, h.w, proposed)
 	if h.expectEmptyPlan(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", head) != pushed {
-		t.Errorf("open are %v", h.pullRequests)
+		t.Errorf("the open requests are %v", h.pullRequests)
 	}
 }
 
-// reads reads a data source about the assignment.
+// readData reads a data source about the assignment.
 func (h *tokenHost) readData(name string, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	h.t.Helper()
 	attributes := map[string]any{"gitops_repo": map[string]any{"url": h.url, "branch": "dev", "path": "clusters/all"}}
@@ -202,9 +200,9 @@ func testExpiredTokenOfReports(t *testing.T) {
 	h.expire(isAnyRequest)
 	further := map[string][]any{"flotilla_compliance": {"feedback", map[string]any{"reports": []any{}}}, "flotilla_overview": nil}
 	for name, more := range further {
-		values, said := h.readData(name, with(map[string]any{"name": "dev", "fleet": fleetWithClusters(nil)}, more...))
-		if said.Err() != nil || !said.Has("Repository cannot be read") || !strings.Contains(said.String(), "401 Unauthorized") {
-			t.Errorf("%s says %s", name, said)
+		values, diags := h.readData(name, with(map[string]any{"name": "dev", "fleet": fleetWithClusters(nil)}, more...))
+		if diags.Err() != nil || !diags.Has("Repository cannot be read") || !strings.Contains(diags.String(), "401 Unauthorized") {
+			t.Errorf("%s says %s", name, diags)
 		}
 		if !strings.Contains(fmt.Sprint(values), "drone-1") {
 			t.Errorf("%s has %v", name, values)
@@ -219,8 +217,8 @@ func testExpiredTokenOfViews(t *testing.T) {
 	for name, further := range map[string]map[string]any{
 		"flotilla_diff": {"name": "dev", "fleet": fleetOf(nil)}, "flotilla_history": nil, "flotilla_inventory": nil,
 	} {
-		_, said := h.readData(name, further)
-		expectError(t, said, refusesCredentials, "gitops_repo", h.url, "401 Unauthorized")
+		_, diags := h.readData(name, further)
+		expectError(t, diags, refusesCredentials, "gitops_repo", h.url, "401 Unauthorized")
 	}
 }
 
@@ -230,15 +228,15 @@ func testExpiredTokenForStatuses(t *testing.T) {
 		return providertest.Call{Function: "fleet", Arguments: []any{ringFleet(version, nil)}}
 	}
 	apply(t, h.w, h.assigned(fleetAt("1"), nil))
-	asked := map[string]any{
+	attributes := map[string]any{
 		"name": "dev", "fleet": fleetAt("2"), "gitops_repo": map[string]any{"url": h.url, "branch": "dev", "path": "clusters/all"},
 		"feedback": map[string]any{"commit_statuses": map[string]any{"forge": "github"}},
 	}
 	wanted := h.assigned(fleetAt("2"), map[string]any{
 		"rollout":  ringRollout(nil),
-		"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: asked},
+		"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: attributes},
 	})
-	apply(t, h.w, wanted) // canary gets it
+	apply(t, h.w, wanted) // writes to canary
 	h.mu.Lock()
 	h.statuses = []string{"flotilla/canary/cluster-type success"}
 	h.mu.Unlock()
@@ -249,17 +247,17 @@ func testExpiredTokenForStatuses(t *testing.T) {
 		}
 		return isAPICall(r)
 	})
-	plan, said := mustPlan(t, h.w, wanted)
-	if !said.Has("Commit statuses cannot be read") || !strings.Contains(said.String(), "401 Unauthorized") || !plan.Empty() {
-		t.Errorf("the plan has %q and says %s", linesOf(plan), said)
+	plan, diags := mustPlan(t, h.w, wanted)
+	if !diags.Has("Commit statuses cannot be read") || !strings.Contains(diags.String(), "401 Unauthorized") || !plan.Empty() {
+		t.Errorf("the plan has %q and says %s", linesOf(plan), diags)
 	}
 	if waits := fmt.Sprint(plan.Change(assignment).After["rolling_out"]); !strings.Contains(waits, "waits for clusters to be ready") {
 		t.Errorf("the rollout is %s", waits)
 	}
-	values, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: wanted.Provider}, "flotilla_compliance", asked)
+	values, diags := h.w.ReadData(t.Context(), providertest.Configuration{Provider: wanted.Provider}, "flotilla_compliance", attributes)
 	for name, cluster := range values["clusters"].(map[string]any) {
-		if is := cluster.(map[string]any)["verdict"]; is != "unknown" || said.Err() != nil {
-			t.Errorf("%s is %v: %s", name, is, said)
+		if is := cluster.(map[string]any)["verdict"]; is != "unknown" || diags.Err() != nil {
+			t.Errorf("%s is %v: %s", name, is, diags)
 		}
 	}
 	h.endDisturbance()
@@ -268,7 +266,7 @@ func testExpiredTokenForStatuses(t *testing.T) {
 	}
 }
 
-// refusingCluster is an API server that refuses all credentials.
+// startRefusingCluster returns the connection to an API server that refuses all credentials.
 func startRefusingCluster(t *testing.T) map[string]any {
 	t.Helper()
 	url, certificate := serveTLS(t, http.HandlerFunc(refuseToken))
@@ -287,16 +285,16 @@ func testWrongCredentialsOfAReadCluster(t *testing.T) {
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), nil))
 	const answer = "the API server refuses the credentials (401 Unauthorized)"
-	asked := map[string]any{"feedback": map[string]any{"clusters": true}}
-	values, said := readCompliance(t, url, map[string]any{"clusters": clusters}, asked)
+	attributes := map[string]any{"feedback": map[string]any{"clusters": true}}
+	values, diags := readCompliance(t, url, map[string]any{"clusters": clusters}, attributes)
 	text := fmt.Sprint(values["clusters"])
-	if said.Err() != nil || clusterVerdicts(values) != "unknown unknown unknown" || !strings.Contains(text, answer) {
-		t.Errorf("flotilla_compliance has %s: %s", text, said)
+	if diags.Err() != nil || clusterVerdicts(values) != "unknown unknown unknown" || !strings.Contains(text, answer) {
+		t.Errorf("flotilla_compliance has %s: %s", text, diags)
 	}
-	values, said = readFacts(t, clusters, map[string]any{"requested": true, "sources": map[string]any{"clusters": true}})
+	values, diags = readFacts(t, clusters, map[string]any{"requested": true, "sources": map[string]any{"clusters": true}})
 	text = fmt.Sprint(values["clusters"])
-	if said.Err() != nil || !strings.Contains(text, answer) || !strings.Contains(text, "verdict:unknown") {
-		t.Errorf("flotilla_cluster_facts has %s: %s", text, said)
+	if diags.Err() != nil || !strings.Contains(text, answer) || !strings.Contains(text, "verdict:unknown") {
+		t.Errorf("flotilla_cluster_facts has %s: %s", text, diags)
 	}
 }
 
@@ -308,16 +306,16 @@ func testWrongCredentialsOfAnAgentsCluster(t *testing.T) {
 	cluster := map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "t"}
 	apply(t, w, onCluster(cluster, agent))
 	expired := startRefusingCluster(t)
-	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(expired, agent))
-	expectError(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
+	_, diags := providertest.New(startProvider).Plan(t.Context(), onCluster(expired, agent))
+	expectError(t, diags, "Cluster cannot be reached", "cluster", "401 Unauthorized")
 
-	plan, said := w.Plan(t.Context(), onCluster(expired, agent))
-	if said.Err() != nil || !said.Has("Cluster cannot be reached") || !strings.Contains(said.String(), "401 Unauthorized") || !plan.Empty() {
-		t.Errorf("the plan of an existing agent has %q: %s", agentLines(plan), said)
+	plan, diags := w.Plan(t.Context(), onCluster(expired, agent))
+	if diags.Err() != nil || !diags.Has("Cluster cannot be reached") || !strings.Contains(diags.String(), "401 Unauthorized") || !plan.Empty() {
+		t.Errorf("the plan of an existing agent has %q: %s", agentLines(plan), diags)
 	}
 	other := with(agent, "interval", "7m")
-	_, said = w.Apply(t.Context(), onCluster(expired, other))
-	expectError(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
+	_, diags = w.Apply(t.Context(), onCluster(expired, other))
+	expectError(t, diags, "Cluster cannot be reached", "cluster", "401 Unauthorized")
 	if plan := planAgent(t, w, onCluster(cluster, agent)); !plan.Empty() {
 		t.Errorf("with credentials the plan has %q", agentLines(plan))
 	}
@@ -339,25 +337,25 @@ func testExpiredTokenOfACommitStatus(t *testing.T) {
 		refuseToken(w, r)
 		return true
 	})
-	_, said := w.Apply(t.Context(), g.configuration(g.attributes("state", "success")))
-	expectError(t, said, "Git host refuses the credentials", "url", "401 Unauthorized")
+	_, diags := w.Apply(t.Context(), g.configuration(g.attributes("state", "success")))
+	expectError(t, diags, "Git host refuses the credentials", "url", "401 Unauthorized")
 	refuse(nil)
-	if told := host.history("flotilla/dev"); !slices.Equal(told, []string{"pending"}) {
-		t.Errorf("the Git host was told %q", told)
+	if received := host.history("flotilla/dev"); !slices.Equal(received, []string{"pending"}) {
+		t.Errorf("the Git host has %q", received)
 	}
 	apply(t, w, g.configuration(g.attributes("state", "success")))
-	if action, said := planStatus(t, w, g.configuration(g.attributes("state", "success"))); action != providertest.NoOp {
-		t.Errorf("the next plan is to %s: %s", action, said)
+	if action, diags := planStatus(t, w, g.configuration(g.attributes("state", "success"))); action != providertest.NoOp {
+		t.Errorf("the next plan is to %s: %s", action, diags)
 	}
 }
 
 func testExpiredTokenOfMeasurements(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(refuseToken))
 	t.Cleanup(server.Close)
-	values, said := readMeasurements(t, map[string]any{"url": server.URL, "token": "expired-t0ken"}, newCheck(server.URL, nil))
-	text := said.String()
-	if said.Err() != nil || !strings.Contains(text, server.URL) || !strings.Contains(text, "401") || strings.Contains(text, "t0ken") {
-		t.Errorf("it says %s", text)
+	values, diags := readMeasurements(t, map[string]any{"url": server.URL, "token": "expired-t0ken"}, newCheck(server.URL, nil))
+	text := diags.String()
+	if diags.Err() != nil || !strings.Contains(text, server.URL) || !strings.Contains(text, "401") || strings.Contains(text, "t0ken") {
+		t.Errorf("got %s", text)
 	}
 	if results := asJSON(t, values["results"]); !strings.Contains(results, `"measured":0`) {
 		t.Errorf("the results are %s", results)
@@ -367,21 +365,21 @@ func testExpiredTokenOfMeasurements(t *testing.T) {
 func testExpiredTokenOfRepositoryFiles(t *testing.T) {
 	h := newTokenHost(t)
 	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
-	_, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
+	_, diags := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
 		"git": map[string]any{"credentials": []any{map[string]any{"url": server, "token": "expired-t0ken"}}},
 	}}, "flotilla_repository_files", map[string]any{"url": h.url, "ref": "dev"})
-	expectError(t, said, refusesCredentials, "url", server, "401 Unauthorized")
+	expectError(t, diags, refusesCredentials, "url", server, "401 Unauthorized")
 }
 
 func testExpiredTokenOfArtifacts(t *testing.T) {
 	h := newTokenHost(t)
 	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
-	_, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
+	_, diags := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
 		"git": map[string]any{"credentials": []any{map[string]any{"url": server, "token": "expired-t0ken"}}},
 	}}, "flotilla_artifacts", map[string]any{
 		"environment": "dev", "workloads": teamWorkloads(map[string]any{"storage": "git", "repo": h.url, "branch": "dev"}),
 	})
-	expectError(t, said, "Artifacts cannot be resolved", "workloads", server, "401 Unauthorized", `"till-live"`)
+	expectError(t, diags, "Artifacts cannot be resolved", "workloads", server, "401 Unauthorized", `"till-live"`)
 }
 
 func testExpiredTokenOfAnAgent(t *testing.T) {
@@ -397,8 +395,8 @@ func testExpiredTokenOfAnAgent(t *testing.T) {
 	if got := r.readVerdict(); got != "failed: GitRepository "+namespace+"/gitops is not ready: authentication required" {
 		t.Errorf("the cluster is %s", got)
 	}
-	// TestAFailureOfTheRootHaltsAndRollsNothingBack shows what a rollout makes of it.
+	// TestAFailureOfTheRootHaltsAndRollsNothingBack tests the effect on a rollout.
 	if evidence := fmt.Sprint(r.readCompliance()["evidence"]); !strings.Contains(evidence, `"of":"root"`) {
-		t.Errorf("it is no failure of the root: %s", evidence)
+		t.Errorf("the evidence has no failure of the root: %s", evidence)
 	}
 }

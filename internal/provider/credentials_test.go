@@ -10,12 +10,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The credentials of these tests have this in them. They are put together, so that no scanner finds them here.
+// plantedCanary is part of every credential of these tests. They are concatenated, so that no scanner finds them here.
 const plantedCanary = "pl4nted7f3a91"
 
 var plantedToken = "ghp" + "_" + plantedCanary + "Xb2Qm4Lw7Kz1Rt6Yv3Hn8Jp"
 
-// planted is a chart each of whose objects has a credential, but for those of harmless.
+// planted is a chart with a credential in each object, except in the objects of harmless.
 var planted = map[string]string{"templates/all.yaml": `
 apiVersion: apps/v1
 kind: Deployment
@@ -40,7 +40,7 @@ data:
     host = ` + plantedToken + `
 `, "templates/harmless.yaml": harmless}
 
-// harmless has references and what stands for a value.
+// harmless has references and placeholders.
 const harmless = `
 apiVersion: apps/v1
 kind: Deployment
@@ -66,7 +66,7 @@ spec:
         args: ["--password=$(DB_PASSWORD)", "--token-file=/var/run/token", --password, $(DB_PASSWORD), --token-ttl, 15m]
 `
 
-// plantedNames are the names of the credentials of planted in allow_plain, with their rules.
+// plantedNames maps the names of planted's credentials in allow_plain to their rules.
 var plantedNames = map[string]string{
 	"Deployment.metadata.annotations.example.com/queue":                     "password-in-url",
 	"Deployment.spec.template.spec.containers[till].args[2]":                "password",
@@ -75,7 +75,7 @@ var plantedNames = map[string]string{
 	"ConfigMap.data.settings.ini":                                           "github-pat",
 }
 
-// keysOf returns the names as the value of allow_plain.
+// allowPlain returns the names as the value of allow_plain.
 func allowPlain(names map[string]string) (keys []any) {
 	for name := range names {
 		keys = append(keys, name)
@@ -83,21 +83,21 @@ func allowPlain(names map[string]string) (keys []any) {
 	return keys
 }
 
-// saysPlanted checks that diagnostics name credentials by name and rule, and have none of their values.
-func checkPlanted(t *testing.T, said string, names map[string]string) {
+// checkPlanted checks that diagnostics name the credentials and their rules, without their values.
+func checkPlanted(t *testing.T, message string, names map[string]string) {
 	t.Helper()
-	plain := strings.NewReplacer(" in line 3", "", ", line 2,", "").Replace(strings.Join(strings.Fields(said), " "))
+	plain := strings.NewReplacer(" in line 3", "", ", line 2,", "").Replace(strings.Join(strings.Fields(message), " "))
 	for name, rule := range names {
 		if !strings.Contains(plain, fmt.Sprintf("allow_plain = [%q]", name)) ||
 			!strings.Contains(plain, "looks like a credential (rule "+rule+")") {
-			t.Errorf("%s (%s) is not said: %s", name, rule, said)
+			t.Errorf("%s (%s) is not reported: %s", name, rule, message)
 		}
 	}
 	if got := strings.Count(plain, "looks like a credential"); got != len(names) {
-		t.Errorf("%d credentials are said, want %d: %s", got, len(names), said)
+		t.Errorf("got %d credentials, want %d: %s", got, len(names), message)
 	}
 	if strings.Contains(plain, plantedCanary) {
-		t.Errorf("a value is said: %s", said)
+		t.Errorf("a value is shown: %s", message)
 	}
 }
 
@@ -106,18 +106,18 @@ func TestCredentialsInFinalObjectsAreRefusedBeforeTheyAreCommitted(t *testing.T)
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", planted)
 	for _, reconciler := range []string{"flux", "argocd"} {
-		how := map[string]any{"render": "objects", "reconciler": reconciler}
+		clusterType := map[string]any{"render": "objects", "reconciler": reconciler}
 		url, w := bare(t), providertest.New(startProvider)
-		_, said := w.Plan(t.Context(), assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, how)), nil))
-		if said.Err() == nil || !said.Has("Manifests cannot be rendered") {
-			t.Errorf("%s: there is no error: %s", reconciler, said)
+		_, diags := w.Plan(t.Context(), assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, clusterType)), nil))
+		if diags.Err() == nil || !diags.Has("Manifests cannot be rendered") {
+			t.Errorf("%s: there is no error: %s", reconciler, diags)
 		}
-		checkPlanted(t, said.String(), plantedNames)
+		checkPlanted(t, diags.String(), plantedNames)
 
-		allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": allowPlain(plantedNames)}, how)
+		allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": allowPlain(plantedNames)}, clusterType)
 		apply(t, w, assigned(url, fleetOf(allowed), nil))
 		if !strings.Contains(fileOnBranch(t, url, tillFolder+objectsFiles[reconciler]), plantedCanary) {
-			t.Errorf("%s: what is allowed is not committed", reconciler)
+			t.Errorf("%s: the allowed credentials are not committed", reconciler)
 		}
 	}
 }
@@ -126,47 +126,48 @@ func TestCredentialsInAPreviewAreAWarningAndAreNotShown(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", planted)
-	how := map[string]any{"render": "preview"}
-	fleet := renderedFleet(pin, tillManifests(charts), nil, how)
-	plan, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-	if said.Err() != nil || !said.Has("Credentials in final objects") {
-		t.Errorf("there is no warning: %s", said)
+	clusterType := map[string]any{"render": "preview"}
+	fleet := renderedFleet(pin, tillManifests(charts), nil, clusterType)
+	plan, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+	if diags.Err() != nil || !diags.Has("Credentials in final objects") {
+		t.Errorf("there is no warning: %s", diags)
 	}
-	checkPlanted(t, said.String(), plantedNames)
+	checkPlanted(t, diags.String(), plantedNames)
 	if strings.Contains(fmt.Sprint(plan.Change(assignment).After), plantedCanary) {
 		t.Error("a value is in the plan")
 	}
 	shown, _, _ := readFinalObjects(t, fleet)
 	if len(shown) != 3 || strings.Contains(fmt.Sprint(shown), plantedCanary) || !strings.Contains(fmt.Sprint(shown), "DB_PASSWORD") {
-		t.Errorf("shown is %q", shown)
+		t.Errorf("the shown objects are %q", shown)
 	}
-	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": allowPlain(plantedNames)}, how)
-	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(allowed), nil))
-	checkPlanted(t, said.String(), nil)
+	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"allow_plain": allowPlain(plantedNames)}, clusterType)
+	_, diags = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(allowed), nil))
+	checkPlanted(t, diags.String(), nil)
 }
 
-// An object's annotation allows its values, and a value that a config container or parameters may have is allowed wherever it is used.
+// TestCredentialsThatAreAllowedOnceAreAllowedInFinalObjects allows a value by an annotation of the object, or by the config
+// container that it comes from.
 func TestCredentialsThatAreAllowedOnceAreAllowedInFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	configMap := func(annotations, value string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till, annotations: {" + annotations + "}}\ndata: {password: \"" + value + "\"}\n"
 	}
-	how := map[string]any{"render": "objects"}
+	clusterType := map[string]any{"render": "objects"}
 	annotated := renderedFleet(
 		charts.publish(t, "1.0.1", map[string]string{"templates/all.yaml": configMap("flotilla.dev/allow-plain: data.password", plantedCanary)}),
 		tillManifests(charts),
 		nil,
-		how,
+		clusterType,
 	)
 	configured := renderedFleet(charts.publish(t, "1.0.2", map[string]string{"templates/all.yaml": configMap("", "{{ .Values.DB_PASSWORD }}")}),
-		tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how)
+		tillManifests(charts), map[string]any{"config_as": []any{"values"}}, clusterType)
 	configured["config_containers"] = []any{
 		map[string]any{"name": "all", "data": map[string]any{"DB_PASSWORD": plantedCanary}, "allow_plain": []any{"DB_PASSWORD"}},
 	}
 	for name, fleet := range map[string]map[string]any{"annotation": annotated, "config container": configured} {
-		if _, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil)); said.Err() != nil {
-			t.Errorf("%s: %s", name, said)
+		if _, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil)); diags.Err() != nil {
+			t.Errorf("%s: %s", name, diags)
 		}
 	}
 }
@@ -209,18 +210,18 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 			} else if allow != nil {
 				ofTarget["allow_plain"] = allow
 			}
-			_, said := providertest.New(startProvider).
+			_, diags := providertest.New(startProvider).
 				Plan(t.Context(), assigned(bare(t), fleetOf(renderedFleet(folder.Pin{}, test.target, ofTarget, ofType)), nil))
-			return said
+			return diags
 		}
-		said := plan(nil)
-		if plain := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil ||
+		diags := plan(nil)
+		if plain := strings.Join(strings.Fields(diags.String()), " "); diags.Err() == nil ||
 			!strings.Contains(plain, test.at+": looks like a credential") {
-			t.Errorf("%s: %s is not said: %s", name, test.at, said)
+			t.Errorf("%s: %s is not reported: %s", name, test.at, diags)
 		}
-		checkPlanted(t, said.String(), map[string]string{test.allow: test.rule})
-		if said := plan([]any{test.allow}); said.Err() != nil {
-			t.Errorf("%s: allowed, it is %s", name, said)
+		checkPlanted(t, diags.String(), map[string]string{test.allow: test.rule})
+		if diags := plan([]any{test.allow}); diags.Err() != nil {
+			t.Errorf("%s: allowed, got %s", name, diags)
 		}
 	}
 }
@@ -255,20 +256,20 @@ func TestCredentialsInFilesOfOwnTemplatesAreRefused(t *testing.T) {
 	} {
 		plan := func(further map[string]any) providertest.Diagnostics {
 			fleet := own(test.kind, test.contentType, test.manifest, further)
-			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-			return said
+			_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+			return diags
 		}
 		names := map[string]string{}
 		if test.allow != "" {
 			names[test.allow] = "password"
 		}
-		said := plan(nil)
-		if (said.Err() != nil) != (test.allow != "") {
-			t.Errorf("%s: said is %s", name, said)
+		diags := plan(nil)
+		if (diags.Err() != nil) != (test.allow != "") {
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
-		checkPlanted(t, said.String(), names)
-		if said := plan(map[string]any{"allow_plain": []any{"other", "and " + test.allow, cmp.Or(test.allow, "none")}}); said.Err() != nil {
-			t.Errorf("%s: allowed, it is %s", name, said)
+		checkPlanted(t, diags.String(), names)
+		if diags := plan(map[string]any{"allow_plain": []any{"other", "and " + test.allow, cmp.Or(test.allow, "none")}}); diags.Err() != nil {
+			t.Errorf("%s: allowed, got %s", name, diags)
 		}
 	}
 }
@@ -281,25 +282,25 @@ func TestCredentialsInTextsForOthersAreRefused(t *testing.T) {
 		"holds":          {"holds": []any{map[string]any{"hosts": []any{"large"}, "reason": "log in with " + plantedToken}}},
 		"delivery.title": {"delivery": map[string]any{"mode": "pull_request", "forge": "gitea", "api_url": "https://git.example.com", "title": "password: " + plantedCanary}},
 	} {
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(nil), attributes))
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(nil), attributes))
 		attribute, _, _ := strings.Cut(name, ".")
-		plain := strings.Join(strings.Fields(said.String()), " ")
-		if said.Err() == nil || !strings.Contains(plain, "AttributeName(\""+attribute) ||
+		plain := strings.Join(strings.Fields(diags.String()), " ")
+		if diags.Err() == nil || !strings.Contains(plain, "AttributeName(\""+attribute) ||
 			!strings.Contains(plain, "looks like a credential (rule ") ||
 			strings.Contains(plain, plantedCanary) {
-			t.Errorf("%s: said is %s", name, said)
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
 	}
 	plain := map[string]any{
 		"commit_message": "Rotate the password of the till",
 		"holds":          []any{map[string]any{"hosts": []any{"large"}, "reason": "token expired, see runbook"}},
 	}
-	if _, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(nil), plain)); said.Err() != nil {
-		t.Error(said)
+	if _, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(nil), plain)); diags.Err() != nil {
+		t.Error(diags)
 	}
 	claim := claims(with(claimOn(bare(t), "web", 1, poolFleet("c1")), "commit_message", plantedToken))
-	if _, said := providertest.New(startProvider).Plan(t.Context(), claim); !strings.Contains(said.String(), "looks like a credential") ||
-		strings.Contains(said.String(), plantedCanary) {
-		t.Errorf("claim: said is %s", said)
+	if _, diags := providertest.New(startProvider).Plan(t.Context(), claim); !strings.Contains(diags.String(), "looks like a credential") ||
+		strings.Contains(diags.String(), plantedCanary) {
+		t.Errorf("claim: got diagnostics %s", diags)
 	}
 }

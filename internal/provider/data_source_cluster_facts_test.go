@@ -22,18 +22,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// sayingClusters are clusters that say what they are. The first segment of a path is the name of a cluster.
+// factClusters serves clusters that report facts about themselves. The first path segment is the name of a cluster.
 type factClusters struct {
 	mu     sync.Mutex
-	region map[string]string // by cluster; one that is not there does not answer
+	region map[string]string // by cluster; other clusters do not answer
 	ready  bool
-	// registered are the Secrets of Argo CD and the ClusterProfiles of the hub, which is called "hub".
+	// Secrets of Argo CD and ClusterProfiles on the cluster "hub"
 	secrets, profiles string
 }
 
 const hubCanary = "hub-canary-9d21"
 
-// start serves them. It returns the provider's clusters for some names.
+// start returns a function that configures the provider's clusters.
 func (s *factClusters) start(t testing.TB) func(names ...string) map[string]any {
 	t.Helper()
 	server := httptest.NewUnstartedServer(s)
@@ -50,7 +50,7 @@ func (s *factClusters) start(t testing.TB) func(names ...string) map[string]any 
 	}
 }
 
-// move says where a cluster is; "" for one that does not answer.
+// setRegion moves a cluster; "" silences it.
 func (s *factClusters) setRegion(cluster, region string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *factClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !answers:
-		w.Header().Set("Retry-After", "0") // so that nobody waits before the next try
+		w.Header().Set("Retry-After", "0") // avoids a wait before the next try
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case path == "version":
 		fmt.Fprint(w, `{"gitVersion":"v1.31.2"}`)
@@ -101,7 +101,7 @@ func (s *factClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readFacts reads the data source as a plan does.
+// readFacts plans the data source with a fixed time.
 func readFacts(t *testing.T, clusters any, arguments map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	clock := &stoppedClock{now: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)}
@@ -120,16 +120,16 @@ func asJSON(t *testing.T, value any) string {
 
 func TestFactsOfClusters(t *testing.T) {
 	t.Parallel()
-	world := &factClusters{region: map[string]string{"eu": "eu-1", "shut": "forbidden"}, ready: true}
-	clusters := world.start(t)("eu", "shut", "gone")
+	servers := &factClusters{region: map[string]string{"eu": "eu-1", "shut": "forbidden"}, ready: true}
+	clusters := servers.start(t)("eu", "shut", "gone")
 	clusters["later"] = map[string]any{"host": providertest.Unknown{}}
-	read, said := readFacts(
+	read, diags := readFacts(
 		t,
 		clusters,
 		map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "20s", "parallel": 2}}},
 	)
-	if said.Err() != nil || len(said) > 0 {
-		t.Fatal(said)
+	if diags.Err() != nil || len(diags) > 0 {
+		t.Fatal(diags)
 	}
 	all := read["clusters"].(map[string]any)
 	eu := all["eu"].(map[string]any)
@@ -151,12 +151,12 @@ func TestFactsOfClusters(t *testing.T) {
 		"gone":  `unknown [] <nil> the API server answers 503 Service Unavailable`,
 		"later": `unknown [] <nil> the connection to the cluster is not known yet`,
 	} {
-		of := all[name].(map[string]any)
+		cluster := all[name].(map[string]any)
 		version := any(nil)
-		if known, ok := of["facts"].(map[string]any); ok {
+		if known, ok := cluster["facts"].(map[string]any); ok {
 			version = known["kubernetes_version"]
 		}
-		if got := fmt.Sprint(of["verdict"], " ", asJSON(t, of["missing_rights"]), " ", version, " ", of["message"]); got != want {
+		if got := fmt.Sprint(cluster["verdict"], " ", asJSON(t, cluster["missing_rights"]), " ", version, " ", cluster["message"]); got != want {
 			t.Errorf("%s is\n%s, want\n%s", name, got, want)
 		}
 	}
@@ -172,7 +172,7 @@ func TestFactsOfClusters(t *testing.T) {
 	if asJSON(t, read["labels"]) != `{"eu":{},"gone":{},"later":{},"shut":{}}` {
 		t.Error(read["labels"])
 	}
-	world.ready = false
+	servers.ready = false
 	read, _ = readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{"eu"}}}})
 	if got := asJSON(t, read["summary"]); got != `{"clusters":1,"progressing":1,"ready":0,"unknown":0}` {
 		t.Error(got)
@@ -185,17 +185,17 @@ func TestFactsOfClusters(t *testing.T) {
 	if got := asJSON(t, read["summary"]); got != `{"clusters":1,"progressing":0,"ready":1,"unknown":0}` {
 		t.Error(got)
 	}
-	if read, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{}}}}); said.Err() != nil ||
+	if read, diags := readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{}}}}); diags.Err() != nil ||
 		asJSON(t, read["clusters"]) != "{}" {
-		t.Errorf("%v: %v", said, read["clusters"])
+		t.Errorf("%v: %v", diags, read["clusters"])
 	}
 }
 
-// Clusters that others registered with a hub are found, and nothing of their credentials.
-func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
+// TestFactsOfClustersRegisteredByOthers finds the clusters of a hub. No credential of theirs may be returned.
+func TestFactsOfClustersRegisteredByOthers(t *testing.T) {
 	t.Parallel()
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	world := &factClusters{
+	servers := &factClusters{
 		region: map[string]string{"eu": "eu-1", "hub": "eu-1"}, ready: true,
 		secrets: fmt.Sprintf(
 			`{"metadata":{"name":"a","namespace":"argo","labels":{"argocd.argoproj.io/secret-type":"cluster","team":"a"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%q}},"data":{"name":%q,"server":%q,"config":%q}},`+
@@ -208,35 +208,35 @@ func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 		),
 		profiles: `{"metadata":{"name":"profile-only","namespace":"fleet"},"status":{"version":{"kubernetes":"1.30.1"},"conditions":[{"type":"ControlPlaneHealthy","status":"True"}]}}`,
 	}
-	clusters := world.start(t)("eu", "hub")
-	read, said := readFacts(t, clusters, map[string]any{
+	clusters := servers.start(t)("eu", "hub")
+	read, diags := readFacts(t, clusters, map[string]any{
 		"sources": map[string]any{
 			"clusters": map[string]any{"names": []any{"eu"}},
 			"hub":      map[string]any{"name": "hub", "namespace": "argo", "argocd": true, "cluster_profiles": true},
 		},
 		"labels_from": map[string]any{"team": "registered_labels.team"},
 	})
-	if said.Err() != nil || len(said) > 0 {
-		t.Fatal(said)
+	if diags.Err() != nil || len(diags) > 0 {
+		t.Fatal(diags)
 	}
 	var got []string
 	for _, name := range slices.Sorted(maps.Keys(read["clusters"].(map[string]any))) {
-		of := read["clusters"].(map[string]any)[name].(map[string]any)
-		known := of["facts"].(map[string]any)
+		cluster := read["clusters"].(map[string]any)[name].(map[string]any)
+		known := cluster["facts"].(map[string]any)
 		got = append(
 			got,
 			fmt.Sprint(
 				name,
 				" ",
-				of["sources"],
+				cluster["sources"],
 				" ",
-				of["verdict"],
+				cluster["verdict"],
 				" ",
 				known["kubernetes_version"],
 				" ",
 				known["server"],
 				" ",
-				of["without_labels"],
+				cluster["without_labels"],
 			),
 		)
 	}
@@ -246,41 +246,41 @@ func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 		"profile-only [cluster_profiles] ready 1.30.1 <nil> map[team:the cluster has no registered_labels.team]",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("got %s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if labels := asJSON(t, read["labels"]); labels != `{"argo-only":{},"eu":{"team":"a"},"profile-only":{}}` {
 		t.Error(labels)
 	}
-	if all := asJSON(t, read) + fmt.Sprint(said); strings.Contains(all, hubCanary) || strings.Contains(all, data(hubCanary)) {
-		t.Errorf("there is a credential: %s", all)
+	if all := asJSON(t, read) + fmt.Sprint(diags); strings.Contains(all, hubCanary) || strings.Contains(all, data(hubCanary)) {
+		t.Errorf("a credential is shown: %s", all)
 	}
-	// Without knowing which clusters it has, nothing is known.
-	world.setRegion("hub", "")
-	if _, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"hub": "hub"}}); !strings.Contains(
-		fmt.Sprint(said),
+	// If the hub does not answer, its clusters are unknown.
+	servers.setRegion("hub", "")
+	if _, diags := readFacts(t, clusters, map[string]any{"sources": map[string]any{"hub": "hub"}}); !strings.Contains(
+		fmt.Sprint(diags),
 		`The hub "hub": the API server answers 503`,
 	) {
-		t.Errorf("%v", said)
+		t.Errorf("%v", diags)
 	}
-	// A hub that this apply creates is no error. What was known of its clusters stays.
+	// A hub that the same apply creates is no error. Its clusters keep their labels.
 	clusters["hub"] = map[string]any{"host": providertest.Unknown{}}
-	read, said = readFacts(t, clusters, map[string]any{
+	read, diags = readFacts(t, clusters, map[string]any{
 		"sources": map[string]any{
 			"hub": "hub",
 		}, "labels_from": map[string]any{"team": "registered_labels.team"}, "label_defaults": map[string]any{"argo-only": map[string]any{"team": "c"}},
 	})
-	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "Clusters are not known yet") ||
+	if diags.Err() != nil || !strings.Contains(fmt.Sprint(diags), "Clusters are not known yet") ||
 		asJSON(t, read["labels"]) != `{"argo-only":{"team":"c"}}` {
-		t.Errorf("%v: %v", said, read["labels"])
+		t.Errorf("%v: %v", diags, read["labels"])
 	}
 }
 
-// A cluster that cannot be reached yet may have labels from before, as one that is changed by the same run. So it is said which
-// clusters have none.
-func TestClustersThatAreLeftWithoutLabelsAreNamed(t *testing.T) {
+// TestClustersWithoutLabelsAreNamed: a cluster that cannot be reached yet may have had labels before. The warning names the
+// clusters without any.
+func TestClustersWithoutLabelsAreNamed(t *testing.T) {
 	t.Parallel()
-	world := &factClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
-	clusters := world.start(t)("eu")
+	servers := &factClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
+	clusters := servers.start(t)("eu")
 	clusters["later"] = map[string]any{"host": providertest.Unknown{}}
 	for name, test := range map[string]struct {
 		defaults map[string]any
@@ -291,25 +291,25 @@ func TestClustersThatAreLeftWithoutLabelsAreNamed(t *testing.T) {
 		"with an entry":       {map[string]any{"later": map[string]any{"region": "us-1"}}, `{"eu":{"region":"eu-1"},"later":{"region":"us-1"}}`, false},
 		"with one for others": {map[string]any{"*": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, false},
 	} {
-		read, said := readFacts(t, clusters, map[string]any{"labels_from": map[string]any{"region": "region"}, "label_defaults": test.defaults})
-		warns := len(said) == 1 && said[0].At == `AttributeName("label_defaults")` &&
-			strings.Contains(said[0].Detail, "they are without these labels in this run") &&
-			strings.Contains(said[0].Detail, "later")
-		if said.Err() != nil || asJSON(t, read["labels"]) != test.labels || warns != test.warns || !test.warns && len(said) > 0 {
-			t.Errorf("%s: %v: %v", name, said, read["labels"])
+		read, diags := readFacts(t, clusters, map[string]any{"labels_from": map[string]any{"region": "region"}, "label_defaults": test.defaults})
+		warns := len(diags) == 1 && diags[0].At == `AttributeName("label_defaults")` &&
+			strings.Contains(diags[0].Detail, "they are without these labels in this run") &&
+			strings.Contains(diags[0].Detail, "later")
+		if diags.Err() != nil || asJSON(t, read["labels"]) != test.labels || warns != test.warns || !test.warns && len(diags) > 0 {
+			t.Errorf("%s: %v: %v", name, diags, read["labels"])
 		}
 	}
 }
 
 func TestMistakesOfClusterFacts(t *testing.T) {
 	t.Parallel()
-	world := &factClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
-	clusters := world.start(t)("eu", "us")
+	servers := &factClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
+	clusters := servers.start(t)("eu", "us")
 	labels := func(from string) map[string]any { return map[string]any{"labels_from": map[string]any{"a": from}} }
-	sources := func(of any) map[string]any { return map[string]any{"sources": of} }
+	sources := func(cluster any) map[string]any { return map[string]any{"sources": cluster} }
 	for name, test := range map[string]struct {
 		arguments map[string]any
-		want      string // the attribute, and what is said
+		want      string // attribute and detail
 	}{
 		"no object":           {sources("eu"), `sources: Must be an object`},
 		"a misspelt source":   {sources(map[string]any{"cluster": true}), `sources: cluster: unknown attribute; did you mean "clusters"?`},
@@ -336,13 +336,13 @@ func TestMistakesOfClusterFacts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := readFacts(t, clusters, test.arguments)
+			_, diags := readFacts(t, clusters, test.arguments)
 			var all []string
-			for _, one := range said {
+			for _, one := range diags {
 				all = append(all, strings.NewReplacer(`AttributeName("`, "", `").ElementKeyString("`, ".", `")`, "").Replace(one.At)+": "+one.Detail)
 			}
-			if text := strings.Join(all, "\n"); said.Err() == nil || !strings.Contains(text, test.want) {
-				t.Errorf("%s, want %s", text, test.want)
+			if text := strings.Join(all, "\n"); diags.Err() == nil || !strings.Contains(text, test.want) {
+				t.Errorf("got %s, want %s", text, test.want)
 			}
 		})
 	}
@@ -356,8 +356,8 @@ func TestMistakesOfClusterFacts(t *testing.T) {
 		if name == "a label" {
 			arguments["labels_from"].(map[string]any)["a"] = providertest.Unknown{}
 		}
-		if _, said := readFacts(t, world.start(t)("eu"), arguments); said.Err() != nil {
-			t.Errorf("%s that is not known yet: %v", name, said)
+		if _, diags := readFacts(t, servers.start(t)("eu"), arguments); diags.Err() != nil {
+			t.Errorf("unknown %s: %v", name, diags)
 		}
 	}
 }

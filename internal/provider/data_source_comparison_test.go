@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// comparedFleet is a fleet whose edge target has a tag, and whose containers are others.
+// comparedFleet has a tag for the target edge, and its own config containers.
 func comparedFleet(tag string, containers ...any) providertest.Call {
 	target := func(labels map[string]any, manifests map[string]any) map[string]any {
 		return map[string]any{"environment": "dev", "labels": labels, "manifests": manifests}
@@ -33,7 +33,8 @@ func configContainer(name string, labels, data map[string]any) map[string]any {
 	return map[string]any{"name": name, "labels": labels, "data": data}
 }
 
-// compared is a repository with two environments on two branches: other version and values, and no core on large in prod.
+// newComparedRepository has the environments stage and prod on two branches, with different versions and values. In prod, core
+// is not on large.
 func newComparedRepository(t *testing.T) string {
 	t.Helper()
 	url := bare(t)
@@ -74,14 +75,14 @@ func readComparison(t *testing.T, attributes map[string]any) (map[string]any, pr
 
 func mustReadComparison(t *testing.T, attributes map[string]any) map[string]any {
 	t.Helper()
-	read, said := readComparison(t, attributes)
-	if len(said) > 0 {
-		t.Fatal(said)
+	read, diags := readComparison(t, attributes)
+	if len(diags) > 0 {
+		t.Fatal(diags)
 	}
 	return read
 }
 
-// printedTargets are the deployment targets of a comparison, a line for each.
+// formatTargets prints a line for each deployment target of a comparison.
 func formatTargets(read map[string]any) string {
 	var lines []string
 	for _, entry := range read["deployment_targets"].([]any) {
@@ -105,7 +106,7 @@ func formatTargets(read map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestAComparisonSaysWhatDiffersBetweenTwoEnvironments(t *testing.T) {
+func TestAComparisonListsTheDifferencesOfTwoEnvironments(t *testing.T) {
 	t.Parallel()
 	url := newComparedRepository(t)
 	sides := map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", "")}
@@ -125,7 +126,7 @@ func TestAComparisonSaysWhatDiffersBetweenTwoEnvironments(t *testing.T) {
 	if got := fmt.Sprint(read["summary"]); got != fmt.Sprint(summary) || fmt.Sprint(read["notes"], read["complete"]) != "[] true" {
 		t.Errorf("summary is %s, want %v; notes are %v, complete %v", got, summary, read["notes"], read["complete"])
 	}
-	// Values are shown where somebody asks for them.
+	// Values are shown only on request.
 	if strings.Contains(fmt.Sprint(read), "canary") {
 		t.Errorf("values are shown: %v", read)
 	}
@@ -145,15 +146,15 @@ func TestAComparisonSaysWhatDiffersBetweenTwoEnvironments(t *testing.T) {
 	maps.Copy(limited, map[string]any{"limit": 1, "markdown_limit": 1024})
 	read = mustReadComparison(t, limited)
 	if len(read["deployment_targets"].([]any)) != 1 || read["complete"] != false || len(read["markdown"].(string)) > 1024 {
-		t.Errorf("limited it is %v", read)
+		t.Errorf("with limits, got %v", read)
 	}
-	framework, said := providertest.New(startFramework).ReadData(t.Context(), providertest.Configuration{}, "flotilla_comparison", shown)
-	if said.Err() != nil || framework["markdown"] == nil {
-		t.Errorf("by the framework alone: %s", said)
+	framework, diags := providertest.New(startFramework).ReadData(t.Context(), providertest.Configuration{}, "flotilla_comparison", shown)
+	if diags.Err() != nil || framework["markdown"] == nil {
+		t.Errorf("without the large values: %s", diags)
 	}
 }
 
-func TestAComparisonOfTwoCommitsSaysWhatARolloutChanges(t *testing.T) {
+func TestAComparisonOfTwoCommitsListsTheChangesOfARollout(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
@@ -161,7 +162,7 @@ func TestAComparisonOfTwoCommitsSaysWhatARolloutChanges(t *testing.T) {
 	first := git(t, url, "rev-parse", "dev")
 	apply(t, w, assigned(url, fleetOf(changedContainers()), at))
 	second := git(t, url, "rev-parse", "dev")
-	// Somebody changes a file that is none of configuration.
+	// A person changes a file without configuration values.
 	folder := repository{url: url, cloneURL: url}.clone(t, "dev")
 	writeFile(t, filepath.Join(folder, "drone", "app-edge", "namespace.yaml"), "# by hand\n")
 	git(t, folder, "commit", "-qam", "by hand")
@@ -180,7 +181,8 @@ func TestAComparisonOfTwoCommitsSaysWhatARolloutChanges(t *testing.T) {
 	}
 }
 
-// A mirror of a repository, whose environments have other names of hosts and deployment targets.
+// TestAComparisonPairsOtherNamesInOtherRepositories compares two repositories with different names of hosts and deployment
+// targets.
 func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
 	t.Parallel()
 	url := newComparedRepository(t)
@@ -214,7 +216,7 @@ func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
 	}
 }
 
-func TestASideThatIsNotWrittenYetHasNothing(t *testing.T) {
+func TestAnUnwrittenSideIsEmpty(t *testing.T) {
 	t.Parallel()
 	url := newComparedRepository(t)
 	read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "next", "")})
@@ -227,7 +229,7 @@ func TestASideThatIsNotWrittenYetHasNothing(t *testing.T) {
 	if !strings.Contains(read["markdown"].(string), `The right side is not written yet: branch "next" does not exist.`) {
 		t.Error(read["markdown"])
 	}
-	// No repository yet, as before the first apply; and a path of a branch with nothing yet.
+	// No repository, as before the first apply, and a path without content.
 	nowhere := comparisonSide(bare(t), "prod", "")
 	elsewhere := comparisonSide(url, "prod", "")
 	elsewhere["gitops_repo"].(map[string]any)["path"] = "clusters/prod"
@@ -242,7 +244,7 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	url := newComparedRepository(t)
 	foreign := git(t, url, "rev-parse", "stage")
-	with := func(attribute string, value any) map[string]any {
+	sideWith := func(attribute string, value any) map[string]any {
 		side := comparisonSide(url, "prod", "")
 		side[attribute] = value
 		return side
@@ -252,18 +254,18 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 		value     any
 		at, says  string
 	}{
-		"an owner that the branch does not have": {"right", with("name", "prd"), "right", `branch "prod" has no "prd" at path "", but "prod"`},
-		"a commit of another branch":             {"right", with("commit", foreign), "right", "is not in the history of the branch"},
+		"an owner that the branch does not have": {"right", sideWith("name", "prd"), "right", `branch "prod" has no "prd" at path "", but "prod"`},
+		"a commit of another branch":             {"right", sideWith("commit", foreign), "right", "is not in the history of the branch"},
 		"a commit of a branch that is not there": {"right", comparisonSide(url, "next", foreign), "right", "is not in the history of the branch"},
-		"a short commit":                         {"right", with("commit", foreign[:10]), "right", "commit: must be the full id of a commit"},
+		"a short commit":                         {"right", sideWith("commit", foreign[:10]), "right", "commit: must be the full id of a commit"},
 		"the same side twice":                    {"right", comparisonSide(url, "stage", ""), "right", `Both are the assignment "stage" on branch "stage"`},
 		"no repository":                          {"right", map[string]any{"name": "prod"}, "right", "gitops_repo: is required"},
-		"no branch":                              {"left", with("gitops_repo", map[string]any{"url": url}), "left", "gitops_repo.branch: is required"},
-		"another scheme":                         {"left", with("gitops_repo", map[string]any{"url": "ftp://x", "branch": "x"}), "left", `gitops_repo.url: the URL's scheme "ftp"`},
-		"a misspelt key":                         {"left", with("comit", foreign), "left", `did you mean "commit"`},
-		"a misspelt key of the repository":       {"left", with("gitops_repo", map[string]any{"url": url, "branch": "x", "pth": "x"}), "left", "pth"},
-		"no name":                                {"left", with("name", nil), "left", "name: is required"},
-		"another name":                           {"left", with("name", "Stage_"), "left", "Stage_"},
+		"no branch":                              {"left", sideWith("gitops_repo", map[string]any{"url": url}), "left", "gitops_repo.branch: is required"},
+		"another scheme":                         {"left", sideWith("gitops_repo", map[string]any{"url": "ftp://x", "branch": "x"}), "left", `gitops_repo.url: the URL's scheme "ftp"`},
+		"a misspelt key":                         {"left", sideWith("comit", foreign), "left", `did you mean "commit"`},
+		"a misspelt key of the repository":       {"left", sideWith("gitops_repo", map[string]any{"url": url, "branch": "x", "pth": "x"}), "left", "pth"},
+		"no name":                                {"left", sideWith("name", nil), "left", "name: is required"},
+		"another name":                           {"left", sideWith("name", "Stage_"), "left", "Stage_"},
 		"a text":                                 {"left", "stage", "left", "Must be an object"},
 		"another pair":                           {"pairs", map[string]any{"targets": map[string]any{}}, "pairs", "targets"},
 		"two pairs of one":                       {"pairs", map[string]any{"hosts": map[string]any{"a": "c", "b": "c"}}, "pairs", `pairs "c" with both "a" and "b"`},
@@ -276,19 +278,19 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			attributes := map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", ""), test.attribute: test.value}
-			_, said := readComparison(t, attributes)
-			if len(said) != 1 || !said[0].Error || said[0].At != `AttributeName("`+test.at+`")` || !strings.Contains(said[0].Detail, test.says) {
-				t.Errorf("said is %s", said)
+			_, diags := readComparison(t, attributes)
+			if len(diags) != 1 || !diags[0].Error || diags[0].At != `AttributeName("`+test.at+`")` || !strings.Contains(diags[0].Detail, test.says) {
+				t.Errorf("got diagnostics %s", diags)
 			}
 		})
 	}
-	_, said := readComparison(t, map[string]any{"left": map[string]any{"nme": "x"}, "right": "y", "limit": 0})
-	if len(said) < 4 {
-		t.Errorf("not all mistakes are told at once: %s", said)
+	_, diags := readComparison(t, map[string]any{"left": map[string]any{"nme": "x"}, "right": "y", "limit": 0})
+	if len(diags) < 4 {
+		t.Errorf("not all mistakes are reported at once: %s", diags)
 	}
 }
 
-// One look for each branch, and of files only those of configuration that differ.
+// TestAComparisonReadsNoMoreThanItNeeds expects one look at each branch, and only the configuration files that differ.
 func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 	t.Parallel()
 	url := newComparedRepository(t)
@@ -306,10 +308,10 @@ func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 	}))
 	defer server.Close()
 	remote := server.URL + "/gitops.git"
-	over := mustReadComparison(t, map[string]any{"left": comparisonSide(remote, "stage", ""), "right": comparisonSide(remote, "prod", "")})
+	remoteRead := mustReadComparison(t, map[string]any{"left": comparisonSide(remote, "stage", ""), "right": comparisonSide(remote, "prod", "")})
 	local := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", "")})
-	if !reflect.DeepEqual(over["deployment_targets"], local["deployment_targets"]) {
-		t.Errorf("over http it is %s", formatTargets(over))
+	if !reflect.DeepEqual(remoteRead["deployment_targets"], local["deployment_targets"]) {
+		t.Errorf("over http, got %s", formatTargets(remoteRead))
 	}
 	if looks.Load() != 2 {
 		t.Errorf("%d looks at two branches", looks.Load())
@@ -321,8 +323,7 @@ func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 	t.Logf("%d looks, %d requests", looks.Load(), requests.Load())
 }
 
-// A commit that is not known yet defers the reading, as of any data source.
-func TestAComparisonOfACommitThatIsNotKnownYetIsDeferred(t *testing.T) {
+func TestAComparisonOfAnUnknownCommitIsDeferred(t *testing.T) {
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {
 		url := bare(t)
@@ -361,23 +362,23 @@ func TestThePageShowsComparisons(t *testing.T) {
 			t.Errorf("the state keeps %s", kept)
 		}
 	}
-	_, said := readOverview(t, bare(t), map[string]any{"comparisons": map[string]any{"a": "{}", "b": read["json"]}})
-	if len(said) != 1 || said[0].At != `AttributeName("comparisons").ElementKeyString("a")` ||
-		!strings.Contains(said[0].Detail, "Set it to json of a flotilla_comparison.") {
-		t.Errorf("said is %s", said)
+	_, diags := readOverview(t, bare(t), map[string]any{"comparisons": map[string]any{"a": "{}", "b": read["json"]}})
+	if len(diags) != 1 || diags[0].At != `AttributeName("comparisons").ElementKeyString("a")` ||
+		!strings.Contains(diags[0].Detail, "Set it to json of a flotilla_comparison.") {
+		t.Errorf("got diagnostics %s", diags)
 	}
 	many := map[string]any{}
 	for i := range 9 {
 		many[fmt.Sprint(i)] = read["json"]
 	}
-	if _, said = readOverview(t, bare(t), map[string]any{"comparisons": many}); len(said) != 1 ||
-		!slices.ContainsFunc(said, func(d providertest.Diagnostic) bool { return strings.Contains(d.Detail, "at most 8") }) {
-		t.Errorf("said is %s", said)
+	if _, diags = readOverview(t, bare(t), map[string]any{"comparisons": many}); len(diags) != 1 ||
+		!slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool { return strings.Contains(d.Detail, "at most 8") }) {
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
-// Where configuration is among the values of a chart, its folder has no file of configuration.
-func TestAComparisonSaysWhereKeysAreNotKnown(t *testing.T) {
+// TestAComparisonReportsUnknownKeys: if the configuration is among the values of a chart, the folder has no configuration file.
+func TestAComparisonReportsUnknownKeys(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
@@ -401,7 +402,7 @@ func TestAComparisonSaysWhereKeysAreNotKnown(t *testing.T) {
 	}
 }
 
-// A real Git host, which gives single objects, and asks for a token.
+// TestAComparisonOnAGitHost reads single objects from a real Git host with a token.
 func TestAComparisonOnAGitHost(t *testing.T) {
 	t.Parallel()
 	repo, _, user := giteaWithUser(t)
@@ -415,10 +416,10 @@ func TestAComparisonOnAGitHost(t *testing.T) {
 		commits = append(commits, git(t, repo.folder, "rev-parse", "dev"))
 	}
 	for _, right := range []string{commits[1], ""} {
-		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: settings}, "flotilla_comparison",
+		read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: settings}, "flotilla_comparison",
 			map[string]any{"left": comparisonSide(repo.url, "dev", commits[0]), "right": comparisonSide(repo.url, "dev", right)})
-		if len(said) > 0 {
-			t.Fatal(said)
+		if len(diags) > 0 {
+			t.Fatal(diags)
 		}
 		if got, want := formatTargets(read), "app-core different [values] left:<nil>main[drone large] only:[][] right:<nil>main[drone large] only:[][] DATABASE_URL:different[][]"; got != want {
 			t.Errorf("got %s", got)

@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// metricsOf are the lines of metrics without comments, and without the labels of every metric.
+// parseMetrics returns the values by metric and labels, without comments and common labels.
 func parseMetrics(t *testing.T, values map[string]any) map[string]string {
 	t.Helper()
 	text, _ := values["metrics"].(string)
@@ -39,7 +39,7 @@ func parseMetrics(t *testing.T, values map[string]any) map[string]string {
 	return lines
 }
 
-// The metrics say what the other attributes say, and the health score is that of the overview.
+// TestComplianceGivesMetrics compares the metrics with the other attributes, and the health score with that of the overview.
 func TestComplianceGivesMetrics(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -61,14 +61,14 @@ func TestComplianceGivesMetrics(t *testing.T) {
 			WaitsFor: rollout.WaitsForApproval, Condition: rollout.Waiting,
 		}}),
 	})
-	asked, err := time.Parse(time.RFC3339, values["time"].(string))
+	readAt, err := time.Parse(time.RFC3339, values["time"].(string))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := parseMetrics(t, values)
 	overview := mustReadOverview(t, url, map[string]any{"evidence": values["evidence"]})
 	for name, want := range map[string]any{
-		"flotilla_evidence_timestamp_seconds{}": asked.Unix(),
+		"flotilla_evidence_timestamp_seconds{}": readAt.Unix(),
 		`flotilla_clusters{verdict="ready"}`:    1,
 		`flotilla_clusters{verdict="behind"}`:   1,
 		`flotilla_clusters{verdict="failed"}`:   1,
@@ -87,19 +87,20 @@ func TestComplianceGivesMetrics(t *testing.T) {
 		}
 	}
 
-	// Nobody is asked: the clusters are unknown, and there is neither a score nor a rollout.
+	// Without reports, the clusters are unknown, and there is no score and no rollout.
 	lines = parseMetrics(t, mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}}))
 	if _, scored := lines["flotilla_health_score{}"]; scored || lines[`flotilla_clusters{verdict="unknown"}`] != "3" {
-		t.Errorf("of nobody it says %v", lines)
+		t.Errorf("without reports, the metrics are %v", lines)
 	}
 	for name := range lines {
 		if strings.HasPrefix(name, "flotilla_rollout") {
-			t.Errorf("without progress it has %s", name)
+			t.Errorf("without progress, the metrics have %s", name)
 		}
 	}
 }
 
-// Two clusters run another version than the branch has, and one does not say what it runs.
+// TestMetricsSayWhichVersionRuns has two clusters with another version than the branch, and one that does not report its
+// version.
 func TestMetricsSayWhichVersionRuns(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -112,11 +113,11 @@ func TestMetricsSayWhichVersionRuns(t *testing.T) {
 		"drone",
 		"large",
 	)
-	values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{
+	values, diags := readCompliance(t, url, map[string]any{"clusters": map[string]any{
 		"drone-1": map[string]any{"host": host, "token": hiddenValue}, "large-1": map[string]any{"host": host, "token": hiddenValue},
 	}}, map[string]any{"feedback": map[string]any{"clusters": true}})
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	for _, want := range []string{
 		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",running_version="v0.9",verdict="unknown"}`,
@@ -132,7 +133,7 @@ func TestMetricsSayWhichVersionRuns(t *testing.T) {
 	}
 }
 
-// Metrics go to where others than those of the state can read them.
+// TestMetricsHoldNoValueAndNoMessage: people without access to the state can read metrics.
 func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -154,22 +155,22 @@ func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
 	}
 }
 
-func TestComplianceRefusesRolloutsThatAreNone(t *testing.T) {
+func TestComplianceRefusesInvalidProgress(t *testing.T) {
 	t.Parallel()
-	_, said := readCompliance(
+	_, diags := readCompliance(
 		t,
 		bare(t),
 		nil,
 		map[string]any{"progress": `{"app-core":{"stage":3}}`, "feedback": map[string]any{"cluster": true}},
 	)
 	for _, want := range []string{`AttributeName("progress")`, `It has no progress of a rollout under "app-core". Set it to progress of the assignment.`, "cluster: unknown attribute"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("it says %s, and not %s", said, want)
+		if !strings.Contains(diags.String(), want) {
+			t.Errorf("got %s, want %s", diags, want)
 		}
 	}
 }
 
-// A real Prometheus reads what the data source gives, as OpenMetrics.
+// TestPrometheusReadsTheMetricsOfCompliance scrapes the metrics in the OpenMetrics format.
 func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -181,8 +182,8 @@ func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 		map[string]any{"feedback": map[string]any{"reports": []any{report("drone-1", tip, nil), report("large-1", tip, nil)}}},
 	)
 	text, _ := values["metrics"].(string)
-	if said := prometheustest.Promtool(t, text, "check", "metrics"); said != "" {
-		t.Errorf("promtool says %s", said)
+	if message := prometheustest.Promtool(t, text, "check", "metrics"); message != "" {
+		t.Errorf("promtool says %s", message)
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
@@ -204,8 +205,8 @@ func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	}
 }
 
-// The example as people use it: two applies, of which the second leaves a rollout under way, and the text of each.
-func TestMetricsComeOutOfTerraform(t *testing.T) {
+// TestTerraformOutputsMetrics applies the example twice. The second apply leaves a rollout in progress.
+func TestTerraformOutputsMetrics(t *testing.T) {
 	t.Parallel()
 	const file = "examples/observing/metrics/main.tf"
 	for name, tool := range acceptanceTools(t) {
@@ -227,7 +228,7 @@ func TestMetricsComeOutOfTerraform(t *testing.T) {
 				t.Errorf("while a rollout is under way, the output is %s", text)
 			}
 
-			// Without the output no plan has changes, and the state has the text.
+			// Without the output, plans have no changes, but the state has the metrics.
 			config, _, _ = strings.Cut(config, "# It changes in every run")
 			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `tag = "v1"`, `tag = "v2"`, 1))
 			w.run("apply", "-input=false", "-auto-approve")

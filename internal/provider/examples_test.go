@@ -81,7 +81,7 @@ func TestExamplesApply(t *testing.T) {
 				if strings.Contains(text, ".metrics\n") { // which changes with the time, and is lived by a test of its own
 					return
 				}
-				if strings.Contains(text, "labels_from") { // which wants nodes with these labels: see TestPoliciesSelectByWhatClustersSay
+				if strings.Contains(text, "labels_from") { // which wants nodes with these labels: see TestPoliciesSelectByFactsOfClusters
 					return
 				}
 				// What clusters say of what the apply writes is seen by the next plan.

@@ -16,7 +16,7 @@ import (
 // listingTests are the tests of listings that are neither HCL nor commands, by the beginnings of their keys.
 var listingTests = map[string]string{
 	"guides/adopting/applicationsets":                    "TestTheGuideAdoptsAnApplicationSet",
-	"guides/assignments/read-a-plan":                     "TestTheGuideOnAssignmentsShowsWhatAPlanSays",
+	"guides/assignments/read-a-plan":                     "TestTheGuideOnAssignmentsShowsTheLinesOfAPlan",
 	"guides/ci/pipelines":                                "TestPipelinesFollowTheirSchemas",
 	"guides/clusters/terraform-reports-a-cycle":          "TestListingsApply",
 	"guides/first-cluster/":                              "TestTheFirstClusterIsSetUpAsTheTutorialSays",

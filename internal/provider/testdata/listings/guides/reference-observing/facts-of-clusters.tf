@@ -1,1 +1,1 @@
-# Applied by TestPoliciesSelectByWhatClustersSay: it needs clusters with nodes.
+# Applied by TestPoliciesSelectByFactsOfClusters: it needs clusters with nodes.

@@ -1,1 +1,1 @@
-# Applied by TestQueriesListWhatABranchHas: lists need Terraform 1.14.
+# Applied by TestQueriesListAssignmentsAndClaims: lists need Terraform 1.14.
