@@ -14,13 +14,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// rooted is a cluster on a real API that has what an assignment wrote for the type drone. All of it is ready. address is that
-// of the repository, in the form that the definitions of kinds take.
+// rootCluster is a real API that holds the ready objects of the assignment for cluster type drone. repositoryURL has the form
+// that the API accepts.
 type rootCluster struct {
 	server                        *kubetest.Server
 	namespace, tip, repositoryURL string
 	readCompliance                func() map[string]any
-	readVerdict                   func() string // the verdict of the cluster
+	readVerdict                   func() string
 }
 
 const rootReadySince = "2026-11-21T19:00:00Z"
@@ -31,7 +31,7 @@ func rootCondition(status, reason, message string) []any {
 	}}
 }
 
-// rootedTests take turns: the objects of their assignments have the same names on the one API server.
+// rootClusterLock runs the tests one after another: their objects have the same names on the one API server.
 var rootClusterLock sync.Mutex
 
 func startRootCluster(t *testing.T, reconciler, namespace string) rootCluster {
@@ -76,7 +76,7 @@ func startRootCluster(t *testing.T, reconciler, namespace string) rootCluster {
 	return r
 }
 
-// put replaces an object that has the tip of the branch.
+// putObject replaces an object, with a status that refers to the tip of the branch.
 func (r *rootCluster) putObject(t *testing.T, kind, namespace, name string, spec map[string]any, conditions any, branch string) {
 	t.Helper()
 	revision := branch + "@sha1:" + r.tip
@@ -114,8 +114,7 @@ func (r *rootCluster) putObject(t *testing.T, kind, namespace, name string, spec
 	r.server.Restore(t, string(text))
 }
 
-// TestComplianceShowsTheFailureOfARootObject has ready objects of an assignment on a real API. Its verdict is that of the object that
-// follows the folder of its host. Package observe has the further reasons.
+// Package observe tests the other reasons.
 func TestComplianceShowsTheFailureOfARootObject(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

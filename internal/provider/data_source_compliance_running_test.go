@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// runningCluster is an API server that has what the branch has for some folders, as Flux would leave it: each Kustomization
-// with a revision that is applied, and another one that was tried.
+// serveRunningCluster serves the objects of some folders of the branch with the status that Flux would write: each
+// Kustomization has an applied and an attempted revision. It returns the URL.
 func serveRunningCluster(t *testing.T, url, applied, attempted string, folders ...string) string {
 	t.Helper()
 	lists := map[string][]any{}
@@ -108,7 +108,7 @@ func TestComplianceListsRunningVersions(t *testing.T) {
 			t.Errorf("a secret is in %s", text)
 		}
 	}
-	// What others report of clusters says nothing of what runs.
+	// Reports do not tell the running version.
 	if values := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": []any{report("drone-1", git(t, url, "rev-parse", "dev"), nil)}}}); len(
 		values["running"].([]any),
 	) != 0 {

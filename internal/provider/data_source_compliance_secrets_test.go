@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// An assignment is ready when the Secret of its references is there, of the version that they name.
+// The Secret must exist and have the version of the reference.
 func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -49,7 +49,7 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 		name        string
 		generation  int
 		status      map[string]any
-		missingList string // what the cluster does not list
+		missingList string // absent from the API
 		want        string
 	}{
 		{"the operator has not looked yet", 1, nil, "", "progressing: " + object + "has no status yet"},
@@ -89,7 +89,7 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 	}
 }
 
-// reconciled are the lists of a cluster that has applied a folder of branch dev, all of it ready.
+// readyLists returns the lists of a cluster that has applied a folder of branch dev. All objects are ready.
 func readyLists(t *testing.T, url, folder string) map[string][]any {
 	t.Helper()
 	tip := git(t, url, "rev-parse", "dev")

@@ -21,7 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// clustered is the small fleet with clusters: two of type drone, one of type large.
+// fleetWithClusters returns the small fleet with two clusters of type drone and one of type large.
 func fleetWithClusters(further map[string]any) providertest.Call {
 	with := map[string]any{"clusters": []any{
 		map[string]any{"name": "drone-1", "cluster_type": "drone"},
@@ -32,7 +32,7 @@ func fleetWithClusters(further map[string]any) providertest.Call {
 	return fleetOf(with)
 }
 
-// readCompliance is what flotilla_compliance says of the assignment at a repository.
+// readCompliance reads flotilla_compliance of the assignment at a repository.
 func readCompliance(t *testing.T, url string, providerBlock, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
@@ -53,7 +53,7 @@ func mustReadCompliance(t *testing.T, url string, further map[string]any) map[st
 	return values
 }
 
-// verdicts are those of the clusters, by name.
+// clusterVerdicts lists the verdicts of the three clusters in the order of their names.
 func clusterVerdicts(values map[string]any) string {
 	var all []string
 	clusters, _ := values["clusters"].(map[string]any)
@@ -71,7 +71,7 @@ func report(cluster, commit string, further map[string]any) map[string]any {
 	return one
 }
 
-// The first plan: neither repository nor clusters are there.
+// The first plan has neither repository nor clusters.
 func TestComplianceOfAnEmptyRepositoryIsUnknownAndHasEvidence(t *testing.T) {
 	t.Parallel()
 	for name, further := range map[string]map[string]any{
@@ -94,7 +94,7 @@ func TestComplianceOfAnEmptyRepositoryIsUnknownAndHasEvidence(t *testing.T) {
 			}
 			clusters := 3
 			if name == "an empty feedback" {
-				clusters = 0 // evidence of nobody: a rollout lets time count
+				clusters = 0 // a rollout then uses time alone
 			}
 			if evidence.Time.Before(before.Truncate(time.Second)) || len(evidence.Clusters) != clusters ||
 				values["time"] != evidence.Time.Format(time.RFC3339) {
@@ -119,7 +119,7 @@ func TestComplianceDerivesVerdictsFromReports(t *testing.T) {
 	read := func(reports ...any) map[string]any {
 		return mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": reports}})
 	}
-	// Only large was changed by the second commit: drone has what it is to have with the first one.
+	// The second commit changes only large, so drone is ready with the first.
 	values := read(report("drone-1", first, nil), report("drone-2", second[:9], nil), report("large-1", first, nil))
 	if got := clusterVerdicts(values); got != "ready ready behind" {
 		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
@@ -192,7 +192,7 @@ func TestComplianceDerivesVerdictsFromReports(t *testing.T) {
 		t.Errorf("the evidence is %s", text)
 	}
 
-	// What the fleet does not want any more, and what somebody did to the branch, is drift before any cluster is asked.
+	// Unwanted folders and manual changes of the branch are drift, even before a cluster is read.
 	values = mustReadCompliance(t, url, map[string]any{"fleet": fleetWithClusters(map[string]any{
 		"target_policies": []any{
 			policy(
@@ -254,7 +254,7 @@ func TestComplianceRefusesInvalidConfiguration(t *testing.T) {
 	}
 }
 
-// Nothing that is wrong with what is asked fails a plan that only looks.
+// A plan that only reads does not fail because of a cluster without credentials.
 func TestComplianceWarnsOnceOfClustersWithoutAnEntry(t *testing.T) {
 	t.Parallel()
 	values, diags := readCompliance(t, bare(t), map[string]any{"clusters": map[string]any{
@@ -300,7 +300,7 @@ func TestAWaitThatTimesOutNamesUnreadyClusters(t *testing.T) {
 	}
 }
 
-// Somebody on a cluster makes a Kustomization of our repository and folder, with a name that comes first.
+// A second Kustomization, with a name that sorts first, follows the repository and folder at a newer commit.
 func TestASecondKustomizationOfAFolderDoesNotHideTheFirst(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -372,7 +372,7 @@ func TestASecondKustomizationOfAFolderDoesNotHideTheFirst(t *testing.T) {
 	}
 }
 
-// stoppedClock goes on only while somebody sleeps.
+// stoppedClock advances only during Sleep.
 type stoppedClock struct {
 	now   time.Time
 	slept int
@@ -385,7 +385,7 @@ func (c *stoppedClock) Sleep(_ context.Context, d time.Duration) {
 	c.slept++
 }
 
-// others commits files that no assignment owns until done, which gets the number of commits.
+// commitForeignFiles commits files without an owner until done(number of commits) is true.
 func commitForeignFiles(t *testing.T, url string, done func(commits int64) bool) {
 	t.Helper()
 	for i := int64(0); !done(i); i++ {
@@ -433,7 +433,7 @@ func TestAssignmentStaysReadyWhileOthersCommitAllTheTime(t *testing.T) {
 	}
 }
 
-// listing is a Kubernetes API that has nothing but lists, by their paths. It returns its URL.
+// serveLists serves a Kubernetes API with lists by path, and returns its URL.
 func serveLists(t *testing.T, lists map[string][]any) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

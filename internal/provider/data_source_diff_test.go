@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// readDiff is what flotilla_diff says of the assignment, with further arguments.
+// readDiff reads flotilla_diff of the assignment, with further arguments.
 func readDiff(t *testing.T, url string, fleet any, further map[string]any) (string, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
@@ -73,7 +73,7 @@ func TestDiffMatchesTheNextApply(t *testing.T) {
 		t.Errorf("of 500 bytes it is\n%s", cut)
 	}
 
-	// What it says is what a person sees after the apply.
+	// The diff names every file of the commit.
 	apply(t, w, assigned(url, changed, nil))
 	for path := range strings.SplitSeq(git(t, url, "diff", "--name-only", "dev^", "dev", "--", "clusters/all/drone", "clusters/all/large"), "\n") {
 		if strings.HasSuffix(path, ".yaml") && !strings.Contains(text, path) {
@@ -82,7 +82,7 @@ func TestDiffMatchesTheNextApply(t *testing.T) {
 	}
 }
 
-// Who may push writes what the difference shows. Terraform prints it as it comes.
+// Anyone with push access controls the text of the diff, which Terraform prints unchanged.
 func TestADiffHasNoTerminalEscapes(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

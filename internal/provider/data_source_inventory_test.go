@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// inventoried is a repository that two assignments have been written to, one of them with a cluster of its own.
+// writeTwoAssignments returns a repository with the assignments dev and prod. Both have a folder for the cluster store-1.
 func writeTwoAssignments(t *testing.T) string {
 	t.Helper()
 	url := bare(t)
@@ -56,7 +56,7 @@ func TestTheInventoryListsTheRecordsOfAllOwners(t *testing.T) {
 		filter   map[string]any
 		keys     string // "<owner>:<host>/<deployment target>"
 		complete bool
-		warning  string // at the attribute, as a warning
+		warning  string // at the attribute
 	}{
 		"everything":                       {nil, "dev:clusters/store-1/app-edge dev:drone/app-core prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
 		"an owner":                         {map[string]any{"owner": "prod"}, "prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
@@ -157,7 +157,7 @@ func TestTheInventoryIsReadStrictly(t *testing.T) {
 
 func TestTheInventoryOfAMissingRepositoryIsEmpty(t *testing.T) {
 	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // which never answers
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ check "the_app_is_on_large" {
 	})
 }
 
-// Who may push writes what the inventory and the history show. Terraform prints it as it comes.
+// Anyone with push access controls the text of the inventory and the history, which Terraform prints unchanged.
 func TestRecordsHaveNoTerminalEscapes(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// readMeasurements reads flotilla_measurements of a small fleet.
+// readMeasurements reads flotilla_measurements of the small fleet.
 func readMeasurements(t *testing.T, providerBlock any, checks ...any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	configuration := providertest.Configuration{Provider: map[string]any{}}
@@ -30,7 +30,7 @@ func readMeasurements(t *testing.T, providerBlock any, checks ...any) (map[strin
 		ReadData(t.Context(), configuration, "flotilla_measurements", map[string]any{"fleet": fleetWithClusters(nil), "checks": checks})
 }
 
-// checkOf is a check of Prometheus with further keys; nil takes one away.
+// newCheck returns a check of Prometheus with further keys. A nil value removes a key.
 func newCheck(url string, further map[string]any) map[string]any {
 	check := map[string]any{
 		"name":       "errors",
@@ -42,7 +42,7 @@ func newCheck(url string, further map[string]any) map[string]any {
 	return check
 }
 
-// standIn answers as Prometheus does, and remembers what it was sent.
+// prometheusStandIn answers like Prometheus, and records the headers of requests.
 type prometheusStandIn struct {
 	*httptest.Server
 	answer func(query string) string
@@ -64,7 +64,7 @@ func newPrometheusStandIn(t *testing.T, answer func(query string) string) *prome
 	return s
 }
 
-// vector is the result of a query: labels of one series, and its value, in turn.
+// vectorResult returns the JSON result of a query with alternating labels and values of series.
 func vectorResult(labelsAndValues ...string) string {
 	var result []string
 	for i := 0; i < len(labelsAndValues); i += 2 {
@@ -202,7 +202,7 @@ func TestInvalidChecksAreErrorsAtPlan(t *testing.T) {
 	}
 }
 
-// What is not known yet is no mistake, wherever it stands.
+// Any part of a check may be unknown.
 func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
 	t.Parallel()
 	web := map[string]any{"name": "web", "of": "cluster", "pass": "value == samples", "samples": "status", "web": map[string]any{
@@ -257,7 +257,7 @@ func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		block any
-		want  string // "" for none
+		want  string // "" for no error
 	}{
 		"nothing":               {},
 		"an empty object":       {block: map[string]any{}},
@@ -291,7 +291,8 @@ func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// TestCanariesAppearInNoMeasurement has both tools read figures from a server that says the secrets, with logs, plans and states.
+// TestCanariesAppearInNoMeasurement reads from a server that repeats secrets, with both tools, and searches logs, plans and
+// states.
 func TestCanariesAppearInNoMeasurement(t *testing.T) {
 	requireAcceptance(t)
 	secrets := map[string]string{"token": "t0ken-0123-/+%", "password": `passw0rd-01 "q" & /+ü%`, "key": "k3y-0123456789abcdef"}
@@ -365,7 +366,7 @@ output "evidence" { value = data.flotilla_measurements.test.evidence }
 	}
 }
 
-// Through Terraform: figures are outputs, a plan without a change is empty, and a server that is gone is no error.
+// The second plan is empty, and a server that is gone causes no error.
 func TestMeasurementsAreOutputsOfTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// readOverview is what flotilla_overview says of the assignment at a repository.
+// readOverview reads flotilla_overview of the assignment at a repository.
 func readOverview(t *testing.T, url string, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
@@ -33,7 +33,7 @@ func mustReadOverview(t *testing.T, url string, further map[string]any) map[stri
 	return values
 }
 
-// evidenceOf is what flotilla_compliance makes of reports.
+// reportEvidence returns the evidence of flotilla_compliance for these reports.
 func reportEvidence(t *testing.T, url string, further map[string]any, reports ...any) string {
 	t.Helper()
 	arguments := map[string]any{"feedback": map[string]any{"reports": reports}}
@@ -42,7 +42,7 @@ func reportEvidence(t *testing.T, url string, further map[string]any, reports ..
 	return text
 }
 
-// numbers are some of a summary.
+// summaryNumbers formats some numbers of the summary.
 func summaryNumbers(values map[string]any, names ...string) string {
 	summary, _ := values["summary"].(map[string]any)
 	var all []string
@@ -86,7 +86,7 @@ func TestOverviewShowsReports(t *testing.T) {
 	if got := summaryNumbers(values, "ready", "progressing", "up_to_date", "new", "changed", "removed"); got != "ready 2, progressing 1, up_to_date 3, new 0, changed 0, removed 0" {
 		t.Error(got)
 	}
-	// drone has two assignments on two clusters, all ready: 400; large has one, which is progressing: 75.
+	// drone has two ready assignments on two clusters: 400. large has one that is progressing: 75.
 	if got := fmt.Sprintf("%v %v %v", values["health_score"], values["health_grade"], values["health_scores"]); got != "95 good map[drone:100 large:75 spare:<nil>]" {
 		t.Errorf("health is %s", got)
 	}
@@ -106,7 +106,7 @@ func TestOverviewShowsReports(t *testing.T) {
 	if bounds["health_grade"] != "poor" {
 		t.Errorf("with other bounds it is %v", bounds["health_grade"])
 	}
-	// Evidence of nobody has a time, and no verdicts.
+	// Evidence without clusters has a time and no verdicts.
 	nobody, _ := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}})["evidence"].(string)
 	if values := mustReadOverview(t, url, map[string]any{"evidence": nobody}); values["health_score"] != nil ||
 		summaryNumbers(values, "not_asked") != "not_asked 3" {
@@ -114,7 +114,7 @@ func TestOverviewShowsReports(t *testing.T) {
 	}
 }
 
-// A region is good by what its clusters say: not while none of them has reported, nor while none has ever applied a commit.
+// A region is not good if no cluster has reported, or none has applied a commit.
 func TestOverviewCallsNoUnreportedRegionGood(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -124,7 +124,7 @@ func TestOverviewCallsNoUnreportedRegionGood(t *testing.T) {
 		map[string]any{"name": "large-1", "cluster_type": "large", "labels": map[string]any{"region": "west"}},
 	}})
 	apply(t, providertest.New(startProvider), assigned(url, regions, nil))
-	// west has an agent that has applied nothing yet; south is not asked.
+	// The agent of west has applied nothing yet. south is not read.
 	known := map[string]any{"large-1": map[string]any{"host": serveLists(t, map[string][]any{
 		"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}, "/apis/source.toolkit.fluxcd.io/v1/gitrepositories": {},
 	}), "token": "any"}}
@@ -143,7 +143,7 @@ func TestOverviewCallsNoUnreportedRegionGood(t *testing.T) {
 	}
 }
 
-// What an apply has just written, the clusters cannot have had when they were asked before.
+// The clusters cannot run a commit that is newer than the evidence.
 func TestOverviewTellsOldEvidenceFromNew(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -256,7 +256,7 @@ func TestOverviewRefusesInvalidConfiguration(t *testing.T) {
 
 const hiddenValue = "canary-value-9f1c"
 
-// withValues is a fleet whose config containers hold something that nobody is to see.
+// hiddenValues returns config containers with a value that the page must hide.
 func hiddenValues() map[string]any {
 	return map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "allow_plain": []any{"PASSWORD"}, "data": map[string]any{
@@ -300,7 +300,7 @@ func TestOverviewHasValuesOnlyWithShowValues(t *testing.T) {
 	}
 }
 
-// Of a reference the page shows the key alone, and with show_values the store and what the secret is called there.
+// The page shows the key of a reference. With show_values it also shows the store and the key there, but never the version.
 func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -334,7 +334,7 @@ func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 	}
 }
 
-// What people, clusters and commits are called may be anything.
+// Names, messages and values may contain HTML, Markdown and terminal escapes.
 func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -375,7 +375,7 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	}
 }
 
-// The guide reads the page from the plan, and from the state: the one for a pull request, and the one of the last apply.
+// The guide reads the page from the plan for a pull request, and from the state after an apply.
 func TestOverviewIsInThePlanAndInTheState(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// twoOwners is a repository that two assignments have been written to, each at a path of its own, and evidence about both: of
-// those of prod, large-1 is not ready.
+// writeTwoOwners returns a repository with the assignments east and west at separate paths, and evidence of both. In west,
+// large-1 is not ready.
 func writeTwoOwners(t *testing.T) (url string, evidences []any) {
 	t.Helper()
 	url = bare(t)
@@ -26,7 +26,7 @@ func writeTwoOwners(t *testing.T) (url string, evidences []any) {
 		evidences = append(evidences, reportEvidence(t, url, at(name), report("drone-1", tip, nil), report("drone-2", tip, nil),
 			report("large-1", tip, map[string]any{"ready": ready, "message": "no \x1b[31mspace <script>alert(1)</script>"})))
 	}
-	return url, append(evidences, nil) // a state that has none yet
+	return url, append(evidences, nil) // nil: a state without evidence
 }
 
 func readOwners(t *testing.T, kind, url string, further map[string]any) (map[string]any, providertest.Diagnostics) {
@@ -54,7 +54,7 @@ func TestThePageOfAllOwnersAgreesWithThePageOfEachOwner(t *testing.T) {
 			"name": name, "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/" + name}, "evidence": evidence,
 		})
 		for host, score := range own["health_scores"].(map[string]any) {
-			if score != nil { // the records know no host that has nothing
+			if score != nil { // records lack hosts without assignments
 				scores["regions/"+name+"/"+host] = score
 			}
 		}
@@ -65,7 +65,7 @@ func TestThePageOfAllOwnersAgreesWithThePageOfEachOwner(t *testing.T) {
 				summed[name] += count
 			}
 		}
-		// A page of one owner's path is of that owner alone, and has its names.
+		// The page of one owner's path shows only this owner, with short names.
 		one, diags := readOwners(t, "flotilla_overview", url, map[string]any{
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/" + name}, "evidences": []any{evidence},
 		})
@@ -94,7 +94,7 @@ func TestThePageOfAllOwnersAgreesWithThePageOfEachOwner(t *testing.T) {
 		strings.Contains(html, "<script>alert") {
 		t.Errorf("the Markdown is %s", markdown)
 	}
-	for _, claim := range []string{"Not deployed as wanted", "Every deployment target has a host"} { // which records do not say
+	for _, claim := range []string{"Not deployed as wanted", "Every deployment target has a host"} { // unknown from records
 		if strings.Contains(html, claim) {
 			t.Errorf("the page says %q", claim)
 		}
@@ -110,7 +110,7 @@ func TestThePageOfAllOwnersAgreesWithThePageOfEachOwner(t *testing.T) {
 func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 	t.Parallel()
 	url, evidences := writeTwoOwners(t)
-	for i := range 2 { // as somebody else may have written it
+	for i := range 2 { // evidence from another writer
 		evidences[i] = strings.Replace(evidences[i].(string), `"message":"no `, `"message":"no \u001b[31m`, 1)
 	}
 	read, diags := readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences})
@@ -134,14 +134,14 @@ func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 	if strings.Join(got, ", ") != want {
 		t.Errorf("the verdicts are %s", strings.Join(got, ", "))
 	}
-	// Of an owner without evidence nothing is said.
+	// An owner without evidence has no verdict.
 	read, diags = readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences[:1], "owner": "east"})
 	other, _ := readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences[1:], "owner": "east"})
 	firstVerdict := func(values map[string]any) any { return values["assignments"].([]any)[0].(map[string]any)["verdict"] }
 	if diags.Err() != nil || (firstVerdict(read) == nil) == (firstVerdict(other) == nil) {
 		t.Errorf("the verdicts are %v and %v: %s", firstVerdict(read), firstVerdict(other), diags)
 	}
-	// What the branch has got since is not ready.
+	// Content that is newer than the evidence is not ready.
 	apply(
 		t,
 		providertest.New(startProvider),

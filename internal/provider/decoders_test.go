@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Every attribute of an assignment is read strictly: what is wrong is an error at it, at plan, with what to do.
+// Each mistake is an error of the plan at its attribute, with a remedy.
 func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	repo := func(further map[string]any) map[string]any {
@@ -26,7 +26,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 	for name, c := range map[string]struct {
 		attribute string
 		value     any
-		want      string // "" for none
+		want      string // "-" for no error
 	}{
 		"a name that is no label":       {"name", "Dev_1", `"Dev_1" `},
 		"an empty name":                 {"name", "", `"" `},
@@ -104,7 +104,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 	}
 }
 
-// All that is wrong is said at once, and equal errors once.
+// Equal errors appear once.
 func TestAllMistakesInAnAssignmentAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
@@ -158,7 +158,7 @@ func TestHistoryIsReadStrictly(t *testing.T) {
 
 func TestHistoryHasADeadline(t *testing.T) {
 	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // which never answers
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // never answers
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A destroy that proposes the removal says at plan that the folders stay until somebody merges the request.
 func TestADestroyInAPullRequestSaysThatFoldersStay(t *testing.T) {
 	t.Parallel()
 	const summary = "Folders stay until the request is merged"

@@ -14,19 +14,19 @@ import (
 )
 
 var (
-	linkPattern    = regexp.MustCompile(`\]\(([^)\s[]+)\)`) // no pattern of a JSON Schema
+	linkPattern    = regexp.MustCompile(`\]\(([^)\s[]+)\)`) // except patterns of JSON Schemas
 	headingPattern = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	anchorPattern  = regexp.MustCompile(`<a id="([^"]+)">`)
 	codePattern    = regexp.MustCompile("(?ms)^```.*?^```$")
-	// objectPattern is a resource, data source, ephemeral resource or action, functionPattern a function.
+	// objectPattern matches resources, data sources, ephemeral resources, actions and metrics; functionPattern matches
+	// functions.
 	objectPattern   = regexp.MustCompile(`\bflotilla_([a-z_]*[a-z])\b`)
 	functionPattern = regexp.MustCompile(`provider::flotilla::([a-z_]*[a-z])\b`)
-	// slugPattern is what GitHub and the registry leave out of the anchor of a heading.
+	// slugPattern matches the characters that GitHub and the registry omit from the anchor of a heading.
 	slugPattern = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// Links within the documentation, and from what GitHub shows of the repository, lead somewhere: the page is there, and the
-// heading.
+// Each link must lead to an existing page and heading, from docs/ and from the Markdown that GitHub shows.
 func TestLinksOfTheDocumentationResolve(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -55,7 +55,7 @@ func TestLinksOfTheDocumentationResolve(t *testing.T) {
 	}
 }
 
-// The start page leads to every guide, and each page says to which part of the documentation it belongs.
+// Each page must also have a subcategory.
 func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -70,8 +70,8 @@ func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 	}
 }
 
-// The guide on delivery and the start page name every kind of Git host, and every server by which one is known; the guide
-// on what runs where names every type of Provider of Flux that agents are given.
+// The guide on delivery and the start page name every kind of Git host. The guide on delivery also names every public server,
+// and the guide on observing every type of Flux Provider.
 func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -95,7 +95,7 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 	}
 }
 
-// A page names only resources, data sources, ephemeral resources, actions and functions that have a page of their own, and metrics that are there.
+// A page names only objects and functions with a page of their own, and existing metrics.
 func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -122,7 +122,7 @@ func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 	}
 }
 
-// documentation is the text of docs/ and of the Markdown at the repository's root, by path.
+// documentation returns the text of docs/ and of the Markdown files at the root, by path.
 func documentation(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -138,7 +138,7 @@ func documentation(t *testing.T) map[string]string {
 	return pages
 }
 
-// anchors are those that a page can be entered at.
+// anchors returns the anchors of a page.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range anchorPattern.FindAllStringSubmatch(page, -1) {

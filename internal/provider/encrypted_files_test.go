@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// encryptedText is a file of Secret "db" in namespace "shop" that sops or kubeseal has written.
+// encryptedText returns a file by sops or kubeseal with the Secret "db" of namespace "shop".
 func encryptedText(t *testing.T, name string) string {
 	t.Helper()
 	return readFile(t, filepath.Join("..", "engine", "encrypted", "testdata", name))
 }
 
-// shop is a fleet with a workload in namespace "shop", on a cluster type with Flux and one with Argo CD, and with encrypted
-// files for the first, the second, or both.
+// shopFleet is a fleet with the workload "web" in the namespaces "shop" and "cms", on a cluster type with Flux and one with
+// Argo CD. flux has further attributes of the first.
 func shopFleet(flux map[string]any, containers ...any) map[string]any {
 	edge := map[string]any{"name": "edge", "reconciler": "flux"}
 	for key, value := range flux {
@@ -116,7 +116,7 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "encrypted-") != 2 {
 		t.Errorf("the files are\n%s", files)
 	}
-	// Another password: what has changed is named, and nothing of it is shown.
+	// A changed password appears by its name, without its value.
 	other := strings.Replace(sops, "data:vRk6", "data:vRk7", 1)
 	plan := apply(t, w, fleet(other))
 	want := []string{
@@ -126,7 +126,6 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	if other == sops || !slices.Equal(linesOf(plan), want) {
 		t.Errorf("the plan has %q, want %q", linesOf(plan), want)
 	}
-	// Without the files they are removed.
 	apply(t, w, assigned(url, fleetOf(shopFleet(nil)), nil))
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(files, "encrypted-") {
 		t.Errorf("the files are\n%s", files)

@@ -18,7 +18,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// TestExamplesApply applies every configuration that the documentation shows.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -32,7 +31,7 @@ func TestExamplesApply(t *testing.T) {
 			folders++
 			t.Run(filepath.Base(filepath.Dir(folder))+"/"+filepath.Base(folder), func(t *testing.T) {
 				t.Parallel()
-				// The provider runs in the test's process, whose working directory is this package.
+				// The provider runs in this process, whose working directory is the folder of the package.
 				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 				var config strings.Builder
 				modules := map[string]string{}
@@ -42,7 +41,7 @@ func TestExamplesApply(t *testing.T) {
 						modules[name] = strings.ReplaceAll(content, `"gitops.git"`, strconv.Quote(repository))
 					}
 				}
-				if strings.Contains(config.String(), "\nmodule ") { // which the stand-in does not know
+				if strings.Contains(config.String(), "\nmodule ") { // the stand-in has no modules
 					applyInWorkdirs(t, modules)
 					return
 				}
@@ -66,7 +65,7 @@ func TestExamplesApply(t *testing.T) {
 				}
 				if strings.Contains(text, `data "flotilla_artifacts"`) {
 					charts, chart := newChartServer(t), tillFiles
-					if strings.Contains(text, `render = "objects"`) { // which takes no Secret
+					if strings.Contains(text, `render = "objects"`) { // rejects Secrets
 						chart = chartWithoutSecret
 					}
 					for _, version := range []string{"1.2.1", "1.2.2", "2.0.3"} {
@@ -74,19 +73,19 @@ func TestExamplesApply(t *testing.T) {
 					}
 					text = strings.ReplaceAll(text, "https://charts.example.com", charts.url)
 				}
-				if strings.Contains(text, "for_each") { // which the test library cannot read from a state
+				if strings.Contains(text, "for_each") { // the test library cannot read such a state
 					applyInWorkdirs(t, map[string]string{"main.tf": text})
 					return
 				}
-				if strings.Contains(text, ".metrics\n") { // which changes with the time, and is lived by a test of its own
+				if strings.Contains(text, ".metrics\n") { // metrics change with time and have their own test
 					return
 				}
-				if strings.Contains(text, "labels_from") { // which wants nodes with these labels: see TestPoliciesSelectByFactsOfClusters
+				if strings.Contains(text, "labels_from") { // needs nodes with these labels: see TestPoliciesSelectByFactsOfClusters
 					return
 				}
-				// What clusters say of what the apply writes is seen by the next plan.
+				// Only the next plan sees the status that clusters report after the apply.
 				isPage := strings.Contains(text, `data "flotilla_overview"`)
-				if strings.Contains(text, ".proven\n") { // an example of promotion, which is lived by a test of its own
+				if strings.Contains(text, ".proven\n") { // promotions have their own test
 					applyInWorkdirs(t, map[string]string{"main.tf": text})
 					return
 				}
@@ -111,7 +110,8 @@ func TestExamplesApply(t *testing.T) {
 	}
 }
 
-// applyInWorkdirs applies a configuration as users do, with the provider in this process, which checks it by the JSON Schemas. The plan that follows is empty, unless something is proven by then.
+// applyInWorkdirs applies a configuration with the real tools and the provider in this process, which validates it against the
+// JSON Schemas. The next plan is empty, except for promotions.
 func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 	t.Helper()
 	for _, tool := range tools(t) {
@@ -123,8 +123,7 @@ func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 	}
 }
 
-// TestExamplesAreValid has both tools validate every configuration of examples/, those too that no test can apply as
-// they are.
+// TestExamplesAreValid validates every configuration of examples/ with both tools, even those that no test can apply.
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -132,17 +131,17 @@ func TestExamplesAreValid(t *testing.T) {
 		hasActions := isTerraform(t, tool, 14)
 		for _, folder := range exampleFolders(t) {
 			if strings.HasPrefix(folder, "actions/") && !hasActions {
-				continue // other tools have no actions
+				continue // other tools lack actions
 			}
 			t.Run(name+"/"+folder, func(t *testing.T) {
 				t.Parallel()
 				configuration := map[string]string{}
 				for file, content := range files(t, filepath.Join("..", "..", "examples", filepath.FromSlash(folder))) {
-					// kubeconfigs are not there, and are not what this is about.
+					// The files do not exist.
 					kubeconfig := strings.ReplaceAll(twoContextKubeconfig, `eu.example.com"`, `eu.example.com", certificate-authority-data: ""`)
 					configuration[file] = kubeconfigPattern.ReplaceAllLiteralString(content, strconv.Quote(kubeconfig))
 				}
-				configuration["flux.yaml"] = "" // of `flux install --export`
+				configuration["flux.yaml"] = "" // in place of `flux install --export`
 				if !strings.Contains(strings.Join(slices.Collect(maps.Values(configuration)), ""), "required_providers") {
 					configuration["required_providers.tf"] = requiredProviders
 				}
@@ -152,16 +151,16 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// exampleFolders are the folders of examples/ with a configuration in them.
+// exampleFolders returns the folders of examples/ with a configuration.
 func exampleFolders(t *testing.T) []string {
 	t.Helper()
 	var folders []string
 	for name := range files(t, filepath.Join("..", "..", "examples")) {
 		folder := path.Dir(name)
-		later := slices.Contains([]string{"rollout", "page"}, path.Base(folder)) // which is what hello-world gets later
+		later := slices.Contains([]string{"rollout", "page"}, path.Base(folder)) // later steps of hello-world
 		states := path.Dir(
 			folder,
-		) == "sources/states" // which need a database to be initialised, and have a test of their own
+		) == "sources/states" // needs a database, and has its own test
 		if path.Ext(name) == ".tf" && !later && !states {
 			folders = append(folders, folder)
 		}
@@ -174,10 +173,10 @@ func exampleFolders(t *testing.T) []string {
 	return folders
 }
 
-// kubeconfigPattern is how examples read the kubeconfig of a cluster.
+// kubeconfigPattern matches the expression that reads the kubeconfig of a cluster.
 var kubeconfigPattern = regexp.MustCompile(`file\("[^"]+\.kubeconfig"\)`)
 
-// onTestClusters has the API server of tests stand in for the clusters of an example.
+// onTestClusters replaces the clusters of an example with the API server of tests.
 func onTestClusters(t *testing.T, config string) string {
 	t.Helper()
 	if !kubeconfigPattern.MatchString(config) {

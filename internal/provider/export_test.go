@@ -16,16 +16,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// ForTest is the provider, which reaches local repositories without processes: those that git would start for each request
-// take most of the time of tests; see [gittest.GitServes].
+// ForTest returns the provider with local repositories served in process. The git processes for each request would take most of
+// the time of tests: see [gittest.GitServes].
 func ForTest() provider.Provider { return forTest(nil, git.ConnectorOptions{}) }
 
-// StartAt starts a provider that has another clock.
+// StartAt starts a provider with another clock.
 func StartAt(clock compliance.Clock) func() (tfprotov6.ProviderServer, error) {
 	return StartWith(clock, git.ConnectorOptions{})
 }
 
-// StartWith starts a provider that has another clock, nil for the machine's, and these options of its Git client.
+// StartWith starts a provider with these options of its Git client, and a clock; nil is the machine's.
 func StartWith(clock compliance.Clock, options git.ConnectorOptions) func() (tfprotov6.ProviderServer, error) {
 	return func() (tfprotov6.ProviderServer, error) {
 		server, isWhole := Server(forTest(clock, options)).(troubleshooting.Server)
@@ -36,7 +36,7 @@ func StartWith(clock compliance.Clock, options git.ConnectorOptions) func() (tfp
 	}
 }
 
-// describing is a provider whose schemas, which are always the same, are made once for all tests.
+// schemaCacheServer builds the constant schemas once for all tests.
 type schemaCacheServer struct{ troubleshooting.Server }
 
 var testedSchema = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
@@ -49,7 +49,7 @@ func (schemaCacheServer) GetProviderSchema(
 	return testedSchema()
 }
 
-// workers render for all providers of this process: starting one takes longer than rendering what most tests have.
+// workers render for all providers of this process. Starting a worker takes longer than rendering for most tests.
 var workers = renderer.NewWorkers(8)
 
 func forTest(clock compliance.Clock, options git.ConnectorOptions) provider.Provider {

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Pods that earlier rules passed over, since they looked at the containers of a few kinds.
+// Earlier rules examined the containers of a few kinds only.
 func TestRulesAboutPodsApplyToEveryKind(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ manifests, want string }{
@@ -68,7 +68,7 @@ func TestRulesAboutPodsApplyToEveryKind(t *testing.T) {
 	}
 }
 
-// Each rule of the library for final objects finds what it is for, and an upgrade of Kubernetes what stands in its way.
+// Each rule reports its own violations, and a plan for a newer Kubernetes the removed APIs.
 func TestTheLibraryOfRulesFindsBadFinalObjects(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -111,7 +111,7 @@ spec:
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": text("1.31")})
 			w.run("plan", "-input=false")
-			// said is what a plan refuses, in one line.
+			// planError returns the error of a plan in one line.
 			planError := func(kubernetes string) string {
 				writeFile(t, filepath.Join(w.path, "main.tf"), text(kubernetes))
 				_, stderr, err := w.try("plan", "-input=false", "-no-color")

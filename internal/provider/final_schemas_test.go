@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// workloadOf is a Deployment with one line of its spec, and a line of its container.
+// workloadOf returns a Deployment with an extra line in its spec, and one in its container.
 func workloadOf(line, ofContainer string) string {
 	return `
 apiVersion: apps/v1
@@ -28,7 +28,7 @@ spec:
           ` + ofContainer + "\n"
 }
 
-// widgets is the definition of a kind whose size is a number.
+// widgets defines a kind whose size is a number.
 const widgets = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -46,8 +46,8 @@ spec:
 
 const widget = "\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: large}\n"
 
-// A cluster refuses final objects that the schema of their kind does not allow. Depending on the agent, it refuses unknown fields, or
-// some versions of the agent drop them.
+// A cluster refuses objects that violate the schema of their kind. Unknown fields are refused or dropped, depending on the
+// agent and its version.
 func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	const refused, dropped = "Clusters would refuse final objects", "Clusters may drop fields of final objects"
@@ -121,7 +121,7 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 	}
 }
 
-// A definition that another workload of the host brings is that of the objects, too.
+// The definition may come from another workload of the host.
 func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -155,7 +155,7 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	}
 }
 
-// Objects that are in the repository already are warnings: an upgrade of Kubernetes does not stop a fleet that has not changed.
+// A plan for another version of Kubernetes does not fail because of objects that are already in the repository.
 func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the documentation says of values in a fleet that are sensitive or ephemeral.
+// The documentation promises this behavior.
 func TestSensitiveAndEphemeralValuesInAFleet(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -47,14 +47,14 @@ output "diff" {
   value = data.flotilla_diff.dev.diff
 }
 `})
-			// A diff shows what it reads, sensitive or not.
+			// A diff shows sensitive values.
 			if printed := w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value"); !strings.Contains(
 				printed,
 				"KEY: a-sensitive-value",
 			) {
 				t.Errorf("the diff is not in the plan:\n%s", printed)
 			}
-			// Another value than that of the plan: nothing is written.
+			// An ephemeral value that differs from the plan stops the apply before it writes.
 			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "-var=passing=another", "plan.out"); err == nil ||
 				!strings.Contains(stderr, "inconsistent final plan") {
 				t.Errorf("an ephemeral value that changes between plan and apply:\n%s%s", stdout, stderr)
@@ -62,7 +62,7 @@ output "diff" {
 			if _, err := os.Stat(filepath.Join(repository, "refs", "heads", "dev")); err == nil {
 				t.Error("the apply with another value has written something")
 			}
-			// The same value is committed as it is.
+			// An equal ephemeral value is committed in plain text.
 			w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value")
 			w.run("apply", "-input=false", "-no-color", "-var=passing=an-ephemeral-value", "plan.out")
 			if committed := git(t, repository, "show", "dev:edge/web-live/platform-config.yaml"); !strings.Contains(

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// forgedFlux are a GitRepository and a Kustomization as an agent of cluster "edge-1" has them, and as anybody can create
-// them who may create Flux objects in a namespace of the cluster.
+// forgedFluxObjects returns the GitRepository and Kustomization of the agent of cluster "edge-1", after a change. Anyone who
+// may create Flux objects in a namespace could forge them.
 func forgedFluxObjects(namespace string, change func(source, kustomization map[string]any)) []any {
 	labels := func(further map[string]any) map[string]any {
 		all := map[string]any{
@@ -44,13 +44,12 @@ func forgedFluxObjects(namespace string, change func(source, kustomization map[s
 	return []any{source, kustomization}
 }
 
-// specOf is the spec of an object.
 func specOf(object map[string]any) map[string]any {
 	spec, _ := object["spec"].(map[string]any)
 	return spec
 }
 
-// forgedCluster is a cluster that answers with these objects of Flux.
+// forgedCluster serves a cluster with these objects of Flux.
 func forgedCluster(t *testing.T, objects ...any) map[string]any {
 	t.Helper()
 	lists := map[string][]any{
@@ -66,8 +65,8 @@ func forgedCluster(t *testing.T, objects ...any) map[string]any {
 	return map[string]any{"host": serveLists(t, lists), "token": "any"}
 }
 
-// Objects on a cluster decide what is listed and imported of an agent, and their values become configuration. A value that
-// flotilla_agent does not accept comes from nothing that Flotilla wrote.
+// A list or import turns values of objects into configuration. It must reject values that flotilla_agent does not accept,
+// because Flotilla cannot have written them.
 func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 	t.Parallel()
 	set := func(object, name string, value any) func(source, kustomization map[string]any) {
@@ -80,7 +79,7 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 		"a URL with a command":      set("source", "url", "ext::sh -c touch% /tmp/x"),
 		"a URL with a password":     set("source", "url", "https://me:canary-t0ken-4711@git.example.com/gitops"),
 		"a URL with an escape":      set("source", "url", "https://git.example.com/\x1b[2Jgitops"),
-		"a URL with a look-alike":   set("source", "url", "https://gіt.example.com/gitops"), // its second letter is Cyrillic
+		"a URL with a look-alike":   set("source", "url", "https://gіt.example.com/gitops"), // second letter is Cyrillic
 		"a branch of a template":    set("source", "ref", map[string]any{"branch": "dev${path.module}"}),
 		"an interpolation":          set("source", "url", "https://git.example.com/${file(\"/etc/passwd\")}"),
 		"a branch with a directive": set("source", "ref", map[string]any{"branch": "%{ for x in y }dev%{ endfor }"}),
@@ -88,7 +87,7 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 		"a Secret with an escape":   set("source", "secretRef", map[string]any{"name": "\x1b]0;x\x07"}),
 		"a path that goes up":       set("follows", "path", "./../../edge"),
 		"a path with an escape":     set("follows", "path", "./\x1b[2J/edge"),
-		"a path with a look-alike":  set("follows", "path", "./рrod/edge"), // the first letter is Cyrillic
+		"a path with a look-alike":  set("follows", "path", "./рrod/edge"), // first letter is Cyrillic
 		"a path that is long":       set("follows", "path", "./"+strings.Repeat("a", 1<<20)+"/edge"),
 		"a Secret of decryption": set("follows", "decryption", map[string]any{
 			"provider": "sops", "secretRef": map[string]any{"name": "../../default/x"},
@@ -123,7 +122,7 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 				t.Errorf("said is %.2000q", text)
 			}
 			if name == "a namespace with an escape" {
-				return // no identity can name it
+				return // no identity can have this namespace
 			}
 			identity := map[string]any{"cluster": "edge-1", "namespace": "flux-system"}
 			diags = w.ImportIdentity(t.Context(), onCluster(cluster, agentAttributes("flux-system", nil)), agentAddress, identity)
@@ -137,7 +136,7 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 	}
 }
 
-// An agent is listed beside forged objects, and its values are those of its own namespace alone.
+// The values come only from the objects in the agent's own namespace.
 func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 	t.Parallel()
 	unchanged := func(_, _ map[string]any) {}
@@ -154,8 +153,7 @@ func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 	}
 }
 
-// A value that Flotilla can have written is listed and imported, wherever it leads. The plan shows how it differs from the
-// configuration, and puts it right.
+// A valid value is imported, even if it is wrong. The plan shows the difference from the configuration and corrects it.
 func TestThePlanShowsAnImportedAgentOfAnotherRepository(t *testing.T) {
 	t.Parallel()
 	cluster := forgedCluster(t, forgedFluxObjects("flux-system", func(source, _ map[string]any) {
@@ -178,7 +176,7 @@ func TestThePlanShowsAnImportedAgentOfAnotherRepository(t *testing.T) {
 	}
 }
 
-// OpenTofu generates configuration of an import. Nothing in it is more than a text.
+// OpenTofu generates the configuration of an import. It must contain only literal text.
 func TestGeneratedConfigurationOfForgedObjectsHasNoTemplates(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -207,7 +205,7 @@ func TestGeneratedConfigurationOfForgedObjectsHasNoTemplates(t *testing.T) {
 	}
 }
 
-// Whoever may create objects in one namespace can create thousands. Each is looked at once.
+// Anyone with access to one namespace can create thousands of objects.
 func TestThousandsOfForgedAgentsAreListedInLinearTime(t *testing.T) {
 	t.Parallel()
 	count := acceptancetest.Count(500, 2_000)

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// forgery writes trees into a bare repository, as somebody can who may push.
+// treeWriter writes trees into a bare repository, like somebody with push access.
 type treeWriter struct {
 	t   *testing.T
 	url string
@@ -38,7 +38,7 @@ func (f treeWriter) writeBlob(content string) string {
 	return f.git(content, "hash-object", "-w", "--stdin")
 }
 
-// tree writes a folder with one entry several times.
+// writeTree writes a folder with the same entry under several names.
 func (f treeWriter) writeTree(number int, name, kind, id string) string {
 	mode := map[string]string{"tree": "040000", "blob": "100644"}[kind]
 	var entries strings.Builder
@@ -48,23 +48,23 @@ func (f treeWriter) writeTree(number int, name, kind, id string) string {
 	return f.git(entries.String(), "mktree")
 }
 
-// only writes a folder with one entry.
+// writeSingleTree writes a folder with one entry.
 func (f treeWriter) writeSingleTree(name, kind, id string) string {
 	return f.writeTree(1, strings.ReplaceAll(name, "%", "%%")+"%.0d", kind, id)
 }
 
-// commit makes a tree the content of the branch dev.
+// commitTree commits a tree to the branch dev.
 func (f treeWriter) commitTree(tree string) {
 	commit := f.git("", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "forged", tree)
 	f.git("", "update-ref", "refs/heads/dev", commit)
 }
 
-// forgedOwner is a record of an assignment with padding.
+// paddedRecord returns a record of an assignment with trailing spaces.
 func paddedRecord(padding int) string {
 	return `{"format": 1, "deployment_targets": {}}` + strings.Repeat(" ", padding)
 }
 
-// Git stores equal files and folders once. So a push of some kilobytes can make millions of folders and gigabytes of records.
+// Git stores equal files and folders once, so a push of some kilobytes can make millions of folders and gigabytes of records.
 func TestManyCopiesOfARecordAreErrorsAndTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
@@ -106,7 +106,7 @@ func TestManyCopiesOfARecordAreErrorsAndTakeNoMemory(t *testing.T) {
 	}
 }
 
-// The plan of an assignment reads the records of its name, and that of a claim those of all claims.
+// The plan of an assignment reads the records with its name. The plan of a claim reads all claims.
 func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	t.Parallel()
 	f := newTreeWriter(t)
@@ -130,13 +130,13 @@ func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	}
 }
 
-// forgedClaim is a claim at a location.
+// forgedClaim returns the configuration of a claim at a location.
 func forgedClaim(url string, at map[string]any) providertest.Configuration {
 	base := claimOn(url, "web", 1, poolFleet("pool-1"))
 	return claims(with(base, "gitops_repo", at["gitops_repo"]))
 }
 
-// Names in records become configuration by a query, and values of Terraform by a claim.
+// Queries turn names in records into configuration, and claims turn them into values.
 func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []string{
@@ -148,7 +148,7 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 			url := bare(t)
 			apply(t, providertest.New(startProvider), claims(claimOn(url, "web", 1, poolFleet("pool-1"))))
 			commitByHand(t, url, "prod", func(folder string) {
-				name, _ := json.Marshal(cluster) // a text can always be encoded
+				name, _ := json.Marshal(cluster) // strings always encode
 				writeFile(t, claimRecordPath(folder, "web"), fmt.Sprintf(`{"format": 1, "clusters": [{"name": %s}]}`, name))
 			})
 			w := providertest.New(startProvider)

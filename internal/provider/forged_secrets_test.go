@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// referring is a fleet with one reference to a secret.
+// fleetWithReference returns a fleet with one reference to a secret.
 func fleetWithReference(reference map[string]any) providertest.Call {
 	vault := map[string]any{"provider": "vault", "parameters": map[string]any{"roleName": "app"}}
 	return fleetOf(map[string]any{
@@ -22,8 +22,8 @@ func fleetWithReference(reference map[string]any) providertest.Call {
 	})
 }
 
-// Vault's client, and others, resolve ".." before they send a request. A rule that looks at the beginning of keys would see
-// another secret than the cluster gets.
+// Vault's client and others resolve ".." before they send a request. A rule about the prefix of a key would then check another
+// secret.
 func TestMisleadingReferencesToSecretsAreErrors(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
@@ -48,7 +48,7 @@ func TestMisleadingReferencesToSecretsAreErrors(t *testing.T) {
 	}
 }
 
-// forgedTokens is an API server that answers requests of tokens as nothing of Kubernetes does.
+// serveForgedTokens serves an API that answers token requests with invalid responses.
 func serveForgedTokens(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) map[string]any {
 	t.Helper()
 	host, certificate := serveTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func serveForgedTokens(t *testing.T, answer func(w http.ResponseWriter, r *http.
 	return map[string]any{"host": host, "cluster_ca_certificate": certificate, "token": "canary-t0ken-4713"}
 }
 
-// The token goes into the headers of requests to other servers, so a cluster must not be able to put anything else there.
+// The token is sent in a header to other servers, so a cluster must not be able to add further headers.
 func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 	t.Parallel()
 	elsewhere := 0
@@ -81,7 +81,7 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 		"a space":            {respondWith("t --as=admin"), noToken},
 		"an escape":          {respondWith("t\x1b[2J"), noToken},
 		"an interpolation":   {respondWith(`${file("/etc/passwd")}`), noToken},
-		"letters of Unicode": {respondWith("tоken"), noToken}, // the first "o" is Cyrillic
+		"letters of Unicode": {respondWith("tоken"), noToken}, // first "o" is Cyrillic
 		"100 KiB":            {respondWith(strings.Repeat("t", 100<<10)), noToken},
 		"2 MiB":              {respondWith(strings.Repeat("t", 2<<20)), "does not answer like a Kubernetes API server"},
 		"no token":           {respondWith(""), "does not answer like a Kubernetes API server"},
@@ -109,8 +109,7 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 	}
 }
 
-// Data of a cluster or a branch can name a cluster, a namespace or an account. None of them reaches anything but that one
-// account on a cluster of the provider block.
+// Names may come from a cluster or a branch. A request must reach only the named account, on a cluster of the provider block.
 func TestARequestOfATokenStaysAtItsAccount(t *testing.T) {
 	t.Parallel()
 	requested := 0

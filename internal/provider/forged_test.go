@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// played plays an attack with the stand-in, and in `make acceptance` with Terraform and OpenTofu themselves.
+// playEverywhere plays an attack with the stand-in, and in `make acceptance` also with Terraform and OpenTofu.
 func playEverywhere(t *testing.T, attack func(t *testing.T, o ownedAssignment)) {
 	t.Helper()
 	t.Run("stand-in", func(t *testing.T) {
@@ -26,7 +26,7 @@ func playEverywhere(t *testing.T, attack func(t *testing.T, o ownedAssignment)) 
 	}
 }
 
-// withTools runs a test with Terraform and OpenTofu, in `make acceptance`.
+// withTools runs a test with Terraform and OpenTofu in `make acceptance`.
 func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)) {
 	t.Helper()
 	t.Run("tools", func(t *testing.T) {
@@ -40,7 +40,7 @@ func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)
 	})
 }
 
-// forged gives o a second assignment, as somebody who may push puts the folder t0/w-a of the first into its record.
+// forgeRecord adds a second assignment, and adds the folder t0/w-a of the first to the record of the second.
 func forgeRecord(t *testing.T, o ownedAssignment) (second *assignmentConfig, before branchesState) {
 	t.Helper()
 	second = o.addSecondAssignment(t)
@@ -51,7 +51,7 @@ func forgeRecord(t *testing.T, o ownedAssignment) (second *assignmentConfig, bef
 	return second, o.readBranches()
 }
 
-// tamper changes a file of the branch as somebody would who may push.
+// tamper changes a file of the branch, like somebody with push access.
 func (o ownedAssignment) tamper(t *testing.T, name string, change func(content string) string) {
 	t.Helper()
 	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
@@ -62,7 +62,7 @@ func (o ownedAssignment) tamper(t *testing.T, name string, change func(content s
 	o.world.commit(o.w.repository, o.w.branch, files)
 }
 
-// notGone expects that the folder of the first assignment is there.
+// requireFolderUnchanged checks the folder t0/w-a of the first assignment.
 func requireFolderUnchanged(t *testing.T, o ownedAssignment, before branchesState) {
 	t.Helper()
 	after := o.readBranches()
@@ -92,7 +92,7 @@ func TestAForgedRecordIsShownByThePlanAndRepairedByAdopt(t *testing.T) {
 	})
 }
 
-// Which folders others list is looked up by the plan, so that what it says of them may not hold any more at apply.
+// The plan looks up the folders of other assignments. The result may be outdated at apply.
 func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
@@ -111,7 +111,7 @@ func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) 
 	requireFolderUnchanged(t, o, before)
 }
 
-// What others list is asked as of the commit that the state has seen, which a branch may not have any more.
+// The provider looks up the records of others at the commit in the state, which the branch may no longer have.
 func TestARewrittenHistoryStopsNoRemoval(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -203,10 +203,10 @@ func TestAForgedRecordLetsNoAssignmentWriteTheFoldersOfAnother(t *testing.T) {
 	})
 }
 
-// unknownMember has as many levels as a record may have, and is long enough for them. It would be many times as long if it were indented.
+// unknownMember has the deepest nesting that a record may have. Indentation would multiply its length.
 var unknownMember = strings.Repeat("[", 28) + `"` + strings.Repeat("y", 450) + `"` + strings.Repeat("]", 28)
 
-// Each change of a record or a marker is drift with a line, and the next apply repairs it.
+// The plan shows each change of a record or a marker as a line, and the next apply repairs it.
 func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]struct {
