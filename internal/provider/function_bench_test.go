@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// BenchmarkFleetFunction calls provider::flotilla::fleet with the reference fleet, as Terraform does
-// several times for each plan.
+// BenchmarkFleetFunction calls provider::flotilla::fleet with the reference fleet. Terraform calls it several times in each
+// plan.
 func BenchmarkFleetFunction(b *testing.B) {
 	factory := factories()["flotilla"]
 	server, err := factory()
@@ -35,8 +35,7 @@ func BenchmarkFleetFunction(b *testing.B) {
 	}
 }
 
-// terraformValue is a value as Terraform would send it: objects and tuples, whose elements have types of
-// their own.
+// terraformValue converts a value as Terraform does: to objects, and to tuples with a type for each element.
 func terraformValue(value any) tftypes.Value {
 	switch value := value.(type) {
 	case nil:

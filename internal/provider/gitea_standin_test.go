@@ -24,8 +24,8 @@ type gitHost interface {
 	API(t testing.TB, user giteatest.User, method, path string, in, out any)
 }
 
-// standInGitea is a repository on a server that answers like Gitea: branches and requests of one person. Each change of Gitea takes
-// a second of a processor. `make acceptance` plays the same tests on Gitea itself.
+// standInGitea serves a repository with branches and pull requests like Gitea, whose changes take a second of CPU time each.
+// `make acceptance` runs the same tests on Gitea.
 type standInGitea struct {
 	t         *testing.T
 	bare, url string
@@ -33,7 +33,7 @@ type standInGitea struct {
 
 	mu        sync.Mutex
 	pulls     []*standInPull
-	protected map[string]bool // by branch: a merge needs an approval
+	protected map[string]bool // by branch; merges need an approval
 }
 
 type standInPull struct{ title, body, state, head, base, merged, mergedHead string }
@@ -71,7 +71,7 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 	return repository{url: at, cloneURL: at, folder: s.bare}, s
 }
 
-// requestHost is Gitea in `make acceptance`, else its stand-in.
+// requestHost returns Gitea in `make acceptance`, otherwise its stand-in.
 func requestHost(t *testing.T) (repository, gitHost, giteatest.User) {
 	t.Helper()
 	if acceptancetest.All() {
@@ -82,7 +82,7 @@ func requestHost(t *testing.T) (repository, gitHost, giteatest.User) {
 	return repo, server, server.user
 }
 
-// API sends a request like a person.
+// API sends a request as a user.
 func (s *standInGitea) API(t testing.TB, user giteatest.User, method, path string, in, out any) {
 	t.Helper()
 	body, err := json.Marshal(in)
@@ -169,7 +169,7 @@ func (s *standInGitea) answer(r *http.Request) (int, any) {
 		return http.StatusNoContent, nil
 	case action == "GET labels":
 		return http.StatusOK, []any{map[string]any{"id": 1, "name": "flotilla"}}
-	case action == "POST issues": // labels of a request
+	case action == "POST issues": // adds labels to a request
 		return http.StatusOK, []any{}
 	case kind == "pulls":
 		return s.answerPulls(r, rest, sent)
@@ -223,7 +223,7 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 	return refusal(http.StatusNotFound, r.Method+" pulls/"+number+"/"+rest+" is not imitated")
 }
 
-// find returns the newest request between two branches.
+// findRequest returns the newest request between two branches.
 func (s *standInGitea) findRequest(base, head string) (int, any) {
 	for i := len(s.pulls) - 1; i >= 0; i-- {
 		if pull := s.pulls[i]; pull.base == base && pull.head == head {
@@ -233,7 +233,7 @@ func (s *standInGitea) findRequest(base, head string) (int, any) {
 	return refusal(http.StatusNotFound, "there is no such request")
 }
 
-// follow has open requests follow a branch that was renamed or, without a new name, deleted.
+// updateRequests updates open requests after a branch was renamed or, without a new name, deleted.
 func (s *standInGitea) updateRequests(branch, to string) {
 	for _, pull := range s.pulls {
 		switch {

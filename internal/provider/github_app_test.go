@@ -26,21 +26,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// gitHub stands in for a GitHub Enterprise Server with one repository, on which App 7 has installation 8: tokens of installations, Git
-// over HTTP, and statuses, as GitHub documents them.
+// gitHub stands in for a GitHub Enterprise Server with one repository and installation 8 of App 7. It follows GitHub's
+// documentation of installation tokens, Git over HTTP, statuses and pull requests.
 type gitHub struct {
 	url          string
 	bare         string // folder of the repository
 	key          *rsa.PrivateKey
 	mu           sync.Mutex
-	tokens       []string // tokens
-	statuses     []string // statuses
-	pullRequests []any    // pull requests
-	// disturb answers in place of it if it returns true. next is the server.
+	tokens       []string
+	statuses     []string // "<context> <state>"
+	pullRequests []any
+	// disturb answers instead of the server, next, if it returns true.
 	disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 }
 
-// gitHubKey is of the app at each host: making one takes a tenth of a second.
+// gitHubKey is one key for all servers, because its generation takes 0.1 s.
 var gitHubKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func startGitHub(t *testing.T) *gitHub {
@@ -54,7 +54,7 @@ func startGitHub(t *testing.T) *gitHub {
 	gittest.Commit(t, bare, "dev", "dev", func(string) {})
 	backend := httpBackend(t, root)
 	server := httptest.NewUnstartedServer(nil)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that a test drops
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that a test drops
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/owner/gitops.git") {
 			g.answer(w, r)
@@ -107,7 +107,7 @@ func (g *gitHub) answer(w http.ResponseWriter, r *http.Request) {
 			respond(http.StatusNotFound, map[string]any{"message": "Not Found"})
 		default:
 			g.tokens = append(g.tokens, fmt.Sprintf("ghs_%d", len(g.tokens)))
-			// So short that each request needs a new one.
+			// The lifetime is so short that each request needs a new token.
 			respond(
 				http.StatusCreated,
 				map[string]any{"token": g.tokens[len(g.tokens)-1], "expires_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)},
@@ -156,7 +156,7 @@ func (g *gitHub) pem() string {
 
 func (g *gitHub) api() string { return strings.TrimSuffix(g.url, "/owner/gitops.git") + "/api/v3" }
 
-// app are the settings github_app, some of them changed.
+// app returns the settings of github_app with changes.
 func (g *gitHub) app(changes ...any) map[string]any {
 	return with(map[string]any{"id": "7", "installation_id": "8", "private_key": g.pem(), "url": g.api()}, changes...)
 }
@@ -176,7 +176,7 @@ func (g *gitHub) configuration(git map[string]any) providertest.Configuration {
 	}
 }
 
-// The provider signs in as a GitHub App: for Git, and for the API, by a token of its installation that it renews.
+// An installation token, renewed as needed, gives access to Git and to the API.
 func TestAGitHubAppGivesTheProviderAccess(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]func(g *gitHub) map[string]any{
@@ -189,7 +189,7 @@ func TestAGitHubAppGivesTheProviderAccess(t *testing.T) {
 			t.Parallel()
 			g := startGitHub(t)
 			w, configuration, statuses := providertest.New(startProvider), g.configuration(settings(g)), []string{"flotilla/dev success"}
-			if name == "plain" { // for the GitOps repository alone
+			if name == "plain" { // GitOps repository only
 				delete(configuration.Resources, statusAddress)
 				statuses = nil
 			}
@@ -206,7 +206,6 @@ func TestAGitHubAppGivesTheProviderAccess(t *testing.T) {
 	}
 }
 
-// The App opens pull requests, too; here Terraform and OpenTofu themselves apply.
 func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -230,7 +229,7 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 	}
 }
 
-// What GitHub refuses is an error of the plan that names the App's settings.
+// The error names the settings of the App.
 func TestAGitHubAppWithoutATokenIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
 	g := startGitHub(t)
@@ -258,7 +257,7 @@ func TestAGitHubAppWithoutATokenIsAnErrorAtPlan(t *testing.T) {
 	}
 }
 
-// The environment has the App, unless it has a token, or the configuration has one.
+// The variables of the App apply unless the environment has a token or the configuration has credentials.
 func TestAGitHubAppFromTheEnvironment(t *testing.T) {
 	g := startGitHub(t)
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "7")

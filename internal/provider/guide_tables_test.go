@@ -17,7 +17,7 @@ type guideRow struct {
 	play  func(t *testing.T)
 }
 
-// playTable checks that a guide has exactly this table, and plays each row.
+// playTable checks that a guide has exactly this table, and runs the test of each row.
 func playTable(t *testing.T, guide, head string, rows []guideRow) {
 	t.Helper()
 	var table strings.Builder
@@ -35,7 +35,7 @@ func playTable(t *testing.T, guide, head string, rows []guideRow) {
 	}
 }
 
-// guideTable is a table of a page, with the lines of its rows.
+// guideTable is a table of a page.
 type guideTable struct {
 	head string // "operation | effect"
 	rows []string
@@ -70,8 +70,8 @@ func guideTableOf(t *testing.T, guide, head string) guideTable {
 	return guideTable{}
 }
 
-// TestEveryTableOfTheGuidesIsChecked needs an entry in testdata/tables.txt for each table of each guide: a line for guide and
-// head, then an indented line with the names of tests, or with "no test:" and the reason.
+// TestEveryTableOfTheGuidesIsChecked requires an entry in testdata/tables.txt for each table: a line with guide and head, then
+// an indented line with the names of tests, or with "no test:" and the reason.
 func TestEveryTableOfTheGuidesIsChecked(t *testing.T) {
 	t.Parallel()
 	known, listed, key := testNames(t), map[string]bool{}, ""
@@ -138,7 +138,7 @@ func TestTheGuidesNameEveryVerdict(t *testing.T) {
 
 var credentialVariable = regexp.MustCompile(`"(FLOTILLA_(?:GIT|SSH|SIGNING|MEASUREMENTS)[A-Z_]*)"`)
 
-// TestTheGuideNamesEveryCredentialVariable looks up each variable for credentials in the code. A prefix ends in "_".
+// TestTheGuideNamesEveryCredentialVariable looks up the variables in the code. A prefix ends in "_".
 func TestTheGuideNamesEveryCredentialVariable(t *testing.T) {
 	t.Parallel()
 	table := strings.Join(guideTableOf(t, "secrets.md", "attribute | variable").rows, "\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// TestGuidesShowExistingExamples renders the guides that are templates, as `make docs` does.
+// TestGuidesShowExistingExamples renders the templates of guides like `make docs`.
 func TestGuidesShowExistingExamples(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -45,13 +45,13 @@ func TestGuidesShowExistingExamples(t *testing.T) {
 	}
 }
 
-// guideText is the text of a guide, or of its template.
+// guideText returns the text of a guide, or of its template.
 func guideText(t *testing.T, guide string) string {
 	t.Helper()
 	return readFile(t, filepath.Join("..", "..", "templates", "guides", guide))
 }
 
-// guideExample is the HCL of an example that a guide shows or links to.
+// guideExample returns the HCL of an example that a guide shows or links to.
 func guideExample(t *testing.T, guide, example string) string {
 	t.Helper()
 	text, folder := guideText(t, guide), "/tree/main/"+strings.TrimSuffix(example, "/main.tf")+")"
@@ -61,13 +61,13 @@ func guideExample(t *testing.T, guide, example string) string {
 	return readFile(t, filepath.Join("..", "..", filepath.FromSlash(example)))
 }
 
-// guideBlock is the block of HCL of a guide that has a text.
+// guideBlock returns the HCL block of a guide that contains a text.
 func guideBlock(t *testing.T, guide, with string) string {
 	t.Helper()
 	return guideBlockOf(t, guide, "terraform", with)
 }
 
-// guideBlockOf is guideBlock for another language.
+// guideBlockOf returns the block of another language that contains a text.
 func guideBlockOf(t *testing.T, guide, language, with string) string {
 	t.Helper()
 	for _, block := range strings.Split(guideText(t, guide), "```"+language+"\n")[1:] {
@@ -79,8 +79,8 @@ func guideBlockOf(t *testing.T, guide, language, with string) string {
 	return ""
 }
 
-// hclBlocks are the blocks of HCL, by their type and labels: "resource flotilla_agent store". Locals have the first of
-// their names in the place of labels.
+// hclBlocks returns the HCL blocks by type and labels: "resource flotilla_agent store". The name of locals ends in their first
+// key.
 func hclBlocks(t *testing.T, text string) map[string]string {
 	t.Helper()
 	file, problems := hclsyntax.ParseConfig([]byte(text), "guide.tf", hcl.InitialPos)
@@ -98,7 +98,7 @@ func hclBlocks(t *testing.T, text string) map[string]string {
 	return blocks
 }
 
-// kindsOfGuides lists the subcategories of guides in their order, and the most lines of a page outside of listings. 0 is no limit.
+// kindsOfGuides lists the subcategories in their order, with the limit of lines outside of listings. 0 is no limit.
 var kindsOfGuides = []struct {
 	subcategory string
 	mostLines   int
@@ -131,7 +131,7 @@ func TestGuidesHaveFourKinds(t *testing.T) {
 	}
 }
 
-// TestShellCommandsHaveNoPrompt finds prompts in blocks of commands to copy. Blocks that also show output are consoles.
+// TestShellCommandsHaveNoPrompt finds prompts in blocks of commands to copy. Blocks with output are consoles.
 func TestShellCommandsHaveNoPrompt(t *testing.T) {
 	t.Parallel()
 	for name, text := range documentation(t) {
@@ -144,7 +144,8 @@ func TestShellCommandsHaveNoPrompt(t *testing.T) {
 	}
 }
 
-// TestShellCommandsCanBePasted finds commands that ask for a yes and would read the next line of their block as the answer.
+// TestShellCommandsCanBePasted finds commands that ask for confirmation and would read the next line of the block as the
+// answer.
 func TestShellCommandsCanBePasted(t *testing.T) {
 	t.Parallel()
 	asks := regexp.MustCompile(`(?m)^(?:terraform|tofu) (?:apply|destroy|force-unlock)(?: .*)?\n.`)
@@ -158,7 +159,7 @@ func TestShellCommandsCanBePasted(t *testing.T) {
 	}
 }
 
-// guidesOfTheStartPage returns the files of the guides in the order of the start page.
+// guidesOfTheStartPage returns the files of guides in the order of the start page.
 func guidesOfTheStartPage(t *testing.T) []string {
 	t.Helper()
 	_, list, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "templates", "index.md.tmpl")), "\n## Documentation\n")

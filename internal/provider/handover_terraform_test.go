@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// assignmentsOf is a configuration of assignments to one path, each with its name, address, deployment targets and further attributes in HCL.
+// assignmentsOf returns a configuration of assignments to one path. Each has an address, a name, deployment targets and further
+// HCL.
 func assignmentsOf(url string, assignments ...[4]string) string {
 	text := requiredProviders
 	for _, one := range assignments {
@@ -35,7 +36,7 @@ resource "flotilla_assignment" %[2]q {
 	return text
 }
 
-// The order in which Terraform plans, and applies, is its own: nothing that one apply writes is removed by the same apply.
+// Terraform chooses the order of plans and applies. In any order, no apply removes folders that it also adds.
 func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -85,7 +86,7 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 	}
 }
 
-// What Terraform does to a state by itself: the provider does not see it, and nothing follows from it.
+// The provider does not see a move in the state, and the next plan is empty.
 func TestTerraformMovesAnAssignmentInTheState(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {

@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// two makes it two assignments at one path: the first has a folder on each host, and so few that protection holds
-// nothing.
+// addSecondAssignment makes the first assignment small enough for protection, with a folder on each host, and adds a second at
+// the same path.
 func (o ownedAssignment) addSecondAssignment(t *testing.T) (second *assignmentConfig) {
 	t.Helper()
 	o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
@@ -25,7 +25,7 @@ const handoverSummary = "One apply would remove and add the same folders"
 
 func TestARenamedAddressWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	for range acceptancetest.Count(2, 4) { // whichever Terraform plans first
+	for range acceptancetest.Count(2, 4) { // for both orders of plans
 		o := newOwnedAssignment(t)
 		o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
 		o.mustApply(t)
@@ -55,7 +55,7 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 		}
 		before := o.readBranches()
 		*o.w = first
-		for _, shape := range []uint8{first.shape.targets[0], 0} { // adopt first, then give up
+		for _, shape := range []uint8{first.shape.targets[0], 0} { // first adopt, then remove
 			o.w.shape.targets[0] = shape
 			o.mustApply(t)
 			now := o.readBranches()
@@ -75,7 +75,7 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 
 func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
+	for _, way := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
 		o := newOwnedAssignment(t)
 		second := o.addSecondAssignment(t)
 		o.w.shape.targets[2], second.shape.targets[2], second.spelling = 7, 6, way
@@ -88,7 +88,7 @@ func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 	}
 }
 
-// No process knows of both: the records tell whose the folders are.
+// Another process applied the other assignment, so only the records name the holder of the folders.
 func TestADestroyRemovesNoFoldersOfAnotherHolder(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)

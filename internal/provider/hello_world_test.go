@@ -25,8 +25,8 @@ func resourceChange(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Cha
 	return nil
 }
 
-// TestHelloWorld plays the example with both tools and the installed provider; in `make test` with one tool, and the provider in
-// this process.
+// TestHelloWorld runs the example with one tool and the provider in this process; in `make acceptance` with both tools and the
+// installed provider.
 func TestHelloWorld(t *testing.T) {
 	t.Parallel()
 	all := allTools(t)
@@ -78,7 +78,7 @@ func testHelloWorld(t *testing.T, tool string) {
 		t.Errorf("the configuration of large is\n%s", config)
 	}
 
-	// One value changes: it, and the host that it reaches.
+	// A changed value changes only its own host.
 	plan = w.plan("-var=database_address=mysql://west:8806/mysql3")
 	second := resourceChange(t, plan, `flotilla_assignment.all["dev"]`)
 	if field(second.AfterUnknown, "content") != true {
@@ -91,7 +91,7 @@ func testHelloWorld(t *testing.T, tool string) {
 		t.Errorf("changed files:\n%s", changed)
 	}
 
-	// The state file is lost: everything is adopted, and only the records change, which say which state has them.
+	// After the loss of the state, the apply adopts everything. Only the records change: they name the state that holds them.
 	before = git(t, repo.url, "rev-parse", "dev")
 	if err := os.Remove(filepath.Join(w.path, "terraform.tfstate")); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func testHelloWorld(t *testing.T, tool string) {
 	}
 }
 
-// rollOutHelloWorld does what the demo does in the end.
+// rollOutHelloWorld runs the last steps of the demo.
 func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 	t.Helper()
 	for name, content := range files(t, filepath.Join("..", "..", "examples", "hello-world", "rollout")) {

@@ -20,14 +20,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-// hostile is a Git server and a host's API that repeat every secret that they are shown. The first
-// segment of a path says how it answers.
+// hostileServer is a Git server and the API of a Git host. Its responses repeat the secrets of requests. The first path segment
+// selects the response.
 type hostileServer struct {
 	backend    http.Handler
-	refusesAll atomic.Bool // everything, whatever the path says
+	refusesAll atomic.Bool // every request, for any path
 }
 
-// newHostile serves the repositories in a folder over http.
+// newHostileServer serves the repositories of a folder over HTTP.
 func newHostileServer(t *testing.T, root string) (*hostileServer, *httptest.Server) {
 	t.Helper()
 	h := &hostileServer{backend: httpBackend(t, root)}
@@ -36,7 +36,6 @@ func newHostileServer(t *testing.T, root string) (*hostileServer, *httptest.Serv
 	return h, server
 }
 
-// ServeHTTP implements http.Handler.
 func (h *hostileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	echo := strings.Join(requestSecrets(r), " ")
 	way, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -60,7 +59,7 @@ func (h *hostileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path = "/" + rest
 		h.backend.ServeHTTP(w, r)
 	case "cut":
-		// Wherever a message is cut, it is within a secret.
+		// Any truncation of this message ends within a secret.
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, strings.Repeat(requestSecrets(r)[0]+"--", 20))
 	case "api":
@@ -101,10 +100,10 @@ func (h *hostileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// line is a line of Git's protocol.
+// pktLine encodes a line of Git's protocol.
 func pktLine(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
-// shown are the secrets of a request in all of their forms, the plain one first.
+// requestSecrets returns the secrets of a request in all forms, the plain one first.
 func requestSecrets(r *http.Request) []string {
 	var secrets []string
 	if username, password, ok := r.BasicAuth(); ok {
@@ -129,7 +128,7 @@ func requestSecrets(r *http.Request) []string {
 	return all
 }
 
-// newCanaries is the table: fields that take a secret, and ways to errors.
+// newCanaries returns the table of cells: the settings with secrets, and the errors to provoke.
 func newCanaries(t *testing.T) (canaries, *hostileServer) {
 	t.Helper()
 	root := t.TempDir()
@@ -148,7 +147,7 @@ func newCanaries(t *testing.T) (canaries, *hostileServer) {
 	}
 	h, server := newHostileServer(t, root)
 	tls := httptest.NewUnstartedServer(h)
-	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // failing handshakes
 	tls.StartTLS()
 	t.Cleanup(tls.Close)
 	gitea := giteatest.Start(t)
@@ -247,14 +246,14 @@ func pullRequest(forge, api string) string {
 	return fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, api_url = %q }", forge, api)
 }
 
-// TestCanariesAppearInNoComparison has flotilla_comparison read from the servers that say the secrets.
+// TestCanariesAppearInNoComparison reads flotilla_comparison from the servers that repeat secrets.
 func TestCanariesAppearInNoComparison(t *testing.T) {
 	tools := acceptanceTools(t)
 	c, _ := newCanaries(t)
 	for name, tool := range tools {
 		t.Run(name, func(t *testing.T) {
 			var credentials, others strings.Builder
-			used, read := map[string]bool{}, map[string]string{} // by name of the data source, what its error begins with
+			used, read := map[string]bool{}, map[string]string{} // wanted error by data source
 			for _, name := range slices.Sorted(maps.Keys(c.cells)) {
 				cell, to := c.cells[name], &others
 				switch {

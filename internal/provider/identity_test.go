@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// owned is one person with one assignment of 15 folders.
+// ownedAssignment is a person with one assignment of 15 folders.
 type ownedAssignment struct {
 	*sequence
 	*person
 	w *assignmentConfig
 }
 
-// newOwned is at a Git host in memory.
+// newOwnedAssignment creates the assignment on a Git host in memory.
 func newOwnedAssignment(t *testing.T) ownedAssignment {
 	t.Helper()
 	world := newMemoryWorld(t, true)
@@ -34,7 +34,7 @@ func newOwnedAssignmentIn(t *testing.T, world world, runners ...providertest.Run
 	return o
 }
 
-// applied applies, which must succeed, and returns the plan, and what was before and is now.
+// mustApply applies without errors, and returns the plan and the branches before and after. The next plan must be empty.
 func (o ownedAssignment) mustApply(t *testing.T, options ...providertest.Option) (plan *providertest.Plan, before, after branchesState) {
 	t.Helper()
 	before = o.readBranches()
@@ -51,7 +51,7 @@ func (o ownedAssignment) mustApply(t *testing.T, options ...providertest.Option)
 	return plan, before, after
 }
 
-// refused applies, which must fail at plan with this summary, and change nothing.
+// requireRefusal plans, and requires an error with this summary and unchanged branches.
 func (o ownedAssignment) requireRefusal(t *testing.T, summary string, options ...providertest.Option) providertest.Diagnostics {
 	t.Helper()
 	before := o.readBranches()
@@ -74,7 +74,7 @@ func changesOf(plan *providertest.Plan) string {
 	return strings.Join(texts, "\n")
 }
 
-// unchanged expects at most so many commits, and no folder with other content.
+// requireUnchanged allows a number of commits, and no change of folders.
 func requireUnchanged(t *testing.T, before, after branchesState, most int) {
 	t.Helper()
 	commits := 0
@@ -120,7 +120,7 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 			o := newOwnedAssignment(t)
 			o.w.createFirst, o.w.protection = first, protection
 			o.mustApply(t)
-			// The records say that they are of the new object, and nothing else changes.
+			// The one commit names the new object in the records.
 			plan, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
 			requireUnchanged(t, before, after, 1)
 			if !plan.Change(addresses[0]).Action.Replaces() {
@@ -155,7 +155,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 	}
 }
 
-// Nobody could lift protection from an object that is deposed: it is in no configuration.
+// Protection cannot be lifted for a deposed object, because no configuration contains it.
 func TestAReplacementThatCreatesFirstKeepsTheFormerLocation(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
@@ -175,7 +175,7 @@ func TestAReplacementThatCreatesFirstKeepsTheFormerLocation(t *testing.T) {
 
 func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
-	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
+	for _, way := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
 		o := newOwnedAssignment(t)
 		second := *o.w
 		second.spelling = way
@@ -221,7 +221,7 @@ func TestAMoveIsShownAndStoppedByProtection(t *testing.T) {
 			t.Errorf("%s: of %d folders %d are left", name, len(before.folders), len(after.folders))
 		}
 		text := changesOf(plan)
-		if name != "path" { // it takes a look at both, so that the lines are a warning, and known after apply
+		if name != "path" { // a plan for both locations has the lines in a warning, and as known after apply
 			text = diags.String()
 		}
 		if !strings.Contains(text, "15 added, 15 removed") {
@@ -235,7 +235,7 @@ func TestAMoveIsShownAndStoppedByProtection(t *testing.T) {
 	}
 }
 
-// A branch that somebody has renamed is the same location, whatever else is planned.
+// Other changes may be planned at the same time.
 func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
@@ -280,7 +280,7 @@ func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	}
 }
 
-// A branch that is not there any more has nothing to remove. It may have another name now, which only its owner knows.
+// A missing branch has nothing to remove. Only its owner knows its new name.
 func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
@@ -302,7 +302,7 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 		}
 	}
 
-	// As the warning says:
+	// Follow the advice of the warning.
 	o.w.branch = "next"
 	if plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || diags.Err() != nil {
 		t.Fatalf("said is %s", diags)
@@ -356,7 +356,7 @@ func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 func TestProtectionStopsTheLossOfAllFoldersOfAHost(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
-	o.w.shape.targets[1] = 0 // a third of all
+	o.w.shape.targets[1] = 0 // a third of all folders
 	diags := o.requireRefusal(t, "A host would lose everything")
 	if !strings.Contains(diags.String(), `emptied_hosts = ["t1"]`) {
 		t.Errorf("said is %s", diags)

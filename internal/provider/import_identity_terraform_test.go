@@ -11,7 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// Terraform 1.12 and later import by an identity what another state wrote, and nothing changes by it. `make matrix` has it.
+// Terraform 1.12 and later import an object of another state by its identity, without a change. `make matrix` includes this
+// test.
 func TestIdentitiesAreImportedByTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -45,7 +46,7 @@ import {
 	}
 }
 
-// isTerraform says whether a tool is Terraform 1.<minor> or later.
+// isTerraform reports whether a tool is Terraform 1.<minor> or later.
 func isTerraform(t *testing.T, tool string, minor int) bool {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), tool, "version", "-json")

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// identities are those of the rows of the matrix that have something outside of the state.
+// identities returns the identities of the rows with objects outside of the state.
 func identities(m *matrix) map[string]map[string]any {
 	return map[string]map[string]any{
 		"flotilla_assignment":    {"url": m.url, "branch": "dev", "path": "all", "name": "dev"},
@@ -38,7 +38,7 @@ func TestObjectsOutsideOfTheStateAreImportedByIdentity(t *testing.T) {
 			without := maps.Clone(identity)
 			delete(without, attribute)
 			if diags := w.ImportIdentity(t.Context(), m.configuration(), address, without); diags.Err() != nil {
-				wrong := attribute == "path" || attribute == "forge" // the owner is not there, and the Git host is not known by its name
+				wrong := attribute == "path" || attribute == "forge" // the default path has no owner, and the URL does not tell the kind of Git host
 				if !wrong && !diags.Has("Invalid import identity argument") {
 					t.Errorf("%s without %s: said is %s", name, attribute, diags)
 				}
@@ -93,7 +93,7 @@ func TestWrongIdentitiesAreErrors(t *testing.T) {
 	}
 }
 
-// A new name, or another location, is the same object with another identity.
+// The identity changes with the name or location of an object.
 func TestAnIdentityFollowsTheObject(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

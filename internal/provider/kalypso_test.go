@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kalypsoRoot is where Kalypso's sample control plane is, with the output of its tutorial.
+// kalypsoRoot returns the folder with Kalypso's sample control plane and the output of its tutorial.
 func kalypsoRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "kalypso"))
@@ -32,7 +32,7 @@ func kalypsoRoot(t *testing.T) string {
 	return filepath.ToSlash(root)
 }
 
-// kalypsoConfig reads the sample as it is, edited; a document without text is left out.
+// kalypsoConfig returns a configuration for the sample after edits. Documents with empty text are omitted.
 func kalypsoConfig(t *testing.T, root, environment string, edit func(name, text string) string, repo repository) string {
 	t.Helper()
 	var documents strings.Builder
@@ -58,7 +58,7 @@ resource "flotilla_assignment" "test" {
 `, environment, documents.String(), repo.url)
 }
 
-// yamlDocuments parses the documents of every YAML file.
+// yamlDocuments parses the documents of all YAML files.
 func yamlDocuments(t *testing.T, contents map[string]string) map[string][]any {
 	t.Helper()
 	documents := map[string][]any{}
@@ -106,7 +106,7 @@ func TestKalypsoControlPlaneGivesKalypsoOutput(t *testing.T) {
 							}
 							return nil
 						},
-					}}, // a second plan must be empty: the step checks that by itself
+					}}, // the step requires an empty second plan
 				})
 			})
 		})
@@ -161,7 +161,7 @@ func sameNamespacesAndConfiguration(t *testing.T, got, want map[string][]any) {
 	}
 }
 
-// field looks into nested maps.
+// field returns a value in nested maps.
 func field(value any, keys ...string) any {
 	for _, key := range keys {
 		object, _ := value.(map[string]any)
@@ -170,7 +170,7 @@ func field(value any, keys ...string) any {
 	return value
 }
 
-// Flux builds a control plane with kustomize, for which NO and on are texts. Without quotes, YAML 1.1 takes them for bools.
+// Flux builds a control plane with kustomize, which reads NO and on as strings. YAML 1.1 reads them as bools.
 func TestControlPlanesReadWordsAsKustomizeDoes(t *testing.T) {
 	t.Parallel()
 	resource.Test(t, resource.TestCase{

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// keyForms are the ways in which users paste keys and certificates.
+// keyForms are the forms in which users paste keys and certificates.
 var keyForms = map[string]func(text string) string{
 	"as made":                 func(text string) string { return text },
 	"literal \\n":             func(text string) string { return strings.ReplaceAll(text, "\n", `\n`) },
@@ -24,7 +24,7 @@ var keyForms = map[string]func(text string) string{
 	"without a final newline": strings.TrimSpace,
 }
 
-// keyTexts are a key or certificate of each kind.
+// keyTexts has a key or certificate of each kind.
 type keyTexts struct{ certificate, key, ssh, pgp, pgpPublic, cosign, rsa string }
 
 func newKeyTexts(t *testing.T) (keys keyTexts) {
@@ -41,7 +41,6 @@ func newKeyTexts(t *testing.T) (keys keyTexts) {
 	return keys
 }
 
-// The plan must read every key and certificate of the provider's block in each form.
 func TestTheProviderReadsKeysInEachForm(t *testing.T) {
 	t.Parallel()
 	keys := newKeyTexts(t)
@@ -97,7 +96,8 @@ func TestTheProviderReadsKeysInEachForm(t *testing.T) {
 	}
 }
 
-// A key for ssh is read once a repository is: nothing listens there, but the key must not be the reason.
+// The provider reads an SSH key when it connects. Nothing listens there, so the error must be the refused connection, not the
+// key.
 func TestASSHKeyIsReadInEachForm(t *testing.T) {
 	t.Parallel()
 	private, public := sshKey(t, "")
@@ -117,7 +117,7 @@ func TestASSHKeyIsReadInEachForm(t *testing.T) {
 	}
 }
 
-// A cluster must be asked with each form of its certificates: TLS uses the text that the plan has checked.
+// TLS uses the text that the plan has checked.
 func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
 	t.Parallel()
 	client, key := kubetest.SelfSigned(t)
@@ -137,7 +137,7 @@ func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
 	}
 }
 
-// agent_manifests must write the same Secrets for every form: agents read the keys as they are written.
+// Agents read the keys as written, so every form must result in the same Secrets.
 func TestAgentManifestsHaveTheSameKeysForEachForm(t *testing.T) {
 	t.Parallel()
 	keys := newKeyTexts(t)

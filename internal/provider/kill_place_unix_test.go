@@ -25,9 +25,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// variants are fleets of one environment, of 6 cluster types and up to 8 deployment targets each. From
-// one of the first two to the other, one folder changes, and git unpacks what is pushed; any other
-// step changes all or removes some, and git keeps the pack.
+// variants is the number of fleets. Each has 6 cluster types and up to 8 deployment targets. Between the first two, one folder
+// changes, and git unpacks the push. Any other step changes or removes several folders, and git keeps the pack.
 const variants = 4
 
 func variant(n int) map[string]any {
@@ -68,28 +67,28 @@ func variant(n int) map[string]any {
 	}
 }
 
-// place is a repository that providers are killed over.
+// killRepository is a repository that killed providers write to.
 type killRepository struct {
 	t          *testing.T
 	repository repository
 	token      string
 	delivery   map[string]string
-	requests   func() []giteaPullRequest // the newest, on Gitea
-	// directory is the bare repository itself; empty where only the server has it.
+	requests   func() []giteaPullRequest // newest ones, on Gitea
+	// bareFolder is the bare repository, or "" if only a server has access to it.
 	bareFolder string
-	clone      string // of it, made last
-	// stop ends who else than providers works on it, if anybody does.
+	clone      string // latest fresh clone
+	// stopServer stops the server of the repository, if there is one.
 	stopServer func()
 
-	state    []byte           // what Terraform has
-	private  []byte           // and keeps for the provider
-	current  int              // the variant that was applied last
-	contents [variants]string // what undisturbed applies make of the branch
+	state    []byte           // Terraform's state of the assignment
+	private  []byte           // its private state
+	current  int              // last applied variant
+	contents [variants]string // hash of the branch after an undisturbed apply of each variant
 }
 
 const branch = "dev"
 
-// wish is for a variant, starting from what Terraform has.
+// inputFor returns the input for a variant, based on the present state.
 func (p *killRepository) inputFor(n int) applyInput {
 	p.t.Helper()
 	decoded, findings := fleet.Decode(variant(n))
@@ -143,7 +142,7 @@ func (p *killRepository) inputFor(n int) applyInput {
 	return applyInput{Provider: provider, Assignment: assignment, State: p.state, Private: p.private}
 }
 
-// apply is one that nobody disturbs, in the test's own process.
+// apply applies a variant undisturbed, in this process.
 func (p *killRepository) apply(n int) {
 	p.t.Helper()
 	state, private, err := p.inputFor(n).apply(p.t.Context(), func() {})
@@ -153,9 +152,8 @@ func (p *killRepository) apply(n int) {
 	p.state, p.private, p.current = state, private, n
 }
 
-// look returns a fresh clone, bare, with which git finds nothing wrong; "" where no repository is yet.
-// The server's own repository is no place to look at while somebody may still push: git fsck then
-// misses objects of refs that came while it ran.
+// cloneAndCheck returns a fresh bare clone that passes git fsck, or "" if there is no repository yet. In the server's own
+// repository, git fsck would miss objects of refs that are pushed while it runs.
 func (p *killRepository) cloneAndCheck() string {
 	p.t.Helper()
 	from := p.repository.cloneURL
@@ -181,7 +179,7 @@ func (p *killRepository) exists() bool {
 	return p.bareFolder == "" || !errors.Is(err, fs.ErrNotExist)
 }
 
-// tip is the commit that a branch is at, and what it has; empty where there is none.
+// branchTip returns the commit of a branch and the hash of its files. Both are empty without the branch.
 func branchTip(t *testing.T, directory, branch string) (commit, hash string) {
 	t.Helper()
 	if directory == "" || git(t, directory, "for-each-ref", "refs/heads/"+branch) == "" {
@@ -191,8 +189,8 @@ func branchTip(t *testing.T, directory, branch string) (commit, hash string) {
 	return commit, contentHash(t, directory, commit)
 }
 
-// content is a hash of a commit's files, but for what depends on the way that led there: when a folder
-// changed and what it was before, and markers of hosts that were left.
+// contentHash hashes the files of a commit. It ignores fields that depend on earlier commits or the state, and the markers of
+// empty hosts.
 func contentHash(t *testing.T, directory, commit string) string {
 	t.Helper()
 	files := tar.NewReader(strings.NewReader(git(t, directory, "archive", "--format=tar", commit)))
@@ -218,10 +216,10 @@ func contentHash(t *testing.T, directory, commit string) string {
 	}
 }
 
-// dates are what records say of when and from what, and which state has them.
+// volatileFields matches fields of records: times of changes, former trees and the holding state.
 var volatileFields = regexp.MustCompile(`,\n *"(changed|tree_before)": "[^"]*"| *"holder": "[^"]*",\n`)
 
-// learn applies every variant undisturbed, and remembers what each makes of the branch.
+// recordContents applies every variant undisturbed, and records the hash of the branch after each.
 func (p *killRepository) recordContents() {
 	p.t.Helper()
 	for n := range variants {
@@ -231,9 +229,8 @@ func (p *killRepository) recordContents() {
 	p.apply(0)
 }
 
-// judge looks at the repository of a provider that was killed on the way from a commit to a variant,
-// and tells whether the branch has the commit that it was to make. The branch's whole tree is
-// compared: what is owned, the records of it, and the files of others.
+// checkAfterKill reports whether the branch has the commit of the killed apply. It compares the branch's whole tree, with
+// records and files of others: it must equal the tree before or after the apply.
 func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 	p.t.Helper()
 	directory := p.cloneAndCheck()
@@ -250,10 +247,9 @@ func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 	return true
 }
 
-// converges applies what a killed provider was to apply: afterwards the branch has what an undisturbed
-// apply makes of it, with one commit, and one more apply, which knows of no state in half of all
-// cases, makes none. An apply without a state, on a branch that has everything, makes a commit of records alone: they say
-// which state has them.
+// checkConvergence applies the variant of the killed provider again. The branch must then have the content of an undisturbed
+// apply, with one commit. One more apply, in half of all cases without a state, makes no commit, except for one of records
+// alone: without a state, they must name the new holder.
 func (p *killRepository) checkConvergence(before string, n int) {
 	p.t.Helper()
 	found, _ := branchTip(p.t, p.cloneAndCheck(), branch)
@@ -284,8 +280,7 @@ func (p *killRepository) checkConvergence(before string, n int) {
 	}
 }
 
-// clean checks a repository on this machine that nobody works on any more: git finds nothing wrong
-// with it, and nothing lies about that would be in anybody's way.
+// checkClean checks an idle local repository: git fsck passes, and no lock or temporary files are left.
 func (p *killRepository) checkClean() {
 	p.t.Helper()
 	git(p.t, p.bareFolder, "fsck", "--strict", "--no-dangling")
@@ -313,10 +308,10 @@ func (p *killRepository) checkClean() {
 	}
 }
 
-// alone says whether only providers, and what they start, work on the repository.
+// hasOnlyProviders reports whether only providers and their children write to the repository.
 func (p *killRepository) hasOnlyProviders() bool { return p.bareFolder != "" && p.stopServer == nil }
 
-// end is when no provider will be killed over it any more.
+// finish ends the use of the repository. No provider may run any more.
 func (p *killRepository) finish() {
 	p.t.Helper()
 	if p.stopServer != nil {
@@ -325,7 +320,7 @@ func (p *killRepository) finish() {
 	}
 }
 
-// localPlace is a repository at a local path, with files of others in it.
+// newLocalRepository is at a local path, and has files of others.
 func newLocalRepository(t *testing.T) *killRepository {
 	t.Helper()
 	p := newMissingRepository(t)
@@ -335,14 +330,14 @@ func newLocalRepository(t *testing.T) *killRepository {
 	return p
 }
 
-// missingPlace is a path at which an apply creates a repository.
+// newMissingRepository is a path without a repository. The first apply creates it.
 func newMissingRepository(t *testing.T) *killRepository {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gitops.git")
 	return &killRepository{t: t, repository: repository{url: path, cloneURL: path}, bareFolder: path}
 }
 
-// backendPlace is one behind git's http-backend, and what handle makes of that.
+// newBackendRepository is served by git's http-backend, wrapped by handle.
 func newBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
 	p := newForeignBackendRepository(t, handle)
@@ -350,7 +345,7 @@ func newBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) 
 	return p
 }
 
-// foreignBackendPlace is one in which are only files of others.
+// newForeignBackendRepository is a newBackendRepository with files of others only.
 func newForeignBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
 	p := newMissingRepository(t)
@@ -358,7 +353,7 @@ func newForeignBackendRepository(t *testing.T, handle func(http.Handler) http.Ha
 	p.seed()
 	backend := gitBackend(t, filepath.Dir(p.bareFolder))
 	server := httptest.NewServer(handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Told how long a request is, git-http-backend waits forever for the rest of one whose client is gone.
+		// With a Content-Length, git-http-backend would wait forever for the request of a dead client.
 		r.ContentLength = -1
 		backend.ServeHTTP(w, r)
 	})))
@@ -367,7 +362,7 @@ func newForeignBackendRepository(t *testing.T, handle func(http.Handler) http.Ha
 	return p
 }
 
-// giteaPlace is one of a user's on Gitea, behind what handle makes of that.
+// newGiteaRepository is a repository on Gitea, behind a proxy wrapped by handle.
 func newGiteaRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
 	repo, gitea, user := giteaWithUser(t)
@@ -376,7 +371,7 @@ func newGiteaRepository(t *testing.T, handle func(http.Handler) http.Handler) *k
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // of those whose client was killed
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // killed clients
 	server := httptest.NewServer(handle(proxy))
 	t.Cleanup(server.Close)
 	p := &killRepository{t: t, repository: repo, token: user.Token, requests: func() (newest []giteaPullRequest) {
@@ -389,7 +384,7 @@ func newGiteaRepository(t *testing.T, handle func(http.Handler) http.Handler) *k
 	return p
 }
 
-// seed makes a first commit, of files that are not ours.
+// seed pushes a first commit with files of others.
 func (p *killRepository) seed() {
 	p.t.Helper()
 	folder := p.t.TempDir()

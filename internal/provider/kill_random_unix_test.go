@@ -15,9 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// TestReliabilityKilledAtRandomMoments kills providers with SIGKILL while they apply, at moments that
-// are spread evenly over the length of an undisturbed apply. The branch is always either before or
-// after, and the next apply converges.
+// TestReliabilityKilledAtRandomMoments kills applying providers with SIGKILL, at moments spread evenly over the duration of an
+// undisturbed apply. The branch is always in the state before or after the apply, and the next apply converges.
 func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -44,13 +43,12 @@ func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// moments counts when providers were killed, by tenth of the length of an apply, the last going on
-// to its end, and what was found.
+// killMoments counts kills before and after the commit, by tenth of the duration of an apply. The last tenth has no end.
 type killMoments struct {
 	t             *testing.T
 	kills         int
 	before, after [10]int
-	ended         int // applies that ended before they were killed
+	ended         int // applies that ended before the kill
 }
 
 func (m *killMoments) count() int {
@@ -76,11 +74,10 @@ func (m *killMoments) String() string {
 	)
 }
 
-// perSeries is how many providers one repository sees. The next series measures anew how long an apply
-// takes.
+// perSeries is the number of kills on one repository. Each series measures the duration of an apply anew.
 const perSeries = 50
 
-// series kills over one repository, or over as many as are created.
+// killSeries kills providers on one repository or, if applies create it, on a new one each.
 func (m *killMoments) killSeries(newRepository func(*testing.T) *killRepository) {
 	m.t.Helper()
 	p := newRepository(m.t)
@@ -93,7 +90,7 @@ func (m *killMoments) killSeries(newRepository func(*testing.T) *killRepository)
 			length += undisturbedDuration(m.t, newRepository(m.t).inputFor(n)) / time.Duration(samples)
 		}
 	} else {
-		for n := range samples { // from 0, of which the first is large
+		for n := range samples { // the first is large: from variant 0 to 2
 			n = (n + 2) % variants
 			length += undisturbedDuration(m.t, p.inputFor(n)) / time.Duration(samples)
 			p.apply(n)
@@ -107,19 +104,19 @@ func (m *killMoments) killSeries(newRepository func(*testing.T) *killRepository)
 		tenth := m.rarestTenth()
 		at := float64(tenth) + rand.Float64()
 		if tenth == len(m.before)-1 {
-			at = float64(tenth) + 2*rand.Float64() // some applies take longer
+			at = float64(tenth) + 2*rand.Float64() // for slow applies
 		}
 		m.kill(p, time.Duration(at/float64(len(m.before))*float64(length)), tenth, i%2 == 0)
 	}
 }
 
-// rarest is one of the tenths in which the fewest were killed.
+// rarestTenth returns a tenth with the fewest kills.
 func (m *killMoments) rarestTenth() int {
 	order := rand.Perm(len(m.before))
 	return slices.MinFunc(order, func(a, b int) int { return (m.before[a] + m.after[a]) - (m.before[b] + m.after[b]) })
 }
 
-// learnCreated is what undisturbed applies make of repositories that they create.
+// contentsOfCreated returns the hashes of repositories that undisturbed applies create.
 func contentsOfCreated(t *testing.T, newRepository func(*testing.T) *killRepository) (trees [variants]string) {
 	t.Helper()
 	for n := range variants {
@@ -130,8 +127,7 @@ func contentsOfCreated(t *testing.T, newRepository func(*testing.T) *killReposit
 	return trees
 }
 
-// kill kills one provider after a delay. Whatever it had started ends before the next apply begins, or
-// goes on beside it.
+// kill kills one provider after a delay. Its children end before the next apply or, if not settled, run beside it.
 func (m *killMoments) kill(p *killRepository, delay time.Duration, tenth int, settled bool) {
 	m.t.Helper()
 	n := rand.IntN(variants)
@@ -153,7 +149,7 @@ func (m *killMoments) kill(p *killRepository, delay time.Duration, tenth int, se
 	if !settled {
 		provider.waitForChildren()
 	}
-	if p.hasOnlyProviders() && (settled || !creates) { // else git may have gone on creating
+	if p.hasOnlyProviders() && (settled || !creates) { // otherwise a child may still create it
 		p.checkClean()
 	}
 	switch {

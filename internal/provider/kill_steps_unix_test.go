@@ -14,12 +14,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// foundSteps are the steps of one server at which providers were killed, in their order.
+// killedSteps are the steps of one server with a kill, in order.
 type killedSteps []killedStep
 
 type killedStep struct {
 	name          string
-	isAfterCommit bool // the branch has the commit
+	isAfterCommit bool
 }
 
 func (found *killedSteps) add(name string, after bool) {
@@ -36,7 +36,7 @@ func (found killedSteps) report(t *testing.T, order int, server string) {
 			before, after, namesBefore, namesAfter))
 }
 
-// named counts the steps before or after the commit, and names them, each request's together.
+// summary counts and names the steps before or after the commit, grouped by request.
 func (found killedSteps) summary(after bool) (count int, names string) {
 	var text strings.Builder
 	last := ""
@@ -66,7 +66,7 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	for order, server := range []struct {
 		name string
 		kill func(*testing.T, *killedSteps)
-		long bool // only when all is asked for
+		long bool // only with all steps
 	}{
 		{name: "http-backend", kill: func(t *testing.T, found *killedSteps) {
 			w := &webWatcher{}
@@ -112,22 +112,22 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// proposal is what an apply proposes on Gitea, and what comes of it.
+// proposal describes a pull request on Gitea and its expected outcome.
 type proposal struct {
 	merge        string
-	variant      int  // variant
-	movesBranch  bool // the branch, in the end
-	openRequests int  // requests, in the end
+	variant      int
+	movesBranch  bool // by a merge
+	openRequests int  // after the apply
 }
 
-// killWhileProposed kills at every step of an apply that proposes.
+// killDuringProposal kills at every step of an apply that proposes.
 func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
 	t.Helper()
 	w := &webWatcher{}
 	p := newGiteaRepository(t, w.wrap)
 	p.delivery = map[string]string{"mode": "pull_request", "forge": "gitea", "merge": how.merge}
 	from := 2 - how.variant
-	for _, n := range []int{how.variant, from} { // a first request is looked for in other ways
+	for _, n := range []int{how.variant, from} { // the lookup of a first request differs
 		p.apply(n)
 	}
 	forEachStep(t, p.inputFor(how.variant), w, func(at step) {
@@ -148,8 +148,8 @@ func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
 	})
 }
 
-// proposes applies what a killed provider was to propose: in the end the branch has this tree, as many
-// requests are open, the variant is what they ask for, and one more apply changes nothing.
+// checkProposal applies the proposal of a killed provider again. The branch then has this tree, as many requests are open, they
+// propose the variant, and one more apply changes nothing.
 func (p *killRepository) checkProposal(n int, tree string, open int) {
 	p.t.Helper()
 	p.apply(n)
@@ -182,7 +182,7 @@ func (p *killRepository) checkProposal(n int, tree string, open int) {
 	}
 }
 
-// killAtEachStep kills at every step of what brings the branch from the first variant to another.
+// killAtEachStep kills at every step of an apply from the first variant to another.
 func killAtEachStep(t *testing.T, found *killedSteps, w watcher, newRepository func(*testing.T) *killRepository) {
 	t.Helper()
 	const n = 2
@@ -204,8 +204,7 @@ func killAtEachStep(t *testing.T, found *killedSteps, w watcher, newRepository f
 	})
 }
 
-// eachStep lets a provider apply undisturbed, and calls do with all steps that there were; with some
-// of them unless all are asked for.
+// forEachStep records the steps of an undisturbed apply, and calls do for each; for some unless all are enabled.
 func forEachStep(t *testing.T, w applyInput, watcher watcher, do func(step)) {
 	t.Helper()
 	provider := startProviderProcess(t, w, watcher.environment()...)
@@ -228,20 +227,20 @@ func forEachStep(t *testing.T, w applyInput, watcher watcher, do func(step)) {
 	}
 }
 
-// killAt lets a provider apply until it is killed at a step, and all that it started ends. It tells
-// whether the provider came to that step.
+// killAt lets a provider apply, kills it at a step, and waits for its children. It reports whether the provider reached the
+// step.
 func killAt(t *testing.T, w applyInput, watcher watcher, at step) (killed bool) {
 	t.Helper()
 	provider := startProviderProcess(t, w, watcher.environment()...)
 	watcher.watch(at, provider.kill)
-	provider.onApplied = func() { watcher.watch(noStep, nil) } // the last answer comes before the kill
+	provider.onApplied = func() { watcher.watch(noStep, nil) } // no kill after the last response
 	provider.proceed()
 	provider.wait()
 	provider.waitForChildren()
 	watcher.watch(noStep, nil)
 	status, ok := provider.command.ProcessState.Sys().(syscall.WaitStatus)
 	killed = ok && status.Signal() == syscall.SIGKILL
-	if !killed && !strings.HasPrefix(at.Name, "GET") { // how often it asks whether the host is ready differs
+	if !killed && !strings.HasPrefix(at.Name, "GET") { // the number of polls for readiness varies
 		t.Errorf("the provider did not come to the step %s", at.Name)
 	}
 	return killed

@@ -22,8 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// TestReliabilityPluginKilledUnderTerraform kills the plugin process of the built provider while
-// Terraform applies: Terraform says so, its state stays valid, and the next apply converges.
+// TestReliabilityPluginKilledUnderTerraform kills the plugin process of the built provider during an apply. Terraform reports
+// it, its state stays valid, and the next apply converges.
 func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -47,7 +47,7 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 			defer p.finish()
 			terraform := newTerraformFolder(t, tool)
 			terraform.apply(p, 0)
-			terraform.apply(p, 1) // the length of one that nobody disturbs
+			terraform.apply(p, 1) // measures the duration of an undisturbed apply
 			var before, after, late int
 			for run := 0; before+after < kills; run++ {
 				at := 1.1 * (float64(run%kills) + rand.Float64()) / float64(kills)
@@ -69,7 +69,7 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	}
 }
 
-// plugged is a folder in which Terraform works with a provider that says which process it is.
+// terraformFolder is a working folder of Terraform, whose provider reports its process id.
 type terraformFolder struct {
 	t          *testing.T
 	tool       string
@@ -77,12 +77,12 @@ type terraformFolder struct {
 	processIDs *os.File
 	starts     chan pluginStart
 
-	plugins int           // that an apply starts
-	length  time.Duration // of an apply, from the start of the last plugin
+	plugins int           // number that an apply starts
+	length  time.Duration // of an apply since the start of the last plugin
 }
 
 type pluginStart struct {
-	id int // of the process; 0 is no plugin, but all that were started before have been told
+	id int // process id; 0 marks the end of a run
 	at time.Time
 }
 
@@ -111,7 +111,7 @@ func newTerraformFolder(t *testing.T, tool string) *terraformFolder {
 	}
 	t.Cleanup(func() {
 		_ = p.processIDs.Close()
-		for range p.starts { // its end is the reader's
+		for range p.starts { // until the reader closes it
 		}
 	})
 	go func() {
@@ -124,7 +124,7 @@ func newTerraformFolder(t *testing.T, tool string) *terraformFolder {
 	return p
 }
 
-// start runs Terraform. What it prints is in output when ended has its error.
+// start runs Terraform. ended receives its error, after which output is complete.
 func (p *terraformFolder) start(output *bytes.Buffer, arguments ...string) (ended chan error) {
 	p.t.Helper()
 	command := exec.CommandContext(p.t.Context(), p.tool, arguments...)
@@ -142,7 +142,7 @@ func (p *terraformFolder) start(output *bytes.Buffer, arguments ...string) (ende
 	return ended
 }
 
-// run runs Terraform, and returns the plugins that it started, and what it printed.
+// run runs Terraform, and returns the started plugins and the output.
 func (p *terraformFolder) run(arguments ...string) (plugins []pluginStart, printed string) {
 	p.t.Helper()
 	var output bytes.Buffer
@@ -159,7 +159,7 @@ func (p *terraformFolder) run(arguments ...string) (plugins []pluginStart, print
 	return plugins, output.String()
 }
 
-// plan plans a change of one value, which no other number gives.
+// plan plans a change of a value, which is unique to the number.
 func (p *terraformFolder) plan(place *killRepository, number int) {
 	p.t.Helper()
 	writeFile(
@@ -170,7 +170,7 @@ func (p *terraformFolder) plan(place *killRepository, number int) {
 	p.run("plan", "-input=false", "-out=plan.out")
 }
 
-// apply does so undisturbed.
+// apply plans and applies undisturbed, and measures the duration.
 func (p *terraformFolder) apply(place *killRepository, number int) {
 	p.t.Helper()
 	p.plan(place, number)
@@ -181,8 +181,8 @@ func (p *terraformFolder) apply(place *killRepository, number int) {
 	p.length = time.Since(plugins[p.plugins-1].at)
 }
 
-// killed applies until the plugin is killed, a while after it was started. It returns where the branch
-// was before and after, and whether the plugin was killed in time.
+// applyAndKill kills the plugins some time after the start of the last one. It returns the commits of the branch before and
+// after, and whether the kill came in time.
 func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay time.Duration) (before, after string, killed bool) {
 	p.t.Helper()
 	p.plan(place, number)
@@ -200,7 +200,7 @@ func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay 
 		}
 		if plugins = append(plugins, plugin); len(plugins) == p.plugins {
 			time.Sleep(delay)
-			for _, plugin := range plugins { // one for functions, one for resources, and those that have ended
+			for _, plugin := range plugins { // plugins for functions and resources; some have ended
 				_ = plugin.Kill()
 			}
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// init makes this binary, under another name, one of the processes that these tests need.
+// init runs one of the test processes if the binary has its name.
 func init() {
 	var run func() error
 	switch filepath.Base(os.Args[0]) {
@@ -42,16 +42,16 @@ func init() {
 	os.Exit(0)
 }
 
-// wish is what a provider is to bring about.
+// applyInput is the input of a provider process.
 type applyInput struct {
-	Provider   json.RawMessage // configuration of the provider
-	Assignment json.RawMessage // configuration of a flotilla_assignment
-	State      []byte          // its state, in MessagePack; empty where there is none
-	Private    []byte          // what the provider keeps in it
+	Provider   json.RawMessage
+	Assignment json.RawMessage
+	State      []byte // MessagePack; empty for none
+	Private    []byte // private state
 }
 
-// apply does what Terraform does: refresh, plan, apply. It calls begin before it applies, and returns
-// the state after, and what the provider keeps in it.
+// apply refreshes, plans and applies like Terraform. It calls begin before the apply, and returns the state and the private
+// state.
 func (w applyInput) apply(ctx context.Context, begin func()) (state, private []byte, err error) {
 	const name = "flotilla_assignment"
 	server, err := factories()["flotilla"]()
@@ -72,7 +72,7 @@ func (w applyInput) apply(ctx context.Context, begin func()) (state, private []b
 	} else {
 		prior.MsgPack = []byte{0xc0} // null
 	}
-	// The provider plans every computed attribute itself: nothing of the state need be proposed.
+	// The provider plans every computed attribute, so the proposed state needs none.
 	proposedState, err := w.proposedState()
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +93,7 @@ func (w applyInput) apply(ctx context.Context, begin func()) (state, private []b
 	return applied.NewState.MsgPack, applied.Private, nil
 }
 
-// proposed is the configuration without what is never in a state.
+// proposedState returns the configuration without write-only attributes.
 func (w applyInput) proposedState() (*tfprotov6.DynamicValue, error) {
 	var attributes map[string]json.RawMessage
 	if err := json.Unmarshal(w.Assignment, &attributes); err != nil {
@@ -114,8 +114,8 @@ func failure(diagnostics []*tfprotov6.Diagnostic) error {
 	return errors.Join(all...)
 }
 
-// The process of a provider that may be killed reads its wish, says when it is about to apply, waits
-// to be told to, says when it has, and ends with its input, as a plugin does when Terraform ends it.
+// A provider process reads its applyInput, prints ready, waits for input, applies, prints done, and ends with its input, like a
+// plugin that Terraform ends.
 const (
 	providerProcessName = "doomed-provider"
 	ready               = "ready"
@@ -146,18 +146,17 @@ func runProviderProcess() error {
 	return err
 }
 
-// doomed is such a process.
 type providerProcess struct {
 	t           *testing.T
 	command     *exec.Cmd
 	in          io.WriteCloser
 	out         *bufio.Scanner
 	stderr      bytes.Buffer
-	descendants *os.File // ends when the process and all that it started have ended
-	onApplied   func()   // is called when it has applied, before it ends
+	descendants *os.File // reaches its end after the process and its children
+	onApplied   func()   // called after the apply, before the process ends
 }
 
-// newDoomed starts a process, and returns when it is about to apply.
+// startProviderProcess starts a process, and waits until it is ready to apply.
 func startProviderProcess(t *testing.T, w applyInput, environment ...string) *providerProcess {
 	t.Helper()
 	self, err := os.Executable()
@@ -199,7 +198,7 @@ func startProviderProcess(t *testing.T, w applyInput, environment ...string) *pr
 	return d
 }
 
-// proceed lets it apply.
+// proceed starts the apply.
 func (d *providerProcess) proceed() {
 	d.t.Helper()
 	if _, err := io.WriteString(d.in, "true\n"); err != nil {
@@ -209,7 +208,7 @@ func (d *providerProcess) proceed() {
 
 func (d *providerProcess) kill() { _ = d.command.Process.Kill() }
 
-// ends waits for the end of the process, and tells whether it had applied.
+// wait waits for the process, and reports whether the apply succeeded.
 func (d *providerProcess) wait() (applied bool) {
 	if applied = d.out.Scan() && d.out.Text() == done; applied {
 		d.onApplied()
@@ -222,13 +221,13 @@ func (d *providerProcess) wait() (applied bool) {
 	return applied
 }
 
-// settles waits for the end of all that the process had started.
+// waitForChildren waits for the children of the process.
 func (d *providerProcess) waitForChildren() {
 	_, _ = io.Copy(io.Discard, d.descendants)
 	_ = d.descendants.Close()
 }
 
-// undisturbed lets a process apply, and returns how long that took.
+// undisturbedDuration returns the duration of an undisturbed apply.
 func undisturbedDuration(t *testing.T, w applyInput) time.Duration {
 	t.Helper()
 	d := startProviderProcess(t, w)

@@ -23,8 +23,8 @@ import (
 	"testing"
 )
 
-// How far a request has come. What is only asked for never gets to the server. What is sent is done by
-// it, though the provider was killed before, and so is what is half answered.
+// Moments of a request. The server never receives a request that was only asked for. It completes a request that was sent or
+// half answered, even after the provider was killed.
 const (
 	asked        = "asked for"
 	halfSent     = "half sent"
@@ -42,14 +42,14 @@ const (
 	refsAgain   = "refs after the push"
 )
 
-// step is one of an apply: a request, and how far it has come.
+// step is a moment of a request.
 type step struct {
 	Request int // from 0
 	When    string
 	Name    string
 }
 
-// stepsOf are the steps of one request.
+// stepsOf returns the steps of one request.
 func stepsOf(request int, name string, whens ...string) []step {
 	steps := make([]step, len(whens))
 	for i, when := range whens {
@@ -58,20 +58,18 @@ func stepsOf(request int, name string, whens ...string) []step {
 	return steps
 }
 
-// watcher sees the requests that a provider makes, and kills it at one step.
+// watcher records the requests of a provider, and kills it at one step.
 type watcher interface {
-	// watch waits for the end of what a killed provider had asked for, forgets what it has seen, and
-	// kills at this step.
+	// watch waits for requests of a killed provider, forgets all recorded requests, and sets the step of the next kill.
 	watch(at step, kill func())
-	// steps are those of the requests that were seen.
+	// steps returns the steps of the recorded requests.
 	steps() []step
 	environment() []string
 }
 
-// never is no step.
 var noStep = step{Request: -1}
 
-// webWatcher is a server before another.
+// webWatcher is a proxy before a server.
 type webWatcher struct {
 	next http.Handler
 
@@ -113,7 +111,7 @@ func (w *webWatcher) steps() (steps []step) {
 	return steps
 }
 
-// numbered tells requests of one name apart.
+// numbered makes the names of requests unique.
 func numbered(requests []string) []string {
 	count, names := map[string]int{}, make([]string, len(requests))
 	for i, name := range requests {
@@ -148,7 +146,7 @@ func requestName(r *http.Request) string {
 	return r.Method + " " + cmp.Or(numberInAPI.ReplaceAllString(name, "{n}"), "repository")
 }
 
-// ServeHTTP passes requests on until the provider is killed.
+// ServeHTTP forwards requests until the provider is killed.
 func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
@@ -179,7 +177,7 @@ func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
 	if at == halfSent {
-		defer func() { _ = recover() }() // half a request is an error of the proxy's
+		defer func() { _ = recover() }() // the proxy panics on half a request
 	}
 	w.next.ServeHTTP(recorder, r)
 	text := recorder.Body.Bytes()
@@ -199,18 +197,17 @@ func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	kill()
 }
 
-// gitWatcher is a git on PATH before the real one.
+// gitWatcher puts a git on PATH before the real one.
 type gitWatcher struct {
 	t      *testing.T
 	folder string
 }
 
-// Such a git gets no variable of ours but the PATH. What it has to know is in
-// files beside it.
+// The watched git inherits only PATH from the provider, so it reads its settings from files in its folder.
 const (
-	watchFolder       = "FLOTILLA_TEST_WATCH" // tells the provider that is to be killed where that is
+	watchFolder       = "FLOTILLA_TEST_WATCH" // tells the provider the folder
 	realGit           = "real-git"            // path
-	providerProcessID = "doomed"              // of the process that is to be killed
+	providerProcessID = "doomed"              // id of the provider process
 	targetStep        = "orders"
 	seenCommands      = "seen"
 )
@@ -238,7 +235,7 @@ func (w *gitWatcher) environment() []string {
 	return []string{"PATH=" + w.folder + string(os.PathListSeparator) + os.Getenv("PATH"), watchFolder + "=" + w.folder}
 }
 
-// watch needs no kill: such a git kills its parent.
+// watch ignores kill, because the watched git kills its parent.
 func (w *gitWatcher) watch(at step, _ func()) {
 	w.t.Helper()
 	text, err := json.Marshal(at)
@@ -256,8 +253,8 @@ func (w *gitWatcher) steps() (steps []step) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	// A git-upload-pack or git-receive-pack is two requests: of refs, and what follows. After the push
-	// nothing follows.
+	// A git-upload-pack or git-receive-pack process serves two requests: refs, then objects or a push. After the push, it
+	// serves refs alone.
 	pushed := false
 	var requests []string
 	for _, name := range strings.Fields(string(text)) {
@@ -290,10 +287,10 @@ func (w *gitWatcher) steps() (steps []step) {
 	return steps
 }
 
-// advertised is between asked and sent, where refs and objects are one process.
+// advertised is a moment between asked and sent, if refs and objects share a process.
 const advertised = "advertised"
 
-// runWatchedGit is such a git.
+// runWatchedGit runs as the git on PATH.
 func runWatchedGit() error {
 	self, err := exec.LookPath("git")
 	if err != nil {
@@ -308,7 +305,7 @@ func runWatchedGit() error {
 	pass := func() error { return syscall.Exec(path, append([]string{"git"}, os.Args[1:]...), os.Environ()) }
 	text, err := os.ReadFile(filepath.Join(folder, targetStep))
 	if err != nil {
-		return pass() // nobody watches yet
+		return pass() // not watched yet
 	}
 	var at step
 	if err := json.Unmarshal(text, &at); err != nil {
@@ -324,7 +321,7 @@ func runWatchedGit() error {
 		return err
 	}
 	kill := func() {
-		// While it waits for this process, the id is its own.
+		// The parent cannot reuse its id while it waits for this process.
 		doomed, _ := os.ReadFile(filepath.Join(folder, providerProcessID))
 		if id := os.Getppid(); strconv.Itoa(id) == string(doomed) {
 			_ = syscall.Kill(id, syscall.SIGKILL)
@@ -346,7 +343,7 @@ func runWatchedGit() error {
 	return watchService(command, at.When, kill)
 }
 
-// watchService stands between a provider and a git-upload-pack or git-receive-pack.
+// watchService forwards the data between a provider and a git-upload-pack or git-receive-pack.
 func watchService(service *exec.Cmd, when string, kill func()) error {
 	in, err := service.StdinPipe()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// bothWays are the provider as it is served, and by the framework alone.
+// bothServers returns the provider as served, and the provider on the framework alone.
 func bothServers() (served, framework tfprotov6.ProviderServer) {
 	return provider.Server(provider.ForTest()), troubleshooting.Explain(providerserver.NewProtocol6(provider.ForTest())(), "dev")
 }
@@ -165,8 +165,8 @@ func dynamicValue(t *testing.T, value tftypes.Value) *tfprotov6.DynamicValue {
 	return &message
 }
 
-// changed is a value with something in it that is not known, null, of another type, or in a list or map in
-// place of a tuple or object.
+// mutate replaces a random part of a value by an unknown, null or differently typed value, or by a list or map in place of a
+// tuple or object.
 func mutate(random *rand.Rand, value tftypes.Value) tftypes.Value {
 	var list []tftypes.Value
 	var object map[string]tftypes.Value
