@@ -68,7 +68,6 @@ func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	http.DefaultTransport = refusingTransport{}
 	debug.SetGCPercent(400) // orders share little memory
 	debug.SetMemoryLimit(int64(min(bound, math.MaxInt64) / 4 * 3))
-	go watchMemory(bound)
 
 	orders := make(chan renderOrder)
 	go func() {
@@ -87,7 +86,9 @@ func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	}()
 	kept := newArtifactCache()
 	for o := range orders {
+		stopWatching := watchMemory(bound)
 		answer := answerOrder(kept, o)
+		stopWatching()
 		if peakMemory() > bound+programMemory { // missed on a busy machine
 			os.Exit(exitMemory)
 		}
@@ -120,15 +121,26 @@ func (refusingTransport) RoundTrip(request *http.Request) (*http.Response, error
 	return nil, errors.New("rendering reads nothing from the network, and " + request.URL.String() + " is asked for")
 }
 
-// watchMemory exits above the bound, which Go cannot enforce.
-func watchMemory(bound uint64) {
+// watchMemory exits above the bound, which Go cannot enforce, until stop is called: a worker without an order costs no time.
+func watchMemory(bound uint64) (stop func()) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	for range time.Tick(10 * time.Millisecond) {
-		metrics.Read(samples)
-		if samples[0].Value.Uint64()-samples[1].Value.Uint64() > bound {
-			os.Exit(exitMemory)
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			metrics.Read(samples)
+			if samples[0].Value.Uint64()-samples[1].Value.Uint64() > bound {
+				os.Exit(exitMemory)
+			}
 		}
-	}
+	}()
+	return func() { close(done) }
 }
 
 // programMemory is more than the resident pages of the program itself.
