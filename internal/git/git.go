@@ -35,6 +35,8 @@ type ConnectorOptions struct {
 	Log Logger
 	// Local serves local repositories over http in place of git, unless it returns nil, in tests without processes.
 	Local func(directory string) http.RoundTripper
+	// Init makes a bare repository in an empty folder in place of git, in tests without processes.
+	Init func(directory string) error
 }
 
 // NewConnector returns a Connector that shares nothing with others.

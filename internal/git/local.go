@@ -160,13 +160,13 @@ func (c *Connector) Create(ctx context.Context, remote Remote) error {
 		return errors.New("only a local repository can be created")
 	}
 	c.Log(ctx, remote, "creates the repository", nil)
-	return createLocal(ctx, directory, remote.Branch)
+	return c.createLocal(ctx, directory, remote.Branch)
 }
 
 // createLocal renames a finished folder. The first process to rename removes the unfinished folders of others.
-func createLocal(ctx context.Context, directory, branch string) error {
+func (c *Connector) createLocal(ctx context.Context, directory, branch string) error {
 	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
-	if err := initLocal(ctx, directory, prefix, branch); err != nil {
+	if err := c.initLocal(ctx, directory, prefix, branch); err != nil {
 		if _, statErr := os.Stat(directory); statErr == nil {
 			return nil // another process was faster
 		}
@@ -182,7 +182,7 @@ func createLocal(ctx context.Context, directory, branch string) error {
 	return nil
 }
 
-func initLocal(ctx context.Context, directory, prefix, branch string) error {
+func (c *Connector) initLocal(ctx context.Context, directory, prefix, branch string) error {
 	parent := filepath.Dir(directory)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
@@ -195,12 +195,13 @@ func initLocal(ctx context.Context, directory, prefix, branch string) error {
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return err
 	}
-	command, err := localGit(ctx, "init", "--quiet", "--bare", "--template=", temporary)
+	if c.options.Init != nil {
+		err = c.options.Init(temporary)
+	} else {
+		err = runInit(ctx, temporary)
+	}
 	if err != nil {
 		return err
-	}
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("git says: %s", strings.TrimSpace(string(output)))
 	}
 	if err := os.WriteFile(filepath.Join(temporary, "HEAD"), []byte("ref: "+refName(branch).String()+"\n"), 0o644); err != nil {
 		return err
@@ -214,6 +215,17 @@ func initLocal(ctx context.Context, directory, prefix, branch string) error {
 		return err
 	}
 	return os.Rename(temporary, directory)
+}
+
+func runInit(ctx context.Context, directory string) error {
+	command, err := localGit(ctx, "init", "--quiet", "--bare", "--template=", directory)
+	if err != nil {
+		return err
+	}
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("git says: %s", strings.TrimSpace(string(output)))
+	}
+	return nil
 }
 
 // missingLocal looks at the path, and with .git added, like git.

@@ -53,7 +53,8 @@ func (schemaCacheServer) GetProviderSchema(
 var workers = renderer.NewWorkers(8)
 
 func forTest(clock compliance.Clock, options git.ConnectorOptions) provider.Provider {
-	options.Local = gittest.Options().Local
+	served := gittest.Options()
+	options.Local, options.Init = served.Local, served.Init
 	if clock == nil {
 		clock = connection.WallClock{}
 	}

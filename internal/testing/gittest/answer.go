@@ -220,6 +220,13 @@ func initBare(folder string, arguments []string) error {
 	if _, err := os.Stat(path); err == nil {
 		return errUnanswered
 	}
+	return writeBare(path, branch)
+}
+
+// Init is a git.ConnectorOptions.Init that writes the files of `git init --bare` without a process.
+func Init(directory string) error { return writeBare(directory, "main") }
+
+func writeBare(path, branch string) error {
 	for _, name := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
 		if err := os.MkdirAll(filepath.Join(path, filepath.FromSlash(name)), 0o755); err != nil {
 			return err

@@ -30,7 +30,7 @@ func Options() git.ConnectorOptions {
 	if GitServes {
 		return git.ConnectorOptions{}
 	}
-	return git.ConnectorOptions{Local: Local}
+	return git.ConnectorOptions{Local: Local, Init: Init}
 }
 
 // Local is a git.ConnectorOptions.Local that serves a repository on disk without processes, the slowest part of small tests. git
