@@ -116,7 +116,9 @@ func (l *launcher) openBlock(
 		return nil, broken(a.address, err)
 	}
 	a.value = &value
-	validated, err := kind.validate(ctx, p, typeName, a.value)
+	validated, err := p.answers.validate(a.address, a.value, func() ([]*tfprotov6.Diagnostic, error) {
+		return kind.validate(ctx, p, typeName, a.value)
+	})
 	if err != nil {
 		return nil, broken(a.address, err)
 	}

@@ -159,14 +159,15 @@ func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given
 }
 
 func (w *Workspace) planAll(ctx context.Context, configuration Configuration, from State, how options) (*Plan, Diagnostics) {
-	if said := w.validate(ctx, configuration); said.Err() != nil {
+	configs, said := w.validate(ctx, configuration)
+	if said.Err() != nil {
 		return nil, said
 	}
 	p, said := w.begin(ctx, configuration, false)
 	if said.Err() != nil {
 		return nil, said
 	}
-	p.refreshesOrphans = w.RefreshesOrphans
+	p.configs, p.refreshesOrphans = configs, w.RefreshesOrphans
 	plan := &Plan{Configuration: configuration, refreshed: from.Clone()}
 	changes := map[string][]*Change{}
 	var mu sync.Mutex
@@ -319,9 +320,11 @@ func (p *process) plan(
 	if problems != nil {
 		return nil, problems
 	}
-	config, problems := p.decode(ctx, schema.Block, resource.Attributes)
-	if len(problems) > 0 {
-		return nil, problems.at(address)
+	config, isDecoded := p.configs[address]
+	if !isDecoded {
+		if config, problems = p.decode(ctx, schema.Block, resource.Attributes); len(problems) > 0 {
+			return nil, problems.at(address)
+		}
 	}
 	null := tftypes.NewValue(schema.ValueType(), nil)
 	prior, private := found.value, found.private

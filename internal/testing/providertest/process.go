@@ -18,7 +18,8 @@ type process struct {
 	server  tfprotov6.ProviderServer
 	schema  *tfprotov6.GetProviderSchemaResponse
 	answers *answers
-	known   bool // whether planned unknown values are known
+	known   bool                     // whether planned unknown values are known
+	configs map[string]tftypes.Value // by address, of a validated configuration
 
 	refreshesOrphans bool
 }
@@ -41,13 +42,13 @@ func (l *launcher) startProcess(ctx context.Context, known bool) (*process, erro
 	return p, fromProtocol("", schema.Diagnostics).Err()
 }
 
-// validate checks the configuration in an unconfigured process before every plan.
-func (l *launcher) validate(ctx context.Context, configuration Configuration) Diagnostics {
+// validate checks the configuration in an unconfigured process before every plan. It returns the values of the resources.
+func (l *launcher) validate(ctx context.Context, configuration Configuration) (map[string]tftypes.Value, Diagnostics) {
 	p, err := l.startProcess(ctx, false)
 	if err != nil {
-		return broken("", err)
+		return nil, broken("", err)
 	}
-	p.answers.forget()
+	configs := map[string]tftypes.Value{}
 	_, said := p.check(ctx, configuration.Provider)
 	for _, address := range names(configuration.Resources) {
 		schema, problems := p.resource(address)
@@ -57,11 +58,12 @@ func (l *launcher) validate(ctx context.Context, configuration Configuration) Di
 		}
 		config, problems := p.decode(ctx, schema.Block, configuration.Resources[address].Attributes)
 		if len(problems) == 0 {
+			configs[address] = config
 			problems = p.validate(ctx, address, schema, config)
 		}
 		said = append(said, problems.at(address)...)
 	}
-	return said
+	return configs, said
 }
 
 func (l *launcher) begin(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
@@ -72,8 +74,7 @@ func (l *launcher) begin(ctx context.Context, configuration Configuration, known
 	return p, p.configure(ctx, configuration.Provider)
 }
 
-// answers are shared by all processes of a provider, to save time: schemas, results of pure functions, and for one plan and its
-// apply validations.
+// answers are shared by all processes of a provider, to save time: schemas, and results of requests that depend on nothing else.
 type answers struct {
 	mu      sync.Mutex
 	schema  *tfprotov6.GetProviderSchemaResponse
@@ -81,20 +82,18 @@ type answers struct {
 	now     map[string]map[string]any                  // identities by address
 	results map[string]*tfprotov6.CallFunctionResponse // by function and arguments
 	valid   map[string][]*tfprotov6.Diagnostic         // by type and configuration
+	decoded map[string]decodedObject                   // by address
 }
 
 func newAnswers() *answers {
 	return &answers{
 		now: map[string]map[string]any{}, results: map[string]*tfprotov6.CallFunctionResponse{},
-		valid: map[string][]*tfprotov6.Diagnostic{},
+		valid: map[string][]*tfprotov6.Diagnostic{}, decoded: map[string]decodedObject{},
 	}
 }
 
-func (a *answers) forget() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	clear(a.valid)
-}
+// maxValid bounds the memory of long lives.
+const maxValid = 100
 
 func (a *answers) validate(
 	typeName string, config *tfprotov6.DynamicValue, ask func() ([]*tfprotov6.Diagnostic, error),
@@ -112,6 +111,9 @@ func (a *answers) validate(
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if len(a.valid) == maxValid {
+		clear(a.valid)
+	}
 	a.valid[key] = said
 	return said, nil
 }

@@ -153,7 +153,15 @@ func ParseState(file []byte) (State, error) {
 	return state, nil
 }
 
-// decodeObject lets the provider upgrade an object, as core does on every read.
+// decodedObject is the value of an object of the state.
+type decodedObject struct {
+	version    int64
+	attributes string
+	value      tftypes.Value
+	said       []*tfprotov6.Diagnostic
+}
+
+// decodeObject lets the provider upgrade an object. Core does so on every read, and this once for the same object at an address.
 func (p *process) decodeObject(ctx context.Context, address string, object *Object) (tftypes.Value, Diagnostics) {
 	schema, problems := p.resource(address)
 	if problems != nil {
@@ -166,21 +174,41 @@ func (p *process) decodeObject(ctx context.Context, address string, object *Obje
 		return tftypes.Value{}, core(address, "Resource instance managed by newer provider version",
 			fmt.Sprintf("The state has schema version %d, and the provider has %d.", object.SchemaVersion, schema.Version))
 	}
-	upgraded, err := p.server.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{
-		TypeName: typeOf(address), Version: object.SchemaVersion, RawState: &tfprotov6.RawState{JSON: object.Attributes},
+	decoded, err := p.answers.upgrade(address, object, func() (decodedObject, error) {
+		upgraded, err := p.server.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{
+			TypeName: typeOf(address), Version: object.SchemaVersion, RawState: &tfprotov6.RawState{JSON: object.Attributes},
+		})
+		if err != nil {
+			return decodedObject{}, err
+		}
+		decoded := decodedObject{version: object.SchemaVersion, attributes: string(object.Attributes), said: upgraded.Diagnostics}
+		if fromProtocol(address, upgraded.Diagnostics).Err() == nil {
+			decoded.value, err = upgraded.UpgradedState.Unmarshal(schema.ValueType())
+		}
+		return decoded, err
 	})
 	if err != nil {
 		return tftypes.Value{}, broken(address, err)
 	}
-	problems = fromProtocol(address, upgraded.Diagnostics)
-	if problems.Err() != nil {
-		return tftypes.Value{}, problems
+	return decoded.value, fromProtocol(address, decoded.said)
+}
+
+// upgrade returns the last answer for an address if the object is the same. Its address has the type.
+func (a *answers) upgrade(address string, object *Object, ask func() (decodedObject, error)) (decodedObject, error) {
+	a.mu.Lock()
+	decoded, isKnown := a.decoded[address]
+	a.mu.Unlock()
+	if isKnown && decoded.version == object.SchemaVersion && decoded.attributes == string(object.Attributes) {
+		return decoded, nil
 	}
-	value, err := upgraded.UpgradedState.Unmarshal(schema.ValueType())
+	decoded, err := ask()
 	if err != nil {
-		return tftypes.Value{}, broken(address, err)
+		return decoded, err
 	}
-	return value, problems
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decoded[address] = decoded
+	return decoded, nil
 }
 
 func (p *process) encodeObject(address string, value tftypes.Value, private []byte, like *Object) (*Object, error) {
