@@ -91,6 +91,20 @@ func (s *standInCluster) replace() {
 	s.epoch++
 }
 
+// put stores an object of a cluster that is in a namespace.
+func (s *standInCluster) put(cluster string, object map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	metadata := object["metadata"].(map[string]any)
+	for _, kind := range standInKinds[object["apiVersion"].(string)] {
+		if kind.kind == object["kind"] {
+			key := fmt.Sprintf("%s/apis/%s/namespaces/%s/%s/%s", cluster, object["apiVersion"], metadata["namespace"], kind.resource, metadata["name"])
+			metadata["uid"] = "uid-of-" + key
+			s.objects[key] = object
+		}
+	}
+}
+
 // isList reports whether a path below apis/ lists the objects of a kind.
 func (s *standInCluster) isList(path string) bool {
 	at := strings.LastIndex(path, "/")
@@ -101,6 +115,16 @@ func (s *standInCluster) isList(path string) bool {
 		}
 	}
 	return false
+}
+
+// isListPath reports whether a path is that of the objects of a kind: "api/v1/pods" or "apis/apps/v1/namespaces/a/deployments".
+func isListPath(path string) bool {
+	api, rest, _ := strings.Cut(path, "/")
+	if api == "apis" {
+		_, rest, _ = strings.Cut(rest, "/") // the group
+	}
+	names := strings.Split(rest, "/")
+	return len(names) == 2 || len(names) == 4 && names[1] == "namespaces"
 }
 
 func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -186,6 +210,8 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 	case s.objects[key] != nil:
 		_ = json.NewEncoder(w).Encode(s.objects[key])
+	case isListPath(path): // of a kind that is not installed
+		http.Error(w, "404 page not found", http.StatusNotFound)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"name":"x"}}`)

@@ -14,10 +14,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// rootCluster is a real API that holds the ready objects of the assignment for cluster type drone. repositoryURL has the form
-// that the API accepts.
+// rootCluster is a cluster with the objects that an assignment wrote for the type drone, all ready. repositoryURL has the form that the
+// definitions of kinds accept. `make test` has a stand-in for its API server, `make acceptance` a real one.
 type rootCluster struct {
-	server                        *kubetest.Server
+	server                        *kubetest.Server // nil for a stand-in
+	standIn                       *standInCluster
 	namespace, tip, repositoryURL string
 	readCompliance                func() map[string]any
 	readVerdict                   func() string
@@ -36,17 +37,13 @@ var rootClusterLock sync.Mutex
 
 func startRootCluster(t *testing.T, reconciler, namespace string) rootCluster {
 	t.Helper()
-	rootClusterLock.Lock()
-	t.Cleanup(rootClusterLock.Unlock)
 	fleet := fleetWithClusters(map[string]any{"cluster_types": []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"},
 		"reconciler": reconciler}},
 		"clusters": []any{map[string]any{"name": "drone-1", "cluster_type": "drone"}}, "config_containers": []any{}})
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
-	r := rootCluster{kubetest.Start(t, kubetest.Options{Agents: true}), namespace, git(t, url, "rev-parse", "dev"), "http://" + url, nil, nil}
-	for _, name := range []string{namespace, "flux-system", "argocd"} {
-		r.server.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`)
-	}
+	r := rootCluster{namespace: namespace, tip: git(t, url, "rev-parse", "dev"), repositoryURL: "http://" + url}
+	cluster := r.startAPI(t)
 	for path := range strings.FieldsSeq(git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/drone/")) {
 		if !strings.HasSuffix(path, "/reconciler.yaml") {
 			continue
@@ -62,7 +59,7 @@ func startRootCluster(t *testing.T, reconciler, namespace string) rootCluster {
 		}
 	}
 	r.readCompliance = func() map[string]any {
-		values, diags := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": connectionTo(r.server)}},
+		values, diags := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": cluster}},
 			map[string]any{"feedback": map[string]any{"clusters": true}, "fleet": fleet})
 		if diags.Err() != nil {
 			t.Fatal(diags)
@@ -74,6 +71,23 @@ func startRootCluster(t *testing.T, reconciler, namespace string) rootCluster {
 		return fmt.Sprintf("%v: %v", drone["verdict"], drone["message"])
 	}
 	return r
+}
+
+// startAPI starts the API server and returns the attributes of the cluster in the provider's `clusters`.
+func (r *rootCluster) startAPI(t *testing.T) map[string]any {
+	t.Helper()
+	if !acceptancetest.All() {
+		r.standIn = &standInCluster{}
+		host, certificate := r.standIn.start(t)
+		return map[string]any{"host": host + "/drone", "cluster_ca_certificate": certificate, "token": "t"}
+	}
+	rootClusterLock.Lock()
+	t.Cleanup(rootClusterLock.Unlock)
+	r.server = kubetest.Start(t, kubetest.Options{Agents: true})
+	for _, name := range []string{r.namespace, "flux-system", "argocd"} {
+		r.server.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`)
+	}
+	return connectionTo(r.server)
 }
 
 // putObject replaces an object, with a status that refers to the tip of the branch.
@@ -103,11 +117,16 @@ func (r *rootCluster) putObject(t *testing.T, kind, namespace, name string, spec
 			change(status)
 		}
 	}
-	r.server.Delete(t, api, kind, namespace, name)
-	text, err := json.Marshal(map[string]any{
+	object := map[string]any{
 		"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": name, "namespace": namespace, "generation": 1}, "spec": spec,
 		"status": status,
-	})
+	}
+	if r.standIn != nil {
+		r.standIn.put("drone", object)
+		return
+	}
+	r.server.Delete(t, api, kind, namespace, name)
+	text, err := json.Marshal(object)
 	if err != nil {
 		t.Fatal(err)
 	}
