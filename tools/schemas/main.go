@@ -1,5 +1,5 @@
-// Command schemas writes the schemas that internal/engine/kinds has in it: those of Kubernetes' own kinds, and the definitions of the
-// kinds of agents and secret services. The modules below have their versions.
+// Command schemas writes the files of internal/engine/kinds/published: the schemas of Kubernetes' kinds, and the definitions
+// of agents and secret services. The modules below have their versions.
 package main
 
 import (

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds/published"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
 )
@@ -46,7 +47,7 @@ type Catalog struct {
 	given     string // version of the clusters, or ""
 	isGiven   bool   // given has schemas
 	isNewer   bool   // given is newer than all schemas
-	published *published
+	published *publishedKinds
 	defined   map[schema.GroupKind]*Definition
 }
 
@@ -105,7 +106,7 @@ func (c *Catalog) Source(object map[string]any) string {
 	if of := c.defined[kind]; of != nil {
 		return "its CustomResourceDefinition"
 	}
-	if module := c.published.sources[kind.Group]; module != "" {
+	if module := published.Modules()[kind.Group]; module != "" {
 		name, of, _ := strings.Cut(module[strings.LastIndex(module, "/")+1:], "@")
 		if strings.HasPrefix(name, "v") && strings.Contains(module, "/argo-cd/") {
 			name = "argo-cd"

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds/published"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
@@ -22,17 +22,17 @@ var secretGroups = []string{"external-secrets.io", "secrets-store.csi.x-k8s.io",
 
 // Definitions returns the definitions of Flux, Argo CD, Rancher Fleet and Config Sync as JSON, by module.
 func Definitions(context.Context) (map[string][][]byte, error) {
-	return kinds.Definitions(func(group string) bool { return !slices.Contains(secretGroups, group) })
+	return published.Definitions(func(group string) bool { return !slices.Contains(secretGroups, group) })
 }
 
 // FluxDefinitions returns the definition of Kustomizations.
 func FluxDefinitions(context.Context) (map[string][][]byte, error) {
-	return kinds.Definitions(func(group string) bool { return group == "kustomize.toolkit.fluxcd.io" })
+	return published.Definitions(func(group string) bool { return group == "kustomize.toolkit.fluxcd.io" })
 }
 
 // SecretDefinitions returns the definitions of secret services and SealedSecrets.
 func SecretDefinitions(context.Context) (map[string][][]byte, error) {
-	return kinds.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })
+	return published.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })
 }
 
 // define creates definitions and waits until the API serves them.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds/published"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
@@ -49,7 +49,7 @@ func cacheKey(request *objects.Request, keys string) string {
 		Keys      string
 		Schemas   string
 		Request   *objects.Request
-	}{cacheFormat, libraries(), request.Artifact.Key(), keys, kinds.Version(), &canonical})
+	}{cacheFormat, libraries(), request.Artifact.Key(), keys, published.Version(), &canonical})
 	if err != nil {
 		panic(err) // all values fit JSON
 	}

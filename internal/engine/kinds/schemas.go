@@ -1,14 +1,8 @@
 package kinds
 
 import (
-	"compress/gzip"
-	"crypto/sha256"
-	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -16,15 +10,12 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds/published"
 )
 
-// files contains the output of tools/schemas. The package reads each schema once, for the first object of its kind.
-//
-//go:embed published
-var files embed.FS
-
-type published struct {
-	sources    map[string]string // modules with their versions, by group
+// publishedKinds reads each published schema once, for the first object of its kind.
+type publishedKinds struct {
 	kubernetes struct {
 		Oldest, Newest int                 // minor versions
 		Kinds          map[string]string   // names of definitions, by "<group>/<version>/<kind>"
@@ -51,16 +42,11 @@ type resolvedKey struct {
 	minor int
 }
 
-var publishedSchemas = sync.OnceValue(func() *published {
-	p := &published{definitions: map[schema.GroupKind]*Definition{}, resolved: map[resolvedKey]*spec.Schema{}, kinds: map[resolvedKey]*kind{}}
-	text, err := files.ReadFile("published/sources.json")
-	if err == nil {
-		err = json.Unmarshal(text, &p.sources)
+var publishedSchemas = sync.OnceValue(func() *publishedKinds {
+	p := &publishedKinds{
+		definitions: map[schema.GroupKind]*Definition{}, resolved: map[resolvedKey]*spec.Schema{}, kinds: map[resolvedKey]*kind{},
 	}
-	if err == nil {
-		err = readCompressed("published/kubernetes.json.gz", &p.kubernetes)
-	}
-	if err != nil {
+	if err := published.ReadKubernetes(&p.kubernetes); err != nil {
 		panic(err) // the files are embedded
 	}
 	metadata := p.resolve("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", p.kubernetes.Newest, nil)
@@ -68,64 +54,8 @@ var publishedSchemas = sync.OnceValue(func() *published {
 	return p
 })
 
-func readCompressed(path string, into any) error {
-	file, err := files.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	reader, err := gzip.NewReader(file)
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(reader)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
-// Definitions returns the published definitions of groups as JSON, by module.
-func Definitions(isWanted func(group string) bool) (map[string][][]byte, error) {
-	all := map[string][][]byte{}
-	for group, module := range publishedSchemas().sources {
-		if !isWanted(group) {
-			continue
-		}
-		paths, err := fs.Glob(files, "published/"+group+"/*.json.gz")
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range paths {
-			var text json.RawMessage
-			if err := readCompressed(path, &text); err != nil {
-				return nil, err
-			}
-			all[module] = append(all[module], text)
-		}
-	}
-	return all, nil
-}
-
-// Version changes with the published schemas.
-var Version = sync.OnceValue(func() string {
-	all := sha256.New()
-	err := fs.WalkDir(files, "published", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := files.ReadFile(path)
-		all.Write(text)
-		return err
-	})
-	if err != nil {
-		panic(err) // likewise
-	}
-	return hex.EncodeToString(all.Sum(nil))
-})
-
-func (p *published) definition(of schema.GroupKind) *Definition {
-	if p.sources[of.Group] == "" {
+func (p *publishedKinds) definition(of schema.GroupKind) *Definition {
+	if published.Modules()[of.Group] == "" {
 		return nil
 	}
 	p.mutex.Lock()
@@ -135,7 +65,7 @@ func (p *published) definition(of schema.GroupKind) *Definition {
 	}
 	var object map[string]any
 	var read *Definition
-	if err := readCompressed("published/"+of.Group+"/"+of.Kind+".json.gz", &object); err == nil {
+	if err := published.ReadDefinition(of.Group, of.Kind, &object); err == nil {
 		if read, err = ReadDefinition(object); err != nil {
 			panic(err) // likewise
 		}
@@ -145,7 +75,7 @@ func (p *published) definition(of schema.GroupKind) *Definition {
 }
 
 // kubernetesKind returns a kind of Kubernetes and its period; nil if there is none.
-func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
+func (p *publishedKinds) kubernetesKind(api string, minor int) (*kind, *period) {
 	name, isKnown := p.kubernetes.Kinds[api]
 	if !isKnown {
 		return nil, nil
@@ -161,7 +91,7 @@ func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
 }
 
 // periodOf returns the period at a minor version, else the last before it, else the first.
-func (p *published) periodOf(name string, minor int) *period {
+func (p *publishedKinds) periodOf(name string, minor int) *period {
 	periods := p.kubernetes.Definitions[name]
 	found := &periods[0]
 	for i := range periods {
@@ -174,7 +104,7 @@ func (p *published) periodOf(name string, minor int) *period {
 
 // resolve replaces references by definitions. A recursive reference, such as the schema in a CustomResourceDefinition,
 // allows any content.
-func (p *published) resolve(name string, minor int, within []string) *spec.Schema {
+func (p *publishedKinds) resolve(name string, minor int, within []string) *spec.Schema {
 	resolved := &spec.Schema{}
 	if slices.Contains(within, name) {
 		resolved.AddExtension(preserveUnknown, true)
@@ -193,7 +123,7 @@ func (p *published) resolve(name string, minor int, within []string) *spec.Schem
 	return resolved
 }
 
-func (p *published) resolveBelow(of *spec.Schema, minor int, within []string) {
+func (p *publishedKinds) resolveBelow(of *spec.Schema, minor int, within []string) {
 	replaced := func(below *spec.Schema) {
 		if ref := below.Ref.String(); ref != "" {
 			*below = *p.resolve(strings.TrimPrefix(ref, "#/definitions/"), minor, within)
