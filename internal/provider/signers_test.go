@@ -13,32 +13,32 @@ import (
 
 const signedRecord = "clusters/all/.flotilla/dev/large.json"
 
-// signed is a branch that an assignment has written with a signing key and allowed_signers.
-type signed struct {
-	repo    repository
-	w       *providertest.Workspace
-	private string
-	with    func(further map[string]any) providertest.Configuration
+// signedBranch is a branch of an assignment with signing_key and allowed_signers.
+type signedBranch struct {
+	repo       repository
+	w          *providertest.Workspace
+	privateKey string
+	configure  func(further map[string]any) providertest.Configuration
 }
 
-func newSigned(t *testing.T) signed {
+func newSignedBranch(t *testing.T) signedBranch {
 	t.Helper()
 	private, public := sshKey(t, "")
 	_, another := sshKey(t, "")
-	s := signed{repo: bareRepository(t), w: providertest.New(startProvider), private: private}
-	s.with = func(further map[string]any) providertest.Configuration {
+	s := signedBranch{repo: bareRepository(t), w: providertest.New(startProvider), privateKey: private}
+	s.configure = func(further map[string]any) providertest.Configuration {
 		configuration := assigned(s.repo.url, fleetOf(nil), further)
 		configuration.Provider = map[string]any{"git": map[string]any{
 			"signing_key": private, "allowed_signers": []any{another, public + " fleet@example.com\n"},
 		}}
 		return configuration
 	}
-	apply(t, s.w, s.with(nil))
+	apply(t, s.w, s.configure(nil))
 	return s
 }
 
-// lists adds a folder to the record, and the folder itself.
-func lists(t *testing.T) func(folder string) {
+// addFolderToRecord adds a folder and its entry in the record.
+func addFolderToRecord(t *testing.T) func(folder string) {
 	return func(folder string) {
 		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
 		writeFile(t, at, strings.Replace(
@@ -51,33 +51,36 @@ func lists(t *testing.T) func(folder string) {
 	}
 }
 
-// lies changes what the record says of a folder.
-func lies(t *testing.T) func(folder string) {
+// changeRecord changes the entry of a folder in the record.
+func changeRecord(t *testing.T) func(folder string) {
 	return func(folder string) {
 		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
 		writeFile(t, at, strings.Replace(readFile(t, at), `"workload": "app"`, `"workload": "other"`, 1))
 	}
 }
 
-func (s signed) tip(t *testing.T) string { t.Helper(); return git(t, s.repo.url, "rev-parse", "dev") }
+func (s signedBranch) tip(t *testing.T) string {
+	t.Helper()
+	return git(t, s.repo.url, "rev-parse", "dev")
+}
 
-// told is what a plan or an error says of the record.
-func (s signed) told(t *testing.T) string {
+// recordMessage returns the text about the record in plans and errors.
+func (s signedBranch) recordMessage(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("record %q was changed by commit %s, which none of allowed_signers has signed", signedRecord, s.tip(t))
 }
 
-func (s signed) repairs(t *testing.T) {
+func (s signedBranch) requireRepair(t *testing.T) {
 	t.Helper()
-	plan, diags := s.w.Plan(t.Context(), s.with(nil))
-	if diags.Err() != nil || !strings.Contains(strings.Join(linesOf(plan), "\n"), s.told(t)+": it is not believed, and written again") {
+	plan, diags := s.w.Plan(t.Context(), s.configure(nil))
+	if diags.Err() != nil || !strings.Contains(strings.Join(linesOf(plan), "\n"), s.recordMessage(t)+": it is not believed, and written again") {
 		t.Fatalf("the plan says %q, %s", linesOf(plan), diags)
 	}
-	apply(t, s.w, s.with(nil))
+	apply(t, s.w, s.configure(nil))
 	if commit := git(t, s.repo.url, "cat-file", "commit", "dev"); !strings.Contains(commit, "gpgsig -----BEGIN SSH SIGNATURE-----") {
 		t.Errorf("the repair is %s", commit)
 	}
-	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
+	if plan, diags := s.w.Plan(t.Context(), s.configure(nil)); diags.Err() != nil ||
 		len(plan.Changes) > 0 && plan.Change(assignment) != nil && plan.Change(assignment).Action != providertest.NoOp {
 		t.Errorf("the next plan says %q, %s", linesOf(plan), diags)
 	}
@@ -85,15 +88,15 @@ func (s signed) repairs(t *testing.T) {
 
 func TestUnsignedRecordIsDriftThatNamesTheCommit(t *testing.T) {
 	t.Parallel()
-	s := newSigned(t)
-	s.repo.change(t, "dev", lies(t))
-	s.repairs(t)
-	// What the state has written, a Git host may squash into a commit that it does not sign.
+	s := newSignedBranch(t)
+	s.repo.change(t, "dev", changeRecord(t))
+	s.requireRepair(t)
+	// A Git host may squash commits of the state into an unsigned one.
 	folder := s.repo.clone(t, "dev")
 	git(t, folder, "checkout", "--quiet", "--orphan", "squashed")
 	git(t, folder, "commit", "--quiet", "--message", "Squashed")
 	git(t, folder, "push", "--quiet", "--force", s.repo.cloneURL, "HEAD:dev")
-	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
+	if plan, diags := s.w.Plan(t.Context(), s.configure(nil)); diags.Err() != nil ||
 		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
 		t.Errorf("squashed, the plan says %q, %s", linesOf(plan), diags)
 	}
@@ -101,104 +104,103 @@ func TestUnsignedRecordIsDriftThatNamesTheCommit(t *testing.T) {
 
 func TestImportIgnoresUnsignedRecords(t *testing.T) {
 	t.Parallel()
-	s := newSigned(t)
+	s := newSignedBranch(t)
 	id := s.repo.url + "#dev:clusters/all:dev"
 	s.w.Lose(assignment)
-	if diags := s.w.Import(t.Context(), s.with(nil), assignment, id); diags.Err() != nil {
+	if diags := s.w.Import(t.Context(), s.configure(nil), assignment, id); diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
+	if plan, diags := s.w.Plan(t.Context(), s.configure(nil)); diags.Err() != nil ||
 		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
 		t.Errorf("signed, the plan says %q, %s", linesOf(plan), diags)
 	}
-	s.repo.change(t, "dev", lies(t))
+	s.repo.change(t, "dev", changeRecord(t))
 	s.w.Lose(assignment)
-	if diags := s.w.Import(t.Context(), s.with(nil), assignment, id); diags.Err() != nil {
+	if diags := s.w.Import(t.Context(), s.configure(nil), assignment, id); diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	s.repairs(t)
+	s.requireRepair(t)
 }
 
 func TestFoldersOfUnsignedRecordsAreNotRemoved(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(s signed){
-		"with its state": func(signed) {},
-		"imported": func(s signed) {
+	for name, prepare := range map[string]func(s signedBranch){
+		"with its state": func(signedBranch) {},
+		"imported": func(s signedBranch) {
 			s.w.Lose(assignment)
-			if diags := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); diags.Err() != nil {
+			if diags := s.w.Import(t.Context(), s.configure(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); diags.Err() != nil {
 				t.Fatal(diags)
 			}
 		},
-		"its state is lost": func(s signed) { s.w.Lose(assignment) },
+		"its state is lost": func(s signedBranch) { s.w.Lose(assignment) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSigned(t)
-			s.repo.change(t, "dev", lists(t))
+			s := newSignedBranch(t)
+			s.repo.change(t, "dev", addFolderToRecord(t))
 			prepare(s)
 			for _, adopt := range []bool{false, true} {
-				_, diags := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": adopt}))
-				if !diags.Has("Record is not signed by a known key") || !strings.Contains(diags.String(), s.told(t)) ||
+				_, diags := s.w.Plan(t.Context(), s.configure(map[string]any{"adopt": adopt}))
+				if !diags.Has("Record is not signed by a known key") || !strings.Contains(diags.String(), s.recordMessage(t)) ||
 					!strings.Contains(diags.String(), "large/shop-live") {
 					t.Errorf("adopt = %t: the diagnostics are %s", adopt, diags)
 				}
 			}
-			// As the error says: what was added to the record goes by hand.
+			// The remedy of the error: remove the entry from the record by hand.
 			bad := s.tip(t)
 			s.repo.changeByGit(t, "dev", func(folder string) { git(t, folder, "revert", "--no-commit", bad) })
-			apply(t, s.w, s.with(map[string]any{"adopt": true}))
+			apply(t, s.w, s.configure(map[string]any{"adopt": true}))
 		})
 	}
 }
 
-// The same commit, signed by a known key, is believed.
 func TestSignedRecordIsTrusted(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("needs ssh-keygen, which is not on PATH")
 	}
-	s := newSigned(t)
+	s := newSignedBranch(t)
 	folder := s.repo.clone(t, "dev")
-	lists(t)(folder)
+	addFolderToRecord(t)(folder)
 	key := filepath.Join(t.TempDir(), "key")
-	writeFile(t, key, s.private)
+	writeFile(t, key, s.privateKey)
 	if err := exec.Command("chmod", "600", key).Run(); err != nil {
 		t.Fatal(err)
 	}
 	git(t, folder, "add", "--all")
 	git(t, folder, "-c", "gpg.format=ssh", "-c", "user.signingkey="+key, "commit", "--quiet", "-S", "--message", "By hand")
-	// Later commits, and a merge, of other files change nothing in that.
+	// Later commits and a merge of other files do not matter.
 	git(t, folder, "checkout", "--quiet", "-b", "side", "HEAD~1")
 	writeFile(t, filepath.Join(folder, "README.md"), "by hand\n")
 	git(t, folder, "add", "--all")
 	git(t, folder, "commit", "--quiet", "--message", "By hand")
 	git(t, folder, "merge", "--quiet", "--no-edit", "dev")
-	for range 70 { // more than are read at first
+	for range 70 { // more than the first read fetches
 		git(t, folder, "commit", "--quiet", "--allow-empty", "--message", "By hand")
 	}
 	git(t, folder, "push", "--quiet", s.repo.cloneURL, "HEAD:dev")
-	plan, diags := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": true}))
+	plan, diags := s.w.Plan(t.Context(), s.configure(map[string]any{"adopt": true}))
 	if diags.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
 		t.Fatalf("the plan says %q, %s", linesOf(plan), diags)
 	}
-	apply(t, s.w, s.with(map[string]any{"adopt": true}))
+	apply(t, s.w, s.configure(map[string]any{"adopt": true}))
 	if got := git(t, s.repo.url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(got, "shop-live") {
-		t.Errorf("left is %s", got)
+		t.Errorf("the branch still has %s", got)
 	}
 }
 
-// A merge that nobody signed brings a former record back, which a known key has signed.
+// The restored record was once signed by a known key.
 func TestRecordRestoredByAnUnsignedMergeIsUnsigned(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("needs ssh-keygen, which is not on PATH")
 	}
-	s := newSigned(t)
+	s := newSignedBranch(t)
 	folder := s.repo.clone(t, "dev")
 	former := git(t, folder, "rev-parse", "HEAD")
-	lies(t)(folder)
+	changeRecord(t)(folder)
 	key := filepath.Join(t.TempDir(), "key")
-	writeFile(t, key, s.private)
+	writeFile(t, key, s.privateKey)
 	if err := os.Chmod(key, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -227,15 +229,15 @@ func TestRecordRestoredByAnUnsignedMergeIsUnsigned(t *testing.T) {
 		t.Fatal(string(output))
 	}
 	git(t, folder, "push", "--quiet", s.repo.cloneURL, "HEAD:dev")
-	imported := func() {
+	importAgain := func() {
 		t.Helper()
 		s.w.Lose(assignment)
-		if diags := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); diags.Err() != nil {
+		if diags := s.w.Import(t.Context(), s.configure(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); diags.Err() != nil {
 			t.Fatal(diags)
 		}
 	}
-	imported()
-	if plan, diags := s.w.Plan(t.Context(), s.with(nil)); diags.Err() != nil ||
+	importAgain()
+	if plan, diags := s.w.Plan(t.Context(), s.configure(nil)); diags.Err() != nil ||
 		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
 		t.Errorf("signed, the plan says %q, %s", linesOf(plan), diags)
 	}
@@ -256,8 +258,8 @@ func TestRecordRestoredByAnUnsignedMergeIsUnsigned(t *testing.T) {
 		former+"^{tree}",
 	)
 	git(t, folder, "push", "--quiet", s.repo.cloneURL, merge+":dev")
-	imported()
-	s.repairs(t)
+	importAgain()
+	s.requireRepair(t)
 }
 
 func TestUnsignedClaimRecordIsIgnored(t *testing.T) {
@@ -272,26 +274,26 @@ func TestUnsignedClaimRecordIsIgnored(t *testing.T) {
 		at := claimRecordPath(folder, "web")
 		writeFile(t, at, strings.Replace(readFile(t, at), "pool-2", "pool-4", 1))
 	})
-	told := fmt.Sprintf(
+	message := fmt.Sprintf(
 		"record %q was changed by commit %s, which none of allowed_signers has signed",
 		"prod/.flotilla/.claims/web.json",
 		git(t, url, "rev-parse", "prod"),
 	)
 	if got, diags := claimPlan(t, w, web); got != "pool-1 pool-2" ||
-		!strings.Contains(diags.String(), "This claim does not believe its list: the "+told) {
+		!strings.Contains(diags.String(), "This claim does not believe its list: the "+message) {
 		t.Errorf("the plan says %q, %s", got, diags)
 	}
 	w.Lose(claimAddress)
 	if diags := w.Import(t.Context(), web, claimAddress, url+"#prod:prod:web"); !diags.Has("Record is not signed by a known key") ||
-		!strings.Contains(diags.String(), told) {
+		!strings.Contains(diags.String(), message) {
 		t.Errorf("the import says %s", diags)
 	}
 }
 
-// read reads a data source of the branch, and fails the test where that fails.
-func (s signed) read(t *testing.T, source string, configuration providertest.Configuration) (map[string]any, string) {
+// readData returns a data source of the branch and its warnings.
+func (s signedBranch) readData(t *testing.T, source string, configuration providertest.Configuration) (map[string]any, string) {
 	t.Helper()
-	read, diags := s.w.ReadData(
+	values, diags := s.w.ReadData(
 		t.Context(),
 		configuration,
 		source,
@@ -300,31 +302,31 @@ func (s signed) read(t *testing.T, source string, configuration providertest.Con
 	if diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	return read, diags.String()
+	return values, diags.String()
 }
 
 func TestInventoryAndHistoryReportUnsignedRecords(t *testing.T) {
 	t.Parallel()
-	s := newSigned(t)
+	s := newSignedBranch(t)
 	newest := func(configuration providertest.Configuration) any {
-		history, _ := s.read(t, "flotilla_history", configuration)
+		history, _ := s.readData(t, "flotilla_history", configuration)
 		return history["commits"].([]any)[0].(map[string]any)["signed"]
 	}
-	if _, warnings := s.read(t, "flotilla_inventory", s.with(nil)); warnings != "" || newest(s.with(nil)) != true {
-		t.Errorf("signed: the inventory says %s, and the history %v", warnings, newest(s.with(nil)))
+	if _, warnings := s.readData(t, "flotilla_inventory", s.configure(nil)); warnings != "" || newest(s.configure(nil)) != true {
+		t.Errorf("after a signed commit, the inventory says %s, and the history %v", warnings, newest(s.configure(nil)))
 	}
-	s.repo.change(t, "dev", lists(t))
-	if _, warnings := s.read(t, "flotilla_inventory", s.with(nil)); !strings.Contains(warnings, "Records are not signed by a known key") ||
-		!strings.Contains(warnings, s.told(t)) ||
-		newest(s.with(nil)) != false {
-		t.Errorf("by hand: the inventory says %s, and the history %v", warnings, newest(s.with(nil)))
+	s.repo.change(t, "dev", addFolderToRecord(t))
+	if _, warnings := s.readData(t, "flotilla_inventory", s.configure(nil)); !strings.Contains(warnings, "Records are not signed by a known key") ||
+		!strings.Contains(warnings, s.recordMessage(t)) ||
+		newest(s.configure(nil)) != false {
+		t.Errorf("after a commit by hand, the inventory says %s, and the history %v", warnings, newest(s.configure(nil)))
 	}
-	if _, warnings := s.read(t, "flotilla_inventory", providertest.Configuration{}); warnings != "" || newest(providertest.Configuration{}) != nil {
+	if _, warnings := s.readData(t, "flotilla_inventory", providertest.Configuration{}); warnings != "" || newest(providertest.Configuration{}) != nil {
 		t.Errorf("without allowed_signers the inventory says %s, and the history %v", warnings, newest(providertest.Configuration{}))
 	}
 }
 
-// A record that somebody has made takes clusters out of the pool like that of any claim.
+// A forged record takes clusters out of the pool, too.
 func TestClaimReportsClustersOfUnsignedRecords(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -333,27 +335,27 @@ func TestClaimReportsClustersOfUnsignedRecords(t *testing.T) {
 	web := func(number int) providertest.Configuration {
 		return claims(claimOn(url, "web", number, poolFleet("pool-1", "pool-2", "pool-3")))
 	}
-	checked := func(configuration providertest.Configuration) providertest.Configuration {
+	withSigners := func(configuration providertest.Configuration) providertest.Configuration {
 		configuration.Provider = map[string]any{"git": map[string]any{"signing_key": private, "allowed_signers": []any{public}}}
 		return configuration
 	}
-	apply(t, w, checked(web(1)))
-	apply(t, providertest.New(startProvider), checked(claims(claimOn(url, "ours", 1, poolFleet("pool-1", "pool-2")))))
+	apply(t, w, withSigners(web(1)))
+	apply(t, providertest.New(startProvider), withSigners(claims(claimOn(url, "ours", 1, poolFleet("pool-1", "pool-2")))))
 	commitByHand(t, url, "prod", func(folder string) {
 		writeFile(t, claimRecordPath(folder, "ghost"), strings.Replace(readFile(t, claimRecordPath(folder, "ours")), "pool-2", "pool-3", 1))
 	})
-	told := fmt.Sprintf(
+	message := fmt.Sprintf(
 		`Claim "ghost" has pool-3, which this claim does not take: the record "prod/.flotilla/.claims/ghost.json" was changed by commit %s, which none of allowed_signers has signed`,
 		git(t, url, "rev-parse", "prod"),
 	)
-	if _, diags := w.Plan(t.Context(), checked(web(2))); !diags.Has("Clusters of the pool are taken by a record that no known key has signed") ||
-		!strings.Contains(diags.String(), told) ||
+	if _, diags := w.Plan(t.Context(), withSigners(web(2))); !diags.Has("Clusters of the pool are taken by a record that no known key has signed") ||
+		!strings.Contains(diags.String(), message) ||
 		strings.Contains(diags.String(), `Claim "ours"`) ||
 		!strings.Contains(diags.String(), "2 clusters are wanted") {
-		t.Errorf("the plan that wants more says %s", diags)
+		t.Errorf("the plan for two clusters says %s", diags)
 	}
-	if _, diags := w.Plan(t.Context(), checked(web(1))); len(diags) > 0 {
-		t.Errorf("the plan that has enough says %s", diags)
+	if _, diags := w.Plan(t.Context(), withSigners(web(1))); len(diags) > 0 {
+		t.Errorf("the plan for one cluster says %s", diags)
 	}
 	if _, diags := w.Plan(t.Context(), web(2)); strings.Contains(diags.String(), "signed") {
 		t.Errorf("without allowed_signers the plan says %s", diags)
@@ -373,11 +375,11 @@ func TestClaimReportsClustersOfUnsignedRecords(t *testing.T) {
 	if read, _ := inventory(providertest.Configuration{}); len(read["claims"].([]any)) != 3 {
 		t.Errorf("the inventory lists %v", read["claims"])
 	}
-	if _, warnings := inventory(checked(web(1))); !strings.Contains(warnings, "ghost.json") || strings.Contains(warnings, "ours.json") {
+	if _, warnings := inventory(withSigners(web(1))); !strings.Contains(warnings, "ghost.json") || strings.Contains(warnings, "ours.json") {
 		t.Errorf("the inventory says %s", warnings)
 	}
 	commitByHand(t, url, "prod", func(folder string) { removeAll(t, claimRecordPath(folder, "ghost")) })
-	if _, diags := w.Plan(t.Context(), checked(web(2))); len(diags) > 0 {
+	if _, diags := w.Plan(t.Context(), withSigners(web(2))); len(diags) > 0 {
 		t.Errorf("without the record the plan says %s", diags)
 	}
 }

@@ -12,10 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// These tests use the provider through a stand-in for Terraform: they need no Terraform, and run under the
-// race detector.
-
-// startProvider is a new provider process.
+// startProvider returns a new provider for the stand-in of Terraform, which runs under the race detector.
 func startProvider() (tfprotov6.ProviderServer, error) {
 	server, err := provider.StartAt(nil)()
 	if err != nil {
@@ -24,8 +21,8 @@ func startProvider() (tfprotov6.ProviderServer, error) {
 	return validatingServer{server.(troubleshooting.Server)}, nil
 }
 
-// fleetOf is what provider::flotilla::fleet makes of a small fleet with further attributes: "edge" goes to
-// drone, "core" to drone and large, and nothing to spare.
+// fleetOf returns a call of provider::flotilla::fleet with further attributes. Deployment target "edge" is on drone, "core" is on drone
+// and large, and spare is empty.
 func fleetOf(further map[string]any) providertest.Call {
 	argument := map[string]any{
 		"environment": "dev",
@@ -74,7 +71,7 @@ func policy(name string, targets, clusterTypes map[string]any) map[string]any {
 	return map[string]any{"name": name, "deployment_target_selector": targets, "cluster_type_selector": clusterTypes}
 }
 
-// assigned is a configuration of one assignment at a repository, with further attributes.
+// assigned returns a configuration with one assignment at a repository, with further attributes.
 func assigned(url string, fleet any, further map[string]any) providertest.Configuration {
 	attributes := map[string]any{
 		"name": "dev", "fleet": fleet,
@@ -84,13 +81,13 @@ func assigned(url string, fleet any, further map[string]any) providertest.Config
 	return providertest.Configuration{Resources: map[string]providertest.Resource{assignment: {Attributes: attributes}}}
 }
 
-// bare is a repository's path, at which there is nothing yet.
+// bare returns the path of a repository that does not exist yet.
 func bare(t *testing.T) string {
 	t.Helper()
 	return filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 }
 
-// apply applies, and fails the test where that fails.
+// apply applies a configuration and fails the test on an error.
 func apply(
 	t *testing.T,
 	w providertest.Runner,
@@ -111,18 +108,18 @@ func TestSimulatedLifeOfAnAssignment(t *testing.T) {
 	w := providertest.New(startProvider)
 	configuration := assigned(url, fleetOf(nil), nil)
 	if plan := apply(t, w, configuration); plan.Change(assignment).Action != providertest.Create {
-		t.Errorf("first it is %s", plan.Change(assignment).Action)
+		t.Errorf("the first apply is to %s", plan.Change(assignment).Action)
 	}
 	first := git(t, url, "rev-parse", "dev")
 	if plan := apply(t, w, configuration); !plan.Empty() {
-		t.Errorf("then it is %v", plan.Change(assignment).After)
+		t.Errorf("the second plan has %v", plan.Change(assignment).After)
 	}
 	changed := fleetOf(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}}}})
 	if plan := apply(t, w, assigned(url, changed, nil)); plan.Change(assignment).Action != providertest.Update {
-		t.Errorf("a change is %s", plan.Change(assignment).Action)
+		t.Errorf("the plan of a change is to %s", plan.Change(assignment).Action)
 	}
 	if got := git(t, url, "rev-parse", "dev^"); got != first {
-		t.Errorf("a change made more commits than one")
+		t.Error("a change makes more than one commit")
 	}
 
 	// Drift: somebody removes a file.
@@ -131,11 +128,11 @@ func TestSimulatedLifeOfAnAssignment(t *testing.T) {
 	git(t, clone, "commit", "-qm", "by hand")
 	git(t, clone, "push", "-q")
 	if plan := apply(t, w, assigned(url, changed, nil)); plan.Change(assignment).Action != providertest.Update {
-		t.Errorf("drift is %s", plan.Change(assignment).Action)
+		t.Errorf("the plan of drift is to %s", plan.Change(assignment).Action)
 	}
 	git(t, url, "cat-file", "-e", "dev:clusters/all/large/app-core/reconciler.yaml")
 	if plan := apply(t, w, assigned(url, changed, nil)); !plan.Empty() {
-		t.Errorf("after drift is mended, there is %v", plan.Change(assignment).After)
+		t.Errorf("the plan after the repair has %v", plan.Change(assignment).After)
 	}
 
 	apply(t, w, assigned(url, changed, nil), providertest.Destroy())

@@ -8,12 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// sourceAt is a commit of the configuration of Terraform, each of whose digits is this one.
+// sourceAt returns a source whose commit repeats a digit.
 func sourceAt(digit string) map[string]any {
 	return map[string]any{"url": "https://git.example.com/platform/control-plane", "commit": strings.Repeat(digit, 40)}
 }
 
-// changedContainers are other values for the host "large".
+// changedContainers returns other config values for host "large".
 func changedContainers() map[string]any {
 	return map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
@@ -21,7 +21,7 @@ func changedContainers() map[string]any {
 	}}
 }
 
-// sourcesOf are the sources that flotilla_inventory has of the assignments of a repository, by host and deployment target.
+// sourcesOf returns the sources in flotilla_inventory by host and deployment target.
 func sourcesOf(t *testing.T, w *providertest.Workspace, url string) map[string]any {
 	t.Helper()
 	read, diags := w.ReadData(
@@ -49,11 +49,11 @@ func TestChangesNameTheirSourceCommit(t *testing.T) {
 		got,
 		map[string]any{"drone/app-core": sourceAt("a"), "drone/app-edge": sourceAt("a"), "large/app-core": sourceAt("a")},
 	) {
-		t.Errorf("at first the sources are %v", got)
+		t.Errorf("after the first apply the sources are %v", got)
 	}
 	for _, further := range []map[string]any{{"source": sourceAt("b")}, nil} {
 		if plan := apply(t, w, assigned(url, fleetOf(nil), further)); !plan.Empty() {
-			t.Errorf("with %v alone it is %v", further, plan.Change(assignment).After)
+			t.Errorf("a plan that changes only %v has %v", further, plan.Change(assignment).After)
 		}
 	}
 	apply(t, w, assigned(url, fleetOf(changedContainers()), map[string]any{"source": sourceAt("c")}))
@@ -61,11 +61,11 @@ func TestChangesNameTheirSourceCommit(t *testing.T) {
 		got,
 		map[string]any{"drone/app-core": sourceAt("a"), "drone/app-edge": sourceAt("a"), "large/app-core": sourceAt("c")},
 	) {
-		t.Errorf("then the sources are %v", got)
+		t.Errorf("after a change the sources are %v", got)
 	}
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	if got := sourcesOf(t, w, url)["large/app-core"]; got != nil {
-		t.Errorf("without an attribute the source is %v", got)
+		t.Errorf("without source the inventory has %v", got)
 	}
 	messages := git(t, url, "log", "--reverse", "--format=%(trailers:key=Flotilla-Source,valueonly,separator=%x2C)", "dev")
 	if want := "https://git.example.com/platform/control-plane@" + strings.Repeat("a", 40) + "\nhttps://git.example.com/platform/control-plane@" + strings.Repeat("c", 40); strings.TrimSpace(

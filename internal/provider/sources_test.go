@@ -18,18 +18,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// sourceHost is where the repositories of testdata/sources are in examples and guides.
+// sourceHost is the Git host of testdata/sources in examples and guides.
 const sourceHost = "https://git.example.com/"
 
-// sources are bare repositories on this machine that stand in for those of examples.
+// sources has local bare repositories for the examples.
 type sources struct {
 	t      *testing.T
 	folder string
-	web    string // the server of the repositories; "" where they are read as paths
+	web    string // URL of the server; "" for repositories with paths
 }
 
-// newSources makes the repositories of testdata/sources: a control plane with the branches main and dev, those of two
-// teams, and one of applications for Argo CD. Main has one commit more than was promoted to dev.
+// newSources creates the repositories of testdata/sources: a control plane with the branches main and dev, repositories of two teams,
+// and applications for Argo CD. Main is one commit ahead of dev.
 func newSources(t *testing.T) *sources {
 	t.Helper()
 	s := &sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}
@@ -37,7 +37,7 @@ func newSources(t *testing.T) *sources {
 	return s
 }
 
-// fill commits testdata/sources, whose registrations have the URLs of config.
+// fill commits testdata/sources with local URLs.
 func (s *sources) fill() {
 	s.t.Helper()
 	t := s.t
@@ -55,7 +55,7 @@ func (s *sources) fill() {
 	s.commit("platform/apps.git", "main", data("apps", "main"))
 }
 
-// newServedSources is newSources on a web server, since the sources of workspaces are URLs with a host.
+// newServedSources is newSources with a web server, because sources of workspaces are URLs with a host.
 func newServedSources(t *testing.T) *sources {
 	t.Helper()
 	s := (&sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}).serve()
@@ -63,15 +63,14 @@ func newServedSources(t *testing.T) *sources {
 	return s
 }
 
-// url is that of a repository.
 func (s *sources) url(name string) string { return s.folder + name }
 
-// config is a configuration with the repositories' URLs on this machine.
+// config replaces the URLs in a configuration with local ones.
 func (s *sources) config(text string) string {
 	for _, name := range []string{"platform/control-plane.git", "payments/source.git", "platform/services.git", "platform/apps.git"} {
 		text = strings.ReplaceAll(text, sourceHost+name, cmp.Or(s.web, s.folder)+name)
 	}
-	if s.web != "" { // and the sources of workspaces
+	if s.web != "" { // sources of workspaces
 		for _, group := range []string{"platform", "payments"} {
 			text = strings.ReplaceAll(text, strconv.Quote(sourceHost+group), strconv.Quote(s.web+group))
 		}
@@ -79,7 +78,7 @@ func (s *sources) config(text string) string {
 	return text
 }
 
-// serve has the repositories on a web server.
+// serve starts a web server for the repositories.
 func (s *sources) serve() *sources {
 	s.t.Helper()
 	server := httptest.NewServer(httpBackend(s.t, s.folder))
@@ -88,7 +87,7 @@ func (s *sources) serve() *sources {
 	return s
 }
 
-// commit adds files to a branch of a repository, both made when they are not there, and returns the commit.
+// commit adds files to a branch and returns the commit. It creates a missing repository or branch.
 func (s *sources) commit(name, branch string, contents map[string]string) string {
 	s.t.Helper()
 	if _, err := os.Stat(s.url(name)); err != nil {
@@ -102,7 +101,7 @@ func (s *sources) commit(name, branch string, contents map[string]string) string
 	return git(s.t, s.url(name), "rev-parse", branch)
 }
 
-// kalypsoExample is examples/sources/kalypso with a repository to write to, and the repositories that it reads.
+// kalypsoExample returns the configuration of examples/sources/kalypso.
 func kalypsoExample(t *testing.T) string {
 	t.Helper()
 	return files(t, filepath.Join("..", "..", "examples", "sources", "kalypso"))["main.tf"] + requiredProviders
@@ -134,7 +133,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 				slices.Sort(found)
 				return strings.Join(found, " ")
 			}
-			// The workload metrics is of its registration's workspace, although it is called otherwise.
+			// The registration decides the workspace of workload metrics, although its name differs.
 			if got, want := targets(), "large/metrics-agent large/payments-live small/metrics-agent"; got != want {
 				t.Errorf("folders are %s, want %s", got, want)
 			}
@@ -193,8 +192,7 @@ output "registrations" {
 	}
 }
 
-// TestKalypsosOwnRepositoriesGiveItsOutput reads the sample as Kalypso does: from its repositories, and by its
-// registration.
+// TestKalypsosOwnRepositoriesGiveItsOutput reads Kalypso's sample from its repositories and by its registration.
 func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -207,8 +205,8 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 				sample := func(path ...string) map[string]string {
 					return files(t, filepath.Join(append([]string{root}, path...)...))
 				}
-				// Where the control plane says that things are, they are on this machine; what it says of manifests stays.
-				here := func(contents map[string]string) map[string]string {
+				// useLocalURLs replaces the URLs of repositories, but not those of manifests.
+				useLocalURLs := func(contents map[string]string) map[string]string {
 					for name, text := range contents {
 						if strings.Contains(text, "kind: WorkloadRegistration") || strings.Contains(text, "kind: BaseRepo") {
 							contents[name] = strings.ReplaceAll(text, "https://github.com/microsoft/", s.folder)
@@ -216,10 +214,10 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 					}
 					return contents
 				}
-				main := here(sample("control-plane", "main"))
-				maps.Copy(main, here(sample("tutorial", "main")))
+				main := useLocalURLs(sample("control-plane", "main"))
+				maps.Copy(main, useLocalURLs(sample("tutorial", "main")))
 				promoted := s.commit("kalypso-control-plane", "main", main)
-				own := here(sample("control-plane", environment))
+				own := useLocalURLs(sample("control-plane", environment))
 				maps.Copy(own, sample("tutorial", environment))
 				own["base-repo.yaml"] = regexp.MustCompile(`commit: \w+`).ReplaceAllString(own["base-repo.yaml"], "commit: "+promoted)
 				s.commit("kalypso-control-plane", environment, own)
@@ -233,7 +231,7 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 				config := strings.ReplaceAll(kalypsoExample(t), sourceHost+"platform/control-plane.git", s.url("kalypso-control-plane"))
 				w := newWorkdir(t, tool, map[string]string{
 					"main.tf": strings.NewReplacer(`"dev"`, strconv.Quote(environment), "_files.dev", "_files."+environment,
-						"files, { workspaces = local.workspaces })", "files)").Replace(config), // its repositories are paths
+						"files, { workspaces = local.workspaces })", "files)").Replace(config), // repositories are paths
 				})
 				w.run("apply", "-input=false", "-auto-approve")
 				w.plan("-detailed-exitcode")
@@ -247,14 +245,13 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 	}
 }
 
-// The guides for those who come from elsewhere show examples, and this is what becomes of them.
 func TestMigrationExamplesRenderTheFormerFolders(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ branch, folders, file, holds string }{
+	for name, test := range map[string]struct{ branch, folders, file, content string }{
 		"ise": {
 			"nonprod", "clusters/east-1/app1-default", "clusters/east-1/app1-default/reconciler.yaml", "path: manifest/app1/nonprod/east-1\n",
 		},
-		"applicationsets": { // the canary alone, until it is proven
+		"applicationsets": { // only the canary until it is proven
 			"prod", "clusters/berlin/guestbook-live clusters/berlin/vat-live", "clusters/berlin/vat-live/reconciler.yaml", "ServerSideApply=true",
 		},
 	} {
@@ -276,7 +273,7 @@ func TestMigrationExamplesRenderTheFormerFolders(t *testing.T) {
 				if got := strings.Join(folders, " "); got != test.folders {
 					t.Errorf("folders are %s, want %s", got, test.folders)
 				}
-				if !strings.Contains(written[test.file], test.holds) {
+				if !strings.Contains(written[test.file], test.content) {
 					t.Errorf("%s is\n%s", test.file, written[test.file])
 				}
 			})

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// The start page of the documentation is what a newcomer does first: what it shows is saved and run in an empty folder, and
-// prints what it says.
+// TestNewcomersGetTheOutputOfTheStartPage runs the commands of the start page in an empty folder and compares the output.
 func TestNewcomersGetTheOutputOfTheStartPage(t *testing.T) {
 	t.Parallel()
 	blocks := codeBlocks(sectionOf(t, filepath.Join("docs", "index.md"), "Five minutes"))
@@ -33,20 +32,19 @@ func TestNewcomersGetTheOutputOfTheStartPage(t *testing.T) {
 	}
 }
 
-// Who builds the provider from source, as the README and the start page say, has what the start page shows, also after a
-// second build.
+// TestNewcomersBuildTheProviderFromSource follows README and start page. The provider works after a first and a second build.
 func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 	t.Parallel()
 	section := sectionOf(t, filepath.Join("docs", "index.md"), "From source")
 	if sectionOf(t, "README.md", "From source") != section {
-		t.Error("the README says something else about building from source than the start page")
+		t.Error("README and start page differ in the section \"From source\"")
 	}
 	blocks := codeBlocks(section)
 	if len(blocks) != 3 {
 		t.Fatalf("the section has %d blocks", len(blocks))
 	}
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("there is no make")
+		t.Skip("needs make, which is not on PATH")
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -59,11 +57,11 @@ func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 	gocache, gomodcache, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
-			if _, err := mirror(); err != nil { // which builds the same program
+			if _, err := mirror(); err != nil { // builds the same program
 				t.Fatal(err)
 			}
 			n := newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+os.DevNull, "GOCACHE="+gocache, "GOMODCACHE="+gomodcache)
-			// In place of the clone there is this working copy.
+			// This working copy replaces the clone.
 			if err := os.Symlink(root, filepath.Join(n.folder, "terraform-provider-flotilla")); err != nil {
 				t.Fatal(err)
 			}
@@ -82,22 +80,22 @@ func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 				filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "flotilla", "0.0.1", "*", "terraform-provider-flotilla"),
 			)
 			if err != nil || len(installed) != 2 {
-				t.Fatalf("installed are %q: %v", installed, err)
+				t.Fatalf("got installed programs %q, want 2: %v", installed, err)
 			}
-			for _, program := range installed { // another build is another file
+			for _, program := range installed { // as another build has another file
 				writeFile(t, program, readFile(t, program)+"\n")
 			}
 			n.play(t, blocks[1:2])
 			n.play(t, []codeBlock{{"console", "$ terraform plan\nPlan: 1 to add, 0 to change, 0 to destroy.\n"}})
 			n.play(t, blocks[2:])
 			if left, err := filepath.Glob(filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "*")); err != nil || len(left) > 0 {
-				t.Errorf("%q are left: %v", left, err)
+				t.Errorf("the folder still has %q: %v", left, err)
 			}
 		})
 	}
 }
 
-// sectionOf is the text below a heading of a page, whose path is that in the repository.
+// sectionOf returns the text below a heading of a page. The path starts at the root of the repository.
 func sectionOf(t *testing.T, page, heading string) string {
 	t.Helper()
 	_, section, found := strings.Cut(readFile(t, filepath.Join("..", "..", page)), "\n## "+heading+"\n")
@@ -108,7 +106,7 @@ func sectionOf(t *testing.T, page, heading string) string {
 	return section
 }
 
-// newcomer has an empty folder and a home, and types what a page says. The tool is called terraform there.
+// newcomer runs commands of a page in an empty folder with an empty home. Either tool is called terraform.
 type newcomer struct {
 	folder, home string
 	environment  []string
@@ -117,7 +115,7 @@ type newcomer struct {
 func newNewcomer(t *testing.T, tool string, environment ...string) newcomer {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the commands are those of a shell")
+		t.Skip("the commands need a shell")
 	}
 	n := newcomer{folder: t.TempDir(), home: t.TempDir()}
 	programs := t.TempDir()
@@ -140,7 +138,7 @@ func newNewcomer(t *testing.T, tool string, environment ...string) newcomer {
 	return n
 }
 
-// play runs the commands of blocks, and compares what they print with what the page says.
+// play runs the commands of blocks and compares their output with the page.
 func (n newcomer) play(t *testing.T, blocks []codeBlock) {
 	t.Helper()
 	for _, block := range blocks {
@@ -152,23 +150,23 @@ func (n newcomer) play(t *testing.T, blocks []codeBlock) {
 				t.Fatalf("%s: %s\n%s", command.line, err, printed)
 			}
 			if missing := command.missing(normalized(string(printed))); missing != "" {
-				t.Errorf("%s does not print %q where the page says so, but\n%s", command.line, missing, printed)
+				t.Errorf("%s does not print %q at its place in the page, but\n%s", command.line, missing, printed)
 			}
 		}
 	}
 }
 
-// variableText is what differs from run to run: ids of commits, and times.
+// variableText matches text that differs between runs: commits and times.
 var variableText = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d)?`)
 
-// spaces differ between tools: Terraform aligns the values of a map, and OpenTofu does not.
+// spaces differ between tools: only Terraform aligns the values of a map.
 var spaces = regexp.MustCompile(` +`)
 
 func normalized(printed string) string {
 	return spaces.ReplaceAllString(variableText.ReplaceAllString(printed, "~"), " ")
 }
 
-// codeBlock is a fenced block of Markdown.
+// codeBlock is a fenced code block of Markdown.
 type codeBlock struct{ language, text string }
 
 func codeBlocks(markdown string) (blocks []codeBlock) {
@@ -185,14 +183,14 @@ func codeBlocks(markdown string) (blocks []codeBlock) {
 	}
 }
 
-// command is a line that begins with "$ ", and what it prints: the lines after it.
+// command is a line after "$ ", with the printed lines below it.
 type command struct {
 	line    string
 	printed []string
 }
 
 func (b codeBlock) commands() (commands []command) {
-	if b.language == "shell" { // without output, to be copied
+	if b.language == "shell" { // commands without output
 		for line := range strings.Lines(b.text) {
 			commands = append(commands, command{line: strings.TrimRight(line, "\n")})
 		}
@@ -212,7 +210,7 @@ func (b codeBlock) commands() (commands []command) {
 	return commands
 }
 
-// missing is the first line that a command does not print after those before it; "..." stands for any lines.
+// missing returns the first line of the page that the output does not have in order. "..." matches any lines.
 func (c command) missing(printed string) string {
 	for _, line := range c.printed {
 		if line = normalized(line); line == "..." {

@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// described is a configuration with a resource of each kind that has labels.
-func described(labels any) providertest.Configuration {
+// stateOnlyConfiguration has a resource of each kind with labels.
+func stateOnlyConfiguration(labels any) providertest.Configuration {
 	with := func(attributes map[string]any) providertest.Resource {
 		if labels != nil {
 			attributes["labels"] = labels
@@ -32,17 +32,17 @@ func described(labels any) providertest.Configuration {
 func TestANumberInPlaceOfALabelIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []any{1.1, true} {
-		_, diags := providertest.New(startProvider).Plan(t.Context(), described(map[string]any{"version": wrong}))
-		if count := strings.Count(diags.String(), "put it in quotes"); count != len(described(nil).Resources) {
-			t.Errorf("%d errors: %s", count, diags)
+		_, diags := providertest.New(startProvider).Plan(t.Context(), stateOnlyConfiguration(map[string]any{"version": wrong}))
+		if count := strings.Count(diags.String(), "put it in quotes"); count != len(stateOnlyConfiguration(nil).Resources) {
+			t.Errorf("got %d errors, want one for each resource: %s", count, diags)
 		}
 	}
 }
 
-// A promotion decides by what it has promoted before, so that it is imported: TestPromotionIsImportedWithItsValue.
+// Promotions are imported, because they depend on the promoted value: TestPromotionIsImportedWithItsValue.
 func TestStateOnlyResourcesAreNotImported(t *testing.T) {
 	t.Parallel()
-	w, configuration := providertest.New(startProvider), described(nil)
+	w, configuration := providertest.New(startProvider), stateOnlyConfiguration(nil)
 	for address := range configuration.Resources {
 		if diags := w.Import(t.Context(), configuration, address, `{"name":"x"}`); !diags.Has("Resource Import Not Implemented") {
 			t.Errorf("the import of %s reports %s", address, diags)
@@ -50,7 +50,7 @@ func TestStateOnlyResourcesAreNotImported(t *testing.T) {
 	}
 }
 
-// The first former name stays in the names on clusters: a set would sort it behind a later one, and agents would prune.
+// Names on clusters contain the first former name. A set would sort the names, and agents would prune.
 func TestAClusterTypeKeepsTheOrderOfItsFormerNames(t *testing.T) {
 	t.Parallel()
 	const address = "flotilla_cluster_type.x"
@@ -60,7 +60,7 @@ func TestAClusterTypeKeepsTheOrderOfItsFormerNames(t *testing.T) {
 	w := providertest.New(startProvider)
 	apply(t, w, configuration)
 	if got, want := w.Now().Values(address)["formerly"], []any{"store", "shop"}; !reflect.DeepEqual(got, want) {
-		t.Fatalf("formerly is %v, not %v", got, want)
+		t.Fatalf("got formerly %v, want %v", got, want)
 	}
 	configuration.Resources[address].Attributes["formerly"] = []any{"shop", "store"}
 	plan, diags := w.Plan(t.Context(), configuration)

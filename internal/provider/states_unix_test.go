@@ -14,37 +14,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/postgrestest"
 )
 
-// states are the configurations of an example whose states are in PostgreSQL, by their folders.
+// states has the configurations of an example with states in PostgreSQL.
 type states struct {
 	url           string
 	configuration map[string]string
-	of            map[string]workdir
+	workdirs      map[string]workdir // by folder
 }
 
 func newStates(t *testing.T, tool, name string, folders ...string) *states {
 	t.Helper()
 	url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-	s := &states{url: url, configuration: exampleConfiguration(t, name, url), of: map[string]workdir{}}
+	s := &states{url: url, configuration: exampleConfiguration(t, name, url), workdirs: map[string]workdir{}}
 	root := newWorkdir(t, tool, s.configuration)
 	root.environment = append(root.environment, "PG_CONN_STR="+postgrestest.Start(t))
 	for _, folder := range folders {
 		w := root
 		w.path = filepath.Join(root.path, folder)
 		w.run("init", "-input=false")
-		s.of[folder] = w
+		s.workdirs[folder] = w
 	}
 	return s
 }
 
-// apply applies a configuration.
 func (s *states) apply(folder string) {
-	s.of[folder].t.Helper()
-	s.of[folder].run("apply", "-input=false", "-auto-approve")
+	s.workdirs[folder].t.Helper()
+	s.workdirs[folder].run("apply", "-input=false", "-auto-approve")
 }
 
-// change writes another text in place of one in a configuration.
+// change replaces a text in a configuration.
 func (s *states) change(folder, from, to string) {
-	w := s.of[folder]
+	w := s.workdirs[folder]
 	w.t.Helper()
 	text := readFile(w.t, filepath.Join(w.path, "main.tf"))
 	if !strings.Contains(text, from) {
@@ -53,7 +52,7 @@ func (s *states) change(folder, from, to string) {
 	writeFile(w.t, filepath.Join(w.path, "main.tf"), strings.Replace(text, from, to, 1))
 }
 
-// versions are the tags of a folder on the branch.
+// versions returns the tags in the folders of a host.
 func (s *states) versions(t *testing.T, host string) string {
 	t.Helper()
 	var found []string
@@ -67,8 +66,8 @@ func (s *states) versions(t *testing.T, host string) string {
 	return strings.Join(found, " ")
 }
 
-// ready are reports that all clusters are ready since yesterday, with the tip of the branch.
-func (s *states) ready(t *testing.T, clusters ...string) string {
+// readyReports returns feedback that clusters have been ready for long, with the tip of the branch.
+func (s *states) readyReports(t *testing.T, clusters ...string) string {
 	t.Helper()
 	tip := strings.TrimSpace(git(t, s.url, "rev-parse", "prod"))
 	var reports []string
@@ -78,7 +77,7 @@ func (s *states) ready(t *testing.T, clusters ...string) string {
 	return "{ reports = [" + strings.Join(reports, ", ") + "] }"
 }
 
-// What the guide on promotion says of regions that are states of their own.
+// The guide on promotion describes regions with separate states.
 func TestStatesInOneDatabaseHandOverProvenVersions(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -88,21 +87,21 @@ func TestStatesInOneDatabaseHandOverProvenVersions(t *testing.T) {
 			s.apply("europe")
 			s.apply("america")
 			if got := s.versions(t, "america-large"); got != "" {
-				t.Errorf("america gets %s before anything is proven", got)
+				t.Errorf("america gets %s before europe has a proven version", got)
 			}
-			feedback := s.ready(t, "berlin", "paris")
+			feedback := s.readyReports(t, "berlin", "paris")
 			s.change("europe", "{ clusters = true }", feedback)
-			s.apply("europe")  // which has it proven
-			s.apply("america") // at which it arrives
+			s.apply("europe")  // proves it
+			s.apply("america") // receives it
 			if got := s.versions(t, "america-large"); got != "" {
-				t.Errorf("america gets %s in the apply in which it arrives", got)
+				t.Errorf("america gets %s in the apply that receives it", got)
 			}
 			s.apply("america")
 			if got, want := s.versions(t, "america-large"), s.versions(t, "europe-large"); got != want || want != "1.8.0 2.1.0" {
 				t.Errorf("america gets %q, europe has %q", got, want)
 			}
 
-			// One page and one inventory of both; of america, no cluster could be asked.
+			// The overview has both regions. No cluster of america reports.
 			s.apply("europe") // with evidence about the newest commit
 			s.apply("overview")
 			var seen struct {
@@ -110,23 +109,23 @@ func TestStatesInOneDatabaseHandOverProvenVersions(t *testing.T) {
 				Health   struct{ Value int }
 				NotReady struct{ Value map[string][]string } `json:"not_ready"`
 			}
-			if err := json.Unmarshal([]byte(s.of["overview"].run("output", "-json")), &seen); err != nil {
+			if err := json.Unmarshal([]byte(s.workdirs["overview"].run("output", "-json")), &seen); err != nil {
 				t.Fatal(err)
 			}
 			want := map[string][]string{"america": {"america-large/payments-live is unknown", "america-large/search-live is unknown"}}
 			if !reflect.DeepEqual(seen.NotReady.Value, want) {
-				t.Errorf("not ready are %v", seen.NotReady.Value)
+				t.Errorf("got %v as not ready", seen.NotReady.Value)
 			}
 			for _, name := range []string{"berlin", "paris", "austin", "america-large"} {
 				if !strings.Contains(seen.Page.Value, name) {
 					t.Errorf("the page lacks %s", name)
 				}
 			}
-			if seen.Health.Value <= 25 || seen.Health.Value >= 100 { // four are ready, and two unknown
+			if seen.Health.Value <= 25 || seen.Health.Value >= 100 { // four ready, two unknown
 				t.Errorf("the health is %d", seen.Health.Value)
 			}
 
-			// A newer version stays where it is not ready.
+			// America does not get a newer version before it is ready.
 			s.change("europe", "1.8.0", "1.9.0")
 			s.apply("europe")
 			s.apply("europe")
@@ -136,8 +135,8 @@ func TestStatesInOneDatabaseHandOverProvenVersions(t *testing.T) {
 				america != "1.8.0 2.1.0" {
 				t.Errorf("europe has %s, america %s", europe, america)
 			}
-			if _, err := os.Stat(filepath.Join(s.of["europe"].path, "terraform.tfstate")); err == nil {
-				t.Error("a state is in a file")
+			if _, err := os.Stat(filepath.Join(s.workdirs["europe"].path, "terraform.tfstate")); err == nil {
+				t.Error("europe has a state file")
 			}
 		})
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// testSteps plays the steps of a test case. It takes the stand-in for Terraform, which does a step in a tenth of
-// the time that six runs of Terraform need; in `make acceptance` it is Terraform.
+// testSteps plays the steps of a test case with the stand-in for Terraform, or with Terraform in `make acceptance`. The stand-in needs a
+// tenth of the time of Terraform, which runs six times for each step.
 func testSteps(t *testing.T, test resource.TestCase) {
 	t.Helper()
 	if simulated() {
@@ -35,7 +35,7 @@ func testSteps(t *testing.T, test resource.TestCase) {
 				t.Fatalf("step %d of %d: %v", i+1, len(test.Steps), err)
 			}
 		}
-		p.end()
+		p.destroyAll()
 		return
 	}
 	test.ProtoV6ProviderFactories = factories()
@@ -44,7 +44,7 @@ func testSteps(t *testing.T, test resource.TestCase) {
 
 func simulated() bool { return !acceptancetest.All() }
 
-// moduleOf reads a configuration without anything that is known only after an apply.
+// moduleOf parses a configuration as before an apply.
 func moduleOf(t *testing.T, config string) *providertest.Module {
 	t.Helper()
 	module, err := providertest.ParseModule(config, nil)
@@ -61,7 +61,7 @@ type stepPlayer struct {
 	last      *providertest.Module
 }
 
-// play does what one step says, in the order of terraform-plugin-testing.
+// play plays a step in the order of terraform-plugin-testing.
 func (p *stepPlayer) play(step resource.TestStep) error {
 	if step.PreConfig != nil {
 		step.PreConfig()
@@ -77,17 +77,17 @@ func (p *stepPlayer) play(step resource.TestStep) error {
 	}
 	switch {
 	case step.ExpectError != nil && failed == nil:
-		return fmt.Errorf("there is no error, and it should match %q", step.ExpectError)
+		return fmt.Errorf("got no error, want one that matches %q", step.ExpectError)
 	case step.ExpectError != nil && !step.ExpectError.MatchString(failed.Error()):
-		return fmt.Errorf("the error should match %q: %w", step.ExpectError, failed)
+		return fmt.Errorf("want an error that matches %q, got: %w", step.ExpectError, failed)
 	case step.ExpectError == nil:
 		return failed
 	}
 	return nil
 }
 
-// apply applies, and plans once more. What fails in that is apart from what a check finds.
-func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) (failed, found error) {
+// apply applies and plans again. It returns errors of the provider and of checks separately.
+func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) (failed, checkErr error) {
 	var options []providertest.Option
 	if step.Destroy {
 		options = append(options, providertest.Destroy())
@@ -120,8 +120,8 @@ func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) 
 			return diags.Err(), nil
 		}
 		p.applied = module.Later
-		if module, found = providertest.ParseModule(step.Config, p.applied); found != nil {
-			return nil, found
+		if module, checkErr = providertest.ParseModule(step.Config, p.applied); checkErr != nil {
+			return nil, checkErr
 		}
 		p.last = module
 		for _, address := range slices.Sorted(maps.Keys(module.Data)) {
@@ -149,7 +149,7 @@ func (p *stepPlayer) apply(step resource.TestStep, module *providertest.Module) 
 		return nil, err
 	}
 	if plan.Empty() == step.ExpectNonEmptyPlan {
-		return nil, fmt.Errorf("the plan after it is empty: %v", plan.Empty())
+		return nil, fmt.Errorf("the plan after the step is empty: %t", plan.Empty())
 	}
 	return nil, nil
 }
@@ -163,14 +163,14 @@ func (p *stepPlayer) plan(module *providertest.Module, options ...providertest.O
 	return p.workspace.Plan(p.t.Context(), module.Configuration, options...)
 }
 
-// end destroys what is left, without looking at it again.
-func (p *stepPlayer) end() {
+// destroyAll destroys the remaining resources without a refresh.
+func (p *stepPlayer) destroyAll() {
 	if len(p.workspace.State) == 0 {
 		return
 	}
 	_, diags := p.workspace.Apply(p.t.Context(), p.last.Configuration, providertest.Destroy(), providertest.SkipRefresh())
 	if diags.Err() != nil {
-		p.t.Errorf("the destroy at the end: %s", diags.Err())
+		p.t.Errorf("the destroy at the end fails: %s", diags.Err())
 	}
 }
 
@@ -180,9 +180,9 @@ func (p *stepPlayer) checkPlan(plan *providertest.Plan, checks []plancheck.PlanC
 	}
 	shown := &tfjson.Plan{}
 	for _, change := range plan.Changes {
-		after, unknown := knownAndNot(anyOf(change.After))
+		after, unknown := splitUnknown(untyped(change.After))
 		shown.ResourceChanges = append(shown.ResourceChanges, &tfjson.ResourceChange{Address: change.Address, Change: &tfjson.Change{
-			Actions: actionsOf(change.Action), Before: anyOf(change.Before), After: after, AfterUnknown: unknown,
+			Actions: actionsOf(change.Action), Before: untyped(change.Before), After: after, AfterUnknown: unknown,
 		}})
 	}
 	var problems []error
@@ -202,23 +202,23 @@ func actionsOf(action providertest.Action) tfjson.Actions {
 	return actions
 }
 
-// anyOf makes nil of no object.
-func anyOf(object map[string]any) any {
+// untyped returns an untyped nil for a nil map.
+func untyped(object map[string]any) any {
 	if object == nil {
 		return nil
 	}
 	return object
 }
 
-// knownAndNot parts a value as Terraform's JSON does: what is unknown is left out of it, and true beside it.
-func knownAndNot(value any) (known, unknown any) {
+// splitUnknown splits a value as Terraform's JSON does: known lacks the unknown parts, and unknown has true for them.
+func splitUnknown(value any) (known, unknown any) {
 	switch value := value.(type) {
 	case providertest.Unknown:
 		return nil, true
 	case map[string]any:
 		knowns, unknowns := map[string]any{}, map[string]any{}
 		for name, element := range value {
-			known, unknown := knownAndNot(element)
+			known, unknown := splitUnknown(element)
 			if unknown != true {
 				knowns[name] = known
 			}
@@ -230,14 +230,14 @@ func knownAndNot(value any) (known, unknown any) {
 	case []any:
 		knowns, unknowns := make([]any, len(value)), make([]any, len(value))
 		for i, element := range value {
-			knowns[i], unknowns[i] = knownAndNot(element)
+			knowns[i], unknowns[i] = splitUnknown(element)
 		}
 		return knowns, unknowns
 	}
 	return value, nil
 }
 
-// values are the attributes of resources and data sources, by address.
+// values returns the attributes of resources and data sources by address.
 func (p *stepPlayer) values(data map[string]map[string]any) map[string]map[string]any {
 	values := maps.Clone(data)
 	for address := range p.workspace.State {
@@ -246,7 +246,7 @@ func (p *stepPlayer) values(data map[string]map[string]any) map[string]map[strin
 	return values
 }
 
-// stateOf is the state as checks of terraform-plugin-testing read it.
+// stateOf returns a state in the form of terraform-plugin-testing.
 func stateOf(values map[string]map[string]any) *terraform.State {
 	root := &terraform.ModuleState{Path: []string{"root"}, Resources: map[string]*terraform.ResourceState{}}
 	for address, attributes := range values {

@@ -15,9 +15,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// tenant is a fleet with one workload of a team. It takes the workspace's further attributes, the cluster type's reconciler, the
-// deployment target's further attributes, and its manifests.
-const tenant = `
+// tenantConfig is the format of a fleet with one workload of a team. Its arguments are further attributes of the workspace, the
+// reconciler, further attributes of the deployment target, its manifests, and the URL of the repository.
+const tenantConfig = `
 locals {
   fleet = provider::flotilla::fleet({
     environment   = "dev"
@@ -45,20 +45,20 @@ const (
 	tenantGit   = `repo = "https://git.example.com/team/app", `
 	tenantChart = `storage = "helm", repo = "https://charts.example.com", chart = "app", version = "1.2.3", `
 	tenantOCI   = `storage = "oci", repo = "oci://registry.example.com/team/app", tag = "v1", `
-	isAllowed   = `which workspace "team" does not allow its workloads`
+	notAllowed  = `which workspace "team" does not allow its workloads`
 )
 
-// tenantAttacks are what a team that may only add workloads tries, and what the plan says.
+// tenantAttacks are attacks of a team that may only add workloads, with the errors of the plan.
 var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests, want string }{
 	"the agent's Git credentials, to a host of the team's own": {
 		`service_account = "team"`, "flux", "", `repo = "https://evil.example.com/x", parameters = { secret_ref = "flotilla-repository" }`,
 		`manifests.parameters.secret_ref: "flotilla-repository" is an object or a Secret of the agent itself`,
 	},
-	"the same without an account": {
+	"the agent's Git credentials, without a service account": {
 		"", "flux", "", `repo = "https://evil.example.com/x", parameters = { secret_ref = "flotilla-repository" }`,
 		`"flotilla-repository" is an object or a Secret of the agent itself`,
 	},
-	"another team's": {
+	"the Secret of another team": {
 		"",
 		"flux",
 		"",
@@ -67,11 +67,11 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 	},
 	"variables from any Secret": {
 		`service_account = "team"`, "flux", "", tenantGit + `parameters = { kustomization = { postBuild = { substituteFrom = [{ kind = "Secret", name = "db" }] } } }`,
-		`kustomization.postBuild.substituteFrom[0].name: reaches Secrets and ConfigMaps of the agent's namespace, ` + isAllowed + `: add "db" to the secrets of the workspace`,
+		`kustomization.postBuild.substituteFrom[0].name: reaches Secrets and ConfigMaps of the agent's namespace, ` + notAllowed + `: add "db" to the secrets of the workspace`,
 	},
 	"another cluster": {
 		`service_account = "team"`, "flux", "", tenantChart + `parameters = { helm_release = { kubeConfig = { secretRef = { name = "hub" } } } }`,
-		`helm_release.kubeConfig.secretRef.name: reaches other clusters, ` + isAllowed + `: add "helm_release.kubeConfig.secretRef.name" to the parameters`,
+		`helm_release.kubeConfig.secretRef.name: reaches other clusters, ` + notAllowed + `: add "helm_release.kubeConfig.secretRef.name" to the parameters`,
 	},
 	"values from any Secret": {
 		`service_account = "team"`, "flux", "", tenantChart + `parameters = { helm_release = { valuesFrom = [{ kind = "Secret", name = "db" }] } }`,
@@ -109,11 +109,11 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 		`sources = ["https://git.example.com/team"]`, "flux", "", `repo = "https://git.example.com/team-b/app"`,
 		`manifests.repo: is not among the sources of workspace "team"`,
 	},
-	"what the cluster type says of all sources": {
+	"no parameters of the cluster type for sources": {
 		`service_account = "team"`, "flux", "", tenantGit + `parameters = { git_repository = null }`,
-		`manifests.parameters.git_repository: decides which content or which server is trusted, ` + isAllowed + `: leave it to`,
+		`manifests.parameters.git_repository: decides which content or which server is trusted, ` + notAllowed + `: leave it to`,
 	},
-	"the credentials of its source, to hosts that its submodules name": {
+	"the credentials of its source, to hosts of its submodules": {
 		`service_account = "team"`, "flux", "", tenantGit + `parameters = { git_repository = { recurseSubmodules = true } }`,
 		`git_repository.recurseSubmodules: reaches content that is not in the workload's source`,
 	},
@@ -127,7 +127,7 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 		tenantGit + `parameters = { application = { source = { kustomize = { components = ["git@evil.example.com/x"] } } } }`,
 		`application.source.kustomize.components[0]: reaches other sources`,
 	},
-	"a namespace of a team whose name begins so": {
+	"a namespace of a team with the same prefix": {
 		`service_account = "team" }, { name = "team-ops"`, "flux", `namespace = "team-ops-vault", `, tenantGit,
 		`namespace: begins with the name of workspace "team-ops", so that workspace "team" does not allow its workloads to choose it`,
 	},
@@ -139,9 +139,9 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 	},
 	"no checks of signatures": {
 		"", "flux", "", tenantGit + `parameters = { git_repository = { verify = null } }`,
-		`git_repository.verify: decides which content or which server is trusted, ` + isAllowed + `: leave it to the parameters of the cluster type, or add "git_repository.verify" to`,
+		`git_repository.verify: decides which content or which server is trusted, ` + notAllowed + `: leave it to the parameters of the cluster type, or add "git_repository.verify" to`,
 	},
-	"checks of signatures that say nothing": {
+	"empty checks of signatures": {
 		"", "flux", "", tenantGit + `parameters = { git_repository = { verify = {} } }`, `git_repository.verify: decides which content`,
 	},
 	"keys of its own": {
@@ -171,17 +171,17 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 	"no checks of certificates, by Config Sync": {
 		"", "config-sync", "", tenantGit + `parameters = { root_sync = { git = { noSSLVerify = true } } }`, `root_sync.git.noSSLVerify: decides which content`,
 	},
-	"a beginning that is none": {
+	"an invalid source": {
 		`sources = ["https://git.example.com/*"]`, "flux", "", tenantGit, `workspaces["team"].sources[0]: "https://git.example.com/*" is not the beginning of a URL`,
 	},
-	"a path that is none": {
+	"an invalid path of a parameter": {
 		`parameters = ["helm_relaese.valuesFrom"]`, "flux", "", tenantGit,
 		`workspaces["team"].parameters[0]: "helm_relaese.valuesFrom" is not the path of a parameter`,
 	},
-	"a field that is none": {
+	"an unknown field": {
 		`parameters = ["helm_release.valuesFrm"]`, "flux", "", tenantGit, `is no field of a HelmRelease that Flotilla knows; did you mean "valuesFrom"?`,
 	},
-	"a field that is decided": {
+	"a field that Flotilla sets": {
 		`parameters = ["helm_release.releaseName"]`, "flux", "", tenantGit, `is what Flotilla decides`,
 	},
 }
@@ -192,7 +192,7 @@ func TestTenantsCannotReachObjectsOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
-				Config:      fmt.Sprintf(tenant, attack.workspace, attack.reconciler, attack.target, attack.manifests, bareRepository(t).url),
+				Config:      fmt.Sprintf(tenantConfig, attack.workspace, attack.reconciler, attack.target, attack.manifests, bareRepository(t).url),
 				PlanOnly:    true,
 				ExpectError: words(attack.want),
 			}}})
@@ -200,13 +200,12 @@ func TestTenantsCannotReachObjectsOfOthers(t *testing.T) {
 	}
 }
 
-// What a workspace allows is written.
 func TestTenantsUseParametersAllowedByTheirWorkspace(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
 		Config: fmt.Sprintf(
-			tenant,
+			tenantConfig,
 			`service_account = "team", secrets = ["team-charts", "db"], sources = ["https://charts.example.com"], parameters = ["helm_release.kubeConfig"]`,
 			"flux",
 			`namespace = "team-shop", `,
@@ -226,12 +225,13 @@ func TestTenantsUseParametersAllowedByTheirWorkspace(t *testing.T) {
 	}}})
 }
 
-// What a cluster type requires stays in force where a deployment target has parameters of its own, and is an error where nobody would check it.
+// Parameters of a deployment target do not replace the required signatures of its cluster type. Required signatures that no agent
+// checks are an error.
 func TestSignaturesRequiredByAClusterTypeStayRequired(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	with := func(reconciler, parameters, manifests string) string {
-		config := fmt.Sprintf(tenant, "", reconciler, "", manifests, repo.url)
+	withParameters := func(reconciler, parameters, manifests string) string {
+		config := fmt.Sprintf(tenantConfig, "", reconciler, "", manifests, repo.url)
 		return strings.Replace(
 			config,
 			fmt.Sprintf("reconciler = %q", reconciler),
@@ -241,7 +241,7 @@ func TestSignaturesRequiredByAClusterTypeStayRequired(t *testing.T) {
 	}
 	const verify = `git_repository = { verify = { mode = "HEAD", secretRef = { name = "platform-keys" } } }`
 	steps := []resource.TestStep{{
-		Config: with("flux", verify, tenantGit+`parameters = { git_repository = { interval = "9m" } }`),
+		Config: withParameters("flux", verify, tenantGit+`parameters = { git_repository = { interval = "9m" } }`),
 		Check: func(*terraform.State) error {
 			text := repo.read(t, "main")["edge/app-live/reconciler.yaml"]
 			for _, want := range []string{"interval: 9m", "  verify:\n    mode: HEAD\n    secretRef:\n      name: platform-keys\n"} {
@@ -252,7 +252,7 @@ func TestSignaturesRequiredByAClusterTypeStayRequired(t *testing.T) {
 			return nil
 		},
 	}, {
-		Config: with(
+		Config: withParameters(
 			"flux",
 			`oci_repository = { verify = { provider = "cosign" } }`,
 			`storage = "helm", repo = "oci://registry.example.com", chart = "app", version = "1.2.3"`,
@@ -263,20 +263,20 @@ func TestSignaturesRequiredByAClusterTypeStayRequired(t *testing.T) {
 	}}
 	for _, reconciler := range []string{"argocd", "argocd-hub", "fleet", "config-sync", "zarf"} {
 		steps = append(steps, resource.TestStep{
-			Config: with(reconciler, verify, tenantGit), PlanOnly: true,
+			Config: withParameters(reconciler, verify, tenantGit), PlanOnly: true,
 			ExpectError: words(`cluster_types["edge"].parameters.git_repository: is for the reconciler "flux"`),
 		})
 	}
 	testSteps(t, resource.TestCase{Steps: steps})
 }
 
-// The same through the program itself: nothing is pushed.
+// TestTerraformRefusesATenantsAttack runs plan and apply in Terraform itself.
 func TestTerraformRefusesATenantsAttack(t *testing.T) {
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {
 		attack := tenantAttacks["the agent's Git credentials, to a host of the team's own"]
 		url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-		config := fmt.Sprintf(tenant, attack.workspace, attack.reconciler, attack.target, attack.manifests, url)
+		config := fmt.Sprintf(tenantConfig, attack.workspace, attack.reconciler, attack.target, attack.manifests, url)
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + config})
 		for _, command := range []string{"plan", "apply"} {
 			arguments := []string{command, "-input=false", "-no-color"}
@@ -291,11 +291,11 @@ func TestTerraformRefusesATenantsAttack(t *testing.T) {
 	}
 }
 
-// A key that YAML has a meaning for arrives as it is, and one that no ConfigMap can have is an error at its container.
+// YAML's merge key is an ordinary key of values, and an error in a config container, because no ConfigMap can have it.
 func TestMergeKeysOfYAMLAreText(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	config := fmt.Sprintf(tenant, "", "flux", "", tenantChart+`parameters = { values = { "<<" = { a = "b" }, c = "d" } }`, repo.url)
+	config := fmt.Sprintf(tenantConfig, "", "flux", "", tenantChart+`parameters = { values = { "<<" = { a = "b" }, c = "d" } }`, repo.url)
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{
 		{
 			Config: strings.Replace(
@@ -318,12 +318,12 @@ func TestMergeKeysOfYAMLAreText(t *testing.T) {
 	}})
 }
 
-// The names of deployment targets are the team's. With one it could take over the objects of another team.
+// A team chooses the names of its deployment targets, and could take over objects of another team with one.
 func TestObjectsOfTwoTeamsWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("dev-edge-apps/pay-live"))
 	hash := hex.EncodeToString(sum[:4])
-	config := fmt.Sprintf(tenant, "", "flux", `namespace = "dev-edge-apps",`, tenantGit, bareRepository(t).url)
+	config := fmt.Sprintf(tenantConfig, "", "flux", `namespace = "dev-edge-apps",`, tenantGit, bareRepository(t).url)
 	config = strings.Replace(config, `name      = "app"`, `name      = "pay"`, 1)
 	config = strings.Replace(config, "    workloads = [{", fmt.Sprintf(`    workloads = [{
       name = "apps-pay-live", workspace = "other"
@@ -340,10 +340,10 @@ func TestObjectsOfTwoTeamsWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
 	}}})
 }
 
-// On a hub, all objects are in one place: a team can choose names with which its Applications, or its project, are another team's.
+// A hub has the objects of all clusters, so a team could choose names that make its Applications or its project those of another team.
 func TestObjectsOfTwoTeamsOnAHubWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
 	t.Parallel()
-	hub := fmt.Sprintf(tenant, "", "argocd-hub", "", tenantGit, bareRepository(t).url)
+	hub := fmt.Sprintf(tenantConfig, "", "argocd-hub", "", tenantGit, bareRepository(t).url)
 	theirs := func(workload string) string {
 		return strings.Replace(
 			hub,
@@ -365,7 +365,7 @@ func TestObjectsOfTwoTeamsOnAHubWithOneNameAreAnErrorThatNamesBoth(t *testing.T)
 			),
 		},
 	}})
-	project := fmt.Sprintf(tenant, `argocd_project = { name = "pay", render = true }`, "argocd-hub", "", tenantGit, bareRepository(t).url)
+	project := fmt.Sprintf(tenantConfig, `argocd_project = { name = "pay", render = true }`, "argocd-hub", "", tenantGit, bareRepository(t).url)
 	project = strings.Replace(project, `secrets = ["of-others"]`, `argocd_project = { name = "pay-dev", render = true }`, 1)
 	project = strings.Replace(project, `[{ name = "edge",`, `[{ name = "edge", reconciler = "argocd-hub" }, { name = "dev-edge",`, 1)
 	project = strings.Replace(project, "    workloads = [{", `    workloads = [{
@@ -378,8 +378,7 @@ func TestObjectsOfTwoTeamsOnAHubWithOneNameAreAnErrorThatNamesBoth(t *testing.T)
 	}}})
 }
 
-// A repository of a team is read, and may be what git would not write: paths of gigabytes in a few objects, and names that lead
-// out of where the files are put.
+// A hostile repository may have trees that git never writes: paths of gigabytes from a few objects, and names that leave the folder.
 func TestFilesOfAHostileRepositoryAreErrors(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -396,14 +395,14 @@ func TestFilesOfAHostileRepositoryAreErrors(t *testing.T) {
 	for range 3 {
 		long = feed(fmt.Sprintf("040000 tree %s\t%s\n", long, strings.Repeat("a", 4_000)), "mktree")
 	}
-	literally := func(content string) string {
+	writeTree := func(content string) string {
 		return feed(content, "hash-object", "-t", "tree", "--literally", "-w", "--stdin")
 	}
 	entry := func(name string) string { return name + "\x00" + string(raw) }
 	for tree, want := range map[string]string{
 		long:                                     "Paths are too long",
-		literally(entry("100644 a\x1b[2J.yaml")): `Names cannot be paths`,
-		literally(entry("100644 \u009b2J\u202e.yaml")):                                                 `"\u009b2J\u202e.yaml"`,
+		writeTree(entry("100644 a\x1b[2J.yaml")): `Names cannot be paths`,
+		writeTree(entry("100644 \u009b2J\u202e.yaml")):                                                 `"\u009b2J\u202e.yaml"`,
 		feed("100644 ..\x00"+string(raw), "hash-object", "-t", "tree", "--literally", "-w", "--stdin"): "malformed",
 	} {
 		git(t, folder, "update-ref", "refs/heads/main", feed("", "commit-tree", "-m", "ill", tree))
@@ -414,10 +413,10 @@ func TestFilesOfAHostileRepositoryAreErrors(t *testing.T) {
 	}
 }
 
-// Templates and rules of one's own are bounded in steps and size, so that they end in the same way on every machine.
+// Templates and rules are bounded in steps and size, not in time, so their result does not depend on the machine.
 func TestEndlessTemplatesAndRulesAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
-	config := fmt.Sprintf(tenant, "", "flux", "", tenantGit, bareRepository(t).url)
+	config := fmt.Sprintf(tenantConfig, "", "flux", "", tenantGit, bareRepository(t).url)
 	template := func(text string) string {
 		return strings.Replace(
 			strings.Replace(config, `reconciler = "flux"`, `reconciler = "ill"`, 1),

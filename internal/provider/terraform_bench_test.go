@@ -32,8 +32,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// BenchmarkTerraform plans and applies fleets through the real tool. How long the provider's calls take is
-// reported apart, and what provider and tool had of processors, which hardly depends on how busy the machine is.
+// BenchmarkTerraform plans and applies fleets with the real tool. It also reports the time of the provider's calls, and the processor
+// time of provider and tool, which hardly depends on other load.
 func BenchmarkTerraform(b *testing.B) {
 	for _, size := range []struct{ assignments, constraints int }{{1000, 0}, {20000, 0}, {20000, 50}} {
 		name := fmt.Sprint(size.assignments)
@@ -57,10 +57,10 @@ data "flotilla_scheduling" "all" {
 	}
 }
 
-// sizings are the numbers of assignments of BenchmarkSizing.
+// sizings has the numbers of assignments of BenchmarkSizing.
 var sizings = []int{1_000, 10_000, 100_000}
 
-// BenchmarkSizing is BenchmarkTerraform with an assignment alone. `make sizing` writes its figures into a guide.
+// BenchmarkSizing is BenchmarkTerraform without data sources. `make sizing` writes its figures into a guide.
 func BenchmarkSizing(b *testing.B) {
 	for _, assignments := range sizings {
 		b.Run(strconv.Itoa(assignments), func(b *testing.B) {
@@ -73,15 +73,15 @@ locals {
 	}
 }
 
-// BenchmarkTerraformWithFinalObjects does so with a chart of each workload from a chart repository: with pointers to them, and
-// with previews of their final objects, first with nothing on disk, then with all that the first plan has left there.
+// BenchmarkTerraformWithFinalObjects plans and applies fleets with one chart for each workload: with pointers to charts, and with
+// previews of final objects. The first plan starts with an empty cache, and the second with its content.
 func BenchmarkTerraformWithFinalObjects(b *testing.B) {
 	for _, size := range []int{1000, 20000} {
-		for _, how := range []string{"pointers", "preview"} {
-			b.Run(fmt.Sprintf("%d-%s", size, how), func(b *testing.B) {
+		for _, render := range []string{"pointers", "preview"} {
+			b.Run(fmt.Sprintf("%d-%s", size, render), func(b *testing.B) {
 				b.Setenv("FLOTILLA_CACHE_DIR", filepath.Join(b.TempDir(), "cache"))
 				input := fleettest.Input(fleettest.Reference(size, 1))
-				withCharts(b, input, how)
+				addCharts(b, input, render)
 				t := newTimedTerraform(b, input, `
 data "flotilla_artifacts" "all" {
   workloads   = local.input.workloads
@@ -101,9 +101,8 @@ locals {
 	}
 }
 
-// withCharts gives each workload of a fleet a chart in a chart repository, which is rendered as it says with the values of
-// each assignment.
-func withCharts(b *testing.B, input map[string]any, how string) {
+// addCharts gives each workload of a fleet a chart in a chart repository, with the attribute render of cluster types.
+func addCharts(b *testing.B, input map[string]any, render string) {
 	b.Helper()
 	archives, index := map[string][]byte{}, "entries:\n"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +110,7 @@ func withCharts(b *testing.B, input map[string]any, how string) {
 	}))
 	b.Cleanup(server.Close)
 	for _, clusterType := range input["cluster_types"].([]any) {
-		clusterType.(map[string]any)["render"] = how
+		clusterType.(map[string]any)["render"] = render
 	}
 	for _, one := range input["workloads"].([]any) {
 		workload := one.(map[string]any)
@@ -127,15 +126,15 @@ func withCharts(b *testing.B, input map[string]any, how string) {
 	archives["/index.yaml"] = []byte(index)
 }
 
-// timedTerraform is a configuration in a folder, with a provider in this process.
+// timedTerraform runs a tool on a configuration, with a provider in this process.
 type timedTerraform struct {
 	program, folder string
 	server          *timedServer
-	tool            time.Duration // of processors
+	tool            time.Duration // processor time
 	toolPeak        int           // KiB
 }
 
-// newTimedTerraform makes a configuration of an assignment of local.fleet, which further makes of local.input.
+// newTimedTerraform writes a configuration with one assignment. The text further defines local.fleet by local.input.
 func newTimedTerraform(b *testing.B, input map[string]any, further string) *timedTerraform {
 	b.Helper()
 	t := &timedTerraform{program: os.Getenv("TF_ACC_TERRAFORM_PATH"), folder: b.TempDir()}
@@ -143,15 +142,15 @@ func newTimedTerraform(b *testing.B, input map[string]any, further string) *time
 		t.program, _ = exec.LookPath("terraform")
 	}
 	if t.program == "" {
-		b.Skip("terraform is not on this machine")
+		b.Skip("needs terraform, which is not on PATH")
 	}
-	// In a process of its own the provider logs only when it is told to.
+	// A provider in its own process logs only on demand.
 	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO", "TF_LOG_PROVIDER"} {
 		b.Setenv(variable, "off")
 	}
 	garbage.Bound() // as in the provider's own process
 	debug.SetMemoryLimit(math.MaxInt64)
-	// Git has its own processes, too: in this one, its server would count as the provider.
+	// A Git server in this process would count as the provider.
 	before := gittest.GitServes
 	b.Cleanup(func() { gittest.GitServes = before })
 	gittest.GitServes = true
@@ -202,12 +201,12 @@ func (t *timedTerraform) steps(b *testing.B) {
 	t.step(b, "plan-no-op", "plan", "-detailed-exitcode")
 }
 
-// step is a benchmark of one command. What an apply has written, and what a plan has left on disk, is there for the next one.
+// step benchmarks one command. Later steps use the files of earlier ones.
 func (t *timedTerraform) step(b *testing.B, name string, arguments ...string) {
 	b.Helper()
 	b.Run(name, func(b *testing.B) {
 		if (arguments[0] == "apply" || strings.HasSuffix(name, "-cold")) && b.N > 1 {
-			b.Skip("it is done once: run with -benchtime 1x")
+			b.Skip("this step runs once: set -benchtime 1x")
 		}
 		t.server.spent.Store(0)
 		t.tool, t.toolPeak = 0, 0
@@ -234,7 +233,7 @@ func (t *timedTerraform) step(b *testing.B, name string, arguments ...string) {
 	})
 }
 
-// manyConstraints are rules that the reference fleet keeps: a tenth of them are about rendered documents.
+// manyConstraints returns rules that the reference fleet satisfies. A tenth of them check rendered documents.
 func manyConstraints(number int) []any {
 	expressions := []string{
 		"host.name != 'nowhere-%d'",
@@ -255,7 +254,7 @@ func manyConstraints(number int) []any {
 	return rules
 }
 
-// timedServer serves the provider in this process and adds up how long its calls take.
+// timedServer serves the provider in this process and sums the durations of its calls.
 type timedServer struct {
 	tfprotov6.ProviderServer
 	spent    atomic.Int64

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// The test of the guide, with what clusters say made up, passes as the page shows it; and it fails where what
-// it asserts is not so.
+// TestTerraformTestWorksAsTheGuideShows runs the guide's test with mocked reports: it passes, and fails with a wrong assertion.
 func TestTerraformTestWorksAsTheGuideShows(t *testing.T) {
 	t.Parallel()
 	const name = "tests/failed.tftest.hcl"
@@ -33,7 +32,7 @@ func TestTerraformTestWorksAsTheGuideShows(t *testing.T) {
 				writeFile(t, filepath.Join(w.path, filepath.FromSlash(name)), text)
 				stdout, stderr, err := w.try("test", "-no-color")
 				if (err == nil) != passes {
-					t.Errorf("it says %v\n%s%s", err, stdout, stderr)
+					t.Errorf("got error %v, want success %t\n%s%s", err, passes, stdout, stderr)
 				}
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// silentRepository is a chart repository that takes requests and does not answer.
+// silentRepository returns the URL of a chart repository that never answers.
 func silentRepository(t *testing.T) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -21,8 +21,8 @@ func silentRepository(t *testing.T) (url string) {
 	return server.URL
 }
 
-// slowWorkloads are workloads, each with a chart of a repository of its own below a URL.
-func slowWorkloads(url string, count int) []any {
+// workloadsWithCharts returns workloads with charts from different repositories below a URL.
+func workloadsWithCharts(url string, count int) []any {
 	var workloads []any
 	for i := range count {
 		workloads = append(
@@ -38,16 +38,16 @@ func slowWorkloads(url string, count int) []any {
 func TestSlowRepositoriesShareOneTimeoutAndAreNamed(t *testing.T) {
 	t.Parallel()
 	url, began := silentRepository(t), time.Now()
-	_, text := readArtifacts(t, map[string]any{"workloads": slowWorkloads(url, 40), "timeouts": map[string]any{"read": "1s"}})
+	_, text := readArtifacts(t, map[string]any{"workloads": workloadsWithCharts(url, 40), "timeouts": map[string]any{"read": "1s"}})
 	if took := time.Since(began); took > 30*time.Second { // each may take a minute
-		t.Errorf("it took %s", took)
+		t.Errorf("the read took %s", took)
 	}
 	text = strings.Join(strings.Fields(text), " ")
 	want := regexp.MustCompile(
 		`Timeout.*longer than timeouts\.read = "1s" allows: .*Most of it took: repository "` + url + `/\d\d" \(\d\S*s\), .* and \d+ more\. To allow more, set timeouts = \{ read = "2s" \}`,
 	)
 	if !want.MatchString(text) || strings.Count(text, url) > 10 {
-		t.Errorf("the diagnostics are %s, want %s", text, want)
+		t.Errorf("got %s, want %s", text, want)
 	}
 }
 
@@ -59,13 +59,13 @@ func TestEndlessChartsShareOneTimeoutAndAreNamed(t *testing.T) {
 	}
 	fleet := fleetOf(p.fleet(t, 1))
 	// A busy machine may need more than the shortest time to read the repository.
-	named := func(says func(timeouts map[string]any) providertest.Diagnostics) {
+	requireNames := func(run func(timeouts map[string]any) providertest.Diagnostics) {
 		t.Helper()
 		for _, read := range []string{"1s", "8s", "30s"} {
 			began := time.Now()
-			text := strings.Join(strings.Fields(fmt.Sprint(says(map[string]any{"read": read}))), " ")
+			text := strings.Join(strings.Fields(fmt.Sprint(run(map[string]any{"read": read}))), " ")
 			if took := time.Since(began); took > 90*time.Second { // each chart may take half a minute, and two run at once
-				t.Errorf("it took %s", took)
+				t.Errorf("the run took %s", took)
 			}
 			want := regexp.MustCompile(
 				`Timeout.*longer than timeouts\.read = "` + read + `" allows: .*Most of it took: chart till 1\.0\.\d of ` + p.charts.url + ` \(\d\S*s\)`,
@@ -74,16 +74,16 @@ func TestEndlessChartsShareOneTimeoutAndAreNamed(t *testing.T) {
 				return
 			}
 			if read == "30s" {
-				t.Errorf("it says %s, want %s", text, want)
+				t.Errorf("got %s, want %s", text, want)
 			}
 		}
 	}
 	repository := bare(t)
-	named(func(timeouts map[string]any) providertest.Diagnostics {
+	requireNames(func(timeouts map[string]any) providertest.Diagnostics {
 		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(repository, fleet, map[string]any{"timeouts": timeouts}))
 		return diags
 	})
-	named(func(timeouts map[string]any) providertest.Diagnostics {
+	requireNames(func(timeouts map[string]any) providertest.Diagnostics {
 		_, diags := providertest.New(startProvider).ReadData(
 			t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet, "timeouts": timeouts},
 		)

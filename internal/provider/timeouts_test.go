@@ -27,7 +27,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// silentServer is a server that takes connections and never says anything.
+// silentServer returns the address of a server that accepts connections and never answers.
 func silentServer(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,15 +37,15 @@ func silentServer(t *testing.T) (address string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var taken []net.Conn
+		var connections []net.Conn
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
 				break
 			}
-			taken = append(taken, connection)
+			connections = append(connections, connection)
 		}
-		for _, connection := range taken {
+		for _, connection := range connections {
 			_ = connection.Close()
 		}
 	}()
@@ -88,8 +88,8 @@ func TestTimeoutNamesItsSettingAndTheRemedy(t *testing.T) {
 	}
 }
 
-// newStallingProxy puts a proxy before a repository's server. While stalled it takes pushes and never answers.
-func newStallingProxy(t *testing.T, repo repository) (through repository, stalled *atomic.Bool) {
+// newStallingProxy starts a proxy for the server of a repository. While stalled is true, it accepts pushes and never answers.
+func newStallingProxy(t *testing.T, repo repository) (proxied repository, stalled *atomic.Bool) {
 	t.Helper()
 	behind, err := url.Parse(repo.url)
 	if err != nil {
@@ -114,8 +114,8 @@ func TestTimeoutOfAWriteSaysThatNothingWasWritten(t *testing.T) {
 	t.Parallel()
 	repo, stalled := newStallingProxy(t, giteaRepository(t))
 	const nothing = `The branch was unchanged when it was last read, so nothing was written then; if a slow server still accepts the commit, the next plan shows it.`
-	// Where the time ran out in between, a busy machine decides.
-	over := func(operation string) *regexp.Regexp {
+	// The step that ran out of time differs between runs.
+	timeout := func(operation string) *regexp.Regexp {
 		before := words(fmt.Sprintf(`The operation took longer than timeouts.%s = "1s" allows: repository %q:`, operation, repo.url))
 		after := words(fmt.Sprintf(`%s To allow more, set timeouts = { %s = "2s" }.`, nothing, operation))
 		return regexp.MustCompile(before.String() + `[\s\S]*` + after.String())
@@ -124,10 +124,10 @@ func TestTimeoutOfAWriteSaysThatNothingWasWritten(t *testing.T) {
 	stall := func(on bool) func() { return func() { stalled.Store(on) } }
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{PreConfig: stall(true), Config: small{extra: short}.config(repo), ExpectError: over("create")},
+			{PreConfig: stall(true), Config: small{extra: short}.config(repo), ExpectError: timeout("create")},
 			{PreConfig: stall(false), Config: small{extra: strings.Replace(short, `create = "1s", `, "", 1)}.config(repo)},
-			{PreConfig: stall(true), Config: small{database: `"mysql://two"`, extra: short}.config(repo), ExpectError: over("update")},
-			{Config: repo.provider + "locals {}\n", ExpectError: over("delete")},
+			{PreConfig: stall(true), Config: small{database: `"mysql://two"`, extra: short}.config(repo), ExpectError: timeout("update")},
+			{Config: repo.provider + "locals {}\n", ExpectError: timeout("delete")},
 			{
 				PreConfig: stall(false), Config: small{}.config(repo),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{expectOnlyChanges{assignment, []string{"timeouts"}}}},
@@ -145,7 +145,7 @@ func TestTimeoutOfAWriteSaysThatNothingWasWritten(t *testing.T) {
 func TestBadTimeoutsAndOnDestroyAreRefusedAtPlan(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	// All at once: each step asks for another of the errors of one configuration.
+	// One plan reports all errors. Each step checks one of them.
 	config := small{extra: `timeouts    = { craete = "20m", read = "soon", update = "0s", delete = 20 }
   on_destroy  = "keeep"
   protection  = { max_removed = -1 }
@@ -168,7 +168,7 @@ func TestBadTimeoutsAndOnDestroyAreRefusedAtPlan(t *testing.T) {
 	testSteps(t, resource.TestCase{Steps: steps})
 }
 
-// A destroy plan looks at the branch for folders that others have taken over.
+// A destroy plan reads the branch to find folders of new owners.
 func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -195,37 +195,36 @@ func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
 	if _, diags := w.Plan(t.Context(), providertest.Configuration{}, providertest.SkipRefresh()); diags.Err() != nil {
 		t.Error(diags.Err())
 	}
-	if took := time.Since(began); took > 2*time.Minute { // the default is five
+	if took := time.Since(began); took > 2*time.Minute { // the default is five minutes
 		t.Errorf("the plan took %s", took)
 	}
 }
 
-// deadlineHost is a Git host that notes until when those who fetch, and those who push, would wait for it.
+// deadlineHost is a Git host that records the deadlines of fetches and pushes.
 type deadlineHost struct {
 	*gittest.Host
 	mu              sync.Mutex
 	fetches, pushes []time.Time
 }
 
-func (p *deadlineHost) note(ctx context.Context, among *[]time.Time) {
+func (p *deadlineHost) recordDeadline(ctx context.Context, deadlines *[]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	until, _ := ctx.Deadline() // the zero time for one who waits for ever
-	*among = append(*among, until)
+	deadline, _ := ctx.Deadline() // zero without a deadline
+	*deadlines = append(*deadlines, deadline)
 }
 
-// A plan asks for the references of an empty repository as a push does, so only the pack itself is a push.
+// RoundTrip counts only the pack as a push: the plan of an empty repository requests references as a push does.
 func (p *deadlineHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case strings.HasSuffix(r.URL.String(), "/info/refs?service=git-upload-pack"):
-		p.note(r.Context(), &p.fetches)
+		p.recordDeadline(r.Context(), &p.fetches)
 	case strings.HasSuffix(r.URL.Path, "/git-receive-pack"):
-		p.note(r.Context(), &p.pushes)
+		p.recordDeadline(r.Context(), &p.pushes)
 	}
 	return p.Host.RoundTrip(r)
 }
 
-// The guide gives the defaults, in minutes: the second of them for what reads.
 func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	t.Parallel()
 	sentence := regexp.MustCompile(`limits each operation, connections included: (\d+) minutes for operations that write, and (\d+) for operations that read, plans included`).
@@ -239,20 +238,20 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	host := &deadlineHost{Host: gittest.NewHost()}
 	host.Create("team/one", true)
 	w := providertest.New(provider.StartWith(nil, gitclient.ConnectorOptions{Over: host}))
-	within := func(operation string, limit time.Duration, noted *[]time.Time, run func() providertest.Diagnostics) {
+	checkDeadline := func(operation string, limit time.Duration, deadlines *[]time.Time, run func() providertest.Diagnostics) {
 		t.Helper()
-		*noted = nil
+		*deadlines = nil
 		began := time.Now()
 		if diags := run(); diags.Err() != nil {
 			t.Fatal(diags)
 		}
 		ended := time.Now()
-		if len(*noted) == 0 {
+		if len(*deadlines) == 0 {
 			t.Errorf("%s does not reach the Git host", operation)
 		}
-		for _, until := range *noted {
-			if until.Before(began.Add(limit)) || until.After(ended.Add(limit)) {
-				t.Errorf("%s would wait until %s after it began, not %s", operation, until.Sub(began), limit)
+		for _, deadline := range *deadlines {
+			if deadline.Before(began.Add(limit)) || deadline.After(ended.Add(limit)) {
+				t.Errorf("%s has a deadline %s after its start, want %s", operation, deadline.Sub(began), limit)
 			}
 		}
 	}
@@ -263,10 +262,10 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	}{{"create", fleetOf(nil), nil}, {"update", databaseFleet("mysql://two"), nil}, {"delete", fleetOf(nil), []providertest.Option{providertest.Destroy()}}} {
 		further := map[string]any{"protection": map[string]any{"max_removed": 100, "allow_empty": true}}
 		var plan *providertest.Plan
-		within("the plan of "+step.operation, reading, &host.fetches, func() (diags providertest.Diagnostics) {
+		checkDeadline("the plan of "+step.operation, reading, &host.fetches, func() (diags providertest.Diagnostics) {
 			plan, diags = w.Plan(t.Context(), assigned(url, step.fleet, further), step.options...)
 			return diags
 		})
-		within(step.operation, writing, &host.pushes, func() providertest.Diagnostics { return w.ApplyPlan(t.Context(), plan) })
+		checkDeadline(step.operation, writing, &host.pushes, func() providertest.Diagnostics { return w.ApplyPlan(t.Context(), plan) })
 	}
 }

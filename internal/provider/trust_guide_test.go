@@ -11,8 +11,8 @@ import (
 
 const trustGuide = "../../templates/guides/trust.md"
 
-// A guide about trust is a list of promises. Each sentence and each row of its table has a test, and testdata/trust_guide.txt
-// names it: a line for the sentence, then an indented line with the names of tests.
+// The guide on trust is a list of promises. testdata/trust_guide.txt has each sentence and each row of its table, followed by an
+// indented line with the names of tests.
 func TestEverySentenceOfTheGuideOnTrustHasATest(t *testing.T) {
 	t.Parallel()
 	known, proofs := testNames(t), readProofs(t)
@@ -25,7 +25,7 @@ func TestEverySentenceOfTheGuideOnTrustHasATest(t *testing.T) {
 		}
 		for _, name := range names {
 			if !known[name] {
-				t.Errorf("there is no test %s, which is to prove:\n%s", name, sentence)
+				t.Errorf("test %s does not exist, but is listed for:\n%s", name, sentence)
 			}
 		}
 	}
@@ -44,11 +44,11 @@ func TestTheGuideOnTrustHasARowForEachActor(t *testing.T) {
 		"serves a chart, in a chart repository or a registry", "may set a commit status", "shares the disk of the runner", "is an agent", "is a cluster",
 	} {
 		if !strings.Contains(guide, "\n| "+actor+" | ") {
-			t.Errorf("the table has no row for who %s", actor)
+			t.Errorf("the table has no row for the actor %q", actor)
 		}
 	}
 	if lines := strings.Count(guide, "\n"); lines > 300 {
-		t.Errorf("the guide has %d lines", lines)
+		t.Errorf("the guide has %d lines, want at most 300", lines)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestSentencesOfAGuideAreFound(t *testing.T) {
 	}
 }
 
-// readProofs reads the tests of each sentence.
+// readProofs returns the names of tests by sentence.
 func readProofs(t *testing.T) map[string][]string {
 	t.Helper()
 	proofs, sentence := map[string][]string{}, ""
@@ -90,7 +90,7 @@ var (
 	sentenceEnd  = regexp.MustCompile(`[.!?] `)
 )
 
-// testNames are the names of all tests and fuzz targets of the repository.
+// testNames returns the names of all tests and fuzz targets of the repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -108,8 +108,8 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// guideSentences are the sentences of a page in Markdown, and the rows of its tables, without links. It leaves out the front
-// matter, headings, code and the line that leads to the next page.
+// guideSentences returns the sentences and table rows of a Markdown page, without links. It skips the front matter, headings, code and
+// the link to the next page.
 func guideSentences(page string) []string {
 	_, page, _ = strings.Cut(strings.TrimPrefix(page, "---\n"), "\n---\n")
 	var all []string
@@ -130,7 +130,7 @@ func guideSentences(page string) []string {
 			end()
 		case isRow && inTable && !strings.HasPrefix(text, "|--"):
 			all = append(all, text)
-		case isRow: // its head
+		case isRow: // the head
 		case strings.HasPrefix(text, "- "):
 			end()
 			paragraph = strings.TrimPrefix(text, "- ")
@@ -143,7 +143,7 @@ func guideSentences(page string) []string {
 	return all
 }
 
-// splitSentences splits a paragraph. A full stop in a code span ends nothing.
+// splitSentences splits a paragraph. A full stop in a code span does not end a sentence.
 func splitSentences(paragraph string) []string {
 	masked := codeSpan.ReplaceAllStringFunc(paragraph, func(span string) string { return strings.Repeat("x", len(span)) })
 	var sentences []string

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/prometheustest"
 )
 
-// TestTheFirstClusterIsSetUpAsTheTutorialSays follows the tutorial with a real API server and a real Git host. Flux' controllers do
-// not run: the pods are beyond it.
+// TestTheFirstClusterIsSetUpAsTheTutorialSays follows the tutorial with a real API server and a real Git host. Flux does not run, so the
+// test cannot check pods.
 func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 	acceptancetest.Only(t)
 	repo := giteaRepository(t)
@@ -22,7 +22,7 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 	page := guideText(t, "first-cluster.md.tmpl")
 	promises := regexp.MustCompile(`(?m)^(?:    )?\+ "(.*)",$`).FindAllStringSubmatch(page, -1)
 	if len(promises) != 4 {
-		t.Fatalf("the page shows %d lines of plans", len(promises))
+		t.Fatalf("the page shows %d lines of plans, want 4", len(promises))
 	}
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": strings.Replace(config, `branch = "dev"`, `branch = "`+branch+`"`, 1)})
 			writeFile(t, filepath.Join(w.path, "store-1.kubeconfig"), server.Kubeconfig())
 			writeFile(t, filepath.Join(w.path, "flux.yaml"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n# A long text.\n")
-			says := func(printed string, lines ...string) {
+			requireLines := func(printed string, lines ...string) {
 				t.Helper()
 				for _, line := range lines {
 					line, _, _ = strings.Cut(line, " ...")
@@ -42,7 +42,7 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 				}
 			}
 			output := w.run("apply", "-input=false", "-auto-approve", "-no-color")
-			says(output, promises[0][1], promises[1][1])
+			requireLines(output, promises[0][1], promises[1][1])
 			if strings.Contains(output, "A long text.") {
 				t.Errorf("the plan repeats the agent's manifests:\n%s", output)
 			}
@@ -51,14 +51,14 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 			}
 			root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster-type")
 			if root == nil || root.Object["spec"].(map[string]any)["path"] != "./store" {
-				t.Errorf("the cluster type's folder is followed by %v", root)
+				t.Errorf("the Kustomization of the cluster type is %v", root)
 			}
 			t.Setenv("TF_VAR_message", "Good morning")
-			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[2][1])
+			requireLines(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[2][1])
 			commitByHand(t, repo.cloneURL, branch, func(folder string) {
 				removeAll(t, filepath.Join(folder, "store", "podinfo-web", "reconciler.yaml"))
 			})
-			says(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[3][1])
+			requireLines(w.run("apply", "-input=false", "-auto-approve", "-no-color"), promises[3][1])
 			w.run("destroy", "-input=false", "-auto-approve", "-no-color")
 			if left := git(t, repo.folder, "ls-tree", "-r", "--name-only", branch); strings.TrimSpace(left) != "store/dev.md" {
 				t.Errorf("after the destroy, the branch has\n%s", left)
@@ -67,8 +67,8 @@ func TestTheFirstClusterIsSetUpAsTheTutorialSays(t *testing.T) {
 	}
 }
 
-// TestTheRingsAreFollowedAsTheTutorialSays follows the tutorial with a real Prometheus and a soak time of a second, up to the
-// failure: the roll back five minutes later is a test of rollouts.
+// TestTheRingsAreFollowedAsTheTutorialSays follows the tutorial with a real Prometheus and a soak time of a second. It ends with the
+// failure: tests of rollouts cover the rollback five minutes later.
 func TestTheRingsAreFollowedAsTheTutorialSays(t *testing.T) {
 	acceptancetest.Only(t)
 	examples := filepath.Join("..", "..", "examples", "tutorials", "rings")
@@ -85,32 +85,32 @@ func TestTheRingsAreFollowedAsTheTutorialSays(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": healthy})
-			until := func(want string) {
+			applyUntil := func(want string) {
 				t.Helper()
 				parts := strings.Split(strings.Trim(strings.ReplaceAll(want, `\"`, `"`), `+ ",`), "...")
 				for i, part := range parts {
 					parts[i] = regexp.QuoteMeta(part)
 				}
-				says := regexp.MustCompile(strings.Join(parts, ".*"))
+				pattern := regexp.MustCompile(strings.Join(parts, ".*"))
 				var printed string
 				for range 30 {
 					printed = w.run("apply", "-input=false", "-auto-approve", "-no-color")
 					printed = strings.Join(strings.Fields(strings.NewReplacer(`\"`, `"`, "│", "").Replace(printed)), " ")
-					if says.MatchString(printed) {
+					if pattern.MatchString(printed) {
 						return
 					}
 					time.Sleep(2 * time.Second)
 				}
-				t.Fatalf("no apply says %s; the last one: %s", want, printed)
+				t.Fatalf("no apply prints %s; the last one prints %s", want, printed)
 			}
-			until(textListing(t, "", "guides/rings/3-roll-out-the-first-release"))
-			until(`at stage 2 of 3 "early", on 2 of 4 hosts`)
-			until(`at stage 3 of 3 "all", on 3 of 4 hosts`)
-			until(`at stage 3 of 3 "all", on 4 of 4 hosts`)
-			until("No changes.")
+			applyUntil(textListing(t, "", "guides/rings/3-roll-out-the-first-release"))
+			applyUntil(`at stage 2 of 3 "early", on 2 of 4 hosts`)
+			applyUntil(`at stage 3 of 3 "all", on 3 of 4 hosts`)
+			applyUntil(`at stage 3 of 3 "all", on 4 of 4 hosts`)
+			applyUntil("No changes.")
 			t.Setenv("TF_VAR_release", "v1.5.0")
 			writeFile(t, filepath.Join(w.path, "main.tf"), failed)
-			until(textListing(t, "", "guides/rings/4-see-a-release-fail"))
+			applyUntil(textListing(t, "", "guides/rings/4-see-a-release-fail"))
 			released := git(t, filepath.Join(w.path, "gitops.git"), "grep", "--name-only", "v1.5.0", "prod", "--", "*.yaml")
 			if strings.TrimSpace(released) != "prod:canary/payments-live/reconciler.yaml" {
 				t.Errorf("the release is on\n%s", released)

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// twoStates are two states whose configurations have an assignment of one name at one location, each with its own value.
+// twoStates has two states with the same assignment at the same location, but with different values.
 type twoStates struct {
 	t          *testing.T
 	url        string
@@ -22,21 +22,21 @@ func (s *twoStates) configuration(value string, further map[string]any) provider
 
 const otherState = "Another state has this assignment"
 
-// expectHeld expects a plan that the other state holds, and that names a commit, and nothing that is written.
-func (s *twoStates) expectHeld(w *providertest.Workspace, configuration providertest.Configuration, says ...string) {
+// expectHeld applies, and expects an error that names the commit of the other state, with no change of the branch.
+func (s *twoStates) expectHeld(w *providertest.Workspace, configuration providertest.Configuration, texts ...string) {
 	s.t.Helper()
 	tip := git(s.t, s.url, "rev-parse", "dev")
 	_, diags := w.Apply(s.t.Context(), configuration)
 	if diags.Err() == nil || !diags.Has(otherState) {
-		s.t.Fatalf("the plan is not held: %s", diags)
+		s.t.Fatalf("the apply does not name the other state: %s", diags)
 	}
-	for _, one := range append(says, "by commit "+tip[:12]) {
-		if !strings.Contains(diags.String(), one) {
-			s.t.Errorf("the plan does not say %q: %s", one, diags)
+	for _, text := range append(texts, "by commit "+tip[:12]) {
+		if !strings.Contains(diags.String(), text) {
+			s.t.Errorf("the apply does not say %q: %s", text, diags)
 		}
 	}
 	if git(s.t, s.url, "rev-parse", "dev") != tip {
-		s.t.Error("something was written")
+		s.t.Error("the apply changes the branch")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 	source := map[string]any{"source": map[string]any{"url": "https://git.example.com/acme/fleet", "commit": strings.Repeat("a1", 20)}}
 	tip := git(t, s.url, "rev-parse", "dev")
 	if message := git(t, s.url, "log", "-1", "--format=%(trailers:key=Flotilla-Run,valueonly)", "dev"); message != "https://github.com/acme/fleet/actions/runs/17" {
-		t.Errorf("the commit says that its run is %q", message)
+		t.Errorf("the commit names the run %q", message)
 	}
 
 	history, diags := s.ours.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{
@@ -73,7 +73,7 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 		t.Errorf("flotilla_history has %v", history["commits"])
 	}
 
-	// A state that is new there says whose the folders are, and takes them over.
+	// A new state names the owner of the folders and takes them over.
 	_, diags = s.hers.Apply(t.Context(), s.configuration("mysql://hers", source))
 	for _, want := range []string{"Folders are there already", "written last by commit " + tip[:12], run} {
 		if diags.Err() != nil || !strings.Contains(diags.String(), want) {
@@ -81,10 +81,10 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 		}
 	}
 	if plan, diags := mustPlan(t, s.hers, s.configuration("mysql://hers", source)); !plan.Empty() || len(diags) > 0 {
-		t.Errorf("the second state plans again: %s", diags)
+		t.Errorf("the next plan of the second state is not empty: %s", diags)
 	}
 
-	// The first one undoes nothing, also in a plan without a change of its own.
+	// The first state undoes nothing, even if its configuration did not change.
 	s.expectHeld(
 		s.ours,
 		s.configuration("mysql://ours", nil),
@@ -94,24 +94,24 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 	)
 	s.expectHeld(s.ours, s.configuration("mysql://newer", nil), run)
 
-	// It takes the assignment back where that is said, and then the other one is held.
+	// With adopt, the first state takes the assignment back, and the second state is held.
 	_, diags = s.ours.Apply(t.Context(), s.configuration("mysql://ours", withAdopt))
 	if diags.Err() != nil || !diags.Has("Assignment is taken over from another state") {
-		t.Errorf("adopt: %s", diags)
+		t.Errorf("the apply with adopt reports %s", diags)
 	}
 	if plan, diags := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); plan.Change(assignment).Action != providertest.Update ||
 		len(diags) > 0 {
-		t.Errorf("without adopt again: %s", diags)
+		t.Errorf("the plan without adopt reports %s", diags)
 	}
 	apply(t, s.ours, s.configuration("mysql://ours", nil))
 	s.expectHeld(s.hers, s.configuration("mysql://hers", source), run)
 
-	// A state that does not want it any more removes nothing of the other one's.
+	// The second state destroys its assignment and removes nothing of the first.
 	if _, diags := s.hers.Apply(t.Context(), providertest.Configuration{}); diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	if plan, _ := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); !plan.Empty() {
-		t.Error("the destroy of the other state has removed something")
+		t.Error("the destroy of the second state removes something")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestTakeoverBetweenPlanAndApplyStopsTheApply(t *testing.T) {
 			if options == nil {
 				plan, _ = mustPlan(t, s.ours, s.configuration("mysql://newer", nil))
 			}
-			apply(t, s.hers, s.configuration("mysql://ours", nil)) // the same folders: only the records change
+			apply(t, s.hers, s.configuration("mysql://ours", nil)) // changes only the records
 			tip := git(t, s.url, "rev-parse", "dev")
 			if options != nil {
 				plan, _ = mustPlan(t, s.ours, s.configuration("mysql://newer", nil), options...)
@@ -144,15 +144,15 @@ func TestAnImportTakesAnAssignmentOverWithItsFirstWrite(t *testing.T) {
 		t.Fatal(diags)
 	}
 	if plan, diags := mustPlan(t, s.hers, s.configuration("mysql://ours", nil)); !plan.Empty() || len(diags) > 0 {
-		t.Errorf("the first plan after an import: %s", diags)
+		t.Errorf("the first plan after an import reports %s", diags)
 	}
 	tip := git(t, s.url, "rev-parse", "dev")
 	_, diags := s.hers.Apply(t.Context(), s.configuration("mysql://hers", nil))
 	if diags.Err() != nil || !diags.Has("Assignment is taken over from another state") || !strings.Contains(diags.String(), "commit "+tip[:12]) {
-		t.Errorf("the first write after an import: %s", diags)
+		t.Errorf("the first write after an import reports %s", diags)
 	}
 	if _, diags := s.hers.Apply(t.Context(), s.configuration("mysql://other", nil)); diags.Err() != nil || len(diags) > 0 {
-		t.Errorf("the second one: %s", diags)
+		t.Errorf("the second write after an import reports %s", diags)
 	}
 	s.expectHeld(s.ours, s.configuration("mysql://ours", nil))
 }
@@ -160,7 +160,7 @@ func TestAnImportTakesAnAssignmentOverWithItsFirstWrite(t *testing.T) {
 func TestStateKeepsItsAssignmentThroughItsChanges(t *testing.T) {
 	t.Parallel()
 	plain := func(s *twoStates, value string) providertest.Configuration { return s.configuration(value, nil) }
-	for name, becomes := range map[string]func(s *twoStates){
+	for name, change := range map[string]func(s *twoStates){
 		"lost": func(s *twoStates) {
 			s.ours.Lose(assignment)
 			apply(s.t, s.ours, plain(s, "mysql://ours"))
@@ -182,17 +182,17 @@ func TestStateKeepsItsAssignmentThroughItsChanges(t *testing.T) {
 			at := map[string]any{"gitops_repo": map[string]any{"url": s.url, "branch": "dev", "path": "elsewhere"}}
 			apply(s.t, s.ours, s.configuration("mysql://ours", at))
 		},
-		"of a holder that a person has changed": func(s *twoStates) {
+		"a holder changed by hand": func(s *twoStates) {
 			repository{url: s.url, cloneURL: s.url}.change(s.t, "dev", func(folder string) {
 				writeFile(s.t, filepath.Join(folder, "clusters/all/.flotilla/dev/large.json"), `{"format": 1, "holder": "me", "deployment_targets": {}}`)
 			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playAlways(t, name, "lost", "replaced", "renamed", "of a holder that a person has changed")
+			playAlways(t, name, "lost", "replaced", "renamed", "a holder changed by hand")
 			t.Parallel()
 			s := newTwoStates(t)
-			becomes(s)
+			change(s)
 			further := map[string]any{}
 			switch name {
 			case "renamed":
@@ -203,7 +203,7 @@ func TestStateKeepsItsAssignmentThroughItsChanges(t *testing.T) {
 			for _, value := range []string{"mysql://ours", "mysql://newer"} {
 				if _, diags := s.ours.Apply(t.Context(), s.configuration(value, maps.Clone(further))); diags.Err() != nil || diags.Has(otherState) ||
 					diags.Has("Folders are there already") {
-					t.Errorf("the next apply: %s", diags)
+					t.Errorf("the next apply reports %s", diags)
 				}
 			}
 		})

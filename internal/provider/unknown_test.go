@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// manyWorkloads is a fleet of a hundred workloads, ten on each of ten hosts.
+// manyWorkloads is the format of a fleet of a hundred workloads, ten on each of ten hosts.
 const manyWorkloads = `
 resource "terraform_data" "tag" {
   input = "v1"
@@ -42,8 +42,7 @@ resource "flotilla_assignment" "test" {
 }
 `
 
-// The tag of one workload is known only after the apply. In `make acceptance`, TestUnknownValueMakesOnlyTheHostsItReachesUnknown
-// has Terraform itself.
+// In `make acceptance`, TestUnknownValueMakesOnlyTheHostsItReachesUnknown covers Terraform itself.
 func TestAnUnknownTagMakesOnlyItsOwnHostUnknown(t *testing.T) {
 	t.Parallel()
 	var workloads strings.Builder
@@ -66,13 +65,13 @@ func TestAnUnknownTagMakesOnlyItsOwnHostUnknown(t *testing.T) {
 	}
 	plan := apply(t, w, module.Configuration)
 	if content := plan.Change(assignment).After["content"]; content != (providertest.Unknown{}) {
-		t.Errorf("content is planned as %v", content)
+		t.Errorf("got content %v, want unknown", content)
 	}
 	applied, err := providertest.ParseModule(text, module.Later)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if next, _ := mustPlan(t, w, applied.Configuration); !next.Empty() {
-		t.Errorf("one more plan has %q", linesOf(next))
+		t.Errorf("the next plan has %q", linesOf(next))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Two releases of this test render alike, so that only together with another change is there something of which the upgrade may be
-// the cause, too. package changes has a test of one that is the only cause.
+// The two releases render the same, so the upgrade can be a cause only together with another change. Package changes tests an upgrade
+// as the only cause.
 func TestAnUpgradeOfTheProviderIsACause(t *testing.T) {
 	t.Parallel()
 	release := "1.2.0"
@@ -21,7 +21,7 @@ func TestAnUpgradeOfTheProviderIsACause(t *testing.T) {
 	apply(t, runner, assigned(url, fleetOf(nil), nil))
 	release = "1.3.0"
 	if plan, diags := mustPlan(t, runner, assigned(url, fleetOf(nil), nil)); !plan.Empty() {
-		t.Errorf("an upgrade alone changes %v %s", linesOf(plan), diags)
+		t.Errorf("an upgrade alone has the changes %v: %s", linesOf(plan), diags)
 	}
 	other := fleetOf(map[string]any{"cluster_types": []any{
 		map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}, "reconciler": "argocd"},
@@ -33,7 +33,7 @@ func TestAnUpgradeOfTheProviderIsACause(t *testing.T) {
 	}
 }
 
-// The causes of what is added, and keys inside an object, as the guide on assignments shows them.
+// The guide on assignments shows these lines.
 func TestAPlanNamesTenNewClusterTypesAtOnceAndKeysInsideAnObject(t *testing.T) {
 	t.Parallel()
 	url, runner := bare(t), providertest.New(startProvider)
@@ -41,11 +41,11 @@ func TestAPlanNamesTenNewClusterTypesAtOnceAndKeysInsideAnObject(t *testing.T) {
 		map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}},
 		map[string]any{"name": "large", "labels": map[string]any{"size": "large"}},
 	}
-	configured := func(timeout string) []any {
+	containers := func(timeout string) []any {
 		return []any{map[string]any{"name": "all", "data": map[string]any{"HTTP": map[string]any{"timeout": timeout, "retries": "3"}}}}
 	}
-	apply(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": configured("1s")}), nil))
-	plan, _ := mustPlan(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": configured("2s")}), nil))
+	apply(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": containers("1s")}), nil))
+	plan, _ := mustPlan(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": containers("2s")}), nil))
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
 		lines,
 		fileLine("platform-config.yaml", "data.HTTP.timeout", "drone/app-core, drone/app-edge, large/app-core", causeBy(changes.ByContainer, "all")),
@@ -55,7 +55,7 @@ func TestAPlanNamesTenNewClusterTypesAtOnceAndKeysInsideAnObject(t *testing.T) {
 	for _, name := range strings.Split("abcdefghij", "") {
 		types = append(types, map[string]any{"name": "site-" + name, "labels": map[string]any{"size": "large"}})
 	}
-	plan, _ = mustPlan(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": configured("1s")}), nil))
+	plan, _ = mustPlan(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": containers("1s")}), nil))
 	if lines := linesOf(plan); len(lines) != 2 || !strings.HasSuffix(lines[1], ": 10 assignments, by 10 new cluster types") {
 		t.Errorf("the plan says %q", lines)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Repositories, Git hosts and clusters hear from every request which release of the provider asks.
+// TestEveryRequestNamesTheRelease checks the user agent of requests to repositories, Git hosts and clusters.
 func TestEveryRequestNamesTheRelease(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -35,13 +35,13 @@ func TestEveryRequestNamesTheRelease(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		workspace := providertest.New(startProvider)
-		_, _ = workspace.Apply(t.Context(), module.Configuration) // that servers were asked is enough
+		_, _ = workspace.Apply(t.Context(), module.Configuration) // only requests matter
 		for address, arguments := range module.Data {
 			typeName, _, _ := strings.Cut(strings.TrimPrefix(address, "data."), ".")
 			_, _ = workspace.ReadData(t.Context(), module.Configuration, typeName, arguments)
 		}
 		if server.count() == before {
-			t.Errorf("%s: nobody was asked", name)
+			t.Errorf("%s: the servers got no request", name)
 		}
 	}
 	before := server.count()
@@ -52,16 +52,16 @@ func TestEveryRequestNamesTheRelease(t *testing.T) {
 		map[string]any{"feedback": map[string]any{"clusters": true}},
 	)
 	if server.count() == before {
-		t.Errorf("nobody was asked for reports: %s", diags)
+		t.Errorf("the cluster got no request for reports: %s", diags)
 	}
 	for _, kind := range []string{"/platform/gitops.git/", "/api/v1/repos/", "/api"} {
-		if !server.heard(kind) {
-			t.Errorf("no request was for %s", kind)
+		if !server.hasRequest(kind) {
+			t.Errorf("got no request for %s", kind)
 		}
 	}
 }
 
-// recorder is a Git server, and a Git host and a cluster that know nothing. Each request must name the release.
+// recorder is a Git server, and an empty Git host and cluster. It fails the test if a request does not name the release.
 type recorder struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -78,11 +78,11 @@ func newRecorder(t *testing.T, root string) *recorder {
 		r.mu.Unlock()
 		agent := request.UserAgent()
 		if !strings.HasSuffix(agent, "terraform-provider-flotilla/test") {
-			t.Errorf("%s %s: the user agent is %q", request.Method, request.URL.Path, agent)
+			t.Errorf("%s %s: got user agent %q", request.Method, request.URL.Path, agent)
 		}
 		if strings.HasPrefix(request.URL.Path, "/platform/gitops.git/") {
 			if !strings.HasPrefix(agent, "go-git/") {
-				t.Errorf("%s: a Git server does not know %q for a Git client", request.URL.Path, agent)
+				t.Errorf("%s: Git servers do not recognize %q as a Git client", request.URL.Path, agent)
 			}
 			backend.ServeHTTP(w, request)
 			return
@@ -100,7 +100,7 @@ func (r *recorder) count() int {
 	return len(r.paths)
 }
 
-func (r *recorder) heard(prefix string) bool {
+func (r *recorder) hasRequest(prefix string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, path := range r.paths {
@@ -111,7 +111,7 @@ func (r *recorder) heard(prefix string) bool {
 	return false
 }
 
-// agentOf is an agent on the cluster drone-1.
+// agentOf returns the configuration of an agent on cluster drone-1.
 func agentOf(url string) string {
 	return `resource "flotilla_agent" "drone" {
   cluster      = "drone-1"
