@@ -29,7 +29,7 @@ func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 		own := newWitness(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, evil.URL+r.URL.Path, status) })
 		login := map[string]any{"url": own.URL + "/own", "token": "canary"}
 		for form, block := range map[string]map[string]any{
-			"of its own url": login, "of an entry": {"credentials": []any{with(login, "headers", map[string]any{"Cookie": "canary"})}},
+			"its own url": login, "an entry of credentials": {"credentials": []any{with(login, "headers", map[string]any{"Cookie": "canary"})}},
 		} {
 			resembling := []string{
 				own.URL + "/own-evil", own.URL + "/other", strings.Replace(own.URL, "127.0.0.1", "localhost", 1) + "/own", evil.URL + "/own",

@@ -73,7 +73,7 @@ func plainCredentials(t *testing.T) map[string]map[string]any {
 		"a token":                 {"token": "canary"},
 		"a password":              {"username": "robot", "password": "canary"},
 		"an App":                  {"github_app": app},
-		"an App of GitHub's own":  {"github_app": with(app, "url", "http://127.0.0.1:1/api/v3")},
+		"an App with a url":       {"github_app": with(app, "url", "http://127.0.0.1:1/api/v3")},
 		"an ssh key":              {"ssh_private_key": private, "token": "canary"},
 		"credentials of a prefix": {"token": "canary", "credentials": []any{map[string]any{"url": "https://git.example.com", "token": "canary"}}},
 	}

@@ -218,10 +218,10 @@ func TestAnUnreadableHubReportsNoMissingSecret(t *testing.T) {
 		fails bool
 		each  string // diagnostic of each agent
 	}{
-		"away":      {map[string]any{"host": "https://127.0.0.1:1", "token": "x"}, false, `The plan for cluster %q was not tried.`},
-		"overtaxed": {startRefusing(http.StatusServiceUnavailable), false, `The plan for cluster %q was not tried.`},
-		"unknown":   {startRefusing(http.StatusUnauthorized), true, ""},
-		"forbidden": {startRefusing(http.StatusForbidden), true, ""},
+		"unreachable":  {map[string]any{"host": "https://127.0.0.1:1", "token": "x"}, false, `The plan for cluster %q was not tried.`},
+		"overloaded":   {startRefusing(http.StatusServiceUnavailable), false, `The plan for cluster %q was not tried.`},
+		"unauthorized": {startRefusing(http.StatusUnauthorized), true, ""},
+		"forbidden":    {startRefusing(http.StatusForbidden), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

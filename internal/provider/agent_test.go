@@ -290,9 +290,9 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	isThere := func() bool { return server.Get(t, "v1", "Secret", "provider-lost", "flotilla-repository") != nil }
 	const remaining = "Secret provider-lost/flotilla-repository"
 	unreachable := map[string]map[string]any{
-		"refuses connections":             {"host": "https://127.0.0.1:1", "token": "x"},
-		"has a name that does not exist":  {"host": "https://edge-1.invalid", "token": "x"},
-		"has a certificate of an unknown": {"host": server.Host, "token": "x"},
+		"refuses connections":                  {"host": "https://127.0.0.1:1", "token": "x"},
+		"has a name that does not exist":       {"host": "https://edge-1.invalid", "token": "x"},
+		"has an unknown certificate authority": {"host": server.Host, "token": "x"},
 	}
 	for name, cluster := range unreachable {
 		w.State = kept.Clone()
@@ -364,12 +364,12 @@ func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 			}
 		}
 	}
-	checkRefused("at first")
+	checkRefused("without an existing agent")
 	if plan, diags := w.Plan(t.Context(), both(map[string]any{"name": "other"})); diags.Err() != nil || plan.Change(another) == nil {
 		t.Errorf("for another name, got %s", diags)
 	}
 	applyAgent(t, w, one)
-	checkRefused("beside one that is there")
+	checkRefused("beside an existing agent")
 
 	for _, before := range []bool{false, true} {
 		one.Resources[agentAddress] = providertest.Resource{Attributes: one.Resources[agentAddress].Attributes, CreateBeforeDestroy: before}
@@ -423,12 +423,12 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		"a kind without its hub":       {agent: map[string]any{"reconciler": "argocd-hub"}, at: "hub", want: `hub is required`},
 		"itself as a hub":              {agent: map[string]any{"reconciler": "argocd-hub", "hub": "edge-1"}, at: "hub", want: `hub is the cluster itself`},
 		"a repository of this machine": {agent: map[string]any{"gitops_repo": map[string]any{"url": "./gitops.git", "branch": "dev"}}, at: "gitops_repo", want: "is a repository on this machine"},
-		"no YAML":                      {agent: map[string]any{"install": "a: ["}, at: "install", want: "install: document 1, from line 1:"},
-		"one object twice":             {agent: map[string]any{"install": map[string]any{"a": "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n", "b": "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"}}, at: "install", want: "Namespace x appears twice, first in install"},
+		"invalid YAML":                 {agent: map[string]any{"install": "a: ["}, at: "install", want: "install: document 1, from line 1:"},
+		"a duplicate object":           {agent: map[string]any{"install": map[string]any{"a": "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n", "b": "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"}}, at: "install", want: "Namespace x appears twice, first in install"},
 		"credentials of two kinds":     {agent: map[string]any{"credentials_wo": map[string]any{"token": "canary", "bearer_token": "canary"}}, at: "credentials_wo", want: "credentials_wo has more than one of token"},
-		"credentials that are none":    {agent: map[string]any{"credentials_wo": "canary"}, at: "credentials_wo", want: "Must be an object"},
+		"a string as credentials":      {agent: map[string]any{"credentials_wo": "canary"}, at: "credentials_wo", want: "Must be an object"},
 		"a misspelt credential":        {agent: map[string]any{"credentials_wo": map[string]any{"tokn": "canary"}}, at: "credentials_wo", want: `did you mean "token"?`},
-		"both":                         {agent: map[string]any{"credentials": map[string]any{"secret": "x"}}, at: "credentials", want: "cannot be set together with credentials"},
+		"credentials twice":            {agent: map[string]any{"credentials": map[string]any{"secret": "x"}}, at: "credentials", want: "cannot be set together with credentials"},
 		"a misspelt reference":         {agent: map[string]any{"credentials": map[string]any{"secrt": "x"}}, at: "credentials", want: `did you mean "secret"?`},
 		"decryption by Argo CD":        {agent: map[string]any{"reconciler": "argocd", "decryption": map[string]any{"secret": "sops-age"}}, at: "decryption", want: "Decryption cannot be set: Argo CD decrypts nothing without a plugin"},
 		"a misspelt key for SOPS":      {agent: map[string]any{"decryption": map[string]any{"secrt": "x"}}, at: "decryption", want: `did you mean "secret"?`},
@@ -436,7 +436,7 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		"timeouts":                     {agent: map[string]any{"timeouts": map[string]any{"create": "x"}}, at: "timeouts", want: "must be a duration"},
 		"another's object":             {at: "force", want: `Cluster "edge-1": Kustomization provider-bad/flotilla-cluster: spec.interval, spec.path, spec.sourceRef.name are managed by "kubetest".`},
 		"an object that is refused":    {agent: map[string]any{"install": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A_B, namespace: provider-bad}\n"}, at: "install", want: `Cluster "edge-1": the API server refuses ConfigMap provider-bad/A_B: ConfigMap "A_B" is invalid`},
-		"a user who may nothing":       {cluster: nobody, at: "cluster", want: `Cluster "edge-1": the API server does not let these credentials get`},
+		"a user without rights":        {cluster: nobody, at: "cluster", want: `Cluster "edge-1": the API server does not let these credentials get`},
 		"a wrong token":                {cluster: wrong, at: "cluster", want: `Cluster "edge-1": the API server refuses the credentials (401 Unauthorized).`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,14 +99,14 @@ func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 		attributes map[string]any
 		want       string // "" if there is no warning
 	}{
-		"right":              {map[string]any{"name": "dev", "gitops_repo": at("clusters/all"), "environment": "dev"}, ""},
-		"a name":             {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `has no records of an assignment "dve" at path "clusters/all", so every pin is resolved`},
-		"a name, nearest":    {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `correct name or gitops_repo; did you mean "dev"?`},
-		"a path":             {map[string]any{"name": "dev", "gitops_repo": at("clusters/al")}, "No pins are deployed"},
-		"an environment":     {map[string]any{"environment": "prd"}, `belongs to environment "prd", so nothing is pinned. The workloads have deployment targets of "dev", "prod"; did you mean "prod"?`},
-		"no workloads":       {map[string]any{"environment": "prd", "workloads": []any{}}, ""},
-		"all environments":   {nil, ""},
-		"another that is it": {map[string]any{"environment": "prod"}, ""},
+		"valid names":               {map[string]any{"name": "dev", "gitops_repo": at("clusters/all"), "environment": "dev"}, ""},
+		"a name":                    {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `has no records of an assignment "dve" at path "clusters/all", so every pin is resolved`},
+		"a name, nearest":           {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `correct name or gitops_repo; did you mean "dev"?`},
+		"a path":                    {map[string]any{"name": "dev", "gitops_repo": at("clusters/al")}, "No pins are deployed"},
+		"an environment":            {map[string]any{"environment": "prd"}, `belongs to environment "prd", so nothing is pinned. The workloads have deployment targets of "dev", "prod"; did you mean "prod"?`},
+		"no workloads":              {map[string]any{"environment": "prd", "workloads": []any{}}, ""},
+		"all environments":          {nil, ""},
+		"another valid environment": {map[string]any{"environment": "prod"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -123,14 +123,14 @@ func TestDeployedPinsAreKept(t *testing.T) {
 		version string
 		kept    bool
 	}{
-		"all may change":               {nil, "1.2.2", false},
-		"none":                         {map[string]any{"update": []any{}}, "1.2.1", true},
-		"the workload":                 {map[string]any{"update": []any{"till"}}, "1.2.2", false},
-		"the deployment target":        {map[string]any{"update": []any{"till-edge"}}, "1.2.2", false},
-		"other manifests":              {map[string]any{"update": []any{}, "workloads": tillWorkloads(repo, ">=1")}, "1.2.2", false},
-		"another assignment":           {map[string]any{"update": []any{}, "name": "other"}, "1.2.2", false},
-		"nothing is deployed":          {map[string]any{"update": []any{}, "gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}}, "1.2.2", false},
-		"keep_unreachable, it answers": {map[string]any{"keep_unreachable": true}, "1.2.2", false},
+		"no update":             {nil, "1.2.2", false},
+		"an empty update":       {map[string]any{"update": []any{}}, "1.2.1", true},
+		"the workload":          {map[string]any{"update": []any{"till"}}, "1.2.2", false},
+		"the deployment target": {map[string]any{"update": []any{"till-edge"}}, "1.2.2", false},
+		"other manifests":       {map[string]any{"update": []any{}, "workloads": tillWorkloads(repo, ">=1")}, "1.2.2", false},
+		"another assignment":    {map[string]any{"update": []any{}, "name": "other"}, "1.2.2", false},
+		"an empty branch":       {map[string]any{"update": []any{}, "gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}}, "1.2.2", false},
+		"keep_unreachable, and the server answers": {map[string]any{"keep_unreachable": true}, "1.2.2", false},
 	} {
 		if version, kept, message := read(test.further); version != test.version || kept != test.kept {
 			t.Errorf("%s: version %v, kept %v; diagnostics: %s", name, version, kept, message)
@@ -211,15 +211,15 @@ func TestWrongArtifactsAreRefused(t *testing.T) {
 		attributes map[string]any
 		want       []string
 	}{
-		"update without records":         {map[string]any{"update": []any{}}, []string{"Name is required with update", "records of an assignment"}},
-		"keep_unreachable without":       {map[string]any{"keep_unreachable": true, "name": "dev"}, []string{"gitops_repo is required with keep_unreachable, name", "records of an assignment", "Invalid gitops_repo"}},
-		"a name that nothing has":        {map[string]any{"update": []any{"tlil"}, "name": "dev", "gitops_repo": at}, []string{"Invalid update", `did you mean "till"`}},
-		"an environment":                 {map[string]any{"environment": "a b"}, []string{"Invalid environment"}},
-		"a name":                         {map[string]any{"name": "a b", "gitops_repo": at}, []string{"Invalid name"}},
-		"workloads":                      {map[string]any{"workloads": tillWorkloads("here", "1.x")}, []string{"Invalid workloads", "is not the URL of a chart repository"}},
-		"a misspelt key":                 {map[string]any{"workloads": []any{map[string]any{"name": "a", "workspace": "team", "lables": map[string]any{}}}}, []string{"Invalid workloads", "labels"}},
-		"a version that is not there":    {map[string]any{"workloads": tillWorkloads(repo, ">9")}, []string{"Artifacts cannot be resolved", `">9"`, repo, `"till-edge", "till-live"`}},
-		"a repository that is not there": {map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": "http://127.0.0.1:1/a.git", "branch": "dev"}}, []string{"Repository cannot be reached"}},
+		"update without records":               {map[string]any{"update": []any{}}, []string{"Name is required with update", "records of an assignment"}},
+		"keep_unreachable without gitops_repo": {map[string]any{"keep_unreachable": true, "name": "dev"}, []string{"gitops_repo is required with keep_unreachable, name", "records of an assignment", "Invalid gitops_repo"}},
+		"an unknown name in update":            {map[string]any{"update": []any{"tlil"}, "name": "dev", "gitops_repo": at}, []string{"Invalid update", `did you mean "till"`}},
+		"an environment":                       {map[string]any{"environment": "a b"}, []string{"Invalid environment"}},
+		"a name":                               {map[string]any{"name": "a b", "gitops_repo": at}, []string{"Invalid name"}},
+		"workloads":                            {map[string]any{"workloads": tillWorkloads("here", "1.x")}, []string{"Invalid workloads", "is not the URL of a chart repository"}},
+		"a misspelt key":                       {map[string]any{"workloads": []any{map[string]any{"name": "a", "workspace": "team", "lables": map[string]any{}}}}, []string{"Invalid workloads", "labels"}},
+		"a missing version":                    {map[string]any{"workloads": tillWorkloads(repo, ">9")}, []string{"Artifacts cannot be resolved", `">9"`, repo, `"till-edge", "till-live"`}},
+		"an unreachable repository":            {map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": "http://127.0.0.1:1/a.git", "branch": "dev"}}, []string{"Repository cannot be reached"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -108,7 +108,7 @@ func TestTheGuideOnAssignmentsShowsTheLinesOfAPlan(t *testing.T) {
 
 func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 	t.Parallel()
-	t.Run("removals come first, and no value is said", func(t *testing.T) {
+	t.Run("removals come first, and no value is shown", func(t *testing.T) {
 		t.Parallel()
 		plan, diags := applyThenPlan(t, databaseFleet("mysql://one"), coreFleet("mysql://two"))
 		lines := linesOf(plan)
@@ -139,7 +139,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 			t.Error("a refresh-only plan does not find the change by hand")
 		}
 	})
-	t.Run("the fleet is in no state, and no change of its own", func(t *testing.T) {
+	t.Run("the fleet is in no state and causes no change by itself", func(t *testing.T) {
 		t.Parallel()
 		nowhere := fleetOf(map[string]any{"config_containers": []any{
 			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
@@ -159,7 +159,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 			t.Errorf("the state has the fleet %v", fleet)
 		}
 	})
-	t.Run("what an apply changed is in the state, and in no later plan", func(t *testing.T) {
+	t.Run("applied changes are in the state, but in no later plan", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), nil))
@@ -175,7 +175,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 			t.Errorf("the next plan says %q", lines)
 		}
 	})
-	t.Run("a new one says what is wanted, and warns of folders that it finds", func(t *testing.T) {
+	t.Run("a new assignment lists its folders and warns of existing ones", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), nil))
@@ -188,7 +188,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 			t.Errorf("got diagnostics %s", diags)
 		}
 	})
-	t.Run("what is not known yet is a warning", func(t *testing.T) {
+	t.Run("unknown values are a warning", func(t *testing.T) {
 		t.Parallel()
 		waits := fleetOf(map[string]any{"config_containers": []any{
 			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}},
@@ -212,7 +212,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 
 func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
 	t.Parallel()
-	t.Run("moved", func(t *testing.T) {
+	t.Run("a moved block", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		configuration := assigned(url, fleetOf(nil), nil)
@@ -226,7 +226,7 @@ func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
 			t.Error("an address that is renamed with moved made a commit")
 		}
 	})
-	t.Run("a former repository that is gone", func(t *testing.T) {
+	t.Run("a deleted former repository", func(t *testing.T) {
 		t.Parallel()
 		url, next, w := bare(t), bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), nil))
@@ -240,7 +240,7 @@ func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
 		apply(t, w, assigned(next, fleetOf(nil), nil))
 		git(t, next, "cat-file", "-e", "dev:clusters/all/large/app-core")
 	})
-	t.Run("folders inside of another's, or around", func(t *testing.T) {
+	t.Run("nested folders of two assignments", func(t *testing.T) {
 		t.Parallel()
 		for theirs, ours := range map[string]string{"clusters/all": "clusters/all/large/app-core", "clusters/all/large/app-core": "clusters/all"} {
 			url := bare(t)

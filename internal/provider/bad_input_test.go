@@ -34,7 +34,7 @@ func TestBadFleetIsRefusedAtPlan(t *testing.T) {
 		"unknown environment": {`environments = ["dev", "stage"], cluster_types = [{ name = "drone", environment = "sage" }]`, `no environment is called "sage"; did you mean "stage"?`},
 		"no host selector":    {`target_policies = [{ name = "p" }]`, `a target policy without a host selector selects no host`},
 		"bad expression":      {`target_policies = [{ name = "p", cluster_type_selector = { expression = "a=b, region in" } }]`, `at character 6, "region in"`},
-		"two at once":         {`clusters = [{ nam = "c" }], workloads = [{ name = "B" }]`, `clusters[0].cluster_type: is required clusters[0].nam: unknown attribute; did you mean "name"? clusters[0].name: is required`},
+		"two mistakes":        {`clusters = [{ nam = "c" }], workloads = [{ name = "B" }]`, `clusters[0].cluster_type: is required clusters[0].nam: unknown attribute; did you mean "name"? clusters[0].name: is required`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,13 +85,13 @@ func TestMisspeltKeyInsideAResourceIsRefused(t *testing.T) {
   gitops_repo = { url = "https://me:hunter2@git.example.com/x.git", branch = "dev" }
 }`, `credentials`,
 		},
-		"schema that is none": {
+		"invalid schema": {
 			`resource "flotilla_config_schema" "x" {
   name   = "s"
   schema = jsonencode({ type = "nonsense" })
 }`, `Schema is not a JSON Schema: at /type:`,
 		},
-		"schema that is no JSON": {
+		"schema that is not JSON": {
 			`resource "flotilla_config_schema" "x" {
   name   = "s"
   schema = "{no"

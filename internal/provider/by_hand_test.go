@@ -40,7 +40,7 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 			func(t *testing.T, url string) { git(t, url, "update-ref", "refs/heads/dev", "dev~1") },
 			func(string) string { return "the branch was rewritten, without commit " }, "",
 		},
-		"the branch is made anew": {
+		"the branch is recreated": {
 			func(t *testing.T, url string) {
 				empty := git(t, url, "hash-object", "-t", "tree", "-w", "/dev/null")
 				git(t, url, "update-ref", "refs/heads/dev", git(t, url, "commit-tree", "-m", "Begin", empty))
@@ -75,7 +75,7 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 				}
 			}
 			plan, _ := mustPlan(t, w, assigned(url, databaseFleet("mysql://three"), nil))
-			checkRepaired(t, "a plan of another value", plan, want)
+			checkRepaired(t, "a plan with another value", plan, want)
 			apply(t, w, assigned(url, databaseFleet("mysql://two"), nil))
 			if plan, _ := mustPlan(t, w, assigned(url, databaseFleet("mysql://two"), nil)); !plan.Empty() {
 				t.Errorf("one more plan has %q", linesOf(plan))
@@ -251,7 +251,7 @@ func TestPlanAndApplyNameTheNewBaseOfARequest(t *testing.T) {
 			plan := apply(t, l.w, l.configuration("trunk", "three", requestDelivery()))
 			checkRepaired(
 				t,
-				"a request that goes elsewhere",
+				"a request with another base",
 				plan,
 				`goes into branch "main" now: it is closed, and another one is opened into branch "trunk"`,
 			)

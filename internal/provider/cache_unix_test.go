@@ -56,8 +56,8 @@ func TestACacheWritableByOthersIsAnErrorOfThePlan(t *testing.T) {
 		undo func(path string) error
 		want string
 	}{
-		"for the group":    {cache, func(path string) error { return os.Chmod(path, 0o775) }, func(path string) error { return os.Chmod(path, 0o700) }, "can be written by other users (mode 0775)"},
-		"of somebody else": {cache, func(path string) error { return os.Chown(path, 12345, -1) }, func(path string) error { return os.Chown(path, os.Geteuid(), -1) }, "belongs to user 12345"},
+		"writable by the group": {cache, func(path string) error { return os.Chmod(path, 0o775) }, func(path string) error { return os.Chmod(path, 0o700) }, "can be written by other users (mode 0775)"},
+		"of another user":       {cache, func(path string) error { return os.Chown(path, 12345, -1) }, func(path string) error { return os.Chown(path, os.Geteuid(), -1) }, "belongs to user 12345"},
 	} {
 		if err := change.make(change.path); os.IsPermission(err) {
 			continue // only root can change the owner
@@ -93,7 +93,7 @@ func TestATamperedCacheEntryIsFetchedAgain(t *testing.T) {
 		"damaged": func(entry, _ string) error {
 			return overwriteFile(entry, func(text []byte) []byte { text[len(text)/2] ^= 1; return text })
 		},
-		"cut off": func(entry, _ string) error {
+		"truncated": func(entry, _ string) error {
 			return overwriteFile(entry, func(text []byte) []byte { return text[:len(text)/2] })
 		},
 		"empty": func(entry, _ string) error { return overwriteFile(entry, func([]byte) []byte { return nil }) },
@@ -106,8 +106,8 @@ func TestATamperedCacheEntryIsFetchedAgain(t *testing.T) {
 		"a pipe": func(entry, _ string) error {
 			return replaceFile(entry, func() error { return syscall.Mkfifo(entry, 0o600) })
 		},
-		"gone":               func(entry, _ string) error { return os.Remove(entry) },
-		"of somebody else":   func(entry, _ string) error { return os.Chown(entry, 12345, -1) },
+		"removed":            func(entry, _ string) error { return os.Remove(entry) },
+		"of another user":    func(entry, _ string) error { return os.Chown(entry, 12345, -1) },
 		"writable by others": func(entry, _ string) error { return os.Chmod(entry, 0o666) },
 	} {
 		for _, kind := range []string{"artifacts", "objects"} {

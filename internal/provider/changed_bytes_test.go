@@ -93,15 +93,15 @@ func TestOtherBytesForADigestAreAnError(t *testing.T) {
 		change   func(path string, body []byte) []byte
 		unsigned bool
 	}{
-		"another layer":                   {inPath("/blobs/", whole), false},
-		"another layer, as if it were":    {inPath("/blobs/", whole), true},
-		"one bit of the layer":            {inPath("/blobs/", flipBit), true},
-		"a layer that is cut off":         {inPath("/blobs/", func(body []byte) []byte { return body[:len(body)/2] }), true},
-		"a layer with more at its end":    {inPath("/blobs/", func(body []byte) []byte { return append(append([]byte{}, body...), 'x') }), true},
-		"an empty layer":                  {inPath("/blobs/", func([]byte) []byte { return nil }), true},
-		"another manifest":                {inPath("/manifests/", flipBit), false},
-		"another manifest, as if it were": {inPath("/manifests/", flipBit), true},
-		"a manifest that is cut off":      {inPath("/manifests/", func(body []byte) []byte { return body[:len(body)/2] }), true},
+		"another layer": {inPath("/blobs/", whole), false},
+		"another layer with the requested digest":    {inPath("/blobs/", whole), true},
+		"one bit of the layer":                       {inPath("/blobs/", flipBit), true},
+		"a truncated layer":                          {inPath("/blobs/", func(body []byte) []byte { return body[:len(body)/2] }), true},
+		"a longer layer":                             {inPath("/blobs/", func(body []byte) []byte { return append(append([]byte{}, body...), 'x') }), true},
+		"an empty layer":                             {inPath("/blobs/", func([]byte) []byte { return nil }), true},
+		"another manifest":                           {inPath("/manifests/", flipBit), false},
+		"another manifest with the requested digest": {inPath("/manifests/", flipBit), true},
+		"a truncated manifest":                       {inPath("/manifests/", func(body []byte) []byte { return body[:len(body)/2] }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := newChangedRegistry(t)

@@ -38,7 +38,7 @@ func TestChangesNameTheirCauseInTheFleet(t *testing.T) {
 		change func(t *testing.T, url string) (fleet any, further map[string]any)
 		want   []string
 	}{
-		"nothing": {
+		"no change": {
 			func(*testing.T, string) (any, map[string]any) { return fleetOf(nil), nil }, nil,
 		},
 		"a value on one host": {
@@ -58,7 +58,7 @@ func TestChangesNameTheirCauseInTheFleet(t *testing.T) {
 				fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", causeBy(changes.ByContainer, "large")),
 			},
 		},
-		"a policy that is gone": {
+		"a removed policy": {
 			func(*testing.T, string) (any, map[string]any) {
 				return fleetOf(map[string]any{"target_policies": []any{
 					policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
@@ -70,7 +70,7 @@ func TestChangesNameTheirCauseInTheFleet(t *testing.T) {
 				moveLine(changes.RemovalLine, "drone/app-edge", changes.Cause{Kind: changes.ByPolicy, Name: "edge", How: changes.Removed}),
 			},
 		},
-		"somebody's hand": {
+		"a change by hand": {
 			func(t *testing.T, url string) (any, map[string]any) {
 				clone := repository{cloneURL: url}.clone(t, "dev")
 				git(t, clone, "rm", "-q", "clusters/all/large/app-core/namespace.yaml")

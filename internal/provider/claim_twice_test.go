@@ -150,22 +150,22 @@ func TestAPlanWarnsOfAClaimsRecordThatOthersChanged(t *testing.T) {
 func TestATamperedClaimIsReportedAndRepaired(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(content string) string{
-		"no JSON": func(string) string { return "not JSON" },
-		"8 MiB":   func(c string) string { return c + strings.Repeat(" ", 8<<20) },
+		"not JSON": func(string) string { return "not JSON" },
+		"8 MiB":    func(c string) string { return c + strings.Repeat(" ", 8<<20) },
 		"10,000 levels": func(c string) string {
 			return strings.Replace(c, "{", `{"x":`+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)+",", 1)
 		},
-		"escapes":                 func(c string) string { return strings.Replace(c, `"pool-2"`, `"\u001b[2J"`, 1) },
-		"no UTF-8":                func(c string) string { return strings.Replace(c, `"pool-2"`, "\"pool-\xff\"", 1) },
-		"letters that look alike": func(c string) string { return strings.Replace(c, `"pool-2"`, "\"p\u043eol-2\"", 1) },
-		"a cluster twice": func(c string) string {
+		"escapes":         func(c string) string { return strings.Replace(c, `"pool-2"`, `"\u001b[2J"`, 1) },
+		"invalid UTF-8":   func(c string) string { return strings.Replace(c, `"pool-2"`, "\"pool-\xff\"", 1) },
+		"similar letters": func(c string) string { return strings.Replace(c, `"pool-2"`, "\"p\u043eol-2\"", 1) },
+		"a duplicate cluster": func(c string) string {
 			return strings.Replace(c, `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1)
 		},
-		"members twice": func(c string) string { return strings.Replace(c, "{", `{"clusters": [{"name": "pool-3"}],`, 1) },
-		"a number without end": func(c string) string {
+		"duplicate members": func(c string) string { return strings.Replace(c, "{", `{"clusters": [{"name": "pool-3"}],`, 1) },
+		"a long number": func(c string) string {
 			return strings.Replace(c, "{", `{"format": 1`+strings.Repeat("0", 1<<20)+",", 1)
 		},
-		"members that nobody knows": func(c string) string {
+		"unknown members": func(c string) string {
 			return strings.Replace(c, "{", `{"x": [`+strings.Repeat(unknownMember+",", 100)+`1],`, 1)
 		},
 	} {

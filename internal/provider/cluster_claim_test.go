@@ -125,24 +125,24 @@ func TestAClaimThroughItsLife(t *testing.T) {
 		}
 	}
 	base := claimOn(url, "web", 2, fleet)
-	step("taken", "unknown", "pool-1 pool-2", "1", base)
-	step("more", "pool-1 pool-2 ?", "pool-1 pool-2 pool-3", "2", with(base, "number", 3))
-	step("fewer", "pool-1 pool-2", "pool-1 pool-2", "3", with(base, "number", 2))
+	step("two clusters", "unknown", "pool-1 pool-2", "1", base)
+	step("a third cluster", "pool-1 pool-2 ?", "pool-1 pool-2 pool-3", "2", with(base, "number", 3))
+	step("two again", "pool-1 pool-2", "pool-1 pool-2", "3", with(base, "number", 2))
 	step("another name", "pool-1 pool-2", "pool-1 pool-2", "4", with(base, "name", "shop"))
 	base = with(base, "name", "shop")
-	step("labels that changed", "", "pool-1 pool-2", "4", with(base, "fleet", poolFleet("pool-1=busy", "pool-2=busy")))
+	step("changed labels", "", "pool-1 pool-2", "4", with(base, "fleet", poolFleet("pool-1=busy", "pool-2=busy")))
 	step("another pool", "", "pool-1 pool-2", "4", with(base, "pool", map[string]any{"match_labels": map[string]any{"state": "busy"}}))
-	step("one has left", "pool-2 ?", "pool-2 pool-3", "5", with(base, "fleet", poolFleet("pool-2", "pool-3")))
+	step("a cluster left", "pool-2 ?", "pool-2 pool-3", "5", with(base, "fleet", poolFleet("pool-2", "pool-3")))
 	base = with(base, "fleet", poolFleet("pool-2", "pool-3"))
-	step("one has left and fewer are wanted", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1))
+	step("a cluster left, and fewer are wanted", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1))
 	step(
-		"what is no part of the record",
+		"another commit message",
 		"pool-3",
 		"pool-3",
 		"6",
 		with(base, "fleet", poolFleet("pool-3"), "number", 1, "commit_message", "claim more"),
 	)
-	step("none", "", "", "7", with(base, "number", 0))
+	step("no clusters", "", "", "7", with(base, "number", 0))
 	if text := git(t, url, "log", "--format=%s", "prod"); text != strings.Join([]string{
 		"claim shop: 1 released", "claim shop: 1 released", "claim shop: 1 taken, 1 released", "claim shop: takes over from web",
 		"claim web: 1 released", "claim web: 1 taken", "claim web: 2 taken",
@@ -245,25 +245,25 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 		says       string
 		commits    string // "3" if empty
 	}{
-		"the record is gone": {
+		"the record is removed": {
 			change: func(t *testing.T, folder string) { removeFile(t, claimRecordPath(folder, "web")) },
 			plan:   "pool-1 pool-2", want: "pool-1 pool-2",
 		},
-		"it is gone, and another has a cluster": {
+		"the record is removed, and another claim has a cluster": {
 			change: func(t *testing.T, folder string) {
 				removeFile(t, claimRecordPath(folder, "web"))
 				writeFile(t, claimRecordPath(folder, "api"), `{"format":1,"clusters":[{"name":"pool-1"}]}`)
 			},
 			plan: "pool-2 ?", want: "pool-2 pool-3", says: `According to the records, another claim has pool-1, too: the claim "web" releases them`,
 		},
-		"it lists another": {
+		"the record lists another cluster": {
 			change: func(t *testing.T, folder string) {
 				text := readFile(t, claimRecordPath(folder, "web"))
 				writeFile(t, claimRecordPath(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
 			},
 			plan: "pool-1 pool-2", want: "pool-1 pool-2",
 		},
-		"it lists another, and its own is another's": {
+		"the record lists another cluster, and another claim has its own": {
 			change: func(t *testing.T, folder string) {
 				text := readFile(t, claimRecordPath(folder, "web"))
 				writeFile(t, claimRecordPath(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
@@ -271,13 +271,13 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 			},
 			plan: "pool-1 pool-4", want: "pool-1 pool-4", says: "another claim has pool-2", commits: "2",
 		},
-		"it says no holder": {
+		"the record has no holder": {
 			change: func(t *testing.T, folder string) {
 				writeFile(t, claimRecordPath(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
 			},
 			plan: "pool-1 pool-2", want: "pool-1 pool-2",
 		},
-		"it cannot be read": {
+		"the record is unreadable": {
 			change: func(t *testing.T, folder string) { writeFile(t, claimRecordPath(folder, "web"), "{") },
 			plan:   "pool-1 pool-2", want: "pool-1 pool-2",
 		},
@@ -360,18 +360,18 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 			`3 clusters are wanted, and the pool of 3 clusters has 1 free: claim "api" has pool-`, `claim "web" has pool-`, "apply that first"}},
 		"nothing selected": {with(base, "pool", map[string]any{"match_labels": map[string]any{"state": "new"}}),
 			[]string{"The pool is empty", "1 cluster is wanted, and the pool selects no cluster of the fleet"}},
-		"no clusters":         {with(base, "fleet", poolFleet()), []string{"The pool is empty"}},
-		"a negative number":   {with(base, "number", -1), []string{"The number must be a whole number from 0 to 10000"}},
-		"a fraction":          {with(base, "number", 1.5), []string{"The number must be a whole number from 0 to 10000"}},
-		"a number too large":  {with(base, "number", 10_001), []string{"The number must be a whole number from 0 to 10000"}},
-		"a name with a slash": {with(base, "name", "../x"), []string{"is not a DNS label"}},
-		"a device":            {with(base, "name", "aux"), []string{"device name on Windows"}},
-		"a misspelt selector": {with(base, "pool", map[string]any{"match_label": map[string]any{}}), []string{"Invalid selector", `match_label: unknown attribute; did you mean "match_labels"?`}},
-		"a bad expression":    {with(base, "pool", map[string]any{"expression": "state in ("}), []string{"Invalid selector"}},
-		"a text for a pool":   {with(base, "pool", "ready"), []string{"Invalid selector"}},
-		"no fleet":            {with(base, "fleet", map[string]any{"clusters": []any{}}), []string{"Invalid fleet"}},
-		"a bad location":      {with(base, "gitops_repo", map[string]any{"url": url, "branch": "a..b"}), []string{"Invalid GitOps repository"}},
-		"bad timeouts":        {with(base, "timeouts", map[string]any{"reed": "5m"}), []string{`did you mean "read"?`}},
+		"no clusters":          {with(base, "fleet", poolFleet()), []string{"The pool is empty"}},
+		"a negative number":    {with(base, "number", -1), []string{"The number must be a whole number from 0 to 10000"}},
+		"a fraction":           {with(base, "number", 1.5), []string{"The number must be a whole number from 0 to 10000"}},
+		"a number too large":   {with(base, "number", 10_001), []string{"The number must be a whole number from 0 to 10000"}},
+		"a name with a slash":  {with(base, "name", "../x"), []string{"is not a DNS label"}},
+		"a device name":        {with(base, "name", "aux"), []string{"device name on Windows"}},
+		"a misspelt selector":  {with(base, "pool", map[string]any{"match_label": map[string]any{}}), []string{"Invalid selector", `match_label: unknown attribute; did you mean "match_labels"?`}},
+		"a bad expression":     {with(base, "pool", map[string]any{"expression": "state in ("}), []string{"Invalid selector"}},
+		"a string as the pool": {with(base, "pool", "ready"), []string{"Invalid selector"}},
+		"no fleet":             {with(base, "fleet", map[string]any{"clusters": []any{}}), []string{"Invalid fleet"}},
+		"a bad location":       {with(base, "gitops_repo", map[string]any{"url": url, "branch": "a..b"}), []string{"Invalid GitOps repository"}},
+		"bad timeouts":         {with(base, "timeouts", map[string]any{"reed": "5m"}), []string{`did you mean "read"?`}},
 		"all at once": {with(base, "number", -1, "name", "A", "pool", "x", "gitops_repo", map[string]any{"url": url}),
 			[]string{"The number must be", "is not a DNS label", "Invalid selector", "Invalid GitOps repository"}},
 	} {

@@ -53,10 +53,10 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 		creators any
 		want     string // verdicts of drone-1, drone-2 and large-1
 	}{
-		"each its own":    {map[string]any{"drone-1": strings.ToUpper(drone1.Name), "drone-2": drone2.Name}, "ready unknown unknown"},
-		"one for all":     {drone1.Name, "ready ready failed"},
-		"another for all": {drone2.Name, "unknown unknown unknown"},
-		"not restricted":  {nil, "ready ready failed"},
+		"an account for each cluster": {map[string]any{"drone-1": strings.ToUpper(drone1.Name), "drone-2": drone2.Name}, "ready unknown unknown"},
+		"one account for all":         {drone1.Name, "ready ready failed"},
+		"another account for all":     {drone2.Name, "unknown unknown unknown"},
+		"not restricted":              {nil, "ready ready failed"},
 	} {
 		values, diags := read(test.creators)
 		if got := clusterVerdicts(values); diags.Err() != nil || got != test.want {
@@ -85,13 +85,13 @@ func TestWrongCreatorsAreRefused(t *testing.T) {
 		statuses map[string]any
 		want     string
 	}{
-		"a Git host without them":         {"https://bitbucket.org/team/r.git", map[string]any{"creators": "bot"}, "Bitbucket Cloud does not report who set a commit status"},
-		"a Git host without them, by API": {"https://git.example.com/scm/team/r.git", map[string]any{"creators": "bot", "forge": "bitbucket_datacenter"}, "Bitbucket Data Center does not report"},
-		"a cluster that is none":          {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-l": "bot"}}, `no cluster of this fleet is called "drone-l"; did you mean "drone-1"?`},
-		"nobody":                          {"https://github.com/team/r.git", map[string]any{"creators": ""}, "creators: must be the name of an account"},
-		"nobody by cluster":               {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{}}, "creators: has no account, so that no status would count"},
-		"nobody for one":                  {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-1": ""}}, `creators: the account of cluster "drone-1" is empty`},
-		"a number":                        {"https://github.com/team/r.git", map[string]any{"creators": 7}, "creators: must be a string or a map of strings, not a number"},
+		"a Git host without creators":         {"https://bitbucket.org/team/r.git", map[string]any{"creators": "bot"}, "Bitbucket Cloud does not report who set a commit status"},
+		"a Git host without creators, by API": {"https://git.example.com/scm/team/r.git", map[string]any{"creators": "bot", "forge": "bitbucket_datacenter"}, "Bitbucket Data Center does not report"},
+		"an unknown cluster":                  {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-l": "bot"}}, `no cluster of this fleet is called "drone-l"; did you mean "drone-1"?`},
+		"an empty account":                    {"https://github.com/team/r.git", map[string]any{"creators": ""}, "creators: must be the name of an account"},
+		"no account by cluster":               {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{}}, "creators: has no account, so that no status would count"},
+		"an empty account for one cluster":    {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-1": ""}}, `creators: the account of cluster "drone-1" is empty`},
+		"a number":                            {"https://github.com/team/r.git", map[string]any{"creators": 7}, "creators: must be a string or a map of strings, not a number"},
 	} {
 		_, diags := readCompliance(
 			t,

@@ -21,11 +21,11 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 		configuration     providertest.Configuration
 		at, summary, says string
 	}{
-		"no such commit":     {g.configuration(g.attributes("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
-		"no right to write":  {statusConfiguration(reader.Token, g.attributes()), "url", "Git host refuses the credentials", "to git.credentials of the provider"},
-		"no such token":      {statusConfiguration(strings.Repeat("0", 40), g.attributes()), "url", "Git host refuses the credentials", "401"},
-		"no such repository": {g.configuration(g.attributes("url", g.gitea.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
-		"nobody answers":     {g.configuration(g.attributes("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
+		"no such commit":        {g.configuration(g.attributes("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
+		"no right to write":     {statusConfiguration(reader.Token, g.attributes()), "url", "Git host refuses the credentials", "to git.credentials of the provider"},
+		"no such token":         {statusConfiguration(strings.Repeat("0", 40), g.attributes()), "url", "Git host refuses the credentials", "401"},
+		"no such repository":    {g.configuration(g.attributes("url", g.gitea.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
+		"an unreachable server": {g.configuration(g.attributes("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
 	} {
 		w := providertest.New(startProvider)
 		_, diags := w.Apply(t.Context(), test.configuration)

@@ -119,14 +119,14 @@ func TestInvalidConstraintsAreErrorsAtPlan(t *testing.T) {
 		rule map[string]any
 		want string
 	}{
-		"no CEL":                   {rule("a", "target.name =="), `constraints["a"].expression: `},
-		"no truth":                 {rule("a", "target.name"), `constraints["a"].expression: `},
-		"a field that there isn't": {rule("a", "target.nam == 'x'"), `constraints["a"].expression: `},
-		"a name that there isn't":  {rule("a", "targte.name == 'x'"), `constraints["a"].expression: `},
-		"too long":                 {rule("a", "environment == '"+strings.Repeat("x", 20_000)+"'"), `constraints["a"].expression: `},
-		"no message":               {rule("a", "true", "message_expression", "1"), `constraints["a"].message_expression: `},
-		"another mode":             {rule("a", "true", "mode", "warn"), `constraints["a"].mode: `},
-		"another attribute":        {rule("a", "true", "severity", "high"), `constraints["a"].severity: unknown attribute`},
+		"invalid CEL":                 {rule("a", "target.name =="), `constraints["a"].expression: `},
+		"no boolean":                  {rule("a", "target.name"), `constraints["a"].expression: `},
+		"an unknown field":            {rule("a", "target.nam == 'x'"), `constraints["a"].expression: `},
+		"an unknown name":             {rule("a", "targte.name == 'x'"), `constraints["a"].expression: `},
+		"too long":                    {rule("a", "environment == '"+strings.Repeat("x", 20_000)+"'"), `constraints["a"].expression: `},
+		"a message that is no string": {rule("a", "true", "message_expression", "1"), `constraints["a"].message_expression: `},
+		"another mode":                {rule("a", "true", "mode", "warn"), `constraints["a"].mode: `},
+		"another attribute":           {rule("a", "true", "severity", "high"), `constraints["a"].severity: unknown attribute`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,13 +186,13 @@ func TestANewConstraintIsReportedOnceAndChangesNothingElse(t *testing.T) {
 		rules []any
 		want  []string
 	}{
-		{"new ones", []any{rule("a", "target.name != ''"), rule("b", "object.kind != ''")}, []string{`constraints "a", "b" are new, and hold`}},
-		{"another one", []any{rule("a", "target.name != ''", "message", "name it"), rule("b", "object.kind != ''")}, []string{`constraint "a" has changed, and holds`}},
-		{"one that informs", []any{rule("a", "target.name == ''", "mode", "inform"), rule("b", "object.kind != ''")}, []string{
+		{"new constraints", []any{rule("a", "target.name != ''"), rule("b", "object.kind != ''")}, []string{`constraints "a", "b" are new, and hold`}},
+		{"a changed constraint", []any{rule("a", "target.name != ''", "message", "name it"), rule("b", "object.kind != ''")}, []string{`constraint "a" has changed, and holds`}},
+		{"an informing constraint", []any{rule("a", "target.name == ''", "mode", "inform"), rule("b", "object.kind != ''")}, []string{
 			`constraint "a" is violated by 2 deployment targets: app-core, app-edge`,
 		}},
-		{"one less", []any{rule("a", "target.name == ''", "mode", "inform")}, []string{`constraint "b" is no more`}},
-		{"none", nil, []string{`constraint "a" is no more`}},
+		{"a removed constraint", []any{rule("a", "target.name == ''", "mode", "inform")}, []string{`constraint "b" is no more`}},
+		{"no constraints", nil, []string{`constraint "a" is no more`}},
 	} {
 		fleet := fleetOf(withConstraints(step.rules...))
 		plan := apply(t, w, assigned(url, fleet, nil))

@@ -287,9 +287,9 @@ func TestClustersWithoutLabelsAreNamed(t *testing.T) {
 		labels   string
 		warns    bool
 	}{
-		"without an entry":    {map[string]any{"eu": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, true},
-		"with an entry":       {map[string]any{"later": map[string]any{"region": "us-1"}}, `{"eu":{"region":"eu-1"},"later":{"region":"us-1"}}`, false},
-		"with one for others": {map[string]any{"*": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, false},
+		"without an entry":             {map[string]any{"eu": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, true},
+		"with an entry":                {map[string]any{"later": map[string]any{"region": "us-1"}}, `{"eu":{"region":"eu-1"},"later":{"region":"us-1"}}`, false},
+		"with an entry for all others": {map[string]any{"*": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, false},
 	} {
 		read, diags := readFacts(t, clusters, map[string]any{"labels_from": map[string]any{"region": "region"}, "label_defaults": test.defaults})
 		warns := len(diags) == 1 && diags[0].At == `AttributeName("label_defaults")` &&
@@ -311,28 +311,28 @@ func TestMistakesOfClusterFacts(t *testing.T) {
 		arguments map[string]any
 		want      string // attribute and detail
 	}{
-		"no object":           {sources("eu"), `sources: Must be an object`},
-		"a misspelt source":   {sources(map[string]any{"cluster": true}), `sources: cluster: unknown attribute; did you mean "clusters"?`},
-		"nothing":             {sources(map[string]any{}), `sources: There is nothing to ask`},
-		"nothing, twice":      {sources(map[string]any{"clusters": false}), `sources: There is nothing to ask`},
-		"another name":        {sources(map[string]any{"clusters": map[string]any{"names": []any{"ue"}}}), `clusters.names[0]: the provider's clusters have no entry "ue"; did you mean "eu"?`},
-		"another hub":         {sources(map[string]any{"hub": "ue"}), `hub: the provider's clusters have no entry "ue"; did you mean "eu"?`},
-		"an empty hub":        {sources(map[string]any{"hub": ""}), `must be the name of one of the provider's clusters`},
-		"a hub of no name":    {sources(map[string]any{"hub": map[string]any{"argocd": false}}), `hub.name: is required`},
-		"a hub of nothing":    {sources(map[string]any{"hub": map[string]any{"name": "eu", "argocd": false, "cluster_profiles": false}}), `hub.cluster_profiles: is false as argocd is`},
-		"a namespace":         {sources(map[string]any{"hub": map[string]any{"name": "eu", "namespace": "A/B"}}), `"A/B" is not a DNS label`},
-		"a deadline":          {sources(map[string]any{"clusters": map[string]any{"deadline": "0s"}}), `must be a duration above zero`},
-		"too parallel":        {sources(map[string]any{"clusters": map[string]any{"parallel": 5000}}), `must be a whole number from 1 to 4096`},
-		"a percentage":        {map[string]any{"ready_nodes_percent": 101}, `ready_nodes_percent: It must be a whole number from 0 to 100, not 101.`},
-		"no fact":             {labels("regin"), `labels_from.a: There is no fact "regin"; did you mean "region"?`},
-		"a map":               {labels("labels"), `labels_from.a: The fact "labels" is a map of texts`},
-		"of a hub":            {labels("properties.x"), `labels_from.a: Only a hub knows "properties.x": set hub in sources.`},
-		"of pods":             {labels("requested.cpu"), `labels_from.a: "requested.cpu" is read only where requested is true.`},
-		"no label":            {map[string]any{"labels_from": map[string]any{"a b": "region"}}, `labels_from.a b: "a b" is not the key of a label`},
-		"defaults of nothing": {map[string]any{"label_defaults": map[string]any{}}, `label_defaults: There are no labels_from`},
-		"a default of none":   {map[string]any{"labels_from": map[string]any{"a": "region"}, "label_defaults": map[string]any{"eu": map[string]any{"b": "c"}}}, `label_defaults.eu.b: There is no label "b" in labels_from; did you mean "a"?`},
-		"a wrong default":     {map[string]any{"labels_from": map[string]any{"a": "region"}, "label_defaults": map[string]any{"eu": map[string]any{"a": "b c"}}}, `label_defaults.eu.a: "b c" is not the value of a label`},
-		"a silent cluster":    {labels("region"), `label_defaults: Without their labels, policies would no longer select these clusters.`},
+		"a string as sources":           {sources("eu"), `sources: Must be an object`},
+		"a misspelt source":             {sources(map[string]any{"cluster": true}), `sources: cluster: unknown attribute; did you mean "clusters"?`},
+		"no source":                     {sources(map[string]any{}), `sources: There is nothing to ask`},
+		"no enabled source":             {sources(map[string]any{"clusters": false}), `sources: There is nothing to ask`},
+		"another name":                  {sources(map[string]any{"clusters": map[string]any{"names": []any{"ue"}}}), `clusters.names[0]: the provider's clusters have no entry "ue"; did you mean "eu"?`},
+		"another hub":                   {sources(map[string]any{"hub": "ue"}), `hub: the provider's clusters have no entry "ue"; did you mean "eu"?`},
+		"an empty hub":                  {sources(map[string]any{"hub": ""}), `must be the name of one of the provider's clusters`},
+		"a hub without a name":          {sources(map[string]any{"hub": map[string]any{"argocd": false}}), `hub.name: is required`},
+		"a hub without a source":        {sources(map[string]any{"hub": map[string]any{"name": "eu", "argocd": false, "cluster_profiles": false}}), `hub.cluster_profiles: is false as argocd is`},
+		"a namespace":                   {sources(map[string]any{"hub": map[string]any{"name": "eu", "namespace": "A/B"}}), `"A/B" is not a DNS label`},
+		"a deadline":                    {sources(map[string]any{"clusters": map[string]any{"deadline": "0s"}}), `must be a duration above zero`},
+		"too parallel":                  {sources(map[string]any{"clusters": map[string]any{"parallel": 5000}}), `must be a whole number from 1 to 4096`},
+		"a percentage":                  {map[string]any{"ready_nodes_percent": 101}, `ready_nodes_percent: It must be a whole number from 0 to 100, not 101.`},
+		"an unknown fact":               {labels("regin"), `labels_from.a: There is no fact "regin"; did you mean "region"?`},
+		"a map":                         {labels("labels"), `labels_from.a: The fact "labels" is a map of texts`},
+		"a fact of hubs":                {labels("properties.x"), `labels_from.a: Only a hub knows "properties.x": set hub in sources.`},
+		"a fact of pods":                {labels("requested.cpu"), `labels_from.a: "requested.cpu" is read only where requested is true.`},
+		"an invalid label":              {map[string]any{"labels_from": map[string]any{"a b": "region"}}, `labels_from.a b: "a b" is not the key of a label`},
+		"defaults without labels":       {map[string]any{"label_defaults": map[string]any{}}, `label_defaults: There are no labels_from`},
+		"a default of an unknown label": {map[string]any{"labels_from": map[string]any{"a": "region"}, "label_defaults": map[string]any{"eu": map[string]any{"b": "c"}}}, `label_defaults.eu.b: There is no label "b" in labels_from; did you mean "a"?`},
+		"a wrong default":               {map[string]any{"labels_from": map[string]any{"a": "region"}, "label_defaults": map[string]any{"eu": map[string]any{"a": "b c"}}}, `label_defaults.eu.a: "b c" is not the value of a label`},
+		"a silent cluster":              {labels("region"), `label_defaults: Without their labels, policies would no longer select these clusters.`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -170,9 +170,9 @@ func TestAComparisonOfTwoCommitsListsTheChangesOfARollout(t *testing.T) {
 	for name, test := range map[string]struct {
 		left, right, want string
 	}{
-		"two commits":      {first, second, "app-core different [values] left:<nil>main[drone large] only:[][] right:<nil>main[drone large] only:[][] DATABASE_URL:different[][]"},
-		"then and now":     {second, "", "app-edge different [files] left:<nil>main[drone] only:[][] right:<nil>main[drone] only:[][]"},
-		"twice, by chance": {git(t, folder, "rev-parse", "dev"), "", ""},
+		"two commits":             {first, second, "app-core different [values] left:<nil>main[drone large] only:[][] right:<nil>main[drone large] only:[][] DATABASE_URL:different[][]"},
+		"then and now":            {second, "", "app-edge different [files] left:<nil>main[drone] only:[][] right:<nil>main[drone] only:[][]"},
+		"two names of one commit": {git(t, folder, "rev-parse", "dev"), "", ""},
 	} {
 		read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "dev", test.left), "right": comparisonSide(url, "dev", test.right)})
 		if got := formatTargets(read); got != test.want {
@@ -254,26 +254,26 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 		value     any
 		at, says  string
 	}{
-		"an owner that the branch does not have": {"right", sideWith("name", "prd"), "right", `branch "prod" has no "prd" at path "", but "prod"`},
+		"an unknown owner":                       {"right", sideWith("name", "prd"), "right", `branch "prod" has no "prd" at path "", but "prod"`},
 		"a commit of another branch":             {"right", sideWith("commit", foreign), "right", "is not in the history of the branch"},
-		"a commit of a branch that is not there": {"right", comparisonSide(url, "next", foreign), "right", "is not in the history of the branch"},
+		"a commit of a missing branch":           {"right", comparisonSide(url, "next", foreign), "right", "is not in the history of the branch"},
 		"a short commit":                         {"right", sideWith("commit", foreign[:10]), "right", "commit: must be the full id of a commit"},
 		"the same side twice":                    {"right", comparisonSide(url, "stage", ""), "right", `Both are the assignment "stage" on branch "stage"`},
 		"no repository":                          {"right", map[string]any{"name": "prod"}, "right", "gitops_repo: is required"},
 		"no branch":                              {"left", sideWith("gitops_repo", map[string]any{"url": url}), "left", "gitops_repo.branch: is required"},
-		"another scheme":                         {"left", sideWith("gitops_repo", map[string]any{"url": "ftp://x", "branch": "x"}), "left", `gitops_repo.url: the URL's scheme "ftp"`},
+		"an unsupported scheme":                  {"left", sideWith("gitops_repo", map[string]any{"url": "ftp://x", "branch": "x"}), "left", `gitops_repo.url: the URL's scheme "ftp"`},
 		"a misspelt key":                         {"left", sideWith("comit", foreign), "left", `did you mean "commit"`},
 		"a misspelt key of the repository":       {"left", sideWith("gitops_repo", map[string]any{"url": url, "branch": "x", "pth": "x"}), "left", "pth"},
 		"no name":                                {"left", sideWith("name", nil), "left", "name: is required"},
 		"another name":                           {"left", sideWith("name", "Stage_"), "left", "Stage_"},
-		"a text":                                 {"left", "stage", "left", "Must be an object"},
-		"another pair":                           {"pairs", map[string]any{"targets": map[string]any{}}, "pairs", "targets"},
-		"two pairs of one":                       {"pairs", map[string]any{"hosts": map[string]any{"a": "c", "b": "c"}}, "pairs", `pairs "c" with both "a" and "b"`},
-		"no limit":                               {"limit", 0, "limit", "from 1 to 100000"},
+		"a string":                               {"left", "stage", "left", "Must be an object"},
+		"an unknown kind of pairs":               {"pairs", map[string]any{"targets": map[string]any{}}, "pairs", "targets"},
+		"two pairs of one host":                  {"pairs", map[string]any{"hosts": map[string]any{"a": "c", "b": "c"}}, "pairs", `pairs "c" with both "a" and "b"`},
+		"a limit of zero":                        {"limit", 0, "limit", "from 1 to 100000"},
 		"too little Markdown":                    {"markdown_limit", 10, "markdown_limit", "from 1024"},
-		"another timeout":                        {"timeouts", map[string]any{"create": "1m"}, "timeouts", "create"},
-		"a repository that cannot be reached":    {"left", comparisonSide("http://127.0.0.1:1/x.git", "stage", ""), "left", "127.0.0.1:1"},
-		"another one that cannot be reached":     {"right", comparisonSide("http://127.0.0.1:1/x.git", "stage", ""), "right", "127.0.0.1:1"},
+		"an unknown timeout":                     {"timeouts", map[string]any{"create": "1m"}, "timeouts", "create"},
+		"an unreachable repository on the left":  {"left", comparisonSide("http://127.0.0.1:1/x.git", "stage", ""), "left", "127.0.0.1:1"},
+		"an unreachable repository on the right": {"right", comparisonSide("http://127.0.0.1:1/x.git", "stage", ""), "right", "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
