@@ -15,8 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Attacks on the credentials of measurement servers and clusters.
-
 // redirects keep or drop the method and body of the request.
 var redirects = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
 
@@ -65,7 +63,7 @@ func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
 	}
 }
 
-// newWitnessTLS returns an https witness and its certificate as PEM.
+// newWitnessTLS returns the certificate as PEM.
 func newWitnessTLS(t *testing.T, answer http.HandlerFunc) (w *witness, certificate string) {
 	t.Helper()
 	w = &witness{}

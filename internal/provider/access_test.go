@@ -17,8 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Attacks of a team on the platform's credentials. The team writes workloads and runs servers of its own. On loopback, another
-// port is another origin.
+// Attacks of a team that writes workloads and runs servers of its own. On loopback, another port is another origin.
 
 // witness is a server that records its requests and their credentials.
 type witness struct {
@@ -100,7 +99,7 @@ func teamWorkloads(manifests map[string]any) []any {
 	}
 }
 
-// TestAWorkloadCannotHaveCredentialsSentToItsServer also proves that a server outside of the team's sources gets no request.
+// A server outside of the team's sources gets no request at all.
 func TestAWorkloadCannotHaveCredentialsSentToItsServer(t *testing.T) {
 	t.Parallel()
 	bounded := []any{map[string]any{"name": "team", "service_account": "team", "sources": []any{"https://git.example.com/team"}}}
@@ -149,7 +148,7 @@ func TestAWorkloadCannotHaveCredentialsSentToItsServer(t *testing.T) {
 	}
 }
 
-// TestAURLOfATeamGetsNoPlainCredentials reads files and sets statuses, because a team may influence their URLs.
+// A team may influence the URLs of files and statuses.
 func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 	t.Parallel()
 	for login, git := range plainCredentials(t) {
@@ -187,7 +186,7 @@ func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 	}
 }
 
-// newListener starts a server that counts and closes connections.
+// newListener counts and closes connections.
 func newListener(t *testing.T) (address string, connected *atomic.Int32) {
 	t.Helper()
 	connected = &atomic.Int32{}
@@ -211,7 +210,7 @@ func newListener(t *testing.T) (address string, connected *atomic.Int32) {
 	return listener.Addr().String(), connected
 }
 
-// TestSSHDoesNotConnectToAServerOfATeam: without a key for the server, ssh has nothing to authenticate with.
+// Ssh cannot connect without a key for the server.
 func TestSSHDoesNotConnectToAServerOfATeam(t *testing.T) {
 	t.Parallel()
 	server, connected := newListener(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// setsOfAHub are the guide's ApplicationSets: one for the clusters with a label, one for all clusters.
+// setsOfAHub are the guide's ApplicationSets.
 const setsOfAHub = `
 apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
@@ -47,8 +47,7 @@ spec:
 const ownSecret = `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own", "namespace": "argocd", "labels":
 	{"argocd.argoproj.io/secret-type": "cluster"}}, "data": {"name": "Y2VudHJhbA==", "server": "aHR0cHM6Ly9rdWJlcm5ldGVzLmRlZmF1bHQuc3Zj"}}`
 
-// TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub adopts ApplicationSets with the guide's list of clusters. Each cluster and
-// the hub must have a folder.
+// Each cluster and the hub must have a folder.
 func TestTheGuideOnAdoptingIsRightAboutTheFoldersOfAHub(t *testing.T) {
 	t.Parallel()
 	const head = "`root` follows | `hosts` | cluster type, in the fleet and of the agent"
@@ -250,12 +249,12 @@ func TestAnUnreadableHubReportsNoMissingSecret(t *testing.T) {
 	}
 }
 
-// TestAnExistingSecretOfAHubIsUsed onboards clusters that are already registered at their hub, as the guide on adopting does.
+// TestAnExistingSecretOfAHubIsUsed onboards registered clusters, as the guide on adopting does.
 func TestAnExistingSecretOfAHubIsUsed(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then
+	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // wait until the API serves the kinds
 		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
 	}
 	const namespace = "provider-existing"

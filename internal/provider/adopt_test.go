@@ -26,7 +26,6 @@ func fleetExample(t *testing.T) map[string]string {
 	return files(t, root)
 }
 
-// TestAFleetIsAdopted applies the guide's example and compares the folders with the adopted objects.
 func TestAFleetIsAdopted(t *testing.T) {
 	t.Parallel()
 	example := fleetExample(t)
@@ -77,7 +76,6 @@ func TestAFleetIsAdopted(t *testing.T) {
 	}
 }
 
-// TestAdoptRendersAsAgentsDo adopts an app of apps, a kustomization with a patch, and a kustomization that needs the network.
 // Package adopt tests further cases.
 func TestAdoptRendersAsAgentsDo(t *testing.T) {
 	t.Parallel()
@@ -123,7 +121,6 @@ func TestAdoptRendersAsAgentsDo(t *testing.T) {
 	}
 }
 
-// evaluateAdopt calls provider::flotilla::adopt.
 func evaluateAdopt(t *testing.T, arguments ...any) (any, error) {
 	t.Helper()
 	return providertest.New(startProvider).Evaluate(t.Context(), providertest.Call{Function: "adopt", Arguments: arguments})
@@ -150,7 +147,6 @@ func TestAdoptRefusesBadArguments(t *testing.T) {
 	}
 }
 
-// TestAdoptWaitsForUnknownDocuments plans with documents that are known only at apply.
 func TestAdoptWaitsForUnknownDocuments(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t) // the stand-in does not support locals that depend on resources

@@ -70,7 +70,7 @@ data "flotilla_config_snapshots" "dev" {
 	}}})
 }
 
-// TestAdviceKeepsErrorsOfInvalidValues: advice replaces the errors of missing values only.
+// Advice replaces only the errors of missing values.
 func TestAdviceKeepsErrorsOfInvalidValues(t *testing.T) {
 	t.Parallel()
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{

@@ -18,7 +18,6 @@ func fluxDeployment(name string, args ...any) map[string]any {
 	}
 }
 
-// TestAPlanWarnsOfFluxThatDoesNotConfineTeams plans flotilla_agent on clusters with an existing Flux.
 func TestAPlanWarnsOfFluxThatDoesNotConfineTeams(t *testing.T) {
 	t.Parallel()
 	const warning = "Flux does not confine teams"
@@ -87,7 +86,6 @@ func TestAPlanReportsThatFluxCannotBeChecked(t *testing.T) {
 	}
 }
 
-// TestInstallConfinesFlux expects the arguments in the plan and on the cluster.
 func TestInstallConfinesFlux(t *testing.T) {
 	t.Parallel()
 	server := &standInCluster{}

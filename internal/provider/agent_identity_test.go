@@ -44,7 +44,7 @@ func clusterLabel(t *testing.T, server *kubetest.Server, namespace string) strin
 	return live.GetLabels()["flotilla.dev/cluster"]
 }
 
-// TestTwoNamesForOneClusterAreErrors: the two agents would undo each other's changes.
+// Two agents on one cluster would undo each other's changes.
 func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	if got := clusterLabel(t, server, namespace); got != "south" {
 		t.Errorf("after force the objects belong to %q", got)
 	}
-	// The former name cannot take the objects back, and removing its agent leaves them.
+	// The former name cannot take the objects back. Removing its agent leaves them.
 	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
 	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
@@ -96,7 +96,6 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	}
 }
 
-// TestARenamedClusterIsNotAnother renames a cluster in place. It must keep its objects.
 func TestARenamedClusterIsNotAnother(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -126,7 +125,7 @@ func TestARenamedClusterIsNotAnother(t *testing.T) {
 	}
 }
 
-// TestExchangedAddressesAreErrors: each cluster would follow the other's folders with pruning on.
+// Each cluster would follow the other's folders, with pruning on.
 func TestExchangedAddressesAreErrors(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

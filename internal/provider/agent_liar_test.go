@@ -67,8 +67,7 @@ func (l *liar) start(t *testing.T, server *kubetest.Server) map[string]any {
 	return map[string]any{"host": front.URL, "cluster_ca_certificate": certificate, "token": server.Token}
 }
 
-// TestAnAgentWithstandsALyingCluster: lies about the agent's objects neither control the terminal nor fill the state. A destroy
-// still removes the applied objects.
+// Lies about the agent's objects can neither control the terminal nor fill the state. A destroy still removes the objects.
 func TestAnAgentWithstandsALyingCluster(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestARecreatedClusterIsOnboardedAgain: a recreated cluster has a new identity and no objects.
+// A recreated cluster has a new identity and no objects.
 func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	t.Parallel()
 	api := &standInCluster{}
@@ -59,8 +59,7 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	}
 }
 
-// TestAnotherClusterIsNoticedWithoutRightsOnKubeSystem uses credentials that cannot read the namespace kube-system, whose UID
-// identifies a cluster.
+// The UID of the namespace kube-system identifies a cluster.
 func TestAnotherClusterIsNoticedWithoutRightsOnKubeSystem(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -118,8 +117,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 	}
 }
 
-// TestACredentialInASecretOfOthersIsNoDrift: Flotilla adds a credential to a Secret of the agent's own manifests, and no state
-// has the credential.
+// Flotilla adds a credential to a Secret of the agent's own manifests. No state contains the credential.
 func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -154,7 +152,7 @@ func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 	}
 }
 
-// onHub configures a cluster that an Argo CD on a hub deploys to. One server is both the hub and the cluster.
+// onHub configures a cluster that Argo CD on a hub deploys to. One server is both.
 func onHub(server *kubetest.Server, agent map[string]any) providertest.Configuration {
 	spoke := connectionTo(server)
 	return providertest.Configuration{

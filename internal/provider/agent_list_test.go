@@ -13,8 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestAgentsOfAClusterAreListed imports listed agents of two kinds with the generated configuration. The next plan must be
-// empty.
+// The generated configuration of listed agents must plan no changes.
 func TestAgentsOfAClusterAreListed(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -119,8 +118,7 @@ func TestAListReportsUnreachableClusters(t *testing.T) {
 	}
 }
 
-// TestQueriesListAgents runs the example with Terraform. The generated configuration must plan no changes. `make matrix` runs
-// it with each version.
+// TestQueriesListAgents runs the example. The generated configuration must plan no changes. `make matrix` runs this test.
 func TestQueriesListAgents(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -13,9 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestThePermissionsOfTheGuideAreEnough sets up, compares and removes an agent as an account with the guide's permissions for
-// an agent with credentials: a Role in the agent's namespace and a ClusterRole. Package onboarding proves the other
-// permissions, and that each permission is needed.
+// TestThePermissionsOfTheGuideAreEnough uses the guide's permissions for an agent with credentials: a Role in the agent's
+// namespace and a ClusterRole. Package onboarding proves the other permissions, and that each is needed.
 func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -60,8 +59,7 @@ func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 	}
 }
 
-// connectWithPermissions returns the connection of a user. A Role grants the permissions of the namespace, and a ClusterRole
-// grants the rest.
+// connectWithPermissions connects as a user with a Role for the permissions of the namespace, and a ClusterRole for the others.
 func connectWithPermissions(t *testing.T, server *kubetest.Server, user, namespace string, all []agenttest.Permission) map[string]any {
 	t.Helper()
 	var everywhere, within []agenttest.Permission
@@ -105,8 +103,7 @@ func checkPlanPermissions(
 	}
 }
 
-// TestTheRightsToReadReportsAreEnough reads reports as an account with the guide's rights. Compliance must have a verdict, and
-// the account must not be able to read Secrets.
+// TestTheRightsToReadReportsAreEnough expects a verdict from an account with the guide's rights, which cannot read Secrets.
 func TestTheRightsToReadReportsAreEnough(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// connectAs returns the connection of a user with rules, which replace the user's former rules.
+// connectAs connects as a user with rules, which replace the user's former rules.
 func connectAs(t *testing.T, server *kubetest.Server, user, rules string) map[string]any {
 	t.Helper()
 	certificate, key := server.Permit(t, user, rules)
@@ -27,7 +27,7 @@ const (
 	everythingButList   = `[{apiGroups: ["*"], resources: ["*"], verbs: [get, create, patch, delete]}]`
 )
 
-// TestADestroyWithoutRightsChangesNothing: a destroy that fails halfway would leave objects without pruning, or half of them.
+// A destroy that fails halfway would leave objects without pruning, or only half of them.
 func TestADestroyWithoutRightsChangesNothing(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -113,7 +113,6 @@ metadata: {name: flotilla-cluster, namespace: `+namespace+`}`)
 	}
 }
 
-// TestAnUpdateWithoutDeleteRightsAppliesNothing changes the agent's name, which removes the objects of the former name.
 func TestAnUpdateWithoutDeleteRightsAppliesNothing(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -133,7 +132,7 @@ func TestAnUpdateWithoutDeleteRightsAppliesNothing(t *testing.T) {
 	}
 }
 
-// TestComplianceWithoutRightsNamesTheMissingRight expects the kind that the agent follows, not the kind of the last refusal.
+// Compliance names the kind that the agent follows, not the kind of the last refusal.
 func TestComplianceWithoutRightsNamesTheMissingRight(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -149,7 +148,7 @@ func TestComplianceWithoutRightsNamesTheMissingRight(t *testing.T) {
 	}
 }
 
-// TestFieldsThatDivertAnAgentAreDrift adds fields that redirect an agent's reads or make it ignore changes.
+// Such fields redirect an agent's reads, or make it ignore changes.
 func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

@@ -50,7 +50,6 @@ func (c *restrictedCluster) start(t *testing.T) map[string]any {
 	return map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}
 }
 
-// find returns an object of a namespace.
 func (c *restrictedCluster) find(namespace, resourceAndName string) map[string]any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +71,6 @@ func expectTexts(t *testing.T, diags providertest.Diagnostics, texts ...string) 
 	}
 }
 
-// TestARemovalThatIsDeniedChangesNothing destroys and updates an agent with too few rights.
 func TestARemovalThatIsDeniedChangesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := &restrictedCluster{}
@@ -145,7 +143,7 @@ func TestComplianceOfADenyingClusterNamesTheMissingRight(t *testing.T) {
 	}
 }
 
-// TestTwoNamesForOneClusterOfTheStandIn: the two agents would undo each other's changes.
+// Two agents on one cluster would undo each other's changes.
 func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 	t.Parallel()
 	const namespace = "two-names"
@@ -176,7 +174,7 @@ func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 	if _, diags := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, forced)); diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	// The former name cannot take the objects back, and removing its agent leaves them.
+	// The former name cannot take the objects back. Removing its agent leaves them.
 	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
 	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
@@ -190,7 +188,7 @@ func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 	}
 }
 
-// TestAPlanChecksAnExistingSecretOfAHub expects a warning for a missing Secret and an error for the Secret of another cluster.
+// A missing Secret is a warning. The Secret of another cluster is an error.
 func TestAPlanChecksAnExistingSecretOfAHub(t *testing.T) {
 	t.Parallel()
 	cluster := &restrictedCluster{}

@@ -47,7 +47,7 @@ var standInKinds = map[string][]struct{ resource, kind string }{
 	},
 }
 
-// start returns the URL and the certificate as PEM.
+// start returns the certificate as PEM.
 func (s *standInCluster) start(t testing.TB) (url, certificate string) {
 	t.Helper()
 	s.objects = map[string]map[string]any{}
@@ -83,7 +83,6 @@ var loopbackCertificate = sync.OnceValue(func() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key}
 })
 
-// replace replaces the cluster by an empty one.
 func (s *standInCluster) replace() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

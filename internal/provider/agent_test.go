@@ -18,7 +18,6 @@ import (
 
 const agentAddress = "flotilla_agent.test"
 
-// agentAttributes returns the attributes of an agent in a namespace of the test's own.
 func agentAttributes(namespace string, further map[string]any) map[string]any {
 	attributes := map[string]any{
 		"cluster": "edge-1", "cluster_type": "edge", "namespace": namespace,
@@ -31,7 +30,7 @@ func agentAttributes(namespace string, further map[string]any) map[string]any {
 	return attributes
 }
 
-// TestAPlanHasEachWarningOfAnAgentOnce: Terraform shows only the first of several warnings with the same title.
+// Terraform shows only the first of several warnings with the same title.
 func TestAPlanHasEachWarningOfAnAgentOnce(t *testing.T) {
 	t.Parallel()
 	cluster := map[string]any{"host": "https://127.0.0.1:1", "token": "x"}
@@ -59,7 +58,7 @@ func connectionTo(server *kubetest.Server) map[string]any {
 	return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "token": server.Token}
 }
 
-// agentLines returns the changes of the agent in a plan.
+// agentLines returns the agent's changes in a plan.
 func agentLines(plan *providertest.Plan) []string {
 	if plan == nil || plan.Change(agentAddress) == nil {
 		return nil
@@ -278,7 +277,7 @@ func TestAnUnreachableClusterIsAWarningAtPlanAndAnErrorAtApply(t *testing.T) {
 	}
 }
 
-// TestADestroyOfAnAgentNeedsItsCluster: objects may remain on an unreachable cluster, so a destroy must report them.
+// A destroy must report the objects that may remain on an unreachable cluster.
 func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -340,8 +339,7 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 	}
 }
 
-// TestTwoAgentsOfOneNameAreAnErrorAtPlan: they would undo each other's changes. A replaced, renamed or imported agent is not a
-// second one.
+// Two agents of one name would undo each other's changes. A replaced, renamed or imported agent is not a second one.
 func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

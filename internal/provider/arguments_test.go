@@ -246,8 +246,7 @@ func TestAnAgentIsAppliedWithForce(t *testing.T) {
 	}
 }
 
-// TestEveryArgumentIsApplied finds arguments of schemas, and keys of objects, that no configuration of an example or a test
-// sets. An argument that no test applies could fail on every use.
+// An argument that no example or test sets could fail on every use.
 func TestEveryArgumentIsApplied(t *testing.T) {
 	t.Parallel()
 	texts := configurationTexts(t)
@@ -294,7 +293,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 	}
 }
 
-// argumentNames returns the names of the arguments of a schema and its nested objects.
+// argumentNames returns the arguments of a schema and its nested objects.
 func argumentNames(attributes []*tfprotov6.SchemaAttribute) []string {
 	var names []string
 	for _, attribute := range attributes {
@@ -332,8 +331,8 @@ func configurationTexts(t *testing.T) []string {
 	return texts
 }
 
-// readersOf returns the methods and functions of package fleet that read an attribute of an object, in lower case. Their first
-// parameter, after the object, is the attribute's name.
+// readersOf returns the methods and functions of package fleet, in lower case, whose first parameter after the object is the
+// name of an attribute.
 func readersOf(t *testing.T) map[string]bool {
 	t.Helper()
 	readers := map[string]bool{}
@@ -413,7 +412,7 @@ func keysOfReaders(t *testing.T) map[string]bool {
 	return keys
 }
 
-// otherForms are the files that read YAML documents or files that the provider wrote, not configurations.
+// otherForms are files that do not read configurations, but YAML documents or the provider's own files.
 var otherForms = map[string]bool{
 	"controlplane.go": true, "kalypso.go": true, "models.go": true, "registrations.go": true, "documents.go": true, "base.go": true,
 	"configmap.go": true, "classes.go": true,

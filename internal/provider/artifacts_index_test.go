@@ -30,7 +30,7 @@ func serveIndex(t *testing.T, index string) (url string) {
 	return server.URL
 }
 
-// TestAnIndexBombIsAnErrorOfThePlan unpacks oversized indexes. A test of package origin bounds the memory.
+// A test of package origin bounds the memory.
 func TestAnIndexBombIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ index, want string }{
@@ -52,7 +52,7 @@ func TestAnIndexBombIsAnErrorOfThePlan(t *testing.T) {
 	}
 }
 
-// TestPinsAreFoundInALargeIndex reads indexes that are divided by lines, or as JSON.
+// A large index is divided by lines, or is JSON.
 func TestPinsAreFoundInALargeIndex(t *testing.T) {
 	t.Parallel()
 	var lines, json strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// serveTill serves version 1.2.1 of the chart "till". publish sets the digit that its digest consists of.
+// serveTill serves version 1.2.1 of the chart "till", with a digest of the digit that publish sets.
 func serveTill(t *testing.T) (url string, publish func(digit string)) {
 	t.Helper()
 	var digit atomic.Value
@@ -27,7 +27,6 @@ func serveTill(t *testing.T) (url string, publish func(digit string)) {
 	return server.URL, func(one string) { digit.Store(one) }
 }
 
-// TestAVersionPublishedAgainIsAChangeInThePlan expects a line and a warning, and no change if update excludes the workload.
 func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 	t.Parallel()
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "fleet", "zarf"} {
@@ -86,8 +85,7 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 	}
 }
 
-// TestANameOrEnvironmentWithoutPinsIsAWarning: a misspelt name or environment would turn off all pins, but a new one looks the
-// same.
+// A misspelt name or environment would turn off all pins, but looks like a new one.
 func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 	t.Parallel()
 	repo, publish := serveTill(t)
@@ -122,7 +120,7 @@ func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 	}
 }
 
-// TestATypoInTheNameOfAChartIsExplained expects an error about neither the repository nor credentials.
+// The error mentions neither a missing repository nor credentials.
 func TestATypoInTheNameOfAChartIsExplained(t *testing.T) {
 	t.Parallel()
 	for chart, want := range map[string]string{

@@ -45,7 +45,6 @@ func digestOfVersion(version string) string {
 	return "sha256:" + strings.Repeat(version[len(version)-1:], 64)
 }
 
-// tillWorkloads returns a workload whose deployment targets have the chart "till".
 func tillWorkloads(repo, version string) []any {
 	target := func(environment string) map[string]any {
 		return map[string]any{
@@ -164,7 +163,6 @@ func TestDeployedPinsAreKept(t *testing.T) {
 	}
 }
 
-// TestANewVersionUpstreamIsAChangeInThePlan also expects no change if update excludes the workload.
 func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 	t.Parallel()
 	repo, publish := serveCharts(t)

@@ -10,7 +10,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// provenStep is one plan and apply of an assignment.
 type provenStep struct {
 	version   any // version of the content
 	candidate any

@@ -173,7 +173,6 @@ func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 	})
 }
 
-// replaceByLink replaces a file or folder by a symbolic link.
 func replaceByLink(t *testing.T, path string) {
 	t.Helper()
 	if err := errors.Join(os.RemoveAll(path), os.Symlink("/etc", path)); err != nil {
@@ -181,8 +180,7 @@ func replaceByLink(t *testing.T, path string) {
 	}
 }
 
-// replaceBySubmodule replaces a folder by a repository, and removes it from the index, so that git adds the repository as a
-// submodule.
+// replaceBySubmodule also removes the folder from the index, so that git adds the new repository as a submodule.
 func replaceBySubmodule(t *testing.T, path string) {
 	t.Helper()
 	git(t, filepath.Dir(path), "rm", "-r", "--quiet", "--cached", filepath.Base(path))

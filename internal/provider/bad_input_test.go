@@ -246,7 +246,7 @@ func TestFolderOfAnotherOwnerIsAnErrorAtPlan(t *testing.T) {
 	})
 }
 
-// TestAnInterpolatedNumberAndAMisspeltKindAreReported: "${...}" with a single number is a number, despite its quotes.
+// "${...}" with a single number is a number, despite its quotes.
 func TestAnInterpolatedNumberAndAMisspeltKindAreReported(t *testing.T) {
 	t.Parallel()
 	const config = `

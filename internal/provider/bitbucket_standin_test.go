@@ -18,8 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// bitbucket is a stand-in for Bitbucket Cloud or Bitbucket Data Center with one repository. It implements the calls of the REST
-// API for pull requests as their references describe them (internal/git/forge/testdata).
+// bitbucket is a stand-in for Bitbucket Cloud or Data Center with one repository. It implements the API of pull requests
+// according to the references in internal/git/forge/testdata.
 type bitbucket struct {
 	t     *testing.T
 	cloud bool
@@ -91,7 +91,6 @@ func (b *bitbucket) refusal(message string, details map[string]any) any {
 	return map[string]any{"errors": []any{one}}
 }
 
-// page returns a list as its only page.
 func (b *bitbucket) page(values []any) (int, any) {
 	return 200, map[string]any{"values": append([]any{}, values...), "isLastPage": true, "size": len(values)}
 }

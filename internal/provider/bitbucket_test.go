@@ -20,7 +20,7 @@ const (
 	blockedBecause = "1 more approval is needed"
 )
 
-// testBitbuckets runs a test on each kind, with the kind's name and an existing reviewer.
+// testBitbuckets tests each kind with an existing reviewer.
 func testBitbuckets(t *testing.T, test func(t *testing.T, b *bitbucket, kind, reviewer string)) {
 	t.Parallel()
 	for kind, reviewer := range map[string]string{"bitbucket": bitbucketUser, "bitbucket_datacenter": "anna"} {
@@ -133,7 +133,7 @@ func TestSettingsThatBitbucketLacksAreErrorsOfThePlan(t *testing.T) {
 	})
 }
 
-// TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan: only users can be reviewers on GitLab.
+// Only users can be reviewers on GitLab.
 func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
 	testBitbuckets(t, func(t *testing.T, b *bitbucket, _, _ string) {
 		extra := `delivery = { mode = "pull_request", forge = "gitlab", reviewers = ["owner/team"] }`
@@ -143,7 +143,7 @@ func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
 	})
 }
 
-// TestAProposalBranchBesideABranchIsAnErrorOfThePlan: Git cannot have both a branch dev and a branch dev/proposal.
+// Git cannot have both a branch dev and a branch dev/proposal.
 func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
 	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
 		extra := func(branch string) string {
@@ -161,7 +161,7 @@ func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
 	})
 }
 
-// TestComplianceReadsTheBuildsOfBitbucket reads builds of the newest commit. The hash of a context is the key of its build.
+// The key of a build is the hash of its context.
 func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 	testBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
 		settings := map[string]any{"git": map[string]any{"token": bitbucketToken}}
@@ -186,7 +186,7 @@ func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 	})
 }
 
-// TestATokenThatFluxCannotSendToBitbucketIsAnErrorOfThePlan: Flux needs username:token for Bitbucket Cloud.
+// Flux needs username:token for Bitbucket Cloud.
 func TestATokenThatFluxCannotSendToBitbucketIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for token, want := range map[string]string{"s3cret": "feedback.token must be username:token for Flux and Bitbucket Cloud", "me@example.com:s3cret": ""} {

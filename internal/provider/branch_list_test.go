@@ -83,8 +83,8 @@ func TestAssignmentsAndClaimsOfABranchAreListed(t *testing.T) {
 	}
 }
 
-// TestQueriesListAssignmentsAndClaims runs the examples with Terraform. The generated configuration must plan no changes once
-// its write-only attributes are set. `make matrix` runs it with each version.
+// TestQueriesListAssignmentsAndClaims runs the examples. The generated configuration must plan no changes once its write-only
+// attributes are set. `make matrix` runs this test.
 func TestQueriesListAssignmentsAndClaims(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

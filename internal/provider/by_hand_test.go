@@ -20,7 +20,7 @@ func checkRepaired(t *testing.T, name string, plan *providertest.Plan, want stri
 	}
 }
 
-// TestOnlyACommitOfAPersonIsByHand: a deleted, renamed or reset branch is not a change by hand.
+// A deleted, renamed or reset branch is not a change by hand.
 func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -84,8 +84,7 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 	}
 }
 
-// TestAPersonIsNamedBesideTheConfiguration changes one folder by hand and in the configuration. The plan must have lines for
-// both.
+// TestAPersonIsNamedBesideTheConfiguration changes one folder by hand and in the configuration. The plan must list both.
 func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 	t.Parallel()
 	const byConfig = `, on large: app-core, by config container "large"`
@@ -146,8 +145,7 @@ func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestAPersonIsNamedAfterManyCommits: commits by hand share the records of the commit before, and git omits these from an
-// answer with the commits' trees.
+// Commits by hand keep the former records, and git omits known objects from its answers.
 func TestAPersonIsNamedAfterManyCommits(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -206,7 +204,7 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 	checkRepaired(t, "a closed request", plan, "the pull request was closed and not merged")
 }
 
-// TestTheRequestOfAFailedCreateIsUsedAgain: the next plan creates the assignment again and finds the request.
+// The next plan creates the assignment again and finds the request.
 func TestTheRequestOfAFailedCreateIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	l := newBranchLife(t)
@@ -222,7 +220,6 @@ func TestTheRequestOfAFailedCreateIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestPlanAndApplyNameTheNewBaseOfARequest renames the base branch of an open request.
 func TestPlanAndApplyNameTheNewBaseOfARequest(t *testing.T) {
 	t.Parallel()
 	for _, isLate := range []bool{false, true} {

@@ -24,7 +24,7 @@ func canaryChart(t *testing.T) (charts *chartServer, fleet map[string]any) {
 	return charts, fleetWithPin(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin)
 }
 
-// entriesOf returns the paths of the cache entries of a kind.
+// entriesOf returns the paths of a kind's entries.
 func entriesOf(t *testing.T, cache, kind string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(cache, kind+"-*"))
@@ -87,7 +87,7 @@ func TestACacheWritableByOthersIsAnErrorOfThePlan(t *testing.T) {
 	}
 }
 
-// TestATamperedCacheEntryIsFetchedAgain replaces cache entries. A plan must fetch and render again, and must not follow links.
+// A plan fetches and renders again, and follows no links.
 func TestATamperedCacheEntryIsFetchedAgain(t *testing.T) {
 	for name, plant := range map[string]func(entry, outside string) error{
 		"damaged": func(entry, _ string) error {
@@ -169,8 +169,7 @@ func replaceFile(path string, by func() error) error {
 	return by()
 }
 
-// TestACacheIsForOneUserAndForThirtyDays: only the user of the run may read the files, and entries expire after 30 days without
-// use.
+// Entries expire after 30 days without use.
 func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
 	cache := useNewCache(t)
 	charts, fleet := canaryChart(t)
@@ -199,7 +198,7 @@ func TestACacheIsForOneUserAndForThirtyDays(t *testing.T) {
 	}
 }
 
-// TestTheProviderNamesItsCache sets the folder and the limit. The environment is the default.
+// The environment is the default.
 func TestTheProviderNamesItsCache(t *testing.T) {
 	byEnvironment := useNewCache(t)
 	charts, fleet := canaryChart(t)

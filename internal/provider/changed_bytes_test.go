@@ -74,7 +74,7 @@ func newChangedRegistry(t *testing.T) *changedRegistry {
 	return c
 }
 
-// TestOtherBytesForADigestAreAnError expects an error that names the registry. Nothing may be rendered or cached.
+// The error names the registry. Nothing is rendered or cached.
 func TestOtherBytesForADigestAreAnError(t *testing.T) {
 	useNewCache(t)
 	evil := chartArchive(t, "till", map[string]string{
@@ -129,7 +129,7 @@ func flipBit(body []byte) []byte {
 	return other
 }
 
-// TestAnotherArchiveForTheSecondRequestIsAnError: a chart repository may omit digests, so the first answer is the pin.
+// A chart repository may omit digests, so its first answer is the pin.
 func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
 	useNewCache(t)
 	requests := 0
@@ -152,7 +152,6 @@ func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
 	}
 }
 
-// TestAnArtifactOfVeryManyFilesIsAnError logs the time and the memory until the error.
 func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
 	useNewCache(t)
 	number := acceptancetest.Count(50_100, 100_000)

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// linesOf returns the changes of the assignment in a plan.
+// linesOf returns the assignment's changes in a plan.
 func linesOf(plan *providertest.Plan) []string {
 	change := plan.Change(assignment)
 	if change == nil {

@@ -10,7 +10,6 @@ import (
 
 const claimedTwice = `Cluster "pool-2" belongs to claim "api" (prod/.flotilla/.claims/api.json), claim "web" (prod/.flotilla/.claims/web.json).`
 
-// TestAClusterInTwoClaimsIsAnErrorThatNamesBoth adds a claimed cluster to the record of another claim by hand.
 func TestAClusterInTwoClaimsIsAnErrorThatNamesBoth(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -55,7 +54,6 @@ func TestAClusterInTwoClaimsIsAnErrorThatNamesBoth(t *testing.T) {
 	if message := read(); !words(claimedTwice).MatchString(message) {
 		t.Errorf("the inventory says %s", message)
 	}
-	// Several clusters are one warning.
 	commitByHand(t, url, "prod", func(folder string) {
 		writeFile(
 			t,
@@ -92,7 +90,7 @@ func TestAClusterInTwoClaimsIsAnErrorThatNamesBoth(t *testing.T) {
 	}
 }
 
-// TestAForgedClaimTakesNoClusterOfAnother: removing the record of a forged claim repairs everything.
+// Removing the record of a forged claim repairs everything.
 func TestAForgedClaimTakesNoClusterOfAnother(t *testing.T) {
 	t.Parallel()
 	t.Run("stand-in", func(t *testing.T) {
@@ -146,7 +144,7 @@ func TestAPlanWarnsOfAClaimsRecordThatOthersChanged(t *testing.T) {
 	}
 }
 
-// TestATamperedClaimIsReportedAndRepaired writes records that Flotilla cannot have written. The repaired record must not grow.
+// Flotilla cannot have written these records. The repaired record must not grow.
 func TestATamperedClaimIsReportedAndRepaired(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(content string) string{

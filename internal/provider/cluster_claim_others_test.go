@@ -79,7 +79,7 @@ func TestOtherClaimsBetweenPlanAndApply(t *testing.T) {
 	expectRefusedClaim(t, providertest.New(startProvider), claims(claimOn(url, "new", 1, fleet)), "too few clusters")
 }
 
-// TestAClaimThatTakesMoreKeepsWhatItsPlanPromised: a plan promises only the clusters that the claim keeps.
+// A plan promises only the clusters that the claim keeps.
 func TestAClaimThatTakesMoreKeepsWhatItsPlanPromised(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

@@ -27,7 +27,7 @@ func poolFleet(clusters ...string) any {
 	}}}
 }
 
-// claimOn returns the attributes of a claim of ready clusters.
+// claimOn returns a claim of ready clusters.
 func claimOn(url, name string, number int, fleet any) map[string]any {
 	return map[string]any{
 		"name": name, "pool": map[string]any{"match_labels": map[string]any{"state": "ready"}}, "number": number, "fleet": fleet,
@@ -85,7 +85,6 @@ func claimPlan(t *testing.T, w providertest.Runner, configuration providertest.C
 	return namesIn(plan.Change(claimAddress).After), diags
 }
 
-// claimRecordPath returns the path of a claim's record in a clone.
 func claimRecordPath(folder, name string) string {
 	return filepath.Join(folder, "prod", ".flotilla", ".claims", name+".json")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// TestPoliciesSelectByFactsOfClusters selects by labels that clusters report. A silent cluster keeps its labels and workloads;
-// without its last labels the plan is an error and removes nothing.
+// TestPoliciesSelectByFactsOfClusters selects by labels that clusters report. A silent cluster keeps its labels and workloads.
+// Without its last labels, the plan is an error and removes nothing.
 func TestPoliciesSelectByFactsOfClusters(t *testing.T) {
 	t.Parallel()
 	example := guideExample(t, "reference-observing.md.tmpl", "examples/observing/facts/main.tf")
@@ -86,7 +86,6 @@ func TestPoliciesSelectByFactsOfClusters(t *testing.T) {
 	}
 }
 
-// TestTheRoleOfTheGuideIsEnoughForFacts also reads facts as an account without the role.
 func TestTheRoleOfTheGuideIsEnoughForFacts(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

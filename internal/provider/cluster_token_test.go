@@ -104,8 +104,7 @@ func TestATokenIsRequestedEachTime(t *testing.T) {
 	}
 }
 
-// TestATokenIsInNoState applies the example with both tools. The token must authenticate and must be in no plan and no state.
-// `make matrix` runs it with each version.
+// TestATokenIsInNoState applies the example with both tools, and authenticates with the token. `make matrix` runs this test.
 func TestATokenIsInNoState(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestATokenOfOneClusterDoesNotSpeakForAnother lets one of two accounts set the statuses of both clusters.
+// One of two accounts sets the statuses of both clusters.
 func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 	t.Parallel()
 	repo, server, owner := startGitea(t)

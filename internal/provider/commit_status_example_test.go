@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestACommitSaysWhetherItRuns applies the guide's example. The commits of the team and of the control plane succeed once all
-// clusters run them, and a new version starts with its own commit.
+// The commits of the team and of the control plane succeed once all clusters run them. A new version starts with its own
+// commit.
 func TestACommitSaysWhetherItRuns(t *testing.T) {
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {

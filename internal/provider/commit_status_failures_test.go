@@ -42,7 +42,7 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 	}
 }
 
-// TestACommitStatusOfADeletedRepository expects the plan to create the status again, and a destroy to succeed.
+// The plan creates the status again. A destroy succeeds.
 func TestACommitStatusOfADeletedRepository(t *testing.T) {
 	g := newStatusGitea(t)
 	w := providertest.New(startProvider)
@@ -57,8 +57,7 @@ func TestACommitStatusOfADeletedRepository(t *testing.T) {
 	apply(t, w, g.configuration())
 }
 
-// TestTwoRunsAtOnceLoseNoCommitStatus applies twice at the same time. Every status must exist once, and a shared status must
-// have the value of one run.
+// Every status must exist once. A status of both runs must have the value of one of them.
 func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
 	g := newStatusGitea(t)
 	const each = 8
@@ -91,7 +90,7 @@ func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
 	}
 }
 
-// TestACommitStatusThatCannotBeReadStaysAsItWasSet uses credentials that can set statuses but not read them.
+// Some credentials can set statuses, but not read them.
 func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
 	t.Parallel()
 	host := &standInStatuses{refuse: func(w http.ResponseWriter, r *http.Request) bool {

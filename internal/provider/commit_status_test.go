@@ -44,7 +44,6 @@ func newStatusGitea(t *testing.T) *statusGitea {
 	return g
 }
 
-// attributes returns the attributes of a status.
 func (g *statusGitea) attributes(further ...any) map[string]any {
 	return with(
 		map[string]any{"url": g.url, "forge": "gitea", "commit": g.commits[0], "context": "flotilla/dev", "state": "pending"},
@@ -108,7 +107,6 @@ func (g *statusGitea) history(commit int, context string) (received []string) {
 	return received
 }
 
-// planStatus returns the planned action of the status.
 func planStatus(
 	t *testing.T,
 	w providertest.Runner,
@@ -216,7 +214,6 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 	}
 }
 
-// TestACommitStatusWithValuesKnownAtApply has arguments that depend on the same apply.
 func TestACommitStatusWithValuesKnownAtApply(t *testing.T) {
 	g := newStatusGitea(t)
 	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
@@ -339,7 +336,7 @@ func TestACommitStatusIsImported(t *testing.T) {
 	}
 }
 
-// TestACommitStatusShowsNoSecret: the Git host repeats the token in its answers. No state, plan or message may contain it.
+// The Git host repeats the token in its answers. No state, plan or message may contain the token.
 func TestACommitStatusShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	const token = "canary-5d0c/+ token"

@@ -73,7 +73,7 @@ func TestPlanCommitAndHistoryReportTheSameRename(t *testing.T) {
 	)
 }
 
-// TestACommitNamesChangesOfHostsWithoutFolders: only a marker or record that others changed is repaired.
+// Only a marker or record that others changed is repaired.
 func TestACommitNamesChangesOfHostsWithoutFolders(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestACrashShowsNoSecret: Terraform prints the stacks of all goroutines of a crashed plugin. The provider crashes while it
-// sends its credentials to a Git server that does not answer.
+// Terraform prints the stacks of all goroutines of a crashed plugin. The provider crashes while it sends its credentials to a
+// Git server that does not answer.
 func TestACrashShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	const token = "t0ken-of-a-crash"

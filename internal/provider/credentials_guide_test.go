@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestTheGuideOnDeliveryIsRightAboutExpiredCredentials plays each row of the guide's table.
 func TestTheGuideOnDeliveryIsRightAboutExpiredCredentials(t *testing.T) {
 	t.Parallel()
 	playTable(t, "delivery.md", "operation | effect", []guideRow{
@@ -69,7 +68,6 @@ func newTokenHost(t *testing.T) *tokenHost {
 	return h
 }
 
-// assigned configures the assignment with a fleet and the token.
 func (h *tokenHost) assigned(fleet any, further map[string]any) providertest.Configuration {
 	c := assigned(h.url, fleet, further)
 	c.Provider = map[string]any{"git": map[string]any{"token": validToken}}
@@ -111,7 +109,6 @@ func (h *tokenHost) expectEmptyPlan(wanted providertest.Configuration) {
 	}
 }
 
-// expectError expects an error with a summary, an attribute and texts.
 func expectError(t *testing.T, diags providertest.Diagnostics, summary, attribute string, texts ...string) {
 	t.Helper()
 	at := slices.IndexFunc(diags, func(d providertest.Diagnostic) bool { return d.Error })

@@ -83,7 +83,7 @@ func allowPlain(names map[string]string) (keys []any) {
 	return keys
 }
 
-// checkPlanted checks that diagnostics name the credentials and their rules, without their values.
+// checkPlanted checks that diagnostics name credentials and rules, but contain no values.
 func checkPlanted(t *testing.T, message string, names map[string]string) {
 	t.Helper()
 	plain := strings.NewReplacer(" in line 3", "", ", line 2,", "").Replace(strings.Join(strings.Fields(message), " "))
@@ -145,8 +145,7 @@ func TestCredentialsInAPreviewAreAWarningAndAreNotShown(t *testing.T) {
 	checkPlanted(t, diags.String(), nil)
 }
 
-// TestCredentialsThatAreAllowedOnceAreAllowedInFinalObjects allows a value by an annotation of the object, or by the config
-// container that it comes from.
+// An annotation of the object, or the config container of the value, allows it.
 func TestCredentialsThatAreAllowedOnceAreAllowedInFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

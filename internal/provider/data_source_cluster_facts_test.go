@@ -191,7 +191,7 @@ func TestFactsOfClusters(t *testing.T) {
 	}
 }
 
-// TestFactsOfClustersRegisteredByOthers finds the clusters of a hub. No credential of theirs may be returned.
+// No credential of the registered clusters may be returned.
 func TestFactsOfClustersRegisteredByOthers(t *testing.T) {
 	t.Parallel()
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
@@ -275,8 +275,7 @@ func TestFactsOfClustersRegisteredByOthers(t *testing.T) {
 	}
 }
 
-// TestClustersWithoutLabelsAreNamed: a cluster that cannot be reached yet may have had labels before. The warning names the
-// clusters without any.
+// A cluster that cannot be reached yet may have had labels before. The warning names the clusters without labels.
 func TestClustersWithoutLabelsAreNamed(t *testing.T) {
 	t.Parallel()
 	servers := &factClusters{region: map[string]string{"eu": "eu-1"}, ready: true}

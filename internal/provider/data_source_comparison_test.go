@@ -82,7 +82,7 @@ func mustReadComparison(t *testing.T, attributes map[string]any) map[string]any 
 	return read
 }
 
-// formatTargets prints a line for each deployment target of a comparison.
+// formatTargets prints a line for each deployment target.
 func formatTargets(read map[string]any) string {
 	var lines []string
 	for _, entry := range read["deployment_targets"].([]any) {
@@ -150,7 +150,7 @@ func TestAComparisonListsTheDifferencesOfTwoEnvironments(t *testing.T) {
 	}
 	framework, diags := providertest.New(startFramework).ReadData(t.Context(), providertest.Configuration{}, "flotilla_comparison", shown)
 	if diags.Err() != nil || framework["markdown"] == nil {
-		t.Errorf("without the large values: %s", diags)
+		t.Errorf("with the framework alone: %s", diags)
 	}
 }
 
@@ -181,8 +181,6 @@ func TestAComparisonOfTwoCommitsListsTheChangesOfARollout(t *testing.T) {
 	}
 }
 
-// TestAComparisonPairsOtherNamesInOtherRepositories compares two repositories with different names of hosts and deployment
-// targets.
 func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
 	t.Parallel()
 	url := newComparedRepository(t)
@@ -290,7 +288,7 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 	}
 }
 
-// TestAComparisonReadsNoMoreThanItNeeds expects one look at each branch, and only the configuration files that differ.
+// A comparison looks at each branch once, and reads only the configuration files that differ.
 func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 	t.Parallel()
 	url := newComparedRepository(t)
@@ -377,7 +375,7 @@ func TestThePageShowsComparisons(t *testing.T) {
 	}
 }
 
-// TestAComparisonReportsUnknownKeys: if the configuration is among the values of a chart, the folder has no configuration file.
+// If the configuration is among the values of a chart, the folder has no configuration file.
 func TestAComparisonReportsUnknownKeys(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -402,7 +400,7 @@ func TestAComparisonReportsUnknownKeys(t *testing.T) {
 	}
 }
 
-// TestAComparisonOnAGitHost reads single objects from a real Git host with a token.
+// A real Git host gives single objects and requires a token.
 func TestAComparisonOnAGitHost(t *testing.T) {
 	t.Parallel()
 	repo, _, user := giteaWithUser(t)

@@ -39,7 +39,7 @@ func parseMetrics(t *testing.T, values map[string]any) map[string]string {
 	return lines
 }
 
-// TestComplianceGivesMetrics compares the metrics with the other attributes, and the health score with that of the overview.
+// The health score is the overview's.
 func TestComplianceGivesMetrics(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -99,8 +99,7 @@ func TestComplianceGivesMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsSayWhichVersionRuns has two clusters with another version than the branch, and one that does not report its
-// version.
+// Two clusters run another version than the branch, and one reports no version.
 func TestMetricsSayWhichVersionRuns(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -133,7 +132,7 @@ func TestMetricsSayWhichVersionRuns(t *testing.T) {
 	}
 }
 
-// TestMetricsHoldNoValueAndNoMessage: people without access to the state can read metrics.
+// People without access to the state can read metrics.
 func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -170,7 +169,6 @@ func TestComplianceRefusesInvalidProgress(t *testing.T) {
 	}
 }
 
-// TestPrometheusReadsTheMetricsOfCompliance scrapes the metrics in the OpenMetrics format.
 func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -205,7 +203,7 @@ func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	}
 }
 
-// TestTerraformOutputsMetrics applies the example twice. The second apply leaves a rollout in progress.
+// TestTerraformOutputsMetrics applies the guide's example twice. The second apply leaves a rollout in progress.
 func TestTerraformOutputsMetrics(t *testing.T) {
 	t.Parallel()
 	const file = "examples/observing/metrics/main.tf"
