@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// standing is how far a rollout is, by the attributes of the assignment, and by rollouts of flotilla_compliance.
+// progressText returns the progress of a rollout: attributes of the assignment, and rollouts of flotilla_compliance.
 func (r *rings) progressText(attributes map[string]any) string {
 	r.t.Helper()
 	read := mustReadCompliance(r.t, r.url, map[string]any{
@@ -24,8 +24,7 @@ func (r *rings) progressText(attributes map[string]any) string {
 	return string(text)
 }
 
-// A refresh finds no other progress, whatever clusters report and others do meanwhile, and a plan that is applied late leaves the
-// progress that it printed.
+// Refreshes keep the progress despite new reports and foreign commits. A late apply stores the progress of its plan.
 func TestProgressInRefreshDestroyAndLateApply(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
@@ -47,14 +46,14 @@ func TestProgressInRefreshDestroyAndLateApply(t *testing.T) {
 				t.Errorf("%s: %v, %+v", verb, diags, plan)
 			}
 			if refreshed := plan.Refreshed(); verb == "a refresh" && r.progressText(refreshed.Values(assignment)) != before {
-				t.Errorf("after %s it is at %s, not at %s", verb, r.progressText(refreshed.Values(assignment)), before)
+				t.Errorf("after %s: got progress %s, want %s", verb, r.progressText(refreshed.Values(assignment)), before)
 			}
 		}
 		if _, diags := r.w.Apply(t.Context(), r.configuration(version), providertest.RefreshOnly()); diags.Err() != nil {
 			t.Errorf("apply -refresh-only: %v", diags)
 		}
 		if now := r.progressText(state()); now != before {
-			t.Errorf("apply -refresh-only leaves %s, not %s", now, before)
+			t.Errorf("after apply -refresh-only: got progress %s, want %s", now, before)
 		}
 	}
 	applyLate := func(version, versions string) {
@@ -66,10 +65,10 @@ func TestProgressInRefreshDestroyAndLateApply(t *testing.T) {
 		planned := r.progressText(assignmentAfter(plan))
 		pushForeignCommit()
 		if diags := r.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
-			t.Fatalf("late: %v", diags)
+			t.Fatalf("the late apply fails: %v", diags)
 		}
 		if now := r.progressText(state()); now != planned || r.versions() != versions {
-			t.Errorf("late, it is at %s with %s, and planned was %s with %s", now, r.versions(), planned, versions)
+			t.Errorf("after the late apply: got progress %s and versions %s, want %s and %s", now, r.versions(), planned, versions)
 		}
 	}
 	applyLate("2", "2 1 1")
@@ -97,12 +96,11 @@ func TestProgressInRefreshDestroyAndLateApply(t *testing.T) {
 	r.report("rest", verdict.Ready)
 	applyLate("3", "3 3 3")
 	if state()["rolled_out"] != true || state()["progress"] != "{}" {
-		t.Errorf("in the end it is at %s", r.progressText(state()))
+		t.Errorf("the rollout is not complete: %s", r.progressText(state()))
 	}
 	checkRefresh("3")
 }
 
-// A change by hand is found by a refresh, and the progress stays what the last step decided.
 func TestDriftDoesNotMoveProgress(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
@@ -119,6 +117,6 @@ func TestDriftDoesNotMoveProgress(t *testing.T) {
 		t.Errorf("a refresh does not find the change by hand: %+v", plan)
 	}
 	if refreshed := plan.Refreshed(); r.progressText(refreshed.Values(assignment)) != before {
-		t.Errorf("after a change by hand it is at %s, not at %s", r.progressText(refreshed.Values(assignment)), before)
+		t.Errorf("after a change by hand: got progress %s, want %s", r.progressText(refreshed.Values(assignment)), before)
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// digestOf is a digest whose digits are all the same.
+// digestOf returns a digest that repeats one digit.
 func digestOf(digit string) string { return "sha256:" + strings.Repeat(digit, 64) }
 
-// A digest of manifests is part of the fleet: refreshes and destroys do not need it, and a plan that is applied late writes the digest
-// that it showed.
+// Refreshes and destroys ignore a new digest of manifests. A late apply writes the digest of its plan.
 func TestDigestsInRefreshDestroyAndLateApply(t *testing.T) {
 	t.Parallel()
 	for name, reconciler := range map[string]string{"Flux": "flux", "Argo CD": "argocd", "Config Sync": "config-sync"} {
@@ -34,29 +33,28 @@ func TestDigestsInRefreshDestroyAndLateApply(t *testing.T) {
 				}
 			}
 			if plan, diags := w.Plan(t.Context(), configuration(one)); diags.Err() != nil || !plan.Empty() {
-				t.Errorf("the same digest: %v, %q", diags, linesOf(plan))
+				t.Errorf("the plan of the same digest is not empty: %v, %q", diags, linesOf(plan))
 			}
 			plan, diags := w.Plan(t.Context(), configuration(two))
 			if lines := strings.Join(linesOf(plan), "\n"); diags.Err() != nil || !strings.Contains(lines, "drone/till-edge") && !strings.Contains(lines, "on drone") {
-				t.Fatalf("another digest: %v, %q", diags, lines)
+				t.Fatalf("the plan of another digest does not name the host: %v, %q", diags, lines)
 			}
 			repo.change(t, "dev", func(folder string) { writeFile(t, folder+"/elsewhere.yaml", "a: b\n") })
 			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
-				t.Fatalf("late: %v", diags)
+				t.Fatalf("the late apply fails: %v", diags)
 			}
 			if text := readReconciler(); !strings.Contains(text, digestOf("2")) || strings.Contains(text, digestOf("1")) {
-				t.Errorf("written is %s", text)
+				t.Errorf("got %s, want the second digest alone", text)
 			}
 			apply(t, w, configuration(nil))
 			if text := readReconciler(); strings.Contains(text, "sha256:") {
-				t.Errorf("without a digest written is %s", text)
+				t.Errorf("got %s, want no digest", text)
 			}
 		})
 	}
 }
 
-// Definitions of the provider check final objects. Other operations than a plan of changes do not need them, and a plan that is
-// applied late is not checked by definitions that came after it.
+// The provider's definitions check the final objects of a plan. Refreshes, destroys and late applies do not use them.
 func TestDefinitionsInRefreshDestroyAndLateApply(t *testing.T) {
 	t.Parallel()
 	widgetOfSize := func(size string) string { return strings.Replace(widget, "size: large", "size: "+size, 1) }
@@ -84,25 +82,25 @@ func TestDefinitionsInRefreshDestroyAndLateApply(t *testing.T) {
 			}
 			plan, diags := w.Plan(t.Context(), configuration("1.0.0", "large", refusing))
 			if diags.Err() != nil || !plan.Empty() || !diags.Has("Clusters would refuse final objects") {
-				t.Errorf("deployed objects: %v, %q", diags, linesOf(plan))
+				t.Errorf("the plan does not warn of the deployed objects alone: %v, %q", diags, linesOf(plan))
 			}
 			plan, diags = w.Plan(t.Context(), configuration("1.0.0", "large", []any{widgets}))
 			if diags.Err() != nil || !plan.Empty() {
-				t.Errorf("definitions alone: %v, %q", diags, linesOf(plan))
+				t.Errorf("a change of the definitions alone is planned: %v, %q", diags, linesOf(plan))
 			}
 			late, diags := w.Plan(t.Context(), configuration("1.1.0", "3", refusing))
 			if diags.Err() != nil || len(linesOf(late)) == 0 {
-				t.Fatalf("valid objects: %v", diags)
+				t.Fatalf("the plan of valid objects fails or is empty: %v", diags)
 			}
 			repo.change(t, "dev", func(folder string) { writeFile(t, folder+"/elsewhere.yaml", "a: b\n") })
 			if diags := w.ApplyPlan(t.Context(), late); diags.Err() != nil {
-				t.Errorf("late: %v", diags)
+				t.Errorf("the late apply fails: %v", diags)
 			}
 			if plan, diags := w.Plan(t.Context(), configuration("1.1.0", "3", refusing)); diags.Err() != nil || !plan.Empty() {
-				t.Errorf("after it: %v, %q", diags, linesOf(plan))
+				t.Errorf("the plan after the late apply is not empty: %v, %q", diags, linesOf(plan))
 			}
 			if plan, diags := w.Plan(t.Context(), configuration("1.1.0", "3", refusing), providertest.RefreshOnly()); diags.Err() != nil || !plan.Empty() {
-				t.Errorf("a refresh after it: %v, %+v", diags, plan)
+				t.Errorf("a refresh after the late apply finds changes: %v, %+v", diags, plan)
 			}
 		})
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// What somebody changes in a folder that is held, or that waits for a later stage, stays so. The plan that finds it counts it as what it
-// is, and the next plan is empty.
+// A change by hand in a folder under a hold, or in one of a later stage, stays. The first plan counts it, and the next plan is empty.
 func TestChangesByHandToWaitingFoldersAreCountedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"changed": "by hand\n", "removed": ""} {
@@ -32,7 +31,7 @@ func TestChangesByHandToWaitingFoldersAreCountedAtOnce(t *testing.T) {
 					l.apply()
 					got := fmt.Sprint(l.runner.Now().Values(assignment)["rolling_out"])
 					if !strings.Contains(got, "w0-live") || !strings.Contains(got, `summary:stage 1 of 3 "canary", `+hosts+" hosts") {
-						t.Errorf("rolling_out is %s", got)
+						t.Errorf("got rolling_out %s, want w0-live in stage 1 with %s hosts", got, hosts)
 					}
 				})
 			}
@@ -40,7 +39,7 @@ func TestChangesByHandToWaitingFoldersAreCountedAtOnce(t *testing.T) {
 	}
 }
 
-// underWay is a life in which a new version is on the canary, which may be held since then.
+// newLifeWithRollout returns a life with a new version on the canary, and optionally a hold on the canary since then.
 func newLifeWithRollout(t *testing.T, held bool) *life {
 	t.Helper()
 	world, clock := newMemoryWorld(t, true), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}

@@ -20,7 +20,6 @@ func (l *life) joinOrLeave(host string) {
 	slices.Sort(l.wanted.hosts)
 }
 
-// files are those of the branch.
 func (l *life) branchFiles() map[string]string { return l.world.files(gitops, "dev") }
 
 func (l *life) commitFile(name, content string) {
@@ -36,7 +35,7 @@ func (l *life) commitFile(name, content string) {
 	l.world.commit(gitops, "dev", files)
 }
 
-// foreignFile writes what is nobody's here.
+// writeForeignFile writes a file that belongs to no assignment.
 func (l *life) writeForeignFile(name string) {
 	l.counter++
 	l.foreign[name] = fmt.Sprintln("of somebody else", l.counter)
@@ -67,7 +66,7 @@ func (l *life) editByHand() {
 	l.tally.repaired.Add(1)
 }
 
-// sync lets some clusters follow the branch.
+// syncClusters lets some clusters follow the branch.
 func (l *life) syncClusters(share float64) {
 	tip, files := l.world.tip(gitops, "dev"), l.branchFiles()
 	for _, host := range l.wanted.hosts {

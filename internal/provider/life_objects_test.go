@@ -13,13 +13,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// objectsLife renames the cluster types of stagedObjects and their branch, changes content, publishes the chart again, rolls back, and applies
-// from another state, in any order. After each apply, both hosts have their folder, although protection forbids removals, and all
-// objects follow folders of the commit. The state that does not have the assignment cannot write.
+// objectsLife makes random changes to stagedObjects: it renames cluster types and the branch, changes content, publishes the chart
+// again, rolls back, and applies from another state. After each apply, both hosts have a folder, although protection forbids
+// removals, and all objects follow folders of the commit. The state without the assignment cannot write.
 type objectsLife struct {
 	*stagedObjects
 	random *rand.Rand
-	// runners have a state each. The first one has the assignment.
+	// runners have a state each. The state of the first has the assignment.
 	runners [2]providertest.Runner
 	names   int
 	commits []string
@@ -69,7 +69,7 @@ func (l *objectsLife) applyRandomChanges() {
 			choice.do()
 		}
 	}
-	if l.further["holds"] != nil { // by its present name
+	if l.further["holds"] != nil { // a rename may have changed the name
 		l.further["holds"] = []any{map[string]any{"hosts": []any{l.store["name"]}, "reason": "an audit"}}
 	}
 	l.history = append(l.history, fmt.Sprintf("applies %v %v %d %s %v", l.lab, l.store, l.replicas, l.branch, l.further))
@@ -95,18 +95,18 @@ func (l *objectsLife) applyRandomChanges() {
 	}
 }
 
-// checkOtherState checks that the state that has lost the assignment to the other one can plan and write nothing.
+// checkOtherState checks that the state that lost the assignment cannot apply.
 func (l *objectsLife) checkOtherState(tip string) {
 	state := l.runners[1].Now()[assignment].Current
 	if state == nil || !strings.Contains(string(state.Attributes), strconv.Quote(l.branch)) {
-		return // it never had the assignment on this branch
+		return // the assignment was never in that state on this branch
 	}
 	_, diags := l.runners[1].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
 	if diags.Err() == nil || !diags.Has(otherState) {
 		l.t.Errorf("the other state may write: %s", diags)
 	}
 	if now := git(l.t, l.url, "rev-parse", l.branch); now != tip {
-		l.t.Errorf("the other state has written %s", now)
+		l.t.Errorf("the other state wrote commit %s", now)
 	}
 }
 

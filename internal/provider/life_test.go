@@ -17,36 +17,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// A life is what a platform team does with an assignment in months: new versions and values, of which some never get ready, workloads
-// and hosts that come and go, renames, other spellings of the URL, lost states, edits by hand, holds. Clusters follow the branch when
-// they like, and report. After each apply, what everybody relies on is checked.
+// life simulates months with one assignment: new versions and values, some of them never ready, added and removed workloads and
+// hosts, renames, other spellings of the URL, lost states, edits by hand, and holds. Clusters follow the branch at random and report.
+// The guarantees are checked after each apply.
 type life struct {
 	t         *testing.T
 	random    *rand.Rand
 	world     world
 	runner    providertest.Runner
-	clock     *stoppedClock // nil: that of the machine
+	clock     *stoppedClock // nil for the machine's clock
 	onFailure string
 
 	wanted  lifeConfig
 	agents  map[string]*simulatedAgent // by cluster
 	foreign map[string]string
-	// unheard says that reports speak of something else until the apply: of what was changed by hand and is mended, or, since they are asked
-	// for by name, of nothing before a rename. One more apply hears them.
+	// hasStaleReports is set by edits by hand and renames: reports are read before the apply, and selected by the assignment's name,
+	// so the rollout may need one more apply.
 	hasStaleReports bool
 	counter         int // of versions, values and notes
 	history         []string
 	tally           *lifeTally
 }
 
-// lifeWish is what is configured.
+// lifeConfig is the configuration of a life.
 type lifeConfig struct {
 	name      string
-	urlStyle  int               // of writing the URL
+	urlStyle  int               // a spelling of the URL
 	versions  map[string]string // of workloads
 	value     string
 	hosts     []string
-	hold      map[string]any // a hold; nil for none
+	hold      map[string]any // nil for none
 	adopt     bool
 	allAtOnce bool // without a rollout
 }
@@ -58,12 +58,12 @@ type simulatedAgent struct {
 	since  time.Time
 }
 
-// lifeTally counts over all lives.
+// lifeTally has the counts of all lives.
 type lifeTally struct{ steps, commits, neverReady, repaired atomic.Int64 }
 
 const (
 	lifePath   = "all"
-	neverReady = "-never-ready" // in the version or the value of what no cluster gets ready
+	neverReady = "-never-ready" // a suffix of versions and values that never get ready
 	canary     = "canary-1"
 )
 
@@ -92,7 +92,7 @@ func (l *life) record(format string, arguments ...any) {
 	l.history = append(l.history, fmt.Sprintf(format, arguments...))
 }
 
-// play makes so many steps, each of which ends with an apply, and then lets everything get well.
+// playSteps makes random changes and applies them, step by step, and then calls finish.
 func (l *life) playSteps(steps int) {
 	defer func() {
 		if l.t.Failed() {
@@ -127,7 +127,6 @@ func (l *life) advanceClock(d time.Duration) {
 	}
 }
 
-// step does one thing.
 func (l *life) makeRandomChanges() {
 	w := &l.wanted
 	workloads, former := slices.Sorted(maps.Keys(w.versions)), w.name
@@ -146,7 +145,7 @@ func (l *life) makeRandomChanges() {
 		{6, func() { l.joinOrLeave(pick(l.random, lifeHosts[1:])) }},
 		{6, func() { w.name = pickOther(l.random, names, former) }},
 		{5, func() { w.urlStyle = l.random.IntN(4) }},
-		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, former }}, // whose name was another before, nothing knows
+		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, former }}, // a lost state and another name: nothing links the two
 		{8, l.editByHand},
 		{4, func() {
 			l.writeForeignFile(pick(l.random, []string{"NOTES.md", lifePath + "/" + canary + "/notes.txt", "other/x.yaml"}))
@@ -167,7 +166,7 @@ func (l *life) makeRandomChanges() {
 	l.record("    %+v", *w)
 }
 
-// version is a new one; one in so many never gets ready.
+// newVersion returns a new version. One of oneIn versions never gets ready.
 func (l *life) newVersion(oneIn int) string {
 	l.counter++
 	if l.random.IntN(oneIn) == 0 {
@@ -177,7 +176,6 @@ func (l *life) newVersion(oneIn int) string {
 	return fmt.Sprint("v", l.counter)
 }
 
-// configuration is what the team has written.
 func (l *life) configuration() providertest.Configuration {
 	w := l.wanted
 	var types, clusters, workloads []any
@@ -207,7 +205,7 @@ func (l *life) configuration() providertest.Configuration {
 	}
 	if !w.allAtOnce {
 		rollout := map[string]any{"stages": []any{ringStage("canary"), ringStage("region")}, "on_failure": l.onFailure}
-		if l.clock != nil { // by that of the machine, a deadline would pass between an apply and the plan after it
+		if l.clock != nil { // by the machine's clock, the deadline could pass between an apply and the next plan
 			rollout["progress_deadline"] = "3h"
 		}
 		attributes["rollout"] = rollout
@@ -236,7 +234,7 @@ func anyList(texts []string) []any {
 	return list
 }
 
-// reports are what the clusters of the fleet say.
+// reports returns the reports of the clusters.
 func (l *life) reports() []any {
 	list := []any{}
 	for _, host := range l.wanted.hosts {
@@ -250,7 +248,7 @@ func (l *life) reports() []any {
 	return list
 }
 
-// apply applies, and checks what came of it. It returns what the state has.
+// apply applies the configuration, checks the branch, and expects an empty plan and no drift. It returns the plan.
 func (l *life) apply() *providertest.Plan {
 	l.t.Helper()
 	commits := l.world.commits(gitops, "dev")
@@ -282,30 +280,30 @@ func (l *life) apply() *providertest.Plan {
 	if diags.Err() != nil || len(drift.Drifted) > 0 || l.clock != nil && drift.ExitCode != 0 {
 		l.t.Errorf("a refresh after an apply finds %q: %v", drift.Drifted, diags)
 	}
-	if l.wanted.adopt { // for once
+	if l.wanted.adopt { // once only
 		l.wanted.adopt = false
 		return l.apply()
 	}
 	return plan
 }
 
-// check holds the branch to what everybody relies on.
+// checkBranch checks that only the canary has content that never gets ready, and that foreign files are unchanged.
 func (l *life) checkBranch() {
 	l.t.Helper()
 	files := l.branchFiles()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.Contains(files[name], neverReady) && strings.Contains(name, "-live/") && !strings.HasPrefix(name, lifePath+"/"+canary+"/") {
-			l.t.Errorf("%s has what the canary has never proven", name)
+			l.t.Errorf("%s has content that the canary has not proven", name)
 		}
 	}
 	for name, content := range l.foreign {
 		if files[name] != content {
-			l.t.Errorf("%s, which is nobody's here, is %q", name, files[name])
+			l.t.Errorf("foreign file %s: got %q, want %q", name, files[name], content)
 		}
 	}
 }
 
-// end lets everything get well: what is wanted is good, nothing is held, all clusters follow. The end is as wanted.
+// finish sets good versions, lifts the hold and lets all clusters follow. It expects all folders as configured, and then destroys.
 func (l *life) finish() {
 	l.record("the end")
 	l.counter++
@@ -324,7 +322,7 @@ func (l *life) finish() {
 		return
 	}
 	if got, want := l.folders(), l.expectedFolders(); !maps.Equal(got, want) {
-		l.t.Errorf("the end is not as wanted:\n%s", describeDifferences(got, want))
+		l.t.Errorf("the folders differ from the configuration:\n%s", describeDifferences(got, want))
 	}
 	if rolledOut := l.runner.Now().Values(assignment)["rolled_out"]; rolledOut != true {
 		l.t.Errorf("rolled_out is %v", rolledOut)
@@ -337,7 +335,7 @@ func (l *life) finish() {
 	l.world.check()
 }
 
-// folders are the files of the assignment's folders, but for the label with its name, which stays that of before a rename.
+// folders returns the files of the assignment, without the label with its name: a rename does not change the label.
 func (l *life) folders() map[string]string {
 	folders := map[string]string{}
 	for name, content := range l.branchFiles() {
@@ -350,7 +348,7 @@ func (l *life) folders() map[string]string {
 
 var ownerLabel = regexp.MustCompile(`flotilla.dev/owner: .*`)
 
-// reference is what one apply of the same makes in another world.
+// expectedFolders returns the folders that a single apply writes in a new world.
 func (l *life) expectedFolders() map[string]string {
 	world := newMemoryWorld(l.t, false)
 	other := &life{t: l.t, world: world, runner: providertest.New(world.start), clock: l.clock, wanted: l.wanted, tally: &lifeTally{}}
@@ -363,7 +361,7 @@ func describeDifferences(got, want map[string]string) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		if content, ok := want[name]; !ok || content != got[name] {
-			all = append(all, fmt.Sprintf("%s is\n%s\nand not\n%s", name, got[name], content))
+			all = append(all, fmt.Sprintf("%s: got\n%s\nwant\n%s", name, got[name], content))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -374,8 +372,8 @@ func describeDifferences(got, want map[string]string) string {
 	return strings.Join(all, "\n")
 }
 
-// In no life is a version that never gets ready anywhere but on the canary, a foreign file changed, an apply more than one commit, or the
-// plan after it not empty; and when all is well again, everything is as wanted.
+// Versions that never get ready stay on the canary. Foreign files stay unchanged. An apply makes at most one commit, and the plan after
+// it is empty. In the end, all folders are as configured.
 func TestReliabilityOfALifeFromOutside(t *testing.T) {
 	t.Parallel()
 	steps, seeds := reliabilitytest.Count(acceptancetest.Count(5, 60), 60), reliabilitytest.Count(1, 20)
@@ -411,8 +409,8 @@ func TestReliabilityOfALifeFromOutside(t *testing.T) {
 	)
 }
 
-// The same life with the provider's own program, and Terraform and OpenTofu themselves: each does one of both, unless
-// the run is reported.
+// TestALifeWithTerraform plays a life with the provider's program, Terraform and OpenTofu. Each tool takes one value of on_failure;
+// reported runs take both.
 func TestALifeWithTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Tests describe lines of changes by their values, so that only package changes has their English.
+// Tests describe lines of changes by their values: their English is in package changes alone.
 
 func lineText(line changes.Line) string { return changes.English([]changes.Line{line})[0] }
 
@@ -15,39 +15,38 @@ func countLine(counts changes.Counts) string {
 	return lineText(changes.Line{Kind: changes.CountLine, Counts: counts})
 }
 
-// fileLine is a line about keys of a file, if one is given. Keys, as in "a.b, c:new", and assignments, as in
-// "large/web, small/web", are lists.
+// fileLine returns a line about keys of a file. keys is a list such as "a.b, c:new", assignments one such as "large/web, small/web".
 func fileLine(file, keys, assignments string, causes ...changes.Cause) string {
 	return lineText(changedLine(changes.FileLine, file, keys, assignments, causes))
 }
 
-// objectLine is [fileLine] about fields of a final object.
+// objectLine returns a line about fields of a final object, like [fileLine].
 func objectLine(object, fields, assignments string, causes ...changes.Cause) string {
 	return lineText(changedLine(changes.ObjectLine, object, fields, assignments, causes))
 }
 
-// noObjectLine is the line about final objects that stay.
+// noObjectLine returns the line about unchanged final objects.
 func noObjectLine(assignments string, causes ...changes.Cause) string {
 	line := changedLine(changes.ObjectLine, "", "", assignments, causes)
 	line.Keys[0].How = changes.NoChange
 	return lineText(line)
 }
 
-// formerUnknownLine is the line about final objects whose former ones are unknown.
+// formerUnknownLine returns the line about final objects without a known former version.
 func formerUnknownLine(reason, assignments string, causes ...changes.Cause) string {
 	line := changedLine(changes.ObjectLine, "", "", assignments, causes)
 	line.Keys[0] = changes.Key{Path: reason, How: changes.FormerUnknown}
 	return lineText(line)
 }
 
-// wholeObjectLine is the line about a new or removed final object.
+// wholeObjectLine returns the line about a new or removed final object.
 func wholeObjectLine(how changes.How, object, assignments string, causes ...changes.Cause) string {
 	line := changedLine(changes.ObjectLine, object, "", assignments, causes)
 	line.How = how
 	return lineText(line)
 }
 
-// moveLine is the line about added or removed folders.
+// moveLine returns the line about added or removed folders.
 func moveLine(kind changes.LineKind, assignments string, causes ...changes.Cause) string {
 	return lineText(changes.Line{Kind: kind, Assignments: assignmentKeys(assignments), Causes: causes})
 }
@@ -78,7 +77,7 @@ func causeBy(kind changes.CauseKind, name string) changes.Cause {
 	return changes.Cause{Kind: kind, Name: name}
 }
 
-// causeText is the end of a line.
+// causeText returns the end of a line: its causes.
 func causeText(causes ...changes.Cause) string {
 	return strings.TrimPrefix(fileLine("", "", "a/b", causes...), ", on a: b")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// metaArguments are those of Terraform itself.
+// metaArguments are arguments that Terraform adds to each block.
 var metaArguments = []string{"for_each", "count", "depends_on", "provider"}
 
 // TestListingsUseArgumentsOfTheirSchemas checks the syntax of each HCL listing, the arguments of its blocks and the attributes of
@@ -57,8 +57,8 @@ func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 	}
 }
 
-// checkElements checks the attributes of elements of lists and maps in for expressions, and returns their number. Terraform checks
-// them only if there are elements.
+// checkElements checks the attributes of elements in for expressions, and returns their number. Terraform checks them only for lists
+// and maps that are not empty.
 func checkElements(t *testing.T, page string, schemas *tfprotov6.GetProviderSchemaResponse, body *hclsyntax.Body) int {
 	t.Helper()
 	count := 0
@@ -91,7 +91,7 @@ func checkElements(t *testing.T, page string, schemas *tfprotov6.GetProviderSche
 	return count
 }
 
-// elementOf returns the attributes of the objects in a list, set or map of a resource or data source, or nil.
+// elementAttributes returns the attributes of the objects in a list, set or map of a resource or data source, or nil.
 func elementAttributes(schemas *tfprotov6.GetProviderSchemaResponse, collection hclsyntax.Expression) map[string]tftypes.Type {
 	steps := strings.Split(strings.TrimPrefix(referenceText(collection), "data."), ".")
 	schema := schemas.ResourceSchemas[steps[0]]

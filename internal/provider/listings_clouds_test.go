@@ -19,13 +19,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// cloud is a provider with the resources of a cloud that listings have. Its clusters are those of a stand-in.
+// cloud is a provider with the cloud resources that listings use. A stand-in serves its clusters.
 type cloud struct {
 	name     string
 	clusters *cloudClusters
 }
 
-// cloudClusters is the access to a stand-in for clusters.
+// cloudClusters is the address of the stand-in for clusters, with credentials.
 type cloudClusters struct{ url, ca, certificate, key string }
 
 func newCloudClusters(t *testing.T) *cloudClusters {
@@ -35,7 +35,7 @@ func newCloudClusters(t *testing.T) *cloudClusters {
 	return &cloudClusters{url, ca, certificate, key}
 }
 
-// kubeconfig is a kubeconfig with one context.
+// kubeconfig returns a kubeconfig with one context.
 func (c *cloudClusters) kubeconfig(cluster string) string {
 	return fmt.Sprintf(`{"current-context": %[1]q, "contexts": [{"name": %[1]q, "context": {"cluster": %[1]q, "user": %[1]q}}],
 "clusters": [{"name": %[1]q, "cluster": {"server": %[2]q, "certificate-authority-data": %[3]q}}],
@@ -49,7 +49,7 @@ type cloudResource struct {
 	name      string
 	arguments []string
 	blocks    map[string][]string
-	// computed returns strings and lists of maps of strings that are known after the apply.
+	// computed returns the computed attributes: strings, and lists of maps of strings.
 	computed func(name string, clusters *cloudClusters) map[string]any
 	clusters *cloudClusters
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// commandPage is a page with commands. Commands may use the HCL and the files that the page shows or links to.
+// commandPage is a page with commands. Its commands may use HCL and files that the page shows or links to.
 type commandPage struct {
 	t        *testing.T
 	name     string
 	hcl      string
-	files    map[string]bool // names of files of examples, and of files that earlier commands write
+	files    map[string]bool // files of examples and of earlier commands
 	makefile string
 	help     func(subcommand string) string
 	schemas  *tfprotov6.GetProviderSchemaResponse
@@ -41,8 +41,8 @@ var (
 	fileRead      = regexp.MustCompile(`(?:show -json |--config\.file=|--kubeconfig |>> ?)([\w.-]+\.\w+)`)
 )
 
-// TestCommandsOfPagesAreValid checks the commands of all pages: targets of make, subcommands and flags of Terraform, tests of Go,
-// and the variables, addresses, attributes, outputs and files that the page shows.
+// Commands name existing make targets, subcommands and flags of Terraform, and Go tests, and the variables, addresses, attributes,
+// outputs and files of their page.
 func TestCommandsOfPagesAreValid(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
@@ -63,7 +63,7 @@ func TestCommandsOfPagesAreValid(t *testing.T) {
 	}
 	pages, examples, schemas := documentation(t), exampleTexts(t), providerSchemas(t)
 	if len(commands) < 15 {
-		t.Errorf("%d pages have commands", len(commands))
+		t.Errorf("only %d pages have commands", len(commands))
 	}
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		if name == "docs/guides/night.md" { // TestTheQuestionsAtNightAreAnswered runs its commands with examples
@@ -77,7 +77,7 @@ func TestCommandsOfPagesAreValid(t *testing.T) {
 	}
 }
 
-// commandLines returns the commands of a block. Consoles have output between lines that begin with "$ ".
+// commandLines returns the commands of a block. In a console block, commands begin with "$ ", and other lines are output.
 func commandLines(block pageListing) []string {
 	var lines []string
 	hasPrompt := strings.HasPrefix(block.text, "$ ")
@@ -156,7 +156,7 @@ func (p commandPage) checkCommand(command string) {
 	p.checkNames(command, require)
 }
 
-// checkNames checks the names of a command that belong to a configuration or are files.
+// checkNames checks the names of files and of parts of the configuration in a command.
 func (p commandPage) checkNames(command string, require func(ok bool, missing string)) {
 	p.t.Helper()
 	for _, match := range variableUse.FindAllStringSubmatch(command, -1) {

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// listingTests are the tests of listings that are neither HCL nor commands, by the beginnings of their keys.
+// listingTests maps prefixes of keys of listings to their tests. HCL and commands have tests of their own.
 var listingTests = map[string]string{
 	"guides/adopting/applicationsets":                    "TestTheGuideAdoptsAnApplicationSet",
 	"guides/assignments/read-a-plan":                     "TestTheGuideOnAssignmentsShowsTheLinesOfAPlan",
@@ -32,8 +32,8 @@ var listingTests = map[string]string{
 	"readme/the-core-of-a-configuration":                 "TestTheReadmesConfigurationHasTheReadmesPlan",
 }
 
-// TestListingsHaveTests finds listings of YAML and of output that no test reads. Signatures of functions are generated,
-// TestCommandsOfPagesAreValid reads commands, and drawings have no test.
+// TestListingsHaveTests finds listings of YAML and output without a test. It skips generated signatures of functions, drawings, and
+// commands (TestCommandsOfPagesAreValid).
 func TestListingsHaveTests(t *testing.T) {
 	t.Parallel()
 	isUsed := map[string]bool{}
@@ -81,7 +81,7 @@ func TestTheGuideAdoptsAnApplicationSet(t *testing.T) {
 	got := fmt.Sprintf("workload %s with %q, policy %s with %v", workload["name"],
 		slices.Collect(maps.Keys(workload["deployment_targets"].(map[string]any))), policy["name"], policy["cluster_type_selector"])
 	if got != `workload web with ["default"], policy prod with map[match_labels:map[env:prod]]` {
-		t.Errorf("it becomes %s", got)
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestTheGuideShowsTheGuardAgainstPlainCredentials(t *testing.T) {
 	}
 }
 
-// TestGuideCommandsNameExistingAgents compares the commands that ask agents with the objects of agents.
+// The commands that trigger a reconciliation name objects of the agents.
 func TestGuideCommandsNameExistingAgents(t *testing.T) {
 	t.Parallel()
 	commands := annotateCommand.FindAllStringSubmatch(textListing(t, "shell", "guides/clusters/ask-agents-to-look-now"), -1)

@@ -44,7 +44,6 @@ func listingsOf(t *testing.T, language string) []pageListing {
 	return found
 }
 
-// textListing returns the listing of a language with a key.
 func textListing(t *testing.T, language, key string) string {
 	t.Helper()
 	blocks := listingsOf(t, language)
@@ -55,7 +54,7 @@ func textListing(t *testing.T, language, key string) string {
 	return strings.TrimSpace(blocks[i].text)
 }
 
-// exampleTexts are the names of the files of examples by their text. Examples have tests of their own.
+// exampleTexts maps the text of each file of examples to its name. Examples have tests of their own.
 func exampleTexts(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -65,7 +64,7 @@ func exampleTexts(t *testing.T) map[string]string {
 	return texts
 }
 
-// requireTest fails unless there is a test of this name.
+// requireTest fails if no test has this name.
 func requireTest(t *testing.T, name string) {
 	t.Helper()
 	for _, folder := range []string{".", "../views/metrics", "../testing/e2e"} {

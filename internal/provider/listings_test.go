@@ -29,16 +29,16 @@ import (
 
 const listingsFolder = "testdata/listings"
 
-// TestListingsApply applies each HCL listing with Terraform: in `make test` those of guides and first pages, in `make acceptance`
-// those of the reference, too. If a listing is a part of a configuration, testdata/listings has a context that completes it:
+// TestListingsApply applies each HCL listing with Terraform: guides and first pages in `make test`, also the reference in
+// `make acceptance`. If a listing is a part of a configuration, a context in testdata/listings completes it:
 //
 //   - Attributes without a block replace the line "# listing" of the context.
-//   - The lines of the context after "# …" replace "# …" in an object.
-//   - A block that the context has, too, overrides its attributes, as in Terraform's override files. So do locals.
-//   - shared.tf is part of each context, and completes listings without one, but not examples.
+//   - The lines after "# …" in the context replace "# …" in an object.
+//   - A block of the listing overrides the attributes of the same block of the context, as in Terraform's override files. So do locals.
+//   - shared.tf completes each context, and listings without a context, but not examples.
 //   - Each configuration finds the files in the folder files.
 //
-// The first line of a context says how the listing is checked, if it is not applied.
+// The first line of a context states the check of a listing that is not applied.
 func TestListingsApply(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
@@ -68,7 +68,7 @@ func TestListingsApply(t *testing.T) {
 				return
 			}
 			if !strings.Contains(block.page, check.wantError) {
-				t.Errorf("the page does not show %s", check.wantError)
+				t.Errorf("the page does not show the error %s", check.wantError)
 			}
 			f := newListingFolder(t, extraFiles)
 			f.addExample(example)
@@ -93,12 +93,12 @@ func TestListingsApply(t *testing.T) {
 	}
 }
 
-// isReference reports whether a listing is of the reference. TestListingsUseArgumentsOfTheirSchemas finds misspelt arguments in it.
+// isReference reports whether a listing is in the reference. TestListingsUseArgumentsOfTheirSchemas also checks it.
 func isReference(key string) bool { return referencePattern.MatchString(key) }
 
 var referencePattern = regexp.MustCompile(`^(?:resources|data-sources|functions|guides/reference-[a-z]+)/`)
 
-// listingFiles are the files of listings that tests make, and other listings.
+// listingFiles returns the files that listings read: generated keys, an example, and a listing of YAML.
 func listingFiles(t *testing.T) map[string]string {
 	t.Helper()
 	extraFiles := map[string]string{"db.yaml": readFile(t, filepath.Join("..", "..", "examples", "secrets", "sops", "db.yaml"))}
@@ -115,11 +115,11 @@ func listingFiles(t *testing.T) map[string]string {
 	return extraFiles
 }
 
-// listingCheck is how a listing is checked. Without a context, it is applied.
+// listingCheck is the check of a listing. The zero value applies it.
 type listingCheck struct {
-	mode      string // "Applied after", "Planned", or ""
-	wantError string // the error, if it must fail
-	test      string // another test that applies it
+	mode      string // "Applied after", "Planned" or ""
+	wantError string // the expected error, or ""
+	test      string // the test that applies it, or ""
 }
 
 var listingCheckPattern = regexp.MustCompile(
@@ -133,8 +133,8 @@ func readListingCheck(context string) listingCheck {
 	return listingCheck{mode: match[1] + match[2], wantError: match[3], test: match[4]}
 }
 
-// listingFolder is a folder in which Terraform applies a listing, with the provider in the test's process. A server in this
-// process takes the place of the Git host and of clusters.
+// listingFolder is a folder where Terraform applies a listing, with the provider and stand-ins for the Git host and clusters in the
+// test's process.
 type listingFolder struct {
 	t           *testing.T
 	path        string
@@ -190,7 +190,7 @@ func newListingFolder(t *testing.T, extraFiles map[string]string) *listingFolder
 
 var kubeconfigName = regexp.MustCompile(`[\w-]+\.kubeconfig`)
 
-// addExample adds the other files of an example, and the kubeconfigs that it reads.
+// addExample adds the other files of an example, and its kubeconfigs.
 func (f *listingFolder) addExample(name string) {
 	f.t.Helper()
 	if name == "" {
@@ -207,7 +207,7 @@ func (f *listingFolder) addExample(name string) {
 	}
 }
 
-// check runs Terraform on a configuration that is the last one of some texts, completed by those before it.
+// checkListing runs Terraform on the last of the texts, completed by the others.
 func (f *listingFolder) checkListing(check listingCheck, texts []string) {
 	f.t.Helper()
 	f.serveProviders(strings.Join(texts, "\n"))
@@ -230,8 +230,8 @@ func (f *listingFolder) checkListing(check listingCheck, texts []string) {
 
 var commitPattern = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 
-// write writes texts of HCL. A part that an earlier text has, too, is in an override file. Terraform reads these in the
-// order of their names.
+// writeConfiguration writes texts of HCL. A part that overrides an earlier one is in an override file. Terraform reads override files
+// in the order of their names.
 func (f *listingFolder) writeConfiguration(texts []string) {
 	f.t.Helper()
 	written, seen := map[string]string{}, map[string]bool{}
@@ -250,7 +250,7 @@ func (f *listingFolder) writeConfiguration(texts []string) {
 	}
 }
 
-// here replaces servers and programs of listings.
+// localize replaces the servers and programs of a listing by stand-ins.
 func (f *listingFolder) localize(text string) string {
 	repository := filepath.ToSlash(filepath.Join(f.path, "gitops.git"))
 	text = strings.ReplaceAll(text, `"gitops.git"`, `"`+repository+`"`)
@@ -273,21 +273,21 @@ func (f *listingFolder) localize(text string) string {
 	return text
 }
 
-// gitHostKinds are the kinds of Git hosts that are recognized by their names. Elsewhere they need forge.
+// gitHostKinds are the kinds of Git hosts that Flotilla recognizes by the URL. The stand-in needs the attribute forge.
 var gitHostKinds = map[string]string{
 	"https://github.com/example": "github", "https://dev.azure.com/example": "azure", "https://bitbucket.org/example": "bitbucket",
 }
 
-// requestPattern finds the mode of a delivery, and what separates it from the next attribute.
+// requestPattern finds the mode of a delivery and the separator after it.
 var requestPattern = regexp.MustCompile(`(mode *= "pull_request")(,|\n)`)
 
 // hostPattern finds the Git host in URLs of repositories.
 var hostPattern = regexp.MustCompile(`(\b(?:url|repo) *= ")https://git\.example\.com(/(?:platform|checkout|payments|scm)\b)`)
 
-// execPattern finds the version of the answer and the program of an exec of a cluster.
+// execPattern finds the API version and the program in the exec of a cluster.
 var execPattern = regexp.MustCompile(`api_version *= "(client\.authentication\.k8s\.io/\w+)"\s+command *= "([\w-]+)"`)
 
-// serve serves the provider and the clouds that a configuration uses.
+// serveProviders serves the provider and the clouds that a configuration uses.
 func (f *listingFolder) serveProviders(text string) {
 	f.t.Helper()
 	servers := map[string]json.RawMessage{}
@@ -318,7 +318,7 @@ func (f *listingFolder) serveProviders(text string) {
 		"TF_VAR_commit="+strings.Repeat("a1", 20))
 }
 
-// run runs Terraform, which must print an error if fails is not empty, and returns what it prints.
+// runTerraform runs Terraform and returns its output. It must fail with the error, unless that is "".
 func (f *listingFolder) runTerraform(command, fails string) string {
 	f.t.Helper()
 	terraform := exec.CommandContext(f.t.Context(), f.tool, append(strings.Fields(command), "-no-color")...)
@@ -347,7 +347,7 @@ func (f *listingFolder) configuration() string {
 	return all.String()
 }
 
-// isPart reports whether HCL has attributes outside of blocks.
+// isPartial reports whether HCL has attributes outside of blocks.
 func isPartial(t *testing.T, text string) bool {
 	t.Helper()
 	return len(hclBody(t, text).Attributes) > 0
@@ -362,10 +362,10 @@ func hclBody(t *testing.T, text string) *hclsyntax.Body {
 	return file.Body.(*hclsyntax.Body)
 }
 
-// hclPart is a block, or one of the locals.
+// hclPart is a block or a local value.
 type hclPart struct{ label, text string }
 
-// hclParts divides HCL into the parts that an override file can replace.
+// hclParts divides HCL into parts that an override file can replace.
 func hclParts(t *testing.T, text string) []hclPart {
 	t.Helper()
 	var parts []hclPart
@@ -383,7 +383,7 @@ func hclParts(t *testing.T, text string) []hclPart {
 	return parts
 }
 
-// TestTheGuideShowsChangesOfFinalObjects plans a new version of a chart with the example that the guide shows.
+// The guide shows the plan of a new version of the chart in its example.
 func TestTheGuideShowsChangesOfFinalObjects(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
@@ -403,7 +403,7 @@ func TestTheGuideShowsChangesOfFinalObjects(t *testing.T) {
 	printed := f.runTerraform("plan", "")
 	for line := range strings.Lines(textListing(t, "", "guides/rendering/final-objects")) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "+ ") && !strings.Contains(printed, line) {
-			t.Errorf("the plan does not say %s:\n%s", line, printed)
+			t.Errorf("the plan has no line %s:\n%s", line, printed)
 		}
 	}
 }

@@ -19,16 +19,15 @@ import (
 
 func TestMain(m *testing.M) {
 	renderer.RunIfWorker()
-	// Plans are short, and what they leave is little: collecting it seldom saves time while memory is not scarce.
+	// Plans are short and leave little garbage: rare collections save time as long as there is memory.
 	debug.SetGCPercent(1000)
 	debug.SetMemoryLimit(2 << 30)
-	// As `make test` sets it: the address that configurations without a terraform block mean.
+	// Configurations without a terraform block mean this address. `make test` sets it, too.
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "flotilla"))
 	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD", "FLOTILLA_GITHUB_APP_ID", "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "FLOTILLA_GITHUB_APP_PRIVATE_KEY"} {
 		os.Unsetenv(variable)
 	}
-	// Most tests wait, for servers and for Terraform: more of them than there are processors may run at once, unless
-	// somebody says how many.
+	// Most tests wait for servers and Terraform: by default, more tests than processors run at once.
 	flag.Parse()
 	isSet := false
 	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
@@ -56,7 +55,7 @@ func factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	}
 }
 
-// requiredProviders is what an import needs: the framework's tests add it to other steps by themselves.
+// requiredProviders is the terraform block of configurations. The test framework adds it to steps other than imports.
 const requiredProviders = `
 terraform {
   required_providers {

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fluxFleet is a fleet of one cluster type with Flux and one workload with these deployment targets.
+// fluxFleet returns a fleet with one cluster type, which has Flux, and one workload with these deployment targets.
 func fluxFleet(workload string, targets map[string]any) providertest.Call {
 	return providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
 		"environment":   "dev",
@@ -20,7 +20,7 @@ func fluxFleet(workload string, targets map[string]any) providertest.Call {
 	}}}
 }
 
-// renderedFiles returns the files that flotilla_manifests renders of a fleet, by path.
+// renderedFiles returns the files of a fleet from flotilla_manifests, by path.
 func renderedFiles(t *testing.T, fleet any) map[string]any {
 	t.Helper()
 	values, diags := providertest.New(startProvider).
@@ -51,7 +51,7 @@ func TestReleasesWithLongNamesStayDistinct(t *testing.T) {
 		}
 	}
 	if len(releases) != 2 {
-		t.Errorf("the releases are %v", releases)
+		t.Errorf("got releases %v, want two", releases)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestWrongTypesAndSchemesOfManifestsAreErrors(t *testing.T) {
 		}))
 		if err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), `workloads["till"].deployment_targets["live"].manifests`) {
-			t.Errorf("%v: %v", manifests, err)
+			t.Errorf("%v: got %v, want %q", manifests, err, want)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 )
 
-// many is a fleet with a number of cluster types, an HCL expression, that each have one assignment. The
-// first cluster type has three clusters.
+// manyTypesConfig returns a fleet with cluster types that have one assignment each. number is an HCL expression. The first cluster
+// type has three clusters.
 func manyTypesConfig(repo repository, number, extra string) string {
 	return repo.provider + fmt.Sprintf(`
 locals {

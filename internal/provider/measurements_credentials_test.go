@@ -47,7 +47,7 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 		var all []string
 		for _, header := range s.headers {
 			if header.Get("User-Agent") != "terraform-provider-flotilla/test" {
-				t.Errorf("it asks as %s", header.Get("User-Agent"))
+				t.Errorf("got User-Agent %s", header.Get("User-Agent"))
 			}
 			all = append(
 				all,
@@ -58,15 +58,15 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 		return all
 	}
 	if got, want := sentCredentials(plain), []string{"Bearer plain-token-1", "Bearer plain-token-1  team"}; !slices.Equal(got, want) {
-		t.Errorf("the server of the plain token heard %q", got)
+		t.Errorf("the server of the plain token: got %q, want %q", got, want)
 	}
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:hunter2-two"))
 	if got, want := sentCredentials(other), []string{basic + " key-three", basic + " key-three team"}; !slices.Equal(got, want) {
-		t.Errorf("the other server heard %q", got)
+		t.Errorf("the other server: got %q, want %q", got, want)
 	}
 	if text := fmt.Sprint(values); strings.Contains(text, "hunter2") || strings.Contains(text, "plain-token") ||
 		strings.Contains(text, "key-three") {
-		t.Errorf("%s", text)
+		t.Errorf("the values contain a secret: %s", text)
 	}
 }
 
@@ -86,11 +86,11 @@ func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
 		got,
 		want,
 	) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// repeating is a server that says secrets wherever it can, and the credentials that it was sent.
+// repeatSecrets returns a handler that repeats secrets and received credentials wherever it can.
 func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		secretText := strings.Join(append(slices.Sorted(maps.Values(secrets)), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key")), " ")
@@ -116,7 +116,7 @@ func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 	}
 }
 
-// A server that repeats what it was sent, in errors, warnings and bodies, is not believed to be secret.
+// The server repeats credentials in errors, warnings and bodies.
 func TestSecretsRepeatedByAServerAreNotShown(t *testing.T) {
 	t.Parallel()
 	const token, password, key = "canary-token-7f3a", "canary-password-91bc", "canary-key-55de"
@@ -151,7 +151,7 @@ func TestSecretsRepeatedByAServerAreNotShown(t *testing.T) {
 		text := fmt.Sprint(values, diags)
 		for _, secret := range []string{login["headers"].(map[string]any)["x-api-key"].(string), fmt.Sprint(login["token"]), fmt.Sprint(login["password"]), base64.StdEncoding.EncodeToString([]byte("me:" + password))} {
 			if secret != "<nil>" && strings.Contains(text, secret) {
-				t.Errorf("%s: %s is shown: %s", name, secret, text)
+				t.Errorf("%s: the result contains %s: %s", name, secret, text)
 			}
 		}
 	}

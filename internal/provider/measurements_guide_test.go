@@ -12,7 +12,7 @@ import (
 
 const measurementsGuide = "rollouts.md.tmpl"
 
-// measured is the configuration that the guide to measurements shows, with a server that answers for Prometheus.
+// measuredRollout is the configuration of the guide to measurements, with a stand-in for Prometheus.
 type measuredRollout struct {
 	*guideRollout
 	figures [2][4]string // errors and samples of canary-1, europe-1, america-1 and asia-1
@@ -45,7 +45,7 @@ func newMeasuredRollout(t *testing.T) *measuredRollout {
 	return m
 }
 
-// measures sets the share of errors of each cluster, with 12,400 requests; "" is a cluster without figures.
+// setErrors sets the share of errors of each cluster, with 12,400 requests. "" is a cluster without figures.
 func (m *measuredRollout) setErrors(canary, europe, america, asia string) {
 	m.figures = [2][4]string{{canary, europe, america, asia}}
 	for i, errors := range m.figures[0] {
@@ -55,7 +55,7 @@ func (m *measuredRollout) setErrors(canary, europe, america, asia string) {
 	}
 }
 
-// run is a run after some time. It expects what canary, europe, america and asia have then.
+// run applies after a pause, and expects the versions of canary, europe, america and asia.
 func (m *measuredRollout) run(pause time.Duration, want string) {
 	m.t.Helper()
 	m.clock.now = m.clock.now.Add(pause)
@@ -79,11 +79,11 @@ func (m *measuredRollout) run(pause time.Duration, want string) {
 	}
 }
 
-// deployed is version 1 on all hosts, and version 2 on the canary.
+// deployToCanary brings version 1 to all hosts, and version 2 to the canary.
 func (m *measuredRollout) deployToCanary() {
 	m.t.Helper()
 	m.run(0, "1 - - -")
-	m.setErrors("0.4", "", "", "") // at first there is nothing to compare with
+	m.setErrors("0.4", "", "", "") // there is nothing to compare with yet
 	m.run(31*time.Minute, "1 1 1 1")
 	m.setErrors("0.2", "0.2", "0.2", "0.2")
 	m.run(31*time.Minute, "1 1 1 1")
@@ -100,7 +100,7 @@ func TestGuideToMeasurementsComparesTheCanaryWithTheOthers(t *testing.T) {
 	line := guideLine(t, measurementsGuide, "waits for errors")
 	_, figures, _ := strings.Cut(line, "waits for ")
 	m.expectText("on 1 of 4 hosts: waits for " + figures)
-	m.setErrors("3.9", "5", "5", "5") // an outage of what all of them depend on
+	m.setErrors("3.9", "5", "5", "5") // an outage of a shared dependency
 	m.run(10*time.Minute, "2 2 2 2")
 }
 
@@ -128,7 +128,7 @@ func TestGuideToMeasurementsWaitsForSufficientFigures(t *testing.T) {
 	m.run(10*time.Minute, "2 2 2 2")
 }
 
-// guideLine is the line of a guide that has a text.
+// guideLine returns the line of a guide with a text.
 func guideLine(t *testing.T, guide, part string) string {
 	t.Helper()
 	for line := range strings.Lines(guideText(t, guide)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// merge merges an open request in one of Gitea's ways, once Gitea has found out that it can be.
+// mergeRequest merges an open request by a method of Gitea, once Gitea reports that it is mergeable.
 func (l *branchLife) mergeRequest(number int, method string) {
 	l.t.Helper()
 	for range 240 {
@@ -24,12 +24,12 @@ func (l *branchLife) mergeRequest(number int, method string) {
 	l.host.api(http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": method}, nil)
 }
 
-// However people merge a request, the history says which assignment made the change, and from which commit of the
-// configuration. A commit of a person has no assignment.
+// For each way to merge a request, the history names the assignment and the commit of the configuration. A person's commit has no
+// assignment.
 func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	t.Parallel()
 	l, clock := newBranchLife(t), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
-	l.w = providertest.New(provider.StartAt(clock)) // records tell changes of one second not apart
+	l.w = providertest.New(provider.StartAt(clock)) // records have a resolution of one second
 	apply(t, l.w, l.configuration("dev", "first", nil))
 	methods := []string{"merge", "squash"}
 	if acceptancetest.All() {
@@ -59,18 +59,18 @@ func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 		t.Fatalf("there are %d commits: %v", len(commits), commits)
 	}
 	if person := field(commits[0], "assignments"); fmt.Sprint(person) != "[]" {
-		t.Errorf("a person's commit is of %v", person)
+		t.Errorf("a person's commit: got assignments %v, want none", person)
 	}
 	for i, method := range methods {
 		commit := commits[len(methods)-i]
 		if owners := fmt.Sprint(field(commit, "assignments")); owners != "[dev]" {
-			t.Errorf("%s: the commit %q is of %s", method, field(commit, "subject"), owners)
+			t.Errorf("%s: commit %q: got assignments %s, want [dev]", method, field(commit, "subject"), owners)
 		}
 		if run := field(commit, "run"); run != nil {
-			t.Errorf("%s: outside of a pipeline the run is %v", method, run)
+			t.Errorf("%s: got run %v outside of a pipeline, want none", method, run)
 		}
 		if from := field(field(commit, "source"), "commit"); from != source(i) {
-			t.Errorf("%s: the change came from %v", method, field(commit, "source"))
+			t.Errorf("%s: got source %v, want commit %s", method, field(commit, "source"), source(i))
 		}
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// branchLife is one assignment whose branches others delete, rename and make anew: on Gitea, or in a bare repository.
+// branchLife is an assignment in a repository, on Gitea or bare, where others delete, rename and recreate the branches.
 type branchLife struct {
 	t    *testing.T
-	host *hostedRepository // nil of a bare repository
+	host *hostedRepository // nil for a bare repository
 	repo repository
 	w    *providertest.Workspace
 }
 
-// proposedHead is the branch of the pull requests of a branchLife.
+// proposedHead is the head of the pull requests of a branchLife.
 const proposedHead = "flotilla/dev/dev"
 
 func newBranchLife(t *testing.T) *branchLife {
@@ -56,7 +56,7 @@ func (l *branchLife) commitFile(branch string) {
 	gittest.Commit(l.t, l.repo.url, "main", branch, func(folder string) { writeFile(l.t, filepath.Join(folder, "by-hand"), branch) })
 }
 
-// configuration is the assignment with a value, which goes to a branch by commits or in a pull request.
+// configuration returns the assignment with a value for a branch. A nil delivery pushes.
 func (l *branchLife) configuration(branch, value string, delivery map[string]any) providertest.Configuration {
 	further := map[string]any{
 		"gitops_repo": map[string]any{"url": l.repo.url, "branch": branch},
@@ -73,7 +73,7 @@ func (l *branchLife) configuration(branch, value string, delivery map[string]any
 	return c
 }
 
-// requested is a delivery in a pull request, with one more setting and its value.
+// requestDelivery returns a delivery by pull request, optionally with one more setting and its value.
 func requestDelivery(further ...any) map[string]any {
 	delivery := map[string]any{"mode": "pull_request", "forge": "gitea"}
 	if len(further) > 0 {
@@ -92,7 +92,7 @@ func (l *branchLife) hasBranch(branch string) bool {
 	)
 }
 
-// create makes a branch of the default branch.
+// create creates a branch at the default branch.
 func (l *branchLife) create(branch string) {
 	l.t.Helper()
 	if l.host == nil {
@@ -124,7 +124,7 @@ func (l *branchLife) rename(branch, to string) {
 	}
 }
 
-// renew makes a branch anew, of the default branch and with a commit of a person.
+// recreate deletes a branch and creates it at the default branch, with a person's commit.
 func (l *branchLife) recreate(branch string) {
 	l.t.Helper()
 	l.remove(branch)
@@ -135,7 +135,7 @@ func (l *branchLife) recreate(branch string) {
 	l.host.commit(branch, "main", "by-hand-"+strings.ReplaceAll(branch, "/", "-"))
 }
 
-// disturbances are what others do with the branches of an assignment.
+// disturbances are changes of the branches of an assignment by others.
 var disturbances = []struct {
 	name string
 	do   func(l *branchLife)
@@ -153,7 +153,7 @@ var disturbances = []struct {
 	{"base deleted and head made anew", func(l *branchLife) { l.remove("dev"); l.recreate(proposedHead) }},
 }
 
-// step is a plan and its apply, with a disturbance before the plan or between the two. It returns the errors.
+// planAndApply plans and applies, with a disturbance before the plan or, if isLate, before the apply. It returns the diagnostics.
 func (l *branchLife) planAndApply(
 	configuration providertest.Configuration,
 	disturb func(l *branchLife),
@@ -174,7 +174,7 @@ func (l *branchLife) planAndApply(
 	return l.w.ApplyPlan(l.t.Context(), plan)
 }
 
-// base is the branch that takes the place of the base after a disturbance, made anew where there is none.
+// currentBase returns the base after a disturbance: dev or its new name. It creates dev if both are missing.
 func (l *branchLife) currentBase() string {
 	l.t.Helper()
 	switch {
@@ -187,7 +187,7 @@ func (l *branchLife) currentBase() string {
 	return "dev"
 }
 
-// ours are the open requests with the mark of the assignment.
+// openRequests returns the open requests with the mark of the assignment.
 func (l *branchLife) openRequests() (open []giteaPullRequest) {
 	l.t.Helper()
 	if l.host == nil {
@@ -201,12 +201,12 @@ func (l *branchLife) openRequests() (open []giteaPullRequest) {
 	return open
 }
 
-// branchErrors are what an operation may say of a disturbed branch. All else is a defect.
+// branchErrors are the permitted errors of operations on a disturbed branch.
 var branchErrors = []string{
 	"Branch does not exist", "Repository has changed since the plan", "Pull request goes into another branch",
 }
 
-// checkSaid fails for an error that does not explain what became of a branch.
+// checkBranchErrors fails for errors other than branchErrors.
 func checkBranchErrors(t *testing.T, what string, diags providertest.Diagnostics) {
 	t.Helper()
 	if diags.Err() == nil {
@@ -220,9 +220,8 @@ func checkBranchErrors(t *testing.T, what string, diags providertest.Diagnostics
 	t.Errorf("%s: %s", what, diags)
 }
 
-// TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches disturbs the branches of an assignment before each plan and between each plan
-// and its apply. No operation may fail otherwise than by saying what became of the branch, and with a branch that exists the
-// next apply brings all that is wanted.
+// Others change the branches before a plan, or between a plan and its apply. Operations fail only with branchErrors. With an existing
+// branch, the next apply writes the configured content.
 func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) {
 	t.Parallel()
 	deliveries := map[string]map[string]any{"push": nil, "request": requestDelivery(), "merge": requestDelivery("merge", "now")}
@@ -242,7 +241,7 @@ func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) 
 			configuration := l.configuration("dev", "two", delivery)
 			configuration.Resources[assignment].Attributes["rollback_to"] = first
 			diags := l.planAndApply(configuration, disturb, isLate)
-			if !diags.Has("Cannot roll back to this commit") { // it is not on the branch any more
+			if !diags.Has("Cannot roll back to this commit") { // the commit is no longer on the branch
 				checkBranchErrors(t, "the rollback", diags)
 			}
 		},
@@ -266,7 +265,7 @@ func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) 
 			diags := l.planAndApply(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy())
 			checkBranchErrors(t, "the destroy", diags)
 			if open := l.openRequests(); diags.Err() == nil && !l.hasBranch("dev") && len(open) > 0 {
-				t.Errorf("after the destroy these are open: %+v", open)
+				t.Errorf("got open requests %+v after the destroy, want none", open)
 			}
 		},
 		"import": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
@@ -293,7 +292,7 @@ func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) 
 			for name, operation := range operations {
 				for _, isLate := range []bool{false, true} {
 					if name == "import" && strings.Contains(disturbance.name, "renamed") && delivery != nil {
-						continue // a lost state finds the request by its branches alone
+						continue // without a state, the request is only found by its branches
 					}
 					if !acceptancetest.All() && !isInMakeTest(disturbance.name, mode, name, isLate) {
 						continue
@@ -314,8 +313,8 @@ func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) 
 	}
 }
 
-// isAlways reports whether a case runs in `make test`, too: each operation with one disturbance of the branch, late with half of
-// them, and two with a request.
+// isInMakeTest reports whether a case also runs in `make test`: each operation with one disturbance of the base, about half of them
+// late, and two operations with a request.
 func isInMakeTest(disturbance, mode, operation string, isLate bool) bool {
 	switch mode + " " + operation + " " + disturbance {
 	case "request update base deleted", "request destroy both renamed",
@@ -327,41 +326,42 @@ func isInMakeTest(disturbance, mode, operation string, isLate bool) bool {
 	return false
 }
 
-// checkPutRight applies with a branch that exists: that succeeds, one more plan is empty, and the one request has what is wanted.
+// checkRecovery applies with an existing branch. It expects success, the new content on the branch or in the only request, and an
+// empty plan.
 func (l *branchLife) checkRecovery(delivery map[string]any) {
 	l.t.Helper()
 	configuration := l.configuration(l.currentBase(), "four", delivery)
 	plan, diags := l.w.Apply(l.t.Context(), configuration)
 	if diags.Err() != nil {
-		l.t.Fatalf("with a branch that exists the apply says %s", diags)
+		l.t.Fatalf("the apply with an existing branch fails: %s", diags)
 	}
 	if strings.Contains(strings.Join(linesOf(plan), " "), "by hand)") {
-		l.t.Errorf("nobody changed a folder by hand, and the plan says %q", linesOf(plan))
+		l.t.Errorf("the plan reports changes by hand, but there are none: %q", linesOf(plan))
 	}
 	branch, open := l.currentBase(), l.openRequests()
 	if delivery != nil && delivery["merge"] == nil {
 		if len(open) != 1 {
-			l.t.Fatalf("open are %+v", open)
+			l.t.Fatalf("got open requests %+v, want one", open)
 		}
 		branch = open[0].Head.Ref
 	} else if len(open) > 0 {
-		l.t.Errorf("open are %+v", open)
+		l.t.Errorf("got open requests %+v, want none", open)
 	}
 	if content := l.repo.read(l.t, branch)["large/app-core/platform-config.yaml"]; !strings.Contains(content, "four") {
-		l.t.Errorf("branch %s has\n%s", branch, content)
+		l.t.Errorf("branch %s: got\n%s\nwant the value four", branch, content)
 	}
 	if next, diags := l.w.Plan(l.t.Context(), configuration); diags.Err() != nil || !next.Empty() {
-		l.t.Errorf("one more plan says %s", diags)
+		l.t.Errorf("the next plan is not empty: %s", diags)
 		if next != nil {
-			l.t.Errorf("and has %q", linesOf(next))
+			l.t.Errorf("its lines: %q", linesOf(next))
 		}
 	}
 	if _, diags := l.w.Apply(l.t.Context(), configuration, providertest.Destroy()); diags.Err() != nil {
-		l.t.Errorf("the destroy says %s", diags)
+		l.t.Errorf("the destroy fails: %s", diags)
 	}
 }
 
-// The data sources and claims of clusters find nothing on a branch that is gone, and fail with nothing else.
+// On a missing branch, data sources return nothing, and claims of clusters fail only with branchErrors.
 func TestClaimsAndDataSourcesOnDeletedBranches(t *testing.T) {
 	t.Parallel()
 	for _, disturbance := range disturbances[:4] { // of the base
@@ -391,7 +391,7 @@ func TestClaimsAndDataSourcesOnDeletedBranches(t *testing.T) {
 				} {
 					attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev"}
 					if _, diags := l.w.ReadData(t.Context(), providertest.Configuration{}, name, attributes); diags.Err() != nil {
-						t.Errorf("%s says %s", name, diags)
+						t.Errorf("%s fails: %s", name, diags)
 					}
 				}
 			})
@@ -406,7 +406,7 @@ func TestPlanWarnsOfTheMissingBaseOfARequest(t *testing.T) {
 	configuration := l.configuration("dev", "one", requestDelivery())
 	plan, diags := mustPlan(t, l.w, configuration)
 	if !diags.Has("Branch does not exist yet") {
-		t.Errorf("the plan says %s", diags)
+		t.Errorf("the plan does not warn of the missing branch: %s", diags)
 	}
 	if diags := l.w.ApplyPlan(t.Context(), plan); !diags.Has("Branch does not exist") ||
 		!strings.Contains(diags.String(), "If it was deleted, create it.") {
@@ -415,7 +415,7 @@ func TestPlanWarnsOfTheMissingBaseOfARequest(t *testing.T) {
 	plan, _ = mustPlan(t, l.w, configuration)
 	l.create("dev") // as another resource of the same run does
 	if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil || len(l.openRequests()) != 1 {
-		t.Errorf("the apply says %s, and open are %+v", diags, l.openRequests())
+		t.Errorf("the apply: got %s and open requests %+v, want no error and one request", diags, l.openRequests())
 	}
 }
 
@@ -428,18 +428,18 @@ func TestMoveFromADeletedBranchClearsNothing(t *testing.T) {
 	configuration.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
 	plan, diags := mustPlan(t, l.w, configuration)
 	if !diags.Has("Former branch is gone") {
-		t.Errorf("the plan says %s", diags)
+		t.Errorf("the plan does not warn of the former branch: %s", diags)
 	}
 	if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil || l.hasBranch("dev") {
-		t.Errorf("the apply says %s", diags)
+		t.Errorf("the apply fails or recreates dev: %s", diags)
 	}
 	if plan, diags := mustPlan(t, l.w, configuration); !plan.Empty() {
-		t.Errorf("one more plan has %q %s", linesOf(plan), diags)
+		t.Errorf("the next plan is not empty: %q %s", linesOf(plan), diags)
 	}
 }
 
-// A branch that was deleted is drift: the plan warns, and the apply creates it with the folders of its assignment. Those of
-// others are drift of theirs.
+// A deleted branch is drift: the plan warns, and the apply recreates the branch with the folders of its assignment. The next apply of
+// another assignment restores its own folders.
 func TestEachAssignmentRestoresItsFoldersOnADeletedBranch(t *testing.T) {
 	t.Parallel()
 	l := newBareBranchLife(t)
@@ -456,27 +456,27 @@ func TestEachAssignmentRestoresItsFoldersOnADeletedBranch(t *testing.T) {
 
 	plan, diags := mustPlan(t, l.w, l.configuration("dev", "ours", nil))
 	if !diags.Has("Branch does not exist any more") || !strings.Contains(diags.String(), "It lacks those of other assignments until they are applied") {
-		t.Errorf("the plan says %s", diags)
+		t.Errorf("the plan does not warn of the deleted branch: %s", diags)
 	}
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "the branch is gone") {
-		t.Errorf("the plan has %q", lines)
+		t.Errorf("the plan does not name the cause: %q", lines)
 	}
 	if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	const ours, theirs = "large/app-core/platform-config.yaml", "other/large/app-core/platform-config.yaml"
 	if branchFiles := l.repo.read(t, "dev"); branchFiles[ours] == "" || branchFiles[theirs] != "" {
-		t.Errorf("the branch has %v", branchFiles)
+		t.Errorf("got files %v, want %s without %s", branchFiles, ours, theirs)
 	}
 
 	plan, _ = mustPlan(t, other, otherConfiguration())
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "the branch was rewritten") {
-		t.Errorf("the plan of the other one has %q", lines)
+		t.Errorf("the plan of the other assignment does not name the cause: %q", lines)
 	}
 	if diags := other.ApplyPlan(t.Context(), plan); diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	if branchFiles := l.repo.read(t, "dev"); branchFiles[ours] == "" || branchFiles[theirs] == "" {
-		t.Errorf("the branch has %v", branchFiles)
+		t.Errorf("got files %v, want %s and %s", branchFiles, ours, theirs)
 	}
 }

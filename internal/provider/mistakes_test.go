@@ -16,14 +16,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// mistake is one wrong value in a configuration that is right otherwise.
+// mistake is one wrong value in an otherwise valid configuration.
 type mistake struct {
 	place string // "flotilla_assignment.rollout.stages.max_failed"
 	kind  string
 	value tftypes.Value
-	// names are the words of which one has to be in what is said, or at its attribute.
+	// names are alternatives: one of them must be in the line of the error or in its attribute.
 	names []string
-	// make plans with the mistake, and without the configuration without it; nil where that is wrong, too.
+	// plan plans with the mistake, planWithout without it. planWithout is nil for a required attribute.
 	plan, planWithout func() (providertest.Diagnostics, error)
 }
 
@@ -45,7 +45,7 @@ func (m mistake) isCaught(t *testing.T) (bool, string) {
 		without = baseline.String()
 	}
 	if text := diags.String(); strings.Contains(text, "?.") || strings.Contains(text, "): [") {
-		t.Errorf("%s: said is no sentence about an attribute: %s", m, text)
+		t.Errorf("%s: the error is no sentence about an attribute: %s", m, text)
 	}
 	for _, diagnostic := range diags {
 		for line := range strings.SplitSeq(diagnostic.Detail, "\n") {
@@ -58,7 +58,7 @@ func (m mistake) isCaught(t *testing.T) (bool, string) {
 	return false, diags.String()
 }
 
-// acceptedMistakes are those that no plan catches, by the end of where they are made and their kind, with the reason.
+// acceptedMistakes are mistakes that no plan catches, by the end of their place and their kind, with the reason.
 var acceptedMistakes = map[string]string{
 	"flotilla_agent.cluster_type: a wrong cluster_type":    "an agent knows no fleet: its cluster type may be of any",
 	"flotilla_agent.cluster_type: a wrong type":            "likewise",
@@ -77,7 +77,7 @@ func nullValue(typ tftypes.Type) tftypes.Value {
 	return tftypes.NewValue(typ, nil)
 }
 
-// wrongTypes are values that an attribute of a type cannot have.
+// wrongTypes returns invalid values for an attribute of a type.
 func wrongTypes(typ fleet.Type) map[string]tftypes.Value {
 	list := tupleOf([]tftypes.Value{textValue("x")})
 	switch typ {
@@ -112,7 +112,7 @@ func wrongTypes(typ fleet.Type) map[string]tftypes.Value {
 	return nil
 }
 
-// mistakesAt are those that can be made at a key of an object.
+// mistakesOfKey returns the possible mistakes at a key of an object.
 func mistakesOfKey(where string, at keyOfObject, validate func(tftypes.Value) (providertest.Diagnostics, error)) []mistake {
 	key, attribute := at.keys[len(at.keys)-1], at.attribute
 	var all []mistake
@@ -165,7 +165,7 @@ func mistakesOfKey(where string, at keyOfObject, validate func(tftypes.Value) (p
 	return all
 }
 
-// mistakesOfScalars are those of the arguments whose type Terraform knows.
+// mistakesOfScalars returns the possible mistakes in arguments with a fixed type.
 func mistakesOfScalars(block string, schema *tfprotov6.Schema, try func(argument string, value any) providertest.Diagnostics) []mistake {
 	var all []mistake
 	for _, argument := range configurableArguments(schema) {
@@ -201,7 +201,7 @@ func mistakesOfScalars(block string, schema *tfprotov6.Schema, try func(argument
 	return all
 }
 
-// wrongTexts are texts that an argument cannot have, or names of what does not exist, by the last word of the argument.
+// wrongTexts are invalid texts and names of missing objects, by the last word of an argument.
 var wrongTexts = map[string]string{
 	"name": "No_Name", "environment": "No_Name", "cluster": "nowhere", "cluster_type": "nowhere", "deployment_target": "nothing-live",
 	"host": "nowhere", "key": "NO_KEY", "hub": "nowhere", "since": "yesterday", "interval": "often", "timeout": "long", "soak": "long", "duration": "long",
@@ -210,7 +210,7 @@ var wrongTexts = map[string]string{
 	"expression": "1 +", "mode": "panic", "state": "panic", "forge": "gitub", "evidence": "{", "ref": "a..b", "workload": "nothing", "owner": "nobody",
 }
 
-// withMembers adds members that an object does not have.
+// withMembers adds members to an object without overriding any.
 func withMembers(object tftypes.Value, further map[string]tftypes.Value) tftypes.Value {
 	members := map[string]tftypes.Value{}
 	if object.As(&members) != nil {
@@ -221,7 +221,7 @@ func withMembers(object tftypes.Value, further map[string]tftypes.Value) tftypes
 	return objectOf(all)
 }
 
-// mistakes are all that the generator makes.
+// listMistakes returns all mistakes.
 func listMistakes(t *testing.T) []mistake {
 	t.Helper()
 	m := newMatrixWithAssignments(t)
@@ -275,12 +275,12 @@ func listMistakes(t *testing.T) []mistake {
 	return all
 }
 
-// At most one mistake in fifty is not caught at plan, and each of these has a reason.
+// A plan may miss one mistake in fifty, all of them in acceptedMistakes.
 func TestMistakesAreCaughtAtPlan(t *testing.T) {
 	t.Parallel()
 	all := listMistakes(t)
 	if len(all) < 1000 {
-		t.Errorf("there are %d mistakes only", len(all))
+		t.Errorf("there are only %d mistakes", len(all))
 	}
 	random := rand.New(rand.NewPCG(40, 400)) //nolint:gosec // the same mistakes in each run
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

@@ -7,14 +7,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A data source that selects by a name that nothing has returns nothing, which looks as if all were well.
+// A data source returns nothing for an unknown name. Without a warning, that looks like good news.
 func TestUnknownNamesAreWarnings(t *testing.T) {
 	t.Parallel()
 	m := newMatrixWithAssignments(t)
 	for _, c := range []struct {
 		dataSource string
 		arguments  map[string]any
-		want       string // "" for no warning
+		want       string // a warning, or ""
 	}{
 		{"flotilla_history", nil, ""},
 		{"flotilla_history", map[string]any{"name": "dev", "host": "drone", "deployment_target": "app-core"}, ""},
@@ -98,7 +98,7 @@ func TestApprovalWithoutACandidateIsAWarning(t *testing.T) {
 	}
 }
 
-// A rollout would wait for such checks without end.
+// A rollout would wait forever for such checks.
 func TestUndecidableChecksAreWarningsOfThePlan(t *testing.T) {
 	t.Parallel()
 	answer := ""
@@ -107,7 +107,7 @@ func TestUndecidableChecksAreWarningsOfThePlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  string
 		further map[string]any
-		want    string // "" for no warning
+		want    string // a warning, or ""
 	}{
 		"right":                  {vectorResult(one, "0.1"), nil, ""},
 		"no series":              {vectorResult(), nil, ""},

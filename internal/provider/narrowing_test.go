@@ -25,12 +25,12 @@ func TestNarrowingToAMissingNameIsAnErrorWithASuggestion(t *testing.T) {
 			`AttributeName("deployment_target") No such deployment target: No deployment target of this fleet is called "edge".`,
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s says %q", source, got)
+			t.Errorf("%s: got %q, want %q", source, got, want)
 		}
 	}
 }
 
-// A host to which nothing goes is there all the same.
+// A host without assignments exists, so its name is no mistake.
 func TestNarrowingToAHostWithoutAssignmentsGivesNothing(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
@@ -40,7 +40,7 @@ func TestNarrowingToAHostWithoutAssignmentsGivesNothing(t *testing.T) {
 		})
 		selected, ok := values[attribute].(map[string]any)
 		if diags.Err() != nil || !ok || len(selected) > 0 {
-			t.Errorf("%s gives %v: %s", source, values, diags)
+			t.Errorf("%s: got %v and %s, want an empty result", source, values, diags)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// What an apply always refuses is an error of the plan.
+// A plan already reports errors that every apply would return.
 func TestPlanReportsErrorsOfEveryApply(t *testing.T) {
 	t.Parallel()
 	beside := func(folder string) func(t *testing.T, repo repository) {
@@ -41,7 +41,7 @@ func TestPlanReportsErrorsOfEveryApply(t *testing.T) {
 			test.there(t, repo)
 			_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(repo.url, fleetOf(nil), nil))
 			if diags.Err() == nil || !words(test.says).MatchString(diags.String()) {
-				t.Errorf("the plan says %s", diags)
+				t.Errorf("got %s, want an error with %s", diags, test.says)
 			}
 			if _, err := os.Stat(repo.url); err != nil {
 				t.Fatal(err)

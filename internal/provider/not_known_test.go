@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// What is not known yet may become anything, so that it stops no plan. The apply knows it.
+// An unknown value may become valid, so the plan accepts it. The apply checks the value.
 func TestUnknownAdoptOnDestroyAndProtectionStopNoPlan(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -16,7 +16,7 @@ func TestUnknownAdoptOnDestroyAndProtectionStopNoPlan(t *testing.T) {
 
 	w := providertest.New(startProvider)
 	if _, diags := w.Plan(t.Context(), assigned(url, fleetOf(nil), nil)); !diags.Has("Folder does not belong to this assignment") {
-		t.Fatalf("without adopt it is said %s", diags)
+		t.Fatalf("without adopt: got %s", diags)
 	}
 	if _, diags := w.Plan(t.Context(), assigned(url, fleetOf(nil), map[string]any{"adopt": providertest.Unknown{}})); diags.Err() != nil ||
 		!diags.Has("Folders are taken over") {
@@ -29,7 +29,7 @@ func TestUnknownAdoptOnDestroyAndProtectionStopNoPlan(t *testing.T) {
 		"a part of protection": {"protection": map[string]any{"allow_empty": providertest.Unknown{}}},
 	} {
 		if _, diags := other.Plan(t.Context(), assigned(url, emptyFleet, map[string]any{"name": "other"})); diags.Err() == nil {
-			t.Fatal("a fleet that assigns nothing is not held")
+			t.Fatal("protection allows a fleet without assignments")
 		}
 		further["name"] = "other"
 		if _, diags := other.Plan(t.Context(), assigned(url, emptyFleet, further)); diags.Err() != nil {
@@ -40,7 +40,7 @@ func TestUnknownAdoptOnDestroyAndProtectionStopNoPlan(t *testing.T) {
 	elsewhere := bare(t)
 	attributes := map[string]any{"name": "other", "protection": map[string]any{"max_removed": 0}}
 	if _, diags := other.Plan(t.Context(), assigned(elsewhere, fleetOf(nil), attributes)); diags.Err() == nil {
-		t.Fatal("a move is not held")
+		t.Fatal("protection allows a move")
 	}
 	attributes["on_destroy"] = providertest.Unknown{}
 	plan, diags := other.Plan(t.Context(), assigned(elsewhere, fleetOf(nil), attributes))

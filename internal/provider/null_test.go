@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// readings are valid arguments of each data source, at the repository of a matrix.
+// dataSourceArguments has valid arguments of each data source, for the repository of a matrix.
 var dataSourceArguments = map[string]func(m *matrix) map[string]any{
 	"flotilla_artifacts":     func(m *matrix) map[string]any { return map[string]any{"workloads": []any{}} },
 	"flotilla_cluster_facts": func(*matrix) map[string]any { return map[string]any{} },
@@ -46,19 +46,19 @@ var dataSourceArguments = map[string]func(m *matrix) map[string]any{
 	"flotilla_scheduling":       func(*matrix) map[string]any { return map[string]any{"fleet": matrixFleet(1)} },
 }
 
-// ownerAt names the assignment of a matrix, with further arguments.
+// ownerArguments returns name and location of the first assignment, with further arguments.
 func ownerArguments(m *matrix, further map[string]any) map[string]any {
 	owner := map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all"}}
 	maps.Copy(owner, further)
 	return owner
 }
 
-// typesOfNull are types that a variable without a value may have.
+// nullTypes are possible types of a variable without a value.
 var nullTypes = []tftypes.Type{
 	tftypes.String, tftypes.Bool, tftypes.Map{ElementType: tftypes.String}, tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String}},
 }
 
-// nullTypesOf returns one of these types in turn, and all of them in `make acceptance`.
+// nullTypesOf returns one of nullTypes in turn, or all of them in `make acceptance`.
 func nullTypesOf(argument int) []tftypes.Type {
 	if acceptancetest.All() {
 		return nullTypes
@@ -66,7 +66,7 @@ func nullTypesOf(argument int) []tftypes.Type {
 	return nullTypes[argument%len(nullTypes):][:1]
 }
 
-// configurable returns the arguments of a schema.
+// configurableArguments returns the arguments of a schema.
 func configurableArguments(schema *tfprotov6.Schema) []*tfprotov6.SchemaAttribute {
 	return slices.DeleteFunc(
 		slices.Clone(schema.Block.Attributes),
@@ -91,7 +91,7 @@ func providerSchemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
 	return schemas
 }
 
-// alone is the configuration of one resource of a matrix, with changed arguments.
+// singleResource returns the configuration of one resource, with changed arguments.
 func (m *matrix) singleResource(name string, changed map[string]any) providertest.Configuration {
 	attributes := rows[name].attributes(m, m.version, "")
 	maps.Copy(attributes, changed)
@@ -101,7 +101,7 @@ func (m *matrix) singleResource(name string, changed map[string]any) providertes
 	}
 }
 
-// planOf returns a plan and what is said of it, as text.
+// planText returns a plan without one attribute, and its diagnostics.
 func planText(t *testing.T, w providertest.Runner, configuration providertest.Configuration, address, without string) string {
 	t.Helper()
 	plan, diags := w.Plan(t.Context(), configuration)
@@ -113,8 +113,8 @@ func planText(t *testing.T, w providertest.Runner, configuration providertest.Co
 	return fmt.Sprint(after, diags)
 }
 
-// Terraform 1.11 writes the paths of sensitive attributes into the state in random order, and compares them: with two of
-// them, plan -refresh-only -detailed-exitcode returns 2 at random.
+// Terraform 1.11 compares the paths of sensitive attributes and writes them into the state in random order: with two such
+// attributes, plan -refresh-only -detailed-exitcode returns 2 at random.
 func TestNoResourceHasTwoSensitiveAttributes(t *testing.T) {
 	t.Parallel()
 	for name, schema := range providerSchemas(t).ResourceSchemas {
@@ -130,7 +130,7 @@ func TestNoResourceHasTwoSensitiveAttributes(t *testing.T) {
 	}
 }
 
-// A module passes var.x, whose type is known and whose value is null, to every argument.
+// A module may pass a variable of a known type with the value null to each argument.
 func TestTypedNullArgumentsOfResourcesCountAsUnset(t *testing.T) {
 	t.Parallel()
 	for name, schema := range providerSchemas(t).ResourceSchemas {
@@ -157,7 +157,7 @@ func TestTypedNullArgumentsOfResourcesCountAsUnset(t *testing.T) {
 					}
 				}
 			}
-			// All at once, through the life of the resource.
+			// All nulls at once: create and update.
 			all := map[string]any{}
 			for i, argument := range slices.DeleteFunc(configurableArguments(schema), func(a *tfprotov6.SchemaAttribute) bool { return !isDynamic(a) || a.Required }) {
 				if value, isGiven := rows[name].attributes(m, m.version, "")[argument.Name]; !isGiven || value == nil {
@@ -177,7 +177,7 @@ func TestTypedNullArgumentsOfResourcesCountAsUnset(t *testing.T) {
 	}
 }
 
-// read is what a data source says of its arguments, and what it returns.
+// readData reads a data source with changed arguments.
 func (m *matrix) readData(name string, changed map[string]any) (map[string]any, providertest.Diagnostics) {
 	arguments := dataSourceArguments[name](m)
 	maps.Copy(arguments, changed)
@@ -189,7 +189,7 @@ func (m *matrix) readData(name string, changed map[string]any) (map[string]any, 
 	)
 }
 
-// matrixWithAnAssignment has written two assignments that readings are about.
+// newMatrixWithAssignments returns a matrix with two deployed assignments, for dataSourceArguments.
 func newMatrixWithAssignments(t *testing.T) *matrix {
 	t.Helper()
 	m := newSimulatedMatrix(t)
@@ -209,7 +209,7 @@ func TestTypedNullArgumentsOfDataSourcesCountAsUnset(t *testing.T) {
 	m := newMatrixWithAssignments(t)
 	schemas := providerSchemas(t).DataSourceSchemas
 	if want, got := slices.Sorted(maps.Keys(schemas)), slices.Sorted(maps.Keys(dataSourceArguments)); !slices.Equal(want, got) {
-		t.Errorf("the provider has the data sources %q, and there are readings of %q", want, got)
+		t.Errorf("dataSourceArguments: got %q, want %q", got, want)
 	}
 	for _, name := range slices.Sorted(maps.Keys(dataSourceArguments)) {
 		if _, diags := m.readData(name, nil); diags.Err() != nil {
@@ -229,7 +229,7 @@ func TestTypedNullArgumentsOfDataSourcesCountAsUnset(t *testing.T) {
 	}
 }
 
-// What deploys nothing yet has neither a name nor a repository, as with try(var.deployed.name, null).
+// A module without a deployment has neither name nor repository, as with try(var.deployed.name, null).
 func TestArtifactsBeforeTheFirstDeployment(t *testing.T) {
 	t.Parallel()
 	_, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", map[string]any{
@@ -256,11 +256,11 @@ func TestTypedNullPinAndCandidateCountAsUnset(t *testing.T) {
 	apply(t, w, configuration(map[string]any{"candidate": "v1", "pin": "v1"}))
 	plan := apply(t, w, configuration(map[string]any{"candidate": null, "pin": null}))
 	if after := plan.Change(address).After; after["promoted"] != "v1" {
-		t.Errorf("after it is %v", after)
+		t.Errorf("got promoted %v, want v1", after["promoted"])
 	}
 }
 
-// A value that is not known yet may become anything: it is no mistake in a plan.
+// An unknown value may become valid, so a plan accepts it.
 func TestEachArgumentOfAResourceMayBeUnknown(t *testing.T) {
 	t.Parallel()
 	for name, schema := range providerSchemas(t).ResourceSchemas {
@@ -297,16 +297,16 @@ func TestEachArgumentOfADataSourceMayBeUnknown(t *testing.T) {
 	}
 }
 
-// keyOfObject is a key of an object in a dynamic argument: the keys that lead to it, and the attribute of its table.
+// keyOfObject is a key of an object in a dynamic argument: its path, and its attribute in the table.
 type keyOfObject struct {
 	keys      []string
 	attribute *fleet.Attribute
-	wrap      func(members map[string]tftypes.Value) tftypes.Value // the argument in which the object has these members
+	wrap      func(members map[string]tftypes.Value) tftypes.Value // returns the argument with these members in the object
 }
 
 func (p keyOfObject) String() string { return strings.Join(p.keys, ".") }
 
-// places returns each key of the objects of a table, and of those in them, each table once.
+// collectKeys returns the keys of the objects of a table and of nested objects, each table once.
 func collectKeys(
 	table *fleet.Table,
 	seen map[*fleet.Table]bool,
@@ -332,7 +332,7 @@ func collectKeys(
 	return all
 }
 
-// containing puts an object into an attribute of a type.
+// wrapObject puts an object into an attribute of a type.
 func wrapObject(typ fleet.Type, object tftypes.Value) tftypes.Value {
 	switch typ {
 	case fleet.ObjectsType, fleet.CollectionType, fleet.NamesOrObjectsType:
@@ -343,7 +343,7 @@ func wrapObject(typ fleet.Type, object tftypes.Value) tftypes.Value {
 	return object
 }
 
-// placesOf are those of a dynamic argument; none where it has no table.
+// keysOfArgument returns the keys in a dynamic argument, or nil if it has no table.
 func keysOfArgument(argument dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject {
 	link := settingsLink.FindStringSubmatch(argument.description)
 	if link == nil {
@@ -364,7 +364,7 @@ func keysOfArgument(argument dynamicAttribute, tables map[string]*fleet.Table) [
 	return collectKeys(tables[link[1]+"#"+link[2]], map[*fleet.Table]bool{}, nil, wrap)
 }
 
-// In objects, too, null is the same as an attribute that is not set, and what is not known is no mistake.
+// In an object, null counts as unset, and an unknown value is valid.
 func TestEachKeyOfAnObjectMayBeNullTypedNullOrUnknown(t *testing.T) {
 	t.Parallel()
 	tables, checked := settingsTables(), 0
@@ -388,19 +388,19 @@ func TestEachKeyOfAnObjectMayBeNullTypedNullOrUnknown(t *testing.T) {
 				tftypes.NewValue(tftypes.DynamicPseudoType, nil), tftypes.NewValue(tftypes.String, nil), tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, nil),
 			} {
 				if got := describe(at.wrap(map[string]tftypes.Value{key: null})); got != absent {
-					t.Errorf("%s: %s = null of type %s: said is\n%s\nwithout it\n%s", argument.name, at, null.Type(), got, absent)
+					t.Errorf("%s: %s = null of type %s: got\n%s\nwant\n%s", argument.name, at, null.Type(), got, absent)
 				}
 			}
 			got := describe(at.wrap(map[string]tftypes.Value{key: tftypes.NewValue(tftypes.DynamicPseudoType, tftypes.UnknownValue)}))
 			for line := range strings.SplitSeq(got, "\n") {
-				// A cluster has no host without it either, and Terraform reads no data source whose arguments are not known.
+				// A missing host is an error without the key, too, and Terraform reads no data source with unknown arguments.
 				if !strings.Contains(absent, line) && !strings.Contains(line, "is missing") && !strings.Contains(line, `no entry ""`) {
-					t.Errorf("%s: %s is not known, and said is\n%s", argument.name, at, line)
+					t.Errorf("%s: unknown %s: got %s", argument.name, at, line)
 				}
 			}
 		}
 	}
 	if checked < 400 {
-		t.Errorf("only %d keys are checked", checked)
+		t.Errorf("only %d keys were checked", checked)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// ofRegistry are workloads whose manifests are in a registry, with further attributes.
+// registryWorkloads returns a workload with manifests in a registry, with further attributes.
 func registryWorkloads(further map[string]any) []any {
 	manifests := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop/till"}
 	maps.Copy(manifests, further)
@@ -49,7 +49,7 @@ func TestAReferenceOfARegistryIsWrittenForEachReconciler(t *testing.T) {
 				"workloads": registryWorkloads(test.manifests), "cluster_types": clusterTypesWith(test.reconciler),
 			}), nil))
 			if written := git(t, url, "show", "dev:clusters/all/drone/till-edge/reconciler.yaml"); !strings.Contains(written, test.want) {
-				t.Errorf("written is\n%s\nwant %s", written, test.want)
+				t.Errorf("got\n%s\nwant %s", written, test.want)
 			}
 		})
 	}
