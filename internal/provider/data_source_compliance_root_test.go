@@ -165,7 +165,7 @@ func TestComplianceShowsTheFailureOfARootObject(t *testing.T) {
 			kustomization("root", ready)
 			test.change()
 			if got := r.readVerdict(); got != test.want {
-				t.Errorf("it is\n%s, want\n%s", got, test.want)
+				t.Errorf("got verdict\n%s\nwant\n%s", got, test.want)
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func TestComplianceShowsTheFailureOfARootObject(t *testing.T) {
 				"source": map[string]any{"repoURL": r.repositoryURL, "path": "clusters/all/drone", "targetRevision": "dev"},
 			}, func(status map[string]any) { status["operationState"].(map[string]any)["phase"] = phase }, "dev")
 			if got := r.readVerdict(); got != want {
-				t.Errorf("it is\n%s, want\n%s", got, want)
+				t.Errorf("got verdict\n%s\nwant\n%s", got, want)
 			}
 		}
 	})

@@ -105,7 +105,7 @@ func TestComplianceListsRunningVersions(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
 		if text := fmt.Sprint(values); strings.Contains(text, "canary") {
-			t.Errorf("a secret is in %s", text)
+			t.Errorf("the text contains a secret: %s", text)
 		}
 	}
 	// Reports do not tell the running version.

@@ -148,7 +148,7 @@ func TestComplianceDerivesVerdictsFromReports(t *testing.T) {
 	)
 	delete(evil, "feedback")
 	if text := fmt.Sprint(evil); wording.Visible(text) != text || len(text) > 10_000 {
-		t.Errorf("%d bytes are said: %.500q", len(text), text)
+		t.Errorf("the result of %d bytes is long or has escapes: %.500q", len(text), text)
 	}
 	failures, err := observe.Parse([]byte(said["evidence"].(string)))
 	if err != nil {
@@ -248,7 +248,7 @@ func TestComplianceRefusesInvalidConfiguration(t *testing.T) {
 			t.Parallel()
 			_, diags := readCompliance(t, bare(t), nil, test.arguments)
 			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
-				t.Errorf("it says %s", diags)
+				t.Errorf("got diagnostics %s", diags)
 			}
 		})
 	}
@@ -262,7 +262,7 @@ func TestComplianceWarnsOnceOfClustersWithoutAnEntry(t *testing.T) {
 		"drone-2": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
 	}}, map[string]any{"feedback": map[string]any{"clusters": true}})
 	if diags.Err() != nil || strings.Count(diags.String(), "large-1") != 1 || !strings.Contains(diags.String(), "Clusters cannot be asked") {
-		t.Errorf("it says %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	if got := clusterVerdicts(values); got != "unknown unknown unknown" {
 		t.Errorf("the verdicts are %s", got)
@@ -287,12 +287,12 @@ func TestAWaitThatTimesOutNamesUnreadyClusters(t *testing.T) {
 	}
 	values, diags := read(33)
 	if diags.Err() != nil || values["time"] != "2026-11-22T01:00:00Z" {
-		t.Errorf("it says %s at %v", diags, values["time"])
+		t.Errorf("got diagnostics %s at %v", diags, values["time"])
 	}
 	_, diags = read(34)
 	for _, want := range []string{"Clusters are not ready", "After 5m0s, 1 of 3 clusters are ready (33 %), but ready_percent is 34 %:", "drone-2: progressing: no space", "large-1: unknown: "} {
 		if !strings.Contains(diags.String(), want) {
-			t.Errorf("it says %s, and not %q", diags, want)
+			t.Errorf("got diagnostics %s, want %q", diags, want)
 		}
 	}
 	if waited := clock.now.Sub(time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)); waited != 5*time.Minute || clock.slept > 30 {
@@ -318,7 +318,7 @@ func TestASecondKustomizationOfAFolderDoesNotHideTheFirst(t *testing.T) {
 	)
 	tip := git(t, url, "rev-parse", "dev")
 	if first == tip {
-		t.Fatal("nothing has changed")
+		t.Fatal("the second apply made no commit")
 	}
 	ready := []any{
 		map[string]any{
@@ -368,7 +368,7 @@ func TestASecondKustomizationOfAFolderDoesNotHideTheFirst(t *testing.T) {
 		drone["verdict"] != "behind" ||
 		drone["message"] != want ||
 		drone["commit"] != first {
-		t.Errorf("of drone-1 it says %v, want %q; %s", drone, want, diags)
+		t.Errorf("drone-1 is %v, want %q; %s", drone, want, diags)
 	}
 }
 

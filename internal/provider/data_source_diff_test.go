@@ -39,11 +39,11 @@ func TestDiffMatchesTheNextApply(t *testing.T) {
 	w := providertest.New(startProvider)
 	text := mustReadDiff(t, url, fleetOf(nil), nil)
 	if !strings.Contains(text, "+++ b/clusters/all/drone/app-edge/reconciler.yaml\n") || !strings.Contains(text, "--- /dev/null\n") {
-		t.Errorf("before there is a repository it is\n%s", text)
+		t.Errorf("the diff without a repository is\n%s", text)
 	}
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	if text := mustReadDiff(t, url, fleetOf(nil), nil); text != "" {
-		t.Errorf("where nothing changes it is\n%s", text)
+		t.Errorf("the diff without a change is\n%s", text)
 	}
 
 	changed := fleetOf(map[string]any{
@@ -58,26 +58,26 @@ func TestDiffMatchesTheNextApply(t *testing.T) {
 		"\n-  LOG_LEVEL: info\n+  LOG_LEVEL: debug\n",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it has no %q:\n%s", want, text)
+			t.Errorf("the diff lacks %q:\n%s", want, text)
 		}
 	}
 	if only := mustReadDiff(t, url, changed, map[string]any{"cluster_type": "large"}); !strings.Contains(only, "/large/") ||
 		strings.Contains(only, "/drone/") {
-		t.Errorf("of one cluster type it is\n%s", only)
+		t.Errorf("the diff of one cluster type is\n%s", only)
 	}
 	if cut := mustReadDiff(t, url, changed, map[string]any{"limit": 500}); !strings.HasSuffix(
 		cut,
 		" left out: the difference is longer than 500 bytes.\n",
 	) ||
 		len(cut) > 700 {
-		t.Errorf("of 500 bytes it is\n%s", cut)
+		t.Errorf("the diff with a limit of 500 bytes is\n%s", cut)
 	}
 
 	// The diff names every file of the commit.
 	apply(t, w, assigned(url, changed, nil))
 	for path := range strings.SplitSeq(git(t, url, "diff", "--name-only", "dev^", "dev", "--", "clusters/all/drone", "clusters/all/large"), "\n") {
 		if strings.HasSuffix(path, ".yaml") && !strings.Contains(text, path) {
-			t.Errorf("the apply changed %s, which was not said", path)
+			t.Errorf("the apply changed %s, which is not in the diff", path)
 		}
 	}
 }
@@ -96,12 +96,12 @@ func TestADiffHasNoTerminalEscapes(t *testing.T) {
 	text := mustReadDiff(t, url, fleetOf(nil), nil)
 	t.Logf("%d bytes: %q", len(text), text)
 	if wording.Visible(text) != text {
-		t.Errorf("it steers the terminal: %q", text)
+		t.Errorf("the diff has terminal escapes: %q", text)
 	}
 	const namespace = "large/app-core/namespace.yaml"
 	for _, want := range []string{"Binary files a/clusters/all/" + namespace + " and b/clusters/all/" + namespace + " differ\n", `app-core/a\u202eb\x1b[2J.yaml"`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it has no %q: %q", want, text)
+			t.Errorf("the diff lacks %q: %q", want, text)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestDiffRefusesInvalidArguments(t *testing.T) {
 			t.Parallel()
 			_, diags := readDiff(t, bare(t), fleetOf(nil), test.arguments)
 			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
-				t.Errorf("it says %s", diags)
+				t.Errorf("got diagnostics %s", diags)
 			}
 		})
 	}

@@ -80,7 +80,7 @@ func TestTheInventoryListsTheRecordsOfAllOwners(t *testing.T) {
 			maps.Copy(attributes, test.filter)
 			read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
 			if diags.Err() != nil || (len(diags) > 0) != (test.warning != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail, test.warning) {
-				t.Fatalf("said is %s", diags)
+				t.Fatalf("got diagnostics %s", diags)
 			}
 			var keys []string
 			for _, entry := range read["assignments"].([]any) {
@@ -92,7 +92,7 @@ func TestTheInventoryListsTheRecordsOfAllOwners(t *testing.T) {
 			}
 			framework, _ := providertest.New(startFramework).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
 			if !reflect.DeepEqual(read, framework) {
-				t.Errorf("by the framework alone it is\n%v\nand not\n%v", framework, read)
+				t.Errorf("the framework alone returns\n%v\nwant\n%v", framework, read)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestTheInventoryListsTheRecordsOfAllOwners(t *testing.T) {
 	got := read["assignments"].([]any)[0].(map[string]any)
 	for _, name := range []string{"config_version", "changed"} {
 		if got[name] == nil {
-			t.Errorf("%s is null", name)
+			t.Errorf("attribute %s is null", name)
 		}
 		delete(got, name)
 	}
@@ -124,7 +124,7 @@ func TestTheInventoryListsTheRecordsOfAllOwners(t *testing.T) {
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("the first is\n%v\nwant\n%v", got, want)
+		t.Errorf("got first assignment\n%v\nwant\n%v", got, want)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestTheInventoryIsReadStrictly(t *testing.T) {
 		attributes := map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}, c.attribute: c.value}
 		_, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
 		if len(diags) != 1 || !diags[0].Error || !strings.HasPrefix(diags[0].At, `AttributeName("`+c.attribute+`")`) {
-			t.Errorf("%s: said is %s", name, diags)
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
 	}
 	_, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
@@ -151,7 +151,7 @@ func TestTheInventoryIsReadStrictly(t *testing.T) {
 	})
 	if len(diags) != 1 || diags[0].At != `AttributeName("host")` ||
 		!strings.Contains(diags[0].Detail, "set either host, or cluster and cluster_type") {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestTheInventoryOfAMissingRepositoryIsEmpty(t *testing.T) {
 	)
 	if len(diags) > 0 || read["commit"] != nil || read["complete"] != true ||
 		len(read["assignments"].([]any))+len(read["owners"].([]any)) > 0 {
-		t.Errorf("of no repository: %v, said is %s", read, diags)
+		t.Errorf("without a repository: got %v and diagnostics %s", read, diags)
 	}
 	_, diags = w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
 		"gitops_repo": map[string]any{
@@ -180,7 +180,7 @@ func TestTheInventoryOfAMissingRepositoryIsEmpty(t *testing.T) {
 		}, "timeouts": map[string]any{"read": "200ms"},
 	})
 	if len(diags) != 1 || diags[0].At != `AttributeName("timeouts")` || !strings.Contains(diags[0].Detail, `timeouts.read = "200ms" allows`) {
-		t.Errorf("of a server that is silent: said is %s", diags)
+		t.Errorf("silent server: got diagnostics %s", diags)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestUnreadableRecordsAreReported(t *testing.T) {
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}})
 	if len(diags) != 1 || diags[0].Error || !strings.Contains(diags[0].Detail, "clusters/dev/.flotilla/dev/drone.json. The next apply") ||
 		len(read["assignments"].([]any)) != 3 {
-		t.Errorf("%d assignments, said is %s", len(read["assignments"].([]any)), diags)
+		t.Errorf("got %d assignments and diagnostics %s", len(read["assignments"].([]any)), diags)
 	}
 }
 
@@ -260,16 +260,16 @@ func TestRecordsHaveNoTerminalEscapes(t *testing.T) {
 		text := fmt.Sprint(values) + diags.String()
 		t.Logf("%s: %d bytes, %s", source, len(text), diags)
 		if diags.Err() != nil || wording.Visible(text) != text {
-			t.Errorf("%s steers the terminal: %q", source, text)
+			t.Errorf("%s has terminal escapes: %q", source, text)
 		}
 		for _, part := range []string{"author", "email", "subject"} {
 			if want := wording.Visible(evil) + part; source == "flotilla_history" && !strings.Contains(text, want) {
-				t.Errorf("it does not have %q: %q", want, text)
+				t.Errorf("the history lacks %q: %q", want, text)
 			}
 		}
 		if source == "flotilla_inventory" &&
 			!strings.Contains(text, "The inventory lacks what these files record: clusters/all/.flotilla/dev/large.json") {
-			t.Errorf("it does not name the record: %s", diags)
+			t.Errorf("the diagnostics do not name the record: %s", diags)
 		}
 	}
 }

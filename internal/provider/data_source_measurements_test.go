@@ -101,7 +101,7 @@ func TestMeasurementsReturnEvidenceAndResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found.Environment != "dev" || found.Time.Format("2006-01-02T15:04:05Z") != values["time"] || len(found.Checks) != 3 {
-		t.Errorf("%+v", found)
+		t.Errorf("got evidence %+v", found)
 	}
 	for _, test := range []struct {
 		check   int
@@ -115,7 +115,7 @@ func TestMeasurementsReturnEvidenceAndResults(t *testing.T) {
 		{2, "drone-1", verdict.Status{Verdict: verdict.Unknown, Message: "none: http://127.0.0.1:1 could not be asked: dial tcp 127.0.0.1:1: connect: connection refused"}},
 	} {
 		if got := found.Checks[test.check].Judge(test.subject, &evidence.Rest{Value: 0.2, Count: 12}); got != test.want {
-			t.Errorf("%s: %+v", test.subject, got)
+			t.Errorf("%s: got %+v", test.subject, got)
 		}
 	}
 	results, _ := json.Marshal(values["results"])
@@ -128,7 +128,7 @@ func TestMeasurementsReturnEvidenceAndResults(t *testing.T) {
 		}
 	}
 	if model := values["fleet"].(map[string]any)["model"].(string); len(model) > 100 {
-		t.Errorf("the state has the model: %d bytes", len(model))
+		t.Errorf("the state contains the model of %d bytes", len(model))
 	}
 }
 
@@ -178,7 +178,7 @@ func TestInvalidChecksAreErrorsAtPlan(t *testing.T) {
 		_, diags := readMeasurements(t, nil, check)
 		if len(diags) != 1 || diags[0].At != `AttributeName("checks")` || !strings.Contains(diags[0].Detail, strings.TrimSpace(want)) ||
 			strings.Contains(diags.String(), "hunter2") {
-			t.Errorf("%s: %s", want, diags)
+			t.Errorf("got diagnostics %s, want %s", diags, want)
 		}
 	}
 	_, diags := readMeasurements(
@@ -191,14 +191,14 @@ func TestInvalidChecksAreErrorsAtPlan(t *testing.T) {
 	if text := diags.String(); !strings.Contains(text, `name: "errors" is the name of another check, too`) ||
 		!strings.Contains(text, "fail: must give a bool, and gives a int") ||
 		!strings.Contains(text, `checks["other"].pass: line 1`) {
-		t.Errorf("not all at once: %s", diags)
+		t.Errorf("got diagnostics %s, want all mistakes at once", diags)
 	}
 	if _, diags = readMeasurements(t, nil, slices.Repeat([]any{newCheck(url, nil)}, 51)...); !strings.Contains(
 		diags.String(),
 		"checks has 51 checks, and 50 are the most",
 	) &&
 		!strings.Contains(diags.String(), "has 51 checks, and 50 are the most") {
-		t.Errorf("%s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
@@ -238,14 +238,14 @@ func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
 		}
 	}
 	if len(cases) < 25 {
-		t.Errorf("%d cases", len(cases))
+		t.Errorf("got %d cases, want at least 25", len(cases))
 	}
 	for name, checks := range cases {
 		arguments := map[string]any{"fleet": fleetWithClusters(nil), "checks": checks}
 		if _, diags := providertest.New(startProvider).PlanData(t.Context(), providertest.Configuration{}, "flotilla_measurements", arguments); len(
 			diags,
 		) > 0 {
-			t.Errorf("%s: %s", name, diags)
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
 		if c.want == "" && len(diags) > 0 ||
 			c.want != "" && (len(diags) == 0 || !strings.Contains(diags.String(), c.want) || diags[0].At != `AttributeName("measurements")`) ||
 			strings.Contains(diags.String(), "hunter2") {
-			t.Errorf("%s: %s", name, diags)
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestOverviewOfAnEmptyRepositoryShowsWantedAssignments(t *testing.T) {
 	}
 	for name, score := range values["health_scores"].(map[string]any) {
 		if score != nil {
-			t.Errorf("%s has %v", name, score)
+			t.Errorf("host %s has score %v, want none", name, score)
 		}
 	}
 	var audit map[string]any
@@ -94,7 +94,7 @@ func TestOverviewShowsReports(t *testing.T) {
 	html, _ := values["html"].(string)
 	for _, want := range []string{"no space", "drone", tip[:7]} {
 		if !strings.Contains(markdown, want) && want != "drone" || !strings.Contains(html, want) {
-			t.Errorf("%q is missing on the page, or in %s", want, markdown)
+			t.Errorf("the page or the Markdown lacks %q: %s", want, markdown)
 		}
 	}
 	for name, want := range map[string]string{"evidence": evidence, "model": "canary"} {
@@ -104,13 +104,13 @@ func TestOverviewShowsReports(t *testing.T) {
 	}
 	bounds := mustReadOverview(t, url, map[string]any{"evidence": evidence, "health": map[string]any{"good": 99, "poor": 96}})
 	if bounds["health_grade"] != "poor" {
-		t.Errorf("with other bounds it is %v", bounds["health_grade"])
+		t.Errorf("the grade with other bounds is %v", bounds["health_grade"])
 	}
 	// Evidence without clusters has a time and no verdicts.
 	nobody, _ := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}})["evidence"].(string)
 	if values := mustReadOverview(t, url, map[string]any{"evidence": nobody}); values["health_score"] != nil ||
 		summaryNumbers(values, "not_asked") != "not_asked 3" {
-		t.Errorf("of nobody, health is %v, %s", values["health_score"], summaryNumbers(values, "not_asked"))
+		t.Errorf("with evidence of no cluster, the health is %v, %s", values["health_score"], summaryNumbers(values, "not_asked"))
 	}
 }
 
@@ -138,7 +138,7 @@ func TestOverviewCallsNoUnreportedRegionGood(t *testing.T) {
 		_, row, found := strings.Cut(html, `data-region="`+region+`"`)
 		row, _, _ = strings.Cut(row, "</tr>")
 		if !found || strings.Contains(row, ">good<") != good {
-			t.Errorf("%s is %q, its clusters are %v", region, row, values["clusters"])
+			t.Errorf("region %s is %q, its clusters are %v", region, row, values["clusters"])
 		}
 	}
 }
@@ -158,16 +158,16 @@ func TestOverviewTellsOldEvidenceFromNew(t *testing.T) {
 	before := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": fleetWithClusters(changed)})
 	if got := summaryNumbers(before, "ready", "behind", "up_to_date", "changed"); got != "ready 3, behind 0, up_to_date 2, changed 1" ||
 		fmt.Sprint(before["health_score"]) != "100" {
-		t.Errorf("before the apply: %s, %v", got, before["health_score"])
+		t.Errorf("before the apply: got %s, score %v", got, before["health_score"])
 	}
 	apply(t, w, assigned(url, fleetWithClusters(changed), nil))
 	after := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": fleetWithClusters(changed)})
 	if got := summaryNumbers(after, "ready", "behind", "up_to_date", "changed"); got != "ready 2, behind 1, up_to_date 3, changed 0" ||
 		fmt.Sprint(after["health_scores"]) != "map[drone:100 large:75 spare:<nil>]" {
-		t.Errorf("after the apply: %s, %v", got, after["health_scores"])
+		t.Errorf("after the apply: got %s, scores %v", got, after["health_scores"])
 	}
 	if text := after["markdown"].(string); !strings.Contains(text, "newer content") {
-		t.Errorf("after the apply: %s", text)
+		t.Errorf("after the apply: got Markdown %s", text)
 	}
 }
 
@@ -200,13 +200,13 @@ func TestOverviewOfARepositoryThatCannotBeReadIsAWarning(t *testing.T) {
 	t.Parallel()
 	values, diags := readOverview(t, "http://127.0.0.1:1/gitops.git", nil)
 	if diags.Err() != nil || !strings.Contains(diags.String(), "Repository cannot be read") {
-		t.Fatalf("it says %s", diags)
+		t.Fatalf("got diagnostics %s", diags)
 	}
 	if got := summaryNumbers(values, "hosts", "assignments", "new", "up_to_date", "changed", "not_asked"); got != "hosts 3, assignments 3, new 0, up_to_date 0, changed 0, not_asked 3" {
 		t.Error(got)
 	}
 	if html, _ := values["html"].(string); !strings.Contains(html, "app-core") {
-		t.Error("the page does not say what runs where")
+		t.Error("the page lacks the assignments")
 	}
 }
 
@@ -248,7 +248,7 @@ func TestOverviewRefusesInvalidConfiguration(t *testing.T) {
 			t.Parallel()
 			_, diags := readOverview(t, url, test.arguments)
 			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
-				t.Errorf("it says %s", diags)
+				t.Errorf("got diagnostics %s", diags)
 			}
 		})
 	}
@@ -284,11 +284,11 @@ func TestOverviewHasValuesOnlyWithShowValues(t *testing.T) {
 	}
 	for form, text := range leakedForms(hiddenValue) {
 		if strings.Contains(string(state), text) {
-			t.Errorf("a value is in the state, %s", form)
+			t.Errorf("the state contains a value, %s", form)
 		}
 	}
 	if !strings.Contains(string(state), "PASSWORD") {
-		t.Error("the page does not say which keys there are")
+		t.Error("the page lacks the keys")
 	}
 	arguments["show_values"] = true
 	values := mustReadOverview(t, url, arguments)
@@ -324,7 +324,7 @@ func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 		html, _ := mustReadOverview(t, url, map[string]any{"fleet": fleet, "evidence": reportEvidence(t, url, nil), "show_values": shows})["html"].(string)
 		if !strings.Contains(html, "DB_PASSWORD") || strings.Contains(html, "secret vault: prod/db-7") != want || strings.Contains(html, "v-41") {
 			t.Errorf(
-				"with show_values = %v the page has a reference: %v, its key: %v, its version: %v",
+				"with show_values = %v, the page has the key of the store: %v, the key: %v, the version: %v",
 				shows,
 				strings.Contains(html, "prod/db-7"),
 				strings.Contains(html, "DB_PASSWORD"),
@@ -362,7 +362,7 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	markdown, _ := values["markdown"].(string)
 	for _, text := range []string{markdown, values["audit"].(map[string]any)["markdown"].(string)} {
 		if strings.Contains(text, "\x1b") {
-			t.Error("the Markdown holds codes of a terminal")
+			t.Error("the Markdown has terminal escapes")
 		}
 		for line := range strings.Lines(text) {
 			if at := strings.Index(line, "<script"); at >= 0 && !strings.Contains(line[:at], "``") {
@@ -371,7 +371,7 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 		}
 	}
 	if !strings.Contains(markdown, "alert(2)") {
-		t.Errorf("the message is not shown: %s", markdown)
+		t.Errorf("the Markdown lacks the message: %s", markdown)
 	}
 }
 
@@ -409,7 +409,7 @@ output "page" {
 					}
 				}
 				if !strings.Contains(strings.ToLower(found), want) {
-					t.Errorf("the plan has the page %q, which does not say %q", found, want)
+					t.Errorf("the plan has the page %q, want %q in it", found, want)
 				}
 				printed := w.run("apply", "-input=false", "-auto-approve", "-no-color")
 				if strings.Contains(printed, "<!doctype") || strings.Contains(printed, "<html") {
@@ -421,7 +421,7 @@ output "page" {
 			}
 			page := w.run("output", "-raw", "page")
 			if !strings.Contains(page, "<html") || !strings.Contains(page, "PASSWORD") {
-				t.Errorf("the output has %d bytes that are not the page", len(page))
+				t.Errorf("the output of %d bytes is not the page", len(page))
 			}
 			checkNoSecrets(t, w.path, map[string]string{"a value": hiddenValue})
 		})

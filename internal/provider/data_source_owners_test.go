@@ -70,15 +70,15 @@ func TestThePageOfAllOwnersAgreesWithThePageOfEachOwner(t *testing.T) {
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/" + name}, "evidences": []any{evidence},
 		})
 		if diags.Err() != nil || one["health_score"] != own["health_score"] || !strings.Contains(one["markdown"].(string), "2 hosts") {
-			t.Errorf("%s alone has %v, not %v: %s", name, one["health_score"], own["health_score"], diags)
+			t.Errorf("the page of %s has score %v, want %v: %s", name, one["health_score"], own["health_score"], diags)
 		}
 	}
 	if !reflect.DeepEqual(all["health_scores"], scores) {
-		t.Errorf("the scores are %v, not %v", all["health_scores"], scores)
+		t.Errorf("got scores %v, want %v", all["health_scores"], scores)
 	}
 	for name, want := range summed {
 		if got := fmt.Sprint(all["summary"].(map[string]any)[name]); got != fmt.Sprint(want) {
-			t.Errorf("%s is %s, and %d on the pages of each", name, got, want)
+			t.Errorf("%s is %s, want %d as on the pages of each owner", name, got, want)
 		}
 	}
 	if got := summaryNumbers(all, "hosts", "clusters", "assignments", "ready", "progressing", "up_to_date"); got != "hosts 4, clusters 6, assignments 6, ready 5, progressing 1, up_to_date 0" {
@@ -103,7 +103,7 @@ func TestThePageOfAllOwnersAgreesWithThePageOfEachOwner(t *testing.T) {
 		t.Errorf("the audit is %v", all["audit"])
 	}
 	if state := fmt.Sprint(all["evidences"]); strings.Contains(state, "large-1") || !strings.Contains(state, "sha256:") {
-		t.Errorf("the state keeps %s", state)
+		t.Errorf("got evidences %s in the state", state)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 	)
 	read, _ = readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences, "owner": "east"})
 	if firstVerdict(read) != "behind" {
-		t.Errorf("what has changed is %v", firstVerdict(read))
+		t.Errorf("the changed assignment is %v, want behind", firstVerdict(read))
 	}
 }
 
@@ -182,7 +182,7 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 				_, diags := readOwners(t, kind, url, map[string]any{"evidences": test.evidences})
 				at := fmt.Sprintf(`AttributeName("evidences").ElementKeyInt(%d)`, test.at)
 				if len(diags) != 1 || diags[0].Summary != test.want || !strings.Contains(diags.String(), at) || (diags.Err() != nil) != test.isError {
-					t.Errorf("%s says %s", kind, diags)
+					t.Errorf("%s: got diagnostics %s", kind, diags)
 				}
 			}
 		})
@@ -201,7 +201,7 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 			t.Parallel()
 			_, diags := readOwners(t, "flotilla_overview", url, test.arguments)
 			if diags.Err() == nil || !strings.Contains(diags.String(), test.want) {
-				t.Errorf("it says %s", diags)
+				t.Errorf("got diagnostics %s", diags)
 			}
 		})
 	}
@@ -211,6 +211,6 @@ func TestThePageOfAllOwnersOfAnEmptyRepository(t *testing.T) {
 	t.Parallel()
 	page, diags := readOwners(t, "flotilla_overview", bare(t), nil)
 	if diags.Err() != nil || summaryNumbers(page, "assignments", "clusters") != "assignments 0, clusters 0" || page["health_score"] != nil {
-		t.Errorf("%s: %v", diags, page["summary"])
+		t.Errorf("got diagnostics %s and summary %v", diags, page["summary"])
 	}
 }

@@ -48,7 +48,7 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 			if len(diags) != 1 || diags[0].At != `AttributeName("`+test.attribute+`")` ||
 				!strings.Contains(strings.ToLower(diags[0].String()), strings.ToLower(test.want)) ||
 				strings.Contains(diags.Err().Error(), "secret") {
-				t.Errorf("said is %s", diags)
+				t.Errorf("got diagnostics %s", diags)
 			}
 		})
 	}
@@ -89,13 +89,13 @@ func TestRegistrationsOfUnknownArgumentsAreUnknown(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	if again, err := call([]any{text}, map[string]any{"followed": got}); err != nil || fmt.Sprint(again) != "map[]" {
-		t.Errorf("what was followed comes again: %v, %v", again, err)
+		t.Errorf("a followed registration is returned again: %v, %v", again, err)
 	}
 	for _, arguments := range [][]any{
 		{providertest.Unknown{}}, {[]any{text, providertest.Unknown{}}}, {[]any{text}, providertest.Unknown{}}, {[]any{text}, map[string]any{"followed": providertest.Unknown{}}},
 	} {
 		if got, err := call(arguments...); err != nil || got != any(providertest.Unknown{}) {
-			t.Errorf("%v gives %v, %v", arguments, got, err)
+			t.Errorf("%v returns %v, %v", arguments, got, err)
 		}
 	}
 	for says, arguments := range map[string][]any{
@@ -106,7 +106,7 @@ func TestRegistrationsOfUnknownArgumentsAreUnknown(t *testing.T) {
 		"there may be only one object of options":       {[]any{text}, map[string]any{}, map[string]any{}},
 	} {
 		if _, err := call(arguments...); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v gives %v, want %q", arguments, err, says)
+			t.Errorf("%v returns %v, want %q", arguments, err, says)
 		}
 	}
 }
@@ -142,12 +142,12 @@ func TestFilesOfAPrivateRepositoryOnGitea(t *testing.T) {
 			})
 		switch {
 		case test.want == "" && (diags.Err() != nil || fmt.Sprint(read["files"]) != "map[app.yaml:kind: App\n]"):
-			t.Errorf("%s: %v, %s", name, read, diags)
+			t.Errorf("%s: got %v and diagnostics %s", name, read, diags)
 		case test.want != "" && (len(diags) != 1 || !strings.HasPrefix(diags[0].Summary, test.want) || diags[0].At != `AttributeName("url")`):
-			t.Errorf("%s: %s", name, diags)
+			t.Errorf("%s: got diagnostics %s", name, diags)
 		}
 		if err := diags.Err(); err != nil && strings.Contains(err.Error(), user.Token) {
-			t.Errorf("%s: the token is in %v", name, err)
+			t.Errorf("%s: the error contains the token: %v", name, err)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 			_, diags := w.Plan(t.Context(), configuration)
 			if c.want == "-" {
 				if diags.Err() != nil {
-					t.Errorf("said is %s", diags)
+					t.Errorf("got diagnostics %s", diags)
 				}
 				return
 			}
@@ -95,10 +95,10 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 					strings.Contains(d.Detail, "/docs/guides/troubleshooting.md#")
 			})
 			if !found || diags.Bugs() != nil {
-				t.Errorf("said is %s, want %q", diags, c.want)
+				t.Errorf("got diagnostics %s, want %q", diags, c.want)
 			}
 			if strings.Contains(diags.String(), "hunter2") {
-				t.Errorf("said has a secret in it: %s", diags)
+				t.Errorf("the diagnostics contain a secret: %s", diags)
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestAllMistakesInAnAssignmentAreReportedAtOnce(t *testing.T) {
 		`AttributeName("protection")`: 1, `AttributeName("delivery")`: 1,
 	}
 	if !maps.Equal(at, want) {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestSSHWithoutAKeyIsAnErrorThatNamesTheAttribute(t *testing.T) {
 	_, diags := w.Plan(t.Context(), configuration)
 	if diags.Err() == nil || !strings.Contains(diags.String(), "ssh needs a private key") ||
 		!strings.Contains(diags.String(), "git.ssh_private_key") {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestHistoryIsReadStrictly(t *testing.T) {
 		attributes := map[string]any{"gitops_repo": map[string]any{"url": "/srv/x.git", "branch": "dev"}, attribute: value}
 		_, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", attributes)
 		if len(diags) != 1 || diags[0].At != `AttributeName("`+attribute+`")` {
-			t.Errorf("%s: said is %s", attribute, diags)
+			t.Errorf("%s: got diagnostics %s", attribute, diags)
 		}
 	}
 }
@@ -169,6 +169,6 @@ func TestHistoryHasADeadline(t *testing.T) {
 		"timeouts":    map[string]any{"read": "200ms"},
 	})
 	if len(diags) != 1 || diags[0].At != `AttributeName("timeouts")` || !strings.Contains(diags[0].Detail, `timeouts.read = "200ms" allows`) {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 }

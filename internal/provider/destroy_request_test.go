@@ -25,7 +25,7 @@ func TestADestroyInAPullRequestSaysThatFoldersStay(t *testing.T) {
 		}
 		plan, diags := l.w.Plan(t.Context(), configuration, providertest.Destroy())
 		if got := strings.Contains(diags.String(), summary); diags.Err() != nil || got != test.warns {
-			t.Errorf("with %v it warns: %v; %s", test.delivery, got, diags)
+			t.Errorf("with delivery %v, the plan warns: %v; %s", test.delivery, got, diags)
 		}
 		if diags := l.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
 			t.Fatal(diags)

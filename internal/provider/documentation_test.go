@@ -34,7 +34,7 @@ func TestLinksOfTheDocumentationResolve(t *testing.T) {
 		for _, match := range linkPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(text, ""), -1) {
 			to, err := url.Parse(match[1])
 			if err != nil {
-				t.Errorf("%s: %q is no link: %v", name, match[1], err)
+				t.Errorf("%s: %q is not a link: %v", name, match[1], err)
 				continue
 			}
 			if to.Scheme != "" {
@@ -45,9 +45,9 @@ func TestLinksOfTheDocumentationResolve(t *testing.T) {
 				target = path.Join(path.Dir(name), to.Path)
 			}
 			if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(target))); err != nil {
-				t.Errorf("%s: %q leads nowhere", name, match[1])
+				t.Errorf("%s: the target of %q does not exist", name, match[1])
 			} else if strings.HasPrefix(name, "docs/") && !strings.HasPrefix(target, "docs/") {
-				t.Errorf("%s: %q leads out of what the registry shows", name, match[1])
+				t.Errorf("%s: %q leads to a page outside of the registry", name, match[1])
 			} else if to.Fragment != "" && !anchors(pages[target])[to.Fragment] {
 				t.Errorf("%s: %q leads to no heading", name, match[1])
 			}
@@ -82,14 +82,14 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 			}
 		}
 		if !strings.Contains(pages["docs/guides/delivery.md"], "\n| "+kind.Title) {
-			t.Errorf("the guide does not say on what %s was tried", kind.Title)
+			t.Errorf("the guide does not say which servers of %s were tested", kind.Title)
 		}
 		if !strings.Contains(pages["docs/guides/reference-observing.md"], "`"+kind.Flux+"`") {
-			t.Errorf("the guide on what runs where does not name Flux' type %s", kind.Flux)
+			t.Errorf("the guide on observing does not name Flux' type %s", kind.Flux)
 		}
 		for _, server := range kind.Servers {
 			if !strings.Contains(pages["docs/guides/delivery.md"], strings.TrimPrefix(server, "*.")) {
-				t.Errorf("the guide does not say that %s is known by %s", kind.Title, server)
+				t.Errorf("the guide does not say that %s is recognized by %s", kind.Title, server)
 			}
 		}
 	}
@@ -111,12 +111,12 @@ func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 			if !metricNames["flotilla_"+match[1]] && pages["docs/resources/"+match[1]+".md"] == "" && pages["docs/data-sources/"+match[1]+".md"] == "" &&
 				pages["docs/ephemeral-resources/"+match[1]+".md"] == "" &&
 				pages["docs/actions/"+match[1]+".md"] == "" {
-				t.Errorf("%s: there is no flotilla_%s", name, match[1])
+				t.Errorf("%s: flotilla_%s does not exist", name, match[1])
 			}
 		}
 		for _, match := range functionPattern.FindAllStringSubmatch(text, -1) {
 			if pages["docs/functions/"+match[1]+".md"] == "" {
-				t.Errorf("%s: there is no function %s", name, match[1])
+				t.Errorf("%s: function %s does not exist", name, match[1])
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func documentation(t *testing.T) map[string]string {
 		pages[name] = readFile(t, filepath.Join("..", "..", name))
 	}
 	if len(pages) < 40 {
-		t.Fatalf("%d pages found", len(pages))
+		t.Fatalf("got %d pages, want at least 40", len(pages))
 	}
 	return pages
 }

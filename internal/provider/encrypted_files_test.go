@@ -62,11 +62,11 @@ func TestUnusableEncryptedFilesFailThePlanAllAtOnce(t *testing.T) {
 			`encrypt a file for each namespace, or give the deployment targets this one`,
 	} {
 		if count := strings.Count(diags.String(), want); count != 1 {
-			t.Errorf("%d times %q in %s", count, want, diags)
+			t.Errorf("the diagnostics contain %[2]q %[1]d times: %[3]s", count, want, diags)
 		}
 	}
 	if _, err := os.Stat(url); err == nil {
-		t.Error("there is a repository")
+		t.Error("the apply created the repository")
 	}
 }
 
@@ -82,11 +82,11 @@ func TestUnencryptedFilesFailThePlanWithoutTheirContent(t *testing.T) {
 		`config_containers["whole"].encrypted[0]: the whole file is encrypted, so that its name and namespace cannot be read: encrypt it with --encrypted-regex '^(data|stringData)$'`,
 	} {
 		if !strings.Contains(diags.String(), want) {
-			t.Errorf("the errors do not say %q: %s", want, diags)
+			t.Errorf("the errors lack %q: %s", want, diags)
 		}
 	}
 	if strings.Contains(diags.String(), "canary") {
-		t.Errorf("the errors have content: %s", diags)
+		t.Errorf("the errors contain a secret: %s", diags)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	}
 	if readWritten("edge") != strings.TrimSpace(sops) && readWritten("edge") != sops ||
 		readWritten("store") != strings.TrimSpace(sealed) && readWritten("store") != sealed {
-		t.Errorf("other files were written:\n%s\n%s", readWritten("edge"), readWritten("store"))
+		t.Errorf("the written files differ:\n%s\n%s", readWritten("edge"), readWritten("store"))
 	}
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "encrypted-") != 2 {
 		t.Errorf("the files are\n%s", files)

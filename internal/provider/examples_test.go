@@ -106,7 +106,7 @@ func TestExamplesApply(t *testing.T) {
 		}
 	}
 	if folders < 20 {
-		t.Errorf("%d examples found, want one for each resource, data source and function, and those of the guides", folders)
+		t.Errorf("got %d examples, want one for each resource, data source and function, and those of the guides", folders)
 	}
 }
 
@@ -168,7 +168,7 @@ func exampleFolders(t *testing.T) []string {
 	slices.Sort(folders)
 	folders = slices.Compact(folders)
 	if len(folders) < 40 {
-		t.Errorf("%d examples found", len(folders))
+		t.Errorf("got %d examples, want at least 40", len(folders))
 	}
 	return folders
 }

@@ -62,7 +62,7 @@ func TestRulesAboutPodsApplyToEveryKind(t *testing.T) {
 			case test.want == "" && err != nil:
 				t.Error(err)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-				t.Errorf("the plan says %v", err)
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
@@ -125,7 +125,7 @@ spec:
 				"flowcontrol.apiserver.k8s.io/v1beta3 is not in Kubernetes 1.32: FlowSchema till",
 			) ||
 				strings.Contains(upgrade, "registries") {
-				t.Errorf("an upgrade says %s", upgrade)
+				t.Errorf("the error of the upgrade is %s", upgrade)
 			}
 			charts.publish(
 				t,
@@ -163,11 +163,11 @@ spec:
 				of, _, _ = strings.Cut(of, "Error:")
 				for _, part := range want {
 					if !strings.Contains(of, part) {
-						t.Errorf("rule %s does not say %q: %s", rule, part, broken)
+						t.Errorf("the error of rule %s lacks %q: %s", rule, part, broken)
 					}
 				}
 				if strings.Contains(of, "good") {
-					t.Errorf("rule %s refuses what is good: %s", rule, of)
+					t.Errorf("rule %s refuses a valid object: %s", rule, of)
 				}
 			}
 		})

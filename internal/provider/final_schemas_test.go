@@ -111,10 +111,10 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 				text := strings.Join(strings.Fields(diags.String()), " ")
 				if hasFailed := diags.Err() != nil; hasFailed != (test.summary == refused) || !strings.Contains(text, test.summary) ||
 					!strings.Contains(text, test.message) {
-					t.Errorf("%s: said is %s", how, text)
+					t.Errorf("%s: got diagnostics %s", how, text)
 				}
 				if test.summary == "" && (strings.Contains(text, refused) || strings.Contains(text, dropped)) {
-					t.Errorf("%s: said is %s", how, text)
+					t.Errorf("%s: got diagnostics %s", how, text)
 				}
 			}
 		})
@@ -151,7 +151,7 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(both), nil))
 	if text := strings.Join(strings.Fields(diags.String()), " "); diags.Err() == nil ||
 		!strings.Contains(text, `Deployment target "till-live": Widget "w": spec.size must be of type integer`) {
-		t.Errorf("said is %s", text)
+		t.Errorf("got diagnostics %s", text)
 	}
 }
 
@@ -173,6 +173,6 @@ func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
 	want := `Warning: Clusters would refuse final objects`
 	if text := strings.Join(strings.Fields(diags.String()), " "); diags.Err() != nil || !strings.Contains(text, want) ||
 		!strings.Contains(text, `Pod "a": spec.resources is no field of this kind`) {
-		t.Errorf("said is %s", text)
+		t.Errorf("got diagnostics %s", text)
 	}
 }

@@ -52,15 +52,15 @@ output "diff" {
 				printed,
 				"KEY: a-sensitive-value",
 			) {
-				t.Errorf("the diff is not in the plan:\n%s", printed)
+				t.Errorf("the plan lacks the diff:\n%s", printed)
 			}
 			// An ephemeral value that differs from the plan stops the apply before it writes.
 			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "-var=passing=another", "plan.out"); err == nil ||
 				!strings.Contains(stderr, "inconsistent final plan") {
-				t.Errorf("an ephemeral value that changes between plan and apply:\n%s%s", stdout, stderr)
+				t.Errorf("the apply accepted an ephemeral value that differs from the plan:\n%s%s", stdout, stderr)
 			}
 			if _, err := os.Stat(filepath.Join(repository, "refs", "heads", "dev")); err == nil {
-				t.Error("the apply with another value has written something")
+				t.Error("the apply with another value wrote the branch")
 			}
 			// An equal ephemeral value is committed in plain text.
 			w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value")
@@ -69,7 +69,7 @@ output "diff" {
 				committed,
 				"KEY: an-ephemeral-value",
 			) {
-				t.Errorf("it has committed\n%s", committed)
+				t.Errorf("the apply committed\n%s", committed)
 			}
 		})
 	}

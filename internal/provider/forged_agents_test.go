@@ -113,13 +113,13 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 			w := providertest.New(startProvider)
 			identities, resources, diags := w.Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
 			if len(identities) > 0 {
-				t.Errorf("listed is %.300q", resources)
+				t.Errorf("got agents %.300q, want none", resources)
 			}
 			if !diags.Has("Objects of an agent are not as Flotilla writes them") {
-				t.Errorf("said is %.300s", diags)
+				t.Errorf("got diagnostics %.300s", diags)
 			}
 			if text := diags.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
-				t.Errorf("said is %.2000q", text)
+				t.Errorf("got diagnostics %.2000q", text)
 			}
 			if name == "a namespace with an escape" {
 				return // no identity can have this namespace
@@ -127,10 +127,10 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 			identity := map[string]any{"cluster": "edge-1", "namespace": "flux-system"}
 			diags = w.ImportIdentity(t.Context(), onCluster(cluster, agentAttributes("flux-system", nil)), agentAddress, identity)
 			if !diags.Has("Objects of an agent are not as Flotilla writes them") || diags.Err() == nil {
-				t.Errorf("the import says %.300s", diags)
+				t.Errorf("the import has diagnostics %.300s", diags)
 			}
 			if text := diags.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
-				t.Errorf("said is %.2000q", text)
+				t.Errorf("got diagnostics %.2000q", text)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 	cluster := forgedCluster(t, objects...)
 	identities, resources, diags := providertest.New(startProvider).Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
 	if len(identities) != 1 || diags.Err() != nil || !strings.Contains(diags.String(), "team-a") {
-		t.Fatalf("listed is %v: %s", identities, diags)
+		t.Fatalf("got agents %v and diagnostics %s", identities, diags)
 	}
 	if repo := fmt.Sprint(resources[0]["gitops_repo"]); repo != "map[branch:dev url:https://git.example.com/gitops]" {
 		t.Errorf("the repository is %s", repo)
@@ -169,7 +169,7 @@ func TestThePlanShowsAnImportedAgentOfAnotherRepository(t *testing.T) {
 	}
 	plan, diags := w.Plan(t.Context(), configuration)
 	if diags.Err() != nil || plan.Change(agentAddress).Action != providertest.Update {
-		t.Fatalf("the plan says %v: %s", agentLines(plan), diags)
+		t.Fatalf("got changes %v and diagnostics %s", agentLines(plan), diags)
 	}
 	if repo := fmt.Sprint(plan.Change(agentAddress).After["gitops_repo"]); !strings.Contains(repo, "git.example.com") {
 		t.Errorf("the planned repository is %s", repo)
@@ -195,11 +195,11 @@ func TestGeneratedConfigurationOfForgedObjectsHasNoTemplates(t *testing.T) {
 			_, stderr, err := w.try("plan", "-input=false", "-no-color", "-generate-config-out=generated.tf")
 			generated, _ := os.ReadFile(filepath.Join(w.path, "generated.tf"))
 			if strings.Contains(string(generated), "${") || strings.Contains(string(generated), "%{") {
-				t.Errorf("%s: generated is\n%s", name, generated)
+				t.Errorf("%s: the generated configuration is\n%s", name, generated)
 			}
 			if c.generates != strings.Contains(string(generated), "git.example.com") ||
 				!c.generates && (err == nil || !strings.Contains(stderr, "are not as Flotilla writes them")) {
-				t.Errorf("%s: of Secret %q it is said %s\n%s", name, c.secret, stderr, generated)
+				t.Errorf("%s: Secret %q: got errors %s\nand configuration\n%s", name, c.secret, stderr, generated)
 			}
 		}
 	}
@@ -216,6 +216,6 @@ func TestThousandsOfForgedAgentsAreListedInLinearTime(t *testing.T) {
 	identities, _, diags := providertest.New(startProvider).
 		Query(t.Context(), onCluster(forgedCluster(t, objects...), nil), "flotilla_agent", nil)
 	if len(identities) != count || diags.Err() != nil {
-		t.Errorf("%d are listed: %s", len(identities), diags)
+		t.Errorf("got %d agents and diagnostics %s", len(identities), diags)
 	}
 }

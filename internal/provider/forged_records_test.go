@@ -100,7 +100,7 @@ func TestManyCopiesOfARecordAreErrorsAndTakeNoMemory(t *testing.T) {
 				Query(t.Context(), providertest.Configuration{}, attack.kind, map[string]any{"gitops_repo": repo})
 			if diags.Err() == nil || !strings.Contains(diags.String(), attack.want) ||
 				!strings.Contains(diags.String(), "find the commit that added them") {
-				t.Errorf("said is %.500s", diags)
+				t.Errorf("got diagnostics %.500s", diags)
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	} {
 		_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 		if diags.Err() == nil || !strings.Contains(diags.String(), want) {
-			t.Errorf("want %s: said is %.500s", want, diags)
+			t.Errorf("got diagnostics %.500[2]s, want %[1]s", want, diags)
 		}
 	}
 }
@@ -155,12 +155,12 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 			identity := map[string]any{"url": url, "branch": "prod", "path": "prod", "name": "web"}
 			diags := w.ImportIdentity(t.Context(), claims(claimOn(url, "web", 1, poolFleet("pool-1"))), claimAddress, identity)
 			if diags.Err() == nil || !diags.Has("Nothing to import") {
-				t.Errorf("the import says %s, and has %v", diags, w.State.Values(claimAddress))
+				t.Errorf("the import has diagnostics %s and state %v", diags, w.State.Values(claimAddress))
 			}
 			repo := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}
 			identities, _, diags := w.Query(t.Context(), providertest.Configuration{}, "flotilla_cluster_claim", repo)
 			if len(identities) > 0 || !diags.Has("Records cannot be read") || strings.Contains(diags.String(), "\x1b") {
-				t.Errorf("listed is %v: %s", identities, diags)
+				t.Errorf("got claims %v and diagnostics %s", identities, diags)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 		repo := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}
 		identities, _, diags := w.Query(t.Context(), providertest.Configuration{}, kind, repo)
 		if len(identities) != want || (want > 0 && diags.Err() != nil) || !diags.Has("Records have names that Flotilla does not write") {
-			t.Errorf("%s: listed is %v: %s", kind, identities, diags)
+			t.Errorf("%s: got identities %v and diagnostics %s", kind, identities, diags)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestMisleadingReferencesToSecretsAreErrors(t *testing.T) {
 		_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 		if diags.Err() == nil || !strings.Contains(diags.String(), `config_containers["all"].secrets["DB"].key`) ||
 			!strings.Contains(diags.String(), want) {
-			t.Errorf("of key %q it is said %s", key, diags)
+			t.Errorf("key %q: got diagnostics %s", key, diags)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 			OpenEphemeral(t.Context(), onCluster(serveForgedTokens(t, attack.answer), nil), clusterToken, wanted)
 		if diags.Err() == nil || !strings.Contains(diags.String(), attack.want) || strings.Contains(diags.String(), "canary") ||
 			strings.Contains(diags.String(), "\x1b") {
-			t.Errorf("%s: opened is %.200v, and said is %.500s", name, opened, diags)
+			t.Errorf("%s: got %.200v and diagnostics %.500s", name, opened, diags)
 		}
 	}
 	if elsewhere > 0 {
@@ -125,7 +125,7 @@ func TestARequestOfATokenStaysAtItsAccount(t *testing.T) {
 			wanted[attribute] = text
 			_, diags := providertest.New(startProvider).OpenEphemeral(t.Context(), onCluster(cluster, nil), clusterToken, wanted)
 			if diags.Err() == nil || diags[0].At != fmt.Sprintf("AttributeName(%q)", attribute) || strings.Contains(diags.String(), "\x1b") {
-				t.Errorf("%s %.40q: said is %.500s", attribute, text, diags)
+				t.Errorf("%s %.40q: got diagnostics %.500s", attribute, text, diags)
 			}
 		}
 	}

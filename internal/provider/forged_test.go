@@ -57,7 +57,7 @@ func (o ownedAssignment) tamper(t *testing.T, name string, change func(content s
 	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
 	content, exists := files[name]
 	if files[name] = change(content); !exists || files[name] == content {
-		t.Fatalf("%s is not changed", name)
+		t.Fatalf("file %s did not change", name)
 	}
 	o.world.commit(o.w.repository, o.w.branch, files)
 }
@@ -68,7 +68,7 @@ func requireFolderUnchanged(t *testing.T, o ownedAssignment, before branchesStat
 	after := o.readBranches()
 	folder := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}
 	if before.folders[folder] == "" || after.folders[folder] != before.folders[folder] {
-		t.Error("the folder of the other assignment is not what it was")
+		t.Error("the folder of the other assignment has changed")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAForgedRecordIsShownByThePlanAndRepairedByAdopt(t *testing.T) {
 		second, before := forgeRecord(t, o)
 		second.shape.version++
 		if diags := o.requireRefusal(t, "Record lists a folder of another assignment"); !strings.Contains(diags.String(), twiceListed) {
-			t.Errorf("said is %s", diags)
+			t.Errorf("got diagnostics %s", diags)
 		}
 		second.adopt = true
 		o.mustApply(t)
@@ -106,7 +106,7 @@ func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) 
 	delete(files, "clusters/all/.flotilla/dev/t0.json")
 	o.world.commit(o.w.repository, o.w.branch, files)
 	if diags := o.runner.ApplyPlan(t.Context(), plan); diags.Bugs() != nil {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	requireFolderUnchanged(t, o, before)
 }
@@ -140,7 +140,7 @@ func TestAnImportedForgedRecordRemovesNoFoldersOfOthers(t *testing.T) {
 		o.runner.Lose(addresses[1])
 		o.importAssignment(o.person, addresses[1])
 		if diags := o.requireRefusal(t, "Record lists a folder of another assignment"); !strings.Contains(diags.String(), twiceListed) {
-			t.Errorf("said is %s", diags)
+			t.Errorf("got diagnostics %s", diags)
 		}
 		second.adopt = true
 		o.mustApply(t)
@@ -180,7 +180,7 @@ func TestADestroyWithAForgedRecordRemovesNoFoldersOfOthers(t *testing.T) {
 				requireFolderUnchanged(t, o, before)
 				own := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-b"}
 				if o.readBranches().folders[own] != "" {
-					t.Error("its own folder is still there")
+					t.Error("the destroy left the assignment's own folder")
 				}
 			})
 		})
@@ -197,7 +197,7 @@ func TestAForgedRecordLetsNoAssignmentWriteTheFoldersOfAnother(t *testing.T) {
 			diags.String(),
 			`belongs to the assignment "dev"`,
 		) {
-			t.Errorf("said is %s", diags)
+			t.Errorf("got diagnostics %s", diags)
 		}
 		requireFolderUnchanged(t, o, before)
 	})
@@ -248,11 +248,11 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 					t.Fatal(diags)
 				}
 				if plan.Change(addresses[0]).Action != providertest.Update || !strings.Contains(changesOf(plan), "repaired") {
-					t.Fatalf("the plan says %q, %s", changesOf(plan), diags)
+					t.Fatalf("got changes %q and diagnostics %s", changesOf(plan), diags)
 				}
 				_, tampered, after := o.mustApply(t)
 				if !maps.Equal(before.folders, after.folders) || len(after.files[at]) != len(before.files[at]) {
-					t.Error("folders were changed")
+					t.Error("the repair changed folders or the number of files")
 				}
 				t.Logf("%d bytes in, %d out, in %s: %s", len(tampered.files[at][file]), len(after.files[at][file]), time.Since(began), changesOf(plan))
 				if now := after.files[at][file]; len(now) > 2*max(len(before.files[at][file]), len(tampered.files[at][file])) ||

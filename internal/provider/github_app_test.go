@@ -197,10 +197,10 @@ func TestAGitHubAppGivesTheProviderAccess(t *testing.T) {
 				t.Fatal(diags)
 			}
 			if !slices.Equal(g.statuses, statuses) || len(g.tokens) < 3 {
-				t.Errorf("told is %q, with %d tokens", g.statuses, len(g.tokens))
+				t.Errorf("got statuses %q with %d tokens", g.statuses, len(g.tokens))
 			}
 			if state := fmt.Sprintf("%+v", w.State); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") {
-				t.Error("the state has a credential")
+				t.Error("the state contains a credential")
 			}
 		})
 	}
@@ -223,7 +223,7 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 			}
 			if state := w.run("show", "-json"); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") ||
 				!strings.Contains(state, g.url+"/pull/1") {
-				t.Errorf("the state has a credential, or no pull request:\n%s", state)
+				t.Errorf("the state contains a credential or lacks the pull request:\n%s", state)
 			}
 		})
 	}
@@ -249,10 +249,10 @@ func TestAGitHubAppWithoutATokenIsAnErrorAtPlan(t *testing.T) {
 		text := diags.String()
 		if diags.Err() == nil || !strings.Contains(text, c.want) || !strings.Contains(text, "GitHub App gets no token") ||
 			!strings.Contains(text, "gitops_repo") {
-			t.Errorf("%s: said is %s", name, text)
+			t.Errorf("%s: got diagnostics %s", name, text)
 		}
 		if strings.Contains(text, "eyJ") || strings.Contains(text, "PRIVATE KEY-----") {
-			t.Errorf("%s: a secret is in %s", name, text)
+			t.Errorf("%s: the text contains a secret: %s", name, text)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func TestAGitHubAppFromTheEnvironment(t *testing.T) {
 	_, diags := providertest.New(startProvider).Plan(t.Context(), assignmentOnly(nil))
 	if !strings.Contains(diags.String(), "set url of github_app") ||
 		len(g.tokens) > 0 {
-		t.Errorf("without the URL of its API: %d tokens, said is %s", len(g.tokens), diags)
+		t.Errorf("without the URL of the API: got %d tokens and diagnostics %s", len(g.tokens), diags)
 	}
 	t.Setenv("FLOTILLA_GITHUB_APP_URL", g.api())
 	if _, diags := providertest.New(startProvider).Apply(t.Context(), assignmentOnly(nil)); diags.Err() != nil {
@@ -283,7 +283,7 @@ func TestAGitHubAppFromTheEnvironment(t *testing.T) {
 			diags.String(),
 			"Repository refuses the credentials",
 		) {
-			t.Errorf("said is %s", diags)
+			t.Errorf("got diagnostics %s", diags)
 		}
 	}
 	t.Setenv("FLOTILLA_GIT_TOKEN", "x")
@@ -292,12 +292,12 @@ func TestAGitHubAppFromTheEnvironment(t *testing.T) {
 		"Repository refuses the credentials",
 	) ||
 		len(g.tokens) != tokens {
-		t.Errorf("%d tokens, said is %s", len(g.tokens)-tokens, diags)
+		t.Errorf("got %d tokens and diagnostics %s", len(g.tokens)-tokens, diags)
 	}
 	os.Unsetenv("FLOTILLA_GIT_TOKEN")
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "hunter2")
 	_, diags = providertest.New(startProvider).Plan(t.Context(), assignmentOnly(nil))
 	if !strings.Contains(diags.String(), "FLOTILLA_GITHUB_APP_ID must be a number") || strings.Contains(diags.String(), "hunter2") {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 }

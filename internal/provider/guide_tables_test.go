@@ -31,7 +31,7 @@ func playTable(t *testing.T, guide, head string, rows []guideRow) {
 		})
 	}
 	if !strings.Contains(guideText(t, guide), table.String()+"\n") {
-		t.Errorf("%s does not have this table, whose rows are tested:\n%s", guide, table.String())
+		t.Errorf("%s lacks this tested table:\n%s", guide, table.String())
 	}
 }
 
@@ -89,7 +89,7 @@ func TestEveryTableOfTheGuidesIsChecked(t *testing.T) {
 		default:
 			for name := range strings.FieldsSeq(text) {
 				if listed[key] = true; !known[name] {
-					t.Errorf("there is no test %s, which is to check %s", name, key)
+					t.Errorf("test %s of %s does not exist", name, key)
 				}
 			}
 		}

@@ -111,7 +111,7 @@ func TestGuidesHaveFourKinds(t *testing.T) {
 	pages := documentation(t)
 	guides := guidesOfTheStartPage(t)
 	if len(guides) > most {
-		t.Errorf("there are %d guides, more than %d", len(guides), most)
+		t.Errorf("got %d guides, want at most %d", len(guides), most)
 	}
 	kind := 0
 	for _, guide := range guides {
@@ -153,7 +153,7 @@ func TestShellCommandsCanBePasted(t *testing.T) {
 		for _, block := range strings.Split(text, "```shell\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			if asks.MatchString(strings.ReplaceAll(block, "-auto-approve", "\n")) {
-				t.Errorf("%s has a command that asks, and others after it, in\n%s", name, block)
+				t.Errorf("%s has commands after one that asks for confirmation, in\n%s", name, block)
 			}
 		}
 	}

@@ -75,11 +75,11 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 				_, said, err := w.try("apply", "-input=false", "-auto-approve", "-no-color")
 				for _, want := range []string{handoverSummary, test.want, "moved { from"} {
 					if err == nil || !words(want).MatchString(said) {
-						t.Errorf("it does not say %q: %s", want, said)
+						t.Errorf("the error lacks %q: %s", want, said)
 					}
 				}
 				if now := git(t, repo.url, "rev-parse", "dev"); now != tip {
-					t.Errorf("commit %s was written", now)
+					t.Errorf("the failed apply wrote commit %s", now)
 				}
 			})
 		}

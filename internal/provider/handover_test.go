@@ -34,7 +34,7 @@ func TestARenamedAddressWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 		diags := o.requireRefusal(t, handoverSummary)
 		for _, want := range []string{`The assignment "dev" removes 3 folders that the assignment "dev" adds: clusters/all/t0/w-a`, "moved { from"} {
 			if !strings.Contains(diags.String(), want) {
-				t.Errorf("%q is not in what is said: %s", want, diags)
+				t.Errorf("the diagnostics lack %q: %s", want, diags)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 		diags := o.requireRefusal(t, handoverSummary)
 		for _, want := range []string{`The assignment "dev" removes 1 folder that the assignment "dev-eu" adds: clusters/all/t0/w-a`, `first set adopt = true on "dev-eu" while "dev" keeps them`} {
 			if !strings.Contains(diags.String(), want) {
-				t.Errorf("%q is not in what is said: %s", want, diags)
+				t.Errorf("the diagnostics lack %q: %s", want, diags)
 			}
 		}
 		before := o.readBranches()
@@ -61,13 +61,13 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 			now := o.readBranches()
 			for folder := range before.folders {
 				if _, stays := now.folders[folder]; !stays {
-					t.Errorf("%v is gone", folder)
+					t.Errorf("folder %v is missing", folder)
 				}
 			}
 		}
 		for folder, name := range o.readBranches().owners {
 			if want := map[bool]string{true: "dev-eu", false: "dev"}[folder.host == "t0"]; name != want {
-				t.Errorf("%v belongs to %q", folder, name)
+				t.Errorf("folder %v belongs to %q", folder, name)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 		diags := o.requireRefusal(t, "Two assignments have the same folders")
 		for _, want := range []string{`"dev"`, `"dev-eu"`, "both add 2 folders: clusters/all/t2/w-b, clusters/all/t2/w-c"} {
 			if !strings.Contains(diags.String(), want) {
-				t.Errorf("%q is not in what is said: %s", want, diags)
+				t.Errorf("the diagnostics lack %q: %s", want, diags)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func resourceChange(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Cha
 			return resource.Change
 		}
 	}
-	t.Fatalf("the plan does not speak of %s", address)
+	t.Fatalf("the plan has no change of %s", address)
 	return nil
 }
 
@@ -62,7 +62,7 @@ func testHelloWorld(t *testing.T, tool string) {
 	}
 	first := resourceChange(t, plan, `flotilla_assignment.all["dev"]`)
 	if field(first.AfterUnknown, "content") != true {
-		t.Errorf("content is %v at plan, want it known after apply: a value of large is", field(first.After, "content"))
+		t.Errorf("content is %v at plan, want it known after apply, like a value of large", field(first.After, "content"))
 	}
 	w.run("apply", "-input=false", "plan.out")
 

@@ -46,7 +46,7 @@ func (o ownedAssignment) mustApply(t *testing.T, options ...providertest.Option)
 	o.checkForeign(after)
 	next, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
 	if diags.Err() != nil || len(options) == 0 && !next.Empty() {
-		t.Errorf("after it the next plan is not empty: %v %s", next.Changes[0].After["changes"], diags)
+		t.Errorf("the next plan is not empty: %v %s", next.Changes[0].After["changes"], diags)
 	}
 	return plan, before, after
 }
@@ -57,10 +57,10 @@ func (o ownedAssignment) requireRefusal(t *testing.T, summary string, options ..
 	before := o.readBranches()
 	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person), options...)
 	if plan != nil || !diags.Has(summary) {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	if changed := before.changedBranch(o.readBranches()); changed != "" {
-		t.Errorf("%s is changed", changed)
+		t.Errorf("the refused plan changed %s", changed)
 	}
 	return diags
 }
@@ -82,10 +82,10 @@ func requireUnchanged(t *testing.T, before, after branchesState, most int) {
 		commits += count - before.commits[at]
 	}
 	if commits > most {
-		t.Errorf("%d commits are made", commits)
+		t.Errorf("got %d commits", commits)
 	}
 	if !maps.Equal(before.folders, after.folders) {
-		t.Errorf("of %d folders %d are left", len(before.folders), len(after.folders))
+		t.Errorf("got %[2]d folders, want %[1]d", len(before.folders), len(after.folders))
 	}
 }
 
@@ -106,7 +106,7 @@ func TestARenameIsOneCommitWithoutAnyFolder(t *testing.T) {
 	plan, before, after := o.mustApply(t)
 	requireUnchanged(t, before, after, 1)
 	if text := changesOf(plan); !strings.Contains(text, lineText(changes.Line{Kind: changes.HandoverLine, Names: []string{"dev"}})) {
-		t.Errorf("the plan says %q", text)
+		t.Errorf("got changes %q", text)
 	}
 	if slices.Contains(slices.Collect(maps.Values(after.owners)), "dev") {
 		t.Error("the former name still has records")
@@ -124,7 +124,7 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 			plan, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
 			requireUnchanged(t, before, after, 1)
 			if !plan.Change(addresses[0]).Action.Replaces() {
-				t.Errorf("the plan is to %s", plan.Change(addresses[0]).Action)
+				t.Errorf("got action %s, want a replacement", plan.Change(addresses[0]).Action)
 			}
 			if left := o.runner.Now()[addresses[0]]; left.Current == nil || len(left.Deposed) > 0 {
 				t.Errorf("the state has %v", left)
@@ -146,7 +146,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 		_, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
 		for folder := range before.folders {
 			if _, stays := after.folders[folder]; !stays || after.owners[folder] != "dev-eu" {
-				t.Errorf("%v belongs to %q", folder, after.owners[folder])
+				t.Errorf("folder %v belongs to %q", folder, after.owners[folder])
 			}
 		}
 		if left := o.runner.Now()[addresses[0]]; len(left.Deposed) > 0 {
@@ -165,7 +165,7 @@ func TestAReplacementThatCreatesFirstKeepsTheFormerLocation(t *testing.T) {
 	_, before, after := o.mustApply(t)
 	for folder := range before.folders {
 		if _, stays := after.folders[folder]; !stays {
-			t.Errorf("%v is gone", folder)
+			t.Errorf("folder %v is missing", folder)
 		}
 	}
 	if left := o.runner.Now()[addresses[0]]; len(left.Deposed) > 0 {
@@ -197,7 +197,7 @@ func TestASecondStateOfOneNameRemovesNothingWithoutAdopt(t *testing.T) {
 	another.w.protection = "free"
 	_, diags := another.runner.Plan(t.Context(), another.configuration(another.person))
 	if !diags.Has("Folders are there already") || strings.Count(diags.String(), "- t") != 14 {
-		t.Errorf("the plan says %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	if _, _, after := another.mustApply(t); len(after.folders) != 1 {
 		t.Errorf("%d folders are left", len(after.folders))
@@ -218,18 +218,18 @@ func TestAMoveIsShownAndStoppedByProtection(t *testing.T) {
 		_, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
 		plan, before, after := o.mustApply(t)
 		if len(after.folders) != len(before.folders) {
-			t.Errorf("%s: of %d folders %d are left", name, len(before.folders), len(after.folders))
+			t.Errorf("%[1]s: got %[3]d folders, want %[2]d", name, len(before.folders), len(after.folders))
 		}
 		text := changesOf(plan)
 		if name != "path" { // a plan for both locations has the lines in a warning, and as known after apply
 			text = diags.String()
 		}
 		if !strings.Contains(text, "15 added, 15 removed") {
-			t.Errorf("%s: the plan says %q", name, text)
+			t.Errorf("%s: got %q", name, text)
 		}
 		for folder := range before.folders {
 			if _, stays := after.folders[folder]; stays {
-				t.Errorf("%s: %v is still there", name, folder)
+				t.Errorf("%s: folder %v is still there", name, folder)
 			}
 		}
 	}
@@ -258,22 +258,22 @@ func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	rename("dev", "live")
 	_, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
 	if !diags.Has("Branch has another name now") {
-		t.Errorf("the plan says %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	plan, before, after := o.mustApply(t)
 	requireUnchanged(t, before, after, 0)
 	if text := changesOf(plan); text != "" {
-		t.Errorf("the plan says %q", text)
+		t.Errorf("got changes %q", text)
 	}
 	if next, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.SkipRefresh()); diags.Err() != nil || !next.Empty() {
-		t.Errorf("without a refresh the next plan is to %v: %s", next.Changes[0].After, diags)
+		t.Errorf("without a refresh, the next plan has %v: %s", next.Changes[0].After, diags)
 	}
 
 	rename("live", "dev")
 	o.w.shape.version++
 	plan, _, after = o.mustApply(t)
 	if text := changesOf(plan); !strings.Contains(text, countLine(changes.Counts{Changed: 15})) {
-		t.Errorf("the plan says %q", text)
+		t.Errorf("got changes %q", text)
 	}
 	if made := after.commits[branchOf{"one", "dev"}]; made != 3 {
 		t.Errorf("the branch has %d commits", made)
@@ -289,7 +289,7 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	o.w.protection = "free"
 	o.mustApply(t)
 	if plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Destroy()); plan == nil || diags.Has(there) {
-		t.Errorf("the plan of a destroy says %s", diags)
+		t.Errorf("the destroy plan has diagnostics %s", diags)
 	}
 	if _, err := world.git("one", nil, "branch", "-m", "dev", "next"); err != nil {
 		t.Fatal(err)
@@ -298,21 +298,21 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 		plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), options...)
 		if plan == nil || !diags.Has(there) ||
 			!strings.Contains(diags.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
-			t.Errorf("the plan of a destroy says %s", diags)
+			t.Errorf("the destroy plan has diagnostics %s", diags)
 		}
 	}
 
 	// Follow the advice of the warning.
 	o.w.branch = "next"
 	if plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || diags.Err() != nil {
-		t.Fatalf("said is %s", diags)
+		t.Fatalf("got diagnostics %s", diags)
 	}
 	if _, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy()); diags.Err() != nil || diags.Has(there) {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	for name := range world.files("one", "next") {
 		if strings.Contains(name, "/w-") {
-			t.Errorf("%s is left", name)
+			t.Errorf("file %s is left", name)
 		}
 	}
 }
@@ -334,13 +334,13 @@ func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 			shown += 15 * strings.Count(diagnostic.Detail, "15 removed")
 		}
 		if shown != 15 {
-			t.Errorf("%s: the plan lists %d folders that go: %s", name, shown, diags)
+			t.Errorf("%s: the plan lists %d removed folders, want 15: %s", name, shown, diags)
 		}
 	}
 	o := newOwnedAssignment(t)
 	_, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
 	if len(diags) > 0 {
-		t.Errorf("the plan of a replacement in its place says %s", diags)
+		t.Errorf("a replacement in place has diagnostics %s", diags)
 	}
 	o.w.keep = true
 	o.mustApply(t)
@@ -349,7 +349,7 @@ func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 		diags.String(),
 		"- t",
 	) {
-		t.Errorf("the plan of one that keeps its folders says %s", diags)
+		t.Errorf("a replacement that keeps its folders has diagnostics %s", diags)
 	}
 }
 
@@ -359,11 +359,11 @@ func TestProtectionStopsTheLossOfAllFoldersOfAHost(t *testing.T) {
 	o.w.shape.targets[1] = 0 // a third of all folders
 	diags := o.requireRefusal(t, "A host would lose everything")
 	if !strings.Contains(diags.String(), `emptied_hosts = ["t1"]`) {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got diagnostics %s", diags)
 	}
 	o.w.protection = "free"
 	if _, before, after := o.mustApply(t); len(before.folders)-len(after.folders) != targetCount {
-		t.Errorf("of %d folders %d are left", len(before.folders), len(after.folders))
+		t.Errorf("got %[2]d folders, want %[1]d", len(before.folders), len(after.folders))
 	}
 }
 
@@ -394,9 +394,9 @@ func TestARollbackReachesACommitBeforeARename(t *testing.T) {
 		t.Fatal(diags)
 	}
 	if !maps.Equal(before.folders, o.readBranches().folders) {
-		t.Error("the folders are not what the commit has")
+		t.Error("the folders differ from the commit")
 	}
 	if next, diags := o.runner.Plan(t.Context(), configuration); diags.Err() != nil || !next.Empty() {
-		t.Errorf("after it the next plan is not empty: %s", diags)
+		t.Errorf("the next plan is not empty: %s", diags)
 	}
 }

@@ -38,7 +38,7 @@ import {
 		imported = imported || change.Address == assignment && change.Change.Importing != nil && change.Change.Actions.NoOp()
 	}
 	if !imported {
-		t.Error("the plan does not import the assignment as it is")
+		t.Error("the plan does not import the assignment without a change")
 	}
 	second.run("apply", "-auto-approve", "-input=false")
 	if got := repo.commits(t, "dev"); got != commits {
@@ -56,7 +56,7 @@ func isTerraform(t *testing.T, tool string, minor int) bool {
 		Terraform string `json:"terraform_version"`
 	}
 	if err != nil || json.Unmarshal(text, &version) != nil {
-		t.Fatalf("%s says no version: %v", tool, err)
+		t.Fatalf("%s prints no version: %v", tool, err)
 	}
 	major, rest, _ := strings.Cut(version.Terraform, ".")
 	second, _, _ := strings.Cut(rest, ".")

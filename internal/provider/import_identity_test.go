@@ -40,13 +40,13 @@ func TestObjectsOutsideOfTheStateAreImportedByIdentity(t *testing.T) {
 			if diags := w.ImportIdentity(t.Context(), m.configuration(), address, without); diags.Err() != nil {
 				wrong := attribute == "path" || attribute == "forge" // the default path has no owner, and the URL does not tell the kind of Git host
 				if !wrong && !diags.Has("Invalid import identity argument") {
-					t.Errorf("%s without %s: said is %s", name, attribute, diags)
+					t.Errorf("%s without %s: got diagnostics %s", name, attribute, diags)
 				}
 			}
 			w.Lose(address)
 		}
 		if diags := w.ImportIdentity(t.Context(), m.configuration(), address, identity); diags.Err() != nil {
-			t.Fatalf("%s: %s", name, diags)
+			t.Fatalf("%s: got diagnostics %s", name, diags)
 		}
 		if got := w.Identity(address); !maps.Equal(got, identity) {
 			t.Errorf("%s: the imported identity is %v, want %v", name, got, identity)
@@ -58,18 +58,18 @@ func TestObjectsOutsideOfTheStateAreImportedByIdentity(t *testing.T) {
 	}
 	for _, change := range plan.Changes {
 		if want := change.Action == providertest.NoOp || change.Address == m.address("flotilla_agent") && change.Action == providertest.Update; !want {
-			t.Errorf("the plan after the imports is to %s %s: %v", change.Action, change.Address, change.After)
+			t.Errorf("the plan after the imports has action %s of %s: %v", change.Action, change.Address, change.After)
 		}
 	}
 	if m.readOutside() != before {
-		t.Error("an import changes something")
+		t.Error("an import changed an object")
 	}
 	m.apply("import by identity")
 	m.checkSettled("import by identity")
 	if diags := w.ImportIdentity(t.Context(), m.configuration(), m.address("flotilla_workload"), nil); !diags.Has(
 		"Resource type does not support identity",
 	) {
-		t.Errorf("of a workload it is said %s", diags)
+		t.Errorf("a workload has diagnostics %s", diags)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestWrongIdentitiesAreErrors(t *testing.T) {
 			w := providertest.New(startProvider)
 			diags := w.ImportIdentity(t.Context(), configuration, address, identity)
 			if !diags.Has(want) && (want != "Nothing to import" || !strings.Contains(fmt.Sprint(diags), "does not exist")) {
-				t.Errorf("%s: of %v it is said %s", address, identity, diags)
+				t.Errorf("%s: identity %v: got diagnostics %s", address, identity, diags)
 			}
 		}
 	}

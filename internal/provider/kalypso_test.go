@@ -151,7 +151,7 @@ func sameNamespacesAndConfiguration(t *testing.T, got, want map[string][]any) {
 		switch filepath.Base(name) {
 		case "namespace.yaml":
 			if got, want := field(got[name][0], "metadata", "name"), field(want[name][0], "metadata", "name"); got != want {
-				t.Errorf("%s is of namespace %v, want %v", name, got, want)
+				t.Errorf("%s has namespace %v, want %v", name, got, want)
 			}
 		case "platform-config.yaml":
 			if got, want := field(got[name][0], "data"), field(want[name][0], "data"); !reflect.DeepEqual(got, want) {

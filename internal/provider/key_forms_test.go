@@ -89,7 +89,7 @@ func TestTheProviderReadsKeysInEachForm(t *testing.T) {
 				t.Parallel()
 				_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: block(form)})
 				if len(diags) > 0 {
-					t.Errorf("said is %s", diags)
+					t.Errorf("got diagnostics %s", diags)
 				}
 			})
 		}
@@ -111,7 +111,7 @@ func TestASSHKeyIsReadInEachForm(t *testing.T) {
 			configuration.Provider = map[string]any{"git": settings}
 			_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 			if text := diags.String(); !strings.Contains(text, "refused") || strings.Contains(text, "ssh key") {
-				t.Errorf("%s, %s: said is %s", at, name, text)
+				t.Errorf("%s, %s: got diagnostics %s", at, name, text)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
 		}}}}
 		_, diags := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_cluster_facts", map[string]any{})
 		if !asked.Load() {
-			t.Errorf("%s: the cluster was not asked: %s", name, diags)
+			t.Errorf("%s: the cluster received no request: %s", name, diags)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestAgentManifestsHaveTheSameKeysForEachForm(t *testing.T) {
   value = provider::flotilla::agent_manifests({ cluster = "store-17", cluster_type = "store", `+attributes+` })
 }`, values...)).Outputs["objects"])
 			if err != nil {
-				t.Errorf("%s, %s: %s", attributes, name, err)
+				t.Errorf("%s, %s: got error %s", attributes, name, err)
 			}
 			written[name] = fmt.Sprint(result)
 		}

@@ -239,7 +239,7 @@ func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 		return false
 	}
 	if tree != p.contents[n] {
-		p.t.Errorf("the branch is between: at commit %s with content %s, want commit %q or content %s", commit, tree, before, p.contents[n])
+		p.t.Errorf("the branch is at commit %s with content %s, want commit %q or content %s", commit, tree, before, p.contents[n])
 	}
 	if parent := git(p.t, directory, "log", "-1", "--format=%P", commit); parent != before {
 		p.t.Errorf("the branch's commit has the parent %q, want %q", parent, before)
@@ -261,14 +261,14 @@ func (p *killRepository) checkConvergence(before string, n int) {
 	directory := p.cloneAndCheck()
 	commit, tree := branchTip(p.t, directory, branch)
 	if tree != p.contents[n] {
-		p.t.Errorf("the next apply makes content %s, want %s", tree, p.contents[n])
+		p.t.Errorf("the next apply results in content %s, want %s", tree, p.contents[n])
 	}
 	since := []string{"rev-list", "--count", commit}
 	if before != "" {
 		since = append(since, "^"+before)
 	}
 	if made := git(p.t, directory, since...); made != most {
-		p.t.Errorf("%s commits came of it, want %s", made, most)
+		p.t.Errorf("got %s commits, want %s", made, most)
 	}
 	lost := commit[0] < '8'
 	if lost {
@@ -290,7 +290,7 @@ func (p *killRepository) checkClean() {
 	err := filepath.WalkDir(p.bareFolder, func(path string, _ fs.DirEntry, err error) error {
 		if name := filepath.Base(path); strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_objdir-") ||
 			strings.HasPrefix(name, "incoming-") {
-			p.t.Errorf("%s was left", path)
+			p.t.Errorf("file %s was left", path)
 		}
 		return err
 	})

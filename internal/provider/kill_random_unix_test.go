@@ -156,7 +156,7 @@ func (m *killMoments) kill(p *killRepository, delay time.Duration, tenth int, se
 	case applied:
 		m.ended++
 		if !after {
-			m.t.Error("a provider said that it had applied, and the branch did not have it")
+			m.t.Error("a provider reported success, but the branch lacks its commit")
 		}
 	case after:
 		m.after[tenth]++

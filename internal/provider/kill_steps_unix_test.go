@@ -139,7 +139,7 @@ func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
 		killed := killAt(t, p.inputFor(how.variant), w, at)
 		commit, is := branchTip(t, p.cloneAndCheck(), branch)
 		if commit != before && (is != tree || !how.movesBranch) {
-			t.Errorf("the branch is between: at commit %s with tree %s", commit, is)
+			t.Errorf("the branch is at commit %s with tree %s, neither before nor after the apply", commit, is)
 		}
 		if killed {
 			found.add(at.Name, commit != before)
@@ -167,7 +167,7 @@ func (p *killRepository) checkProposal(n int, tree string, open int) {
 			}
 			found++
 			if is := contentHash(p.t, directory, one.Head.SHA); is != p.contents[n] {
-				p.t.Errorf("the open request asks for tree %s, want %s", is, p.contents[n])
+				p.t.Errorf("the open request proposes tree %s, want %s", is, p.contents[n])
 			}
 		}
 		if found != open {
@@ -178,7 +178,7 @@ func (p *killRepository) checkProposal(n int, tree string, open int) {
 	commit, all := look()
 	p.apply(n)
 	if again, now := look(); again != commit || !slices.Equal(now, all) {
-		p.t.Errorf("one more apply changed something: the branch is at %s, was at %s; the requests are %+v, were %+v", again, commit, now, all)
+		p.t.Errorf("one more apply was not empty: the branch is at %s, was at %s; the requests are %+v, were %+v", again, commit, now, all)
 	}
 }
 
@@ -216,13 +216,13 @@ func forEachStep(t *testing.T, w applyInput, watcher watcher, do func(step)) {
 	provider.waitForChildren()
 	steps := watcher.steps()
 	if len(steps) == 0 {
-		t.Fatal("no steps were seen")
+		t.Fatal("got no steps")
 	}
 	watcher.watch(noStep, nil)
 	for i := 0; i < len(steps); i += reliabilitytest.Count(6, 1) {
 		do(steps[i])
 		if t.Failed() {
-			t.Fatalf("killed at the step %s", steps[i].Name)
+			t.Fatalf("the kill at step %s has errors", steps[i].Name)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func killAt(t *testing.T, w applyInput, watcher watcher, at step) (killed bool) 
 	status, ok := provider.command.ProcessState.Sys().(syscall.WaitStatus)
 	killed = ok && status.Signal() == syscall.SIGKILL
 	if !killed && !strings.HasPrefix(at.Name, "GET") { // the number of polls for readiness varies
-		t.Errorf("the provider did not come to the step %s", at.Name)
+		t.Errorf("the provider did not reach step %s", at.Name)
 	}
 	return killed
 }

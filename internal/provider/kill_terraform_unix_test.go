@@ -209,7 +209,7 @@ func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay 
 	after, _ = branchTip(p.t, place.cloneAndCheck(), branch)
 	killed = err != nil
 	if killed && !strings.Contains(output.String(), "lugin") {
-		p.t.Errorf("Terraform does not say that the plugin ended:\n%s", output.String())
+		p.t.Errorf("Terraform does not report the end of the plugin:\n%s", output.String())
 	}
 	p.run("show", "-json")
 	p.run("apply", "-input=false", "-auto-approve")
@@ -217,13 +217,13 @@ func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay 
 	directory := place.cloneAndCheck()
 	final, _ := branchTip(p.t, directory, branch)
 	if after != before && after != final {
-		p.t.Errorf("the branch was at %s, neither where it had been, %s, nor where it came to be, %s", after, before, final)
+		p.t.Errorf("the branch was at %s after the kill, want %s as before or %s as in the end", after, before, final)
 	}
 	if !killed && after == before {
-		p.t.Errorf("Terraform said that it had applied, and had not:\n%s", output.String())
+		p.t.Errorf("Terraform reported success without a commit:\n%s", output.String())
 	}
 	if made := git(p.t, directory, "rev-list", "--count", before+".."+final); made != "1" {
-		p.t.Errorf("%s commits came of it, want one", made)
+		p.t.Errorf("got %s commits, want one", made)
 	}
 	return before, after, killed
 }

@@ -193,7 +193,7 @@ func startProviderProcess(t *testing.T, w applyInput, environment ...string) *pr
 	}
 	if !d.out.Scan() || d.out.Text() != ready {
 		d.wait()
-		t.Fatalf("the provider did not come to apply: %s", d.stderr.String())
+		t.Fatalf("the provider did not become ready to apply: %s", d.stderr.String())
 	}
 	return d
 }
@@ -216,7 +216,7 @@ func (d *providerProcess) wait() (applied bool) {
 	_ = d.in.Close()
 	err := d.command.Wait()
 	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.Exited() {
-		d.t.Errorf("the provider was not killed, but failed: %s", d.stderr.String())
+		d.t.Errorf("the provider failed before the kill: %s", d.stderr.String())
 	}
 	return applied
 }

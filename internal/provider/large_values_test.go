@@ -64,7 +64,7 @@ func TestTheFleetFunctionAgreesWithTheFramework(t *testing.T) {
 		}
 	}
 	if failed == 0 || failed == 120 {
-		t.Errorf("%d of 120 fleets are wrong", failed)
+		t.Errorf("got %d of 120 fleets with errors, want some of each", failed)
 	}
 
 	compare("unknown", dynamicValue(t, tftypes.NewValue(tftypes.DynamicPseudoType, tftypes.UnknownValue)))
