@@ -45,12 +45,12 @@ func serveRunningCluster(t *testing.T, url, applied, attempted string, folders .
 					"lastAttemptedRevision": attempted,
 				}
 				object["metadata"].(map[string]any)["generation"] = 1
-				at := fmt.Sprintf(
+				list := fmt.Sprintf(
 					"/apis/%s/%s",
 					object["apiVersion"],
 					map[any]string{"Kustomization": "kustomizations", "GitRepository": "gitrepositories"}[object["kind"]],
 				)
-				lists[at] = append(lists[at], object)
+				lists[list] = append(lists[list], object)
 			}
 		}
 	}

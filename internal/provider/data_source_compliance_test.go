@@ -124,7 +124,7 @@ func TestComplianceDerivesVerdictsFromReports(t *testing.T) {
 	if got := clusterVerdicts(values); got != "ready ready behind" {
 		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
 	}
-	said := read(
+	failed := read(
 		report("drone-1", first, map[string]any{"ready": nil, "verdict": "failed"}),
 		report("drone-2", first, nil),
 		map[string]any{
@@ -135,8 +135,8 @@ func TestComplianceDerivesVerdictsFromReports(t *testing.T) {
 		},
 		report("large-1", second, nil),
 	)
-	if got := clusterVerdicts(said); got != "failed failed ready" {
-		t.Errorf("the verdicts are %s: %v", got, said["clusters"])
+	if got := clusterVerdicts(failed); got != "failed failed ready" {
+		t.Errorf("the verdicts are %s: %v", got, failed["clusters"])
 	}
 	evil := read(
 		map[string]any{
@@ -150,13 +150,14 @@ func TestComplianceDerivesVerdictsFromReports(t *testing.T) {
 	if text := fmt.Sprint(evil); wording.Visible(text) != text || len(text) > 10_000 {
 		t.Errorf("the result of %d bytes is long or has escapes: %.500q", len(text), text)
 	}
-	failures, err := observe.Parse([]byte(said["evidence"].(string)))
+	failures, err := observe.Parse([]byte(failed["evidence"].(string)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, one := failures.Assignment("drone-1", "drone/app-core"), failures.Assignment("drone-2", "drone/app-core")
-	if !whole.OfRoot || one.OfRoot || one.Message != "too many errors" || whole.Message != "the report says that it has failed" {
-		t.Errorf("the evidence is %s", said["evidence"])
+	ofCluster, ofAssignment := failures.Assignment("drone-1", "drone/app-core"), failures.Assignment("drone-2", "drone/app-core")
+	if !ofCluster.OfRoot || ofAssignment.OfRoot || ofAssignment.Message != "too many errors" ||
+		ofCluster.Message != "the report says that it has failed" {
+		t.Errorf("the evidence is %s", failed["evidence"])
 	}
 	large, _ := values["clusters"].(map[string]any)["large-1"].(map[string]any)
 	if large["commit"] != first || !strings.Contains(large["message"].(string), "has commit "+first[:7]) {

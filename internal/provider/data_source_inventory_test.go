@@ -249,8 +249,8 @@ func TestRecordsHaveNoTerminalEscapes(t *testing.T) {
 		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "app-core", evil+".yaml"), "a: b\n")
 		git(t, folder, "add", "--all")
 		git(t, folder, "commit", "--quiet", "--author", evil+"author <"+evil+"email@example.com>", "--message", evil+"subject")
-		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
-		writeFile(t, at, strings.Replace(readFile(t, at), `"workload": "app"`, `"workload": "\u001b[2J\u202eapp"`, 1))
+		record := filepath.Join(folder, filepath.FromSlash(signedRecord))
+		writeFile(t, record, strings.Replace(readFile(t, record), `"workload": "app"`, `"workload": "\u001b[2J\u202eapp"`, 1))
 		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "\x1b[2J.yaml"), "a: b\n")
 	})
 	branch := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}

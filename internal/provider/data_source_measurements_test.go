@@ -304,12 +304,12 @@ func TestCanariesAppearInNoMeasurement(t *testing.T) {
 			var checks strings.Builder
 			for _, server := range []string{bearer.URL, basic.URL} {
 				for _, query := range []string{"error", "text", "redirect", "warn"} {
-					for _, of := range []string{"cluster", "fleet"} {
+					for _, subject := range []string{"cluster", "fleet"} {
 						fmt.Fprintf(
 							&checks,
 							"{ name = %q, of = %q, pass = \"value < 1.0\", prometheus = { url = %q, query = %q } },\n",
-							server+query+of,
-							of,
+							server+query+subject,
+							subject,
 							server,
 							query,
 						)

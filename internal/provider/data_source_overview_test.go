@@ -320,12 +320,12 @@ func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 		},
 	})
 	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
-	for shows, want := range map[bool]bool{false: false, true: true} {
-		html, _ := mustReadOverview(t, url, map[string]any{"fleet": fleet, "evidence": reportEvidence(t, url, nil), "show_values": shows})["html"].(string)
+	for showValues, want := range map[bool]bool{false: false, true: true} {
+		html, _ := mustReadOverview(t, url, map[string]any{"fleet": fleet, "evidence": reportEvidence(t, url, nil), "show_values": showValues})["html"].(string)
 		if !strings.Contains(html, "DB_PASSWORD") || strings.Contains(html, "secret vault: prod/db-7") != want || strings.Contains(html, "v-41") {
 			t.Errorf(
 				"with show_values = %v, the page has the key of the store: %v, the key: %v, the version: %v",
-				shows,
+				showValues,
 				strings.Contains(html, "prod/db-7"),
 				strings.Contains(html, "DB_PASSWORD"),
 				strings.Contains(html, "v-41"),
@@ -365,7 +365,7 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 			t.Error("the Markdown has terminal escapes")
 		}
 		for line := range strings.Lines(text) {
-			if at := strings.Index(line, "<script"); at >= 0 && !strings.Contains(line[:at], "``") {
+			if index := strings.Index(line, "<script"); index >= 0 && !strings.Contains(line[:index], "``") {
 				t.Errorf("the Markdown has %q outside of code", line)
 			}
 		}

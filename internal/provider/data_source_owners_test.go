@@ -15,15 +15,15 @@ import (
 func writeTwoOwners(t *testing.T) (url string, evidences []any) {
 	t.Helper()
 	url = bare(t)
-	at := func(name string) map[string]any {
+	location := func(name string) map[string]any {
 		return map[string]any{"name": name, "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/" + name}}
 	}
 	for _, name := range []string{"east", "west"} {
-		apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), at(name)))
+		apply(t, providertest.New(startProvider), assigned(url, fleetWithClusters(nil), location(name)))
 	}
 	tip := git(t, url, "rev-parse", "dev")
 	for name, ready := range map[string]bool{"east": true, "west": false} {
-		evidences = append(evidences, reportEvidence(t, url, at(name), report("drone-1", tip, nil), report("drone-2", tip, nil),
+		evidences = append(evidences, reportEvidence(t, url, location(name), report("drone-1", tip, nil), report("drone-2", tip, nil),
 			report("large-1", tip, map[string]any{"ready": ready, "message": "no \x1b[31mspace <script>alert(1)</script>"})))
 	}
 	return url, append(evidences, nil) // nil: a state without evidence
@@ -180,8 +180,9 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 			t.Parallel()
 			for _, kind := range []string{"flotilla_inventory", "flotilla_overview"} {
 				_, diags := readOwners(t, kind, url, map[string]any{"evidences": test.evidences})
-				at := fmt.Sprintf(`AttributeName("evidences").ElementKeyInt(%d)`, test.at)
-				if len(diags) != 1 || diags[0].Summary != test.want || !strings.Contains(diags.String(), at) || (diags.Err() != nil) != test.isError {
+				element := fmt.Sprintf(`AttributeName("evidences").ElementKeyInt(%d)`, test.at)
+				if len(diags) != 1 || diags[0].Summary != test.want || !strings.Contains(diags.String(), element) ||
+					(diags.Err() != nil) != test.isError {
 					t.Errorf("%s: got diagnostics %s", kind, diags)
 				}
 			}

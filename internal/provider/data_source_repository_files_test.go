@@ -14,7 +14,7 @@ import (
 func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	s := newSources(t)
-	at := s.url("platform/control-plane.git")
+	repo := s.url("platform/control-plane.git")
 	for name, test := range map[string]struct {
 		attributes map[string]any
 		attribute  string
@@ -22,24 +22,24 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 	}{
 		"no URL":             {map[string]any{"url": "ftp://x/y"}, "url", `scheme "ftp" is not supported`},
 		"a URL with secrets": {map[string]any{"url": "https://me:secret@x/y"}, "url", "The URL has credentials in it"},
-		"no repository":      {map[string]any{"url": at + "x"}, "url", "does not exist"},
+		"no repository":      {map[string]any{"url": repo + "x"}, "url", "does not exist"},
 		"no server":          {map[string]any{"url": "http://127.0.0.1:1/x"}, "url", "cannot be reached"},
-		"no ref":             {map[string]any{"url": at, "ref": "mian"}, "ref", `There is no branch or tag "mian"; did you mean "main"?`},
-		"no such ref name":   {map[string]any{"url": at, "ref": "a b"}, "ref", "is not the name of a branch or tag"},
-		"a path out":         {map[string]any{"url": at, "path": "../x"}, "path", "leads out"},
-		"no folder":          {map[string]any{"url": at, "path": "workload"}, "path", `did you mean "workloads"?`},
-		"no file":            {map[string]any{"url": at, "path": "workloads", "include": []any{"*.json"}}, "include", `no file in "workloads" matches "*.json"`},
-		"no pattern":         {map[string]any{"url": at, "include": []any{}}, "include", "The list is empty"},
-		"a pattern":          {map[string]any{"url": at, "include": []any{"[a"}}, "include", `pattern "[a": a bracket is not closed`},
-		"a null pattern":     {map[string]any{"url": at, "include": []any{nil}}, "include", "it is empty"},
-		"what to leave out":  {map[string]any{"url": at, "exclude": []any{"/a"}}, "exclude", "begins with a slash"},
-		"limits":             {map[string]any{"url": at, "limits": map[string]any{"file": 1}}, "limits", `file: unknown attribute; did you mean "files"?`},
-		"no limits":          {map[string]any{"url": at, "limits": "many"}, "limits", "must be an object, not a string"},
-		"a limit of nothing": {map[string]any{"url": at, "limits": map[string]any{"files": 0}}, "limits", "files: must be a whole number from 1 to"},
-		"too many":           {map[string]any{"url": at, "limits": map[string]any{"files": 1}}, "limits", "More than 1 files match"},
-		"too large":          {map[string]any{"url": at, "limits": map[string]any{"bytes": 10}}, "limits", "more than 10 bytes"},
-		"timeouts":           {map[string]any{"url": at, "timeouts": map[string]any{"reed": "1s"}}, "timeouts", `did you mean "read"?`},
-		"no time":            {map[string]any{"url": at, "timeouts": map[string]any{"read": "1ns"}}, "timeouts", `timeouts.read = "1ns" allows`},
+		"no ref":             {map[string]any{"url": repo, "ref": "mian"}, "ref", `There is no branch or tag "mian"; did you mean "main"?`},
+		"no such ref name":   {map[string]any{"url": repo, "ref": "a b"}, "ref", "is not the name of a branch or tag"},
+		"a path out":         {map[string]any{"url": repo, "path": "../x"}, "path", "leads out"},
+		"no folder":          {map[string]any{"url": repo, "path": "workload"}, "path", `did you mean "workloads"?`},
+		"no file":            {map[string]any{"url": repo, "path": "workloads", "include": []any{"*.json"}}, "include", `no file in "workloads" matches "*.json"`},
+		"no pattern":         {map[string]any{"url": repo, "include": []any{}}, "include", "The list is empty"},
+		"a pattern":          {map[string]any{"url": repo, "include": []any{"[a"}}, "include", `pattern "[a": a bracket is not closed`},
+		"a null pattern":     {map[string]any{"url": repo, "include": []any{nil}}, "include", "it is empty"},
+		"an exclude pattern": {map[string]any{"url": repo, "exclude": []any{"/a"}}, "exclude", "begins with a slash"},
+		"limits":             {map[string]any{"url": repo, "limits": map[string]any{"file": 1}}, "limits", `file: unknown attribute; did you mean "files"?`},
+		"no limits":          {map[string]any{"url": repo, "limits": "many"}, "limits", "must be an object, not a string"},
+		"a limit of nothing": {map[string]any{"url": repo, "limits": map[string]any{"files": 0}}, "limits", "files: must be a whole number from 1 to"},
+		"too many":           {map[string]any{"url": repo, "limits": map[string]any{"files": 1}}, "limits", "More than 1 files match"},
+		"too large":          {map[string]any{"url": repo, "limits": map[string]any{"bytes": 10}}, "limits", "more than 10 bytes"},
+		"timeouts":           {map[string]any{"url": repo, "timeouts": map[string]any{"reed": "1s"}}, "timeouts", `did you mean "read"?`},
+		"a short timeout":    {map[string]any{"url": repo, "timeouts": map[string]any{"read": "1ns"}}, "timeouts", `timeouts.read = "1ns" allows`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,15 +57,15 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 func TestRepositoryFilesReturnFilesAndCommit(t *testing.T) {
 	t.Parallel()
 	s := newSources(t)
-	at := s.url("payments/source.git")
+	address := s.url("payments/source.git")
 	read, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", map[string]any{
-			"url": at, "path": "./", "include": []any{"**/*.{yaml,yml}"}, "exclude": []any{"reports"}, "limits": map[string]any{"files": 1, "bytes": 10_000},
+			"url": address, "path": "./", "include": []any{"**/*.{yaml,yml}"}, "exclude": []any{"reports"}, "limits": map[string]any{"files": 1, "bytes": 10_000},
 		})
 	if diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	if read["commit"] != git(t, at, "rev-parse", "main") {
+	if read["commit"] != git(t, address, "rev-parse", "main") {
 		t.Errorf("the commit is %v", read["commit"])
 	}
 	if got, want := fmt.Sprint(read["files"]), fmt.Sprint(map[string]any{"workload/payments.yaml": files(t, filepath.Join("testdata", "sources", "payments", "main"))["workload/payments.yaml"]}); got != want {
@@ -98,15 +98,15 @@ func TestRegistrationsOfUnknownArgumentsAreUnknown(t *testing.T) {
 			t.Errorf("%v returns %v, %v", arguments, got, err)
 		}
 	}
-	for says, arguments := range map[string][]any{
+	for want, arguments := range map[string][]any{
 		"documents[0]: must be the text":                {[]any{true}},
 		"options.followed: must be what provider::flot": {[]any{text}, map[string]any{"followed": "text"}},
 		`did you mean "followed"?`:                      {[]any{text}, map[string]any{"folowed": []any{}}},
 		"options: must be an object":                    {[]any{text}, []any{}},
 		"there may be only one object of options":       {[]any{text}, map[string]any{}, map[string]any{}},
 	} {
-		if _, err := call(arguments...); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v returns %v, want %q", arguments, err, says)
+		if _, err := call(arguments...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v returns %v, want %q", arguments, err, want)
 		}
 	}
 }

@@ -113,15 +113,15 @@ func TestAllMistakesInAnAssignmentAreReportedAtOnce(t *testing.T) {
 		"protection": map[string]any{"a": 1}, "delivery": map[string]any{"b": 2},
 	})
 	_, diags := w.Plan(t.Context(), configuration)
-	at := map[string]int{}
+	counts := map[string]int{}
 	for _, diagnostic := range diags {
-		at[diagnostic.At]++
+		counts[diagnostic.At]++
 	}
 	want := map[string]int{
 		`AttributeName("name")`: 1, `AttributeName("on_destroy")`: 1, `AttributeName("rollback_to")`: 1, `AttributeName("timeouts")`: 1,
 		`AttributeName("protection")`: 1, `AttributeName("delivery")`: 1,
 	}
-	if !maps.Equal(at, want) {
+	if !maps.Equal(counts, want) {
 		t.Errorf("got diagnostics %s", diags)
 	}
 }

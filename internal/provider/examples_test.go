@@ -183,7 +183,7 @@ func onTestClusters(t *testing.T, config string) string {
 		return config
 	}
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	at := filepath.Join(t.TempDir(), "cluster.kubeconfig")
-	writeFile(t, at, server.Kubeconfig())
-	return kubeconfigPattern.ReplaceAllLiteralString(config, "file("+strconv.Quote(filepath.ToSlash(at))+")")
+	kubeconfig := filepath.Join(t.TempDir(), "cluster.kubeconfig")
+	writeFile(t, kubeconfig, server.Kubeconfig())
+	return kubeconfigPattern.ReplaceAllLiteralString(config, "file("+strconv.Quote(filepath.ToSlash(kubeconfig))+")")
 }

@@ -96,7 +96,7 @@ spec:
 	container := func(name, image string) string {
 		return fmt.Sprintf(deployment, name, `{containers: [{name: till, image: `+image+`}]}`)
 	}
-	of := func(name, image string) string {
+	withPodField := func(name, image string) string {
 		return fmt.Sprintf(deployment, name, `{containers: [{name: till, image: "registry.example.com/till:v1"}], `+image+`}`)
 	}
 	for name, tool := range tools(t) {
@@ -145,10 +145,10 @@ spec:
 						"mighty",
 						`"registry.example.com/till:v1", securityContext: {privileged: true}`,
 					) +
-						of(
+						withPodField(
 							"near",
 							"hostNetwork: true",
-						) + of(
+						) + withPodField(
 						"mounting",
 						"volumes: [{name: root, hostPath: {path: /}}]",
 					) + good,
@@ -159,15 +159,15 @@ spec:
 				"pinned-images": {"untagged", "latest"}, "registries": {"stranger", "latest", "its chart has images of another registry: docker.io/till:v1"},
 				"pod-security": {"mighty", "privileged (container", "near", "hostNetwork=true", "mounting", "hostPath volumes"},
 			} {
-				_, of, _ := strings.Cut(broken, fmt.Sprintf("%q", rule))
-				of, _, _ = strings.Cut(of, "Error:")
+				_, ruleError, _ := strings.Cut(broken, fmt.Sprintf("%q", rule))
+				ruleError, _, _ = strings.Cut(ruleError, "Error:")
 				for _, part := range want {
-					if !strings.Contains(of, part) {
+					if !strings.Contains(ruleError, part) {
 						t.Errorf("the error of rule %s lacks %q: %s", rule, part, broken)
 					}
 				}
-				if strings.Contains(of, "good") {
-					t.Errorf("rule %s refuses a valid object: %s", rule, of)
+				if strings.Contains(ruleError, "good") {
+					t.Errorf("rule %s refuses a valid object: %s", rule, ruleError)
 				}
 			}
 		})

@@ -118,10 +118,10 @@ func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 		records,
 	) + "\tother\n040000 tree " + claims + "\t.claims\n"
 	f.commitTree(f.writeSingleTree(".flotilla", "tree", f.git(both, "mktree")))
-	at := map[string]any{"gitops_repo": map[string]any{"url": f.url, "branch": "dev"}}
+	location := map[string]any{"gitops_repo": map[string]any{"url": f.url, "branch": "dev"}}
 	for want, configuration := range map[string]providertest.Configuration{
-		"records of assignments have more than 256 MiB together": assigned(f.url, fleetOf(nil), at),
-		"records of claims in": forgedClaim(f.url, at),
+		"records of assignments have more than 256 MiB together": assigned(f.url, fleetOf(nil), location),
+		"records of claims in": forgedClaim(f.url, location),
 	} {
 		_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 		if diags.Err() == nil || !strings.Contains(diags.String(), want) {

@@ -209,9 +209,9 @@ var unknownMember = strings.Repeat("[", 28) + `"` + strings.Repeat("y", 450) + `
 // The plan shows each change of a record or a marker as a line, and the next apply repairs it.
 func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]struct {
-		file string
-		to   func(content string) string
+	for name, test := range map[string]struct {
+		file   string
+		change func(content string) string
 	}{
 		"no JSON":   {".flotilla/dev/t0.json", func(string) string { return "not JSON" }},
 		"padding":   {".flotilla/dev/t0.json", func(c string) string { return c + strings.Repeat(" ", acceptancetest.Count(64<<10, 8<<20)) }},
@@ -239,9 +239,9 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 			t.Parallel()
 			playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 				t.Helper()
-				at, file := branchOf{o.w.repository, o.w.branch}, path.Join("clusters/all", change.file)
+				branch, file := branchOf{o.w.repository, o.w.branch}, path.Join("clusters/all", test.file)
 				before := o.readBranches()
-				o.tamper(t, file, change.to)
+				o.tamper(t, file, test.change)
 				began := time.Now()
 				plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
 				if diags.Err() != nil {
@@ -251,13 +251,14 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 					t.Fatalf("got changes %q and diagnostics %s", changesOf(plan), diags)
 				}
 				_, tampered, after := o.mustApply(t)
-				if !maps.Equal(before.folders, after.folders) || len(after.files[at]) != len(before.files[at]) {
+				if !maps.Equal(before.folders, after.folders) || len(after.files[branch]) != len(before.files[branch]) {
 					t.Error("the repair changed folders or the number of files")
 				}
-				t.Logf("%d bytes in, %d out, in %s: %s", len(tampered.files[at][file]), len(after.files[at][file]), time.Since(began), changesOf(plan))
-				if now := after.files[at][file]; len(now) > 2*max(len(before.files[at][file]), len(tampered.files[at][file])) ||
+				t.Logf("%d bytes in, %d out, in %s: %s", len(tampered.files[branch][file]), len(after.files[branch][file]), time.Since(began),
+					changesOf(plan))
+				if now := after.files[branch][file]; len(now) > 2*max(len(before.files[branch][file]), len(tampered.files[branch][file])) ||
 					strings.Count(now, `"deployment_targets"`) > 1 {
-					t.Errorf("the record has %d bytes now", len(after.files[at][file]))
+					t.Errorf("the record has %d bytes now", len(after.files[branch][file]))
 				}
 			})
 		})

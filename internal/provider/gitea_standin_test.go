@@ -67,8 +67,8 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 	}))
 	t.Cleanup(server.Close)
 	s.url = server.URL
-	at := server.URL + "/owner/gitops.git"
-	return repository{url: at, cloneURL: at, folder: s.bare}, s
+	address := server.URL + "/owner/gitops.git"
+	return repository{url: address, cloneURL: address, folder: s.bare}, s
 }
 
 // requestHost returns Gitea in `make acceptance`, otherwise its stand-in.
@@ -181,13 +181,13 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 	switch {
 	case rest != "":
 	case r.Method == http.MethodGet:
-		shown := []any{}
+		pulls := []any{}
 		for i, pull := range s.pulls {
 			if state := r.URL.Query().Get("state"); state == "all" || state == pull.state {
-				shown = append(shown, s.requestJSON(i, pull))
+				pulls = append(pulls, s.requestJSON(i, pull))
 			}
 		}
-		return http.StatusOK, shown
+		return http.StatusOK, pulls
 	case s.tip(sent.Base) == "" || s.tip(sent.Head) == "":
 		return refusal(http.StatusNotFound, "the branch does not exist")
 	default:
@@ -258,15 +258,15 @@ func (s *standInGitea) requestJSON(i int, pull *standInPull) map[string]any {
 	if pull.merged != "" {
 		head = pull.mergedHead
 	}
-	shown := map[string]any{
+	request := map[string]any{
 		"id": i + 1, "number": i + 1, "title": pull.title, "body": pull.body, "state": pull.state, "mergeable": true,
 		"html_url": fmt.Sprintf("%s/owner/gitops/pulls/%d", s.url, i+1), "merged": pull.merged != "",
 		"head": end(pull.head, head), "base": end(pull.base, s.tip(pull.base)),
 	}
 	if pull.merged != "" {
-		shown["merge_commit_sha"] = pull.merged
+		request["merge_commit_sha"] = pull.merged
 	}
-	return shown
+	return request
 }
 
 func (s *standInGitea) merge(pull *standInPull, sent standInBody) (int, any) {

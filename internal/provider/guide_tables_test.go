@@ -128,8 +128,8 @@ func TestTheGuidesNameEveryVerdict(t *testing.T) {
 			name, _, _ := strings.Cut(row, " | ")
 			names = append(names, name)
 		}
-		for _, is := range verdict.All {
-			if !slices.Contains(names, "`"+string(is)+"`") || len(names) != len(verdict.All) {
+		for _, status := range verdict.All {
+			if !slices.Contains(names, "`"+string(status)+"`") || len(names) != len(verdict.All) {
 				t.Errorf("%s has the verdicts %q", guide, names)
 			}
 		}

@@ -29,12 +29,12 @@ func TestGuidesShowExistingExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := func(name string) (string, error) {
+		readExample := func(name string) (string, error) {
 			content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 			return string(content), err
 		}
 		parsed, err := template.New(filepath.Base(guide)).
-			Funcs(template.FuncMap{"tffile": shown, "codefile": func(_, name string) (string, error) { return shown(name) }}).
+			Funcs(template.FuncMap{"tffile": readExample, "codefile": func(_, name string) (string, error) { return readExample(name) }}).
 			Parse(string(text))
 		if err == nil {
 			err = parsed.Execute(io.Discard, nil)

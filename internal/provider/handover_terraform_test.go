@@ -72,10 +72,10 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 				w.run("apply", "-input=false", "-auto-approve")
 				tip := git(t, repo.url, "rev-parse", "dev")
 				writeFile(t, filepath.Join(w.path, "main.tf"), assignmentsOf(repo.url, test.after...))
-				_, said, err := w.try("apply", "-input=false", "-auto-approve", "-no-color")
+				_, stderr, err := w.try("apply", "-input=false", "-auto-approve", "-no-color")
 				for _, want := range []string{handoverSummary, test.want, "moved { from"} {
-					if err == nil || !words(want).MatchString(said) {
-						t.Errorf("the error lacks %q: %s", want, said)
+					if err == nil || !words(want).MatchString(stderr) {
+						t.Errorf("the error lacks %q: %s", want, stderr)
 					}
 				}
 				if now := git(t, repo.url, "rev-parse", "dev"); now != tip {

@@ -75,10 +75,10 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 
 func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
-	for _, way := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
+	for _, spelling := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
 		o := newOwnedAssignment(t)
 		second := o.addSecondAssignment(t)
-		o.w.shape.targets[2], second.shape.targets[2], second.spelling = 7, 6, way
+		o.w.shape.targets[2], second.shape.targets[2], second.spelling = 7, 6, spelling
 		diags := o.requireRefusal(t, "Two assignments have the same folders")
 		for _, want := range []string{`"dev"`, `"dev-eu"`, "both add 2 folders: clusters/all/t2/w-b, clusters/all/t2/w-c"} {
 			if !strings.Contains(diags.String(), want) {

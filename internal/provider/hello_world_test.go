@@ -147,8 +147,8 @@ func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 		before := git(t, repo.url, "rev-parse", "stage")
 		after := resourceChange(t, w.plan(database), `flotilla_assignment.all["stage"]`).After
 		for _, line := range lines {
-			if said := fmt.Sprint(field(after, "changes")); !strings.Contains(said, line) {
-				t.Errorf("changes are %s, want %q", said, line)
+			if got := fmt.Sprint(field(after, "changes")); !strings.Contains(got, line) {
+				t.Errorf("changes are %s, want %q", got, line)
 			}
 		}
 		if field(after, "rolled_out") != rolledOut {

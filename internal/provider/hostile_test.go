@@ -38,23 +38,23 @@ func newHostileServer(t *testing.T, root string) (*hostileServer, *httptest.Serv
 
 func (h *hostileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	echo := strings.Join(requestSecrets(r), " ")
-	way, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	response, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	isPush := strings.HasSuffix(r.URL.Path, "/git-receive-pack")
 	if h.refusesAll.Load() {
-		way = "401"
+		response = "401"
 	}
-	if after, ok := strings.CutPrefix(way, "push-"); ok && isPush {
-		way = after
+	if after, ok := strings.CutPrefix(response, "push-"); ok && isPush {
+		response = after
 		_, _ = io.Copy(io.Discard, r.Body)
 	} else if ok {
-		way = "serve"
+		response = "serve"
 	}
-	if status, err := strconv.Atoi(way); err == nil {
+	if status, err := strconv.Atoi(response); err == nil {
 		w.WriteHeader(status)
 		fmt.Fprintf(w, "no, %s", echo)
 		return
 	}
-	switch way {
+	switch response {
 	case "serve":
 		r.URL.Path = "/" + rest
 		h.backend.ServeHTTP(w, r)
@@ -91,7 +91,7 @@ func (h *hostileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	case "report", "lock":
 		reason := echo
-		if way == "lock" {
+		if response == "lock" {
 			reason = "cannot lock ref: " + echo
 		}
 		w.Header().Set("Content-Type", "application/x-git-receive-pack-result")
@@ -179,64 +179,66 @@ func newCanaries(t *testing.T) (canaries, *hostileServer) {
 		},
 		cells: map[string]cell{},
 	}
-	at := func(way, name string) string { return strconv.Quote(server.URL + "/" + way + "/" + name + ".git") }
-	add := func(name, provider, url, extra, want string) { c.cells[name] = cell{provider, url, extra, want} }
+	repo := func(response, name string) string {
+		return strconv.Quote(server.URL + "/" + response + "/" + name + ".git")
+	}
+	addCell := func(name, provider, url, extra, want string) { c.cells[name] = cell{provider, url, extra, want} }
 	const (
 		refused, unreachable, noCommit = "Repository refuses the credentials", "Repository cannot be reached", "Repository refuses the commit"
 		unusable, noHost, noRequest    = "Repository cannot be used", "Git host cannot be reached", "Git host refuses the pull request"
 		hostRefuses, denied            = "Git host refuses the credentials", "URL is not allowed"
 	)
-	for way, want := range map[string]string{
+	for response, want := range map[string]string{
 		"400": unusable, "401": refused, "403": refused, "404": "Repository does not exist", "429": unreachable, "500": unreachable,
 		"cut": refused, "redirect": denied, "page": unreachable, "words": unusable,
 	} {
-		add("web-"+way, "token", at(way, "empty"), "", want)
+		addCell("web-"+response, "token", repo(response, "empty"), "", want)
 	}
-	for way, want := range map[string]string{
+	for response, want := range map[string]string{
 		"401": refused, "413": noCommit, "500": unreachable, "report": noCommit, "lock": noCommit, "redirect": unreachable,
 	} {
-		add("push-"+way, "token", at("push-"+way, "empty"), "", want)
+		addCell("push-"+response, "token", repo("push-"+response, "empty"), "", want)
 	}
 	for _, provider := range []string{"named", "password"} {
-		add(provider+"-401", provider, at("401", "empty"), "", refused)
-		add(provider+"-redirect", provider, at("redirect", "empty"), "", denied)
-		add(provider+"-push", provider, at("push-report", "empty"), "", noCommit)
-		add(provider+"-forge", provider, at("serve", "based"), pullRequest("gitea", server.URL+"/api/403"), hostRefuses)
+		addCell(provider+"-401", provider, repo("401", "empty"), "", refused)
+		addCell(provider+"-redirect", provider, repo("redirect", "empty"), "", denied)
+		addCell(provider+"-push", provider, repo("push-report", "empty"), "", noCommit)
+		addCell(provider+"-forge", provider, repo("serve", "based"), pullRequest("gitea", server.URL+"/api/403"), hostRefuses)
 	}
 	for _, forge := range []string{"gitea", "github", "gitlab"} {
 		for api, want := range map[string]string{
 			"api/401": hostRefuses, "api/403": hostRefuses, "api/404": "Repository or pull request does not exist", "api/409": noRequest,
 			"api/422": noRequest, "api/429": "Git host limits requests", "api/503": noHost, "redirect": noHost, "page": noHost,
 		} {
-			add(forge+"-"+strings.ReplaceAll(api, "/", "-"), "token", at("serve", "based"), pullRequest(forge, server.URL+"/"+api), want)
+			addCell(forge+"-"+strings.ReplaceAll(api, "/", "-"), "token", repo("serve", "based"), pullRequest(forge, server.URL+"/"+api), want)
 		}
-		add(forge+"-unreachable", "token", at("serve", "based"), pullRequest(forge, "http://127.0.0.1:1"), noHost)
+		addCell(forge+"-unreachable", "token", repo("serve", "based"), pullRequest(forge, "http://127.0.0.1:1"), noHost)
 	}
-	add("hang", "token", at("hang", "empty"), `timeouts = { read = "200ms" }`, "Timeout")
-	add("push-hang", "token", at("push-hang", "empty"), `timeouts = { create = "3s" }`, "Timeout")
-	add("taken", "token", at("serve", "taken"), "", "Folder does not belong to this assignment")
-	add("no-commit", "token", at("serve", "based"), rollbackArgument(strings.Repeat("1", 40)), "Cannot roll back to this commit")
-	add("unreachable", "token", `"http://127.0.0.1:1/o/r.git"`, "", unreachable)
-	add("unknown-ca", "token", strconv.Quote(tls.URL+"/serve/empty.git"), "", unreachable)
-	add("no-ca", "ca", at("serve", "empty"), "", "Invalid certificates")
-	add("ssh-unreachable", "ssh", `"ssh://git@127.0.0.1:1/o/r.git"`, "", unreachable)
+	addCell("hang", "token", repo("hang", "empty"), `timeouts = { read = "200ms" }`, "Timeout")
+	addCell("push-hang", "token", repo("push-hang", "empty"), `timeouts = { create = "3s" }`, "Timeout")
+	addCell("taken", "token", repo("serve", "taken"), "", "Folder does not belong to this assignment")
+	addCell("no-commit", "token", repo("serve", "based"), rollbackArgument(strings.Repeat("1", 40)), "Cannot roll back to this commit")
+	addCell("unreachable", "token", `"http://127.0.0.1:1/o/r.git"`, "", unreachable)
+	addCell("unknown-ca", "token", strconv.Quote(tls.URL+"/serve/empty.git"), "", unreachable)
+	addCell("no-ca", "ca", repo("serve", "empty"), "", "Invalid certificates")
+	addCell("ssh-unreachable", "ssh", `"ssh://git@127.0.0.1:1/o/r.git"`, "", unreachable)
 	overSSH := strconv.Quote("ssh://git@" + gitea.SSHAddr + "/o/r.git")
-	add("ssh-refused", "ssh", overSSH, "", refused)
-	add("ssh-passphrase", "ssh_wrong", overSSH, "", unusable)
-	add("ssh-garbage", "ssh_none", overSSH, "", unusable)
-	add("sign-passphrase", "sign_wrong", at("serve", "empty"), "", "Invalid signing key")
-	add("sign-garbage", "sign_none", at("serve", "empty"), "", "Invalid signing key")
-	add("url-credentials", "token", "var.url", "", "Invalid GitOps repository")
-	add("azure-url", "token", at("serve", "based"), `delivery = { mode = "pull_request", forge = "azure" }`, "Invalid delivery")
-	add(
+	addCell("ssh-refused", "ssh", overSSH, "", refused)
+	addCell("ssh-passphrase", "ssh_wrong", overSSH, "", unusable)
+	addCell("ssh-garbage", "ssh_none", overSSH, "", unusable)
+	addCell("sign-passphrase", "sign_wrong", repo("serve", "empty"), "", "Invalid signing key")
+	addCell("sign-garbage", "sign_none", repo("serve", "empty"), "", "Invalid signing key")
+	addCell("url-credentials", "token", "var.url", "", "Invalid GitOps repository")
+	addCell("azure-url", "token", repo("serve", "based"), `delivery = { mode = "pull_request", forge = "azure" }`, "Invalid delivery")
+	addCell(
 		"api-credentials",
 		"token",
-		at("serve", "based"),
+		repo("serve", "based"),
 		`delivery = { mode = "pull_request", forge = "gitea", api_url = var.url }`,
 		"Invalid delivery",
 	)
-	add("fine", "token", at("serve", "fine"), "", "")
-	add("fine-signed", "sign", at("serve", "fine-signed"), "", "")
+	addCell("fine", "token", repo("serve", "fine"), "", "")
+	addCell("fine-signed", "sign", repo("serve", "fine-signed"), "", "")
 	return c, h
 }
 
@@ -299,8 +301,8 @@ func TestCanariesAppearInNoComparison(t *testing.T) {
 				for _, message := range strings.Split(printed, "Error: ")[1:] {
 					summary, rest, _ := strings.Cut(message, "\n")
 					_, rest, _ = strings.Cut(rest, "with data.flotilla_comparison.")
-					at, _, _ := strings.Cut(rest, ",")
-					found[at] = summary
+					source, _, _ := strings.Cut(rest, ",")
+					found[source] = summary
 				}
 			}
 			for name, want := range read {

@@ -78,8 +78,8 @@ func changesOf(plan *providertest.Plan) string {
 func requireUnchanged(t *testing.T, before, after branchesState, most int) {
 	t.Helper()
 	commits := 0
-	for at, count := range after.commits {
-		commits += count - before.commits[at]
+	for branch, count := range after.commits {
+		commits += count - before.commits[branch]
 	}
 	if commits > most {
 		t.Errorf("got %d commits", commits)
@@ -91,9 +91,9 @@ func requireUnchanged(t *testing.T, before, after branchesState, most int) {
 
 func TestARespeltURLWritesNothing(t *testing.T) {
 	t.Parallel()
-	for way := range 5 {
+	for spelling := range 5 {
 		o := newOwnedAssignment(t)
-		o.w.spelling, o.w.protection = way, "none"
+		o.w.spelling, o.w.protection = spelling, "none"
 		_, before, after := o.mustApply(t)
 		requireUnchanged(t, before, after, 0)
 	}
@@ -126,8 +126,8 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 			if !plan.Change(addresses[0]).Action.Replaces() {
 				t.Errorf("got action %s, want a replacement", plan.Change(addresses[0]).Action)
 			}
-			if left := o.runner.Now()[addresses[0]]; left.Current == nil || len(left.Deposed) > 0 {
-				t.Errorf("the state has %v", left)
+			if state := o.runner.Now()[addresses[0]]; state.Current == nil || len(state.Deposed) > 0 {
+				t.Errorf("the state has %v", state)
 			}
 			o.runner.Taint(addresses[0])
 			_, before, after = o.mustApply(t)
@@ -149,8 +149,8 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 				t.Errorf("folder %v belongs to %q", folder, after.owners[folder])
 			}
 		}
-		if left := o.runner.Now()[addresses[0]]; len(left.Deposed) > 0 {
-			t.Errorf("the state has %v", left)
+		if state := o.runner.Now()[addresses[0]]; len(state.Deposed) > 0 {
+			t.Errorf("the state has %v", state)
 		}
 	}
 }
@@ -168,17 +168,17 @@ func TestAReplacementThatCreatesFirstKeepsTheFormerLocation(t *testing.T) {
 			t.Errorf("folder %v is missing", folder)
 		}
 	}
-	if left := o.runner.Now()[addresses[0]]; len(left.Deposed) > 0 {
-		t.Errorf("the state has %v", left)
+	if state := o.runner.Now()[addresses[0]]; len(state.Deposed) > 0 {
+		t.Errorf("the state has %v", state)
 	}
 }
 
 func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
-	for _, way := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
+	for _, spelling := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
 		o := newOwnedAssignment(t)
 		second := *o.w
-		second.spelling = way
+		second.spelling = spelling
 		o.wants[addresses[1]] = &second
 		o.requireRefusal(t, "Two assignments have the same name")
 	}
@@ -275,8 +275,8 @@ func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	if text := changesOf(plan); !strings.Contains(text, countLine(changes.Counts{Changed: 15})) {
 		t.Errorf("got changes %q", text)
 	}
-	if made := after.commits[branchOf{"one", "dev"}]; made != 3 {
-		t.Errorf("the branch has %d commits", made)
+	if commits := after.commits[branchOf{"one", "dev"}]; commits != 3 {
+		t.Errorf("the branch has %d commits", commits)
 	}
 }
 
@@ -285,10 +285,10 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
 	o := newOwnedAssignmentIn(t, world, providertest.New(startProvider))
-	const there = "Branch does not exist any more"
+	const missing = "Branch does not exist any more"
 	o.w.protection = "free"
 	o.mustApply(t)
-	if plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Destroy()); plan == nil || diags.Has(there) {
+	if plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Destroy()); plan == nil || diags.Has(missing) {
 		t.Errorf("the destroy plan has diagnostics %s", diags)
 	}
 	if _, err := world.git("one", nil, "branch", "-m", "dev", "next"); err != nil {
@@ -296,7 +296,7 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	}
 	for _, options := range [][]providertest.Option{{providertest.Destroy()}, {providertest.Destroy(), providertest.SkipRefresh()}} {
 		plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), options...)
-		if plan == nil || !diags.Has(there) ||
+		if plan == nil || !diags.Has(missing) ||
 			!strings.Contains(diags.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
 			t.Errorf("the destroy plan has diagnostics %s", diags)
 		}
@@ -307,7 +307,7 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	if plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || diags.Err() != nil {
 		t.Fatalf("got diagnostics %s", diags)
 	}
-	if _, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy()); diags.Err() != nil || diags.Has(there) {
+	if _, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy()); diags.Err() != nil || diags.Has(missing) {
 		t.Errorf("got diagnostics %s", diags)
 	}
 	for name := range world.files("one", "next") {
@@ -328,13 +328,13 @@ func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 		move(o.w)
 		o.w.protection = "free"
 		_, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
-		shown := 0
+		count := 0
 		for _, diagnostic := range diags {
-			shown += strings.Count(diagnostic.Detail, "- t")
-			shown += 15 * strings.Count(diagnostic.Detail, "15 removed")
+			count += strings.Count(diagnostic.Detail, "- t")
+			count += 15 * strings.Count(diagnostic.Detail, "15 removed")
 		}
-		if shown != 15 {
-			t.Errorf("%s: the plan lists %d removed folders, want 15: %s", name, shown, diags)
+		if count != 15 {
+			t.Errorf("%s: the plan lists %d removed folders, want 15: %s", name, count, diags)
 		}
 	}
 	o := newOwnedAssignment(t)

@@ -106,9 +106,9 @@ func TestAnIdentityFollowsTheObject(t *testing.T) {
 	}
 	w = providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
-	at := w.Identity(assignment)
+	former := w.Identity(assignment)
 	apply(t, w, assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "elsewhere"}}))
-	if got := w.Identity(assignment); got["path"] != "elsewhere" || at["path"] == "elsewhere" {
+	if got := w.Identity(assignment); got["path"] != "elsewhere" || former["path"] == "elsewhere" {
 		t.Errorf("the identity of the moved assignment is %v", got)
 	}
 }

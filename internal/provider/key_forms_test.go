@@ -103,7 +103,7 @@ func TestASSHKeyIsReadInEachForm(t *testing.T) {
 	private, public := sshKey(t, "")
 	for name, form := range keyForms {
 		login := map[string]any{"ssh_private_key": form(private), "ssh_known_hosts": "* " + public}
-		for at, settings := range map[string]map[string]any{
+		for attribute, settings := range map[string]map[string]any{
 			"git":             login,
 			"git.credentials": {"credentials": []any{with(login, "url", "ssh://git@127.0.0.1:1")}},
 		} {
@@ -111,7 +111,7 @@ func TestASSHKeyIsReadInEachForm(t *testing.T) {
 			configuration.Provider = map[string]any{"git": settings}
 			_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 			if text := diags.String(); !strings.Contains(text, "refused") || strings.Contains(text, "ssh key") {
-				t.Errorf("%s, %s: got diagnostics %s", at, name, text)
+				t.Errorf("%s, %s: got diagnostics %s", attribute, name, text)
 			}
 		}
 	}

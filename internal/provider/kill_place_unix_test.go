@@ -267,8 +267,8 @@ func (p *killRepository) checkConvergence(before string, n int) {
 	if before != "" {
 		since = append(since, "^"+before)
 	}
-	if made := git(p.t, directory, since...); made != most {
-		p.t.Errorf("got %s commits, want %s", made, most)
+	if commits := git(p.t, directory, since...); commits != most {
+		p.t.Errorf("got %s commits, want %s", commits, most)
 	}
 	lost := commit[0] < '8'
 	if lost {

@@ -137,9 +137,9 @@ func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
 			tree = p.contents[how.variant]
 		}
 		killed := killAt(t, p.inputFor(how.variant), w, at)
-		commit, is := branchTip(t, p.cloneAndCheck(), branch)
-		if commit != before && (is != tree || !how.movesBranch) {
-			t.Errorf("the branch is at commit %s with tree %s, neither before nor after the apply", commit, is)
+		commit, hash := branchTip(t, p.cloneAndCheck(), branch)
+		if commit != before && (hash != tree || !how.movesBranch) {
+			t.Errorf("the branch is at commit %s with tree %s, neither before nor after the apply", commit, hash)
 		}
 		if killed {
 			found.add(at.Name, commit != before)
@@ -156,9 +156,9 @@ func (p *killRepository) checkProposal(n int, tree string, open int) {
 	look := func() (string, []giteaPullRequest) {
 		p.t.Helper()
 		directory := p.cloneAndCheck()
-		commit, is := branchTip(p.t, directory, branch)
-		if is != tree {
-			p.t.Errorf("the branch has tree %s, want %s", is, tree)
+		commit, hash := branchTip(p.t, directory, branch)
+		if hash != tree {
+			p.t.Errorf("the branch has tree %s, want %s", hash, tree)
 		}
 		all, found := p.requests(), 0
 		for _, one := range all {
@@ -166,8 +166,8 @@ func (p *killRepository) checkProposal(n int, tree string, open int) {
 				continue
 			}
 			found++
-			if is := contentHash(p.t, directory, one.Head.SHA); is != p.contents[n] {
-				p.t.Errorf("the open request proposes tree %s, want %s", is, p.contents[n])
+			if hash := contentHash(p.t, directory, one.Head.SHA); hash != p.contents[n] {
+				p.t.Errorf("the open request proposes tree %s, want %s", hash, p.contents[n])
 			}
 		}
 		if found != open {

@@ -50,8 +50,8 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 			terraform.apply(p, 1) // measures the duration of an undisturbed apply
 			var before, after, late int
 			for run := 0; before+after < kills; run++ {
-				at := 1.1 * (float64(run%kills) + rand.Float64()) / float64(kills)
-				was, is, killed := terraform.applyAndKill(p, run+2, time.Duration(at*float64(terraform.length)))
+				fraction := 1.1 * (float64(run%kills) + rand.Float64()) / float64(kills)
+				was, is, killed := terraform.applyAndKill(p, run+2, time.Duration(fraction*float64(terraform.length)))
 				switch {
 				case !killed:
 					late++
@@ -222,8 +222,8 @@ func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay 
 	if !killed && after == before {
 		p.t.Errorf("Terraform reported success without a commit:\n%s", output.String())
 	}
-	if made := git(p.t, directory, "rev-list", "--count", before+".."+final); made != "1" {
-		p.t.Errorf("got %s commits, want one", made)
+	if commits := git(p.t, directory, "rev-list", "--count", before+".."+final); commits != "1" {
+		p.t.Errorf("got %s commits, want one", commits)
 	}
 	return before, after, killed
 }

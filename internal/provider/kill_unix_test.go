@@ -133,14 +133,14 @@ func runProviderProcess() error {
 			return err
 		}
 	}
-	say := func(what string) { _, _ = fmt.Fprintln(os.Stdout, what) }
+	printLine := func(line string) { _, _ = fmt.Fprintln(os.Stdout, line) }
 	_, _, err := w.apply(context.Background(), func() {
-		say(ready)
+		printLine(ready)
 		var proceed bool
 		_ = in.Decode(&proceed)
 	})
 	if err == nil {
-		say(done)
+		printLine(done)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	return err

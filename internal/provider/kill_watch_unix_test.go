@@ -75,14 +75,14 @@ type webWatcher struct {
 
 	mu       sync.Mutex
 	requests []string
-	at       step
+	target   step
 	kill     func()
 	killed   bool
 	serving  sync.WaitGroup
 }
 
 func (w *webWatcher) wrap(next http.Handler) http.Handler {
-	w.next, w.at = next, noStep
+	w.next, w.target = next, noStep
 	return w
 }
 
@@ -92,7 +92,7 @@ func (w *webWatcher) watch(at step, kill func()) {
 	w.serving.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.requests, w.at, w.kill, w.killed = nil, at, kill, false
+	w.requests, w.target, w.kill, w.killed = nil, at, kill, false
 }
 
 func (w *webWatcher) steps() (steps []step) {
@@ -151,9 +151,9 @@ func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
 	w.mu.Lock()
-	hit, killed := len(w.requests) == w.at.Request, w.killed
+	hit, killed := len(w.requests) == w.target.Request, w.killed
 	w.requests, w.killed = append(w.requests, requestName(r)), killed || hit
-	at, kill := w.at.When, w.kill
+	moment, kill := w.target.When, w.kill
 	w.mu.Unlock()
 	switch {
 	case killed:
@@ -161,12 +161,12 @@ func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	case !hit:
 		w.next.ServeHTTP(answer, r)
 		return
-	case at == asked:
+	case moment == asked:
 		kill()
 		panic(http.ErrAbortHandler)
 	}
 	body, _ := io.ReadAll(r.Body)
-	switch at {
+	switch moment {
 	case halfSent:
 		kill()
 		body = body[:len(body)/2]
@@ -176,12 +176,12 @@ func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
-	if at == halfSent {
+	if moment == halfSent {
 		defer func() { _ = recover() }() // the proxy panics on half a request
 	}
 	w.next.ServeHTTP(recorder, r)
 	text := recorder.Body.Bytes()
-	switch at {
+	switch moment {
 	case halfAnswered:
 		text = text[:len(text)/2]
 	case answered:
