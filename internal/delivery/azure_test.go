@@ -25,10 +25,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// azureDevOps stands in for Azure DevOps: one repository, whose server insists on what Azure Repos' does,
-// and of the REST API what a life of a request takes, as its reference describes it
-// (learn.microsoft.com/en-us/rest/api/azure/devops/git/pull-requests). Merges are done after they were
-// answered, and a description in a list is cut.
+// azureDevOps imitates Azure DevOps with one repository: the Git server of Azure Repos, and the REST API for pull requests as in
+// learn.microsoft.com/en-us/rest/api/azure/devops/git/pull-requests. It merges after the answer, and lists cut descriptions.
 type azureDevOps struct {
 	*site
 	location folder.Location
@@ -36,7 +34,7 @@ type azureDevOps struct {
 
 	mu      sync.Mutex
 	pulls   []*azurePull
-	blocked bool // a policy of the branch is not fulfilled
+	blocked bool // by a policy of the branch
 }
 
 type azurePull struct {
@@ -79,7 +77,7 @@ func newAzureDevOps(t *testing.T) *azureDevOps {
 		case strings.Contains(r.URL.Path, "/_apis/"):
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			status, answer := a.api(r)
+			status, answer := a.serveAPI(r)
 			w.Header().Set("Content-Type", "application/json; charset=utf-8; api-version=7.1")
 			w.WriteHeader(status)
 			_ = json.NewEncoder(w).Encode(answer)
@@ -101,9 +99,9 @@ func (a *azureDevOps) tip(branch string) string {
 	return a.git(azureRepository, "for-each-ref", "--format=%(objectname)", branch)
 }
 
-// api answers one request.
-func (a *azureDevOps) api(r *http.Request) (int, any) {
-	refused := func(status int, kind, message string) (int, any) {
+// serveAPI answers a request for the REST API.
+func (a *azureDevOps) serveAPI(r *http.Request) (int, any) {
+	refuse := func(status int, kind, message string) (int, any) {
 		return status, map[string]any{"$id": "1", "message": message, "typeKey": kind}
 	}
 	if strings.HasSuffix(r.URL.Path, "/_apis/connectionData") {
@@ -111,7 +109,7 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/org/My Project/_apis/git/repositories/gitops/")
 	if !ok || r.URL.Query().Get("api-version") != "7.1" {
-		return refused(
+		return refuse(
 			404,
 			"GitRepositoryNotFoundException",
 			"TF401019: The Git repository with name or identifier does not exist or you do not have permissions",
@@ -122,21 +120,21 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&sent); len(text) > 0 && err != nil && !strings.HasSuffix(path, "/labels") {
-		return refused(400, "InvalidArgumentValueException", err.Error())
+		return refuse(400, "InvalidArgumentValueException", err.Error())
 	}
 	if len(sent.Description) > 4000 {
-		return refused(400, "InvalidArgumentValueException", "the description is too long")
+		return refuse(400, "InvalidArgumentValueException", "the description is too long")
 	}
 	segments := strings.Split(path, "/")
 	switch {
 	case segments[0] == "commits":
 		return 200, map[string]any{"value": []any{}}
 	case len(segments) == 1 && r.Method == http.MethodGet:
-		return 200, map[string]any{"value": a.list(r)}
+		return 200, map[string]any{"value": a.listPulls(r)}
 	case len(segments) == 1:
 		for _, pull := range a.pulls {
 			if pull.Status == "active" && pull.Source == sent.Source && pull.Target == sent.Target {
-				return refused(
+				return refuse(
 					409,
 					"GitPullRequestExistsException",
 					"TF401179: An active pull request for the source and target branch already exists.",
@@ -144,7 +142,7 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 			}
 		}
 		if a.tip(sent.Source) == "" || a.tip(sent.Target) == "" {
-			return refused(
+			return refuse(
 				400,
 				"GitPullRequestCannotBeActivated",
 				"TF401398: The pull request cannot be activated because the source and/or the target branch no longer exists",
@@ -152,11 +150,11 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 		}
 		sent.ID, sent.Status = len(a.pulls)+1, "active"
 		a.pulls = append(a.pulls, &sent)
-		return 201, a.look(&sent)
+		return 201, a.readPull(&sent)
 	}
 	number, _ := strconv.Atoi(segments[1])
 	if number < 1 || number > len(a.pulls) {
-		return refused(404, "GitPullRequestNotFoundException", "TF401180: The requested pull request was not found.")
+		return refuse(404, "GitPullRequestNotFoundException", "TF401180: The requested pull request was not found.")
 	}
 	pull := a.pulls[number-1]
 	switch {
@@ -172,13 +170,13 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 		pull.Labels = append(pull.Labels, label.Name)
 		return 200, label
 	case r.Method == http.MethodGet:
-		return 200, a.look(pull)
+		return 200, a.readPull(pull)
 	case pull.Status != "active":
-		return refused(400, "GitPullRequestNotEditableException", "TF401181: The pull request cannot be edited due to its state.")
+		return refuse(400, "GitPullRequestNotEditableException", "TF401181: The pull request cannot be edited due to its state.")
 	case sent.Status == "completed" && sent.Head["commitId"] != a.tip(pull.Source):
-		return refused(409, "GitPullRequestStaleException", "TF401192: The source branch has been modified since the last merge attempt.")
+		return refuse(409, "GitPullRequestStaleException", "TF401192: The source branch has been modified since the last merge attempt.")
 	case sent.Status == "completed" && a.blocked:
-		return refused(403, "GitPullRequestUpdateRejectedByPolicyException", "policies are not fulfilled: minimum number of reviewers")
+		return refuse(403, "GitPullRequestUpdateRejectedByPolicyException", "policies are not fulfilled: minimum number of reviewers")
 	}
 	pull.Title, pull.Description = cmp.Or(sent.Title, pull.Title), cmp.Or(sent.Description, pull.Description)
 	switch {
@@ -195,24 +193,24 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 	return 200, answer
 }
 
-func (a *azureDevOps) list(r *http.Request) []azurePull {
+func (a *azureDevOps) listPulls(r *http.Request) []azurePull {
 	listed := []azurePull{}
 	query := r.URL.Query()
 	for _, pull := range slices.Backward(a.pulls) {
-		seen := a.look(pull)
-		if status := query.Get("searchCriteria.status"); status != "all" && status != seen.Status ||
-			seen.Source != query.Get("searchCriteria.sourceRefName") ||
-			query.Has("searchCriteria.targetRefName") && seen.Target != query.Get("searchCriteria.targetRefName") {
+		current := a.readPull(pull)
+		if status := query.Get("searchCriteria.status"); status != "all" && status != current.Status ||
+			current.Source != query.Get("searchCriteria.sourceRefName") ||
+			query.Has("searchCriteria.targetRefName") && current.Target != query.Get("searchCriteria.targetRefName") {
 			continue
 		}
-		seen.Description = seen.Description[:min(400, len(seen.Description))]
-		listed = append(listed, seen)
+		current.Description = current.Description[:min(400, len(current.Description))]
+		listed = append(listed, current)
 	}
 	return listed
 }
 
-// look is a request as somebody sees it who asks; what was queued is done then.
-func (a *azureDevOps) look(pull *azurePull) azurePull {
+// readPull completes a queued merge and returns the pull request.
+func (a *azureDevOps) readPull(pull *azurePull) azurePull {
 	if pull.Status == "active" {
 		pull.Head, pull.MergeStatus = map[string]string{"commitId": a.tip(pull.Source)}, "succeeded"
 		if pull.queued || pull.AutoComplete != nil && !a.blocked {
@@ -240,15 +238,15 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 	return *pull
 }
 
-// deliver applies a version, and returns what is known then.
+// deliver applies a version and returns the new state.
 func (a *azureDevOps) deliver(
-	known *delivery.OwnerState,
+	previous *delivery.OwnerState,
 	settings delivery.Settings,
 	version string,
 	hosts ...string,
 ) (*delivery.OwnerState, delivery.ApplyOutcome, error) {
-	intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), State: known}
-	done, err := a.client(a.password).Apply(a.t.Context(), order(intent, version))
+	intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wantedTrees(a.t, version, 20, hosts...), State: previous}
+	done, err := a.client(a.password).Apply(a.t.Context(), newApplyRequest(intent, version))
 	return &delivery.OwnerState{
 		Owner:       intent.Owner,
 		Settings:    settings,
@@ -257,22 +255,22 @@ func (a *azureDevOps) deliver(
 	}, done, err
 }
 
-func (a *azureDevOps) refreshed(known *delivery.OwnerState) *delivery.OwnerState {
+func (a *azureDevOps) refresh(state *delivery.OwnerState) *delivery.OwnerState {
 	a.t.Helper()
-	if err := a.client(a.password).Refresh(a.t.Context(), known); err != nil {
+	if err := a.client(a.password).Refresh(a.t.Context(), state); err != nil {
 		a.t.Fatal(err)
 	}
-	return known
+	return state
 }
 
-func TestARequestLivesOnAzureRepos(t *testing.T) {
+func TestPullRequestsOnAzureRepos(t *testing.T) {
 	a := newAzureDevOps(t)
 	push, hosts := delivery.Settings{}, []string{"a", "b", "c", "d", "e"}
 	propose := delivery.Settings{PullRequest: true, Forge: forge.Azure, Request: forge.RequestOptions{Labels: []string{"fleet"}}}
 	if _, done, err := a.deliver(nil, push, "1", hosts...); err != nil || done.Commit != a.tip("refs/heads/main") {
 		t.Fatalf("the first push: %+v, %v", done, err)
 	}
-	known, first, err := a.deliver(nil, propose, "2", hosts...)
+	state, first, err := a.deliver(nil, propose, "2", hosts...)
 	if err != nil || first.PullRequest != a.location.URL+"/pullrequest/1" {
 		t.Fatalf("proposed %+v, %v", first, err)
 	}
@@ -281,50 +279,50 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 		!slices.Equal(pull.Labels, []string{"fleet"}) {
 		t.Errorf("the request is %+v", pull)
 	}
-	if !a.refreshed(known).Drift.IsNone() {
-		t.Errorf("pending is drift: %+v", known.Drift)
+	if !a.refresh(state).Drift.IsNone() {
+		t.Errorf("the pending pull request is drift: %+v", state.Drift)
 	}
-	// Another version is the same request; nothing new changes nothing.
-	known, again, err := a.deliver(known, propose, "3", hosts...)
+	// Another version updates the pull request.
+	state, again, err := a.deliver(state, propose, "3", hosts...)
 	if err != nil || again.PullRequest != first.PullRequest || len(a.pulls) != 1 {
 		t.Fatalf("proposed again %+v, %v", again, err)
 	}
-	// A policy holds it, and says so.
+	// A policy prevents the merge.
 	merge := propose
 	merge.Request.Merge = forge.Now
 	a.blocked = true
-	if _, _, err := a.deliver(known, merge, "4", hosts...); !errors.Is(err, forge.ErrNotMergeable) || !errors.Is(err, delivery.ErrProposed) ||
+	if _, _, err := a.deliver(state, merge, "4", hosts...); !errors.Is(err, forge.ErrNotMergeable) || !errors.Is(err, delivery.ErrProposed) ||
 		!strings.Contains(err.Error(), "minimum number of reviewers") {
-		t.Errorf("held by a policy: %v", err)
+		t.Errorf("blocked by a policy: %v", err)
 	}
 	merge.Request.Merge = forge.WhenChecksSucceed
-	known, arranged, err := a.deliver(known, merge, "5", hosts...)
+	state, autoMerge, err := a.deliver(state, merge, "5", hosts...)
 	if err != nil || pull.AutoComplete == nil || pull.Status != "active" {
-		t.Fatalf("arranged %+v, %v", arranged, err)
+		t.Fatalf("auto-merge: %+v, %v", autoMerge, err)
 	}
 	a.blocked = false
-	if !a.refreshed(known).Drift.IsNone() || pull.Status != "completed" || len(a.folders(azureRepository, "main")) != 100 {
-		t.Errorf("once the policy is fulfilled: %s, %+v", pull.Status, known.Drift)
+	if !a.refresh(state).Drift.IsNone() || pull.Status != "completed" || len(a.folders(azureRepository, "main")) != 100 {
+		t.Errorf("after the policy is fulfilled: %s, %+v", pull.Status, state.Drift)
 	}
 	merge.Request.Merge = forge.Now
-	known, merged, err := a.deliver(known, merge, "6", hosts...)
+	state, merged, err := a.deliver(state, merge, "6", hosts...)
 	if err != nil || merged.Commit != a.tip("refs/heads/main") || len(a.pulls) != 2 || a.pulls[1].Status != "completed" {
 		t.Fatalf("merged %+v, %v", merged, err)
 	}
-	// What is closed is drift, and proposed anew.
-	known, _, err = a.deliver(known, propose, "7", hosts...)
+	// A closed pull request is drift and is opened again.
+	state, _, err = a.deliver(state, propose, "7", hosts...)
 	if err != nil || len(a.pulls) != 3 {
 		t.Fatal(err)
 	}
 	a.pulls[2].Status = "abandoned"
-	if a.refreshed(known).Drift.IsNone() {
-		t.Error("a request that was closed is no drift")
+	if a.refresh(state).Drift.IsNone() {
+		t.Error("the closed pull request is no drift")
 	}
-	// Back to what the branch has, there is nothing to propose.
-	if _, _, err = a.deliver(known, propose, "8", hosts...); err != nil || len(a.pulls) != 4 {
+	// With the content of the branch, there is nothing to propose.
+	if _, _, err = a.deliver(state, propose, "8", hosts...); err != nil || len(a.pulls) != 4 {
 		t.Fatal(err)
 	}
-	if _, done, err := a.deliver(known, propose, "6", hosts...); err != nil || done.PullRequest != "" || a.pulls[3].Status != "abandoned" {
+	if _, done, err := a.deliver(state, propose, "6", hosts...); err != nil || done.PullRequest != "" || a.pulls[3].Status != "abandoned" {
 		t.Errorf("nothing to propose: %+v, %v", done, err)
 	}
 	a.git(azureRepository, "fsck", "--strict")
@@ -333,18 +331,18 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 func TestAWrongTokenOfAzureIsReported(t *testing.T) {
 	a := newAzureDevOps(t)
 	for name, settings := range map[string]delivery.Settings{"push": {}, "pull request": {PullRequest: true, Forge: forge.Azure}} {
-		intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(t, "1", 1, "a")}
-		_, err := a.client("expired-token").Apply(t.Context(), order(intent, "1"))
+		intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wantedTrees(t, "1", 1, "a")}
+		_, err := a.client("expired-token").Apply(t.Context(), newApplyRequest(intent, "1"))
 		if err == nil || !strings.Contains(err.Error(), "it asks to sign in with a browser") ||
 			strings.Contains(fmt.Sprintf("%+v", err), "expired-token") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for reviewer, says := range map[string]string{"anna": "an email address or project/team", "anna@example.com": "", "My Project/Team": ""} {
+	for reviewer, want := range map[string]string{"anna": "an email address or project/team", "anna@example.com": "", "My Project/Team": ""} {
 		settings := delivery.Settings{PullRequest: true, Forge: forge.Azure, Request: forge.RequestOptions{Reviewers: []string{reviewer}}}
 		err := a.client("").CheckSettings(settings, owner(a.location, "dev"))
-		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", reviewer, err)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", reviewer, err, want)
 		}
 	}
 }

@@ -21,44 +21,43 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// fourOwners writes what four owners want of one branch, two of them at one path.
-func (s *site) fourOwners(at folder.Location) []*delivery.OwnerState {
+// applyFourOwners applies four owners of one branch. Two of them share a path.
+func (s *site) applyFourOwners(location folder.Location) []*delivery.OwnerState {
 	s.t.Helper()
-	var known []*delivery.OwnerState
+	var states []*delivery.OwnerState
 	for _, name := range []string{"dev", "dev-eu", "stage", "prod"} {
-		location := at
 		location.Path, _, _ = strings.Cut(name, "-")
-		trees := wanted(s.t, "1", 2, "drone-"+name, "clusters/store-"+name)
-		known = append(known, s.mustApply(delivery.Desired{Owner: owner(location, name), After: trees}, "1"))
+		trees := wantedTrees(s.t, "1", 2, "drone-"+name, "clusters/store-"+name)
+		states = append(states, s.mustApply(delivery.Desired{Owner: owner(location, name), After: trees}, "1"))
 	}
-	return known
+	return states
 }
 
-// planNothing refreshes and plans all owners in one process, as an empty plan does.
-func (s *site) planNothing(known []*delivery.OwnerState) {
+// planWithoutChanges refreshes and plans all owners in one process, as an empty plan does.
+func (s *site) planWithoutChanges(states []*delivery.OwnerState) {
 	s.t.Helper()
 	process := s.process()
 	var group sync.WaitGroup
-	for _, k := range known {
+	for _, state := range states {
 		group.Go(func() {
-			seen := *k
-			if err := process.Refresh(context.Background(), &seen); err != nil {
+			refreshed := *state
+			if err := process.Refresh(context.Background(), &refreshed); err != nil {
 				s.t.Error(err)
 				return
 			}
-			if !seen.Drift.IsNone() {
-				s.t.Errorf("%s: drift %+v", k.Owner.Name, seen.Drift)
+			if !refreshed.Drift.IsNone() {
+				s.t.Errorf("%s: drift %+v", state.Owner.Name, refreshed.Drift)
 			}
-			outlook, err := process.Plan(context.Background(), delivery.Desired{State: &seen, Owner: k.Owner, Settings: k.Settings, After: k.Trees})
+			outlook, err := process.Plan(context.Background(), delivery.Desired{State: &refreshed, Owner: state.Owner, Settings: state.Settings, After: state.Trees})
 			if err != nil || outlook.HasError() {
-				s.t.Errorf("%s: %+v, %v", k.Owner.Name, outlook, err)
+				s.t.Errorf("%s: %+v, %v", state.Owner.Name, outlook, err)
 			}
 		})
 	}
 	group.Wait()
 }
 
-func TestAnEmptyPlanOfFourOwnersLooksOnceAtAServer(t *testing.T) {
+func TestAnEmptyPlanOfFourOwnersReadsAServerOnce(t *testing.T) {
 	s := newSite(t)
 	s.git(".", "init", "--quiet", "--bare", "--initial-branch=main", "r.git")
 	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
@@ -70,11 +69,11 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtAServer(t *testing.T) {
 		Stderr: io.Discard,
 	}
 	var mu sync.Mutex
-	looks, requests := 0, 0
+	branchReads, requests := 0, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		if strings.HasSuffix(r.URL.Path, "/info/refs") {
-			looks++
+			branchReads++
 		} else {
 			requests++
 		}
@@ -82,41 +81,41 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtAServer(t *testing.T) {
 		backend.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	known := s.fourOwners(folder.Location{URL: server.URL + "/r.git", Branch: "main"})
+	states := s.applyFourOwners(folder.Location{URL: server.URL + "/r.git", Branch: "main"})
 	for _, owners := range []int{1, 4} {
-		looks, requests = 0, 0
-		s.planNothing(known[:owners])
-		if looks != 1 || requests > 4 {
-			t.Errorf("%d owners: %d looks, %d requests", owners, looks, requests)
+		branchReads, requests = 0, 0
+		s.planWithoutChanges(states[:owners])
+		if branchReads != 1 || requests > 4 {
+			t.Errorf("%d owners: got %d reads of the branch, %d other requests", owners, branchReads, requests)
 		}
 	}
 }
 
-// Some Git hosts lock an account that asks with wrong credentials again and again.
-func TestCredentialsThatAreRefusedAreNotTriedForEachOwner(t *testing.T) {
+// Some Git hosts lock an account after repeated attempts with wrong credentials.
+func TestRefusedCredentialsAreTriedOnce(t *testing.T) {
 	s := newSite(t)
-	var asked atomic.Int32
+	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		http.Error(w, "no", http.StatusUnauthorized)
 	}))
 	t.Cleanup(server.Close)
 	process := s.process()
 	for _, name := range []string{"dev", "stage", "prod"} {
 		at := folder.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
-		known := &delivery.OwnerState{Owner: owner(at, name), SavedState: delivery.SavedState{Trees: wanted(t, "1", 1, "drone")}}
-		if err := process.Refresh(t.Context(), known); !errors.Is(err, git.ErrUnauthorized) {
+		state := &delivery.OwnerState{Owner: owner(at, name), SavedState: delivery.SavedState{Trees: wantedTrees(t, "1", 1, "drone")}}
+		if err := process.Refresh(t.Context(), state); !errors.Is(err, git.ErrUnauthorized) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if asked.Load() != 1 {
-		t.Errorf("the server was asked %d times", asked.Load())
+	if requests.Load() != 1 {
+		t.Errorf("got %d requests, want 1", requests.Load())
 	}
 }
 
-func TestAnEmptyPlanOfFourOwnersLooksOnceAtALocalRepository(t *testing.T) {
-	s := &site{t, t.TempDir()} // not parallel, for the PATH
-	known := s.fourOwners(s.location("r.git", "main"))
+func TestAnEmptyPlanOfFourOwnersReadsALocalRepositoryOnce(t *testing.T) {
+	s := &site{t, t.TempDir()} // not parallel, since it sets PATH
+	states := s.applyFourOwners(s.location("r.git", "main"))
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
@@ -132,15 +131,15 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtALocalRepository(t *testing.T) {
 		if err := os.WriteFile(calls, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s.planNothing(known[:owners])
+		s.planWithoutChanges(states[:owners])
 		text, err := os.ReadFile(calls)
 		if err != nil {
 			t.Fatal(err)
 		}
 		counts[owners] = strings.Count(string(text), "upload-pack ")
 	}
-	// Every request to a local repository is a process of its own.
+	// Each request to a local repository starts a process.
 	if counts[4] > 4 || counts[4] != counts[1] {
-		t.Errorf("git was called %v times", counts)
+		t.Errorf("got %v calls of git by number of owners", counts)
 	}
 }

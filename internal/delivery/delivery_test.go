@@ -20,7 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// site is a folder with repositories, and a fresh process of the provider at each step.
+// site is a folder with repositories. Each step runs in a new process of the provider.
 type site struct {
 	t      *testing.T
 	folder string
@@ -31,7 +31,7 @@ func newSite(t *testing.T) *site {
 	return &site{t, t.TempDir()}
 }
 
-// process is a new client: nothing is remembered between two of them. Git serves its repositories in `make acceptance`.
+// process returns a client without memory of earlier ones. In `make acceptance`, Git serves its repositories.
 func (s *site) process() *delivery.Service {
 	return delivery.New(delivery.ServiceOptions{Git: gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(gittest.Options())})})
 }
@@ -40,13 +40,13 @@ func (s *site) location(name, branch string) folder.Location {
 	return folder.Location{URL: filepath.ToSlash(filepath.Join(s.folder, name)), Branch: branch}
 }
 
-// content is a folder whose files tell which version they are.
+// content returns the files of a version.
 func content(version string) []git.File {
 	return []git.File{{Name: "config.yaml", Content: []byte("version: " + version + "\n")}}
 }
 
-// wanted has so many deployment targets on each of the hosts.
-func wanted(t *testing.T, version string, count int, hosts ...string) folder.Trees {
+// wantedTrees has the given number of deployment targets on each host.
+func wantedTrees(t *testing.T, version string, count int, hosts ...string) folder.Trees {
 	t.Helper()
 	tree, err := git.TreeID(content(version))
 	if err != nil {
@@ -62,8 +62,8 @@ func wanted(t *testing.T, version string, count int, hosts ...string) folder.Tre
 	return trees
 }
 
-// order makes an order for content of one version.
-func order(intent delivery.Desired, version string) delivery.ApplyRequest {
+// newApplyRequest returns a request to write one version.
+func newApplyRequest(intent delivery.Desired, version string) delivery.ApplyRequest {
 	return delivery.ApplyRequest{
 		Desired: intent, Decisions: rollout.Decide(intent.After, rollout.Write),
 		Contents: func(host, target string) gitops.FolderEdit {
@@ -76,10 +76,10 @@ func order(intent delivery.Desired, version string) delivery.ApplyRequest {
 	}
 }
 
-// apply applies in a process of its own, and returns what the state then knows.
+// apply applies in a new process and returns the new state.
 func (s *site) apply(intent delivery.Desired, version string) (*delivery.OwnerState, error) {
 	s.t.Helper()
-	done, err := s.process().Apply(context.Background(), order(intent, version))
+	done, err := s.process().Apply(context.Background(), newApplyRequest(intent, version))
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +95,11 @@ func (s *site) apply(intent delivery.Desired, version string) (*delivery.OwnerSt
 
 func (s *site) mustApply(intent delivery.Desired, version string) *delivery.OwnerState {
 	s.t.Helper()
-	known, err := s.apply(intent, version)
+	state, err := s.apply(intent, version)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return known
+	return state
 }
 
 func (s *site) git(repository string, arguments ...string) string {
@@ -123,15 +123,15 @@ func (s *site) folders(repository, branch string) []string {
 	return folders
 }
 
-func (s *site) commits(repository, branch string) string {
+func (s *site) commitCount(repository, branch string) string {
 	return s.git(repository, "rev-list", "--count", branch)
 }
 
-func owner(at folder.Location, name string) delivery.Owner {
-	return delivery.Owner{Location: at, Name: name, Environment: "dev"}
+func owner(location folder.Location, name string) delivery.Owner {
+	return delivery.Owner{Location: location, Name: name, Environment: "dev"}
 }
 
-// summaries are those of the problems that are errors.
+// summaries returns the summaries of the problems of a HeldError.
 func summaries(err error) []string {
 	var held *delivery.HeldError
 	if !errors.As(err, &held) {
@@ -146,9 +146,9 @@ func summaries(err error) []string {
 
 func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 	s := newSite(t)
-	at := s.location("gitops.git", "dev")
-	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
+	location := s.location("gitops.git", "dev")
+	after := wantedTrees(t, "1", 12, "drone", "large")
+	state := s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: after}, "1")
 	before := s.git("gitops.git", "rev-parse", "dev")
 	if err := os.Symlink(filepath.Join(s.folder, "gitops.git"), filepath.Join(s.folder, "link.git")); err != nil {
 		t.Skip("no symbolic links here: ", err)
@@ -157,152 +157,152 @@ func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 		s.folder + "/./gitops.git", "file://" + filepath.ToSlash(s.folder) + "/gitops.git", s.folder + "/gitops.git/", s.folder + "/link.git",
 	} {
 		respelt := folder.Location{URL: url, Branch: "dev"}
-		outlook, err := s.process().Plan(context.Background(), delivery.Desired{Owner: owner(respelt, "dev"), State: known, After: after})
+		outlook, err := s.process().Plan(context.Background(), delivery.Desired{Owner: owner(respelt, "dev"), State: state, After: after})
 		if err != nil || outlook.Identity != delivery.Same || len(outlook.Problems) > 0 || outlook.Remove.Count()+outlook.Cleared.Count() > 0 {
 			t.Fatalf("%s: %+v, %v", url, outlook, err)
 		}
-		known = s.mustApply(delivery.Desired{Owner: owner(respelt, "dev"), State: known, After: after}, "1")
+		state = s.mustApply(delivery.Desired{Owner: owner(respelt, "dev"), State: state, After: after}, "1")
 	}
 	if now := s.git("gitops.git", "rev-parse", "dev"); now != before {
-		t.Error("a commit was made")
+		t.Errorf("the branch is at %s, want %s", now, before)
 	}
 }
 
 func TestAMirrorIsTheSameLocation(t *testing.T) {
 	s := newSite(t)
-	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
+	after := wantedTrees(t, "1", 12, "drone", "large")
+	state := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
 	s.git(".", "clone", "-q", "--mirror", "gitops.git", "mirror.git")
-	s.mustApply(delivery.Desired{Owner: owner(s.location("mirror.git", "dev"), "dev"), State: known, After: after}, "1")
+	s.mustApply(delivery.Desired{Owner: owner(s.location("mirror.git", "dev"), "dev"), State: state, After: after}, "1")
 	for _, repository := range []string{"gitops.git", "mirror.git"} {
-		if got := s.commits(repository, "dev"); got != "1" {
+		if got := s.commitCount(repository, "dev"); got != "1" {
 			t.Errorf("%s has %s commits", repository, got)
 		}
 	}
 }
 
-func TestARenameIsOneCommitInWhichNoFolderChanges(t *testing.T) {
+func TestARenameIsOneCommitWithoutChangedFolders(t *testing.T) {
 	s := newSite(t)
-	at, after := s.location("gitops.git", "dev"), wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
+	location, after := s.location("gitops.git", "dev"), wantedTrees(t, "1", 12, "drone", "large")
+	state := s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: after}, "1")
 	before := s.folders("gitops.git", "dev")
-	intent := delivery.Desired{Owner: owner(at, "dev-eu"), State: known, After: after}
+	intent := delivery.Desired{Owner: owner(location, "dev-eu"), State: state, After: after}
 	outlook, err := s.process().Plan(context.Background(), intent)
 	if err != nil || outlook.Identity != delivery.Renamed || len(outlook.Problems) > 0 || outlook.Remove.Count() > 0 {
 		t.Fatalf("%+v, %v", outlook, err)
 	}
-	known = s.mustApply(intent, "1")
-	if got := s.commits("gitops.git", "dev"); got != "2" {
-		t.Errorf("%s commits, want two", got)
+	state = s.mustApply(intent, "1")
+	if got := s.commitCount("gitops.git", "dev"); got != "2" {
+		t.Errorf("got %s commits, want two", got)
 	}
 	if after := s.folders("gitops.git", "dev"); !slices.Equal(before, after) || len(after) != 24 {
-		t.Errorf("the folders were\n%q\nand are\n%q", before, after)
+		t.Errorf("got folders\n%q\nwant\n%q", after, before)
 	}
 	if records := s.git("gitops.git", "ls-tree", "--name-only", "dev", ".flotilla/"); records != ".flotilla/dev-eu" {
-		t.Errorf("records of %q", records)
+		t.Errorf("got records %q", records)
 	}
 	client := s.process()
-	if err := client.Refresh(context.Background(), known); err != nil || !known.Drift.IsNone() {
-		t.Errorf("drift after a rename: %+v, %v", known.Drift, err)
+	if err := client.Refresh(context.Background(), state); err != nil || !state.Drift.IsNone() {
+		t.Errorf("drift after a rename: %+v, %v", state.Drift, err)
 	}
 }
 
-func TestAMoveIsShownAndHeldAndThenClearsTheFormerLocation(t *testing.T) {
+func TestAnAllowedMoveClearsTheFormerLocation(t *testing.T) {
 	s := newSite(t)
-	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
-	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "next"), "dev"), State: known, After: after}
+	after := wantedTrees(t, "1", 12, "drone", "large")
+	state := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "next"), "dev"), State: state, After: after}
 	outlook, err := s.process().Plan(context.Background(), intent)
 	if err != nil || outlook.Identity != delivery.Moved || outlook.Cleared.Count() != 24 || !outlook.HasError() {
 		t.Fatalf("%+v, %v", outlook, err)
 	}
 	if _, err := s.apply(intent, "1"); !slices.Equal(summaries(err), []string{"Mass deletion"}) || !errors.As(err, new(*delivery.HeldError)) {
-		t.Fatalf("held: %v", err)
+		t.Fatalf("without protection.max_removed: %v", err)
 	}
 	if branches := s.git("gitops.git", "branch", "--format=%(refname:short)"); branches != "dev" {
-		t.Fatalf("branches %q after a move that was held", branches)
+		t.Fatalf("got branches %q after a refused move", branches)
 	}
 	most := int64(24)
 	intent.Protection.MaxRemoved = &most
 	s.mustApply(intent, "1")
 	if now, then := len(s.folders("gitops.git", "next")), len(s.folders("gitops.git", "dev")); now != 24 || then != 0 {
-		t.Errorf("%d folders at the new location, %d at the old one", now, then)
+		t.Errorf("got %d folders at the new location, %d at the former one", now, then)
 	}
 }
 
-func TestAMoveLeavesALocationThatIsGoneOrMustStay(t *testing.T) {
+func TestAMoveWithLeaveKeepsTheFormerLocation(t *testing.T) {
 	s := newSite(t)
-	after := wanted(t, "1", 2, "drone")
-	known := s.mustApply(delivery.Desired{Owner: owner(s.location("old.git", "dev"), "dev"), After: after}, "1")
-	s.mustApply(delivery.Desired{Owner: owner(s.location("kept.git", "dev"), "dev"), State: known, After: after, Leave: true}, "1")
+	after := wantedTrees(t, "1", 2, "drone")
+	state := s.mustApply(delivery.Desired{Owner: owner(s.location("old.git", "dev"), "dev"), After: after}, "1")
+	s.mustApply(delivery.Desired{Owner: owner(s.location("kept.git", "dev"), "dev"), State: state, After: after, Leave: true}, "1")
 	if got := len(s.folders("old.git", "dev")); got != 2 {
-		t.Errorf("%d folders are left, want two", got)
+		t.Errorf("got %d folders at the former location, want two", got)
 	}
 }
 
-func TestFoldersOfTheNameThatNoStateKnowsAreNotRemovedUnasked(t *testing.T) {
+func TestUntrackedFoldersAreRemovedOnlyWithAdopt(t *testing.T) {
 	s := newSite(t)
-	at := s.location("gitops.git", "dev")
-	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 3, "drone")}, "1")
-	second := delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "large")}
+	location := s.location("gitops.git", "dev")
+	s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: wantedTrees(t, "1", 3, "drone")}, "1")
+	second := delivery.Desired{Owner: owner(location, "dev"), After: wantedTrees(t, "1", 2, "large")}
 	if _, err := s.apply(second, "1"); !slices.Equal(summaries(err), []string{"Another assignment has this name"}) {
-		t.Fatalf("a second root of one name: %v", err)
+		t.Fatalf("a second root with the same name: %v", err)
 	}
 	if got := len(s.folders("gitops.git", "dev")); got != 3 {
-		t.Fatalf("%d folders, want the three of the first", got)
+		t.Fatalf("got %d folders, want the three of the first root", got)
 	}
 	second.Adopt = true
 	s.mustApply(second, "1")
 	if got := len(s.folders("gitops.git", "dev")); got != 2 {
-		t.Errorf("%d folders, want the two of the second", got)
+		t.Errorf("got %d folders, want the two of the second root", got)
 	}
 }
 
-func TestALostStateIsNoDisaster(t *testing.T) {
+func TestALostStateChangesNoFolder(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wantedTrees(t, "1", 12, "drone", "large")}
 	s.mustApply(intent, "1")
-	s.mustApply(intent, "1") // the records get another holder, and no folder changes
-	if got := s.commits("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
+	s.mustApply(intent, "1") // changes only the holder in the records
+	if got := s.commitCount("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
 		t.Errorf("%s commits, want two", got)
 	}
 }
 
-func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
+func TestDuplicateOwnersAreRefused(t *testing.T) {
 	s := newSite(t)
-	at, client := s.location("gitops.git", "dev"), s.process()
-	if err := client.RegisterOwner(owner(at, "dev")); err != nil {
+	location, client := s.location("gitops.git", "dev"), s.process()
+	if err := client.RegisterOwner(owner(location, "dev")); err != nil {
 		t.Fatal(err)
 	}
-	respelt := folder.Location{URL: at.URL + "/", Branch: "dev"}
+	respelt := folder.Location{URL: location.URL + "/", Branch: "dev"}
 	if err := client.RegisterOwner(owner(respelt, "dev")); !errors.Is(err, delivery.ErrDuplicate) {
-		t.Errorf("two that are planned: %v", err)
+		t.Errorf("two planned owners: %v", err)
 	}
-	if err := client.RegisterOwner(owner(at, "other")); err != nil {
+	if err := client.RegisterOwner(owner(location, "other")); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestALocationThatCannotBeReadMayBeAMirrorOfAnotherOwner(t *testing.T) {
+func TestAnUnreadableLocationMayMirrorAnotherOwner(t *testing.T) {
 	s := newSite(t)
-	at, after, client := s.location("gitops.git", "dev"), wanted(t, "1", 2, "drone"), s.process()
-	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
-	known.Owner = owner(folder.Location{URL: "http://127.0.0.1:1/mirror.git", Branch: "dev"}, "dev")
-	for _, planned := range []delivery.Owner{owner(at, "dev"), known.Owner} {
+	location, after, client := s.location("gitops.git", "dev"), wantedTrees(t, "1", 2, "drone"), s.process()
+	state := s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: after}, "1")
+	state.Owner = owner(folder.Location{URL: "http://127.0.0.1:1/mirror.git", Branch: "dev"}, "dev")
+	for _, planned := range []delivery.Owner{owner(location, "dev"), state.Owner} {
 		if err := client.RegisterOwner(planned); err != nil {
 			t.Fatal(err)
 		}
 	}
-	plan, err := client.Plan(context.Background(), delivery.Desired{Owner: known.Owner, State: known, After: after})
+	plan, err := client.Plan(context.Background(), delivery.Desired{Owner: state.Owner, State: state, After: after})
 	if !errors.Is(err, git.ErrUnreachable) {
 		t.Errorf("%+v, %v", plan, err)
 	}
 }
 
-// Servers at two ports of one machine are two Git hosts; the port that a scheme has anyway tells nothing.
-func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
+// A scheme's default port is the same as no port.
+func TestDifferentPortsAreDifferentLocations(t *testing.T) {
 	t.Parallel()
-	at := func(url string) delivery.Owner { return owner(folder.Location{URL: url, Branch: "dev"}, "dev") }
+	ownerAt := func(url string) delivery.Owner { return owner(folder.Location{URL: url, Branch: "dev"}, "dev") }
 	for _, test := range []struct {
 		one, other string
 		same       bool
@@ -314,76 +314,76 @@ func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
 		{"ssh://git@git.example.com:22/platform/gitops", "https://git.example.com/platform/gitops", true},
 	} {
 		client := delivery.New(delivery.ServiceOptions{})
-		if err := client.RegisterOwner(at(test.one)); err != nil {
+		if err := client.RegisterOwner(ownerAt(test.one)); err != nil {
 			t.Fatal(err)
 		}
-		if err := client.RegisterOwner(at(test.other)); errors.Is(err, delivery.ErrDuplicate) != test.same {
+		if err := client.RegisterOwner(ownerAt(test.other)); errors.Is(err, delivery.ErrDuplicate) != test.same {
 			t.Errorf("%s and %s: %v", test.one, test.other, err)
 		}
 	}
 }
 
-func TestADestroyIsHeldWhenItRuns(t *testing.T) {
+func TestProtectionRefusesADestroy(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(
-		delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")},
+	state := s.mustApply(
+		delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wantedTrees(t, "1", 12, "drone", "large")},
 		"1",
 	)
-	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); !slices.Equal(
+	if err := s.process().Destroy(context.Background(), state, rollout.Protection{}, false, ""); !slices.Equal(
 		summaries(err),
 		[]string{"Mass deletion"},
 	) {
-		t.Fatalf("held: %v", err)
+		t.Fatalf("without protection.max_removed_percent: %v", err)
 	}
 	if got := len(s.folders("gitops.git", "dev")); got != 24 {
-		t.Fatalf("%d folders after a destroy that was held", got)
+		t.Fatalf("got %d folders after a refused destroy", got)
 	}
 	percent := int64(100)
-	if err := s.process().Destroy(context.Background(), known, rollout.Protection{MaxRemovedPercent: &percent}, false, ""); err != nil {
+	if err := s.process().Destroy(context.Background(), state, rollout.Protection{MaxRemovedPercent: &percent}, false, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(s.folders("gitops.git", "dev")); got != 0 {
-		t.Errorf("%d folders after a destroy", got)
+		t.Errorf("got %d folders after a destroy", got)
 	}
 }
 
-func TestTheDestroyOfAnOwnerThatWasJustCreatedAgainLeavesItsFolders(t *testing.T) {
+func TestDestroyKeepsTheFoldersOfARecreatedOwner(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
-	known := s.mustApply(intent, "1")
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wantedTrees(t, "1", 12, "drone", "large")}
+	state := s.mustApply(intent, "1")
 	s.mustApply(intent, "1") // create_before_destroy
-	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
+	if err := s.process().Destroy(context.Background(), state, rollout.Protection{}, false, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.commits("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
+	if got := s.commitCount("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
 		t.Errorf("%s commits, %d folders", got, len(s.folders("gitops.git", "dev")))
 	}
 }
 
-func TestARepositoryThatIsGone(t *testing.T) {
+func TestAMissingRepositoryIsWrittenAnew(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 2, "drone")}
-	known := s.mustApply(intent, "1")
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wantedTrees(t, "1", 2, "drone")}
+	state := s.mustApply(intent, "1")
 	if err := os.RemoveAll(filepath.Join(s.folder, "gitops.git")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.process().Refresh(context.Background(), known); err != nil || known.Current().Count() != 0 {
-		t.Fatalf("refresh: %v, %v", known.Drift, err)
+	if err := s.process().Refresh(context.Background(), state); err != nil || state.Current().Count() != 0 {
+		t.Fatalf("refresh: %v, %v", state.Drift, err)
 	}
-	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
-		t.Errorf("a destroy of nothing: %v", err)
+	if err := s.process().Destroy(context.Background(), state, rollout.Protection{}, false, ""); err != nil {
+		t.Errorf("destroy without a repository: %v", err)
 	}
-	intent.State = known
+	intent.State = state
 	s.mustApply(intent, "1")
 	if got := len(s.folders("gitops.git", "dev")); got != 2 {
-		t.Errorf("%d folders are written anew, want two", got)
+		t.Errorf("got %d folders, want two", got)
 	}
 }
 
-func TestRefreshFindsDriftAndSinceWhen(t *testing.T) {
+func TestRefreshFindsDriftAndItsCommit(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(
-		delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")},
+	state := s.mustApply(
+		delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wantedTrees(t, "1", 3, "drone", "large")},
 		"1",
 	)
 	s.git(".", "clone", "-q", "--branch", "dev", "gitops.git", "work")
@@ -395,44 +395,44 @@ func TestRefreshFindsDriftAndSinceWhen(t *testing.T) {
 	s.git("work", "rm", "-rq", "large/target-02")
 	s.git("work", "-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "commit", "-qam", "by hand")
 	s.git("work", "push", "-q")
-	hand := s.git("work", "rev-parse", "HEAD")
-	if err := s.process().Refresh(context.Background(), known); err != nil {
+	manualCommit := s.git("work", "rev-parse", "HEAD")
+	if err := s.process().Refresh(context.Background(), state); err != nil {
 		t.Fatal(err)
 	}
-	drifted := slices.Sorted(maps.Keys(keysOf(known.Drift.Trees)))
-	if !slices.Equal(drifted, []string{"drone/target-01", "large/target-02"}) || !slices.Equal(known.Drift.Touched, []string{"large"}) {
-		t.Errorf("%+v", known.Drift)
+	drifted := slices.Sorted(maps.Keys(keysByText(state.Drift.Trees)))
+	if !slices.Equal(drifted, []string{"drone/target-01", "large/target-02"}) || !slices.Equal(state.Drift.Touched, []string{"large"}) {
+		t.Errorf("%+v", state.Drift)
 	}
-	for key := range known.Drift.Trees {
-		if known.Drift.Since[key] != hand {
-			t.Errorf("%s is otherwise since %q, want %s", key, known.Drift.Since[key], hand)
+	for key := range state.Drift.Trees {
+		if state.Drift.Since[key] != manualCommit {
+			t.Errorf("%s: got drift since %q, want %s", key, state.Drift.Since[key], manualCommit)
 		}
 	}
-	if got := known.Current().Count(); got != 5 {
-		t.Errorf("%d folders are there, want five", got)
+	if got := state.Current().Count(); got != 5 {
+		t.Errorf("got %d folders, want five", got)
 	}
 }
 
-func keysOf[V any](of map[folder.Key]V) map[string]V {
-	named := map[string]V{}
-	for key, value := range of {
-		named[key.String()] = value
+func keysByText[V any](values map[folder.Key]V) map[string]V {
+	byText := map[string]V{}
+	for key, value := range values {
+		byText[key.String()] = value
 	}
-	return named
+	return byText
 }
 
-func TestAnApplyRemovesWhatItsPlanSaysAndNothingElse(t *testing.T) {
+func TestApplyRemovesOnlyPlannedFolders(t *testing.T) {
 	s := newSite(t)
-	at := s.location("gitops.git", "dev")
-	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
-	more := delivery.OwnerState{Owner: known.Owner, SavedState: delivery.SavedState{Trees: known.Trees, Records: known.Records, Holder: known.Holder}}
-	// Another state of the same name writes more.
-	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), State: &more, After: wanted(t, "1", 3, "drone")}, "1")
-	_, err := s.apply(delivery.Desired{Owner: owner(at, "dev"), State: known, After: wanted(t, "2", 1, "drone")}, "2")
+	location := s.location("gitops.git", "dev")
+	state := s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: wantedTrees(t, "1", 2, "drone")}, "1")
+	more := delivery.OwnerState{Owner: state.Owner, SavedState: delivery.SavedState{Trees: state.Trees, Records: state.Records, Holder: state.Holder}}
+	// Another state of the owner writes one more folder.
+	s.mustApply(delivery.Desired{Owner: owner(location, "dev"), State: &more, After: wantedTrees(t, "1", 3, "drone")}, "1")
+	_, err := s.apply(delivery.Desired{Owner: owner(location, "dev"), State: state, After: wantedTrees(t, "2", 1, "drone")}, "2")
 	if !errors.Is(err, gitops.ErrUnplanned) {
-		t.Errorf("folders that no plan showed: %v", err)
+		t.Errorf("an unplanned removal: %v", err)
 	}
 	if got := len(s.folders("gitops.git", "dev")); got != 3 {
-		t.Errorf("%d folders, want three", got)
+		t.Errorf("got %d folders, want three", got)
 	}
 }

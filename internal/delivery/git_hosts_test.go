@@ -18,20 +18,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// toldHost is a Git host with a repository owner/r.git, and what it was told about commits.
-type toldHost struct {
+// statusHost is a Git host with a repository owner/r.git and statuses of commits.
+type statusHost struct {
 	*site
 	location folder.Location
-	// answer gives the contexts of a commit, or a status of HTTP.
+	// answer returns the contexts of a commit's statuses, or an HTTP status.
 	answer func(commit string) (contexts []string, status int)
 
-	mu    sync.Mutex
-	asked []string
+	mu        sync.Mutex
+	requested []string // commits
 }
 
-func newToldHost(t *testing.T) *toldHost {
+func newStatusHost(t *testing.T) *statusHost {
 	t.Helper()
-	h := &toldHost{site: newSite(t)}
+	h := &statusHost{site: newSite(t)}
 	h.git(".", "init", "--quiet", "--bare", "--initial-branch=main", "owner/r.git")
 	h.git("owner/r.git", "config", "http.receivepack", "true")
 	backend := &cgi.Handler{
@@ -55,7 +55,7 @@ func newToldHost(t *testing.T) *toldHost {
 			return
 		}
 		h.mu.Lock()
-		h.asked = append(h.asked, commit)
+		h.requested = append(h.requested, commit)
 		h.mu.Unlock()
 		contexts, status := h.answer(commit)
 		if status != 0 {
@@ -70,53 +70,53 @@ func newToldHost(t *testing.T) *toldHost {
 	}))
 	t.Cleanup(server.Close)
 	h.location = folder.Location{URL: server.URL + "/owner/r.git", Branch: "main"}
-	var known *delivery.OwnerState
+	var state *delivery.OwnerState
 	for version := range 4 {
 		text := fmt.Sprint(version)
-		known = h.mustApply(delivery.Desired{Owner: owner(h.location, "dev"), After: wanted(t, text, 1, "drone"), State: known}, text)
+		state = h.mustApply(delivery.Desired{Owner: owner(h.location, "dev"), After: wantedTrees(t, text, 1, "drone"), State: state}, text)
 	}
 	return h
 }
 
-func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
-	h := newToldHost(t)
+func TestStatusesAreReadFromTheNewestCommitUntilTheCallerStops(t *testing.T) {
+	h := newStatusHost(t)
 	commits := strings.Fields(h.git("owner/r.git", "rev-list", "main"))
 	if len(commits) < 4 {
 		t.Fatalf("there are %d commits", len(commits))
 	}
 	h.answer = func(commit string) ([]string, int) {
 		if commit == commits[0] {
-			return nil, http.StatusNotFound // not noticed yet
+			return nil, http.StatusNotFound // the Git host does not have the commit yet
 		}
 		return []string{"flotilla/" + commit[:4]}, 0
 	}
 	settings := delivery.Settings{Forge: forge.Gitea}
 	for name, test := range map[string]struct {
-		limit, enough int
-		heard, asked  []string
+		limit, enough  int
+		want, requests []string
 	}{
-		"enough":     {20, 2, commits[1:3], commits[:3]},
-		"the limit":  {3, 20, commits[1:3], commits[:3]},
-		"all":        {20, 20, commits[1:], commits},
-		"not a word": {1, 20, nil, commits[:1]},
+		"enough":      {20, 2, commits[1:3], commits[:3]},
+		"the limit":   {3, 20, commits[1:3], commits[:3]},
+		"all":         {20, 20, commits[1:], commits},
+		"no statuses": {1, 20, nil, commits[:1]},
 	} {
-		h.asked = nil
-		heard, err := h.process().
-			ReadStatuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(heard []delivery.CommitStatuses) bool {
-				return len(heard) == test.enough
+		h.requested = nil
+		statuses, err := h.process().
+			ReadStatuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(statuses []delivery.CommitStatuses) bool {
+				return len(statuses) == test.enough
 			})
-		if (err != nil) != (test.heard == nil) || err != nil && !errors.Is(err, forge.ErrNotFound) {
+		if (err != nil) != (test.want == nil) || err != nil && !errors.Is(err, forge.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var got []string
-		for _, of := range heard {
-			got = append(got, of.Commit)
-			if len(of.Statuses) != 1 || of.Statuses[0].Context != "flotilla/"+of.Commit[:4] || of.Statuses[0].State != forge.Success {
-				t.Errorf("%s: %+v", name, of)
+		for _, commit := range statuses {
+			got = append(got, commit.Commit)
+			if len(commit.Statuses) != 1 || commit.Statuses[0].Context != "flotilla/"+commit.Commit[:4] || commit.Statuses[0].State != forge.Success {
+				t.Errorf("%s: %+v", name, commit)
 			}
 		}
-		if strings.Join(got, " ") != strings.Join(test.heard, " ") || strings.Join(h.asked, " ") != strings.Join(test.asked, " ") {
-			t.Errorf("%s: heard of %v by asking for %v", name, got, h.asked)
+		if strings.Join(got, " ") != strings.Join(test.want, " ") || strings.Join(h.requested, " ") != strings.Join(test.requests, " ") {
+			t.Errorf("%s: got %v with requests for %v, want %v with %v", name, got, h.requested, test.want, test.requests)
 		}
 	}
 	h.answer = func(commit string) ([]string, int) {
@@ -125,10 +125,10 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		}
 		return []string{"a"}, 0
 	}
-	heard, err := h.process().
+	statuses, err := h.process().
 		ReadStatuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: 20}, func([]delivery.CommitStatuses) bool { return false })
-	if !errors.Is(err, forge.ErrUnauthorized) || len(heard) != 1 {
-		t.Errorf("refused: %+v, %v", heard, err)
+	if !errors.Is(err, forge.ErrUnauthorized) || len(statuses) != 1 {
+		t.Errorf("refused: %+v, %v", statuses, err)
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// The plan that renames an owner reads evidence by the new name, which no record has yet.
-func TestWhatIsWrittenIsFoundBeforeARenameIsApplied(t *testing.T) {
+// The plan of a rename reads evidence under the new name before any record has that name.
+func TestRecordsAreFoundBeforeARename(t *testing.T) {
 	s := newSite(t)
-	at := s.location("gitops.git", "dev")
-	after := wanted(t, "1", 2, "large", "small")
-	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
+	location := s.location("gitops.git", "dev")
+	after := wantedTrees(t, "1", 2, "large", "small")
+	s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: after}, "1")
 	more := after.Clone()
 	more["new"] = map[string]string{"target-00": ""}
 	for name, test := range map[string]struct {
@@ -24,22 +24,22 @@ func TestWhatIsWrittenIsFoundBeforeARenameIsApplied(t *testing.T) {
 		"dev":  {more, 4, ""},
 		"next": {more, 4, "dev"},
 		"none": {nil, 0, ""},
-		"edge": {folder.Trees{"edge": {"target-00": ""}}, 0, ""}, // others' folders are no business of a new owner
+		"edge": {folder.Trees{"edge": {"target-00": ""}}, 0, ""}, // a new owner does not read folders of other owners
 	} {
-		written, err := s.process().ReadOwner(context.Background(), owner(at, name), test.wanted)
+		written, err := s.process().ReadOwner(context.Background(), owner(location, name), test.wanted)
 		if err != nil || len(written.Records) != test.records {
 			t.Fatalf("%s: %v, %v", name, written.Records, err)
 		}
 		for key, record := range written.Records {
 			if record.OwnerLabel != test.label || record.Tree != after[key.Host][key.DeploymentTarget] {
-				t.Errorf("%s: %s has %+v", name, key, record)
+				t.Errorf("%s: %s: got %+v", name, key, record)
 			}
 		}
 	}
-	// Where the folders are of two owners, neither is the former one.
-	s.mustApply(delivery.Desired{Owner: owner(at, "edge"), After: wanted(t, "1", 1, "edge")}, "1")
+	// If the folders belong to two owners, neither is the former owner.
+	s.mustApply(delivery.Desired{Owner: owner(location, "edge"), After: wantedTrees(t, "1", 1, "edge")}, "1")
 	more["edge"] = map[string]string{"target-00": ""}
-	if written, err := s.process().ReadOwner(context.Background(), owner(at, "next"), more); err != nil || len(written.Records) != 0 {
-		t.Errorf("of two owners: %v, %v", written.Records, err)
+	if written, err := s.process().ReadOwner(context.Background(), owner(location, "next"), more); err != nil || len(written.Records) != 0 {
+		t.Errorf("with two owners: got %v, %v", written.Records, err)
 	}
 }

@@ -10,51 +10,51 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/claim"
 )
 
-// words splits a list that a test writes as a text.
+// words splits a list of names.
 func words(text string) []string { return strings.Fields(text) }
 
-func TestWhatAClaimIsToHave(t *testing.T) {
+func TestClustersOfAClaim(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		claim.Situation
 		want  claim.Decision
 		short string
 	}{
-		"the first free ones by name": {
+		"the first free clusters by name": {
 			Situation: claim.Situation{Number: 2, Fleet: words("d c b a"), Pool: words("d c b a"), Elsewhere: map[string]string{"a": "other"}},
 			want:      claim.Decision{Clusters: words("b c"), Taken: words("b c")},
 		},
-		"what is there stays, in its order, and more comes after it": {
+		"held clusters first, in their order": {
 			Situation: claim.Situation{Number: 3, Fleet: words("a b c d"), Pool: words("a b c d"), Held: words("d b")},
 			want:      claim.Decision{Clusters: words("d b a"), Taken: words("a")},
 		},
-		"what was taken last goes first": {
+		"release of the last taken clusters": {
 			Situation: claim.Situation{Number: 1, Fleet: words("a b c"), Pool: words("a b c"), Held: words("c a b")},
 			want:      claim.Decision{Clusters: words("c"), Released: words("a b")},
 		},
-		"a cluster that the pool does not select any more stays": {
+		"a held cluster outside the pool": {
 			Situation: claim.Situation{Number: 2, Fleet: words("a b"), Pool: words("b"), Held: words("a")},
 			want:      claim.Decision{Clusters: words("a b"), Taken: words("b")},
 		},
-		"a cluster that has left the fleet is let go, and another takes its place": {
+		"a replacement for a cluster outside the fleet": {
 			Situation: claim.Situation{Number: 2, Fleet: words("b c"), Pool: words("b c"), Held: words("a b")},
 			want:      claim.Decision{Clusters: words("b c"), Taken: words("c"), Gone: words("a")},
 		},
-		"a cluster that another claim has is lost": {
+		"a cluster lost to another claim": {
 			Situation: claim.Situation{Number: 1, Fleet: words("a b"), Pool: words("a b"), Held: words("a"), Elsewhere: map[string]string{"a": "other"}},
 			want:      claim.Decision{Clusters: words("b"), Taken: words("b"), Lost: words("a")},
 		},
-		"a cluster that is there twice counts once": {
+		"a duplicate cluster": {
 			Situation: claim.Situation{Number: 2, Fleet: words("a b"), Pool: words("a a b"), Held: words("a a")},
 			want:      claim.Decision{Clusters: words("a b"), Taken: words("b")},
 		},
-		"none":                                {Situation: claim.Situation{Fleet: words("a"), Pool: words("a"), Held: words("a")}, want: claim.Decision{Released: words("a")}},
-		"enough, though the pool has nothing": {Situation: claim.Situation{Number: 1, Fleet: words("a"), Held: words("a")}, want: claim.Decision{Clusters: words("a")}},
-		"a pool that selects nothing": {
+		"no wanted clusters":                      {Situation: claim.Situation{Fleet: words("a"), Pool: words("a"), Held: words("a")}, want: claim.Decision{Released: words("a")}},
+		"enough held clusters with an empty pool": {Situation: claim.Situation{Number: 1, Fleet: words("a"), Held: words("a")}, want: claim.Decision{Clusters: words("a")}},
+		"an empty pool": {
 			Situation: claim.Situation{Number: 2, Fleet: words("a b")},
 			short:     "2 clusters are wanted, and the pool selects no cluster of the fleet",
 		},
-		"others have the rest": {
+		"a pool claimed by others": {
 			Situation: claim.Situation{Number: 3, Fleet: words("a b c d e"), Pool: words("a b c d"), Held: words("e"), Elsewhere: map[string]string{"d": "y", "c": "x", "b": "x", "z": "q"}},
 			short:     `3 clusters are wanted, and the pool of 4 clusters has 1 free beside the 1 that the claim has: claim "x" has b, c; claim "y" has d`,
 		},
@@ -62,7 +62,7 @@ func TestWhatAClaimIsToHave(t *testing.T) {
 			Situation: claim.Situation{Number: 1, Fleet: words("a"), Pool: words("a"), Elsewhere: map[string]string{"a": "x"}},
 			short:     `1 cluster is wanted, and the pool of 1 cluster has 0 free: claim "x" has a`,
 		},
-		"nobody has any": {
+		"a pool without claims": {
 			Situation: claim.Situation{Number: 2, Fleet: words("a"), Pool: words("a")},
 			short:     "2 clusters are wanted, and the pool of 1 cluster has 1 free",
 		},
@@ -70,12 +70,12 @@ func TestWhatAClaimIsToHave(t *testing.T) {
 		got, err := claim.Decide(test.Situation)
 		if test.short != "" {
 			if short := (*claim.ShortError)(nil); !errors.As(err, &short) || err.Error() != test.short {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want %q", name, err, test.short)
 			}
 			continue
 		}
 		if err != nil || !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, test.want)
+			t.Errorf("%s: got %+v, %v\nwant %+v", name, got, err, test.want)
 		}
 	}
 }
