@@ -15,24 +15,24 @@ import (
 func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		// One owner at the same path, and one whose path is below.
-		theirs := gitops.Edit{Owner: gitops.Owner{Name: "theirs", Path: "dev"}, Hosts: hosts(t, map[string]gitops.FolderEdit{
-			"drone/app": version(
-				rendered(t, "a", "1"),
+		// One other owner has the same path, and another one a path below it.
+		theirs := gitops.Edit{Owner: gitops.Owner{Name: "theirs", Path: "dev"}, Hosts: folderEdits(t, map[string]gitops.FolderEdit{
+			"drone/app": withVersion(
+				newFolder(t, "a", "1"),
 				"v1",
-			), "drone/same": version(rendered(t, "a", "1"), "v1"), "drone/keep": rendered(t, "a", "1"),
+			), "drone/same": withVersion(newFolder(t, "a", "1"), "v1"), "drone/keep": newFolder(t, "a", "1"),
 		})}
 		below := gitops.Edit{
 			Owner: gitops.Owner{Name: "below", Path: "dev/clusters"},
-			Hosts: hosts(t, map[string]gitops.FolderEdit{"one/app": version(rendered(t, "a", "1"), "v1")}),
+			Hosts: folderEdits(t, map[string]gitops.FolderEdit{"one/app": withVersion(newFolder(t, "a", "1"), "v1")}),
 		}
 		apply(t, r, theirs)
 		apply(t, r, below)
 		ours := devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app": version(
-				rendered(t, "a", "2"),
+			"drone/app": withVersion(
+				newFolder(t, "a", "2"),
 				"v2",
-			), "drone/same": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
+			), "drone/same": withVersion(newFolder(t, "a", "1"), "v1"), "clusters/one/app": withVersion(newFolder(t, "a", "1"), "v1"),
 		})
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, ours); !errors.Is(err, gitops.ErrConflict) {
 			t.Errorf("without adopt: %v", err)
@@ -45,7 +45,7 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 				Action: folder.Changed,
 				Before: "v1",
 				After:  "v2",
-				Was:    rendered(t, "a", "1").Tree,
+				Was:    newFolder(t, "a", "1").Tree,
 			},
 		}) {
 			t.Errorf("result = %+v", result)
@@ -60,30 +60,30 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 		if again := apply(t, r, ours); again.Committed {
 			t.Errorf("again: %+v", again)
 		}
-		owned, err := ownedIn(inspect(t, r, theirs.Owner))
-		if want := map[string]string{"keep": rendered(t, "a", "1").Tree}; err != nil || !maps.Equal(owned["drone"], want) {
+		owned, err := readOwned(readOwner(t, r, theirs.Owner))
+		if want := map[string]string{"keep": newFolder(t, "a", "1").Tree}; err != nil || !maps.Equal(owned["drone"], want) {
 			t.Errorf("theirs = %v, %v", owned, err)
 		}
-		// The former owner finds out, and leaves what is not its own.
+		// The former owner gets an error, and removes only its own folders.
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, theirs); !errors.Is(err, gitops.ErrConflict) ||
 			!strings.Contains(err.Error(), `"dev"`) {
 			t.Errorf("theirs again: %v", err)
 		}
-		apply(t, r, gitops.Edit{Owner: theirs.Owner, Written: wanted(theirs)})
-		apply(t, r, gitops.Edit{Owner: below.Owner, Written: wanted(below)})
+		apply(t, r, gitops.Edit{Owner: theirs.Owner, Written: treesOf(theirs)})
+		apply(t, r, gitops.Edit{Owner: below.Owner, Written: treesOf(below)})
 		files := r.files()
 		if files["dev/drone/app/a"] != "2" || files["dev/drone/same/a"] != "1" || files["dev/clusters/one/app/a"] != "1" ||
 			files["dev/drone/keep/a"] != "" {
 			t.Errorf("files = %v", files)
 		}
 		if again := apply(t, r, ours); again.Committed {
-			t.Errorf("at last: %+v", again)
+			t.Errorf("after the former owners' removals: %+v", again)
 		}
 		r.fsck()
 	})
 }
 
-func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
+func TestAdoptTakesNoFolderWithAnotherOwnerInside(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
 	apply(
@@ -91,12 +91,12 @@ func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 		r,
 		gitops.Edit{
 			Owner: gitops.Owner{Name: "inside", Path: "dev/large/app"},
-			Hosts: hosts(t, map[string]gitops.FolderEdit{"x/y": rendered(t, "a", "1")}),
+			Hosts: folderEdits(t, map[string]gitops.FolderEdit{"x/y": newFolder(t, "a", "1")}),
 		},
 	)
 	before := r.files()
-	edit := devEdit(t, map[string]gitops.FolderEdit{"large/app": rendered(t, "a", "2")})
-	conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
+	edit := devEdit(t, map[string]gitops.FolderEdit{"large/app": newFolder(t, "a", "2")})
+	conflicts, err := readOwner(t, r, dev).FindConflicts(context.Background(), treesOf(edit), nil, "")
 	if err != nil || len(conflicts) != 1 || conflicts[0].IsAdoptable() {
 		t.Errorf("conflicts = %+v, %v", conflicts, err)
 	}
@@ -109,12 +109,12 @@ func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 	}
 }
 
-func TestAdoptTakesAFolderThatIsInNoRecord(t *testing.T) {
+func TestAdoptTakesAnUnrecordedFolder(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		r.byHand(func(w *workTree) { w.write("dev/drone/app/deep/a", "by hand"); w.write("dev/drone/other/a", "by hand") })
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": version(rendered(t, "a", "1"), "v1")})
-		conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
+		r.commitByHand(func(w *workTree) { w.write("dev/drone/app/deep/a", "by hand"); w.write("dev/drone/other/a", "by hand") })
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": withVersion(newFolder(t, "a", "1"), "v1")})
+		conflicts, err := readOwner(t, r, dev).FindConflicts(context.Background(), treesOf(edit), nil, "")
 		if err != nil || len(conflicts) != 1 || !conflicts[0].IsAdoptable() {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}
@@ -136,22 +136,22 @@ func TestAdoptTakesAFolderThatIsInNoRecord(t *testing.T) {
 func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "2"), "spare/": {}})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "clusters/one/app": newFolder(t, "a", "2"), "spare/": {}})
 		apply(t, r, edit)
-		other := team(t, "other", "1")
+		other := teamEdit(t, "other", "1")
 		apply(t, r, other)
-		left := r.files()
-		for name := range left {
+		remaining := r.files()
+		for name := range remaining {
 			if strings.HasPrefix(name, "dev/.flotilla/dev/") {
-				delete(left, name)
+				delete(remaining, name)
 			}
 		}
-		letGo := gitops.Edit{Owner: dev, Written: wanted(edit), Abandon: true}
-		if result := apply(t, r, letGo); !result.Committed || len(result.Changes) != 0 {
+		abandon := gitops.Edit{Owner: dev, Written: treesOf(edit), Abandon: true}
+		if result := apply(t, r, abandon); !result.Committed || len(result.Changes) != 0 {
 			t.Errorf("result = %+v", result)
 		}
-		if got := r.files(); !maps.Equal(got, left) {
-			t.Errorf("files = %v\nwant %v", got, left)
+		if got := r.files(); !maps.Equal(got, remaining) {
+			t.Errorf("files = %v\nwant %v", got, remaining)
 		}
 		if message, want := r.git("log", "-1", "--format=%B"), "dev: 2 no longer managed\n\nNo longer managed:\n- clusters/one/app\n- drone/app\n\nFlotilla-Assignment: dev"; !strings.HasPrefix(
 			message,
@@ -159,10 +159,10 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 		) {
 			t.Errorf("message = %q, want %q", message, want)
 		}
-		if again := apply(t, r, letGo); again.Committed {
+		if again := apply(t, r, abandon); again.Committed {
 			t.Errorf("again: %+v", again)
 		}
-		// Anyone may have them: as they are, or other ones when told to.
+		// Any owner may take the abandoned folders.
 		heir := gitops.Edit{Owner: gitops.Owner{Name: "heir", Path: "dev"}, Hosts: edit.Hosts}
 		if result := apply(t, r, heir); !result.Committed || len(result.Changes) != 0 {
 			t.Errorf("heir: %+v", result)
@@ -172,7 +172,7 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 			t.Errorf("the former owner: %v", err)
 		}
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, Abandon: true}); err == nil {
-			t.Error("an edit that keeps and wants is no error")
+			t.Error("an edit with Abandon and folders is accepted")
 		}
 		r.fsck()
 	})

@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// together applies edits through one client at the same time.
-func together(t *testing.T, r *repository, edits ...gitops.Edit) ([]gitops.ApplyResult, []error) {
+// applyAll applies edits through one client at the same time.
+func applyAll(t *testing.T, r *repository, edits ...gitops.Edit) ([]gitops.ApplyResult, []error) {
 	t.Helper()
 	client := newClient(gitops.BranchOptions{})
 	results, errs := make([]gitops.ApplyResult, len(edits)), make([]error, len(edits))
@@ -30,46 +30,46 @@ func together(t *testing.T, r *repository, edits ...gitops.Edit) ([]gitops.Apply
 	return results, errs
 }
 
-// team is an edit with one folder, of an owner of this name.
-func team(t *testing.T, name, content string) gitops.Edit {
+// teamEdit returns an edit with one folder. The owner and the folder have the given name.
+func teamEdit(t *testing.T, name, content string) gitops.Edit {
 	t.Helper()
 	return gitops.Edit{
 		Owner: gitops.Owner{Name: name, Environment: "dev", Path: "dev"},
-		Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/" + name: rendered(t, "a", content)}),
+		Hosts: folderEdits(t, map[string]gitops.FolderEdit{"drone/" + name: newFolder(t, "a", content)}),
 	}
 }
 
-func TestOwnersThatWriteAtOnceHaveACommitEach(t *testing.T) {
+func TestConcurrentOwnersMakeOneCommitEach(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		var edits []gitops.Edit
 		for i := range 10 {
-			edits = append(edits, team(t, fmt.Sprintf("team-%d", i), "1"))
+			edits = append(edits, teamEdit(t, fmt.Sprintf("team-%d", i), "1"))
 		}
 		commits := map[string]bool{}
-		results, errs := together(t, r, edits...)
+		results, errs := applyAll(t, r, edits...)
 		for i, result := range results {
 			if errs[i] != nil || !result.Committed || result.Pushes != 1 ||
-				!slices.Equal(keysOf(result, "added"), []string{fmt.Sprintf("drone/team-%d", i)}) {
+				!slices.Equal(changedKeys(result, "added"), []string{fmt.Sprintf("drone/team-%d", i)}) {
 				t.Errorf("edit %d: %+v, %v", i, result, errs[i])
 			}
 			commits[result.Commit] = true
 		}
 		if n := r.git("rev-list", "--count", "main"); n != "10" || len(commits) != 10 {
-			t.Errorf("%s commits, and the results have %d", n, len(commits))
+			t.Errorf("got %s commits, and %d in the results, want 10", n, len(commits))
 		}
 		r.fsck()
 	})
 }
 
-// Both are cancelled while one pushes and the other waits for it.
-func TestTwoOwnersThatAreCancelledAtOnceBothEnd(t *testing.T) {
+// The contexts end while one owner pushes and the others wait for it.
+func TestCancelledConcurrentAppliesEnd(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
 		client := newClient(gitops.BranchOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
-		first := team(t, "first", "1")
+		first := teamEdit(t, "first", "1")
 		folder := first.Hosts["drone"]["first"]
 		files, begun := folder.Files, make(chan struct{})
 		folder.Files = func() ([]git.File, error) {
@@ -83,7 +83,7 @@ func TestTwoOwnersThatAreCancelledAtOnceBothEnd(t *testing.T) {
 		group.Go(func() { _, errs[0] = client.Apply(ctx, r.remote, first) })
 		<-begun
 		for i := 1; i < len(errs); i++ {
-			group.Go(func() { _, errs[i] = client.Apply(ctx, r.remote, team(t, fmt.Sprint("team-", i), "1")) })
+			group.Go(func() { _, errs[i] = client.Apply(ctx, r.remote, teamEdit(t, fmt.Sprint("team-", i), "1")) })
 		}
 		cancel()
 		group.Wait()
@@ -92,13 +92,13 @@ func TestTwoOwnersThatAreCancelledAtOnceBothEnd(t *testing.T) {
 				t.Errorf("%s, edit %d: %v", serving.name, i, err)
 			}
 		}
-		if _, err := client.Apply(t.Context(), r.remote, team(t, "after", "1")); err != nil {
-			t.Errorf("%s: the branch is not free: %v", serving.name, err)
+		if _, err := client.Apply(t.Context(), r.remote, teamEdit(t, "after", "1")); err != nil {
+			t.Errorf("%s: the branch is still locked: %v", serving.name, err)
 		}
 	}
 }
 
-func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
+func TestABadEditDoesNotHarmConcurrentEdits(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("template \"x\": line 3")
 	for name, test := range map[string]struct {
@@ -107,13 +107,13 @@ func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
 		want    string
 	}{
 		"a conflict": {
-			prepare: func(r *repository) { apply(r.t, r, team(t, "other", "1")) },
-			bad:     func(e *gitops.Edit) { e.Hosts = team(t, "other", "2").Hosts },
+			prepare: func(r *repository) { apply(r.t, r, teamEdit(t, "other", "1")) },
+			bad:     func(e *gitops.Edit) { e.Hosts = teamEdit(t, "other", "2").Hosts },
 			want:    `the assignment "other"`,
 		},
 		"a link in the way": {
 			prepare: func(r *repository) {
-				r.byHand(func(w *workTree) {
+				r.commitByHand(func(w *workTree) {
 					w.write("dev/drone/x", "x")
 					if err := os.Symlink("/tmp", filepath.Join(w.directory, "dev/drone/bad")); err != nil {
 						t.Fatal(err)
@@ -132,7 +132,7 @@ func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
 		},
 		"a refusal by the server": {
 			prepare: func(r *repository) {
-				hook(r, "pre-receive", "while read old new ref; do git cat-file -p $new | grep -q 'Assignment: bad' && { echo 'no bad things'; exit 1; }; done; exit 0")
+				installHook(r, "pre-receive", "while read old new ref; do git cat-file -p $new | grep -q 'Assignment: bad' && { echo 'no bad things'; exit 1; }; done; exit 0")
 			},
 			want: "no bad things",
 		},
@@ -144,11 +144,11 @@ func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
 				if test.prepare != nil {
 					test.prepare(r)
 				}
-				bad := team(t, "bad", "1")
+				bad := teamEdit(t, "bad", "1")
 				if test.bad != nil {
 					test.bad(&bad)
 				}
-				results, errs := together(t, r, team(t, "a", "1"), bad, team(t, "b", "1"))
+				results, errs := applyAll(t, r, teamEdit(t, "a", "1"), bad, teamEdit(t, "b", "1"))
 				if errs[1] == nil || !strings.Contains(errs[1].Error(), test.want) || results[1].Committed {
 					t.Errorf("bad: %+v, %v", results[1], errs[1])
 				}
@@ -159,7 +159,7 @@ func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
 					}
 				}
 				if strings.Contains(r.git("log", "--format=%B"), "Assignment: bad") || files["dev/drone/bad/a"] != "" {
-					t.Error("the bad one left a trace")
+					t.Error("the refused edit changed the branch")
 				}
 				r.fsck()
 			}
@@ -167,8 +167,8 @@ func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
 	}
 }
 
-// hook makes the repository run a shell script at an event.
-func hook(r *repository, event, script string) {
+// installHook makes the repository run a shell script at an event.
+func installHook(r *repository, event, script string) {
 	r.t.Helper()
 	if err := os.MkdirAll(filepath.Join(r.directory, "hooks"), 0o755); err != nil {
 		r.t.Fatal(err)
@@ -178,15 +178,15 @@ func hook(r *repository, event, script string) {
 	}
 }
 
-func TestTheEndOfOneContextDoesNotEndTheOthers(t *testing.T) {
+func TestTheEndOfOneContextEndsNoOtherApply(t *testing.T) {
 	t.Parallel()
 	for i, serving := range []serving{servings[0], servings[2]} {
 		for j, after := range []time.Duration{0, 10 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
-			if !acceptancetest.All() && j != 1+i*2 { // early on a path, in the push over HTTP
+			if !acceptancetest.All() && j != 1+i*2 { // early on a path, during the push over HTTP
 				continue
 			}
 			r := newRepository(t, serving)
-			hook(r, "pre-receive", "sleep 0.1")
+			installHook(r, "pre-receive", "sleep 0.1")
 			client := newClient(gitops.BranchOptions{})
 			short, cancel := context.WithTimeout(context.Background(), after)
 			results, errs := make([]gitops.ApplyResult, 4), make([]error, 4)
@@ -197,7 +197,7 @@ func TestTheEndOfOneContextDoesNotEndTheOthers(t *testing.T) {
 					if i%2 == 0 {
 						ctx = short
 					}
-					results[i], errs[i] = client.Apply(ctx, r.remote, team(t, fmt.Sprintf("team-%d", i), "1"))
+					results[i], errs[i] = client.Apply(ctx, r.remote, teamEdit(t, fmt.Sprintf("team-%d", i), "1"))
 				})
 			}
 			group.Wait()
@@ -222,16 +222,16 @@ func TestTwoEditsOfOneOwnerFollowEachOther(t *testing.T) {
 	r := newRepository(t, servings[0])
 	var edits []gitops.Edit
 	for i := range 5 {
-		edits = append(edits, team(t, "a", fmt.Sprint(i)))
+		edits = append(edits, teamEdit(t, "a", fmt.Sprint(i)))
 	}
-	results, errs := together(t, r, edits...)
+	results, errs := applyAll(t, r, edits...)
 	for i := range edits {
 		if errs[i] != nil || !results[i].Committed {
 			t.Errorf("%d: %+v, %v", i, results[i], errs[i])
 		}
 	}
 	if got := r.git("rev-list", "--count", "main"); got != "5" {
-		t.Errorf("%s commits", got)
+		t.Errorf("got %s commits, want 5", got)
 	}
 	r.fsck()
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// servedApart serves a repository from another process.
-func servedApart(b testing.TB, r *repository) git.Remote {
+// serveInProcess serves a repository from another process.
+func serveInProcess(b testing.TB, r *repository) git.Remote {
 	b.Helper()
-	input, output := processtest.Piped(b, apart(b, "serve"))
+	input, output := processtest.Piped(b, newProcess(b, "serve"))
 	if _, err := fmt.Fprintf(input, "%q\n", filepath.Dir(r.directory)); err != nil {
 		b.Fatal(err)
 	}
@@ -32,15 +32,14 @@ func servedApart(b testing.TB, r *repository) git.Remote {
 
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
-	spent, err := processor()
+	spent, err := readProcessorTime()
 	if err != nil {
 		b.Fatal(err)
 	}
 	return spent
 }
 
-// bigEdit is a fleet of some cluster types, 500 for 100,000 files, with 40 folders
-// of 5 files each.
+// bigEdit returns an edit with 40 folders of 5 files for each host. 500 hosts have 100,000 files.
 func bigEdit(b testing.TB, hosts int) gitops.Edit {
 	b.Helper()
 	edit := gitops.Edit{Owner: dev, Hosts: gitops.FolderEdits{}}
@@ -54,12 +53,12 @@ func bigEdit(b testing.TB, hosts int) gitops.Edit {
 	return edit
 }
 
-// bigFolder renders its files when they are asked for, as the provider does.
+// bigFolder renders its files lazily, as the provider does.
 func bigFolder(b testing.TB, host, target, version int) gitops.FolderEdit {
 	b.Helper()
 	render := func() gitops.FolderEdit {
 		text := fmt.Sprintf("%d %d %d\n", host, target, version)
-		return rendered(
+		return newFolder(
 			b,
 			"namespace.yaml",
 			"kind: Namespace\n"+text,
@@ -78,58 +77,57 @@ func bigFolder(b testing.TB, host, target, version int) gitops.FolderEdit {
 	return folder
 }
 
-// BenchmarkOneFolderAmong100000Files changes one folder over http, by Apply and
-// by the git binary's fast path: a partial, shallow, bare clone, fast-import and
-// a push. "client-ms" is the processor time of the client alone.
+// BenchmarkOneFolderAmong100000Files changes one folder over HTTP, by Apply and by the fast path of the git binary: a partial,
+// shallow, bare clone, fast-import and push. "client-ms" is the processor time of the client alone.
 func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
 	edit := bigEdit(b, 500)
 	start := time.Now()
 	if result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, edit); err != nil ||
-		len(keysOf(result, "added")) != 20000 {
+		len(changedKeys(result, "added")) != 20000 {
 		b.Fatalf("%+v, %v", result.Commit, err)
 	}
 	b.Logf("first apply of 20,000 folders to a path: %s", time.Since(start).Round(time.Millisecond))
 	r.git("repack", "-adq")
-	remote := servedApart(b, r)
+	remote := serveInProcess(b, r)
 	version := 0
 
 	first, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit)
 	if err != nil {
 		b.Fatal(err)
 	}
-	edit.Written, edit.Records = wanted(edit), first.Records // as the state has them
-	for _, known := range []bool{true, false} {
-		b.Run(map[bool]string{true: "apply", false: "apply-without-records"}[known], func(b *testing.B) {
+	edit.Written, edit.Records = treesOf(edit), first.Records // as in the state
+	for _, hasRecords := range []bool{true, false} {
+		b.Run(map[bool]string{true: "apply", false: "apply-without-records"}[hasRecords], func(b *testing.B) {
 			b.ReportAllocs()
 			var spent time.Duration
 			for b.Loop() {
 				version++
 				host := edit.Hosts["type-250"]
 				host["workload-20-main"] = bigFolder(b, 250, 20, version)
-				asked := edit
-				if !known {
-					asked.Records = nil
+				request := edit
+				if !hasRecords {
+					request.Records = nil
 				}
 				before := processorTime(b)
-				result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, asked)
+				result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, request)
 				spent += processorTime(b) - before
-				if err != nil || len(keysOf(result, "changed")) != 1 {
+				if err != nil || len(changedKeys(result, "changed")) != 1 {
 					b.Fatalf("%+v, %v", result, err)
 				}
-				edit.Written, edit.Records = wanted(edit), result.Records
+				edit.Written, edit.Records = treesOf(edit), result.Records
 			}
 			b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
 		})
 	}
 	b.Run("inspect", func(b *testing.B) {
 		b.ReportAllocs()
-		want := wanted(edit)
+		want := treesOf(edit)
 		var spent time.Duration
 		for b.Loop() {
 			before := processorTime(b)
-			view, err := inspectBy(context.Background(), gitops.NewBranchClient(gitops.BranchOptions{}), remote, dev)
-			if err != nil || len(deployed(b, view, want)) != 500 {
+			view, err := readOwnerWith(context.Background(), gitops.NewBranchClient(gitops.BranchOptions{}), remote, dev)
+			if err != nil || len(readTrees(b, view, want)) != 500 {
 				b.Fatal(err)
 			}
 			spent += processorTime(b) - before
@@ -146,8 +144,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	})
 }
 
-// changeByGit changes a folder by the git binary's fast path, and returns the
-// processor time of that.
+// changeByGit changes a folder by the fast path of the git binary and returns its processor time.
 func changeByGit(b testing.TB, address string, host, target, version int) (spent time.Duration) {
 	b.Helper()
 	git := func(stdin, directory string, args ...string) {

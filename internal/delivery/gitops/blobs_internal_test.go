@@ -6,7 +6,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Blobs is how many blobs were fetched for a view.
+// Blobs counts the blobs fetched for a view.
 func (v *OwnerView) Blobs() int {
 	count, err := withTip(context.Background(), v.Branch, func() (count int, _ error) {
 		for _, o := range v.work.Fetched() {

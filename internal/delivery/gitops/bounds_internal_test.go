@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// allocated is how many bytes a call allocates in all. Nothing else may run at the same time.
-func allocated(call func()) uint64 {
+// measureAllocated returns the bytes allocated by a call. No other goroutine may run at the same time.
+func measureAllocated(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	call()
@@ -16,15 +16,15 @@ func allocated(call func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// mostAllocated is what reading and writing a record of this size may allocate in all.
-func mostAllocated(size int) uint64 { return 1<<20 + 160*uint64(size) }
+// maxAllocated is the limit for reading and writing a record of the given size.
+func maxAllocated(size int) uint64 { return 1<<20 + 160*uint64(size) }
 
-// attacks are records that grow when they are read or written, by what they do.
+// attacks returns records that could grow when read or written, by the kind of growth.
 func attacks() map[string]string {
 	deep := func(levels int) string {
 		return `{"format":1,"deployment_targets":{},"clusters":[],"x":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + "}"
 	}
-	many := func(of string, times int) string { return strings.Repeat(of+",", times) + of }
+	repeat := func(text string, times int) string { return strings.Repeat(text+",", times) + text }
 	return map[string]string{
 		"10,000 levels, 20 KB": deep(9_990),
 		"levels in a folder, 40 KB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","x":` + strings.Repeat(
@@ -48,8 +48,8 @@ func attacks() map[string]string {
 			}
 			return `{"format":1,"deployment_targets":{` + b.String() + `"a":{}}}`
 		}(),
-		"empty objects, 4 MiB":  `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","objects":[` + many("{}", 1_400_000) + `]}}}`,
-		"empty policies, 4 MiB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","policies":[` + many(`""`, 1_400_000) + `]}}}`,
+		"empty objects, 4 MiB":  `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","objects":[` + repeat("{}", 1_400_000) + `]}}}`,
+		"empty policies, 4 MiB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","policies":[` + repeat(`""`, 1_400_000) + `]}}}`,
 		"members of a newer format, 2 MiB": func() string {
 			var b strings.Builder
 			for i := range 20_000 {
@@ -58,13 +58,13 @@ func attacks() map[string]string {
 			return `{"format":9,"deployment_targets":{` + b.String() + `"a":{"tree":"` + oneTree + `"}}}`
 		}(),
 		"escapes, 1 MiB":        `{"format":9,"deployment_targets":{},"x":"` + strings.Repeat(`\u003c`, 1<<18) + `"}`,
-		"empty clusters, 2 MiB": `{"format":1,"clusters":[` + many("{}", 700_000) + `]}`,
+		"empty clusters, 2 MiB": `{"format":1,"clusters":[` + repeat("{}", 700_000) + `]}`,
 		"no text, 8 MiB":        "{" + strings.Repeat("\xff", 8<<20-2) + "}",
 	}
 }
 
-// A record of 20 KB was 196 MB once it was written again, and one of 79 KB took 2.6 GB.
-func TestARecordTakesMemoryInProportionToItsSize(t *testing.T) {
+// Without a limit, a record of 20 KB was written as 196 MB, and one of 79 KB took 2.6 GB.
+func TestMemoryForARecordIsProportionalToItsSize(t *testing.T) {
 	for name, content := range attacks() {
 		for kind, read := range map[string]func() (encoded []byte, err error){
 			"an owner": func() ([]byte, error) {
@@ -84,12 +84,12 @@ func TestARecordTakesMemoryInProportionToItsSize(t *testing.T) {
 		} {
 			var encoded []byte
 			var err error
-			took := allocated(func() { encoded, err = read() })
+			took := measureAllocated(func() { encoded, err = read() })
 			t.Logf("%s of %s: %d bytes in, %d out, %d allocated, %v", name, kind, len(content), len(encoded), took, err)
 			if strings.Contains(name, "levels") && err == nil {
-				t.Errorf("%s of %s is read", name, kind)
+				t.Errorf("%s of %s is accepted", name, kind)
 			}
-			if took > mostAllocated(len(content)) {
+			if took > maxAllocated(len(content)) {
 				t.Errorf("%s of %s takes %d MiB", name, kind, took>>20)
 			}
 			if len(encoded) > 2*len(content)+1<<10 {

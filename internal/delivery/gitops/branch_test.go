@@ -18,18 +18,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// counter counts what a server is asked.
+// counter counts the requests to a server: reads of the refs, and fetches.
 type counter struct {
 	next            http.Handler
 	mu              sync.Mutex
-	looks, requests int
+	reads, requests int
 }
 
 func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/info/refs"):
-		c.looks++
+		c.reads++
 	case strings.HasSuffix(r.URL.Path, "/git-upload-pack"):
 		c.requests++
 	}
@@ -37,19 +37,20 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.next.ServeHTTP(w, r)
 }
 
-func (c *counter) take() (looks, requests int) {
+// take returns the counts and resets them.
+func (c *counter) take() (reads, requests int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	looks, requests = c.looks, c.requests
-	c.looks, c.requests = 0, 0
-	return looks, requests
+	reads, requests = c.reads, c.requests
+	c.reads, c.requests = 0, 0
+	return reads, requests
 }
 
-// ownersOfOneBranch writes folders of four owners to a branch, two of them at one
-// path, on hosts that are cluster types and clusters, among foreign files.
-func ownersOfOneBranch(t *testing.T, r *repository, above string) []gitops.Edit {
+// applyFourOwners writes the folders of four owners to a branch among foreign files. Two owners share a path. Their hosts are cluster
+// types and clusters.
+func applyFourOwners(t *testing.T, r *repository, above string) []gitops.Edit {
 	t.Helper()
-	r.byHand(func(w *workTree) {
+	r.commitByHand(func(w *workTree) {
 		w.write("README.md", "x")
 		w.write("docs/a/b/c", "x")
 		w.write("dev/drone/foreign/file", "x")
@@ -58,10 +59,10 @@ func ownersOfOneBranch(t *testing.T, r *repository, above string) []gitops.Edit 
 	for i, owner := range []gitops.Owner{
 		{Name: "dev", Path: above + "dev"}, {Name: "dev-eu", Path: above + "dev"}, {Name: "stage", Path: above + "stage"}, {Name: "prod", Path: above + "prod"},
 	} {
-		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.FolderEdit{
-			fmt.Sprintf("drone-%d/app", i):         rendered(t, "a", fmt.Sprint(i), "b", "b"),
-			fmt.Sprintf("large-%d/app", i):         rendered(t, "a", "a"),
-			fmt.Sprintf("clusters/store-%d/db", i): rendered(t, "a", "a"),
+		edit := gitops.Edit{Owner: owner, Hosts: folderEdits(t, map[string]gitops.FolderEdit{
+			fmt.Sprintf("drone-%d/app", i):         newFolder(t, "a", fmt.Sprint(i), "b", "b"),
+			fmt.Sprintf("large-%d/app", i):         newFolder(t, "a", "a"),
+			fmt.Sprintf("clusters/store-%d/db", i): newFolder(t, "a", "a"),
 		})}
 		apply(t, r, edit)
 		edits = append(edits, edit)
@@ -69,36 +70,36 @@ func ownersOfOneBranch(t *testing.T, r *repository, above string) []gitops.Edit 
 	return edits
 }
 
-func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
+func TestOneReadServesAllOwnersOfABranch(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, above := range []string{"", "environments/eu/"} {
-			edits := ownersOfOneBranch(t, r, above)
-			look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote)
+			edits := applyFourOwners(t, r, above)
+			branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tip := r.tip()
-			r.byHand(func(w *workTree) { w.write("README.md", above) })
-			if look.Tip() != tip || look.IsMissing() {
-				t.Errorf("tip %q, missing %t; want %q", look.Tip(), look.IsMissing(), tip)
+			r.commitByHand(func(w *workTree) { w.write("README.md", above) })
+			if branch.Tip() != tip || branch.IsMissing() {
+				t.Errorf("tip %q, missing %t; want %q", branch.Tip(), branch.IsMissing(), tip)
 			}
 			var group sync.WaitGroup
 			for _, edit := range edits {
 				for range 3 {
 					group.Go(func() {
-						view, err := look.ReadOwner(t.Context(), edit.Owner)
+						view, err := branch.ReadOwner(t.Context(), edit.Owner)
 						if err != nil {
 							t.Errorf("%s: %v", edit.Owner.Name, err)
 							return
 						}
-						if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) || view.Tip() != tip {
-							t.Errorf("%s: deployed %v at %s, want %v at %s", edit.Owner.Name, got, view.Tip(), wanted(edit), tip)
+						if got := readTrees(t, view, treesOf(edit)); sprint(got) != sprint(treesOf(edit)) || view.Tip() != tip {
+							t.Errorf("%s: deployed %v at %s, want %v at %s", edit.Owner.Name, got, view.Tip(), treesOf(edit), tip)
 						}
-						if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // which cannot leave them out
-							t.Errorf("%d blobs", n)
+						if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // the plain server cannot filter blobs
+							t.Errorf("%d blobs were fetched", n)
 						}
-						if conflicts, err := view.FindConflicts(t.Context(), wanted(edit), wanted(edit), ""); err != nil || len(conflicts) > 0 {
+						if conflicts, err := view.FindConflicts(t.Context(), treesOf(edit), treesOf(edit), ""); err != nil || len(conflicts) > 0 {
 							t.Errorf("%s: %v, %v", edit.Owner.Name, conflicts, err)
 						}
 					})
@@ -109,60 +110,60 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 	})
 }
 
-func TestFourOwnersCostTheServerNoMoreThanOne(t *testing.T) {
+func TestFourOwnersTakeAsManyRequestsAsOne(t *testing.T) {
 	t.Parallel()
 	for _, above := range []string{"", "environments/eu/"} {
 		r := newRepository(t, serving{config: anyObject, remote: overHTTP})
-		edits := ownersOfOneBranch(t, r, above)
+		edits := applyFourOwners(t, r, above)
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
 		remote := git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}
 		one, most := map[bool]int{}, map[bool]int{
-			true:  3, // the trees, the records folders, the hosts that are clusters
-			false: 4, // the commit before that
+			true:  3, // for the trees, the folders of records, and the hosts below clusters
+			false: 4, // and one for the commit
 		}
 		for i, owners := range []int{1, 4, 1, 4} {
-			var named []gitops.Owner
+			var readAhead []gitops.Owner
 			if i < 2 {
-				named = append(named, edits[0].Owner)
+				readAhead = append(readAhead, edits[0].Owner)
 			}
-			look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote, named...)
+			branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote, readAhead...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, edit := range edits[:owners] {
-				// A plan asks twice: for the refresh, and for what is to come.
+				// A plan reads twice: for the refresh and for the planned changes.
 				for range 2 {
-					if _, err := look.ReadOwner(t.Context(), edit.Owner); err != nil {
+					if _, err := branch.ReadOwner(t.Context(), edit.Owner); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			looks, requests := count.take()
+			reads, requests := count.take()
 			if owners == 1 {
 				one[i < 2] = requests
 			}
-			if looks != 1 || requests > most[i < 2] || requests != one[i < 2] {
-				t.Errorf("at %q: %d owners cost %d looks and %d requests", above, owners, looks, requests)
+			if reads != 1 || requests > most[i < 2] || requests != one[i < 2] {
+				t.Errorf("at %q: %d owners take %d reads and %d requests", above, owners, reads, requests)
 			}
 		}
 	}
 }
 
-func TestFourOwnersOfALocalRepositoryAskGitNoMoreThanOne(t *testing.T) {
+func TestFourOwnersOfALocalRepositoryCallGitAsOftenAsOne(t *testing.T) {
 	r := newRepository(t, servings[0])
-	edits := ownersOfOneBranch(t, r, "")
-	calls := listenToGit(t)
+	edits := applyFourOwners(t, r, "")
+	calls := recordGitCalls(t)
 	var one int
 	for _, owners := range []int{1, 4} {
 		if err := os.WriteFile(calls, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, edits[0].Owner)
+		branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, edits[0].Owner)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, edit := range edits[:owners] {
-			if _, err := look.ReadOwner(t.Context(), edit.Owner); err != nil {
+			if _, err := branch.ReadOwner(t.Context(), edit.Owner); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -175,44 +176,43 @@ func TestFourOwnersOfALocalRepositoryAskGitNoMoreThanOne(t *testing.T) {
 			one = n
 		}
 		if n > 3 || n != one {
-			t.Errorf("%d owners: git was called\n%s", owners, text)
+			t.Errorf("%d owners: calls of git:\n%s", owners, text)
 		}
 	}
 }
 
-func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
+func TestAMissingBranchIsEmpty(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
-			look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
+			branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if look.Tip() != "" || look.IsMissing() != (remote.URL != r.remote.URL) {
-				t.Errorf("tip %q, missing %t", look.Tip(), look.IsMissing())
+			if branch.Tip() != "" || branch.IsMissing() != (remote.URL != r.remote.URL) {
+				t.Errorf("tip %q, missing %t", branch.Tip(), branch.IsMissing())
 			}
-			view, err := look.ReadOwner(t.Context(), dev)
-			if err != nil || len(deployed(t, view, deployedTrees{"drone": {"app": ""}})["drone"]) != 0 {
+			view, err := branch.ReadOwner(t.Context(), dev)
+			if err != nil || len(readTrees(t, view, deployedTrees{"drone": {"app": ""}})["drone"]) != 0 {
 				t.Errorf("%+v, %v", view, err)
 			}
 		}
 		if _, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, gitops.Owner{Name: "../x"}); err == nil {
-			t.Error("a bad owner was taken")
+			t.Error("an invalid owner is accepted")
 		}
 		bad := r.remote
 		bad.Branch = "a..b"
 		if _, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), bad); err == nil {
-			t.Error("a bad branch was taken")
+			t.Error("an invalid branch is accepted")
 		}
 	})
 }
 
-// TestWhatIsWrongWithOthersTreesIsNoErrorOfAView has a tree that git fsck refuses
-// where another owner's records would be.
-func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
+// The tree of another owner's records fails git fsck.
+func TestADamagedTreeOfAnotherOwnerIsNoError(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 		apply(t, r, edit)
 		blob := r.git("rev-parse", "main:dev/drone/app/a")
 		id, err := hex.DecodeString(blob)
@@ -231,33 +231,33 @@ func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
 			root=$( (git ls-tree main; printf '040000 tree %%s\tother\n' $records) | git mktree --missing)
 			git update-ref refs/heads/main $(git commit-tree -p main -m broken $root)`, broken, blob)
 		run(t, r.directory, "sh", "-c", script)
-		look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, dev)
+		branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, dev)
 		if err != nil {
 			t.Fatal(err)
 		}
-		view, err := look.ReadOwner(t.Context(), dev)
+		view, err := branch.ReadOwner(t.Context(), dev)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) {
+		if got := readTrees(t, view, treesOf(edit)); sprint(got) != sprint(treesOf(edit)) {
 			t.Errorf("deployed = %v", got)
 		}
-		if _, err := look.ReadOwner(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil ||
+		if _, err := branch.ReadOwner(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil ||
 			!strings.Contains(err.Error(), "malformed") {
-			t.Errorf("of the other: %v", err)
+			t.Errorf("the other owner: %v", err)
 		}
 	})
 }
 
-func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
+func TestWaitingForAnotherReadEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
-	ownersOfOneBranch(t, r, "")
+	applyFourOwners(t, r, "")
 	entered := make(chan struct{}, 1)
 	end := make(chan struct{})
 	server := &faulty{next: backend(t, filepath.Dir(r.directory))}
 	remote := git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"}
-	look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
+	branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,13 +273,13 @@ func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
 	server.mu.Unlock()
 	first := make(chan error, 1)
 	go func() {
-		_, err := look.ReadOwner(t.Context(), dev)
+		_, err := branch.ReadOwner(t.Context(), dev)
 		first <- err
 	}()
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := look.ReadOwner(ctx, gitops.Owner{Name: "stage", Path: "stage"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := branch.ReadOwner(ctx, gitops.Owner{Name: "stage", Path: "stage"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err = %v", err)
 	}
 	select {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// claimFiles are the records of claims in testdata, which this and newer versions wrote.
+// claimFiles returns the records of claims in testdata, written by this version and newer ones.
 func claimFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return filesOf(t, "testdata/claims/*.json", 2)
+	return readFiles(t, "testdata/claims/*.json", 2)
 }
 
 func FuzzParseClaim(f *testing.F) {
@@ -34,11 +34,11 @@ func FuzzParseClaim(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var record Claim
 		var err error
-		if took := allocated(func() {
+		if took := measureAllocated(func() {
 			if record, err = parseClaim(content); err == nil {
 				record.encode()
 			}
-		}); took > mostAllocated(len(content)) {
+		}); took > maxAllocated(len(content)) {
 			t.Fatalf("%d bytes take %d", len(content), took)
 		}
 		if err != nil {
@@ -51,14 +51,14 @@ func FuzzParseClaim(f *testing.F) {
 		}
 		encoded := record.encode()
 		if !json.Valid(encoded) {
-			t.Fatalf("we write %s", encoded)
+			t.Fatalf("the record is written as invalid JSON: %s", encoded)
 		}
 		again, err := parseClaim(encoded)
 		if err != nil || !bytes.Equal(again.encode(), encoded) || !slices.Equal(again.Names(), record.Names()) || again.Holder != record.Holder {
 			t.Fatalf("%s: %v", encoded, err)
 		}
 		if got := record.withClusters(record.Names(), time.Time{}).encode(); !bytes.Equal(got, encoded) {
-			t.Fatalf("what stays is written as %s, was %s", got, encoded)
+			t.Fatalf("unchanged clusters: got %s, want %s", got, encoded)
 		}
 		if len(again.more) != len(record.more) {
 			t.Fatalf("fields are lost: %s", encoded)
@@ -66,7 +66,7 @@ func FuzzParseClaim(f *testing.F) {
 	})
 }
 
-func TestRecordsOfClaimsLoseNothing(t *testing.T) {
+func TestRecordsOfClaimsRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, content := range claimFiles(t) {
 		record, err := parseClaim(content)
@@ -95,12 +95,12 @@ func TestRecordsOfClaimsLoseNothing(t *testing.T) {
 	text := string(record.withClusters([]string{"pool-2", "pool-9"}, now).encode())
 	for _, want := range []string{`"format": 2`, `"until":"<noon>"`, `"priority"`, `"since": "2026-11-22T05:00:00Z"`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("without %s:\n%s", want, text)
+			t.Errorf("%s is missing in\n%s", want, text)
 		}
 	}
 }
 
-func TestWhatARecordOfAClaimSaysForOthersToRead(t *testing.T) {
+func TestARecordOfAClaimIsParsed(t *testing.T) {
 	t.Parallel()
 	record, err := parseClaim(claimFiles(t)["format_1.json"])
 	want := Claim{
@@ -108,7 +108,7 @@ func TestWhatARecordOfAClaimSaysForOthersToRead(t *testing.T) {
 		Clusters: []ClaimedCluster{{"pool-2", time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC), fields{}}, {Name: "pool-1", more: fields{}}},
 	}
 	if err != nil || !reflect.DeepEqual(record, want) {
-		t.Errorf("%+v, %v\nwant %+v", record, err, want)
+		t.Errorf("got %+v, %v\nwant %+v", record, err, want)
 	}
 }
 

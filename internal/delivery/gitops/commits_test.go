@@ -21,18 +21,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// reachableObject is a server that gives by id what its branches contain.
+// reachableObject configures a server that serves objects of its branches by id.
 var reachableObject = []string{
 	"uploadpack.allowFilter=true", "uploadpack.allowReachableSHA1InWant=true", "uploadpack.allowTipSHA1InWant=true",
 }
 
-var wantedOfDev = deployedTrees{
+var devFolders = deployedTrees{
 	"drone": {"app": "", "db": ""}, "large": {"app": ""}, "clusters/store-1": {"app": ""}, "never": {"app": ""},
 }
 
-// imported makes commits on top of a branch of a repository, number by number. Every fifth one changes what is
-// at clusters/store-1, and every seventh what is on drone; they are an hour apart.
-func imported(r *repository, branch string, from string, count int) {
+// importCommits adds commits to a branch, an hour apart. Every fifth commit changes clusters/store-1, and every seventh drone.
+func importCommits(r *repository, branch string, from string, count int) {
 	r.t.Helper()
 	var stream bytes.Buffer
 	for i := range count {
@@ -60,21 +59,21 @@ func imported(r *repository, branch string, from string, count int) {
 	feed(r.t, r.directory, stream.Bytes(), "-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force")
 }
 
-// look looks at the branch with a client of its own.
-func look(t *testing.T, remote git.Remote) *gitops.OwnerView {
+// readDev reads the branch and the owner dev with a new client.
+func readDev(t *testing.T, remote git.Remote) *gitops.OwnerView {
 	t.Helper()
-	look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote, dev)
+	branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := look.ReadOwner(t.Context(), dev)
+	view, err := branch.ReadOwner(t.Context(), dev)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return view
 }
 
-// checkCommits compares what is known of commits with what git says of them.
+// checkCommits compares reported commits with git.
 func checkCommits(r *repository, tip string, commits map[string]gitops.ReportedCommit) {
 	r.t.Helper()
 	times, parents := map[string]int64{}, map[string][]string{}
@@ -94,10 +93,10 @@ func checkCommits(r *repository, tip string, commits map[string]gitops.ReportedC
 		return found
 	}
 	all := history(r.git("rev-parse", tip))
-	there := treesIn(r, slices.Sorted(maps.Keys(commits))...)
-	for asked, commit := range commits {
-		if !strings.HasPrefix(commit.ID, strings.ToLower(asked)) || commit.Reason != "" {
-			r.t.Errorf("%s is %+v, want a commit", asked, commit)
+	wantTrees := treesByGit(r, slices.Sorted(maps.Keys(commits))...)
+	for requested, commit := range commits {
+		if !strings.HasPrefix(commit.ID, strings.ToLower(requested)) || commit.Reason != "" {
+			r.t.Errorf("%s: got %+v, want a commit", requested, commit)
 			continue
 		}
 		behind, since := history(commit.ID), int64(0)
@@ -111,24 +110,25 @@ func checkCommits(r *repository, tip string, commits map[string]gitops.ReportedC
 			}
 		}
 		if commit.Behind != ahead || ahead > 0 && commit.Since.Unix() != since {
-			r.t.Errorf("%s is %d behind, since %s; want %d, since %d", asked, commit.Behind, commit.Since, ahead, since)
+			r.t.Errorf("%s: got %d behind since %s, want %d since %d", requested, commit.Behind, commit.Since, ahead, since)
 		}
-		if sprint(commit.Trees) != sprint(there[asked]) {
-			r.t.Errorf("%s has %v, want %v", asked, commit.Trees, there[asked])
+		if sprint(commit.Trees) != sprint(wantTrees[requested]) {
+			r.t.Errorf("%s: got %v, want %v", requested, commit.Trees, wantTrees[requested])
 		}
 	}
 }
 
-func wrongTrees(r *repository, commit string, got deployedTrees) string {
+// compareTrees describes the difference between the given trees and git's, "" for none.
+func compareTrees(r *repository, commit string, got deployedTrees) string {
 	r.t.Helper()
-	if want := treesIn(r, commit)[commit]; sprint(got) != sprint(want) {
-		return fmt.Sprintf("%s has %v, want %v", commit, got, want)
+	if want := treesByGit(r, commit)[commit]; sprint(got) != sprint(want) {
+		return fmt.Sprintf("%s: got %v, want %v", commit, got, want)
 	}
 	return ""
 }
 
-// treesIn lists the folders of wantedOfDev that git finds in commits.
-func treesIn(r *repository, commits ...string) map[string]deployedTrees {
+// treesByGit returns the folders of devFolders in commits, according to git.
+func treesByGit(r *repository, commits ...string) map[string]deployedTrees {
 	r.t.Helper()
 	r.update()
 	var questions strings.Builder
@@ -136,7 +136,7 @@ func treesIn(r *repository, commits ...string) map[string]deployedTrees {
 	all := map[string]deployedTrees{}
 	for _, commit := range commits {
 		all[commit] = deployedTrees{}
-		for host, targets := range wantedOfDev {
+		for host, targets := range devFolders {
 			found := map[string]string{}
 			all[commit][host] = found
 			for target := range targets {
@@ -154,51 +154,51 @@ func treesIn(r *repository, commits ...string) map[string]deployedTrees {
 	return all
 }
 
-func TestCommitsHaveTheTreesThatGitSaysTheyHave(t *testing.T) {
+func TestReportedCommitsHaveTheTreesOfGit(t *testing.T) {
 	t.Parallel()
 	for _, serving := range append(someServings(t), serving{name: "http reachable object", config: reachableObject, remote: overHTTP}) {
 		t.Run(serving.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, serving)
-			imported(r, "main", "", 12)
-			apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"large/app": rendered(t, "a", "a")}))
-			imported(r, "side", "main~6", 4)
+			importCommits(r, "main", "", 12)
+			apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"large/app": newFolder(t, "a", "a")}))
+			importCommits(r, "side", "main~6", 4)
 			w := r.clone()
 			run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
 			run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
-			view := look(t, r.remote)
+			view := readDev(t, r.remote)
 			ids := strings.Fields(r.git("rev-list", "main"))
-			asked := append(slices.Clone(ids[1:]), ids[0][:7], strings.ToUpper(ids[3][:12]), ids[0], ids[0])
-			commits, err := view.FindCommits(t.Context(), asked, wantedOfDev)
+			requested := append(slices.Clone(ids[1:]), ids[0][:7], strings.ToUpper(ids[3][:12]), ids[0], ids[0])
+			commits, err := view.FindCommits(t.Context(), requested, devFolders)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(commits) != len(ids)+2 {
-				t.Errorf("%d commits of %d", len(commits), len(ids))
+				t.Errorf("got %d commits, want %d", len(commits), len(ids)+2)
 			}
 			checkCommits(r, "main", commits)
 			if n := view.Blobs(); n != 0 && serving.name != "http plain" {
-				t.Errorf("%d blobs", n)
+				t.Errorf("%d blobs were fetched", n)
 			}
 		})
 	}
 }
 
-func TestCommitsThatTheBranchLacksAreNoError(t *testing.T) {
+func TestUnknownCommitsAreNoError(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		imported(r, "main", "", 70)
-		imported(r, "other", "main~3", 2)
+		importCommits(r, "main", "", 70)
+		importCommits(r, "other", "main~3", 2)
 		rewritten := r.tip()
 		r.git("update-ref", "refs/heads/main", "main~2")
-		view := look(t, r.remote)
+		view := readDev(t, r.remote)
 		tip := r.tip()
 		commits, err := view.FindCommits(t.Context(), []string{
 			r.git(
 				"rev-parse",
 				"other",
 			), rewritten, "1234567890123456789012345678901234567890", "1234567", "123456", "", "main", strings.Repeat("a", 64), tip,
-		}, wantedOfDev)
+		}, devFolders)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,34 +221,34 @@ func TestCommitsThatTheBranchLacksAreNoError(t *testing.T) {
 	})
 }
 
-func TestABranchWithoutCommitsHasNone(t *testing.T) {
+func TestCommitsOfAnEmptyBranchAreUnknown(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
 			const id = "1234567890123456789012345678901234567890"
-			commits, err := look(t, remote).FindCommits(t.Context(), []string{id}, wantedOfDev)
+			commits, err := readDev(t, remote).FindCommits(t.Context(), []string{id}, devFolders)
 			if err != nil || commits[id].Reason != "the branch has no commits" {
 				t.Errorf("%+v, %v", commits, err)
 			}
 		}
-		// It is there by the time that somebody asks again.
-		view := look(t, r.remote)
-		imported(r, "main", "", 3)
+		// The branch gets commits before the next question.
+		view := readDev(t, r.remote)
+		importCommits(r, "main", "", 3)
 		id := r.git("rev-parse", "main~1")
-		commits, err := view.FindCommits(t.Context(), []string{id}, wantedOfDev)
-		if err != nil || commits[id].ID != id || wrongTrees(r, id, commits[id].Trees) != "" {
+		commits, err := view.FindCommits(t.Context(), []string{id}, devFolders)
+		if err != nil || commits[id].ID != id || compareTrees(r, id, commits[id].Trees) != "" {
 			t.Errorf("%+v, %v", commits, err)
 		}
 	})
 }
 
-func TestCommitsThatTheBranchGotSinceAreFound(t *testing.T) {
+func TestCommitsAfterTheReadAreFound(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		imported(r, "main", "", 80)
-		view := look(t, r.remote)
+		importCommits(r, "main", "", 80)
+		view := readDev(t, r.remote)
 		before := r.tip()
-		imported(r, "main", "main", 5)
+		importCommits(r, "main", "main", 5)
 		newer, between, older, oldest := r.git(
 			"rev-parse",
 			"main",
@@ -262,14 +262,14 @@ func TestCommitsThatTheBranchGotSinceAreFound(t *testing.T) {
 			"rev-parse",
 			before+"~75",
 		)
-		asked := []string{newer, between, older, before, oldest}
+		requested := []string{newer, between, older, before, oldest}
 		for range 2 {
-			commits, err := view.FindCommits(t.Context(), asked, wantedOfDev)
+			commits, err := view.FindCommits(t.Context(), requested, devFolders)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, id := range []string{newer, between} {
-				if commit := commits[id]; !commit.Ahead || commit.Behind != 0 || !commit.Since.IsZero() || wrongTrees(r, id, commit.Trees) != "" {
+				if commit := commits[id]; !commit.Ahead || commit.Behind != 0 || !commit.Since.IsZero() || compareTrees(r, id, commit.Trees) != "" {
 					t.Errorf("%s: %+v", id, commit)
 				}
 				delete(commits, id)
@@ -281,19 +281,19 @@ func TestCommitsThatTheBranchGotSinceAreFound(t *testing.T) {
 			}
 			checkCommits(r, before, commits)
 		}
-		// And then it is rewritten.
-		imported(r, "fresh", "", 2)
+		// The branch is rewritten.
+		importCommits(r, "fresh", "", 2)
 		r.git("update-ref", "refs/heads/main", "fresh")
 		fresh := r.git("rev-parse", "main~1")
-		commits, err := view.FindCommits(t.Context(), []string{fresh, newer}, wantedOfDev)
-		if err != nil || commits[fresh].Behind != 1 || wrongTrees(r, fresh, commits[fresh].Trees) != "" || commits[newer].ID != "" {
+		commits, err := view.FindCommits(t.Context(), []string{fresh, newer}, devFolders)
+		if err != nil || commits[fresh].Behind != 1 || compareTrees(r, fresh, commits[fresh].Trees) != "" || commits[newer].ID != "" {
 			t.Errorf("%+v, %v", commits, err)
 		}
 	})
 }
 
-// reported are what a thousand clusters report: forty commits of the last fifty.
-func reported(r *repository) []string {
+// reportedCommits returns the commits that a thousand clusters report: forty of the last fifty.
+func reportedCommits(r *repository) []string {
 	r.t.Helper()
 	commits := strings.Fields(r.git("rev-list", "--max-count=50", "main"))
 	var ids []string
@@ -303,75 +303,75 @@ func reported(r *repository) []string {
 	return ids
 }
 
-func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
+func TestAThousandClustersAtFortyCommitsTakeFewRequests(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		config []string
 		most   int
 	}{
-		// The history, the root trees, the owner's, its hosts and those that are clusters.
+		// For the history, the root trees, the owner's trees, its hosts and the hosts below clusters.
 		"any object": {anyObject, 6},
 		"reachable":  {reachableObject, 6},
-		// The history with its trees.
+		// For the history with its trees.
 		"blob filter": {blobNone, 1},
 		"plain":       {nil, 1},
 	} {
 		r := newRepository(t, serving{config: test.config, remote: overHTTP})
-		imported(r, "main", "", 200)
+		importCommits(r, "main", "", 200)
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		view := look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		view := readDev(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
-		commits, err := view.FindCommits(t.Context(), reported(r), wantedOfDev)
+		commits, err := view.FindCommits(t.Context(), reportedCommits(r), devFolders)
 		if err != nil {
 			t.Fatal(err)
 		}
-		looks, requests := count.take()
-		t.Logf("%s: %d commits cost %d looks and %d requests", name, len(commits), looks, requests)
-		if looks != 0 || requests > test.most {
-			t.Errorf("%s: %d looks, %d requests", name, looks, requests)
+		reads, requests := count.take()
+		t.Logf("%s: %d commits take %d reads and %d requests", name, len(commits), reads, requests)
+		if reads != 0 || requests > test.most {
+			t.Errorf("%s: %d reads, %d requests", name, reads, requests)
 		}
-		if id := r.git("rev-parse", "main~17"); len(commits) != 40 || wrongTrees(r, id, commits[id].Trees) != "" || commits[id].Behind != 17 {
+		if id := r.git("rev-parse", "main~17"); len(commits) != 40 || compareTrees(r, id, commits[id].Trees) != "" || commits[id].Behind != 17 {
 			t.Errorf("%s: %d commits, and %+v", name, len(commits), commits[id])
 		}
-		if _, err := view.FindCommits(t.Context(), reported(r), wantedOfDev); err != nil {
+		if _, err := view.FindCommits(t.Context(), reportedCommits(r), devFolders); err != nil {
 			t.Fatal(err)
 		}
-		if looks, requests := count.take(); looks+requests > 0 {
-			t.Errorf("%s: the second time, %d looks, %d requests", name, looks, requests)
+		if reads, requests := count.take(); reads+requests > 0 {
+			t.Errorf("%s: the second time, %d reads, %d requests", name, reads, requests)
 		}
-		// Far back, and where nothing is.
+		// An old commit and an unknown one.
 		far := []string{r.git("rev-parse", "main~190"), "1234567890123456789012345678901234567890"}
-		if commits, err = view.FindCommits(t.Context(), far, wantedOfDev); err != nil || commits[far[0]].Behind != 190 || commits[far[1]].ID != "" {
+		if commits, err = view.FindCommits(t.Context(), far, devFolders); err != nil || commits[far[0]].Behind != 190 || commits[far[1]].ID != "" {
 			t.Errorf("%s: %+v, %v", name, commits, err)
 		}
-		if looks, requests := count.take(); looks > 1 || requests > 8 {
-			t.Errorf("%s: far back, %d looks, %d requests", name, looks, requests)
+		if reads, requests := count.take(); reads > 1 || requests > 8 {
+			t.Errorf("%s: an old commit, %d reads, %d requests", name, reads, requests)
 		}
-		// All of them at the tip, of which the trees are here.
-		view = look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		// The trees of the tip are fetched already.
+		view = readDev(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
 		tip := r.tip()
 		if commits, err = view.FindCommits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil ||
 			commits[tip].Trees["drone"]["app"] == "" {
 			t.Errorf("%s: %+v, %v", name, commits, err)
 		}
-		if looks, requests := count.take(); looks+requests > 0 {
-			t.Errorf("%s: at the tip, %d looks, %d requests", name, looks, requests)
+		if reads, requests := count.take(); reads+requests > 0 {
+			t.Errorf("%s: the tip, %d reads, %d requests", name, reads, requests)
 		}
 	}
 }
 
 func TestAThousandClustersAtFortyCommitsCallGitAFewTimes(t *testing.T) {
-	r := newRepository(t, servings[0]) // not parallel, for the PATH
-	r.servedByGit()
-	imported(r, "main", "", 200)
-	ids := reported(r)
-	calls := listenToGit(t)
-	view := look(t, r.remote)
+	r := newRepository(t, servings[0]) // not parallel, since it sets PATH
+	r.serveByGit()
+	importCommits(r, "main", "", 200)
+	ids := reportedCommits(r)
+	calls := recordGitCalls(t)
+	view := readDev(t, r.remote)
 	if err := os.WriteFile(calls, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	commits, err := view.FindCommits(t.Context(), ids, wantedOfDev)
+	commits, err := view.FindCommits(t.Context(), ids, devFolders)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,14 +380,14 @@ func TestAThousandClustersAtFortyCommitsCallGitAFewTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(text, []byte("upload-pack ")); n == 0 || n > 6 || len(commits) != 40 {
-		t.Errorf("for %d commits git was called\n%s", len(commits), text)
+		t.Errorf("%d commits: calls of git:\n%s", len(commits), text)
 	}
 }
 
-func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
+func TestPastTreesComeWithCommitsIfTheServerRefusesTheirIDs(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
-	imported(r, "main", "", 30)
+	importCommits(r, "main", "", 30)
 	tip := r.tip()
 	server := &faulty{next: backend(t, filepath.Dir(r.directory))}
 	server.fault = eachTime("/git-upload-pack?", func(w http.ResponseWriter, request *http.Request, next http.Handler) {
@@ -403,13 +403,13 @@ func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
 		request.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, request)
 	})
-	look, err := newClient(
+	branch, err := newClient(
 		gitops.BranchOptions{},
 	).ReadBranch(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := look.ReadOwner(t.Context(), gitops.Owner{Name: "x"})
+	view, err := branch.ReadOwner(t.Context(), gitops.Owner{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,69 +420,69 @@ func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
 	}
 }
 
-func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
+func TestFindCommitsFailsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
-	imported(r, "main", "", 3)
+	importCommits(r, "main", "", 3)
 	id := r.git("rev-parse", "main~1")
-	var isGone atomic.Bool
+	var isDown atomic.Bool
 	serving := backend(t, filepath.Dir(r.directory))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if isGone.Load() {
+		if isDown.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		serving.ServeHTTP(w, request)
 	}))
 	t.Cleanup(server.Close)
-	view := look(t, git.Remote{IsGitOps: true, URL: server.URL + "/gitops.git", Branch: "main"})
+	view := readDev(t, git.Remote{IsGitOps: true, URL: server.URL + "/gitops.git", Branch: "main"})
 	if _, err := view.FindCommits(t.Context(), []string{id}, deployedTrees{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
-		t.Errorf("a host that is none: %v", err)
+		t.Errorf("an invalid host: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := view.FindCommits(ended, []string{id}, wantedOfDev); !errors.Is(err, context.Canceled) {
+	if _, err := view.FindCommits(ended, []string{id}, devFolders); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
-	isGone.Store(true)
-	if _, err := view.FindCommits(t.Context(), []string{id}, wantedOfDev); !errors.Is(err, git.ErrUnreachable) {
-		t.Errorf("nobody there: %v", err)
+	isDown.Store(true)
+	if _, err := view.FindCommits(t.Context(), []string{id}, devFolders); !errors.Is(err, git.ErrUnreachable) {
+		t.Errorf("a server that is down: %v", err)
 	}
 }
 
-func TestRecentCommitsAreTheNewestOfWhereTheBranchIsNow(t *testing.T) {
+func TestRecentCommitsAreReadFromThePresentTip(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		recent := func(look *gitops.Branch, limit int) string {
+		listRecent := func(branch *gitops.Branch, limit int) string {
 			t.Helper()
-			commits, err := look.ListRecentCommits(t.Context(), limit)
+			commits, err := branch.ListRecentCommits(t.Context(), limit)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return strings.Join(commits, "\n")
 		}
-		look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote)
+		branch, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := recent(look, 20); got != "" {
-			t.Errorf("of an empty branch: %s", got)
+		if got := listRecent(branch, 20); got != "" {
+			t.Errorf("an empty branch: got %s", got)
 		}
-		imported(r, "main", "", 70)
-		imported(r, "side", "main~6", 4)
+		importCommits(r, "main", "", 70)
+		importCommits(r, "side", "main~6", 4)
 		w := r.clone()
 		run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
-		if look, err = newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote); err != nil {
+		if branch, err = newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote); err != nil {
 			t.Fatal(err)
 		}
 		for _, limit := range []int{1, 20, 68, 1000} {
-			if got, want := recent(look, limit), r.git("rev-list", "--date-order", fmt.Sprintf("--max-count=%d", limit), "main"); got != want {
-				t.Errorf("the last %d are\n%s\nwant\n%s", limit, got, want)
+			if got, want := listRecent(branch, limit), r.git("rev-list", "--date-order", fmt.Sprintf("--max-count=%d", limit), "main"); got != want {
+				t.Errorf("the last %d: got\n%s\nwant\n%s", limit, got, want)
 			}
 		}
-		r.byHand(func(w *workTree) { w.write("README.md", "y") })
-		if got, want := recent(look, 1), r.tip(); got != want {
-			t.Errorf("the last one is %s, want %s", got, want)
+		r.commitByHand(func(w *workTree) { w.write("README.md", "y") })
+		if got, want := listRecent(branch, 1), r.tip(); got != want {
+			t.Errorf("the last commit: got %s, want %s", got, want)
 		}
 	})
 }

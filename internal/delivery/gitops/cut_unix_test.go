@@ -16,19 +16,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// cutter passes connections on to an address. All of them are cut at the moment
-// at which a number of bytes has gone through, once.
+// cutter forwards connections to an address. It cuts all of them once, after a number of bytes.
 type cutter struct {
-	to string
+	address string
 
 	mu      sync.Mutex
 	passed  int
-	at      int // 0 does not cut
+	cutAt   int // 0 for never
 	open    []net.Conn
 	waiting sync.WaitGroup
 }
 
-// listen returns the cutter's own address; it serves as long as the test.
+// listen returns the cutter's own address. It listens until the test ends.
 func (c *cutter) listen(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -46,7 +45,7 @@ func (c *cutter) listen(t *testing.T) *net.TCPAddr {
 			if err != nil {
 				return
 			}
-			to, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.to)
+			to, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.address)
 			if err != nil {
 				_ = from.Close()
 				continue
@@ -66,9 +65,9 @@ func (c *cutter) pass(from, to net.Conn) {
 	for {
 		n, err := from.Read(buffer)
 		c.mu.Lock()
-		cut := c.at > 0 && c.passed < c.at && c.passed+n >= c.at
+		cut := c.cutAt > 0 && c.passed < c.cutAt && c.passed+n >= c.cutAt
 		if cut {
-			n = c.at - c.passed
+			n = c.cutAt - c.passed
 		}
 		c.passed += n
 		c.mu.Unlock()
@@ -92,14 +91,14 @@ func (c *cutter) cut() {
 	c.open = nil
 }
 
-// behind lets a remote be reached through the cutter.
-func (c *cutter) behind(t *testing.T, remote git.Remote) git.Remote {
+// proxy returns the remote with an address behind the cutter.
+func (c *cutter) proxy(t *testing.T, remote git.Remote) git.Remote {
 	t.Helper()
 	parsed, err := url.Parse(remote.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.to = parsed.Host
+	c.address = parsed.Host
 	host, port, err := net.SplitHostPort(parsed.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -107,14 +106,13 @@ func (c *cutter) behind(t *testing.T, remote git.Remote) git.Remote {
 	address := c.listen(t)
 	parsed.Host = address.String()
 	remote.URL = parsed.String()
-	known := &remote.Credentials.SSH.KnownHosts
-	*known = strings.Replace(*known, fmt.Sprintf("[%s]:%s", host, port), fmt.Sprintf("[%s]:%d", address.IP, address.Port), 1)
+	knownHosts := &remote.Credentials.SSH.KnownHosts
+	*knownHosts = strings.Replace(*knownHosts, fmt.Sprintf("[%s]:%s", host, port), fmt.Sprintf("[%s]:%d", address.IP, address.Port), 1)
 	return remote
 }
 
-// TestReliabilityCutConnections cuts the connections of an apply after each of
-// many numbers of bytes: in the handshake, before, in the middle of and after
-// the fetch and the push. It happens once, and is overcome.
+// TestReliabilityCutConnections cuts the connections of an apply once, after many different numbers of bytes: in the handshake, and
+// before, during and after the fetch and the push. Each apply succeeds in spite of the cut.
 func TestReliabilityCutConnections(t *testing.T) {
 	t.Parallel()
 	for i, serving := range reliabilityServers[1:] {
@@ -127,14 +125,14 @@ func TestReliabilityCutConnections(t *testing.T) {
 		}
 		t.Run(serving.name, func(t *testing.T) {
 			total, converged, failed := 0, 0, 0
-			for point := range points + 1 { // the first is not cut, and counted
+			for point := range points + 1 { // the first is not cut, and counts the bytes
 				r := newRepository(t, serving)
-				r.begin("README.md", "x")
+				r.commitFirst("README.md", "x")
 				tip := r.tip()
-				c := &cutter{at: total * point / (points + 1)}
-				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")})
-				result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), c.behind(t, r.remote), edit)
-				checkTruth(t, r, tip, result, err)
+				c := &cutter{cutAt: total * point / (points + 1)}
+				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "b")})
+				result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), c.proxy(t, r.remote), edit)
+				checkOutcome(t, r, tip, result, err)
 				switch {
 				case point == 0:
 					c.mu.Lock()
@@ -144,7 +142,7 @@ func TestReliabilityCutConnections(t *testing.T) {
 					converged++
 				default:
 					failed++
-					t.Errorf("cut after %d of %d bytes: %v", c.at, total, err)
+					t.Errorf("cut after %d of %d bytes: %v", c.cutAt, total, err)
 				}
 			}
 			reliabilitytest.Report(t, fmt.Sprintf("31-cut-%d", i),

@@ -2,7 +2,7 @@ package gitops
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
-// Wanted is the edit's folders by tree id. Folders that are kept are there with the tree that the edit says, if it says one.
+// Wanted returns the trees of the edit's folders, including kept folders with a tree.
 func (e Edit) Wanted() folder.Trees {
 	wanted := e.Hosts.Trees()
 	for host, h := range e.Hosts {

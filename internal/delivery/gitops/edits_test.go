@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// rendered is a folder of these files: name, content, name, content.
-func rendered(t testing.TB, files ...string) gitops.FolderEdit {
+// newFolder returns a folder with the given files: name, content, name, content.
+func newFolder(t testing.TB, files ...string) gitops.FolderEdit {
 	t.Helper()
 	var list []git.File
 	for i := 0; i < len(files); i += 2 {
@@ -30,32 +30,31 @@ func rendered(t testing.TB, files ...string) gitops.FolderEdit {
 	}
 }
 
-// hosts makes an edit's hosts of "host/target" keys; a key that ends in a slash
-// is a host without folders.
-func hosts(t testing.TB, folders map[string]gitops.FolderEdit) gitops.FolderEdits {
+// folderEdits groups folders with keys such as "host/target" by host. A key with a final slash is a host without folders.
+func folderEdits(t testing.TB, folders map[string]gitops.FolderEdit) gitops.FolderEdits {
 	t.Helper()
-	made := gitops.FolderEdits{}
+	grouped := gitops.FolderEdits{}
 	for key, folder := range folders {
 		i := strings.LastIndexByte(key, '/')
-		if host := key[:i]; made[host] == nil {
-			made[host] = map[string]gitops.FolderEdit{}
+		if host := key[:i]; grouped[host] == nil {
+			grouped[host] = map[string]gitops.FolderEdit{}
 		}
 		if target := key[i+1:]; target != "" {
-			made[key[:i]][target] = folder
+			grouped[key[:i]][target] = folder
 		}
 	}
-	return made
+	return grouped
 }
 
 var dev = gitops.Owner{Name: "dev", Environment: "dev", Path: "dev"}
 
 func devEdit(t testing.TB, folders map[string]gitops.FolderEdit) gitops.Edit {
 	t.Helper()
-	return gitops.Edit{Owner: dev, Hosts: hosts(t, folders)}
+	return gitops.Edit{Owner: dev, Hosts: folderEdits(t, folders)}
 }
 
-// wanted are the tree ids of an edit.
-func wanted(edit gitops.Edit) deployedTrees {
+// treesOf returns the trees of an edit.
+func treesOf(edit gitops.Edit) deployedTrees {
 	want := deployedTrees{}
 	for host, h := range edit.Hosts {
 		want[host] = map[string]string{}
@@ -66,8 +65,8 @@ func wanted(edit gitops.Edit) deployedTrees {
 	return want
 }
 
-// keysOf are the folders with which an apply did something, in order.
-func keysOf(result gitops.ApplyResult, action folder.Action) []string {
+// changedKeys returns the folders with the given action, in order.
+func changedKeys(result gitops.ApplyResult, action folder.Action) []string {
 	var keys []string
 	for _, change := range result.Changes {
 		if change.Action == action {
@@ -80,7 +79,7 @@ func keysOf(result gitops.ApplyResult, action folder.Action) []string {
 func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.ApplyResult {
 	t.Helper()
 	if edit.Remove == nil {
-		edit.Remove = removable(t, r, edit)
+		edit.Remove = removableFolders(t, r, edit)
 	}
 	result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 	if err != nil {
@@ -89,9 +88,8 @@ func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.ApplyResult {
 	return result
 }
 
-// removable are all folders of the edit's owner, for tests of something else
-// than what a plan shows.
-func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
+// removableFolders returns all folders of the edit's owner, so that the apply may remove any of them.
+func removableFolders(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
 	t.Helper()
 	folders := deployedTrees{}
 	add := func(more deployedTrees) {
@@ -108,7 +106,7 @@ func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
 		names = append(names, edit.FormerName)
 	}
 	for _, name := range names {
-		owned, err := ownedIn(inspect(t, r, gitops.Owner{Name: name, Path: edit.Owner.Path}))
+		owned, err := readOwned(readOwner(t, r, gitops.Owner{Name: name, Path: edit.Owner.Path}))
 		if err != nil {
 			t.Fatalf("owned: %v", err)
 		}
@@ -117,20 +115,20 @@ func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
 	return folders
 }
 
-func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployedTrees {
+func readTrees(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployedTrees {
 	t.Helper()
-	deployed, err := view.ReadTrees(context.Background(), want)
+	trees, err := view.ReadTrees(context.Background(), want)
 	if err != nil {
-		t.Fatalf("deployed: %v", err)
+		t.Fatalf("read trees: %v", err)
 	}
-	return deployed
+	return trees
 }
 
-func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
+func readOwner(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
 	t.Helper()
-	view, err := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), r.remote, owner)
+	view, err := readOwnerWith(context.Background(), newClient(gitops.BranchOptions{}), r.remote, owner)
 	if err != nil {
-		t.Fatalf("inspect: %v", err)
+		t.Fatalf("read owner: %v", err)
 	}
 	return view
 }

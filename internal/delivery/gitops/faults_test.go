@@ -27,7 +27,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// faulty passes requests to next, but for those that fault takes.
+// faulty passes requests to next unless fault answers them.
 type faulty struct {
 	next  http.Handler
 	mu    sync.Mutex
@@ -43,7 +43,7 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// once takes the first request whose path ends so.
+// once applies do to the first request with the given suffix of the URL.
 func once(
 	suffix string,
 	do func(w http.ResponseWriter, r *http.Request, next http.Handler),
@@ -58,6 +58,7 @@ func once(
 	}
 }
 
+// eachTime applies do to every request with the given suffix of the URL.
 func eachTime(
 	suffix string,
 	do func(w http.ResponseWriter, r *http.Request, next http.Handler),
@@ -81,8 +82,8 @@ func drop(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	}
 }
 
-// applyThen lets the server do the work and keeps the answer from the client.
-func applyThen(
+// serveThen lets the server handle the request, and sends another answer to the client.
+func serveThen(
 	answer func(w http.ResponseWriter, r *http.Request, next http.Handler),
 ) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -99,16 +100,16 @@ func respond(status int, body string) func(http.ResponseWriter, *http.Request, h
 	}
 }
 
-// truncated sends the first half of the real answer.
-func truncated(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// truncate sends the first half of the real answer.
+func truncate(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	w.Header().Set("Content-Type", recorder.Header().Get("Content-Type"))
 	_, _ = w.Write(recorder.Body.Bytes()[:recorder.Body.Len()/2])
 }
 
-// broken is an answer that is announced whole and ends in the middle.
-func broken(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// breakOff announces the whole answer, and drops the connection in the middle.
+func breakOff(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	w.Header().Set("Content-Type", recorder.Header().Get("Content-Type"))
@@ -118,21 +119,20 @@ func broken(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	drop(w, r, next)
 }
 
-// dropWhileSending takes a part of the request, of which the server gets
-// nothing.
+// dropWhileSending reads a part of the request. The server gets nothing.
 func dropWhileSending(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = io.CopyN(io.Discard, r.Body, 64)
 	drop(w, r, next)
 }
 
-// silent answers nothing, until the client gives up.
-func silent(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+// stall never answers.
+func stall(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// trickling sends the real answer a few bytes at a time.
-func trickling(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// trickle sends the real answer a few bytes at a time.
+func trickle(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	w.Header().Set("Content-Type", recorder.Header().Get("Content-Type"))
@@ -142,39 +142,38 @@ func trickling(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	}
 }
 
-func garbled(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func garble(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	body := bytes.ReplaceAll(recorder.Body.Bytes(), []byte("PACK"), []byte("KCAP"))
 	_, _ = w.Write(append(body[:len(body)*3/4], bytes.Repeat([]byte{0xff}, len(body)/4)...))
 }
 
-// fault is what a proxy does to a request. Those that may be an error even when
-// they happen once are slower than the client waits.
+// fault is the action of a proxy on a request.
 type fault struct {
 	name string
 	do   func(http.ResponseWriter, *http.Request, http.Handler)
-	slow bool
+	slow bool // slower than the client's timeout, so that a single fault may fail the apply
 }
 
 var faults = []fault{
 	{name: "dropped before", do: drop},
 	{name: "dropped while it is sent", do: dropWhileSending},
-	{name: "dropped while it is answered", do: broken},
-	{name: "dropped after", do: applyThen(drop)},
-	{name: "an answer cut short", do: truncated},
-	{name: "a garbled answer", do: garbled},
+	{name: "dropped while it is answered", do: breakOff},
+	{name: "dropped after", do: serveThen(drop)},
+	{name: "an answer cut short", do: truncate},
+	{name: "a garbled answer", do: garble},
 	{name: "an empty 200", do: respond(200, "")},
-	{name: "an empty 200 after", do: applyThen(respond(200, ""))},
+	{name: "an empty 200 after", do: serveThen(respond(200, ""))},
 	{name: "a page in place of an answer", do: respond(200, "<html>hello</html>")},
 	{name: "429", do: respond(429, "slow down")},
 	{name: "500", do: respond(500, "oh no")},
-	{name: "502 after", do: applyThen(respond(502, "bad gateway"))},
+	{name: "502 after", do: serveThen(respond(502, "bad gateway"))},
 	{name: "503", do: respond(503, "back soon")},
-	{name: "504 after", do: applyThen(respond(504, "gateway timeout"))},
-	{name: "a slow answer", do: trickling},
-	{name: "no answer", do: silent, slow: true},
-	{name: "no answer after", do: applyThen(silent), slow: true},
+	{name: "504 after", do: serveThen(respond(504, "gateway timeout"))},
+	{name: "a slow answer", do: trickle},
+	{name: "no answer", do: stall, slow: true},
+	{name: "no answer after", do: serveThen(stall), slow: true},
 }
 
 var requests = []struct{ name, suffix string }{
@@ -184,11 +183,9 @@ var requests = []struct{ name, suffix string }{
 	{"the push", "/git-receive-pack?"},
 }
 
-// TestReliabilityFaults puts a proxy before the server that does one thing to
-// one request of an apply, once or each time. Once is overcome, unless the
-// client gives up waiting; each time may be an error. Never does an apply
-// succeed, or fail, and the branch tells otherwise, and never is somebody else's
-// commit lost.
+// TestReliabilityFaults spoils one kind of request of an apply, once or each time. The apply overcomes a single fault, unless the
+// client times out. A permanent fault may be an error. The outcome of the apply always agrees with the branch, and no other commit
+// is lost.
 func TestReliabilityFaults(t *testing.T) {
 	t.Parallel()
 	servers := []serving{{name: "git http-backend", config: anyObject, remote: overHTTP}}
@@ -202,7 +199,7 @@ func TestReliabilityFaults(t *testing.T) {
 				for f, fault := range faults {
 					for _, always := range []bool{false, true} {
 						if always == ((r+f)%2 == 0) && reliabilitytest.Count(0, 1) == 0 {
-							continue // each fault of each request in turn once, or each time
+							continue // alternate between once and each time
 						}
 						often := "once"
 						if always {
@@ -236,7 +233,7 @@ func TestReliabilityFaults(t *testing.T) {
 func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault, always bool) error {
 	t.Helper()
 	r := newRepository(t, serving)
-	r.begin("README.md", "x")
+	r.commitFirst("README.md", "x")
 	tip := r.tip()
 	remote := r.remote
 	behind, err := url.Parse(remote.URL)
@@ -254,37 +251,36 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 	if fault.slow {
 		options.Git = git.NewConnector(git.ConnectorOptions{Over: bounded.Transport(500 * time.Millisecond)})
 	}
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "b")})
 	result, err := gitops.NewBranchClient(options).Apply(context.Background(), remote, edit)
-	checkTruth(t, r, tip, result, err)
+	checkOutcome(t, r, tip, result, err)
 	return err
 }
 
-func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
+func TestAServerLostBeforeThePushIsUnreachable(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[2])
-	r.begin("README.md", "x")
-	var gone atomic.Bool
+	r.commitFirst("README.md", "x")
+	var isDown atomic.Bool
 	next := backend(t, filepath.Dir(r.directory))
 	remote := r.remote
 	remote.URL = serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if gone.Load() || strings.Contains(request.URL.RawQuery, "receive-pack") {
-			gone.Store(true)
+		if isDown.Load() || strings.Contains(request.URL.RawQuery, "receive-pack") {
+			isDown.Store(true)
 			drop(w, request, next)
 			return
 		}
 		next.ServeHTTP(w, request)
 	})) + "/gitops.git"
 	result, err := gitops.NewBranchClient(gitops.BranchOptions{}).
-		Apply(context.Background(), remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")}))
+		Apply(context.Background(), remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "b")}))
 	if !errors.Is(err, git.ErrUnreachable) || strings.Contains(err.Error(), "not known") || result.Pushes != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
-// checkTruth holds the outcome of an apply against the branch, which had a
-// README.md of somebody else's at this tip.
-func checkTruth(t *testing.T, r *repository, tip string, result gitops.ApplyResult, err error) {
+// checkOutcome compares the outcome of an apply with the branch. At tip, the branch had only a foreign README.md.
+func checkOutcome(t *testing.T, r *repository, tip string, result gitops.ApplyResult, err error) {
 	t.Helper()
 	now, files := r.tip(), r.files()
 	if files["README.md"] != "x" || r.countCommits() != map[bool]int{true: 1, false: 2}[now == tip] {

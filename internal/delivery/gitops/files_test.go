@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// printed is what a test compares: "name content" of each file, by folder.
-func printed(files map[folder.Key][]git.File) map[string]string {
+// fileTexts returns "name content" of each file, by folder.
+func fileTexts(files map[folder.Key][]git.File) map[string]string {
 	texts := map[string]string{}
 	for key, list := range files {
 		var lines []string
@@ -27,13 +27,13 @@ func printed(files map[folder.Key][]git.File) map[string]string {
 	return texts
 }
 
-func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
+func TestFilesAreReadFromTheTip(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app":        rendered(t, "b", "2", "a", "1"),
-			"drone/other":      rendered(t, "a", "not asked for"),
-			"clusters/tor/app": rendered(t, "a", "1"),
+			"drone/app":        newFolder(t, "b", "2", "a", "1"),
+			"drone/other":      newFolder(t, "a", "not asked for"),
+			"clusters/tor/app": newFolder(t, "a", "1"),
 		})
 		apply(t, r, edit)
 		w := r.clone()
@@ -48,7 +48,7 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 		run(t, w.directory, "git", "update-index", "--add", "--cacheinfo", "160000,1111111111111111111111111111111111111111,dev/drone/app/module")
 		run(t, w.directory, "git", "commit", "--quiet", "--message", "by hand")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
-		view := inspect(t, r, dev)
+		view := readOwner(t, r, dev)
 		folders, err := view.ReadTrees(t.Context(), deployedTrees{
 			"drone": {"app": "", "none": ""}, "clusters/tor": {"app": ""}, "nowhere": {"app": ""}, "large": {"by-hand": ""},
 		})
@@ -64,13 +64,13 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 			"clusters/tor/app": "a 1",
 			"large/by-hand":    "x 4",
 		}
-		if got := printed(files); sprint(got) != sprint(want) {
+		if got := fileTexts(files); sprint(got) != sprint(want) {
 			t.Errorf("files = %v\nwant %v", got, want)
 		}
 	})
 }
 
-func TestFoldersHaveFilesInFoldersBelow(t *testing.T) {
+func TestFoldersMayHaveSubfolders(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, names := range [][]string{
@@ -79,10 +79,10 @@ func TestFoldersHaveFilesInFoldersBelow(t *testing.T) {
 			{"a", "1", "objects", "a file now"},
 			{"a", "1", "objects/objects.yaml", "2"},
 		} {
-			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, names...)})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, names...)})
 			apply(t, r, edit)
 			r.fsck()
-			view := inspect(t, r, dev)
+			view := readOwner(t, r, dev)
 			folders, err := view.ReadTrees(t.Context(), deployedTrees{"drone": {"app": ""}})
 			if err != nil {
 				t.Fatal(err)
@@ -107,22 +107,22 @@ func TestFoldersHaveFilesInFoldersBelow(t *testing.T) {
 	})
 }
 
-func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
+func TestKnownFilesAreNotFetched(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
 	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{
-		"drone/app": rendered(t, "a", "same", "b", "old"), "large/app": rendered(t, "a", "same", "b", "old too"),
+		"drone/app": newFolder(t, "a", "same", "b", "old"), "large/app": newFolder(t, "a", "same", "b", "old too"),
 	}))
 	count := &counter{next: backend(t, filepath.Dir(r.directory))}
 	remote := git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}
-	view, err := inspectBy(t.Context(), newClient(gitops.BranchOptions{}), remote, dev)
+	view, err := readOwnerWith(t.Context(), newClient(gitops.BranchOptions{}), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}
 	count.take()
 	same := []byte("same")
 	folders := deployedTrees{
-		"drone": {"app": rendered(t, "a", "same", "b", "old").Tree}, "large": {"app": rendered(t, "a", "same", "b", "old too").Tree},
+		"drone": {"app": newFolder(t, "a", "same", "b", "old").Tree}, "large": {"app": newFolder(t, "a", "same", "b", "old too").Tree},
 	}
 	files, err := view.ReadFiles(t.Context(), folders, nil, func(id git.Hash) ([]byte, bool) {
 		return same, id == git.BlobID(same)
@@ -131,40 +131,40 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"drone/app": "a same; b old", "large/app": "a same; b old too"}
-	if got := printed(files); sprint(got) != sprint(want) {
+	if got := fileTexts(files); sprint(got) != sprint(want) {
 		t.Errorf("files = %v", got)
 	}
-	if looks, requests := count.take(); looks != 0 || requests != 2 {
-		t.Errorf("%d looks, %d requests", looks, requests)
+	if reads, requests := count.take(); reads != 0 || requests != 2 {
+		t.Errorf("got %d reads, %d requests, want 0 and 2", reads, requests)
 	}
 	if n := view.Blobs(); n != 2 {
 		t.Errorf("%d blobs were fetched", n)
 	}
 	if _, err := view.ReadFiles(t.Context(), deployedTrees{"x": {"app": "no id"}}, nil, nil); err == nil {
-		t.Error("a tree that is no id was taken")
+		t.Error("an invalid tree id is accepted")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := inspect(t, r, dev).ReadFiles(ended, folders, nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := readOwner(t, r, dev).ReadFiles(ended, folders, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
 }
 
-// A commit of the past, whatever the server can give: its records, and of its folders the files that were asked for.
+// Each kind of server serves the records of a past commit, and the requested files of its folders.
 func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		apply(
 			t,
 			r,
-			devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "config", "1", "other", "old"), "large/app": rendered(t, "config", "2")}),
+			devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "config", "1", "other", "old"), "large/app": newFolder(t, "config", "2")}),
 		)
 		past := r.tip()
-		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "config", "3", "other", "new")}))
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "config", "3", "other", "new")}))
 		w := r.clone()
 		w.write(dev.Path+"/.flotilla/"+dev.Name+"/torn.json", "{")
 		w.push()
-		view := inspect(t, r, dev)
+		view := readOwner(t, r, dev)
 		written, err := view.ReadRecords(t.Context(), past)
 		if err != nil || len(written.Records) != 2 || len(written.Unreadable) > 0 || written.Tip != past {
 			t.Fatalf("%+v, %v", written, err)
@@ -173,44 +173,44 @@ func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := printed(files), map[string]string{"drone/app": "config 1", "large/app": "config 2"}; sprint(got) != sprint(want) {
+		if got, want := fileTexts(files), map[string]string{"drone/app": "config 1", "large/app": "config 2"}; sprint(got) != sprint(want) {
 			t.Errorf("files = %v", got)
 		}
 		if now, err := view.ReadRecords(t.Context(), ""); err != nil ||
 			!slices.Equal(now.Unreadable, []string{dev.Path + "/.flotilla/" + dev.Name + "/torn.json"}) {
-			t.Errorf("unreadable are %v, %v", now.Unreadable, err)
+			t.Errorf("got unreadable %v, %v", now.Unreadable, err)
 		}
 		if got := view.OwnerNames(); !slices.Equal(got, []string{dev.Name}) {
-			t.Errorf("owners are %v", got)
+			t.Errorf("got owners %v", got)
 		}
 	})
 }
 
-func TestOnlyFilesThatAreAskedForAreFetched(t *testing.T) {
+func TestOnlyRequestedFilesAreFetched(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
-	folders := deployedTrees{"drone": {"app": rendered(t, "a", "one", "b", "two").Tree}}
-	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "one", "b", "two")}))
-	view := inspect(t, r, dev)
+	folders := deployedTrees{"drone": {"app": newFolder(t, "a", "one", "b", "two").Tree}}
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "one", "b", "two")}))
+	view := readOwner(t, r, dev)
 	if _, err := view.ReadFiles(t.Context(), folders, func(name string) bool { return name == "b" }, nil); err != nil || view.Blobs() != 1 {
 		t.Errorf("%d blobs were fetched, %v", view.Blobs(), err)
 	}
 }
 
-// Folders stay readable after a commit that replaced them, whatever the server can give.
+// Each kind of server serves folders of earlier commits.
 func TestFilesOfReplacedFoldersAreRead(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		old := rendered(t, "a", "1", "objects/b", "2")
+		old := newFolder(t, "a", "1", "objects/b", "2")
 		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": old}))
-		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "3")}))
-		files, err := inspect(t, r, dev).ReadFiles(t.Context(), deployedTrees{"drone": {"app": old.Tree}}, nil, nil)
-		if want := map[string]string{"drone/app": "a 1; objects/b 2"}; err != nil || sprint(printed(files)) != sprint(want) {
-			t.Errorf("files = %v, %v", printed(files), err)
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "3")}))
+		files, err := readOwner(t, r, dev).ReadFiles(t.Context(), deployedTrees{"drone": {"app": old.Tree}}, nil, nil)
+		if want := map[string]string{"drone/app": "a 1; objects/b 2"}; err != nil || sprint(fileTexts(files)) != sprint(want) {
+			t.Errorf("files = %v, %v", fileTexts(files), err)
 		}
-		gone := git.BlobID([]byte("never written")).String()
-		if _, err := inspect(t, r, dev).ReadFiles(t.Context(), deployedTrees{"drone": {"app": gone}}, nil, nil); err == nil {
-			t.Error("a folder that was never there is read")
+		missing := git.BlobID([]byte("never written")).String()
+		if _, err := readOwner(t, r, dev).ReadFiles(t.Context(), deployedTrees{"drone": {"app": missing}}, nil, nil); err == nil {
+			t.Error("a folder that never existed is read")
 		}
 	})
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 )
 
-// renamed is an edit whose owner has another name now.
-func renamed(edit gitops.Edit, name string) gitops.Edit {
+// renameOwner returns the edit with a new name for its owner.
+func renameOwner(edit gitops.Edit, name string) gitops.Edit {
 	edit.FormerName, edit.Owner.Name = edit.Owner.Name, name
 	return edit
 }
 
-// asRenamed are the files as they have to be after a rename.
-func asRenamed(files map[string]string, from, to string) map[string]string {
+// filesAfterRename returns the expected files after a rename.
+func filesAfterRename(files map[string]string, from, to string) map[string]string {
 	after := map[string]string{}
 	for name, content := range files {
 		switch {
@@ -39,22 +39,22 @@ func asRenamed(files map[string]string, from, to string) map[string]string {
 	return after
 }
 
-func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
+func TestARenameMovesRecordsAndMarkersButNoFolder(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		r.byHand(func(w *workTree) { w.write("README.md", "x"); w.write("dev/drone/foreign/x", "x") })
+		r.commitByHand(func(w *workTree) { w.write("README.md", "x"); w.write("dev/drone/foreign/x", "x") })
 		edit := devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app": version(rendered(t, "a", "1"), "v1"), "large/": {}, "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
+			"drone/app": withVersion(newFolder(t, "a", "1"), "v1"), "large/": {}, "clusters/one/app": withVersion(newFolder(t, "a", "1"), "v1"),
 		})
 		first := apply(t, r, edit)
-		other := team(t, "other", "1")
+		other := teamEdit(t, "other", "1")
 		apply(t, r, other)
 		before := r.files()
 		commits := r.git("rev-list", "--count", "main")
 
-		edit.Written, edit.Records = wanted(edit), first.Records
-		edit = renamed(edit, "dev-eu")
-		conflicts, err := inspect(t, r, edit.Owner).FindConflicts(context.Background(), wanted(edit), nil, "dev")
+		edit.Written, edit.Records = treesOf(edit), first.Records
+		edit = renameOwner(edit, "dev-eu")
+		conflicts, err := readOwner(t, r, edit.Owner).FindConflicts(context.Background(), treesOf(edit), nil, "dev")
 		if err != nil || len(conflicts) != 0 {
 			t.Errorf("conflicts = %v, %v", conflicts, err)
 		}
@@ -62,7 +62,7 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 		if err != nil || len(result.Changes) != 0 || result.Pushes != 1 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
-		if got, want := r.files(), asRenamed(before, "dev", "dev-eu"); !maps.Equal(got, want) {
+		if got, want := r.files(), filesAfterRename(before, "dev", "dev-eu"); !maps.Equal(got, want) {
 			t.Errorf("files = %q\nwant %q", got, want)
 		}
 		if message := r.git("log", "-1", "--format=%B"); !strings.HasPrefix(
@@ -80,16 +80,16 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 				t.Errorf("again: %+v", again)
 			}
 		}
-		if touched := inspect(t, r, edit.Owner).FindTouched(result.Records); len(touched) != 0 {
+		if touched := readOwner(t, r, edit.Owner).FindTouched(result.Records); len(touched) != 0 {
 			t.Errorf("touched = %v", touched)
 		}
 		if n := r.git("rev-list", "--count", "main"); n == commits {
-			t.Error("no commit")
+			t.Error("the rename made no commit")
 		}
 		for _, owner := range []gitops.Owner{dev, edit.Owner, {Path: "dev"}} {
-			for _, commit := range history(t, r, owner, gitops.HistoryFilter{}).Commits {
+			for _, commit := range readHistory(t, r, owner, gitops.HistoryFilter{}).Commits {
 				if commit.Commit == result.Commit {
-					t.Errorf("in the history of %q: %+v", owner.Name, commit)
+					t.Errorf("the history of %q has the rename: %+v", owner.Name, commit)
 				}
 			}
 		}
@@ -97,25 +97,25 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 	})
 }
 
-func TestARenameGoesWithAnyOtherChange(t *testing.T) {
+func TestARenameMayAccompanyOtherChanges(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/old": rendered(t, "a", "1"), "gone/app": rendered(t, "a", "1"),
+			"drone/app": withVersion(newFolder(t, "a", "1"), "v1"), "drone/old": newFolder(t, "a", "1"), "gone/app": newFolder(t, "a", "1"),
 		})
 		first := apply(t, r, edit)
-		next := renamed(
-			devEdit(t, map[string]gitops.FolderEdit{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")}),
+		next := renameOwner(
+			devEdit(t, map[string]gitops.FolderEdit{"drone/app": withVersion(newFolder(t, "a", "2"), "v2"), "large/new": newFolder(t, "a", "1")}),
 			"dev-eu",
 		)
-		next.Written, next.Records = wanted(edit), first.Records
+		next.Written, next.Records = treesOf(edit), first.Records
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) ||
 			!strings.HasSuffix(err.Error(), "drone/old, gone/app") {
 			t.Errorf("err = %v", err)
 		}
 		next.Remove = deployedTrees{"drone": {"old": ""}, "gone": {"app": ""}}
 		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, next)
-		if err != nil || len(keysOf(result, "added")) != 1 || len(keysOf(result, "changed")) != 1 || len(keysOf(result, "removed")) != 2 ||
+		if err != nil || len(changedKeys(result, "added")) != 1 || len(changedKeys(result, "changed")) != 1 || len(changedKeys(result, "removed")) != 2 ||
 			result.Changes[0].Before != "v1" {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
@@ -124,7 +124,7 @@ func TestARenameGoesWithAnyOtherChange(t *testing.T) {
 			"dev/gone/dev-eu.md", "dev/large/dev-eu.md", "dev/large/new/a",
 		}
 		files := r.files()
-		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) || files["dev/gone/dev-eu.md"] != leftText("dev-eu") {
+		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) || files["dev/gone/dev-eu.md"] != leftMarker("dev-eu") {
 			t.Errorf("files = %q", files)
 		}
 		if got, want := r.git("log", "-1", "--format=%s"), "dev-eu: takes over from dev, 1 added, 1 changed, 2 removed"; got != want {
@@ -134,11 +134,11 @@ func TestARenameGoesWithAnyOtherChange(t *testing.T) {
 	})
 }
 
-func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
+func TestARenameToANameWithRecordsMergesBoth(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
-		old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/both": rendered(t, "a", "1"), "large/": {}})
+		old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "drone/both": newFolder(t, "a", "1"), "large/": {}})
 		apply(t, r, old)
 		heir := gitops.Owner{Name: "heir", Environment: "dev", Path: "dev"}
 		apply(
@@ -146,10 +146,10 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 			r,
 			gitops.Edit{
 				Owner: heir,
-				Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/mine": rendered(t, "a", "1"), "small/mine": rendered(t, "a", "1")}),
+				Hosts: folderEdits(t, map[string]gitops.FolderEdit{"drone/mine": newFolder(t, "a", "1"), "small/mine": newFolder(t, "a", "1")}),
 			},
 		)
-		edit := gitops.Edit{Owner: heir, FormerName: "dev", Written: wanted(old), Hosts: old.Hosts}
+		edit := gitops.Edit{Owner: heir, FormerName: "dev", Written: treesOf(old), Hosts: old.Hosts}
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnplanned) ||
 			!strings.HasSuffix(err.Error(), ": drone/mine, small/mine") {
 			t.Errorf("err = %v", err)
@@ -161,7 +161,7 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 		if got, want := r.git("log", "-1", "--format=%s"), "heir: takes over from dev"; got != want {
 			t.Errorf("subject = %q", got)
 		}
-		owned, err := ownedIn(inspect(t, r, heir))
+		owned, err := readOwned(readOwner(t, r, heir))
 		if err != nil || len(owned["drone"]) != 3 || len(owned["small"]) != 1 || owned["large"] == nil {
 			t.Errorf("owned = %v, %v", owned, err)
 		}
@@ -172,34 +172,34 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 	}
 }
 
-func TestARecordWithoutFoldersJoinsThatOfTheFormerName(t *testing.T) {
+func TestARenameMergesAnEmptyRecord(t *testing.T) {
 	t.Parallel()
-	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
 	for _, record := range []string{`{"format":1}`, `{"format":1,"deployment_targets":null}`} {
 		r := newRepository(t, servings[0])
 		apply(t, r, old)
-		r.byHand(func(w *workTree) { w.write("dev/.flotilla/heir/drone.json", record) })
+		r.commitByHand(func(w *workTree) { w.write("dev/.flotilla/heir/drone.json", record) })
 		heir := gitops.Owner{Name: "heir", Environment: "dev", Path: "dev"}
-		edit := gitops.Edit{Owner: heir, FormerName: "dev", Written: wanted(old), Hosts: old.Hosts}
+		edit := gitops.Edit{Owner: heir, FormerName: "dev", Written: treesOf(old), Hosts: old.Hosts}
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err != nil {
 			t.Fatalf("%s: %v", record, err)
 		}
-		owned, err := ownedIn(inspect(t, r, heir))
+		owned, err := readOwned(readOwner(t, r, heir))
 		if err != nil || len(owned["drone"]) != 1 {
 			t.Errorf("%s: owned = %v, %v", record, owned, err)
 		}
 	}
 }
 
-func TestTheFormerNameMayBeTakenInTheSameApply(t *testing.T) {
+func TestTheFormerNameMayBeReusedInTheSameApply(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
 	first := apply(t, r, old)
-	edit := renamed(old, "dev-eu")
-	edit.Written, edit.Records = wanted(old), first.Records
-	successor := devEdit(t, map[string]gitops.FolderEdit{"drone/new": rendered(t, "a", "1")})
-	results, errs := together(t, r, successor, edit)
+	edit := renameOwner(old, "dev-eu")
+	edit.Written, edit.Records = treesOf(old), first.Records
+	successor := devEdit(t, map[string]gitops.FolderEdit{"drone/new": newFolder(t, "a", "1")})
+	results, errs := applyAll(t, r, successor, edit)
 	if errs[1] != nil || errs[0] != nil && !errors.Is(errs[0], gitops.ErrUnplanned) {
 		t.Fatalf("%+v, %v", results, errs)
 	}
@@ -211,7 +211,7 @@ func TestTheFormerNameMayBeTakenInTheSameApply(t *testing.T) {
 	r.fsck()
 }
 
-func TestAHandoverTakesALeavingMarkerOfTheFormerName(t *testing.T) {
+func TestARenameRemovesFormerMarkersFromItsHosts(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
 	apply(
@@ -219,15 +219,15 @@ func TestAHandoverTakesALeavingMarkerOfTheFormerName(t *testing.T) {
 		r,
 		devEdit(
 			t,
-			map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/app": rendered(t, "a", "1")},
+			map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "large/app": newFolder(t, "a", "1"), "small/app": newFolder(t, "a", "1")},
 		),
 	)
-	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
 	apply(t, r, old)
-	edit := renamed(devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}), "dev-eu")
+	edit := renameOwner(devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "large/app": newFolder(t, "a", "1")}), "dev-eu")
 	apply(t, r, edit)
 	files := r.files()
-	if _, ok := files["dev/large/dev.md"]; ok || files["dev/small/dev.md"] != leftText("dev") {
+	if _, ok := files["dev/large/dev.md"]; ok || files["dev/small/dev.md"] != leftMarker("dev") {
 		t.Errorf("files = %q", files)
 	}
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Each step is one commit on the branch, and says which assignments made it.
-func TestHistoryAttributesMergesAndNoCommitOfAPerson(t *testing.T) {
+// Each commit of the branch is one entry with the assignments that made it.
+func TestHistoryAttributesMergesButNoManualCommits(t *testing.T) {
 	t.Parallel()
 	forEachOf(t, someServings(t), func(t *testing.T, r *repository) {
 		now := time.Unix(1_700_000_000, 0).UTC()
 		propose := func(value, head string) {
 			now = now.Add(time.Hour)
-			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", value)})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", value)})
 			edit.Head, edit.Release, edit.Source = head, "1."+value, folder.Source("https://git.example.com/p@"+strings.Repeat(value, 40))
 			client := newClient(gitops.BranchOptions{Now: func() time.Time { return now }})
 			if _, err := client.Apply(context.Background(), r.remote, edit); err != nil {
 				t.Fatal(err)
 			}
 		}
-		person := func(commands ...string) {
+		runByHand := func(commands ...string) {
 			w := r.clone()
 			for _, command := range commands {
 				run(t, w.directory, "git", strings.Fields(command)...)
@@ -34,13 +34,13 @@ func TestHistoryAttributesMergesAndNoCommitOfAPerson(t *testing.T) {
 		}
 		propose("1", "")
 		propose("2", "proposal")
-		propose("3", "proposal") // two commits of one request
-		person("merge --quiet --no-ff -m Merge origin/proposal")
-		r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
+		propose("3", "proposal") // a second commit of the pull request
+		runByHand("merge --quiet --no-ff -m Merge origin/proposal")
+		r.commitByHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
 		propose("4", "proposal")
-		person("merge --quiet --squash origin/proposal", "commit --quiet -m Squashed")
-		person("revert --no-edit HEAD")
-		person(
+		runByHand("merge --quiet --squash origin/proposal", "commit --quiet -m Squashed")
+		runByHand("revert --no-edit HEAD")
+		runByHand(
 			"checkout --quiet -b topic",
 			"rm --quiet -r dev/drone/app",
 			"commit --quiet -m Topic",
@@ -48,17 +48,17 @@ func TestHistoryAttributesMergesAndNoCommitOfAPerson(t *testing.T) {
 			"merge --quiet --no-ff -m Topic topic",
 		)
 
-		type made struct{ subject, owners, release, source string }
-		var got []made
-		for _, c := range history(t, r, dev, gitops.HistoryFilter{}).Commits {
-			got = append(got, made{c.Subject, strings.Join(c.Owners, " "), c.Release, c.Source.Commit()[:min(1, len(c.Source.Commit()))]})
+		type entry struct{ subject, owners, release, source string }
+		var got []entry
+		for _, c := range readHistory(t, r, dev, gitops.HistoryFilter{}).Commits {
+			got = append(got, entry{c.Subject, strings.Join(c.Owners, " "), c.Release, c.Source.Commit()[:min(1, len(c.Source.Commit()))]})
 		}
-		want := []made{
+		want := []entry{
 			{"Topic", "", "", ""}, {`Revert "Squashed"`, "", "", ""}, {"Squashed", "dev", "", "4"}, {"by hand", "", "", ""},
 			{"Merge", "dev", "1.3", "3"}, {"dev: 1 added", "dev", "1.1", "1"},
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("the history has\n%+v\nnot\n%+v", got, want)
+			t.Errorf("got history\n%+v\nwant\n%+v", got, want)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-func history(t *testing.T, r *repository, owner gitops.Owner, filter gitops.HistoryFilter) gitops.History {
+func readHistory(t *testing.T, r *repository, owner gitops.Owner, filter gitops.HistoryFilter) gitops.History {
 	t.Helper()
 	branch, err := newClient(gitops.BranchOptions{}).ReadBranch(context.Background(), r.remote)
 	if err != nil {
@@ -26,18 +26,18 @@ func history(t *testing.T, r *repository, owner gitops.Owner, filter gitops.Hist
 	return read
 }
 
-func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
+func TestHistoryListsOwnersAndChangesNewestFirst(t *testing.T) {
 	t.Parallel()
-	forEachOf(t, slices.Concat(someServings(t), someLikeHosts(t)), func(t *testing.T, r *repository) {
-		if got := history(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 0 || !got.Complete {
-			t.Errorf("of nothing: %+v", got)
+	forEachOf(t, slices.Concat(someServings(t), someGitHostImitations(t)), func(t *testing.T, r *repository) {
+		if got := readHistory(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 0 || !got.Complete {
+			t.Errorf("an empty branch: %+v", got)
 		}
 		now := time.Unix(1_700_000_000, 0).UTC()
 		client := newClient(gitops.BranchOptions{Now: func() time.Time { return now }})
 		step := func(edit gitops.Edit) string {
 			t.Helper()
 			now = now.Add(time.Hour)
-			edit.Remove = removable(t, r, edit)
+			edit.Remove = removableFolders(t, r, edit)
 			result, err := client.Apply(context.Background(), r.remote, edit)
 			if err != nil {
 				t.Fatal(err)
@@ -45,17 +45,17 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			return result.Commit
 		}
 		edit := devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"), "large/": {},
+			"drone/app": withVersion(newFolder(t, "a", "1"), "v1"), "clusters/one/app": withVersion(newFolder(t, "a", "1"), "v1"), "large/": {},
 		})
 		edit.Author, edit.Release = git.Signature{Name: "Ann", Email: "ann@example.com"}, "1.0"
 		first := step(edit)
-		step(team(t, "other", "1"))
-		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "2"), "v2")
-		edit.Hosts["drone"]["two"] = version(rendered(t, "b", "2"), "v2")
+		step(teamEdit(t, "other", "1"))
+		edit.Hosts["drone"]["app"] = withVersion(newFolder(t, "a", "2"), "v2")
+		edit.Hosts["drone"]["two"] = withVersion(newFolder(t, "b", "2"), "v2")
 		edit.Subject = "roll out\n\nbecause"
 		second := step(edit)
-		r.byHand(func(w *workTree) { w.write("README.md", "x") })
-		r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
+		r.commitByHand(func(w *workTree) { w.write("README.md", "x") })
+		r.commitByHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
 		byHand := r.tip()
 		now = time.Now().Add(time.Hour)
 		removed := step(gitops.Edit{Owner: dev})
@@ -63,7 +63,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 		added := func(host string) folder.Change {
 			return folder.Change{Key: folder.Key{Host: host, DeploymentTarget: "app"}, Action: folder.Added, After: "v1"}
 		}
-		all := history(t, r, dev, gitops.HistoryFilter{})
+		all := readHistory(t, r, dev, gitops.HistoryFilter{})
 		want := []struct {
 			commit, subject, release string
 			owners                   []string
@@ -105,12 +105,12 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			}
 		}
 		if last := all.Commits[3]; last.Author != edit.Author || last.Time != time.Unix(1_700_003_600, 0).UTC() {
-			t.Errorf("the first: %+v", last)
+			t.Errorf("the first commit: %+v", last)
 		}
-		// Of everybody there, and narrowed.
-		if got := history(t, r, gitops.Owner{Path: "dev"}, gitops.HistoryFilter{}); len(got.Commits) != 5 ||
+		// All owners of the path, and filters.
+		if got := readHistory(t, r, gitops.Owner{Path: "dev"}, gitops.HistoryFilter{}); len(got.Commits) != 5 ||
 			got.Commits[3].Changes[0].Owner != "other" {
-			t.Errorf("of everybody: %+v", got)
+			t.Errorf("all owners: %+v", got)
 		}
 		for name, test := range map[string]struct {
 			filter   gitops.HistoryFilter
@@ -123,7 +123,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			"since":    {gitops.HistoryFilter{Since: time.Now().Add(-time.Hour)}, []string{removed, byHand}, true},
 			"nothing":  {gitops.HistoryFilter{Host: "no"}, nil, true},
 		} {
-			got := history(t, r, dev, test.filter)
+			got := readHistory(t, r, dev, test.filter)
 			var commits []string
 			for _, c := range got.Commits {
 				commits = append(commits, c.Commit)
@@ -135,31 +135,31 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 	})
 }
 
-func TestHistoryGoesDeeperAsItHasTo(t *testing.T) {
+func TestHistoryFetchesOldCommits(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
 		r := newRepository(t, serving)
-		first := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
+		first := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")}))
 		later := "reset refs/heads/main\nfrom " + first.Commit + "\n\n"
 		for range 300 {
 			later += fmt.Sprintf("commit refs/heads/main\ncommitter A <a@example.com> %d +0000\ndata 1\nx\n", time.Now().Unix())
 		}
 		feed(t, r.directory, []byte(later), "fast-import", "--quiet")
-		if got := history(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 1 || got.Commits[0].Commit != first.Commit || !got.Complete {
+		if got := readHistory(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 1 || got.Commits[0].Commit != first.Commit || !got.Complete {
 			t.Errorf("%s: %+v", serving.name, got)
 		}
 	}
 }
 
-// What a history of many hosts needs comes in a request for each level of trees, not in one for each host.
+// The history takes one request for each level of trees, not one for each host.
 func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string][]string{"any object": anyObject, "no tree filter": noTreeFilter, "plain": nil} {
 		r := newRepository(t, serving{config: config, remote: overHTTP})
 		folders := map[string]gitops.FolderEdit{}
 		for i := range 40 {
-			folders[fmt.Sprintf("type-%02d/app", i)] = version(rendered(t, "a", fmt.Sprint(i)), "v1")
-			folders[fmt.Sprintf("clusters/c%02d/app", i)] = version(rendered(t, "a", fmt.Sprint(i)), "v1")
+			folders[fmt.Sprintf("type-%02d/app", i)] = withVersion(newFolder(t, "a", fmt.Sprint(i)), "v1")
+			folders[fmt.Sprintf("clusters/c%02d/app", i)] = withVersion(newFolder(t, "a", fmt.Sprint(i)), "v1")
 		}
 		apply(t, r, devEdit(t, folders))
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}

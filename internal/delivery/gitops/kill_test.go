@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-func TestCreatingARepositoryClearsWhatAKilledProcessBegan(t *testing.T) {
+func TestCreatingARepositoryRemovesTheRemainsOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
 	for _, name := range []string{".gitops.git.new-1234567/refs", ".gitops.git.new-89", ".gitops.git.new-mine", ".other.git.new-1", "gitops.git.new-1"} {
@@ -23,19 +23,19 @@ func TestCreatingARepositoryClearsWhatAKilledProcessBegan(t *testing.T) {
 		}
 	}
 	remote := git.Remote{IsGitOps: true, URL: filepath.Join(parent, "gitops.git"), Branch: "main"}
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 	if _, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := names(t, parent), []string{".gitops.git.new-mine", ".other.git.new-1", "gitops.git", "gitops.git.new-1"}; !slices.Equal(
+	if got, want := listFolder(t, parent), []string{".gitops.git.new-mine", ".other.git.new-1", "gitops.git", "gitops.git.new-1"}; !slices.Equal(
 		got,
 		want,
 	) {
-		t.Errorf("beside the repository: %v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-func TestManyCreateARepositoryAtOnce(t *testing.T) {
+func TestConcurrentCreationLosesNoFolder(t *testing.T) {
 	t.Parallel()
 	const creators = 3
 	{
@@ -44,7 +44,7 @@ func TestManyCreateARepositoryAtOnce(t *testing.T) {
 		r.remote = git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}
 		edits := make([]gitops.Edit, creators)
 		for i := range edits {
-			edits[i] = devEdit(t, map[string]gitops.FolderEdit{fmt.Sprintf("host-%d/app", i): rendered(t, "a", "a")})
+			edits[i] = devEdit(t, map[string]gitops.FolderEdit{fmt.Sprintf("host-%d/app", i): newFolder(t, "a", "a")})
 			edits[i].Owner.Name = fmt.Sprintf("owner-%d", i)
 		}
 		var group sync.WaitGroup
@@ -59,18 +59,18 @@ func TestManyCreateARepositoryAtOnce(t *testing.T) {
 		written := r.files()
 		for i := range edits {
 			if written[fmt.Sprintf("dev/host-%d/app/a", i)] != "a" {
-				t.Errorf("what owner-%d wrote is lost", i)
+				t.Errorf("the folder of owner-%d is lost", i)
 			}
 		}
-		if got := names(t, parent); !slices.Equal(got, []string{"gitops.git"}) {
-			t.Errorf("in the folder of the repository: %s", strings.Join(got, ", "))
+		if got := listFolder(t, parent); !slices.Equal(got, []string{"gitops.git"}) {
+			t.Errorf("got %s in the folder of the repository", strings.Join(got, ", "))
 		}
 		r.fsck()
 	}
 }
 
-// names lists a folder.
-func names(t *testing.T, folder string) []string {
+// listFolder returns the names in a folder.
+func listFolder(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
 	if err != nil {

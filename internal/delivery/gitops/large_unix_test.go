@@ -18,8 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// largeOrder tells a process to change one folder of a bigEdit. Records are those that the state knows, none
-// after it was lost.
+// largeOrder tells a process to change one folder of a bigEdit. Records are the ids in the state, none after its loss.
 type largeOrder struct {
 	Remote  git.Remote
 	Hosts   int
@@ -27,10 +26,10 @@ type largeOrder struct {
 	Records map[string]string
 }
 
-// spent is what an apply, or a process, took.
-type spent struct {
+// resourceUsage is the cost of an apply.
+type resourceUsage struct {
 	Processor  time.Duration // of the apply alone
-	PeakMemory int           // of the whole process, in KiB; 0 when the system does not tell
+	PeakMemory int           // of the whole process, in KiB; 0 if unknown
 }
 
 func init() { processes["large"] = largeProcess }
@@ -41,33 +40,31 @@ func largeProcess(in io.Reader, out io.Writer) error {
 		return err
 	}
 	edit := bigEdit(noTest{}, order.Hosts)
-	edit.Written, edit.Records = edit.Wanted(), order.Records // what is there counts as known after a lost state, too
+	edit.Written, edit.Records = edit.Wanted(), order.Records // existing folders count as written even after the loss of the state
 	edit.Hosts["type-000"]["workload-20-main"] = bigFolder(noTest{}, 0, 20, order.Version)
-	before, err := processor()
+	before, err := readProcessorTime()
 	if err != nil {
 		return err
 	}
 	result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), order.Remote, edit)
-	if err != nil || len(keysOf(result, "changed")) != 1 {
-		return fmt.Errorf("%d folders changed, %w", len(keysOf(result, "changed")), err)
+	if err != nil || len(changedKeys(result, "changed")) != 1 {
+		return fmt.Errorf("%d folders changed, %w", len(changedKeys(result, "changed")), err)
 	}
-	after, err := processor()
+	after, err := readProcessorTime()
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(out).Encode(spent{Processor: after - before, PeakMemory: processtest.PeakMemory()})
+	return json.NewEncoder(out).Encode(resourceUsage{Processor: after - before, PeakMemory: processtest.PeakMemory()})
 }
 
-func processor() (time.Duration, error) {
+func readProcessorTime() (time.Duration, error) {
 	var usage syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), err
 }
 
-// TestReliabilityOneFolderAmongManyFiles measures side by side, in processes of
-// their own, what it costs to change one folder, with the ids of the records and
-// without, and what git's fast path costs. It fails for memory only: processor time
-// depends on what else runs.
+// TestReliabilityOneFolderAmongManyFiles measures the cost of a changed folder in separate processes: with the ids of the records,
+// without them, and by git's fast path. It fails only for memory, because processor time depends on other processes.
 func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	const limit = 48 << 10 // KiB
 	hosts, rounds := reliabilitytest.Count(10, 500), reliabilitytest.Count(1, 10)
@@ -77,18 +74,18 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(first.Records, "type-000") // its record is another after each round
+	delete(first.Records, "type-000") // its record changes in each round
 	r.git("repack", "-adq")
-	remote := servedApart(t, r)
+	remote := serveInProcess(t, r)
 	var gits time.Duration
 	var ours, peak [2]float64 // with records, and without
 	for round := range rounds {
 		gits += changeByGit(t, remote.URL, 0, 20, 3*round+1)
 		for i, records := range []map[string]string{first.Records, nil} {
-			s := changeApart(t, largeOrder{Remote: remote, Hosts: hosts, Version: 3*round + 2 + i, Records: records})
+			s := changeInProcess(t, largeOrder{Remote: remote, Hosts: hosts, Version: 3*round + 2 + i, Records: records})
 			ours[i] += float64(s.Processor)
 			peak[i] = max(peak[i], float64(s.PeakMemory))
-			if s.PeakMemory > limit && !testing.Short() { // short tests run under the race detector, which takes memory of its own
+			if s.PeakMemory > limit && !testing.Short() { // short tests run with the race detector, which needs more memory
 				t.Errorf("a process took %d KiB", s.PeakMemory)
 			}
 		}
@@ -111,20 +108,20 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	)
 }
 
-// changeApart changes a folder in another process.
-func changeApart(t *testing.T, order largeOrder) spent {
+// changeInProcess changes a folder in another process.
+func changeInProcess(t *testing.T, order largeOrder) resourceUsage {
 	t.Helper()
 	text, err := json.Marshal(order)
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := apart(t, "large")
+	command := newProcess(t, "large")
 	command.Stdin = bytes.NewReader(text)
 	output, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s spent
+	var s resourceUsage
 	if err := json.Unmarshal(output, &s); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-func TestTheBeginningOfSeveralIDsNamesNone(t *testing.T) {
+func TestAnAmbiguousPrefixMatchesNoCommit(t *testing.T) {
 	t.Parallel()
 	one, other := git.Hash{0x12, 0x34, 0x56, 0x78}, git.Hash{0x12, 0x34, 0x56, 0x79}
 	l := &lineage{heads: map[git.Hash]git.CommitHead{one: {}, other: {}}}
@@ -24,8 +24,8 @@ func TestTheBeginningOfSeveralIDsNamesNone(t *testing.T) {
 	}
 }
 
-// The merge number i has the id 2i. It brings the commit 2i-1, which begins at the merge before the former one. In quadratic
-// time, this many would take minutes.
+// Merge number i has the id 2i. It merges the commit 2i-1, whose parent is the merge before the previous one. Quadratic time would
+// take minutes.
 func TestMergedCommitsAreFoundInOnePass(t *testing.T) {
 	t.Parallel()
 	const merges = 1 << 16
@@ -43,11 +43,11 @@ func TestMergedCommitsAreFoundInOnePass(t *testing.T) {
 	began := time.Now()
 	merged := l.listMerged()
 	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("the search took %s", took)
 	}
 	for i := 2; i <= merges; i++ {
 		if got := merged[id(2*i)]; !slices.Equal(got, []git.Hash{id(2*i - 1)}) {
-			t.Fatalf("merge %d brought %v", i, got)
+			t.Fatalf("merge %d: got %v", i, got)
 		}
 	}
 }

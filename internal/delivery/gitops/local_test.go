@@ -18,18 +18,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-func TestABranchThatDoesNotExistBeginsWithTheCommit(t *testing.T) {
+func TestAMissingBranchIsCreatedWithOneCommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		r.byHand(func(w *workTree) { w.write("README.md", "x") })
+		r.commitByHand(func(w *workTree) { w.write("README.md", "x") })
 		main := r.tip()
 		r.remote.Branch = "deploy/dev"
-		if view := inspect(t, r, dev); view.Tip() != "" || view.IsMissing() || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
+		if view := readOwner(t, r, dev); view.Tip() != "" || view.IsMissing() || len(readTrees(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Errorf("view = %+v", view)
 		}
-		result := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
+		result := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")}))
 		if got := r.git("rev-list", "--count", "deploy/dev"); got != "1" || result.Commit != r.git("rev-parse", "deploy/dev") {
-			t.Errorf("%s commits, %+v", got, result)
+			t.Errorf("got %s commits, %+v", got, result)
 		}
 		if r.tip() != main {
 			t.Error("main moved")
@@ -38,7 +38,7 @@ func TestABranchThatDoesNotExistBeginsWithTheCommit(t *testing.T) {
 	})
 }
 
-func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
+func TestForeignModesAndLinksAreUnchanged(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		w := r.clone()
@@ -55,7 +55,7 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 		run(t, w.directory, "git", "commit", "--quiet", "--message", "by hand")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
 		before := r.git("ls-tree", "-r", "main")
-		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")}))
 		apply(t, r, gitops.Edit{Owner: dev})
 		got := slices.DeleteFunc(
 			strings.Split(r.git("ls-tree", "-r", "main"), "\n"),
@@ -70,7 +70,7 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 func TestALocalRepositoryNeedsGit(t *testing.T) {
 	directory := newRepository(t, servings[0]).directory
 	t.Setenv("PATH", t.TempDir())
-	_, err := inspectBy(
+	_, err := readOwnerWith(
 		context.Background(),
 		gitops.NewBranchClient(gitops.BranchOptions{}),
 		git.Remote{IsGitOps: true, URL: directory, Branch: "main"},
@@ -93,7 +93,7 @@ func TestTheEnvironmentOfAGitHookDoesNotMatter(t *testing.T) {
 	t.Setenv("GIT_DEFAULT_HASH", "sha256")
 	missing := git.Remote{IsGitOps: true, URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}
 	for _, remote := range []git.Remote{r.remote, missing} {
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 		if result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 			t.Errorf("%+v, %v", result, err)
 		}
@@ -109,11 +109,11 @@ func TestTheEnvironmentOfAGitHookDoesNotMatter(t *testing.T) {
 	r.fsck()
 }
 
-func TestARepositoryOfAnotherHashIsAClearError(t *testing.T) {
+func TestASHA256RepositoryIsAClearError(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "other.git")
 	run(t, "", "git", "init", "--quiet", "--bare", "--object-format=sha256", "--initial-branch=main", directory)
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 	_, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: directory, Branch: "main"}, edit)
 	if err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("err = %v", err)
@@ -126,7 +126,7 @@ func TestARepositoryOfAnotherHashIsAClearError(t *testing.T) {
 	}
 }
 
-func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
+func TestACancelledApplyReportsTheRealOutcome(t *testing.T) {
 	t.Parallel()
 	for i, delay := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
 		for j, serving := range []serving{servings[0], servings[2]} {
@@ -134,7 +134,7 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 				continue
 			}
 			r := newRepository(t, serving)
-			r.begin("README.md", "x")
+			r.commitFirst("README.md", "x")
 			tip := r.tip()
 			slow := "#!/bin/sh\nsleep 0.05\n"
 			if err := os.MkdirAll(filepath.Join(r.directory, "hooks"), 0o755); err != nil {
@@ -145,7 +145,7 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), delay)
 			result, err := gitops.NewBranchClient(gitops.BranchOptions{}).
-				Apply(ctx, r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
+				Apply(ctx, r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")}))
 			cancel()
 			now := r.tip()
 			switch {
@@ -154,18 +154,18 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 			case err != nil && !errors.Is(err, context.DeadlineExceeded):
 				t.Errorf("%s, %s: err = %v", serving.name, delay, err)
 			}
-			// Whatever became of it, the next apply makes it right.
-			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+			// The next apply repairs any partial result.
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 			apply(t, r, edit)
 			if got := r.files(); got["dev/drone/app/a"] != "a" || got["README.md"] != "x" {
-				t.Errorf("files = %v", slicesOf(got))
+				t.Errorf("files = %v", fileNames(got))
 			}
 			r.fsck()
 		}
 	}
 }
 
-func slicesOf(files map[string]string) []string {
+func fileNames(files map[string]string) []string {
 	var names []string
 	for name := range maps.Keys(files) {
 		names = append(names, name)
@@ -173,11 +173,11 @@ func slicesOf(files map[string]string) []string {
 	return names
 }
 
-func TestFilesThatAreNotTheAnnouncedTreeAreNotWritten(t *testing.T) {
+func TestFilesThatDifferFromTheAnnouncedTreeAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	folder := rendered(t, "a", "a")
-	other := rendered(t, "a", "b")
+	folder := newFolder(t, "a", "a")
+	other := newFolder(t, "a", "b")
 	broken := errors.New("template \"x\": line 3")
 	for name, test := range map[string]struct {
 		files func() ([]git.File, error)
@@ -195,13 +195,13 @@ func TestFilesThatAreNotTheAnnouncedTreeAreNotWritten(t *testing.T) {
 		}
 	}
 	if len(r.files()) != 0 {
-		t.Error("something was written")
+		t.Error("the branch has files")
 	}
 }
 
-func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
+func TestBadEditsAreRefusedWithoutARequest(t *testing.T) {
 	t.Parallel()
-	good := rendered(t, "a", "a")
+	good := newFolder(t, "a", "a")
 	edit := func(change func(*gitops.Edit)) gitops.Edit {
 		e := devEdit(t, map[string]gitops.FolderEdit{"drone/app": good})
 		change(&e)
@@ -227,7 +227,7 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		"a bad state":       edit(func(e *gitops.Edit) { e.Written = deployedTrees{"drone": {"../../x": good.Tree}} }),
 		"a bad state host":  edit(func(e *gitops.Edit) { e.Written = deployedTrees{"..": {}} }),
 	} {
-		// Nobody listens there: asking would be another error.
+		// No server listens there, so a request would fail with another error.
 		_, err := gitops.NewBranchClient(gitops.BranchOptions{}).
 			Apply(context.Background(), git.Remote{IsGitOps: true, URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
 		if err == nil || errors.Is(err, git.ErrUnreachable) {
@@ -236,10 +236,9 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	}
 }
 
-// listenToGit puts a git before the one on PATH, which notes how it is called and
-// calls that. It returns the file of its notes, a line for each call. The test
-// cannot be parallel.
-func listenToGit(t *testing.T) (calls string) {
+// recordGitCalls replaces git on PATH by a script that records each call and then runs git. It returns the file with a line for each
+// call. The test cannot be parallel.
+func recordGitCalls(t *testing.T) (calls string) {
 	t.Helper()
 	program, err := exec.LookPath("git")
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-// processVariable makes the test binary do something else than run tests, in a
-// process of its own; see apart.
+// processVariable makes the test binary run one of processes instead of tests; see newProcess.
 const processVariable = "FLOTILLA_TEST_PROCESS"
 
 var processes = map[string]func(in io.Reader, out io.Writer) error{
@@ -39,12 +38,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// Most tests wait for git, for servers and for each other: more of them than
-	// there are processors may run at once, unless somebody says how many.
+	// Most tests wait for git and servers, so by default more tests run at once than there are processors.
 	flag.Parse()
-	told := false
-	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
-	if !told {
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	if !isSet {
 		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
@@ -52,9 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(giteatest.Main(m))
 }
 
-// apart is this test binary as another process, that does what the name says.
-// It ends with the test.
-func apart(t testing.TB, name string) *exec.Cmd {
+// newProcess returns this test binary as another process for the named function. It ends with the test.
+func newProcess(t testing.TB, name string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0])
 	command.Env = append(os.Environ(), processVariable+"="+name)
@@ -64,8 +61,8 @@ func apart(t testing.TB, name string) *exec.Cmd {
 	return command
 }
 
-// serveProcess serves the repositories of a folder over http, until its input
-// ends. It reads the folder's name and writes the server's URL, a line each.
+// serveProcess serves the repositories of a folder over HTTP until its input ends. It reads a line with the folder's name and writes
+// a line with the server's URL.
 func serveProcess(in io.Reader, out io.Writer) error {
 	var root string
 	if _, err := fmt.Fscanf(in, "%q\n", &root); err != nil {
@@ -89,7 +86,7 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// noTest stands in for a test where there is none.
+// noTest replaces a test in other processes.
 type noTest struct{ testing.TB }
 
 func (noTest) Helper()                  {}
@@ -98,17 +95,17 @@ func (noTest) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
 }
 
-// ownedIn are the folders that the records at a tip list, as they are.
-func ownedIn(view *gitops.OwnerView) (folder.Trees, error) {
+// readOwned returns the folders in the records at a tip.
+func readOwned(view *gitops.OwnerView) (folder.Trees, error) {
 	records, err := view.ReadRecords(context.Background(), "")
 	return records.Trees, err
 }
 
-// deployedTrees is a name that no variable hides.
+// deployedTrees is an alias, since variables named folder hide the package.
 type deployedTrees = folder.Trees
 
-// inspectBy reads what one owner needs of a branch that nothing else reads.
-func inspectBy(ctx context.Context, client *gitops.BranchClient, remote git.Remote, owner gitops.Owner) (*gitops.OwnerView, error) {
+// readOwnerWith reads one owner of a branch with the given client.
+func readOwnerWith(ctx context.Context, client *gitops.BranchClient, remote git.Remote, owner gitops.Owner) (*gitops.OwnerView, error) {
 	branch, err := client.ReadBranch(ctx, remote, owner)
 	if err != nil {
 		return nil, err

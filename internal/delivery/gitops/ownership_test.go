@@ -13,13 +13,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
+func TestAFolderOfAnotherOwnerIsAConflict(t *testing.T) {
 	t.Parallel()
 	type side struct {
 		owner gitops.Owner
 		key   string
 	}
-	// The folders are the same, or one is inside the other, in many ways.
+	// The folders are equal, or one is inside the other.
 	for name, test := range map[string]struct{ theirs, ours side }{
 		"the same path, host and target": {
 			side{gitops.Owner{Name: "a", Path: "dev"}, "drone/app"}, side{gitops.Owner{Name: "b", Path: "dev"}, "drone/app"},
@@ -58,13 +58,13 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, servings[0])
-			content := rendered(t, "a.yaml", "a")
-			theirs := gitops.Edit{Owner: test.theirs.owner, Hosts: hosts(t, map[string]gitops.FolderEdit{test.theirs.key: content})}
+			content := newFolder(t, "a.yaml", "a")
+			theirs := gitops.Edit{Owner: test.theirs.owner, Hosts: folderEdits(t, map[string]gitops.FolderEdit{test.theirs.key: content})}
 			apply(t, r, theirs)
 			before := r.files()
-			ours := gitops.Edit{Owner: test.ours.owner, Hosts: hosts(t, map[string]gitops.FolderEdit{test.ours.key: content, "free/app": content})}
+			ours := gitops.Edit{Owner: test.ours.owner, Hosts: folderEdits(t, map[string]gitops.FolderEdit{test.ours.key: content, "free/app": content})}
 
-			conflicts, err := inspect(t, r, ours.Owner).FindConflicts(context.Background(), wanted(ours), nil, "")
+			conflicts, err := readOwner(t, r, ours.Owner).FindConflicts(context.Background(), treesOf(ours), nil, "")
 			if err != nil || len(conflicts) == 0 {
 				t.Errorf("conflicts = %+v, %v", conflicts, err)
 			}
@@ -73,7 +73,7 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 					t.Errorf("conflict = %+v", conflict)
 				}
 			}
-			for _, previously := range []deployedTrees{nil, wanted(ours)} {
+			for _, previously := range []deployedTrees{nil, treesOf(ours)} {
 				ours.Written = previously
 				_, err = newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, ours)
 				if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"`+test.theirs.owner.Name+`"`) {
@@ -90,18 +90,18 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 func TestAnOwnerInsideADriftedFolderIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	ours := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+	ours := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 	apply(t, r, ours)
-	r.byHand(func(w *workTree) {
+	r.commitByHand(func(w *workTree) {
 		w.write("dev/drone/app/deep/er/.flotilla/team-x/drone.json", `{"deployment_targets":{}}`)
 		w.write("dev/drone/app/deep/er/drone/team-x.md", "x")
 	})
 	before := r.files()
 	for _, edit := range []gitops.Edit{
 		ours,
-		devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")}),
+		devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "b")}),
 		{Owner: dev},
-		{Owner: dev, Written: wanted(ours)},
+		{Owner: dev, Written: treesOf(ours)},
 	} {
 		_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 		if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), "team-x") {
@@ -117,12 +117,12 @@ func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		a, b := gitops.Owner{Name: "a"}, gitops.Owner{Name: "b", Path: "dev"}
-		apply(t, r, gitops.Edit{Owner: a, Hosts: hosts(t, map[string]gitops.FolderEdit{"dev/drone": rendered(t, "a", "a")})})
+		apply(t, r, gitops.Edit{Owner: a, Hosts: folderEdits(t, map[string]gitops.FolderEdit{"dev/drone": newFolder(t, "a", "a")})})
 		before := r.files()
 		for _, host := range []string{"drone/", "clusters/one/"} {
 			inside := host == "drone/"
-			edit := gitops.Edit{Owner: b, Hosts: hosts(t, map[string]gitops.FolderEdit{host: {}}), Adopt: true}
-			conflicts, err := inspect(t, r, b).FindConflicts(context.Background(), wanted(edit), nil, "")
+			edit := gitops.Edit{Owner: b, Hosts: folderEdits(t, map[string]gitops.FolderEdit{host: {}}), Adopt: true}
+			conflicts, err := readOwner(t, r, b).FindConflicts(context.Background(), treesOf(edit), nil, "")
 			if err != nil || (len(conflicts) == 1) != inside || inside && (conflicts[0].Owner != "a" || conflicts[0].IsAdoptable()) {
 				t.Errorf("host %q: %v, %v", host, conflicts, err)
 			}
@@ -137,25 +137,25 @@ func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
 	})
 }
 
-func TestADeepFolderInPlaceOfOursIsRepaired(t *testing.T) {
+func TestADeepFolderInThePlaceOfAnOwnedFolderIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, serving := range someServings(t) {
 		r := newRepository(t, serving)
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 		apply(t, r, edit)
 		before := r.files()
-		r.byHand(func(w *workTree) { w.write("dev/drone/app/"+strings.Repeat("d/", 300)+"x", "x") })
+		r.commitByHand(func(w *workTree) { w.write("dev/drone/app/"+strings.Repeat("d/", 300)+"x", "x") })
 		if result := apply(t, r, edit); !result.Committed || !maps.Equal(r.files(), before) {
 			t.Errorf("%s: %+v", serving.name, result)
 		}
 	}
 }
 
-func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing.T) {
+func TestUnrecordedFilesAreAConflictUnlessWanted(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "drone/two": rendered(t, "b.yaml", "b")})
-		r.byHand(func(w *workTree) {
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a.yaml", "a: 1\n"), "drone/two": newFolder(t, "b.yaml", "b")})
+		r.commitByHand(func(w *workTree) {
 			w.write("dev/drone/app/a.yaml", "a: 1\n")
 			w.write("dev/drone/two/b.yaml", "something else")
 		})
@@ -164,34 +164,34 @@ func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing
 			strings.Contains(err.Error(), "drone/app") {
 			t.Errorf("err = %v", err)
 		}
-		conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
+		conflicts, err := readOwner(t, r, dev).FindConflicts(context.Background(), treesOf(edit), nil, "")
 		if err != nil || len(conflicts) != 1 || conflicts[0].Folder != "dev/drone/two" || conflicts[0].Owner != "" {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}
-		r.byHand(func(w *workTree) { w.write("dev/drone/two/b.yaml", "b") })
-		if result := apply(t, r, edit); !result.Committed || len(keysOf(result, "added"))+len(keysOf(result, "changed")) != 0 {
+		r.commitByHand(func(w *workTree) { w.write("dev/drone/two/b.yaml", "b") })
+		if result := apply(t, r, edit); !result.Committed || len(changedKeys(result, "added"))+len(changedKeys(result, "changed")) != 0 {
 			t.Errorf("adopted: %+v", result)
 		}
-		if conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, ""); err != nil || len(conflicts) != 0 {
+		if conflicts, err := readOwner(t, r, dev).FindConflicts(context.Background(), treesOf(edit), nil, ""); err != nil || len(conflicts) != 0 {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}
 	})
 }
 
-func TestTwoOwnersShareHostsAndRemoveOnlyTheirOwn(t *testing.T) {
+func TestOwnersOfOneHostRemoveOnlyTheirOwnFolders(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		a := gitops.Edit{
 			Owner: gitops.Owner{Name: "team-a", Path: "dev"},
-			Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/a": rendered(t, "a", "a")}),
+			Hosts: folderEdits(t, map[string]gitops.FolderEdit{"drone/a": newFolder(t, "a", "a")}),
 		}
 		b := gitops.Edit{
 			Owner: gitops.Owner{Name: "team-b", Path: "dev"},
-			Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/b": rendered(t, "a", "a")}),
+			Hosts: folderEdits(t, map[string]gitops.FolderEdit{"drone/b": newFolder(t, "a", "a")}),
 		}
 		below := gitops.Edit{
 			Owner: gitops.Owner{Name: "team-c", Path: "dev/drone/c"},
-			Hosts: hosts(t, map[string]gitops.FolderEdit{"x/c": rendered(t, "a", "a")}),
+			Hosts: folderEdits(t, map[string]gitops.FolderEdit{"x/c": newFolder(t, "a", "a")}),
 		}
 		apply(t, r, a)
 		withA := r.files()
@@ -202,25 +202,25 @@ func TestTwoOwnersShareHostsAndRemoveOnlyTheirOwn(t *testing.T) {
 				t.Errorf("%s: %+v", edit.Owner.Name, result)
 			}
 		}
-		apply(t, r, gitops.Edit{Owner: below.Owner, Written: wanted(below)})
+		apply(t, r, gitops.Edit{Owner: below.Owner, Written: treesOf(below)})
 		apply(t, r, gitops.Edit{Owner: b.Owner})
-		if got := withoutLeft(r.files()); !maps.Equal(got, withA) {
+		if got := withoutLeftMarkers(r.files()); !maps.Equal(got, withA) {
 			t.Errorf("files = %q, want %q", got, withA)
 		}
-		// What the state knows and another's record has by now is left alone.
-		if result := apply(t, r, gitops.Edit{Owner: b.Owner, Written: wanted(a)}); result.Committed {
-			t.Errorf("removed another's: %+v", result)
+		// A folder of the state is not removed if another owner's record has it.
+		if result := apply(t, r, gitops.Edit{Owner: b.Owner, Written: treesOf(a)}); result.Committed {
+			t.Errorf("another owner's folder is removed: %+v", result)
 		}
 		apply(t, r, gitops.Edit{Owner: a.Owner})
-		if got := withoutLeft(r.files()); len(got) != 0 {
+		if got := withoutLeftMarkers(r.files()); len(got) != 0 {
 			t.Errorf("files = %q", got)
 		}
-		r.byHand(func(w *workTree) { w.remove("dev") })
+		r.commitByHand(func(w *workTree) { w.remove("dev") })
 		if r.git("rev-parse", "main^{tree}") != "4b825dc642cb6eb9a060e54bf8d69288fbee4904" {
 			t.Error("the branch is not an empty tree")
 		}
 		apply(t, r, a)
-		if got := r.files(); !sameButRecords(got, withA) {
+		if got := r.files(); !equalExceptRecords(got, withA) {
 			t.Errorf("files = %q, want %q", got, withA)
 		}
 		r.fsck()
@@ -273,11 +273,11 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, servings[0])
-			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a"), "clusters/one/app": newFolder(t, "a", "a")})
 			if test.pushed {
 				test.change(r.clone())
 			} else {
-				r.byHand(test.change)
+				r.commitByHand(test.change)
 			}
 			tip := r.tip()
 			_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
@@ -285,9 +285,9 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("err = %v", err)
 			}
-			view, err := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), r.remote, dev)
+			view, err := readOwnerWith(context.Background(), newClient(gitops.BranchOptions{}), r.remote, dev)
 			if err == nil {
-				_, err = view.FindConflicts(context.Background(), wanted(edit), nil, "")
+				_, err = view.FindConflicts(context.Background(), treesOf(edit), nil, "")
 			}
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("conflicts: err = %v", err)
@@ -299,13 +299,13 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 	}
 }
 
-func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
+func TestPathsThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Dev/x", "dev/DRONE/x", "dev/drone/APP/x", "dev/drone/App", "dev/drone/DEV.md", "dev/.Flotilla/x", "dev/.flotilla/DEV/x", "dev/Clusters/x", "dev/clu\u017fters/x", "dev/dro\u200cne/x", "dev/drone./x", "dev/drone /x"} {
 		r := newRepository(t, servings[0])
-		r.byHand(func(w *workTree) { w.write(name, "x") })
+		r.commitByHand(func(w *workTree) { w.write(name, "x") })
 		tip := r.tip()
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a"), "clusters/one/app": newFolder(t, "a", "a")})
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil ||
 			!strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
@@ -315,9 +315,9 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 		}
 	}
 	for name, edit := range map[string]gitops.Edit{
-		"hosts":   devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "Drone/app": rendered(t, "a", "a")}),
-		"targets": devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),
-		"marker":  devEdit(t, map[string]gitops.FolderEdit{"drone/Dev.md": rendered(t, "a", "a")}),
+		"hosts":   devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a"), "Drone/app": newFolder(t, "a", "a")}),
+		"targets": devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a"), "drone/App": newFolder(t, "a", "a")}),
+		"marker":  devEdit(t, map[string]gitops.FolderEdit{"drone/Dev.md": newFolder(t, "a", "a")}),
 	} {
 		r := newRepository(t, servings[0])
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil ||
@@ -327,7 +327,7 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestHostileRecordsTouchNothingElse(t *testing.T) {
+func TestHostileRecordsChangeNoOtherFiles(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]string{
 		"a path out":    `{"deployment_targets":{"../../other":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`,
@@ -338,14 +338,14 @@ func TestHostileRecordsTouchNothingElse(t *testing.T) {
 		"empty":         ``,
 	} {
 		r := newRepository(t, servings[0])
-		r.byHand(func(w *workTree) {
+		r.commitByHand(func(w *workTree) {
 			w.write("other/file", "x")
 			w.write("dev/drone/keep/file", "x")
 			w.write("dev/.flotilla/dev/drone.json", record)
 		})
 		apply(t, r, gitops.Edit{Owner: dev})
 		files := r.files()
-		if files["other/file"] != "x" || files["dev/drone/keep/file"] != "x" || len(files) != 3 || files["dev/drone/dev.md"] != leftText("dev") {
+		if files["other/file"] != "x" || files["dev/drone/keep/file"] != "x" || len(files) != 3 || files["dev/drone/dev.md"] != leftMarker("dev") {
 			t.Errorf("%s: files = %q", name, files)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// workTree is a person's clone.
+// workTree is a clone for changes by hand.
 type workTree struct {
 	r         *repository
 	directory string
@@ -27,11 +27,11 @@ type workTree struct {
 
 func (w *workTree) write(name, content string) {
 	w.r.t.Helper()
-	at := filepath.Join(w.directory, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+	file := filepath.Join(w.directory, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		w.r.t.Fatal(err)
 	}
-	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 		w.r.t.Fatal(err)
 	}
 }
@@ -50,25 +50,26 @@ func (w *workTree) push() {
 	run(w.r.t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
 }
 
-// byHand makes a person's commit on the branch. In `make acceptance` and on mirrors, git clones, commits and pushes.
-func (r *repository) byHand(change func(w *workTree)) {
+// commitByHand commits a change to the branch without the product. In `make acceptance` and on mirrors, git clones, commits and
+// pushes.
+func (r *repository) commitByHand(change func(w *workTree)) {
 	r.t.Helper()
 	if r.mirror || acceptancetest.All() {
-		r.byGit(change)
+		r.commitByGit(change)
 		return
 	}
 	gittest.Commit(r.t, r.directory, "main", "main", func(checkout string) { change(&workTree{r: r, directory: checkout}) })
 }
 
-// byGit makes a person's commit in a clone, which may have submodules.
-func (r *repository) byGit(change func(w *workTree)) {
+// commitByGit commits a change in a clone by git. The clone may have submodules.
+func (r *repository) commitByGit(change func(w *workTree)) {
 	r.t.Helper()
 	w := r.clone()
 	change(w)
 	w.push()
 }
 
-// objects reads the repository without processes of git.
+// objects reads the repository without running git.
 type objects struct {
 	t       testing.TB
 	storage *filesystem.Storage
@@ -80,13 +81,13 @@ func (r *repository) objects() objects {
 	return objects{r.t, filesystem.NewStorage(osfs.New(r.directory), cache.NewObjectLRUDefault())}
 }
 
-// tip is the commit of main, or zero.
+// tip returns the commit of main, or zero.
 func (o objects) tip() git.Hash {
-	at, err := o.storage.Reference("refs/heads/main")
+	ref, err := o.storage.Reference("refs/heads/main")
 	if err != nil {
 		return git.Hash{}
 	}
-	return at.Hash()
+	return ref.Hash()
 }
 
 func (o objects) read(id git.Hash) string {
@@ -123,7 +124,7 @@ func (o objects) heads(commit git.Hash) (tree git.Hash, parents []git.Hash) {
 	return tree, parents
 }
 
-// walk passes the files, links and submodules of a tree, with the modes that git prints.
+// walk calls do for the files, links and submodules of a tree, with git's modes.
 func (o objects) walk(tree git.Hash, folder string, do func(name, mode, content string)) {
 	o.t.Helper()
 	for rest := o.read(tree); rest != ""; {
@@ -142,7 +143,7 @@ func (o objects) walk(tree git.Hash, folder string, do func(name, mode, content 
 	}
 }
 
-// tip is the commit of main.
+// tip returns the commit of main.
 func (r *repository) tip() string {
 	r.t.Helper()
 	id := r.objects().tip()
@@ -152,7 +153,7 @@ func (r *repository) tip() string {
 	return id.String()
 }
 
-// countCommits counts those of main, which has no merges.
+// countCommits counts the commits of main, which has no merges.
 func (r *repository) countCommits() int {
 	r.t.Helper()
 	o := r.objects()
@@ -168,7 +169,7 @@ func (r *repository) countCommits() int {
 	}
 }
 
-// files lists the branch's files with their content.
+// files returns the files of main with their content.
 func (r *repository) files() map[string]string {
 	r.t.Helper()
 	files := map[string]string{}
@@ -189,11 +190,11 @@ func (r *repository) files() map[string]string {
 	return files
 }
 
-// begin makes the first commit, of one file.
-func (r *repository) begin(name, content string) {
+// commitFirst makes the first commit, with one file.
+func (r *repository) commitFirst(name, content string) {
 	r.t.Helper()
 	if r.mirror {
-		r.byHand(func(w *workTree) { w.write(name, content) })
+		r.commitByHand(func(w *workTree) { w.write(name, content) })
 		return
 	}
 	gittest.CommitAt(r.t, time.Unix(1_700_000_000, 0), r.directory, "main", "main", func(checkout string) {

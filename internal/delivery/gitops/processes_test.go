@@ -10,22 +10,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// applyOrder tells a process what to apply: one commit after the other, each
-// with one folder more of the owner's host.
+// applyOrder tells a process to make commits. Each commit adds one folder to the owner's host.
 type applyOrder struct {
 	Remote  git.Remote
 	Name    string // of the owner, and of its host
 	Commits int
 }
 
-// applied is what came of one commit.
-type applied struct {
+// applyReport is the result of one commit.
+type applyReport struct {
 	Commit string
 	Pushes int
 	Error  string
 }
 
-// claimOrder tells a process what to claim: so many rounds, in each another number of clusters, at most four.
+// claimOrder tells a process to claim a different number of clusters in each round, at most maxClaimed.
 type claimOrder struct {
 	Remote git.Remote
 	Name   string
@@ -34,18 +33,18 @@ type claimOrder struct {
 	Pool   []string
 }
 
-// number is how many clusters a process wants in a round. In the last one everybody wants four.
-func (o claimOrder) number(round int) int {
+// wantedNumber returns the number of clusters for a round. In the last round, each process wants maxClaimed.
+func (o claimOrder) wantedNumber(round int) int {
 	if round == o.Rounds-1 {
-		return mostClaimed
+		return maxClaimed
 	}
-	return (o.Index*7 + round*3) % (mostClaimed + 1)
+	return (o.Index*7 + round*3) % (maxClaimed + 1)
 }
 
-const mostClaimed = 4
+const maxClaimed = 4
 
-// claimedNow is what came of one round.
-type claimedNow struct {
+// claimReport is the result of one round.
+type claimReport struct {
 	Round    int
 	Commit   string
 	Pushes   int
@@ -53,7 +52,7 @@ type claimedNow struct {
 	Error    string
 }
 
-// claimProcess reads an order, and carries it out when its input ends.
+// claimProcess reads an order and executes it when its input ends.
 func claimProcess(in io.Reader, out io.Writer) error {
 	var order claimOrder
 	decoder := json.NewDecoder(in)
@@ -67,19 +66,19 @@ func claimProcess(in io.Reader, out io.Writer) error {
 	for round := range order.Rounds {
 		result, err := newClient(
 			gitops.BranchOptions{},
-		).WriteClaim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
-		came := claimedNow{Round: round, Commit: result.Commit, Pushes: result.Pushes, Clusters: result.Clusters}
+		).WriteClaim(context.Background(), order.Remote, claimEdit(order.Name, order.wantedNumber(round), order.Pool))
+		report := claimReport{Round: round, Commit: result.Commit, Pushes: result.Pushes, Clusters: result.Clusters}
 		if err != nil {
-			came.Error = err.Error()
+			report.Error = err.Error()
 		}
-		if err := encoder.Encode(came); err != nil {
+		if err := encoder.Encode(report); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// waitToBegin says by an empty line that the process is ready, and returns when its input ends: so that many begin at the same moment.
+// waitToBegin writes an empty line when the process is ready, and returns when its input ends, so that all processes begin at once.
 func waitToBegin(in io.Reader, out io.Writer) error {
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
@@ -88,7 +87,7 @@ func waitToBegin(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// applyProcess reads an order, and carries it out when its input ends.
+// applyProcess reads an order and executes it when its input ends.
 func applyProcess(in io.Reader, out io.Writer) error {
 	var order applyOrder
 	decoder := json.NewDecoder(in)
@@ -102,14 +101,14 @@ func applyProcess(in io.Reader, out io.Writer) error {
 	edit := gitops.Edit{Owner: gitops.Owner{Name: order.Name, Path: "dev"}, Hosts: gitops.FolderEdits{order.Name: host}}
 	encoder := json.NewEncoder(out)
 	for i := range order.Commits {
-		folder := rendered(noTest{}, "a", fmt.Sprintf("%s %d", order.Name, i))
+		folder := newFolder(noTest{}, "a", fmt.Sprintf("%s %d", order.Name, i))
 		host[fmt.Sprintf("app-%d", i)] = folder
 		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), order.Remote, edit)
-		came := applied{Commit: result.Commit, Pushes: result.Pushes}
+		report := applyReport{Commit: result.Commit, Pushes: result.Pushes}
 		if err != nil {
-			came.Error = err.Error()
+			report.Error = err.Error()
 		}
-		if err := encoder.Encode(came); err != nil {
+		if err := encoder.Encode(report); err != nil {
 			return err
 		}
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// branch is what a model needs of a repository.
+// branch is a branch that a model reads and changes.
 type branch interface {
 	files() map[string]string
-	byHand(change func(w hand))
+	commitByHand(change func(w fileEditor))
 }
 
-// hand changes files as a person does.
-type hand interface {
+// fileEditor changes files by hand.
+type fileEditor interface {
 	write(name, content string)
 	remove(name string)
 }
@@ -28,39 +28,40 @@ type memoryBranch struct{ *gittest.MemoryRepository }
 
 func (b memoryBranch) files() map[string]string { return b.Files("main") }
 
-func (b memoryBranch) byHand(change func(w hand)) {
-	files := memoryHand(b.Files("main"))
+func (b memoryBranch) commitByHand(change func(w fileEditor)) {
+	files := memoryFiles(b.Files("main"))
 	change(files)
 	b.Write("main", files)
 }
 
-// memoryHand are files by path.
-type memoryHand map[string]string
+// memoryFiles has the content of files by path.
+type memoryFiles map[string]string
 
-func (h memoryHand) write(name, content string) { h[name] = content }
+func (h memoryFiles) write(name, content string) { h[name] = content }
 
-func (h memoryHand) remove(name string) {
+func (h memoryFiles) remove(name string) {
 	maps.DeleteFunc(h, func(file, _ string) bool { return file == name || strings.HasPrefix(file, name+"/") })
 }
 
 // gitBranch is a branch of a real repository.
 type gitBranch struct{ *repository }
 
-func (b gitBranch) byHand(change func(w hand)) {
-	b.repository.byHand(func(w *workTree) { change(w) })
+func (b gitBranch) commitByHand(change func(w fileEditor)) {
+	b.repository.commitByHand(func(w *workTree) { change(w) })
 }
 
+// changeForeign changes a file outside the owned folders.
 func (m *model) changeForeign() {
 	names := []string{"README.md", "dev/x/file", "dev/drone/other", "zz/y", "clusters/one/README", "dev/.flotilla/README", "large/z/z/z"}
 	name := names[m.random.IntN(len(names))]
 	for owner, folders := range m.owned {
 		for key := range folders {
 			if !strings.HasSuffix(key, "/") && strings.HasPrefix(name, path.Join(owner.Path, key)+"/") {
-				return // in a folder that somebody owns, it would be drift
+				return // a change inside an owned folder would be drift
 			}
 		}
 	}
-	m.r.byHand(func(w hand) {
+	m.r.commitByHand(func(w fileEditor) {
 		if _, ok := m.foreign[name]; ok && m.random.IntN(2) == 0 {
 			w.remove(name)
 			delete(m.foreign, name)
@@ -72,7 +73,7 @@ func (m *model) changeForeign() {
 	})
 }
 
-// tamper changes an owned folder by hand, and its owner repairs it.
+// tamper changes an owned folder by hand, then lets its owner repair it.
 func (m *model) tamper() {
 	for _, i := range m.random.Perm(len(modelOwners)) {
 		owner := modelOwners[i]
@@ -80,15 +81,15 @@ func (m *model) tamper() {
 			if strings.HasSuffix(key, "/") {
 				continue
 			}
-			host, _ := cut(key)
-			m.r.byHand(func(w hand) {
-				switch at := path.Join(owner.Path, key); m.random.IntN(6) {
+			host, _ := splitKey(key)
+			m.r.commitByHand(func(w fileEditor) {
+				switch name := path.Join(owner.Path, key); m.random.IntN(6) {
 				case 0:
-					w.write(at+"/a.yaml", "tampered")
+					w.write(name+"/a.yaml", "tampered")
 				case 1:
-					w.write(at+"/more/c.yaml", "tampered")
+					w.write(name+"/more/c.yaml", "tampered")
 				case 2:
-					w.remove(at)
+					w.remove(name)
 				case 3:
 					w.remove(path.Join(owner.Path, host, owner.Name+".md"))
 				case 4:
@@ -97,8 +98,8 @@ func (m *model) tamper() {
 					w.write(path.Join(owner.Path, ".flotilla", owner.Name, host+".json"), "{")
 				}
 			})
-			edit := m.edit(owner, m.owned[owner])
-			edit.Written = wanted(gitops.Edit{Hosts: hosts(m.t, m.owned[owner])})
+			edit := m.newEdit(owner, m.owned[owner])
+			edit.Written = treesOf(gitops.Edit{Hosts: folderEdits(m.t, m.owned[owner])})
 			m.apply(edit)
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
+// model is the expected content of a branch.
 type model struct {
 	t                *testing.T
 	r                branch
@@ -25,17 +26,17 @@ type model struct {
 	random           *rand.Rand
 	step             int
 	foreign          map[string]string
-	left             map[string]string                             // markers of hosts that were left
-	owned            map[gitops.Owner]map[string]gitops.FolderEdit // by key; "<host>/" is the host
-	known            map[gitops.Owner]map[string]string            // ids of the records
-	past             []moment                                      // that one can go back to
-	goesBack         bool                                          // the server lets one
+	leftMarkers      map[string]string                             // markers of removed hosts
+	owned            map[gitops.Owner]map[string]gitops.FolderEdit // by "<host>/<target>", and "<host>/" for the host itself
+	recordIDs        map[gitops.Owner]map[string]string
+	past             []pastApply // possible rollbacks
+	canRollBack      bool        // the server serves old commits
 	applied, refused int
-	after            func() // each step
+	afterStep        func()
 }
 
-// moment is what an owner had after one of its applies.
-type moment struct {
+// pastApply is the content of an owner after one of its applies.
+type pastApply struct {
 	owner  gitops.Owner
 	commit string
 	owned  map[string]gitops.FolderEdit
@@ -45,8 +46,8 @@ func newModel(t *testing.T, r branch, remote git.Remote, client *gitops.BranchCl
 	t.Helper()
 	return &model{
 		t: t, r: r, remote: remote, client: client, seed: seed, random: rand.New(rand.NewPCG(1, seed)),
-		foreign: map[string]string{}, left: map[string]string{}, owned: map[gitops.Owner]map[string]gitops.FolderEdit{},
-		known: map[gitops.Owner]map[string]string{}, goesBack: true, after: func() {},
+		foreign: map[string]string{}, leftMarkers: map[string]string{}, owned: map[gitops.Owner]map[string]gitops.FolderEdit{},
+		recordIDs: map[gitops.Owner]map[string]string{}, canRollBack: true, afterStep: func() {},
 	}
 }
 
@@ -60,7 +61,7 @@ func (m *model) playSequence(steps int) {
 	for m.step = range steps {
 		m.play()
 		m.compare()
-		m.after()
+		m.afterStep()
 	}
 }
 
@@ -77,9 +78,9 @@ func (m *model) play() {
 	case 1:
 		m.tamper()
 	case 2:
-		m.apply(m.edit(owner, nil))
+		m.apply(m.newEdit(owner, nil))
 	case 3:
-		m.removeLeft()
+		m.removeLeftMarkers()
 	case 4:
 		m.rename(owner)
 	default:
@@ -91,19 +92,19 @@ func (m *model) play() {
 				folders[host+"/"] = gitops.FolderEdit{}
 				continue
 			}
-			folders[host+"/"+target] = m.folder(owner, host+"/"+target)
+			folders[host+"/"+target] = m.randomFolder(owner, host+"/"+target)
 		}
-		m.apply(m.edit(owner, folders))
+		m.apply(m.newEdit(owner, folders))
 	}
 }
 
-// folder is one that is written, mostly, or kept, or goes back.
-func (m *model) folder(owner gitops.Owner, key string) gitops.FolderEdit {
+// randomFolder returns a folder to write, keep or roll back.
+func (m *model) randomFolder(owner gitops.Owner, key string) gitops.FolderEdit {
 	switch m.random.IntN(5) {
 	case 0:
 		return gitops.FolderEdit{Action: gitops.Keep}
 	case 1:
-		if !m.goesBack {
+		if !m.canRollBack {
 			break
 		}
 		for _, i := range m.random.Perm(len(m.past)) {
@@ -114,22 +115,21 @@ func (m *model) folder(owner gitops.Owner, key string) gitops.FolderEdit {
 			}
 		}
 	}
-	return rendered(m.t, "a.yaml", strconv.Itoa(m.random.IntN(3)), "b.yaml", "b")
+	return newFolder(m.t, "a.yaml", strconv.Itoa(m.random.IntN(3)), "b.yaml", "b")
 }
 
-// edit is one that the state knows more or less about, and whose plan showed
-// more or less of what it removes.
-func (m *model) edit(owner gitops.Owner, folders map[string]gitops.FolderEdit) gitops.Edit {
-	edit := gitops.Edit{Owner: owner, Hosts: hosts(m.t, folders), LeaveOthers: m.random.IntN(6) == 0}
+// newEdit returns an edit with a random part of the state and of the planned removals.
+func (m *model) newEdit(owner gitops.Owner, folders map[string]gitops.FolderEdit) gitops.Edit {
+	edit := gitops.Edit{Owner: owner, Hosts: folderEdits(m.t, folders), LeaveOthers: m.random.IntN(6) == 0}
 	if m.random.IntN(2) == 0 {
-		edit.Written = wanted(gitops.Edit{Hosts: hosts(m.t, m.owned[owner])})
+		edit.Written = treesOf(gitops.Edit{Hosts: folderEdits(m.t, m.owned[owner])})
 		if m.random.IntN(3) > 0 {
-			edit.Records = m.known[owner]
+			edit.Records = m.recordIDs[owner]
 		}
 	}
 	edit.Remove = deployedTrees{}
 	all := m.random.IntN(4) > 0
-	for host, h := range hosts(m.t, m.owned[owner]) {
+	for host, h := range folderEdits(m.t, m.owned[owner]) {
 		edit.Remove[host] = map[string]string{}
 		for target := range h {
 			if all || m.random.IntN(2) == 0 {
@@ -140,7 +140,7 @@ func (m *model) edit(owner gitops.Owner, folders map[string]gitops.FolderEdit) g
 	return edit
 }
 
-// rename gives what an owner has to another name, now and then with a change.
+// rename gives the owner's folders to another name, sometimes with a change.
 func (m *model) rename(owner gitops.Owner) {
 	for _, i := range m.random.Perm(len(modelOwners)) {
 		to := modelOwners[i]
@@ -150,22 +150,22 @@ func (m *model) rename(owner gitops.Owner) {
 		folders := maps.Clone(m.owned[owner])
 		for _, key := range slices.Sorted(maps.Keys(folders)) {
 			if m.random.IntN(4) == 0 && !strings.HasSuffix(key, "/") {
-				folders[key] = m.folder(owner, key)
+				folders[key] = m.randomFolder(owner, key)
 			}
 		}
-		edit := m.edit(owner, folders)
+		edit := m.newEdit(owner, folders)
 		edit.Owner, edit.FormerName = to, owner.Name
 		m.apply(edit)
 		return
 	}
 }
 
-// removeLeft does what a person may do with a host that was left.
-func (m *model) removeLeft() {
-	for _, name := range slices.Sorted(maps.Keys(m.left)) {
+// removeLeftMarkers removes some markers of removed hosts by hand.
+func (m *model) removeLeftMarkers() {
+	for _, name := range slices.Sorted(maps.Keys(m.leftMarkers)) {
 		if m.random.IntN(2) == 0 {
-			m.r.byHand(func(w hand) { w.remove(name) })
-			delete(m.left, name)
+			m.r.commitByHand(func(w fileEditor) { w.remove(name) })
+			delete(m.leftMarkers, name)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (m *model) apply(edit gitops.Edit) {
 	m.applied++
 	before := m.r.files()
 	result, err := m.client.Apply(context.Background(), m.remote, edit)
-	unplanned := m.unplanned(edit)
+	unplanned := m.unplannedRemovals(edit)
 	if err != nil {
 		switch {
 		case errors.Is(err, gitops.ErrUnplanned) && len(unplanned) > 0 && !edit.LeaveOthers:
@@ -185,47 +185,47 @@ func (m *model) apply(edit gitops.Edit) {
 		}
 		m.refused++
 		if after := m.r.files(); !maps.Equal(before, after) {
-			m.t.Fatalf("step %d: %v, and the branch changed", m.step, err)
+			m.t.Fatalf("step %d: the branch changed in spite of %v", m.step, err)
 		}
 		return
 	}
 	if len(unplanned) > 0 && !edit.LeaveOthers {
-		m.t.Fatalf("step %d: nobody was told of %v", m.step, unplanned)
+		m.t.Fatalf("step %d: unplanned removals of %v are accepted", m.step, unplanned)
 	}
-	if other := m.overlaps(edit); other != "" {
-		m.t.Fatalf("step %d: %s took what belongs to %s: %v", m.step, edit.Owner.Name, other, edit.Wanted())
+	if other := m.findOverlap(edit); other != "" {
+		m.t.Fatalf("step %d: %s wrote folders of %s: %v", m.step, edit.Owner.Name, other, edit.Wanted())
 	}
 	if result.Committed == maps.Equal(before, m.r.files()) {
 		m.t.Fatalf("step %d: committed = %v: %+v", m.step, result.Committed, result)
 	}
 	m.applyToModel(edit)
-	m.known[edit.Owner] = result.Records
-	if got := len(hosts(m.t, m.owned[edit.Owner])); got != len(result.Records) {
+	m.recordIDs[edit.Owner] = result.Records
+	if got := len(folderEdits(m.t, m.owned[edit.Owner])); got != len(result.Records) {
 		m.t.Fatalf("step %d: %d hosts, records %v", m.step, got, result.Records)
 	}
-	if m.past = append(m.past, moment{edit.Owner, result.Commit, m.owned[edit.Owner]}); result.Commit == "" {
+	if m.past = append(m.past, pastApply{edit.Owner, result.Commit, m.owned[edit.Owner]}); result.Commit == "" {
 		m.past = m.past[:len(m.past)-1]
 	}
 }
 
-// former is the edit's owner by the name that it had.
-func former(edit gitops.Edit) gitops.Owner {
+// formerOwner returns the edit's owner with its former name.
+func formerOwner(edit gitops.Edit) gitops.Owner {
 	return gitops.Owner{Name: edit.FormerName, Path: edit.Owner.Path}
 }
 
-// before is what the edit's owner has, under both names.
-func (m *model) before(edit gitops.Edit) map[string]gitops.FolderEdit {
+// foldersBefore returns the folders of the edit's owner under both names.
+func (m *model) foldersBefore(edit gitops.Edit) map[string]gitops.FolderEdit {
 	folders := map[string]gitops.FolderEdit{}
-	maps.Copy(folders, m.owned[former(edit)])
+	maps.Copy(folders, m.owned[formerOwner(edit)])
 	maps.Copy(folders, m.owned[edit.Owner])
 	return folders
 }
 
-// unplanned are the folders that the edit would have to remove and may not.
-func (m *model) unplanned(edit gitops.Edit) []string {
+// unplannedRemovals returns the folders that the edit leaves out without planning their removal.
+func (m *model) unplannedRemovals(edit gitops.Edit) []string {
 	var unplanned []string
-	for key := range m.before(edit) {
-		host, target := cut(key)
+	for key := range m.foldersBefore(edit) {
+		host, target := splitKey(key)
 		_, wanted := edit.Hosts[host][target]
 		_, planned := edit.Remove[host][target]
 		if target != "" && !wanted && !planned {
@@ -235,14 +235,14 @@ func (m *model) unplanned(edit gitops.Edit) []string {
 	return unplanned
 }
 
-func cut(key string) (host, target string) {
+func splitKey(key string) (host, target string) {
 	i := strings.LastIndexByte(key, '/')
 	return key[:i], key[i+1:]
 }
 
-// applyToModel does with the model what an edit does with the branch.
+// applyToModel applies an edit to the model.
 func (m *model) applyToModel(edit gitops.Edit) {
-	before, after := m.before(edit), map[string]gitops.FolderEdit{}
+	before, after := m.foldersBefore(edit), map[string]gitops.FolderEdit{}
 	for host, h := range edit.Hosts {
 		after[host+"/"] = gitops.FolderEdit{}
 		for target, folder := range h {
@@ -257,45 +257,44 @@ func (m *model) applyToModel(edit gitops.Edit) {
 			after[key] = folder
 		}
 	}
-	for _, key := range m.unplanned(edit) {
-		host, _ := cut(key)
+	for _, key := range m.unplannedRemovals(edit) {
+		host, _ := splitKey(key)
 		after[key], after[host+"/"] = before[key], gitops.FolderEdit{}
 	}
 	marker := func(owner gitops.Owner, host string) string { return path.Join(owner.Path, host, owner.Name+".md") }
-	for host := range hosts(m.t, before) {
+	for host := range folderEdits(m.t, before) {
 		if _, ok := after[host+"/"]; !ok {
-			m.left[marker(edit.Owner, host)] = leftText(edit.Owner.Name)
+			m.leftMarkers[marker(edit.Owner, host)] = leftMarker(edit.Owner.Name)
 		}
 	}
-	for host := range hosts(m.t, after) {
-		delete(m.left, marker(edit.Owner, host))
+	for host := range folderEdits(m.t, after) {
+		delete(m.leftMarkers, marker(edit.Owner, host))
 		if edit.FormerName != "" {
-			delete(m.left, marker(former(edit), host))
+			delete(m.leftMarkers, marker(formerOwner(edit), host))
 		}
 	}
-	delete(m.owned, former(edit))
+	delete(m.owned, formerOwner(edit))
 	m.owned[edit.Owner] = after
 }
 
-// overlaps finds what another owner or a person has in one of the folders that
-// are written, or around it.
-func (m *model) overlaps(edit gitops.Edit) string {
+// findOverlap returns another owner or a foreign file in or around one of the written folders, "" for none.
+func (m *model) findOverlap(edit gitops.Edit) string {
 	for host, h := range edit.Hosts {
 		for target, folder := range h {
 			if folder.Action == gitops.Keep {
 				continue
 			}
-			if by := m.inTheWay(edit, host+"/"+target); by != "" {
-				return by
+			if other := m.findBlocker(edit, host+"/"+target); other != "" {
+				return other
 			}
 		}
 	}
 	return ""
 }
 
-func (m *model) inTheWay(edit gitops.Edit, key string) string {
+func (m *model) findBlocker(edit gitops.Edit, key string) string {
 	folder := path.Join(edit.Owner.Path, key)
-	for _, files := range []map[string]string{m.foreign, m.left} {
+	for _, files := range []map[string]string{m.foreign, m.leftMarkers} {
 		for name := range files {
 			if strings.HasPrefix(name, folder+"/") {
 				return name
@@ -303,7 +302,7 @@ func (m *model) inTheWay(edit gitops.Edit, key string) string {
 		}
 	}
 	for other, theirs := range m.owned {
-		if other == edit.Owner || other == former(edit) {
+		if other == edit.Owner || other == formerOwner(edit) {
 			continue
 		}
 		for key := range theirs {
@@ -316,15 +315,15 @@ func (m *model) inTheWay(edit gitops.Edit, key string) string {
 	return ""
 }
 
-// compare checks every file of the branch.
+// compare compares every file of the branch with the model.
 func (m *model) compare() {
 	m.t.Helper()
 	want := maps.Clone(m.foreign)
-	maps.Copy(want, m.left)
+	maps.Copy(want, m.leftMarkers)
 	records := map[string]map[string]string{} // trees
 	for owner, folders := range m.owned {
 		for key, folder := range folders {
-			host, target := cut(key)
+			host, target := splitKey(key)
 			want[path.Join(owner.Path, host, owner.Name+".md")] = "marker"
 			record := path.Join(owner.Path, ".flotilla", owner.Name, host+".json")
 			want[record] = "record"

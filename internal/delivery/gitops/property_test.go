@@ -15,9 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// TestRandomEditsAndForeignChanges plays sequences of applies, destroys, losses
-// of state and changes by hand against git, and compares the branch with a model
-// after each step.
+// TestRandomEditsAndForeignChanges plays sequences of applies, destroys, lost states and changes by hand in git repositories. It
+// compares the branch with a model after each step.
 func TestRandomEditsAndForeignChanges(t *testing.T) {
 	t.Parallel()
 	for i, serving := range someServings(t) {
@@ -31,10 +30,8 @@ func TestRandomEditsAndForeignChanges(t *testing.T) {
 	}
 }
 
-// TestReliabilityRandomSequences plays many more sequences against a repository
-// in memory. All objects that come of it go through git's strict checks, and of
-// the files after each step git makes trees of its own. Sequence n is that of
-// seed n.
+// TestReliabilityRandomSequences plays many more sequences in memory. Git checks all resulting objects strictly, and computes the
+// trees from the files after each step. Sequence n has seed n.
 func TestReliabilityRandomSequences(t *testing.T) {
 	t.Parallel()
 	const batch = 25
@@ -46,14 +43,14 @@ func TestReliabilityRandomSequences(t *testing.T) {
 				t.Parallel()
 				var repositories []*gittest.MemoryRepository
 				var files bytes.Buffer // for git fast-import
-				var trees []string     // what it has to come to
+				var trees []string     // the expected trees
 				for seed := first; seed < first+batch; seed++ {
 					r := gittest.NewRepository(seed%2 == 0)
 					repositories = append(repositories, r)
 					client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Over: r})})
 					m := newModel(t, memoryBranch{r}, git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}, client, seed)
-					m.goesBack = seed%2 == 0
-					m.after = func() {
+					m.canRollBack = seed%2 == 0
+					m.afterStep = func() {
 						if tree := r.Tree("main"); !tree.IsZero() {
 							r.Import(&files, "main")
 							trees = append(trees, tree.String())
@@ -67,9 +64,9 @@ func TestReliabilityRandomSequences(t *testing.T) {
 				run(t, directory, "git", "init", "--quiet", "--bare")
 				feed(t, directory, gittest.Pack(repositories...), "index-pack", "--strict", "--stdin")
 				feed(t, directory, files.Bytes(), "fast-import", "--quiet")
-				made := strings.Fields(run(t, directory, "git", "log", "--reverse", "--format=%T", "check"))
-				if !slices.Equal(made, trees) {
-					t.Error("git makes other trees of the same files")
+				computed := strings.Fields(run(t, directory, "git", "log", "--reverse", "--format=%T", "check"))
+				if !slices.Equal(computed, trees) {
+					t.Error("git computes other trees from the same files")
 				}
 				tips.Add(int64(len(trees)))
 			})

@@ -13,25 +13,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// version gives a folder's record a config version.
-func version(folder gitops.FolderEdit, version string) gitops.FolderEdit {
+// withVersion sets the config version in a folder's record.
+func withVersion(folder gitops.FolderEdit, version string) gitops.FolderEdit {
 	folder.Record.ConfigVersion = version
 	return folder
 }
 
-func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
+func TestAProposalIsTheBaseWithTheEditOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		if acceptancetest.All() { // a dozen processes for each push; the parents below show, too, that nothing is forced
+		if acceptancetest.All() { // costs a dozen processes for each push; the parents below also show that no push is forced
 			r.git("config", "receive.denyNonFastForwards", "true")
 		}
-		r.byHand(func(w *workTree) { w.write("README.md", "1"); w.write("other/x", "1") })
+		r.commitByHand(func(w *workTree) { w.write("README.md", "1"); w.write("other/x", "1") })
 		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/old": version(rendered(t, "a", "1"), "v1"),
+			"drone/app": withVersion(newFolder(t, "a", "1"), "v1"), "drone/old": withVersion(newFolder(t, "a", "1"), "v1"),
 		}))
 		base := r.tip()
 		edit := devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app": version(rendered(t, "a", "2"), "v2"), "drone/new": version(rendered(t, "a", "1"), "v2"),
+			"drone/app": withVersion(newFolder(t, "a", "2"), "v2"), "drone/new": withVersion(newFolder(t, "a", "1"), "v2"),
 		})
 		edit.Head, edit.Source = "flotilla/dev", folder.Source("https://git.example.com/platform@"+strings.Repeat("a", 40))
 		parents := func() string { return r.git("log", "-1", "--format=%P", "flotilla/dev") }
@@ -47,10 +47,10 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 				Action: folder.Changed,
 				Before: "v1",
 				After:  "v2",
-				Was:    rendered(t, "a", "1").Tree,
+				Was:    newFolder(t, "a", "1").Tree,
 			},
 			{Key: folder.Key{Host: "drone", DeploymentTarget: "new"}, Action: folder.Added, After: "v2"},
-			{Key: folder.Key{Host: "drone", DeploymentTarget: "old"}, Action: folder.Removed, Before: "v1", Was: rendered(t, "a", "1").Tree},
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "old"}, Action: folder.Removed, Before: "v1", Was: newFolder(t, "a", "1").Tree},
 		}
 		if !slices.Equal(first.Changes, changes) {
 			t.Errorf("changes = %+v", first.Changes)
@@ -60,28 +60,28 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		}
 		head := *r
 		head.remote.Branch = "flotilla/dev"
-		if got, want := sprint(deployed(t, inspect(t, &head, dev), wanted(edit))), sprint(wanted(edit)); got != want {
+		if got, want := sprint(readTrees(t, readOwner(t, &head, dev), treesOf(edit))), sprint(treesOf(edit)); got != want {
 			t.Errorf("on the head: %s, want %s", got, want)
 		}
 
-		edit.Source = folder.Source("https://git.example.com/platform@" + strings.Repeat("b", 40)) // alone it changes nothing
+		edit.Source = folder.Source("https://git.example.com/platform@" + strings.Repeat("b", 40)) // makes no commit alone
 		again := apply(t, r, edit)
 		if again.Committed || again.Pushes != 0 || again.HeadCommit != first.HeadCommit || !slices.Equal(again.Changes, changes) {
 			t.Errorf("again: %+v", again)
 		}
 
-		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "3"), "v3")
+		edit.Hosts["drone"]["app"] = withVersion(newFolder(t, "a", "3"), "v3")
 		if second := apply(t, r, edit); !second.Committed || parents() != first.HeadCommit {
-			t.Errorf("the base unmoved: %+v, parents %s", second, parents())
+			t.Errorf("with the same base: %+v, parents %s", second, parents())
 		}
 
-		// Others move the base and write to our branch.
+		// Other people move the base and commit to the proposal.
 		before := tip()
-		r.byHand(func(w *workTree) { w.write("README.md", "2") })
+		r.commitByHand(func(w *workTree) { w.write("README.md", "2") })
 		base = r.tip()
 		third := apply(t, r, edit)
 		if !third.Committed || parents() != before+" "+base || third.Commit != base {
-			t.Errorf("the base moved: %+v, parents %s", third, parents())
+			t.Errorf("with a new base: %+v, parents %s", third, parents())
 		}
 		w := r.clone()
 		run(t, w.directory, "git", "checkout", "--quiet", "flotilla/dev")
@@ -90,27 +90,27 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		run(t, w.directory, "git", "commit", "--quiet", "--message", "by hand")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:flotilla/dev")
 		if fourth := apply(t, r, edit); !fourth.Committed {
-			t.Errorf("changed by hand: %+v", fourth)
+			t.Errorf("after a manual commit: %+v", fourth)
 		}
 		diff := strings.Fields(r.git("diff", "--no-renames", "--name-only", "main", "flotilla/dev"))
 		if want := []string{"dev/.flotilla/dev/drone.json", "dev/drone/app/a", "dev/drone/new/a", "dev/drone/old/a"}; !slices.Equal(diff, want) {
 			t.Errorf("proposed: %v, want %v", diff, want)
 		}
 
-		// Merged, then the next proposal.
+		// A merge and the next proposal.
 		r.git("update-ref", "refs/heads/main", tip())
 		merged := apply(t, r, edit)
 		if merged.Committed || merged.HeadCommit != "" || merged.Commit != r.tip() || len(merged.Changes) != 0 {
 			t.Errorf("merged: %+v", merged)
 		}
-		r.byHand(func(w *workTree) { w.write("README.md", "3") })
+		r.commitByHand(func(w *workTree) { w.write("README.md", "3") })
 		base = r.tip()
-		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "4"), "v4")
+		edit.Hosts["drone"]["app"] = withVersion(newFolder(t, "a", "4"), "v4")
 		if next := apply(t, r, edit); !next.Committed || parents() != base {
 			t.Errorf("after the merge: %+v, parents %s", next, parents())
 		}
 
-		// Squashed: the same tree without our commits.
+		// A squashed merge: the same tree without the proposal's commits.
 		before = tip()
 		squashed := r.git(
 			"-c",
@@ -128,7 +128,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		if result := apply(t, r, edit); result.Committed || result.HeadCommit != "" {
 			t.Errorf("squashed: %+v", result)
 		}
-		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "5"), "v5")
+		edit.Hosts["drone"]["app"] = withVersion(newFolder(t, "a", "5"), "v5")
 		if next := apply(t, r, edit); !next.Committed || parents() != before+" "+squashed {
 			t.Errorf("after the squash: %+v, parents %s", next, parents())
 		}
@@ -139,15 +139,15 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 	})
 }
 
-// A base that changed what is proposed conflicts with it, and no Git host merges that.
-func TestTheBaseIsMergedIntoAProposalThatConflictsWithIt(t *testing.T) {
+// No Git host merges a proposal that conflicts with its base.
+func TestTheBaseIsMergedIntoAConflictingProposal(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "2")})
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")}))
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "2")})
 	edit.Head = "flotilla/dev"
 	first := apply(t, r, edit)
-	r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "3") })
+	r.commitByHand(func(w *workTree) { w.write("dev/drone/app/a", "3") })
 	base := r.tip()
 
 	merged := apply(t, r, edit)
@@ -155,7 +155,7 @@ func TestTheBaseIsMergedIntoAProposalThatConflictsWithIt(t *testing.T) {
 		t.Errorf("%+v, parents %s", merged, parents)
 	}
 	if got := r.git("show", "flotilla/dev:dev/drone/app/a"); got != "2" {
-		t.Errorf("the folder has %q", got)
+		t.Errorf("got %q in the folder, want 2", got)
 	}
 	if again := apply(t, r, edit); again.Committed || again.HeadCommit != merged.HeadCommit {
 		t.Errorf("again: %+v", again)
@@ -167,7 +167,7 @@ func TestAProposalNeedsABaseAndAnotherBranch(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
 	for _, head := range []string{"flotilla/dev", "main", "a..b", "refs/heads/x"} {
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
 		edit.Head = head
 		if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil || result.HeadCommit != "" {
 			t.Errorf("%s: %+v, %v", head, result, err)
@@ -182,14 +182,14 @@ func TestProposalsOfSeveralOwnersStayApart(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
-		r.begin("README.md", "1")
+		r.commitFirst("README.md", "1")
 		var edits []gitops.Edit
 		for _, name := range []string{"a", "b", "c", "d"} {
-			edit := team(t, name, "1")
+			edit := teamEdit(t, name, "1")
 			edit.Head = "flotilla/" + name
 			edits = append(edits, edit)
 		}
-		results, errs := together(t, r, append(edits, team(t, "e", "1"))...)
+		results, errs := applyAll(t, r, append(edits, teamEdit(t, "e", "1"))...)
 		for i, edit := range edits {
 			if errs[i] != nil || !results[i].Committed || results[i].HeadCommit != r.git("rev-parse", edit.Head) {
 				t.Errorf("%s: %+v, %v", edit.Head, results[i], errs[i])
@@ -199,18 +199,18 @@ func TestProposalsOfSeveralOwnersStayApart(t *testing.T) {
 			}
 		}
 		if errs[4] != nil || !results[4].Committed || results[4].HeadCommit != "" {
-			t.Errorf("pushed beside them: %+v, %v", results[4], errs[4])
+			t.Errorf("pushed at the same time: %+v, %v", results[4], errs[4])
 		}
 		r.fsck()
 	}
 }
 
-func TestAProposalThatConflictsIsRefused(t *testing.T) {
+func TestAConflictingProposalIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	apply(t, r, team(t, "a", "1"))
-	edit := team(t, "b", "1")
-	edit.Hosts = team(t, "a", "2").Hosts
+	apply(t, r, teamEdit(t, "a", "1"))
+	edit := teamEdit(t, "b", "1")
+	edit.Hosts = teamEdit(t, "a", "2").Hosts
 	edit.Head = "flotilla/b"
 	if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
 		t.Errorf("err = %v", err)

@@ -9,32 +9,33 @@ import (
 
 const ms = time.Millisecond
 
-// simulated says how long a writer takes for a commit when it is alone, part by part, and what slows down several. The figures
-// are those of the tests' servers, rounded.
-type simulated struct {
+// simulatedServer has the times of a single writer for each part of a commit. The figures are rounded measurements of the tests'
+// servers.
+type simulatedServer struct {
 	name       string
-	processors int           // that writers and server share
+	processors int           // shared by writers and server
 	start      time.Duration // of the writer's process
-	look       time.Duration // at its end the tip is known
+	look       time.Duration // ends with the read of the tip
 	fetch      time.Duration
-	advertise  time.Duration // at its end a push that is too late is given up
-	update     time.Duration // at its end the branch moves, if it has not moved since the look
-	finish     time.Duration // of a push that moved the branch
-	refuse     time.Duration // of one that did not
+	advertise  time.Duration // ends a push that comes too late
+	update     time.Duration // ends with the move of the branch, unless it has moved since the look
+	finish     time.Duration // after a successful push
+	refuse     time.Duration // after a lost push
 }
 
-var simulatedServers = []simulated{
+var simulatedServers = []simulatedServer{
 	{"a local path", 2, 20 * ms, 2 * ms, 8 * ms, 3 * ms, 13 * ms, 6 * ms, 5 * ms},
 	{"git's http-backend on the writers' machine", 2, 20 * ms, 4 * ms, 15 * ms, 5 * ms, 22 * ms, 14 * ms, 10 * ms},
 	{"Gitea on the writers' machine", 2, 20 * ms, 15 * ms, 25 * ms, 15 * ms, 600 * ms, 400 * ms, 50 * ms},
 	{"a server that pushes do not slow down", 1000, 20 * ms, 100 * ms, 200 * ms, 100 * ms, 300 * ms, 100 * ms, 100 * ms},
 }
 
-func (s simulated) alone(commits int) time.Duration {
+// timeAlone returns the time of a single writer.
+func (s simulatedServer) timeAlone(commits int) time.Duration {
 	return s.start + time.Duration(commits)*(s.look+s.fetch+s.advertise+s.update+s.finish)
 }
 
-func TestSimulatedWritersTakeAtMostHalfAsLongAgainAsOneAfterTheOther(t *testing.T) {
+func TestSimulatedWritersTakeAtMostOneAndAHalfTimesTheSequentialTime(t *testing.T) {
 	t.Parallel()
 	const seeds = 100
 	for _, server := range simulatedServers {
@@ -43,7 +44,7 @@ func TestSimulatedWritersTakeAtMostHalfAsLongAgainAsOneAfterTheOther(t *testing.
 			pushes := 0
 			for seed := range order.seeds {
 				took, sent := server.run(order.writers, order.commits, rand.New(rand.NewPCG(uint64(seed), 0)))
-				ratios = append(ratios, took.Seconds()/server.alone(order.commits).Seconds()/float64(order.writers))
+				ratios = append(ratios, took.Seconds()/server.timeAlone(order.commits).Seconds()/float64(order.writers))
 				pushes += sent
 			}
 			slices.Sort(ratios)
@@ -51,13 +52,13 @@ func TestSimulatedWritersTakeAtMostHalfAsLongAgainAsOneAfterTheOther(t *testing.
 			t.Logf("%s, %d writers, %d commits each: %.2f of one after the other (median), %.2f at most, %.2f pushes per commit",
 				server.name, order.writers, order.commits, median, worst, each)
 			if median > 1.5 || worst > 2.5 || each > float64(order.pushes) {
-				t.Error("that is too much")
+				t.Errorf("got more than 1.5 (median), 2.5 or %d pushes per commit", order.pushes)
 			}
 		}
 	}
 }
 
-// part is what a writer does.
+// part is a part of a writer's commit.
 type part int
 
 const (
@@ -76,22 +77,24 @@ const (
 type simulatedWriter struct {
 	race
 	part          part
-	left          time.Duration // of the part
-	attempt, push time.Duration // when they began
-	tip           int           // that it looked at
-	made          int           // commits
+	remaining     time.Duration // time of the part
+	attempt, push time.Duration // start times
+	tip           int           // at the last look
+	commits       int
 }
 
-func (w *simulatedWriter) next(p part, left time.Duration) { w.part, w.left = p, w.left+left }
+func (w *simulatedWriter) next(p part, duration time.Duration) {
+	w.part, w.remaining = p, w.remaining+duration
+}
 
-// run is how long writers take that begin at the same moment, and how many packs they send.
-func (s simulated) run(writers, commits int, random *rand.Rand) (now time.Duration, pushes int) {
+// run simulates writers that begin at the same moment. It returns their time and the number of pushed packs.
+func (s simulatedServer) run(writers, commits int, random *rand.Rand) (now time.Duration, pushes int) {
 	all := make([]simulatedWriter, writers)
 	for i := range all {
-		all[i].left = s.start
+		all[i].remaining = s.start
 	}
 	jitter := func(limit time.Duration) time.Duration { return time.Duration(random.Int64N(int64(limit) + 1)) }
-	tip, step := 0, s.alone(1)/200
+	tip, step := 0, s.timeAlone(1)/200
 	for ended := 0; ended < writers; {
 		busy := 0
 		for _, w := range all {
@@ -104,11 +107,11 @@ func (s simulated) run(writers, commits int, random *rand.Rand) (now time.Durati
 			w := &all[i]
 			switch w.part {
 			case waits, listens:
-				w.left -= step
-			default: // no two run equally fast
-				w.left -= step * time.Duration(min(s.processors, busy)) / time.Duration(max(1, busy)) * time.Duration(70+random.IntN(61)) / 100
+				w.remaining -= step
+			default: // writers differ in speed
+				w.remaining -= step * time.Duration(min(s.processors, busy)) / time.Duration(max(1, busy)) * time.Duration(70+random.IntN(61)) / 100
 			}
-			for w.left <= 0 && w.part != done {
+			for w.remaining <= 0 && w.part != done {
 				switch w.part {
 				case starts, waits:
 					w.attempt = now
@@ -140,8 +143,8 @@ func (s simulated) run(writers, commits int, random *rand.Rand) (now time.Durati
 					w.lost, w.pushed = w.lost+1, now-w.push
 					w.next(waits, jitter(w.waitLimit(now-w.attempt)))
 				case finishes:
-					w.race, w.made = race{}, w.made+1
-					if w.next(waits, 0); w.made == commits {
+					w.race, w.commits = race{}, w.commits+1
+					if w.next(waits, 0); w.commits == commits {
 						w.part = done
 						ended++
 					}

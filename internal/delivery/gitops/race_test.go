@@ -17,7 +17,7 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 	t.Parallel()
 	racing := []serving{servings[0], servings[2]}
 	if acceptancetest.All() {
-		racing = append(racing, likeHosts[0])
+		racing = append(racing, gitHostImitations[0])
 	}
 	for _, serving := range racing {
 		t.Run(serving.name, func(t *testing.T) {
@@ -28,11 +28,11 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 			var group sync.WaitGroup
 			for i := range owners {
 				group.Go(func() {
-					client := newClient(gitops.BranchOptions{}) // as another process has it
+					client := newClient(gitops.BranchOptions{}) // as in another process
 					owner := gitops.Owner{Name: fmt.Sprintf("owner-%d", i), Path: "dev"}
 					for j := range commits {
-						edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.FolderEdit{
-							fmt.Sprintf("drone/app-%d", i): rendered(t, "a", fmt.Sprintf("%d %d", i, j)),
+						edit := gitops.Edit{Owner: owner, Hosts: folderEdits(t, map[string]gitops.FolderEdit{
+							fmt.Sprintf("drone/app-%d", i): newFolder(t, "a", fmt.Sprintf("%d %d", i, j)),
 						})}
 						result, err := client.Apply(context.Background(), r.remote, edit)
 						if err != nil || !result.Committed {
@@ -46,17 +46,17 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 			}
 			group.Wait()
 			if got := r.git("rev-list", "--count", "main"); got != fmt.Sprint(committed.Load()) || committed.Load() != owners*commits {
-				t.Errorf("%s commits on the branch, %d were made", got, committed.Load())
+				t.Errorf("got %s commits on the branch, want %d", got, committed.Load())
 			}
 			files := r.files()
 			for i := range owners {
 				if got := files[fmt.Sprintf("dev/drone/app-%d/a", i)]; got != fmt.Sprintf("%d %d", i, commits-1) {
-					t.Errorf("owner %d: %q", i, got)
+					t.Errorf("owner %d: got %q", i, got)
 				}
 			}
 			t.Logf("%d pushes for %d commits", pushes.Load(), committed.Load())
 			if pushes.Load() > 3*committed.Load() {
-				t.Errorf("%d pushes for %d commits", pushes.Load(), committed.Load())
+				t.Errorf("got %d pushes for %d commits", pushes.Load(), committed.Load())
 			}
 			r.fsck()
 		})
@@ -72,7 +72,7 @@ func TestOneClientDoesNotRaceItself(t *testing.T) {
 		group.Go(func() {
 			edit := gitops.Edit{
 				Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)},
-				Hosts: hosts(t, map[string]gitops.FolderEdit{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
+				Hosts: folderEdits(t, map[string]gitops.FolderEdit{fmt.Sprintf("h%d/app", i): newFolder(t, "a", "a")}),
 			}
 			if result, err := client.Apply(context.Background(), r.remote, edit); err != nil || result.Pushes != 1 {
 				t.Errorf("%+v, %v", result, err)
@@ -90,7 +90,7 @@ func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 		group.Go(func() {
 			edit := gitops.Edit{
 				Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)},
-				Hosts: hosts(t, map[string]gitops.FolderEdit{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
+				Hosts: folderEdits(t, map[string]gitops.FolderEdit{fmt.Sprintf("h%d/app", i): newFolder(t, "a", "a")}),
 			}
 			if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 				t.Errorf("%+v, %v", result, err)
@@ -99,7 +99,7 @@ func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 	}
 	group.Wait()
 	if got := run(t, remote.URL, "git", "rev-list", "--count", "main"); got != "4\n" {
-		t.Errorf("%s commits", got)
+		t.Errorf("got %s commits, want 4", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(remote.URL), ".*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)

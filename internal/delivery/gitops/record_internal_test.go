@@ -41,11 +41,11 @@ func FuzzParseRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var record hostRecord
 		var err error
-		if took := allocated(func() {
+		if took := measureAllocated(func() {
 			if record, err = parseRecord(content); err == nil {
 				record.encode()
 			}
-		}); took > mostAllocated(len(content)) {
+		}); took > maxAllocated(len(content)) {
 			t.Fatalf("%d bytes take %d", len(content), took)
 		}
 		if err != nil {
@@ -62,23 +62,23 @@ func FuzzParseRecord(f *testing.F) {
 		}
 		encoded := record.encode()
 		if !json.Valid(encoded) {
-			t.Fatalf("we write %s", encoded)
+			t.Fatalf("the record is written as invalid JSON: %s", encoded)
 		}
 		again, err := parseRecord(encoded)
 		if err != nil || len(again.DeploymentTargets) != len(record.DeploymentTargets) {
 			t.Fatalf("%s: %v", encoded, err)
 		}
 		if !bytes.Equal(again.encode(), encoded) {
-			t.Fatalf("read again: %s\nwas: %s", again.encode(), encoded)
+			t.Fatalf("the second round trip: got %s\nwant %s", again.encode(), encoded)
 		}
-		if members(t, content) > members(t, encoded) {
+		if countUnknownMembers(t, content) > countUnknownMembers(t, encoded) {
 			t.Fatalf("fields are lost: %s", encoded)
 		}
 	})
 }
 
-// members counts the members of a record that this version does not know: known ones are not written when they are empty.
-func members(t *testing.T, content []byte) int {
+// countUnknownMembers counts the members of a record that this version does not know.
+func countUnknownMembers(t *testing.T, content []byte) int {
 	var record fields
 	if err := json.Unmarshal(content, &record); err != nil {
 		t.Fatal(err)
@@ -87,14 +87,14 @@ func members(t *testing.T, content []byte) int {
 	return len(record)
 }
 
-// recordFiles are the records in testdata, which this version and newer ones wrote.
+// recordFiles returns the records in testdata, written by this version and newer ones.
 func recordFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return filesOf(t, "testdata/records/*.json", 4)
+	return readFiles(t, "testdata/records/*.json", 4)
 }
 
-// filesOf are the files of a pattern by name, of which there are so many at least.
-func filesOf(t testing.TB, pattern string, least int) map[string][]byte {
+// readFiles returns the files of a pattern by name. It expects a minimum number.
+func readFiles(t testing.TB, pattern string, least int) map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
 	if err != nil || len(names) < least {
@@ -111,7 +111,7 @@ func filesOf(t testing.TB, pattern string, least int) map[string][]byte {
 	return files
 }
 
-func TestRecordsOfOtherVersionsAreReadAndLoseNothing(t *testing.T) {
+func TestRecordsOfOtherVersionsRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, content := range recordFiles(t) {
 		record, err := parseRecord(content)
@@ -126,7 +126,7 @@ func TestRecordsOfOtherVersionsAreReadAndLoseNothing(t *testing.T) {
 		if got := record.encode(); !bytes.Equal(got, content) {
 			t.Errorf("%s is written as %s", name, got)
 		}
-		// The same in any other spelling.
+		// Another spelling of the same record.
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, content); err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestRecordsOfOtherVersionsAreReadAndLoseNothing(t *testing.T) {
 	}
 }
 
-func TestWhatARecordSaysForOthersToRead(t *testing.T) {
+func TestARecordIsParsed(t *testing.T) {
 	t.Parallel()
 	record, err := parseRecord(recordFiles(t)["format_1.json"])
 	want := FolderRecord{
@@ -175,29 +175,29 @@ func TestBadRecordsAreRefused(t *testing.T) {
 			t.Errorf("%.80s: err = %v, want %q", content, err, want)
 		}
 	}
-	// What is only told to others is left out when it is nothing.
+	// Invalid optional members are ignored.
 	record, err := parseRecord([]byte(one(`"tree":"` + oneTree + `","tree_before":"../x","changed":"yesterday","source":"x@main"`)))
 	if got := record.DeploymentTargets["app"]; err != nil || got.TreeBefore != "" || got.Changed != "" || got.Source != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// A pin is among the manifests of a record, in the same form that other readers of JSON see.
+// The pin in the manifests of a record is plain JSON.
 func TestARecordHasThePinOfManifests(t *testing.T) {
 	t.Parallel()
-	of := folder.Manifests{
+	manifests := folder.Manifests{
 		Storage: "helm",
 		Repo:    "https://charts.example.com",
 		Chart:   "till",
 		Version: "3.x",
 		Pin:     folder.Pin{Version: "3.2.1", Digest: "sha256:" + strings.Repeat("d1", 32)},
 	}
-	text := appendManifests(nil, &of)
+	text := appendManifests(nil, &manifests)
 	var read struct{ Manifests folder.Manifests }
-	if err := json.Unmarshal(fmt.Appendf(nil, `{"manifests": %s}`, text), &read); err != nil || read.Manifests != of {
+	if err := json.Unmarshal(fmt.Appendf(nil, `{"manifests": %s}`, text), &read); err != nil || read.Manifests != manifests {
 		t.Errorf("%s is read as %+v, %v", text, read.Manifests, err)
 	}
-	if of.Pin = (folder.Pin{}); strings.Contains(string(appendManifests(nil, &of)), "pin") {
-		t.Errorf("without a pin it is %s", appendManifests(nil, &of))
+	if manifests.Pin = (folder.Pin{}); strings.Contains(string(appendManifests(nil, &manifests)), "pin") {
+		t.Errorf("without a pin: got %s", appendManifests(nil, &manifests))
 	}
 }

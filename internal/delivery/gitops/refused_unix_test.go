@@ -17,26 +17,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// fullDisk makes git's files end after a few kilobytes, as on a full disk: a
-// write fails, and says so.
+// fullDisk limits git's files to a few kilobytes. Writes fail with an error, as on a full disk.
 const fullDisk = "trap '' XFSZ; ulimit -f 8; exec "
 
-// refusal is a reason for which a server refuses a push.
+// refusal is a reason of a server to refuse a push.
 type refusal struct {
 	name    string
 	servers []serving
 	prepare func(t *testing.T, r *repository)
-	says    []string // one of these is in the error
+	texts   []string // the error has one of these
 }
 
 func refusals() []refusal {
 	own, gitea := reliabilityServers[:3], reliabilityServers[3:]
 	return []refusal{
 		{"a pre-receive hook", own, func(_ *testing.T, r *repository) {
-			hook(r, "pre-receive", "echo 'GL-HOOK-ERR: branch main is protected' >&2; exit 1")
+			installHook(r, "pre-receive", "echo 'GL-HOOK-ERR: branch main is protected' >&2; exit 1")
 		}, []string{"branch main is protected"}},
 		{"an update hook", own, func(_ *testing.T, r *repository) {
-			hook(r, "update", "echo \"$1 is frozen until Monday\" >&2; exit 1")
+			installHook(r, "update", "echo \"$1 is frozen until Monday\" >&2; exit 1")
 		}, []string{"refs/heads/main is frozen until Monday"}},
 		{"a limit on what is received", own, func(_ *testing.T, r *repository) {
 			r.git("config", "receive.maxInputSize", "1000")
@@ -51,9 +50,8 @@ func refusals() []refusal {
 	}
 }
 
-// TestReliabilityRefusedPushes holds that a refused push is an error with the
-// server's words, that nothing has changed, and that nothing is tried a second
-// time.
+// TestReliabilityRefusedPushes expects an error with the server's message after a refused push, an unchanged branch, and no second
+// attempt.
 func TestReliabilityRefusedPushes(t *testing.T) {
 	t.Parallel()
 	for i, refusal := range refusals() {
@@ -67,17 +65,17 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 			t.Run(refusal.name+", "+serving.name, func(t *testing.T) {
 				t.Parallel()
 				r := newRepository(t, serving)
-				r.begin("README.md", "x")
+				r.commitFirst("README.md", "x")
 				refusal.prepare(t, r)
 				tip := r.tip()
-				// More than the disk and the limit take, and nothing that shrinks.
-				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", noise(64<<10))})
+				// The content exceeds the disk and the limit even if compressed.
+				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", noise(64<<10))})
 				result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
-				said := false
-				for _, text := range refusal.says {
-					said = said || err != nil && strings.Contains(err.Error(), text)
+				hasText := false
+				for _, text := range refusal.texts {
+					hasText = hasText || err != nil && strings.Contains(err.Error(), text)
 				}
-				if !errors.Is(err, git.ErrRefused) || !said || result.Committed {
+				if !errors.Is(err, git.ErrRefused) || !hasText || result.Committed {
 					t.Errorf("result = %+v, err = %v", result, err)
 				}
 				if now, files := r.tip(), r.files(); now != tip || len(files) != 1 {
@@ -92,7 +90,7 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 	}
 }
 
-// noise is text that does not compress.
+// noise returns incompressible text.
 func noise(n int) string {
 	text, state := make([]byte, n), uint32(1)
 	for i := range text {
@@ -111,10 +109,10 @@ func overFullHTTP(t testing.TB, directory string) git.Remote {
 
 func overFullSSH(t testing.TB, directory string) git.Remote {
 	t.Helper()
-	return sshRunning(t, directory, fullDisk)
+	return overSSHWith(t, directory, fullDisk)
 }
 
-// protectBranch forbids everybody to push to main.
+// protectBranch forbids pushes to main.
 func protectBranch(t *testing.T, r *repository) {
 	t.Helper()
 	server := giteatest.Start(t)

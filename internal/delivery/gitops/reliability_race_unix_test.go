@@ -18,24 +18,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// TestReliabilityRaces lets processes that know nothing of each other commit to
-// one branch.
+// TestReliabilityRaces lets independent processes commit to one branch.
 func TestReliabilityRaces(t *testing.T) {
-	atOnce(t)
+	runParallel(t)
 	for i, serving := range raceServers() {
 		t.Run(serving.name, func(t *testing.T) {
-			atOnce(t)
+			runParallel(t)
 			processes, commits := reliabilitytest.Count(4, 32), reliabilitytest.Count(2, 100)
-			if serving.mirror { // Gitea does much more for a push
+			if serving.mirror { // a push to Gitea is slow
 				processes, commits = reliabilitytest.Count(3, 32), reliabilitytest.Count(2, 10)
 			}
 			r := newRepository(t, serving)
 			start := time.Now()
-			came := raceApart(t, r, "team", processes, commits)
-			t.Logf("%s for %d commits", time.Since(start).Round(time.Millisecond), len(came))
-			checkRace(t, r, processes, commits, came)
-			pushes, each := 0, make([]int, 0, len(came))
-			for _, c := range came {
+			reports := raceProcesses(t, r, "team", processes, commits)
+			t.Logf("%s for %d commits", time.Since(start).Round(time.Millisecond), len(reports))
+			checkRace(t, r, processes, commits, reports)
+			pushes, each := 0, make([]int, 0, len(reports))
+			for _, c := range reports {
 				pushes += c.Pushes
 				each = append(each, c.Pushes)
 			}
@@ -51,15 +50,14 @@ func TestReliabilityRaces(t *testing.T) {
 	}
 }
 
-// TestReliabilityRounds lets processes make one commit each at the same moment, and compares that with as many processes one
-// after the other. The starts of the processes count for both. `make test` leaves it out: but for the figures, TestReliabilityRaces
-// sees the same.
+// TestReliabilityRounds compares the time of processes that commit at the same moment with the time of sequential processes. Both
+// include the starts of the processes. `make test` omits it, because TestReliabilityRaces finds the same errors.
 func TestReliabilityRounds(t *testing.T) {
 	acceptancetest.Only(t)
-	atOnce(t)
+	runParallel(t)
 	for i, serving := range reliabilityServers {
 		t.Run(serving.name, func(t *testing.T) {
-			atOnce(t)
+			runParallel(t)
 			processes, rounds := reliabilitytest.Count(4, 8), reliabilitytest.Count(1, 10)
 			var alone, together []time.Duration
 			pushes := 0
@@ -67,13 +65,13 @@ func TestReliabilityRounds(t *testing.T) {
 				r := newRepository(t, serving)
 				start := time.Now()
 				for i := range processes {
-					raceApart(t, r, fmt.Sprintf("owner-%d", i), 1, 1)
+					raceProcesses(t, r, fmt.Sprintf("owner-%d", i), 1, 1)
 				}
 				alone = append(alone, time.Since(start))
 				r = newRepository(t, serving)
 				start = time.Now()
-				for _, came := range raceApart(t, r, "team", processes, 1) {
-					pushes += came.Pushes
+				for _, reports := range raceProcesses(t, r, "team", processes, 1) {
+					pushes += reports.Pushes
 				}
 				together = append(together, time.Since(start))
 			}
@@ -102,41 +100,40 @@ func TestReliabilityRounds(t *testing.T) {
 	}
 }
 
-// atOnce lets a test run beside others, unless its figures are reported.
-func atOnce(t *testing.T) {
+// runParallel makes a test parallel unless its figures are reported.
+func runParallel(t *testing.T) {
 	t.Helper()
 	if reliabilitytest.Count(0, 1) == 0 {
 		t.Parallel()
 	}
 }
 
-// raceApart starts processes of owners with names that begin with this one, lets them go at once and returns what came of each
-// commit.
-func raceApart(t *testing.T, r *repository, name string, processes, commits int) []applied {
+// raceProcesses runs processes of owners named "<name>-<number>" at once and returns a report for each commit.
+func raceProcesses(t *testing.T, r *repository, name string, processes, commits int) []applyReport {
 	t.Helper()
-	var came []applied
-	for i, output := range runApart(t, "apply", processes, func(i int) any {
+	var reports []applyReport
+	for i, output := range runProcesses(t, "apply", processes, func(i int) any {
 		return applyOrder{Remote: r.remote, Name: fmt.Sprintf("%s-%d", name, i), Commits: commits}
 	}) {
-		for _, c := range decodeAll[applied](t, output) {
+		for _, c := range decodeAll[applyReport](t, output) {
 			if c.Error != "" {
 				t.Fatalf("process %d: %+v", i, c)
 			}
-			came = append(came, c)
+			reports = append(reports, c)
 		}
 	}
-	return came
+	return reports
 }
 
-// runApart starts processes that do what the name says, lets them go at once when all of them are ready, with an order each,
-// and returns what each has said.
-func runApart(t *testing.T, name string, processes int, order func(i int) any) []*bytes.Buffer {
+// runProcesses starts processes of the named function with an order each. It lets them begin when all are ready, and returns their
+// outputs.
+func runProcesses(t *testing.T, name string, processes int, order func(i int) any) []*bytes.Buffer {
 	t.Helper()
 	inputs, outputs := make([]io.Closer, processes), make([]*bytes.Buffer, processes)
 	var ready, ended sync.WaitGroup
 	for i := range processes {
 		outputs[i] = &bytes.Buffer{}
-		command := apart(t, name)
+		command := newProcess(t, name)
 		input, err := command.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -186,31 +183,30 @@ func decodeAll[T any](t *testing.T, from io.Reader) []T {
 	}
 }
 
-// checkRace looks for each commit in the branch's history, and for each folder
-// at its tip.
-func checkRace(t *testing.T, r *repository, processes, commits int, came []applied) {
+// checkRace expects each commit in the history of the branch, and each folder at its tip.
+func checkRace(t *testing.T, r *repository, processes, commits int, reports []applyReport) {
 	t.Helper()
-	if len(came) != processes*commits {
-		t.Errorf("%d commits were made, want %d", len(came), processes*commits)
+	if len(reports) != processes*commits {
+		t.Errorf("got %d reported commits, want %d", len(reports), processes*commits)
 	}
 	history := strings.Fields(r.git("rev-list", "main"))
 	inHistory := map[string]bool{}
 	for _, id := range history {
 		inHistory[id] = true
 	}
-	for _, c := range came {
+	for _, c := range reports {
 		if !inHistory[c.Commit] {
 			t.Errorf("commit %s is not in the history", c.Commit)
 		}
 	}
-	if len(history) != len(came) {
-		t.Errorf("%d commits on the branch, %d were made", len(history), len(came))
+	if len(history) != len(reports) {
+		t.Errorf("got %d commits on the branch, want %d", len(history), len(reports))
 	}
 	files := r.files()
 	for i := range processes {
 		for j := range commits {
 			if got, want := files[fmt.Sprintf("dev/team-%d/app-%d/a", i, j)], fmt.Sprintf("team-%d %d", i, j); got != want {
-				t.Errorf("process %d, commit %d: %q", i, j, got)
+				t.Errorf("process %d, commit %d: got %q, want %q", i, j, got, want)
 			}
 		}
 	}

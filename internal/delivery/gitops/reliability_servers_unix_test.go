@@ -4,7 +4,7 @@ package gitops_test
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 
-// reliabilityServers are the real servers that the guide "Reliability" names.
+// reliabilityServers are the servers in the guide "Reliability".
 var reliabilityServers = []serving{
 	{name: "bare repository, local path", remote: servings[0].remote},
 	{name: "git http-backend", config: anyObject, remote: overHTTP},
@@ -13,8 +13,8 @@ var reliabilityServers = []serving{
 	{name: "Gitea over ssh", mirror: true, remote: overGiteaSSH},
 }
 
-// raceServers are those on which processes race: all of them in `make acceptance`, else git over HTTP. TestReliabilityClaims
-// races on a path.
+// raceServers returns the servers for races: all of them in `make acceptance`, otherwise git over HTTP. TestReliabilityClaims covers
+// a local path.
 func raceServers() []serving {
 	if !acceptancetest.All() {
 		return reliabilityServers[1:2]

@@ -12,27 +12,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 )
 
-func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
+func TestOnlyPlannedFoldersAreRemoved(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		all := devEdit(t, map[string]gitops.FolderEdit{
-			"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"),
+			"drone/app": newFolder(t, "a", "1"), "drone/two": newFolder(t, "a", "1"), "large/app": newFolder(t, "a", "1"),
 		})
 		apply(t, r, all)
 		before := r.files()
-		apart := func(folders map[string]gitops.FolderEdit, remove deployedTrees) error {
+		applyWithRemovals := func(folders map[string]gitops.FolderEdit, remove deployedTrees) error {
 			edit := devEdit(t, folders)
 			edit.Remove = remove
 			_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 			return err
 		}
-		some := map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "2")}
+		some := map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "2")}
 		for name, err := range map[string]error{
-			"nothing shown":    apart(some, nil),
-			"one shown":        apart(some, deployedTrees{"drone": {"two": ""}}),
-			"an empty host":    apart(some, deployedTrees{"drone": {"two": ""}, "large": {}}),
-			"a destroy":        apart(nil, nil),
-			"a destroy of one": apart(nil, deployedTrees{"drone": {"two": "", "app": ""}}),
+			"nothing shown":    applyWithRemovals(some, nil),
+			"one shown":        applyWithRemovals(some, deployedTrees{"drone": {"two": ""}}),
+			"an empty host":    applyWithRemovals(some, deployedTrees{"drone": {"two": ""}, "large": {}}),
+			"a destroy":        applyWithRemovals(nil, nil),
+			"a destroy of one": applyWithRemovals(nil, deployedTrees{"drone": {"two": "", "app": ""}}),
 		} {
 			if !errors.Is(err, gitops.ErrUnplanned) || !strings.Contains(err.Error(), "large/app") ||
 				!strings.Contains(err.Error(), `the branch has folders of the assignment "dev" that the plan did not show`) {
@@ -42,66 +42,66 @@ func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
 		if got := r.files(); !maps.Equal(got, before) {
 			t.Errorf("files = %v", got)
 		}
-		if err := apart(some, deployedTrees{"drone": {"two": ""}, "large": {"app": "", "never": ""}}); err != nil {
+		if err := applyWithRemovals(some, deployedTrees{"drone": {"two": ""}, "large": {"app": "", "never": ""}}); err != nil {
 			t.Errorf("all shown: %v", err)
 		}
 		r.fsck()
 	})
 }
 
-func TestWhatOnlyTheStateKnowsIsGuarded(t *testing.T) {
+func TestUnrecordedFoldersAreRemovedOnlyIfPlanned(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "drone/two": newFolder(t, "a", "1")})
 	apply(t, r, edit)
-	r.byHand(func(w *workTree) { w.remove("dev/.flotilla") })
-	less := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
-	less.Written = wanted(edit)
+	r.commitByHand(func(w *workTree) { w.remove("dev/.flotilla") })
+	less := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
+	less.Written = treesOf(edit)
 	if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, less); !errors.Is(err, gitops.ErrUnplanned) {
 		t.Errorf("err = %v", err)
 	}
 	less.Remove = deployedTrees{"drone": {"two": ""}}
 	if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, less); err != nil ||
-		!slices.Equal(keysOf(result, "removed"), []string{"drone/two"}) {
+		!slices.Equal(changedKeys(result, "removed"), []string{"drone/two"}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
-func TestARecordedFolderThatIsGoneIsNoRemoval(t *testing.T) {
+func TestAMissingRecordedFolderIsNoRemoval(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")}))
-	r.byHand(func(w *workTree) { w.remove("dev/drone/two") })
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "drone/two": newFolder(t, "a", "1")}))
+	r.commitByHand(func(w *workTree) { w.remove("dev/drone/two") })
 	result, err := newClient(
 		gitops.BranchOptions{},
-	).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
-	if err != nil || len(keysOf(result, "removed")) != 0 {
+	).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")}))
+	if err != nil || len(changedKeys(result, "removed")) != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if owned, err := ownedIn(inspect(t, r, dev)); err != nil || len(owned["drone"]) != 1 {
+	if owned, err := readOwned(readOwner(t, r, dev)); err != nil || len(owned["drone"]) != 1 {
 		t.Errorf("owned = %v, %v", owned, err)
 	}
 }
 
-func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
+func TestADestroyKeepsUnplannedFolders(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		all := map[string]gitops.FolderEdit{
-			"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/": {},
+			"drone/app": newFolder(t, "a", "1"), "drone/two": newFolder(t, "a", "1"), "large/app": newFolder(t, "a", "1"), "small/": {},
 		}
 		apply(t, r, devEdit(t, all))
 		destroy := gitops.Edit{Owner: dev, Remove: deployedTrees{"drone": {"app": ""}, "small": {}}, LeaveOthers: true}
 		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, destroy)
-		if err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/app"}) {
+		if err != nil || !slices.Equal(changedKeys(result, "removed"), []string{"drone/app"}) {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
-		owned, err := ownedIn(inspect(t, r, dev))
-		want := deployedTrees{"drone": {"two": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
+		owned, err := readOwned(readOwner(t, r, dev))
+		want := deployedTrees{"drone": {"two": newFolder(t, "a", "1").Tree}, "large": {"app": newFolder(t, "a", "1").Tree}}
 		if err != nil || sprint(owned) != sprint(want) {
 			t.Errorf("owned = %v, %v", owned, err)
 		}
 		files := r.files()
-		if files["dev/small/dev.md"] != leftText("dev") || files["dev/drone/dev.md"] == leftText("dev") || files["dev/large/app/a"] != "1" {
+		if files["dev/small/dev.md"] != leftMarker("dev") || files["dev/drone/dev.md"] == leftMarker("dev") || files["dev/large/app/a"] != "1" {
 			t.Errorf("files = %v", files)
 		}
 		if again, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, destroy); err != nil || again.Committed {
@@ -116,7 +116,7 @@ func TestAnUnplannedErrorNamesTheFirstOfMany(t *testing.T) {
 	r := newRepository(t, servings[0])
 	folders := map[string]gitops.FolderEdit{}
 	for i := range 12 {
-		folders[fmt.Sprintf("drone/app-%02d", i)] = rendered(t, "a", "1")
+		folders[fmt.Sprintf("drone/app-%02d", i)] = newFolder(t, "a", "1")
 	}
 	apply(t, r, devEdit(t, folders))
 	_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev})
@@ -131,24 +131,24 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 		edit := devEdit(
 			t,
 			map[string]gitops.FolderEdit{
-				"drone/app":        rendered(t, "a", "1"),
-				"large/app":        rendered(t, "a", "1"),
-				"clusters/one/app": rendered(t, "a", "1"),
+				"drone/app":        newFolder(t, "a", "1"),
+				"large/app":        newFolder(t, "a", "1"),
+				"clusters/one/app": newFolder(t, "a", "1"),
 			},
 		)
 		apply(t, r, edit)
-		less := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
-		less.Written = wanted(edit)
+		less := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
+		less.Written = treesOf(edit)
 		result := apply(t, r, less)
 		want := []string{"dev/.flotilla/dev/drone.json", "dev/clusters/one/dev.md", "dev/drone/app/a", "dev/drone/dev.md", "dev/large/dev.md"}
 		files := r.files()
-		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) || files["dev/large/dev.md"] != leftText("dev") ||
-			files["dev/clusters/one/dev.md"] != leftText("dev") {
+		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) || files["dev/large/dev.md"] != leftMarker("dev") ||
+			files["dev/clusters/one/dev.md"] != leftMarker("dev") {
 			t.Errorf("files = %q", files)
 		}
-		// It is no drift, and nobody's.
-		view := inspect(t, r, dev)
-		if owned, err := ownedIn(view); err != nil || len(owned) != 1 || len(view.FindTouched(result.Records)) != 0 {
+		// The remaining folder is no drift and has no owner.
+		view := readOwner(t, r, dev)
+		if owned, err := readOwned(view); err != nil || len(owned) != 1 || len(view.FindTouched(result.Records)) != 0 {
 			t.Errorf("owned = %v, %v, touched %v", owned, err, view.FindTouched(result.Records))
 		}
 		for _, change := range []func(w *workTree){
@@ -156,44 +156,44 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 			func(w *workTree) { w.write("dev/large/dev.md", "mine") },
 			func(w *workTree) { w.remove("dev/large") },
 		} {
-			r.byHand(func(w *workTree) { change(w); w.write("README.md", sprint(len(r.git("log")))) })
+			r.commitByHand(func(w *workTree) { change(w); w.write("README.md", sprint(len(r.git("log")))) })
 			left := r.files()
 			if again := apply(t, r, less); again.Committed || !maps.Equal(r.files(), left) {
 				t.Errorf("again: %+v", again)
 			}
 		}
-		// The owner comes back, and so does another of its name.
+		// The owner may write the host again, and so may another owner with its name.
 		apply(t, r, edit)
-		if text := r.files()["dev/clusters/one/dev.md"]; text == leftText("dev") || !strings.Contains(text, "Flotilla writes this folder") {
+		if text := r.files()["dev/clusters/one/dev.md"]; text == leftMarker("dev") || !strings.Contains(text, "Flotilla writes this folder") {
 			t.Errorf("marker = %q", text)
 		}
-		apply(t, r, gitops.Edit{Owner: dev, Written: wanted(edit)})
+		apply(t, r, gitops.Edit{Owner: dev, Written: treesOf(edit)})
 		for _, host := range []string{"drone", "large", "clusters/one"} {
-			if got := r.files()["dev/"+host+"/dev.md"]; got != leftText("dev") {
+			if got := r.files()["dev/"+host+"/dev.md"]; got != leftMarker("dev") {
 				t.Errorf("%s: %q", host, got)
 			}
 		}
-		if again := apply(t, r, gitops.Edit{Owner: dev, Written: wanted(edit)}); again.Committed {
+		if again := apply(t, r, gitops.Edit{Owner: dev, Written: treesOf(edit)}); again.Committed {
 			t.Errorf("destroyed again: %+v", again)
 		}
-		if back := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/other": rendered(t, "a", "1")})); !back.Committed {
-			t.Errorf("another of its name: %+v", back)
+		if back := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/other": newFolder(t, "a", "1")})); !back.Committed {
+			t.Errorf("another owner with the name: %+v", back)
 		}
 		r.fsck()
 	})
 }
 
-func TestAHostWhoseFolderIsGoneIsLeftWithoutOne(t *testing.T) {
+func TestAMissingHostGetsNoMarker(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "large/app": newFolder(t, "a", "1")})
 	apply(t, r, edit)
-	r.byHand(func(w *workTree) {
+	r.commitByHand(func(w *workTree) {
 		w.remove("dev/drone")
 		w.remove("dev/large/dev.md")
 		w.write("dev/large/DEV.md", "x")
 	})
-	apply(t, r, gitops.Edit{Owner: dev, Written: wanted(edit)})
+	apply(t, r, gitops.Edit{Owner: dev, Written: treesOf(edit)})
 	if got := r.files(); len(got) != 1 || got["dev/large/DEV.md"] != "x" {
 		t.Errorf("files = %q", got)
 	}

@@ -24,34 +24,34 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// run and feed are a person's git.
+// run, tryRun and feed run programs, such as git.
 var (
 	run    = gittest.Run
 	tryRun = gittest.TryRun
 	feed   = gittest.Feed
 )
 
-// repository is a real bare repository and a way to reach it.
+// repository is a bare repository and its remote.
 type repository struct {
 	t         testing.TB
-	directory string // where it is, or a mirror of it
+	directory string // of the repository, or of a mirror
 	mirror    bool
 	remote    git.Remote
 }
 
-// serving is a way to serve a repository.
+// serving is a kind of server.
 type serving struct {
 	name   string
-	often  bool     // tests of every kind take it, or another such one, in `make test`, too
+	often  bool     // also used in `make test`
 	config []string // git configuration of the bare repository
 	remote func(t testing.TB, directory string) git.Remote
-	mirror bool // the repository is elsewhere, and origin of the directory's
+	mirror bool // the directory is a mirror of a repository on a Git host
 }
 
 var (
 	anyObject = []string{"uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true"}
 	blobNone  = []string{"uploadpack.allowFilter=true"}
-	// What GitLab allows: filters, but not by tree depth.
+	// GitLab allows filters, except by tree depth.
 	noTreeFilter = []string{
 		"uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true",
 		"uploadpackfilter.allow=false", "uploadpackfilter.blob:none.allow=true",
@@ -69,19 +69,18 @@ var servings = []serving{
 	{name: "http plain", often: true, remote: overHTTP},
 }
 
-// likeHosts are servers that advertise and insist on what those of Git hosts do
-// that are not git.
-var likeHosts = []serving{
-	{name: "like Azure Repos", config: anyObject, remote: standingIn(gittest.AzureRepos)},
-	{name: "like Azure Repos without objects by id", config: anyObject, remote: standingIn(func() *gittest.StandIn {
+// gitHostImitations imitate the servers of Git hosts that do not run git.
+var gitHostImitations = []serving{
+	{name: "like Azure Repos", config: anyObject, remote: overStandIn(gittest.AzureRepos)},
+	{name: "like Azure Repos without objects by id", config: anyObject, remote: overStandIn(func() *gittest.StandIn {
 		server := gittest.AzureRepos()
 		server.NoIDs = true
 		return server
 	})},
-	{name: "like CodeCommit", config: anyObject, remote: standingIn(gittest.CodeCommit)},
+	{name: "like CodeCommit", config: anyObject, remote: overStandIn(gittest.CodeCommit)},
 }
 
-func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Remote {
+func overStandIn(server func() *gittest.StandIn) func(testing.TB, string) git.Remote {
 	return func(t testing.TB, directory string) git.Remote {
 		t.Helper()
 		return git.Remote{
@@ -91,8 +90,8 @@ func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Rem
 	}
 }
 
-// forEachServing runs a test against a fresh, empty repository of every kind in `make acceptance`. In `make test` it is a
-// path, a server that allows most, or one that allows least, by the name of the test.
+// forEachServing runs a test with an empty repository on each kind of server in `make acceptance`. In `make test`, the name of the
+// test selects a path, a server with most options, or one with the fewest.
 func forEachServing(t *testing.T, test func(t *testing.T, r *repository)) {
 	t.Helper()
 	forEachOf(t, someServings(t), test)
@@ -103,25 +102,25 @@ func someServings(t *testing.T) []serving {
 	if acceptancetest.All() {
 		return servings
 	}
-	return oneOf(t, slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !one.often }))
+	return pickByName(t, slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !one.often }))
 }
 
-// someLikeHosts is one of likeHosts, by the name of the test, and all of them in `make acceptance`.
-func someLikeHosts(t *testing.T) []serving {
+// someGitHostImitations returns one of gitHostImitations, selected by the name of the test, and all of them in `make acceptance`.
+func someGitHostImitations(t *testing.T) []serving {
 	t.Helper()
 	if acceptancetest.All() {
-		return likeHosts
+		return gitHostImitations
 	}
-	return oneOf(t, likeHosts)
+	return pickByName(t, gitHostImitations)
 }
 
-func oneOf(t *testing.T, servings []serving) []serving {
+func pickByName(t *testing.T, servings []serving) []serving {
 	t.Helper()
 	one := crc32.ChecksumIEEE([]byte(t.Name())) % uint32(len(servings))
 	return servings[one : one+1]
 }
 
-// forEachOf is forEachServing with other kinds.
+// forEachOf is forEachServing for the given servers.
 func forEachOf(t *testing.T, servings []serving, test func(t *testing.T, r *repository)) {
 	t.Helper()
 	for _, serving := range servings {
@@ -136,15 +135,15 @@ func newRepository(t testing.TB, serving serving) *repository {
 	t.Helper()
 	directory := filepath.Join(t.TempDir(), "repositories", "gitops.git")
 	r := &repository{t: t, directory: directory, mirror: serving.mirror}
-	initialize(t, directory, append([]string{"http.receivepack=true", "receive.autogc=false"}, serving.config...)...)
+	initRepository(t, directory, append([]string{"http.receivepack=true", "receive.autogc=false"}, serving.config...)...)
 	r.remote = serving.remote(t, directory)
 	r.remote.Branch = "main"
 	return r
 }
 
-// initialize makes a bare repository with these settings, as git init and git config do, without a process for each:
-// there are hundreds of them.
-func initialize(t testing.TB, directory string, settings ...string) {
+// initRepository creates a bare repository with settings, as git init and git config do. It runs no processes, because tests create
+// hundreds of repositories.
+func initRepository(t testing.TB, directory string, settings ...string) {
 	t.Helper()
 	text := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
 	for _, setting := range settings {
@@ -172,7 +171,7 @@ func overHTTP(t testing.TB, directory string) git.Remote {
 	return git.Remote{IsGitOps: true, URL: serve(t, backend(t, filepath.Dir(directory))) + "/" + filepath.Base(directory)}
 }
 
-// serve returns the base URL of a server that lives as long as the test.
+// serve returns the base URL of a server that ends with the test.
 func serve(t testing.TB, handler http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -180,9 +179,8 @@ func serve(t testing.TB, handler http.Handler) string {
 	return server.URL
 }
 
-// backend is git's own http-backend over the repositories in a folder. It gets
-// requests whole, as from a web server that buffers them: one that is cut off
-// makes it spin for ever. In `make test` most requests take none of its processes.
+// backend is git's http-backend for the repositories in a folder. It gets only complete requests, as from a buffering web server,
+// because a request that breaks off makes it spin forever. In `make test`, most requests start no process.
 func backend(t testing.TB, root string) http.Handler {
 	t.Helper()
 	program := gittest.Backend(root, httpBackend(t, root))
@@ -196,7 +194,7 @@ func backend(t testing.TB, root string) http.Handler {
 	})
 }
 
-// newClient is a client that reaches local repositories without processes, but in `make acceptance`.
+// newClient returns a client that reads local repositories without running git, except in `make acceptance`.
 func newClient(options gitops.BranchOptions) *gitops.BranchClient {
 	if options.Git == nil {
 		options.Git = git.NewConnector(gittest.Options())
@@ -204,7 +202,7 @@ func newClient(options gitops.BranchOptions) *gitops.BranchClient {
 	return gitops.NewBranchClient(options)
 }
 
-// gitPrograms is the folder of git's programs, or empty without git.
+// gitPrograms returns the folder of git's programs, "" without git.
 var gitPrograms = sync.OnceValue(func() string {
 	output, _ := exec.Command("git", "--exec-path").Output()
 	return strings.TrimSpace(string(output))
@@ -219,26 +217,25 @@ func httpBackend(t testing.TB, root string) *cgi.Handler {
 	}
 }
 
-// gitea is a real Gitea, in `make acceptance`. A push to it costs half a second of a processor.
+// gitea starts a real Gitea in `make acceptance`. A push to it costs half a second of processor time.
 func gitea(t testing.TB) *giteatest.Gitea {
 	t.Helper()
 	acceptancetest.Only(t)
 	return giteatest.Start(t)
 }
 
-// overGiteaHTTP makes a repository of a new user of Gitea, with a token, and lets
-// the one in the directory mirror it.
+// overGiteaHTTP creates a repository of a new user with a token in Gitea. The repository in the directory mirrors it.
 func overGiteaHTTP(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	server := gitea(t)
-	user := giteaMirrored(t, server, directory)
+	user := mirrorFromGitea(t, server, directory)
 	return git.Remote{
 		IsGitOps: true, URL: fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
 		Credentials: git.Credentials{Login: git.Login{Token: user.Token}},
 	}
 }
 
-func giteaMirrored(t testing.TB, server *giteatest.Gitea, directory string) giteatest.User {
+func mirrorFromGitea(t testing.TB, server *giteatest.Gitea, directory string) giteatest.User {
 	t.Helper()
 	user := server.User(t)
 	address, err := url.Parse(server.Repository(t, user, "gitops"))
@@ -250,8 +247,8 @@ func giteaMirrored(t testing.TB, server *giteatest.Gitea, directory string) gite
 	return user
 }
 
-// servedByGit has git serve the repository where [gittest.Local] would: it leaves those with hooks to it.
-func (r *repository) servedByGit() {
+// serveByGit makes git serve the repository instead of [gittest.Local], which leaves repositories with hooks to git.
+func (r *repository) serveByGit() {
 	r.t.Helper()
 	if err := os.Mkdir(filepath.Join(r.directory, "hooks"), 0o755); err != nil {
 		r.t.Fatal(err)
@@ -261,7 +258,7 @@ func (r *repository) servedByGit() {
 	}
 }
 
-// git runs git in the bare repository, beside whatever serves it.
+// git runs git in the bare repository.
 func (r *repository) git(args ...string) string {
 	r.t.Helper()
 	r.update()
@@ -271,7 +268,7 @@ func (r *repository) git(args ...string) string {
 	return strings.TrimSpace(run(r.t, r.directory, "git", args...))
 }
 
-// update brings a mirror up to date.
+// update updates a mirror.
 func (r *repository) update() {
 	r.t.Helper()
 	if r.mirror {
@@ -279,7 +276,7 @@ func (r *repository) update() {
 	}
 }
 
-// origin is where people clone it from.
+// origin returns the URL for clones.
 func (r *repository) origin() string {
 	r.t.Helper()
 	if r.mirror {
@@ -288,8 +285,7 @@ func (r *repository) origin() string {
 	return r.directory
 }
 
-// clone returns a work tree of the branch, as a person has one; of an empty
-// repository, too.
+// clone returns a work tree of the branch. The repository may be empty.
 func (r *repository) clone() *workTree {
 	r.t.Helper()
 	directory := filepath.Join(r.t.TempDir(), "clone")
@@ -297,7 +293,7 @@ func (r *repository) clone() *workTree {
 	return &workTree{r: r, directory: directory}
 }
 
-// fsck fails the test if the repository is damaged. In `make acceptance` and for mirrors, git finds out, in four processes.
+// fsck fails the test if the repository is damaged. In `make acceptance` and for mirrors, it runs git, in four processes.
 func (r *repository) fsck() {
 	r.t.Helper()
 	if !r.mirror && !acceptancetest.All() {

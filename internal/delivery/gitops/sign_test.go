@@ -27,7 +27,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// applySigned makes a commit, one after another, and one for a pull request.
+// applySigned makes two signed commits, and one for a pull request.
 func applySigned(t *testing.T, r *repository, key, passphrase string) (commits []string) {
 	t.Helper()
 	signer, err := git.NewSigner(key, passphrase)
@@ -40,7 +40,7 @@ func applySigned(t *testing.T, r *repository, key, passphrase string) (commits [
 		t.Errorf("printed: %s", printed)
 	}
 	for i, head := range []string{"", "", "flotilla/dev"} {
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", fmt.Sprint(i))})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", fmt.Sprint(i))})
 		edit.Head, edit.Subject = head, "deploy\n\nwith a text of\n\nseveral paragraphs"
 		result, err := client.Apply(context.Background(), r.remote, edit)
 		if err != nil || !result.Committed {
@@ -60,7 +60,7 @@ func TestACommitSignedWithOpenPGPIsVerifiedByGit(t *testing.T) {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		t.Skip("needs gpg, which is not on PATH")
 	}
-	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // the agent's socket wants a short path
+	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // the agent's socket needs a short path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestACommitSignedWithOpenPGPIsVerifiedByGit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		public := armored(t, openpgp.PublicKeyType, func(b *bytes.Buffer) error { return entity.Serialize(b) })
+		public := armorKey(t, openpgp.PublicKeyType, func(b *bytes.Buffer) error { return entity.Serialize(b) })
 		file := filepath.Join(t.TempDir(), "public.asc")
 		if err := os.WriteFile(file, []byte(public), 0o600); err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestACommitSignedWithOpenPGPIsVerifiedByGit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			private := armored(t, openpgp.PrivateKeyType, func(b *bytes.Buffer) error { return entity.SerializePrivateWithoutSigning(b, nil) })
+			private := armorKey(t, openpgp.PrivateKeyType, func(b *bytes.Buffer) error { return entity.SerializePrivateWithoutSigning(b, nil) })
 			r := newRepository(t, servings[0])
 			for _, commit := range applySigned(t, r, private, passphrase) {
 				if output := r.git("verify-commit", "-v", commit); !strings.Contains(output, "Good signature") {
@@ -105,7 +105,7 @@ func TestACommitSignedWithOpenPGPIsVerifiedByGit(t *testing.T) {
 	}
 }
 
-func armored(t *testing.T, kind string, write func(*bytes.Buffer) error) string {
+func armorKey(t *testing.T, kind string, write func(*bytes.Buffer) error) string {
 	t.Helper()
 	var key, text bytes.Buffer
 	if err := write(&key); err != nil {
@@ -166,7 +166,7 @@ func TestACommitSignedWithAnSSHKeyIsVerifiedByGit(t *testing.T) {
 	}
 }
 
-func TestASigningKeyThatCannotSignIsAClearError(t *testing.T) {
+func TestAnInvalidSigningKeyIsAClearError(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{
 		"", canary, "-----BEGIN PGP PRIVATE KEY BLOCK-----\n" + canary, "-----BEGIN OPENSSH PRIVATE KEY-----\n" + canary + "\n-----END OPENSSH PRIVATE KEY-----\n",

@@ -23,7 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// newSSHKey makes a key: its PEM text, and its public half as one line.
+// newSSHKey returns a key as PEM text, and its public key as one line.
 func newSSHKey(t testing.TB, passphrase string) (private, public string) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -46,8 +46,7 @@ func newSSHKey(t testing.TB, passphrase string) (private, public string) {
 	return string(pem.EncodeToMemory(block)), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
 
-// overGiteaSSH makes a repository of a new user of Gitea, with a key, and lets
-// the one in the directory mirror it.
+// overGiteaSSH creates a repository of a new user with a key in Gitea. The repository in the directory mirrors it.
 func overGiteaSSH(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	return giteaSSH(t, directory, "")
@@ -56,7 +55,7 @@ func overGiteaSSH(t testing.TB, directory string) git.Remote {
 func giteaSSH(t testing.TB, directory, passphrase string) git.Remote {
 	t.Helper()
 	server := gitea(t)
-	user := giteaMirrored(t, server, directory)
+	user := mirrorFromGitea(t, server, directory)
 	private, public := newSSHKey(t, passphrase)
 	server.API(t, user, "POST", "/user/keys", map[string]any{"title": "test", "key": public}, nil)
 	host, port, err := net.SplitHostPort(server.SSHAddr)
@@ -71,9 +70,8 @@ func giteaSSH(t testing.TB, directory, passphrase string) git.Remote {
 	}
 }
 
-// giteaRepository is a repository of a new user of Gitea, over ssh, and one to
-// look at it with git.
-func giteaRepository(t *testing.T, passphrase string) (remote git.Remote, look func(args ...string) string) {
+// newGiteaRepository returns a repository in Gitea over SSH, and a function that runs git in its mirror.
+func newGiteaRepository(t *testing.T, passphrase string) (remote git.Remote, runGit func(args ...string) string) {
 	t.Helper()
 	r := newRepository(t, serving{name: "Gitea over ssh", mirror: true, remote: func(t testing.TB, directory string) git.Remote {
 		return giteaSSH(t, directory, passphrase)
@@ -85,14 +83,14 @@ func giteaRepository(t *testing.T, passphrase string) (remote git.Remote, look f
 	}
 }
 
-func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
+func TestSSHSupportsAllOperations(t *testing.T) {
 	t.Parallel()
 	for name, passphrase := range map[string]string{"a key": "", "a key with a passphrase": canary} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			remote, look := giteaRepository(t, passphrase)
+			remote, runGit := newGiteaRepository(t, passphrase)
 			client := newClient(gitops.BranchOptions{})
-			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/": {}})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1"), "large/": {}})
 			first, err := client.Apply(context.Background(), remote, edit)
 			if err != nil || !first.Committed || first.Pushes != 1 {
 				t.Fatalf("first: %+v, %v", first, err)
@@ -100,26 +98,26 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			if again, err := client.Apply(context.Background(), remote, edit); err != nil || again.Committed || again.Commit != first.Commit {
 				t.Errorf("again: %+v, %v", again, err)
 			}
-			view, err := inspectBy(context.Background(), client, remote, dev)
-			if err != nil || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
+			view, err := readOwnerWith(context.Background(), client, remote, dev)
+			if err != nil || sprint(readTrees(t, view, treesOf(edit))) != sprint(treesOf(edit)) {
 				t.Errorf("view: %+v, %v", view, err)
 			}
-			if owned, err := ownedIn(view); err != nil || sprint(owned) != sprint(wanted(edit)) {
+			if owned, err := readOwned(view); err != nil || sprint(owned) != sprint(treesOf(edit)) {
 				t.Errorf("owned: %v, %v", owned, err)
 			}
-			edit.Hosts["drone"]["app"] = rendered(t, "a", "2")
+			edit.Hosts["drone"]["app"] = newFolder(t, "a", "2")
 			edit.Head = "flotilla/dev"
 			for _, content := range []string{"2", "3"} {
-				edit.Hosts["drone"]["app"] = rendered(t, "a", content)
+				edit.Hosts["drone"]["app"] = newFolder(t, "a", content)
 				if proposed, err := client.Apply(context.Background(), remote, edit); err != nil || !proposed.Committed {
 					t.Errorf("proposed: %+v, %v", proposed, err)
 				}
 			}
-			if got := look("show", "flotilla/dev:dev/drone/app/a"); got != "3" {
+			if got := runGit("show", "flotilla/dev:dev/drone/app/a"); got != "3" {
 				t.Errorf("on the head: %q", got)
 			}
-			if got := look("rev-parse", "main"); got != first.Commit {
-				t.Errorf("main is at %s", got)
+			if got := runGit("rev-parse", "main"); got != first.Commit {
+				t.Errorf("main: got %s, want %s", got, first.Commit)
 			}
 			edit.Head = ""
 			second, err := client.Apply(context.Background(), remote, edit)
@@ -128,13 +126,13 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			}
 			then, err := view.ReadFoldersAt(context.Background(), first.Commit)
 			if err != nil {
-				t.Errorf("as of: %v", err)
+				t.Errorf("read folders: %v", err)
 			}
 			if back, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, Hosts: then}); err != nil || !back.Committed {
 				t.Errorf("back: %+v, %v", back, err)
 			}
-			if got := look("show", "main:dev/drone/app/a"); got != "1" {
-				t.Errorf("after going back: %q", got)
+			if got := runGit("show", "main:dev/drone/app/a"); got != "1" {
+				t.Errorf("after the rollback: got %q, want 1", got)
 			}
 			branch, err := client.ReadBranch(context.Background(), remote)
 			if err != nil {
@@ -145,7 +143,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 				t.Errorf("history: %+v, %v", read, err)
 			}
 			short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-			if _, err := inspectBy(short, client, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := readOwnerWith(short, client, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a short deadline: %v", err)
 			}
 			cancel()
@@ -156,28 +154,28 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 func TestSSHEndsWithItsContextWhenTheServerStopsAnswering(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{name: "ssh", remote: func(t testing.TB, directory string) git.Remote {
-		return sshRunning(t, directory, "exec sleep 600 # ")
+		return overSSHWith(t, directory, "exec sleep 600 # ")
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, inspected := inspectBy(ctx, newClient(gitops.BranchOptions{}), r.remote, dev)
-	_, applied := newClient(gitops.BranchOptions{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
-	for _, err := range []error{inspected, applied} {
+	_, readErr := readOwnerWith(ctx, newClient(gitops.BranchOptions{}), r.remote, dev)
+	_, applyErr := newClient(gitops.BranchOptions{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")}))
+	for _, err := range []error{readErr, applyErr} {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("err = %v", err)
 		}
 	}
 }
 
-func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
-	remote, _ := giteaRepository(t, "")
+func TestSSHUsesTheKeysOfAnAgent(t *testing.T) {
+	remote, _ := newGiteaRepository(t, "")
 	key, err := ssh.ParseRawPrivateKey([]byte(remote.Credentials.SSH.Key))
 	if err != nil {
 		t.Fatal(err)
 	}
 	remote.Credentials.SSH.Key = ""
 	t.Setenv("SSH_AUTH_SOCK", "")
-	if _, err := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) ||
+	if _, err := readOwnerWith(context.Background(), newClient(gitops.BranchOptions{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) ||
 		!strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
 		t.Errorf("no agent: %v", err)
 	}
@@ -201,15 +199,15 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 		}
 	}()
 	t.Setenv("SSH_AUTH_SOCK", socket)
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
 	if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
-func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
+func TestSSHErrorsHaveRemediesAndNoSecrets(t *testing.T) {
 	t.Parallel()
-	remote, _ := giteaRepository(t, "")
+	remote, _ := newGiteaRepository(t, "")
 	encrypted, _ := newSSHKey(t, canary)
 	_, other := newSSHKey(t, "")
 	stranger, _ := newSSHKey(t, "")
@@ -219,7 +217,7 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	fingerprint := ssh.FingerprintSHA256(key)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts without an answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +250,7 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 		"broken known hosts": {
 			func(r *git.Remote) { r.Credentials.SSH.KnownHosts = "x y z\n" }, nil, []string{"known hosts cannot be read"},
 		},
-		"a key that the server does not know": {
+		"an unknown user key": {
 			func(r *git.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = stranger, canary },
 			git.ErrUnauthorized, []string{"none of the ssh keys"},
 		},
@@ -260,8 +258,8 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 		"a wrong passphrase": {func(r *git.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = encrypted, canary+"x" }, nil, []string{"passphrase is wrong"}},
 		"no key":             {func(r *git.Remote) { r.Credentials.SSH.Key = canary }, nil, []string{"cannot be read"}},
 		"no such repository": {func(r *git.Remote) { r.URL = strings.Replace(r.URL, "gitops.git", "no.git", 1) }, git.ErrNotFound, nil},
-		"nobody listens":     {func(r *git.Remote) { r.URL = "ssh://git@127.0.0.1:1/o/r" }, git.ErrUnreachable, []string{"refused"}},
-		"nobody answers": {
+		"no server":          {func(r *git.Remote) { r.URL = "ssh://git@127.0.0.1:1/o/r" }, git.ErrUnreachable, []string{"refused"}},
+		"a silent server": {
 			func(r *git.Remote) { r.URL = "ssh://git@" + silent.Addr().String() + "/o/r" }, context.DeadlineExceeded, nil,
 		},
 	} {
@@ -269,15 +267,15 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 			t.Parallel()
 			changed := remote
 			test.change(&changed)
-			patience := 2 * time.Minute
+			timeout := 2 * time.Minute
 			if errors.Is(test.kind, context.DeadlineExceeded) {
-				patience = 2 * time.Second
+				timeout = 2 * time.Second
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
-			_, inspected := inspectBy(ctx, newClient(gitops.BranchOptions{}), changed, dev)
-			_, applied := newClient(gitops.BranchOptions{}).Apply(ctx, changed, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
-			for _, err := range []error{inspected, applied} {
+			_, readErr := readOwnerWith(ctx, newClient(gitops.BranchOptions{}), changed, dev)
+			_, applyErr := newClient(gitops.BranchOptions{}).Apply(ctx, changed, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")}))
+			for _, err := range []error{readErr, applyErr} {
 				if err == nil || test.kind != nil && !errors.Is(err, test.kind) {
 					t.Fatalf("err = %v", err)
 				}
@@ -288,7 +286,7 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 				}
 				printed := fmt.Sprintf("%v %+v %#v %v %#v", err, changed, changed, changed.Credentials.SSH, changed.Credentials)
 				if strings.Contains(printed, canary) || strings.Contains(printed, "PRIVATE KEY") && name != "no key" {
-					t.Errorf("a secret in %s", printed)
+					t.Errorf("got a secret in %s", printed)
 				}
 			}
 		})

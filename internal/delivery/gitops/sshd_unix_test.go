@@ -19,14 +19,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// overSSH serves a repository by an ssh server that runs git, and takes one key.
+// overSSH serves a repository by an SSH server that runs git and accepts one key.
 func overSSH(t testing.TB, directory string) git.Remote {
 	t.Helper()
-	return sshRunning(t, directory, "exec ")
+	return overSSHWith(t, directory, "exec ")
 }
 
-// sshRunning is overSSH with something for the shell before each command.
-func sshRunning(t testing.TB, directory, before string) git.Remote {
+// overSSHWith is overSSH with a shell prefix before each command.
+func overSSHWith(t testing.TB, directory, prefix string) git.Remote {
 	t.Helper()
 	private, public := newSSHKey(t, "")
 	_, hostKey, err := ed25519.GenerateKey(rand.Reader)
@@ -56,7 +56,7 @@ func sshRunning(t testing.TB, directory, before string) git.Remote {
 			if err != nil {
 				return
 			}
-			go serveSSH(ctx, connection, config, before)
+			go serveSSH(ctx, connection, config, prefix)
 		}
 	}()
 	address := listener.Addr().(*net.TCPAddr)
@@ -69,7 +69,7 @@ func sshRunning(t testing.TB, directory, before string) git.Remote {
 	}
 }
 
-func serveSSH(ctx context.Context, connection net.Conn, config *ssh.ServerConfig, before string) {
+func serveSSH(ctx context.Context, connection net.Conn, config *ssh.ServerConfig, prefix string) {
 	defer func() { _ = connection.Close() }()
 	_, channels, requests, err := ssh.NewServerConn(connection, config)
 	if err != nil {
@@ -86,7 +86,7 @@ func serveSSH(ctx context.Context, connection net.Conn, config *ssh.ServerConfig
 			for request := range requests {
 				_ = request.Reply(request.Type == "exec", nil)
 				if request.Type == "exec" {
-					status := runForSSH(ctx, channel, before+string(request.Payload[4:]))
+					status := runForSSH(ctx, channel, prefix+string(request.Payload[4:]))
 					_, _ = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(status)))
 					return
 				}

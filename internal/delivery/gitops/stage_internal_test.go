@@ -11,13 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
+func TestUnchangedHostsAreNotRead(t *testing.T) {
 	t.Parallel()
 	memory := gittest.NewRepository(true)
 	repository := git.NewConnector(git.ConnectorOptions{Over: memory})
 	remote := git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}
 	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: FolderEdits{}}
-	written := func(content string) FolderEdit {
+	newFolder := func(content string) FolderEdit {
 		files := []git.File{{Name: "a", Content: []byte(content)}}
 		tree, err := git.TreeID(files)
 		if err != nil {
@@ -27,13 +27,13 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	}
 	const hosts = 20
 	for i := range hosts {
-		edit.Hosts[fmt.Sprintf("host-%d", i)] = map[string]FolderEdit{"app": written(fmt.Sprint(i)), "other": written("x")}
+		edit.Hosts[fmt.Sprintf("host-%d", i)] = map[string]FolderEdit{"app": newFolder(fmt.Sprint(i)), "other": newFolder("x")}
 	}
 	result, err := NewBranchClient(BranchOptions{Git: repository}).Apply(context.Background(), remote, edit)
 	if err != nil || len(result.Records) != hosts {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	read := func(edit Edit) (records int) {
+	countRead := func(edit Edit) (records int) {
 		t.Helper()
 		tip, err := repository.Open(context.Background(), remote, edit.Owner.treeLevels())
 		if err != nil {
@@ -44,16 +44,16 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, id := range result.Records {
-			if tip.Has(parse(t, id)) {
+			if tip.Has(parseID(t, id)) {
 				records++
 			}
 		}
 		return records
 	}
-	if got := read(edit); got != hosts {
-		t.Errorf("without a state %d records are read", got)
+	if got := countRead(edit); got != hosts {
+		t.Errorf("without a state: got %d read records, want %d", got, hosts)
 	}
-	understood := func(edit Edit) int {
+	countParsed := func(edit Edit) int {
 		t.Helper()
 		tip, err := repository.Open(context.Background(), remote, edit.Owner.treeLevels())
 		if err != nil {
@@ -74,17 +74,17 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		want   int
 	}{
 		"nothing":        {func(*Edit) {}, 0},
-		"a folder":       {func(e *Edit) { e.Hosts["host-3"]["app"] = written("new") }, 1},
+		"a folder":       {func(e *Edit) { e.Hosts["host-3"]["app"] = newFolder("new") }, 1},
 		"one less":       {func(e *Edit) { delete(e.Hosts["host-5"], "app") }, 1},
-		"another policy": {func(e *Edit) { e.Hosts["host-6"]["app"] = recordedWith(e.Hosts["host-6"]["app"], "p") }, 1},
+		"another policy": {func(e *Edit) { e.Hosts["host-6"]["app"] = withPolicy(e.Hosts["host-6"]["app"], "p") }, 1},
 		"one is kept":    {func(e *Edit) { e.Hosts["host-7"]["app"] = FolderEdit{Action: Keep} }, 1},
 		"another holder": {func(e *Edit) { e.Holder = "h" }, hosts},
 	} {
 		changed := edit
 		changed.Hosts = edit.Hosts.clone()
 		test.change(&changed)
-		if got := understood(changed); got != test.want {
-			t.Errorf("without a state, %s: %d records are more than compared, want %d", name, got, test.want)
+		if got := countParsed(changed); got != test.want {
+			t.Errorf("without a state, %s: got %d parsed records, want %d", name, got, test.want)
 		}
 	}
 	edit.Written, edit.Records = edit.Wanted(), result.Records
@@ -93,8 +93,8 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		want   int
 	}{
 		"nothing":  {func(*Edit) {}, 0},
-		"a folder": {func(e *Edit) { e.Hosts["host-3"]["app"] = written("new") }, 1},
-		"one more": {func(e *Edit) { e.Hosts["host-4"]["new"] = written("new") }, 1},
+		"a folder": {func(e *Edit) { e.Hosts["host-3"]["app"] = newFolder("new") }, 1},
+		"one more": {func(e *Edit) { e.Hosts["host-4"]["new"] = newFolder("new") }, 1},
 		"one less": {func(e *Edit) {
 			delete(e.Hosts["host-5"], "app")
 			e.Remove = folder.Trees{"host-5": {"app": ""}}
@@ -102,8 +102,8 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		"a host less":     {func(e *Edit) { delete(e.Hosts, "host-6"); e.Remove = folder.Trees{"host-6": {"app": "", "other": ""}} }, 1},
 		"another id":      {func(e *Edit) { e.Records["host-7"] = e.Records["host-8"] }, 1},
 		"a new name":      {func(e *Edit) { e.Owner.Name, e.FormerName = "dev-eu", "dev" }, hosts},
-		"all are kept":    {func(e *Edit) { keep(e) }, 0},
-		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"]["app"] = written("new") }, 1},
+		"all are kept":    {func(e *Edit) { keepAll(e) }, 0},
+		"kept, and other": {func(e *Edit) { keepAll(e); e.Hosts["host-3"]["app"] = newFolder("new") }, 1},
 	} {
 		changed := edit
 		changed.Hosts, changed.Records = edit.Hosts.clone(), map[string]string{}
@@ -111,18 +111,18 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 			changed.Records[host] = id
 		}
 		test.change(&changed)
-		if got := read(changed); got != test.want {
-			t.Errorf("%s: %d records are read, want %d", name, got, test.want)
+		if got := countRead(changed); got != test.want {
+			t.Errorf("%s: got %d read records, want %d", name, got, test.want)
 		}
 	}
 }
 
-func recordedWith(folder FolderEdit, policy string) FolderEdit {
+func withPolicy(folder FolderEdit, policy string) FolderEdit {
 	folder.Record.Policies = []string{policy}
 	return folder
 }
 
-func keep(edit *Edit) {
+func keepAll(edit *Edit) {
 	for _, host := range edit.Hosts {
 		for target := range host {
 			host[target] = FolderEdit{Action: Keep}
@@ -130,7 +130,7 @@ func keep(edit *Edit) {
 	}
 }
 
-func parse(t *testing.T, id string) git.Hash {
+func parseID(t *testing.T, id string) git.Hash {
 	t.Helper()
 	hash, err := git.ParseID(id)
 	if err != nil {

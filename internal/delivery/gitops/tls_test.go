@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
-func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
+func TestAGivenCAIsTrusted(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
 	server := httptest.NewUnstartedServer(backend(t, filepath.Dir(r.directory)))
@@ -26,7 +26,7 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	r.remote.URL = server.URL + "/gitops.git"
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "1")})
 
 	if _, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, git.ErrUnreachable) ||
 		!strings.Contains(err.Error(), "certificate") {
@@ -49,11 +49,11 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 	}
 }
 
-func TestASlowServerIsGivenUpAfterTheResponseTimeout(t *testing.T) {
+func TestTheResponseTimeoutEndsASlowRequest(t *testing.T) {
 	t.Parallel()
 	url := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })) + "/r"
 	client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Over: bounded.Transport(50 * time.Millisecond)})})
-	if _, err := inspectBy(context.Background(), client, git.Remote{IsGitOps: true, URL: url, Branch: "main"}, dev); !errors.Is(
+	if _, err := readOwnerWith(context.Background(), client, git.Remote{IsGitOps: true, URL: url, Branch: "main"}, dev); !errors.Is(
 		err,
 		git.ErrUnreachable,
 	) {

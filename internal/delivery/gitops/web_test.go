@@ -22,12 +22,12 @@ import (
 
 const canary = "c4n4ry s3cr3t/+&%?"
 
-// guarded asks for basic authentication before next.
-func guarded(username, password string, next http.Handler) http.Handler {
+// requireLogin requires basic authentication.
+func requireLogin(username, password string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if gotUsername, gotPassword, _ := r.BasicAuth(); gotUsername != username || gotPassword != password {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
-			// A server that repeats what it was sent.
+			// The server repeats the credentials.
 			http.Error(w, "bad credentials: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
 			return
 		}
@@ -41,15 +41,15 @@ func TestCredentialsGoToTheServerAsBasicAuthentication(t *testing.T) {
 		username, password string
 		credentials        git.Credentials
 	}{
-		"a password":          {"person", canary, git.Credentials{Login: git.Login{Username: "person", Password: canary}}},
-		"a token":             {"x-access-token", canary, git.Credentials{Login: git.Login{Token: canary}}},
-		"a token of a user":   {"oauth2", canary, git.Credentials{Login: git.Login{Username: "oauth2", Token: canary}}},
-		"a token is stronger": {"oauth2", canary, git.Credentials{Login: git.Login{Username: "oauth2", Token: canary, Password: "x"}}},
+		"a password":         {"person", canary, git.Credentials{Login: git.Login{Username: "person", Password: canary}}},
+		"a token":            {"x-access-token", canary, git.Credentials{Login: git.Login{Token: canary}}},
+		"a token of a user":  {"oauth2", canary, git.Credentials{Login: git.Login{Username: "oauth2", Token: canary}}},
+		"token and password": {"oauth2", canary, git.Credentials{Login: git.Login{Username: "oauth2", Token: canary, Password: "x"}}},
 	} {
 		r := newRepository(t, servings[0])
-		r.remote.URL = serve(t, guarded(test.username, test.password, backend(t, filepath.Dir(r.directory)))) + "/gitops.git"
+		r.remote.URL = serve(t, requireLogin(test.username, test.password, backend(t, filepath.Dir(r.directory)))) + "/gitops.git"
 		r.remote.Credentials = test.credentials
-		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 		if result := apply(t, r, edit); !result.Committed {
 			t.Errorf("%s: %+v", name, result)
 		}
@@ -59,7 +59,7 @@ func TestCredentialsGoToTheServerAsBasicAuthentication(t *testing.T) {
 	}
 }
 
-func TestNoErrorHasACredentialInIt(t *testing.T) {
+func TestNoErrorContainsACredential(t *testing.T) {
 	t.Parallel()
 	credentials := git.Credentials{Login: git.Login{Username: "person", Password: canary, Token: canary + "token"}}
 	echo := func(status int) http.Handler {
@@ -86,11 +86,11 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 	}
 	for name, at := range urls {
 		remote := git.Remote{IsGitOps: true, URL: at, Branch: "main", Credentials: credentials}
-		_, inspected := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), remote, dev)
-		_, applied := newClient(
+		_, readErr := readOwnerWith(context.Background(), newClient(gitops.BranchOptions{}), remote, dev)
+		_, applyErr := newClient(
 			gitops.BranchOptions{},
-		).Apply(context.Background(), remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
-		for _, err := range []error{inspected, applied} {
+		).Apply(context.Background(), remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")}))
+		for _, err := range []error{readErr, applyErr} {
 			if err == nil {
 				t.Errorf("%s: no error", name)
 				continue
@@ -102,7 +102,7 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 					"c4n4ry", base64.StdEncoding.EncodeToString([]byte("c4n4ry")),
 				} {
 					if strings.Contains(text, form) {
-						t.Errorf("%s: the error has %q in it: %s", name, form, text)
+						t.Errorf("%s: the error contains %q: %s", name, form, text)
 					}
 				}
 			}
@@ -110,7 +110,7 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
+func TestErrorsDescribeTheProblemOfTheRepository(t *testing.T) {
 	t.Parallel()
 	status := func(code int, body string) string {
 		return serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, code) })) + "/r"
@@ -134,7 +134,7 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 		"unauthorized":          {status(401, "who are you"), git.ErrUnauthorized, "who are you"},
 		"forbidden":             {status(403, "not you"), git.ErrUnauthorized, "not you"},
 		"broken":                {status(500, "oh no"), git.ErrUnreachable, "oh no"},
-		"nobody listens":        {"http://127.0.0.1:1/r", git.ErrUnreachable, "refused"},
+		"no server":             {"http://127.0.0.1:1/r", git.ErrUnreachable, "refused"},
 		"no such host":          {"http://host.invalid/r", git.ErrUnreachable, "host.invalid"},
 		"a foreign certificate": {tls.URL + "/r", git.ErrUnreachable, "certificate"},
 		"no answer":             {hang, context.DeadlineExceeded, "deadline"},
@@ -150,7 +150,7 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
-			_, err := inspectBy(ctx, newClient(gitops.BranchOptions{}), git.Remote{IsGitOps: true, URL: test.url, Branch: "main"}, dev)
+			_, err := readOwnerWith(ctx, newClient(gitops.BranchOptions{}), git.Remote{IsGitOps: true, URL: test.url, Branch: "main"}, dev)
 			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v", err)
 			}
@@ -173,15 +173,15 @@ func TestCredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 		http.Redirect(w, request, elsewhere+request.URL.RequestURI(), http.StatusMovedPermanently)
 	})) + "/gitops.git"
 	r.remote.Credentials = git.Credentials{Login: git.Login{Token: canary}}
-	if _, err := inspectBy(t.Context(), newClient(gitops.BranchOptions{}), r.remote, dev); err == nil ||
+	if _, err := readOwnerWith(t.Context(), newClient(gitops.BranchOptions{}), r.remote, dev); err == nil ||
 		!strings.Contains(err.Error(), "not a public address") {
-		t.Errorf("a redirect to this machine is followed: %v", err)
+		t.Errorf("the redirect to this machine is followed: %v", err)
 	}
-	r.remote.Credentials.ByURL = []git.URLCredentials{{URL: elsewhere}} // lets answers lead there
-	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+	r.remote.Credentials.ByURL = []git.URLCredentials{{URL: elsewhere}} // allows redirects there
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": newFolder(t, "a", "a")})
 	apply(t, r, edit)
-	inspect(t, r, dev)
+	readOwner(t, r, dev)
 	if leaked.Load() != 0 {
-		t.Errorf("the credentials went to another host %d times", leaked.Load())
+		t.Errorf("the credentials reached another host %d times", leaked.Load())
 	}
 }
