@@ -169,8 +169,8 @@ func TestTheExamplesOnAdoptingListInOneForm(t *testing.T) {
 			t.Fatal(problems)
 		}
 		blocks := file.Body.(*hclsyntax.Body).Blocks
-		at := slices.IndexFunc(blocks, func(one *hclsyntax.Block) bool { return one.Type == "output" && one.Labels[0] == "listed" })
-		value, problems := blocks[at].Body.Attributes["value"].Expr.Value(scope)
+		index := slices.IndexFunc(blocks, func(one *hclsyntax.Block) bool { return one.Type == "output" && one.Labels[0] == "listed" })
+		value, problems := blocks[index].Body.Attributes["value"].Expr.Value(scope)
 		want := cty.TupleVal([]cty.Value{cty.StringVal("a.yaml: Secret b/c is left"), cty.StringVal("d: is left")})
 		if problems.HasErrors() || !value.RawEquals(want) {
 			t.Errorf("%s lists %#v, %v", name, value, problems)
@@ -302,8 +302,8 @@ stringData: {name: %s, server: "https://10.0.0.1", config: '{"bearerToken": "can
 	}
 	server.Apply(t, secret("cluster-edge-2", "edge-2"))
 	_, diags = w.Plan(t.Context(), configuration(map[string]any{"secret": "cluster-edge-2"}))
-	if at := slices.IndexFunc(diags, func(one providertest.Diagnostic) bool { return one.Error }); at < 0 ||
-		diags[at].At != `AttributeName("registration")` || !strings.Contains(diags.String(), `registers another cluster, with the name "edge-2"`) {
+	if index := slices.IndexFunc(diags, func(one providertest.Diagnostic) bool { return one.Error }); index < 0 ||
+		diags[index].At != `AttributeName("registration")` || !strings.Contains(diags.String(), `registers another cluster, with the name "edge-2"`) {
 		t.Errorf("for the Secret of another cluster, the plan says %s", diags)
 	}
 	if _, diags := w.Plan(t.Context(), configuration(map[string]any{"secret": "cluster-edge-1", "server": "https://10.0.0.1"})); diags.Err() == nil ||

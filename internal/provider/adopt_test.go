@@ -26,6 +26,7 @@ func fleetExample(t *testing.T) map[string]string {
 	return files(t, root)
 }
 
+// TestAFleetIsAdopted applies the guide's example.
 func TestAFleetIsAdopted(t *testing.T) {
 	t.Parallel()
 	example := fleetExample(t)
@@ -40,6 +41,7 @@ func TestAFleetIsAdopted(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
 			w.run("apply", "-input=false", "-auto-approve")
 			w.plan("-detailed-exitcode")
+			// The takeover starts from a branch with the same files.
 			s.commit("platform/fleet.git", "adopted", example)
 			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `ref     = "main"`, `ref     = "adopted"`, 1)+requiredProviders)
 			w.plan("-detailed-exitcode")
@@ -76,7 +78,7 @@ func TestAFleetIsAdopted(t *testing.T) {
 	}
 }
 
-// Package adopt tests further cases.
+// Package adopt tests more cases of rendering.
 func TestAdoptRendersAsAgentsDo(t *testing.T) {
 	t.Parallel()
 	const object = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: NAME, namespace: argocd}\n" +

@@ -50,12 +50,12 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace = "two-names"
-	here := connectionTo(server)
+	connection := connectionTo(server)
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
 	expectRefusal(
 		t,
 		other,
-		agentsConfiguration(namespace, map[string]any{"north": here, "south": here}, nil),
+		agentsConfiguration(namespace, map[string]any{"north": connection, "south": connection}, nil),
 		"Two names for one cluster",
 		`reach cluster "north" and cluster "south" by the same address`,
 		"Kustomization "+namespace+"/flotilla-cluster",
@@ -63,23 +63,23 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	if clusterLabel(t, server, namespace) != "" {
 		t.Error("something was applied")
 	}
-	if _, diags := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); diags.Err() != nil {
+	if _, diags := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": connection}, nil)); diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	// In another state, or through another address, the label identifies the agent.
-	south := agentsConfiguration(namespace, map[string]any{"south": here}, nil)
+	south := agentsConfiguration(namespace, map[string]any{"south": connection}, nil)
 	expectRefusal(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
 	if got := clusterLabel(t, server, namespace); got != "north" {
 		t.Errorf("the objects belong to %q", got)
 	}
-	if _, diags := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, map[string]any{"force": true})); diags.Err() != nil {
+	if _, diags := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": connection}, map[string]any{"force": true})); diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	if got := clusterLabel(t, server, namespace); got != "south" {
 		t.Errorf("after force the objects belong to %q", got)
 	}
 	// The former name cannot take the objects back. Removing its agent leaves them.
-	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
+	north := agentsConfiguration(namespace, map[string]any{"north": connection}, nil)
 	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
 	_, diags := w.Apply(t.Context(), north)

@@ -88,19 +88,19 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 	}
 	server, another := kubetest.Start(t, kubetest.Options{Agents: true}), kubetest.StartAnother(t, kubetest.Options{Agents: true})
 	attributes := agentAttributes("provider-narrow", nil)
-	here, there := onCluster(connect(server), attributes), onCluster(connect(another), attributes)
+	ownCluster, otherCluster := onCluster(connect(server), attributes), onCluster(connect(another), attributes)
 	w, others := providertest.New(startProvider), providertest.New(startProvider)
-	applyAgent(t, w, here)
-	applyAgent(t, others, there)
+	applyAgent(t, w, ownCluster)
+	applyAgent(t, others, otherCluster)
 
 	// The other cluster has an agent of the same name from another state.
-	if got := agentLines(planAgent(t, w, there)); !slices.Equal(
+	if got := agentLines(planAgent(t, w, otherCluster)); !slices.Equal(
 		got,
 		[]string{`cluster "edge-1" was replaced by another one: everything is applied again`},
 	) {
 		t.Errorf("for another cluster, the plan has %q", got)
 	}
-	if _, diags := w.Apply(t.Context(), there, providertest.Destroy()); diags.Err() != nil ||
+	if _, diags := w.Apply(t.Context(), otherCluster, providertest.Destroy()); diags.Err() != nil ||
 		!strings.Contains(diags.String(), "another cluster has taken its place") {
 		t.Errorf("a destroy on another cluster says %s", diags)
 	}
@@ -111,7 +111,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 	if plan := planAgent(t, others, onCluster(connectionTo(another), attributes)); !plan.Empty() {
 		t.Errorf("with more rights the plan has %q", agentLines(plan))
 	}
-	if _, diags := others.Apply(t.Context(), there, providertest.Destroy()); diags.Err() != nil || len(diags) > 0 ||
+	if _, diags := others.Apply(t.Context(), otherCluster, providertest.Destroy()); diags.Err() != nil || len(diags) > 0 ||
 		another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") != nil {
 		t.Errorf("a destroy on the same cluster says %s", diags)
 	}

@@ -79,8 +79,8 @@ func TestAgentsOfAClusterAreListed(t *testing.T) {
 		if lines := fmt.Sprint(agentLines(planAgent(t, mine, configuration))); !strings.Contains(lines, "spec.interval") {
 			t.Errorf("the plan of another interval has %s", lines)
 		}
-		whole := onCluster(connectionTo(server), agentAttributes(namespace, further[namespace]))
-		if lines := fmt.Sprint(agentLines(planAgent(t, mine, whole))); lines != "[Secret listed-flux/flotilla-repository is applied]" {
+		withCredentials := onCluster(connectionTo(server), agentAttributes(namespace, further[namespace]))
+		if lines := fmt.Sprint(agentLines(planAgent(t, mine, withCredentials))); lines != "[Secret listed-flux/flotilla-repository is applied]" {
 			t.Errorf("with its credentials, the plan has %s", lines)
 		}
 	}

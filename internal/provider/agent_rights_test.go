@@ -148,7 +148,7 @@ func TestComplianceWithoutRightsNamesTheMissingRight(t *testing.T) {
 	}
 }
 
-// Such fields redirect an agent's reads, or make it ignore changes.
+// TestFieldsThatDivertAnAgentAreDrift adds fields that redirect an agent's reads, or make it ignore changes.
 func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

@@ -148,7 +148,7 @@ func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 	t.Parallel()
 	const namespace = "two-names"
 	cluster := &restrictedCluster{}
-	here := cluster.start(t)
+	connection := cluster.start(t)
 	owner := func() any {
 		live := cluster.find(namespace, "kustomizations/flotilla-cluster")
 		if live == nil {
@@ -157,25 +157,25 @@ func TestTwoNamesForOneClusterOfTheStandIn(t *testing.T) {
 		return live["metadata"].(map[string]any)["labels"].(map[string]any)["flotilla.dev/cluster"]
 	}
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
-	expectRefusal(t, other, agentsConfiguration(namespace, map[string]any{"north": here, "south": here}, nil), "Two names for one cluster",
+	expectRefusal(t, other, agentsConfiguration(namespace, map[string]any{"north": connection, "south": connection}, nil), "Two names for one cluster",
 		`reach cluster "north" and cluster "south" by the same address`, "Kustomization "+namespace+"/flotilla-cluster")
 	if owner() != nil {
 		t.Error("something was applied")
 	}
-	if _, diags := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": here}, nil)); diags.Err() != nil {
+	if _, diags := w.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"north": connection}, nil)); diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	south := agentsConfiguration(namespace, map[string]any{"south": here}, nil)
+	south := agentsConfiguration(namespace, map[string]any{"south": connection}, nil)
 	expectRefusal(t, other, south, otherAgent, `Kustomization `+namespace+`/flotilla-cluster`, `of the agent of cluster "north"`, "set force = true")
 	if owner() != "north" {
 		t.Errorf("the objects belong to %q", owner())
 	}
 	forced := map[string]any{"force": true}
-	if _, diags := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": here}, forced)); diags.Err() != nil {
+	if _, diags := other.Apply(t.Context(), agentsConfiguration(namespace, map[string]any{"south": connection}, forced)); diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	// The former name cannot take the objects back. Removing its agent leaves them.
-	north := agentsConfiguration(namespace, map[string]any{"north": here}, nil)
+	north := agentsConfiguration(namespace, map[string]any{"north": connection}, nil)
 	expectRefusal(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
 	_, diags := w.Apply(t.Context(), north)
@@ -218,8 +218,8 @@ func TestAPlanChecksAnExistingSecretOfAHub(t *testing.T) {
 		"data": map[string]any{"name": "ZWRnZS0y", "server": "aHR0cHM6Ly9lZGdlLTI=", "config": "e30="}, // edge-2
 	}
 	diags := plan("cluster-edge-2")
-	if at := slices.IndexFunc(diags, func(one providertest.Diagnostic) bool { return one.Error }); at < 0 ||
-		diags[at].At != `AttributeName("registration")` || !strings.Contains(diags.String(), `registers another cluster, with the name "edge-2"`) {
+	if index := slices.IndexFunc(diags, func(one providertest.Diagnostic) bool { return one.Error }); index < 0 ||
+		diags[index].At != `AttributeName("registration")` || !strings.Contains(diags.String(), `registers another cluster, with the name "edge-2"`) {
 		t.Errorf("for the Secret of another cluster, the plan says %s", diags)
 	}
 }

@@ -25,7 +25,7 @@ import (
 // is the name of the cluster.
 type standInCluster struct {
 	delay  time.Duration
-	refuse http.HandlerFunc // answers changes; optional
+	refuse http.HandlerFunc // answers every change, if set
 
 	mu       sync.Mutex
 	objects  map[string]map[string]any
@@ -106,10 +106,10 @@ func (s *standInCluster) put(cluster string, object map[string]any) {
 
 // isList reports whether a path below apis/ lists the objects of a kind.
 func (s *standInCluster) isList(path string) bool {
-	at := strings.LastIndex(path, "/")
-	version, _, _ := strings.Cut(path[:max(at, 0)], "/namespaces/") // a list may be of one namespace
+	slash := strings.LastIndex(path, "/")
+	version, _, _ := strings.Cut(path[:max(slash, 0)], "/namespaces/") // a list may be of one namespace
 	for _, kind := range standInKinds[version] {
-		if kind.resource == path[at+1:] {
+		if kind.resource == path[slash+1:] {
 			return true
 		}
 	}
@@ -154,9 +154,9 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"gitVersion":"v1.36.3"}`)
 	case r.Method == http.MethodGet && s.isList(version):
 		items := []any{}
-		for at, object := range s.objects {
+		for other, object := range s.objects {
 			folder, resource := key[:strings.LastIndex(key, "/")+1], key[strings.LastIndex(key, "/"):]
-			if strings.HasPrefix(at, folder) && strings.Contains(at, resource+"/") {
+			if strings.HasPrefix(other, folder) && strings.Contains(other, resource+"/") {
 				items = append(items, object)
 			}
 		}

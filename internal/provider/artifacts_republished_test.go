@@ -92,15 +92,15 @@ func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 	publish("1")
 	url, workloads := bare(t), tillWorkloads(repo, "1.2.1")
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(map[string]any{"workloads": workloads}), nil))
-	at := func(path string) map[string]any { return map[string]any{"url": url, "branch": "dev", "path": path} }
+	repoAt := func(path string) map[string]any { return map[string]any{"url": url, "branch": "dev", "path": path} }
 	for name, test := range map[string]struct {
 		attributes map[string]any
 		want       string // "" if there is no warning
 	}{
-		"valid names":               {map[string]any{"name": "dev", "gitops_repo": at("clusters/all"), "environment": "dev"}, ""},
-		"a name":                    {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `has no records of an assignment "dve" at path "clusters/all", so every pin is resolved`},
-		"a name, nearest":           {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `correct name or gitops_repo; did you mean "dev"?`},
-		"a path":                    {map[string]any{"name": "dev", "gitops_repo": at("clusters/al")}, "No pins are deployed"},
+		"valid names":               {map[string]any{"name": "dev", "gitops_repo": repoAt("clusters/all"), "environment": "dev"}, ""},
+		"a name":                    {map[string]any{"name": "dve", "gitops_repo": repoAt("clusters/all")}, `has no records of an assignment "dve" at path "clusters/all", so every pin is resolved`},
+		"a name, nearest":           {map[string]any{"name": "dve", "gitops_repo": repoAt("clusters/all")}, `correct name or gitops_repo; did you mean "dev"?`},
+		"a path":                    {map[string]any{"name": "dev", "gitops_repo": repoAt("clusters/al")}, "No pins are deployed"},
 		"an environment":            {map[string]any{"environment": "prd"}, `belongs to environment "prd", so nothing is pinned. The workloads have deployment targets of "dev", "prod"; did you mean "prod"?`},
 		"no workloads":              {map[string]any{"environment": "prd", "workloads": []any{}}, ""},
 		"all environments":          {nil, ""},

@@ -204,16 +204,16 @@ func TestWrongArtifactsAreRefused(t *testing.T) {
 	t.Parallel()
 	repo, publish := serveCharts(t)
 	publish("1.2.1")
-	at := map[string]any{"url": bare(t), "branch": "dev"}
+	location := map[string]any{"url": bare(t), "branch": "dev"}
 	for name, test := range map[string]struct {
 		attributes map[string]any
 		want       []string
 	}{
 		"update without records":               {map[string]any{"update": []any{}}, []string{"Name is required with update", "records of an assignment"}},
 		"keep_unreachable without gitops_repo": {map[string]any{"keep_unreachable": true, "name": "dev"}, []string{"gitops_repo is required with keep_unreachable, name", "records of an assignment", "Invalid gitops_repo"}},
-		"an unknown name in update":            {map[string]any{"update": []any{"tlil"}, "name": "dev", "gitops_repo": at}, []string{"Invalid update", `did you mean "till"`}},
+		"an unknown name in update":            {map[string]any{"update": []any{"tlil"}, "name": "dev", "gitops_repo": location}, []string{"Invalid update", `did you mean "till"`}},
 		"an environment":                       {map[string]any{"environment": "a b"}, []string{"Invalid environment"}},
-		"a name":                               {map[string]any{"name": "a b", "gitops_repo": at}, []string{"Invalid name"}},
+		"a name":                               {map[string]any{"name": "a b", "gitops_repo": location}, []string{"Invalid name"}},
 		"workloads":                            {map[string]any{"workloads": tillWorkloads("here", "1.x")}, []string{"Invalid workloads", "is not the URL of a chart repository"}},
 		"a misspelt key":                       {map[string]any{"workloads": []any{map[string]any{"name": "a", "workspace": "team", "lables": map[string]any{}}}}, []string{"Invalid workloads", "labels"}},
 		"a missing version":                    {map[string]any{"workloads": tillWorkloads(repo, ">9")}, []string{"Artifacts cannot be resolved", `">9"`, repo, `"till-edge", "till-live"`}},

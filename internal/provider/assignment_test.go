@@ -310,18 +310,18 @@ func TestChangeOfTheMessageAloneMakesNoCommit(t *testing.T) {
 func TestChangeOfTheAuthorAloneMakesNoCommit(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	by := func(author string) string {
+	configFor := func(author string) string {
 		return fmt.Sprintf("provider \"flotilla\" {\n  git = { author_name = %q, author_email = \"%s@example.com\" }\n}\n", author, author)
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{Config: by("one") + small{}.config(repo)},
+			{Config: configFor("one") + small{}.config(repo)},
 			{
-				Config:           by("two") + small{}.config(repo),
+				Config:           configFor("two") + small{}.config(repo),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				Check: func(*terraform.State) error {
-					if by := git(t, repo.clone(t, "dev"), "log", "--format=%an <%ae>"); by != "one <one@example.com>" {
-						t.Errorf("the commits are by %s", by)
+					if authors := git(t, repo.clone(t, "dev"), "log", "--format=%an <%ae>"); authors != "one <one@example.com>" {
+						t.Errorf("the commits are by %s", authors)
 					}
 					return nil
 				},

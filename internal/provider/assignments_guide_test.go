@@ -244,11 +244,11 @@ func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
 		t.Parallel()
 		for theirs, ours := range map[string]string{"clusters/all": "clusters/all/large/app-core", "clusters/all/large/app-core": "clusters/all"} {
 			url := bare(t)
-			at := func(path string) map[string]any {
+			attributesAt := func(path string) map[string]any {
 				return map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": path}}
 			}
-			apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), at(theirs)))
-			before, further := git(t, url, "rev-parse", "dev"), at(ours)
+			apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), attributesAt(theirs)))
+			before, further := git(t, url, "rev-parse", "dev"), attributesAt(ours)
 			further["name"], further["adopt"] = "other", true
 			_, diags := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(nil), further))
 			if !diags.Has("Folder does not belong to this assignment") || git(t, url, "rev-parse", "dev") != before {
@@ -267,11 +267,11 @@ func TestTheGuideOnAssignmentsIsRightAboutTakingOver(t *testing.T) {
 	if git(t, url, "rev-parse", "dev^") != before {
 		t.Error("folders were not taken over in one commit")
 	}
-	for record, has := range map[string]bool{"dev": false, "other": true} {
+	for record, wantRecord := range map[string]bool{"dev": false, "other": true} {
 		if got := git(t, url, "grep", "-l", "app-core", "dev", "--", "clusters/all/.flotilla"); strings.Contains(
 			got,
 			".flotilla/"+record+"/",
-		) != has {
+		) != wantRecord {
 			t.Errorf("the records of %s: %s", record, got)
 		}
 	}
@@ -295,20 +295,20 @@ func TestTheGuideOnAssignmentsIsRightAboutLeavingHosts(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
-	left := fleetOf(map[string]any{"cluster_types": []any{
+	remaining := fleetOf(map[string]any{"cluster_types": []any{
 		map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}},
 		map[string]any{"name": "spare"},
 	}})
-	apply(t, w, assigned(url, left, nil))
-	if there := git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/"); there != "clusters/all/large/dev.md" {
-		t.Errorf("the host has the files %s", there)
+	apply(t, w, assigned(url, remaining, nil))
+	if folder := git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/"); folder != "clusters/all/large/dev.md" {
+		t.Errorf("the host has the files %s", folder)
 	}
 	if marker := git(t, url, "show", "dev:clusters/all/large/dev.md"); !isVacated(marker) {
 		t.Errorf("got %s", marker)
 	}
 	// The file has no owner: its removal changes no assignment.
 	for range 2 {
-		if plan, diags := mustPlan(t, w, assigned(url, left, nil)); !plan.Empty() {
+		if plan, diags := mustPlan(t, w, assigned(url, remaining, nil)); !plan.Empty() {
 			t.Errorf("the plan says %v %s", linesOf(plan), diags)
 		}
 		if git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/") != "" {
@@ -449,9 +449,9 @@ func TestTheGuideOnAssignmentsIsRightAboutRelease(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, fleetOf(nil), map[bool]map[string]any{true: keeps, false: free}[applied]))
 		apply(t, w, assigned(url, fleetOf(nil), keeps), providertest.Destroy()) // a destroy ignores arguments that were never applied
-		there := git(t, url, "ls-tree", "-r", "--name-only", "dev")
-		if strings.Contains(there, "large/app-core") != applied || strings.Contains(there, ".flotilla/dev/") {
-			t.Errorf("applied before: %v; remaining files:\n%s", applied, there)
+		names := git(t, url, "ls-tree", "-r", "--name-only", "dev")
+		if strings.Contains(names, "large/app-core") != applied || strings.Contains(names, ".flotilla/dev/") {
+			t.Errorf("applied before: %v; remaining files:\n%s", applied, names)
 		}
 		if !applied {
 			continue

@@ -67,17 +67,17 @@ func TestAssignmentsAndClaimsOfABranchAreListed(t *testing.T) {
 
 	// An unreadable record of a claim is a warning beside listed claims, and otherwise an error.
 	commitByHand(t, url, "prod", func(folder string) { writeFile(t, claimRecordPath(folder, "api"), "{}") })
-	at := map[string]any{"url": url, "branch": "prod"}
+	location := map[string]any{"url": url, "branch": "prod"}
 	const record = "prod/.flotilla/.claims/api.json"
-	if got, diags := query("flotilla_cluster_claim", at); got == "" || diags.Err() != nil || !diags.Has("Records cannot be read") ||
+	if got, diags := query("flotilla_cluster_claim", location); got == "" || diags.Err() != nil || !diags.Has("Records cannot be read") ||
 		!strings.Contains(diags.String(), record) {
 		t.Errorf("beside an unreadable record, got %q: %s", got, diags)
 	}
-	if got, diags := query("flotilla_assignment", at); got == "" || len(diags) > 0 {
+	if got, diags := query("flotilla_assignment", location); got == "" || len(diags) > 0 {
 		t.Errorf("beside an unreadable record of a claim, got %q: %s", got, diags)
 	}
 	commitByHand(t, url, "prod", func(folder string) { writeFile(t, claimRecordPath(folder, "web"), "{}") })
-	if got, diags := query("flotilla_cluster_claim", at); got != "" || diags.Err() == nil || !diags.Has("Records cannot be read") ||
+	if got, diags := query("flotilla_cluster_claim", location); got != "" || diags.Err() == nil || !diags.Has("Records cannot be read") ||
 		!strings.Contains(diags.String(), record) {
 		t.Errorf("without readable records, got %q: %s", got, diags)
 	}

@@ -105,12 +105,12 @@ func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 		},
 		"another key of the file": {
 			func(t *testing.T, folder string) {
-				at := filepath.Join(folder, path("platform-config.yaml"))
-				text, err := os.ReadFile(at)
+				file := filepath.Join(folder, path("platform-config.yaml"))
+				text, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)
 				}
-				writeFile(t, at, strings.Replace(string(text), "LOG_LEVEL: info", "LOG_LEVEL: loud", 1))
+				writeFile(t, file, strings.Replace(string(text), "LOG_LEVEL: info", "LOG_LEVEL: loud", 1))
 			},
 			[]string{"data.LOG_LEVEL, on large: app-core, HAND", "data.DATABASE_URL" + byConfig},
 		},
@@ -149,17 +149,17 @@ func TestAPersonIsNamedBesideTheConfiguration(t *testing.T) {
 func TestAPersonIsNamedAfterManyCommits(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+	location := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
 	for _, address := range []string{"mysql://1", "mysql://2", "mysql://3", "mysql://4", "mysql://5"} {
-		apply(t, w, assigned(url, databaseFleet(address), at))
+		apply(t, w, assigned(url, databaseFleet(address), location))
 		commitByHand(t, url, "dev", func(folder string) {
-			for _, at := range []string{"large/app-core", "drone/app-edge"} {
-				writeFile(t, filepath.Join(folder, filepath.FromSlash(at), "platform-config.yaml"), "by: hand\n")
+			for _, name := range []string{"large/app-core", "drone/app-edge"} {
+				writeFile(t, filepath.Join(folder, filepath.FromSlash(name), "platform-config.yaml"), "by: hand\n")
 			}
 		})
 		since := git(t, url, "rev-parse", "dev")[:8]
 		commitByHand(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "NOTES.md"), address) })
-		plan, _ := mustPlan(t, w, assigned(url, databaseFleet(address), at))
+		plan, _ := mustPlan(t, w, assigned(url, databaseFleet(address), location))
 		checkRepaired(t, "a plan", plan, "by hand, since commit "+since)
 	}
 }

@@ -72,9 +72,9 @@ func TestACacheWritableByOthersIsAnErrorOfThePlan(t *testing.T) {
 			}
 		}
 		named := providertest.Configuration{Provider: map[string]any{"cache": map[string]any{"path": cache}}}
-		_, diagnostics := providertest.New(startProvider).
+		_, diags := providertest.New(startProvider).
 			ReadData(t.Context(), named, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-		if message := fmt.Sprint(diagnostics); change.path == cache &&
+		if message := fmt.Sprint(diags); change.path == cache &&
 			(!strings.Contains(message, "Invalid cache") || !strings.Contains(message, change.want)) {
 			t.Errorf("%s: the provider says %s", name, message)
 		}
@@ -162,11 +162,11 @@ func overwriteFile(path string, change func([]byte) []byte) error {
 	return os.WriteFile(path, change(text), 0o600)
 }
 
-func replaceFile(path string, by func() error) error {
+func replaceFile(path string, create func() error) error {
 	if err := os.Remove(path); err != nil {
 		return err
 	}
-	return by()
+	return create()
 }
 
 // Entries expire after 30 days without use.

@@ -88,13 +88,13 @@ func TestOtherBytesForADigestAreAnError(t *testing.T) {
 			return body
 		}
 	}
-	whole := func([]byte) []byte { return evil }
+	replaceAll := func([]byte) []byte { return evil }
 	for name, test := range map[string]struct {
 		change   func(path string, body []byte) []byte
 		unsigned bool
 	}{
-		"another layer": {inPath("/blobs/", whole), false},
-		"another layer with the requested digest":    {inPath("/blobs/", whole), true},
+		"another layer": {inPath("/blobs/", replaceAll), false},
+		"another layer with the requested digest":    {inPath("/blobs/", replaceAll), true},
 		"one bit of the layer":                       {inPath("/blobs/", flipBit), true},
 		"a truncated layer":                          {inPath("/blobs/", func(body []byte) []byte { return body[:len(body)/2] }), true},
 		"a longer layer":                             {inPath("/blobs/", func(body []byte) []byte { return append(append([]byte{}, body...), 'x') }), true},

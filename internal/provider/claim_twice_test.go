@@ -174,10 +174,10 @@ func TestATamperedClaimIsReportedAndRepaired(t *testing.T) {
 			apply(t, w, web)
 			tampered, before := 0, len(git(t, url, "show", "prod:prod/.flotilla/.claims/web.json"))
 			commitByHand(t, url, "prod", func(folder string) {
-				at := claimRecordPath(folder, "web")
-				content := change(readFile(t, at))
+				record := claimRecordPath(folder, "web")
+				content := change(readFile(t, record))
 				tampered = len(content)
-				writeFile(t, at, content)
+				writeFile(t, record, content)
 			})
 			began := time.Now()
 			_, diags := claimPlan(t, w, web)

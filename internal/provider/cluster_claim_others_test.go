@@ -167,20 +167,20 @@ func TestAMovedClaimTakesFreeClustersAtItsNewLocation(t *testing.T) {
 		t.Errorf("%s commits", got)
 	}
 	// At another location the claim is created again, and earlier claims there have priority.
-	there := map[string]any{"url": url, "branch": "claims"}
+	location := map[string]any{"url": url, "branch": "claims"}
 	other := providertest.New(startProvider)
-	apply(t, other, claims(with(base, "name", "api", "number", 1, "gitops_repo", there)))
-	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", there))); got != "unknown" {
+	apply(t, other, claims(with(base, "name", "api", "number", 1, "gitops_repo", location)))
+	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", location))); got != "unknown" {
 		t.Errorf("the plan says %q", got)
 	}
-	apply(t, w, claims(with(same, "gitops_repo", there)))
+	apply(t, w, claims(with(same, "gitops_repo", location)))
 	if got := namesIn(w.State.Values(claimAddress)); got != "pool-2 pool-3" {
 		t.Errorf("the state has %q", got)
 	}
 	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
 		t.Errorf("the old location still has %s", got)
 	}
-	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", there))); got != "" {
+	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", location))); got != "" {
 		t.Errorf("a second plan says %q", got)
 	}
 }
@@ -231,13 +231,13 @@ func TestThePoolKeepsOneWarmCluster(t *testing.T) {
 				if err := json.Unmarshal([]byte(w.run("show", "-json")), &state); err != nil {
 					t.Fatal(err)
 				}
-				var there []string
+				var existing []string
 				for _, resource := range state.Values.RootModule.Resources {
 					if rest, ok := strings.CutPrefix(resource.Address, `terraform_data.cluster["`); ok {
-						there = append(there, strings.TrimSuffix(rest, `"]`))
+						existing = append(existing, strings.TrimSuffix(rest, `"]`))
 					}
 				}
-				if got := strings.Join(there, " "); got != clusters {
+				if got := strings.Join(existing, " "); got != clusters {
 					t.Errorf("%s: the clusters are %s, want %s", teams, got, clusters)
 				}
 				if got := fmt.Sprint(state.Values.Outputs["clusters"].Value); got != claimed {

@@ -30,7 +30,7 @@ func TestPoliciesSelectByFactsOfClusters(t *testing.T) {
 					fmt.Sprintf("host = %q, token = %q, cluster_ca_certificate = %q", connection["host"], connection["token"], connection["cluster_ca_certificate"]))
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": text})
-			changes := func() string {
+			plannedChanges := func() string {
 				t.Helper()
 				for _, change := range w.plan().ResourceChanges {
 					if change.Address == "flotilla_assignment.prod" && !change.Change.Actions.NoOp() {
@@ -47,7 +47,7 @@ func TestPoliciesSelectByFactsOfClusters(t *testing.T) {
 				}
 			}
 			w.run("apply", "-input=false", "-auto-approve")
-			if got := changes(); got != "none" {
+			if got := plannedChanges(); got != "none" {
 				t.Errorf("after the apply the plan changes %s", got)
 			}
 			labels := w.run("output", "-json", "labels")
@@ -58,7 +58,7 @@ func TestPoliciesSelectByFactsOfClusters(t *testing.T) {
 			servers.setRegion("edge-1", "")
 			expectFailure("Labels of clusters are not known")
 			writeFile(t, filepath.Join(w.path, "labels.json"), labels)
-			if got := changes(); got != "none" {
+			if got := plannedChanges(); got != "none" {
 				t.Errorf("the plan of a silent cluster changes %s", got)
 			}
 			w.run("apply", "-input=false", "-auto-approve")
@@ -68,7 +68,7 @@ func TestPoliciesSelectByFactsOfClusters(t *testing.T) {
 
 			servers.setRegion("edge-1", "eu-1")
 			servers.setRegion("edge-2", "eu-1") // a changed fact moves the workloads
-			if got := changes(); !strings.Contains(got, "detector-live") || !strings.Contains(got, "edge-2") {
+			if got := plannedChanges(); !strings.Contains(got, "detector-live") || !strings.Contains(got, "edge-2") {
 				t.Errorf("after a cluster moved, the plan changes %s", got)
 			}
 

@@ -24,12 +24,12 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 	configuration := assigned(repo.url, fleetWithClusters(nil), nil)
 	configuration.Provider = settings
 	apply(t, providertest.New(startProvider), configuration)
-	setStatus := func(by giteatest.User, cluster, state string) {
+	setStatus := func(user giteatest.User, cluster, state string) {
 		t.Helper()
 		for _, host := range []string{"cluster", "cluster-type"} {
 			server.API(
 				t,
-				by,
+				user,
 				"POST",
 				path+"/statuses/"+strings.TrimSpace(git(t, repo.folder, "rev-parse", "dev")),
 				map[string]any{"context": "flotilla/" + cluster + "/" + host, "state": state},

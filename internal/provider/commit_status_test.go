@@ -68,8 +68,8 @@ func statusConfiguration(token string, all ...map[string]any) providertest.Confi
 func tokenFor(token string, urls ...string) map[string]any {
 	servers := map[string]any{}
 	for _, address := range urls {
-		if at, err := url.Parse(address); err == nil && at.Host != "" && strings.HasPrefix(at.Scheme, "http") {
-			server := at.Scheme + "://" + at.Host
+		if parsed, err := url.Parse(address); err == nil && parsed.Host != "" && strings.HasPrefix(parsed.Scheme, "http") {
+			server := parsed.Scheme + "://" + parsed.Host
 			servers[server] = map[string]any{"url": server, "token": token}
 		}
 	}
@@ -256,8 +256,8 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	right := map[string]any{"url": "https://github.com/team/app", "commit": aCommit, "context": "flotilla/dev", "state": "success"}
 	type mistake struct {
-		attributes map[string]any
-		at, says   string
+		attributes   map[string]any
+		parsed, says string
 	}
 	long := "https://x.example.com/" + strings.Repeat("x", 2000)
 	for name, test := range map[string]mistake{
@@ -285,7 +285,7 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, diags := providertest.New(startProvider).Plan(t.Context(), statusConfiguration("a-token", test.attributes))
-			if len(diags) != 1 || !diags[0].Error || !strings.HasPrefix(diags[0].At, fmt.Sprintf("AttributeName(%q)", test.at)) ||
+			if len(diags) != 1 || !diags[0].Error || !strings.HasPrefix(diags[0].At, fmt.Sprintf("AttributeName(%q)", test.parsed)) ||
 				!words(test.says).MatchString(diags[0].Detail) {
 				t.Errorf("got diagnostics %s", diags)
 			}

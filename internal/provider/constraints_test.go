@@ -168,8 +168,8 @@ func TestAnInformingConstraintReportsChangedAssignmentsOnly(t *testing.T) {
 	} {
 		plan := apply(t, w, assigned(url, fleetOf(step.fleet), nil))
 		lines := linesOf(plan)
-		at := slices.IndexFunc(lines, func(got string) bool { return strings.HasPrefix(got, line) })
-		if plan.Empty() != (step.want == "") || at < 0 != (step.want == "") || at >= 0 && lines[at] != step.want {
+		index := slices.IndexFunc(lines, func(got string) bool { return strings.HasPrefix(got, line) })
+		if plan.Empty() != (step.want == "") || index < 0 != (step.want == "") || index >= 0 && lines[index] != step.want {
 			t.Errorf("%s the lines are %q, want %q", step.name, lines, step.want)
 		}
 	}

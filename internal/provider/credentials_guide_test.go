@@ -111,12 +111,12 @@ func (h *tokenHost) expectEmptyPlan(wanted providertest.Configuration) {
 
 func expectError(t *testing.T, diags providertest.Diagnostics, summary, attribute string, texts ...string) {
 	t.Helper()
-	at := slices.IndexFunc(diags, func(d providertest.Diagnostic) bool { return d.Error })
-	if at < 0 || diags[at].Summary != summary || diags[at].At != fmt.Sprintf("AttributeName(%q)", attribute) {
+	index := slices.IndexFunc(diags, func(d providertest.Diagnostic) bool { return d.Error })
+	if index < 0 || diags[index].Summary != summary || diags[index].At != fmt.Sprintf("AttributeName(%q)", attribute) {
 		t.Fatalf("got %s, want %q at %s", diags, summary, attribute)
 	}
 	for _, text := range texts {
-		if !strings.Contains(diags[at].Detail, text) {
+		if !strings.Contains(diags[index].Detail, text) {
 			t.Errorf("%q is not in %s", text, diags)
 		}
 	}
@@ -253,8 +253,8 @@ func testExpiredTokenForStatuses(t *testing.T) {
 	}
 	values, diags := h.w.ReadData(t.Context(), providertest.Configuration{Provider: wanted.Provider}, "flotilla_compliance", attributes)
 	for name, cluster := range values["clusters"].(map[string]any) {
-		if is := cluster.(map[string]any)["verdict"]; is != "unknown" || diags.Err() != nil {
-			t.Errorf("%s is %v: %s", name, is, diags)
+		if got := cluster.(map[string]any)["verdict"]; got != "unknown" || diags.Err() != nil {
+			t.Errorf("%s is %v: %s", name, got, diags)
 		}
 	}
 	h.endDisturbance()

@@ -38,11 +38,11 @@ func configContainer(name string, labels, data map[string]any) map[string]any {
 func newComparedRepository(t *testing.T) string {
 	t.Helper()
 	url := bare(t)
-	at := func(name string) map[string]any {
+	attributesAt := func(name string) map[string]any {
 		return map[string]any{"name": name, "gitops_repo": map[string]any{"url": url, "branch": name}}
 	}
 	apply(t, providertest.New(startProvider), assigned(url, comparedFleet("v2",
-		configContainer("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"})), at("stage")))
+		configContainer("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"})), attributesAt("stage")))
 	prod := comparedFleet(
 		"v1",
 		configContainer("all", nil, map[string]any{"URL": "canary-prod", "SAME": "1"}),
@@ -56,7 +56,7 @@ func newComparedRepository(t *testing.T) string {
 		),
 		policy("prod-core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
 	}
-	apply(t, providertest.New(startProvider), assigned(url, prod, at("prod")))
+	apply(t, providertest.New(startProvider), assigned(url, prod, attributesAt("prod")))
 	return url
 }
 
@@ -157,10 +157,10 @@ func TestAComparisonListsTheDifferencesOfTwoEnvironments(t *testing.T) {
 func TestAComparisonOfTwoCommitsListsTheChangesOfARollout(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
-	apply(t, w, assigned(url, fleetOf(nil), at))
+	location := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+	apply(t, w, assigned(url, fleetOf(nil), location))
 	first := git(t, url, "rev-parse", "dev")
-	apply(t, w, assigned(url, fleetOf(changedContainers()), at))
+	apply(t, w, assigned(url, fleetOf(changedContainers()), location))
 	second := git(t, url, "rev-parse", "dev")
 	// A person changes a file without configuration values.
 	folder := repository{url: url, cloneURL: url}.clone(t, "dev")
@@ -248,9 +248,9 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 		return side
 	}
 	for name, test := range map[string]struct {
-		attribute string
-		value     any
-		at, says  string
+		attribute      string
+		value          any
+		location, says string
 	}{
 		"an unknown owner":                       {"right", sideWith("name", "prd"), "right", `branch "prod" has no "prd" at path "", but "prod"`},
 		"a commit of another branch":             {"right", sideWith("commit", foreign), "right", "is not in the history of the branch"},
@@ -277,7 +277,7 @@ func TestAComparisonIsReadStrictly(t *testing.T) {
 			t.Parallel()
 			attributes := map[string]any{"left": comparisonSide(url, "stage", ""), "right": comparisonSide(url, "prod", ""), test.attribute: test.value}
 			_, diags := readComparison(t, attributes)
-			if len(diags) != 1 || !diags[0].Error || diags[0].At != `AttributeName("`+test.at+`")` || !strings.Contains(diags[0].Detail, test.says) {
+			if len(diags) != 1 || !diags[0].Error || diags[0].At != `AttributeName("`+test.location+`")` || !strings.Contains(diags[0].Detail, test.says) {
 				t.Errorf("got diagnostics %s", diags)
 			}
 		})
@@ -379,7 +379,7 @@ func TestThePageShowsComparisons(t *testing.T) {
 func TestAComparisonReportsUnknownKeys(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
-	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+	location := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
 	chart := func(level string) providertest.Call {
 		return fleetOf(map[string]any{
 			"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{"core": map[string]any{
@@ -390,9 +390,9 @@ func TestAComparisonReportsUnknownKeys(t *testing.T) {
 			"config_containers": []any{configContainer("all", nil, map[string]any{"LOG_LEVEL": level})},
 		})
 	}
-	apply(t, w, assigned(url, chart("info"), at))
+	apply(t, w, assigned(url, chart("info"), location))
 	first := git(t, url, "rev-parse", "dev")
-	apply(t, w, assigned(url, chart("debug"), at))
+	apply(t, w, assigned(url, chart("debug"), location))
 	read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "dev", first), "right": comparisonSide(url, "dev", "")})
 	target := read["deployment_targets"].([]any)[0].(map[string]any)
 	if got := fmt.Sprint(target["differs"], target["keys"], target["keys_known"], read["notes"]); got != "[values] [] false [Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read.]" {
@@ -405,10 +405,10 @@ func TestAComparisonOnAGitHost(t *testing.T) {
 	t.Parallel()
 	repo, _, user := giteaWithUser(t)
 	w, settings := providertest.New(startProvider), map[string]any{"git": map[string]any{"token": user.Token}}
-	at := map[string]any{"gitops_repo": map[string]any{"url": repo.url, "branch": "dev"}}
+	location := map[string]any{"gitops_repo": map[string]any{"url": repo.url, "branch": "dev"}}
 	var commits []string
 	for _, fleet := range []providertest.Call{fleetOf(nil), fleetOf(changedContainers())} {
-		configuration := assigned(repo.url, fleet, at)
+		configuration := assigned(repo.url, fleet, location)
 		configuration.Provider = settings
 		apply(t, w, configuration)
 		commits = append(commits, git(t, repo.folder, "rev-parse", "dev"))
