@@ -11,7 +11,7 @@ import (
 
 const keepOnDestroy = `on_destroy = "keep"`
 
-// withoutRecords are files without those that record what the assignment dev owns.
+// removeRecords returns files without the records of the assignment dev.
 func removeRecords(written map[string]string, at string) map[string]string {
 	kept := map[string]string{}
 	for name, content := range written {
@@ -44,9 +44,9 @@ func TestKeptFoldersStayAndMayBeAdopted(t *testing.T) {
 						return nil
 					},
 				},
-				// removed from the configuration
+				// the assignment leaves the configuration
 				{Config: repo.provider + "locals {}\n", Check: checkKept(2)},
-				{ // the same assignment has it again, as it is
+				{ // the same assignment returns with the same content
 					Config: small{extra: keepOnDestroy}.config(repo), ConfigPlanChecks: emptyPlan,
 					Check: func(*terraform.State) error {
 						sameFiles(t, removeTimes(repo.read(t, "dev")), removeTimes(written))
@@ -54,7 +54,7 @@ func TestKeptFoldersStayAndMayBeAdopted(t *testing.T) {
 					},
 				},
 				{Config: small{extra: keepOnDestroy}.config(repo), Destroy: true, Check: checkKept(4)},
-				{ // other content needs to be told
+				{ // other content needs adopt
 					Config: small{database: `"mysql://two"`}.config(repo),
 					ExpectError: words(
 						`folder "large/app-core" has files that no assignment's record lists. To take it over, with what is in it, set adopt = true.`,
@@ -133,7 +133,7 @@ func TestKeepingFoldersIsProposedInAPullRequest(t *testing.T) {
 	})
 }
 
-// withoutTimes leaves out of records when folders changed.
+// removeTimes removes times and holders from records.
 func removeTimes(files map[string]string) map[string]string {
 	changed := regexp.MustCompile(`,\s*"(changed|tree_before|holder)": "[^"]*"`)
 	without := make(map[string]string, len(files))

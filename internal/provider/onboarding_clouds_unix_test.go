@@ -15,9 +15,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// The guide on onboarding shows HCL for clouds whose providers are not there in a test. In the place of a cloud's
-// resources stands a local of the same name. Its values have the attributes that the HCL reads, in the form in which the
-// cloud gives them, and they are not known before the apply. What the cloud itself does is not tested.
+// cloudAttributes has the attributes of a cluster of each cloud in the guide on onboarding, in the form of the cloud's provider. These
+// providers are not available in tests, so a local value of the same name replaces the cloud's resources. The attributes are unknown
+// before the apply. The behaviour of the cloud is not tested.
 var cloudAttributes = map[string]string{
 	"azurerm_kubernetes_cluster": `kube_config = [{
       host = made.output.host, cluster_ca_certificate = base64encode(made.output.ca)
@@ -53,7 +53,7 @@ locals {
 }
 `
 
-// clouded is a configuration of the guide for a cloud, and the clusters that it onboards.
+// cloudConfiguration is the guide's configuration for a cloud, with a stand-in for its clusters.
 type cloudConfiguration struct {
 	t      *testing.T
 	w      workdir
@@ -67,8 +67,7 @@ var (
 	versionPattern = regexp.MustCompile(`api_version *= "(.*)"`)
 )
 
-// newClouded takes blocks of the guide, the later ones in place of those before. Agents and the provider come from the
-// last one that has them.
+// newCloudConfiguration combines blocks of the guide. A block of a later text replaces the same block of an earlier one.
 func newCloudConfiguration(t *testing.T, tool, cloud string, texts ...string) *cloudConfiguration {
 	t.Helper()
 	c := &cloudConfiguration{t: t, api: &standInCluster{}, url: bare(t), blocks: map[string]string{}}
@@ -100,7 +99,7 @@ func newCloudConfiguration(t *testing.T, tool, cloud string, texts ...string) *c
 	return c
 }
 
-// write writes the blocks, with what stands in the place of the cloud: for its programs, too.
+// writeFiles writes the blocks, and replaces the resources and programs of the cloud.
 func (c *cloudConfiguration) writeFiles(cloud string) {
 	c.t.Helper()
 	var all strings.Builder
@@ -122,12 +121,12 @@ func (c *cloudConfiguration) writeFiles(cloud string) {
 		}
 	}
 	if strings.Contains(text, "azurerm_kubernetes_cluster.") && !strings.Contains(text, "local.azurerm_kubernetes_cluster.") {
-		c.t.Fatalf("there is more of a cloud:\n%s", text)
+		c.t.Fatalf("the text still has resources of a cloud:\n%s", text)
 	}
 	writeFile(c.t, filepath.Join(c.w.path, "main.tf"), text)
 }
 
-// has expects objects on a cluster, or on none.
+// expectObjects expects objects on a cluster, or their absence.
 func (c *cloudConfiguration) expectObjects(cluster string, want bool, paths ...string) {
 	c.t.Helper()
 	c.api.mu.Lock()
@@ -139,7 +138,7 @@ func (c *cloudConfiguration) expectObjects(cluster string, want bool, paths ...s
 	}
 }
 
-// asked are the arguments of a cloud's program.
+// programArguments returns the recorded arguments of a cloud's program.
 func (c *cloudConfiguration) programArguments(program string) string {
 	c.t.Helper()
 	return readFile(c.t, filepath.Join(c.w.path, program+".asked"))
@@ -162,18 +161,18 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			c := newCloudConfiguration(t, tool, "azurerm_kubernetes_cluster", azure)
 			plan := c.w.plan()
 			if lines := fieldText(resourceChange(t, plan, "flotilla_assignment.prod").After, "changes"); !strings.Contains(lines, "+ clusters/berlin/checkout-live") {
-				t.Errorf("with labels that are known at plan, it says %s", lines)
+				t.Errorf("with known labels: got changes %s", lines)
 			}
-			if !resourceChange(t, plan, `flotilla_agent.store["berlin"]`).Actions.Create() { // though its cluster cannot be asked yet
+			if !resourceChange(t, plan, `flotilla_agent.store["berlin"]`).Actions.Create() { // although its cluster is unreachable before the apply
 				t.Error("the agent is not planned")
 			}
 			c.expectObjects("berlin", false, clusterKustomization)
-			// A label that only the cloud knows.
+			// A label that is unknown before the apply.
 			labels := c.blocks["locals fleet"]
 			c.blocks["locals fleet"] = strings.Replace(labels, "region = store.location", "region = azurerm_kubernetes_cluster.store[name].kube_config[0].host", 1)
 			c.writeFiles("azurerm_kubernetes_cluster")
 			if unknown, _ := resourceChange(t, c.w.plan(), "flotilla_assignment.prod").AfterUnknown.(map[string]any); unknown["changes"] != true || c.blocks["locals fleet"] == labels {
-				t.Errorf("with a label that is not known at plan, not known is %v", unknown)
+				t.Errorf("with an unknown label: got unknown attributes %v, want changes", unknown)
 			}
 			c.blocks["locals fleet"] = labels
 			c.writeFiles("azurerm_kubernetes_cluster")
@@ -184,7 +183,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 				t.Errorf("the repository has\n%s", tree)
 			}
 			c.run(emptyPlanCommand)
-			// A command in place of the certificate and its key.
+			// A command replaces the certificate and its key.
 			certificates := regexp.MustCompile(`(?m)^ *client_certificate .*\n *client_key .*\n`)
 			former := c.blocks["provider flotilla"]
 			if c.blocks["provider flotilla"] = certificates.ReplaceAllLiteralString(former, block(`"kubelogin"`)); c.blocks["provider flotilla"] == former {
@@ -193,9 +192,9 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			c.writeFiles("azurerm_kubernetes_cluster")
 			c.run(emptyPlanCommand)
 			if asked := c.programArguments("kubelogin"); !strings.HasPrefix(asked, "get-token --login azurecli --server-id ") {
-				t.Errorf("kubelogin was asked %q", asked)
+				t.Errorf("got arguments %q of kubelogin", asked)
 			}
-			// The apply that deletes a cluster takes it out of the provider's clusters, and so its agent out of the state.
+			// The apply that deletes a cluster removes it from the provider's clusters, and its agent from the state.
 			stores := c.blocks["locals gitops_repo"]
 			if c.blocks["locals gitops_repo"] = regexp.MustCompile(`(?m)^ *lyon .*\n`).ReplaceAllLiteralString(stores, ""); c.blocks["locals gitops_repo"] == stores {
 				t.Fatalf("the guide has no lyon: %s", stores)
@@ -203,7 +202,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			c.writeFiles("azurerm_kubernetes_cluster")
 			output := strings.Join(strings.Fields(c.w.run(append(strings.Fields(applyCommand), "-no-color")...)), " ")
 			if !strings.Contains(output, "Warning: ") || !strings.Contains(output, "Secret flux-system/flotilla-repository") || strings.Contains(c.w.run("state", "list"), "lyon") {
-				t.Errorf("of a cluster that goes, the apply says %s", output)
+				t.Errorf("the apply that removes a cluster: got %s", output)
 			}
 			c.expectObjects("lyon", true, clusterKustomization)
 		},
@@ -213,12 +212,12 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			if !strings.Contains(c.blocks[agent], "  wait         = true\n") {
 				t.Fatalf("the agent is %s", c.blocks[agent])
 			}
-			c.blocks[agent] = strings.Replace(c.blocks[agent], "  wait         = true\n", "", 1) // which needs a Flux
+			c.blocks[agent] = strings.Replace(c.blocks[agent], "  wait         = true\n", "", 1) // the stand-in has no Flux that becomes ready
 			c.writeFiles("aws_eks_cluster")
 			c.run(applyCommand)
 			c.expectObjects("berlin", true, clusterKustomization)
 			if asked := strings.Fields(c.programArguments("aws")); !slices.Contains(asked, "berlin") || !slices.Contains(asked, "lyon") {
-				t.Errorf("aws was asked %q", asked)
+				t.Errorf("got arguments %q of aws", asked)
 			}
 			c.run(emptyPlanCommand)
 		},
@@ -241,12 +240,12 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 				}
 			}
 			if c.programArguments("gke-gcloud-auth-plugin") == "" {
-				t.Error("the plugin was not asked")
+				t.Error("the plugin was not called")
 			}
 			c.run(emptyPlanCommand)
 		},
 		"a hub": func(t *testing.T, tool string) {
-			// The provider has the hub, too.
+			// The provider's clusters include the hub.
 			amazon := strings.Replace(block(`"eks", "get-token"`), "clusters = {\n", "clusters = merge({ central = { host = replace(terraform_data.store[\"berlin\"].output.host, \"berlin\", \"central\"), "+
 				"cluster_ca_certificate = file(\"ca.pem\"), token = \"t\" } }, {\n", 1)
 			blocks := hclBlocks(t, strings.Replace(amazon, "    }\n  }\n}\n", "    }\n  })\n}\n", 1))
@@ -263,14 +262,14 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			defer c.api.mu.Unlock()
 			for key := range c.api.objects {
 				if !strings.HasPrefix(key, "central/") {
-					t.Errorf("of a cluster there is %s", key)
+					t.Errorf("a cluster other than the hub has %s", key)
 				}
 			}
 			labels := fmt.Sprint(c.api.objects["central/api/v1/"+namespace+"secrets/flotilla-prod-clusters-berlin"]["metadata"])
 			selects := fmt.Sprint(c.api.objects["central/"+argo("applicationsets/flotilla-prod-store")]["spec"])
 			for _, label := range []string{"flotilla.dev/environment:prod", "flotilla.dev/cluster-type:store"} {
 				if !strings.Contains(labels, label) || !strings.Contains(selects, label) {
-					t.Errorf("label %s: the Secret has %s, and the ApplicationSet selects by %s", label, labels, selects)
+					t.Errorf("label %s is missing: the Secret has %s, and the ApplicationSet selects by %s", label, labels, selects)
 				}
 			}
 		},
@@ -284,7 +283,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 	}
 }
 
-// The example gives Azure what its provider azapi takes as it is.
+// The output of the example has the form that the provider azapi expects.
 func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 	t.Parallel()
 	arc := guideExample(t, onboardingGuide, "examples/onboarding/azure-arc/main.tf")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the guide on onboarding says of a cycle, with a resource of Terraform's own in place of a cloud's cluster.
+// The test plans the guide's cycles, with terraform_data instead of a cloud's cluster.
 func TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle(t *testing.T) {
 	t.Parallel()
 	const cluster = "azurerm_kubernetes_cluster.east.kube_config[0].host"
@@ -18,12 +18,12 @@ func TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle(t *testing.T) {
 	circle := replaceCloud(guideBlock(t, onboardingGuide, "tags = { environment = flotilla_environment.dev.name }"))
 	aliased := replaceCloud(guideBlock(t, onboardingGuide, `alias    = "clusters"`))
 	if strings.Contains(circle+aliased, "azurerm") {
-		t.Fatalf("the guide has more of a cloud:\n%s%s", circle, aliased)
+		t.Fatalf("the text still has resources of a cloud:\n%s%s", circle, aliased)
 	}
 	count := regexp.MustCompile("`(count = length\\(flotilla_cluster_claim.drones.clusters\\) \\+ 1)`").
 		FindStringSubmatch(guideText(t, onboardingGuide))
 	if count == nil {
-		t.Fatal("the guide has no pool that always keeps one warm")
+		t.Fatal("the guide has no pool with a spare cluster")
 	}
 	counted := `
 provider "flotilla" {
@@ -60,7 +60,7 @@ resource "flotilla_cluster_claim" "drones" {
 			expectCycle("flotilla_environment.dev")
 			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+counted)
 			expectCycle("flotilla_cluster_claim.drones")
-			// With a configuration of the provider of its own, it is planned, though the cluster is not known yet.
+			// A second provider block breaks the cycle: the agent is planned, although its cluster is unknown.
 			const location = "  gitops_repo = { url = \"gitops.git\", branch = \"dev\" }"
 			for _, further := range []string{"  cluster_type = \"store\"\n" + strings.Replace(location, "gitops.git", "https://git.example.com/gitops", 1), "  name = \"dev\"\n  fleet = provider::flotilla::fleet({ environment = \"dev\" })\n" + location} {
 				aliased = strings.Replace(aliased, "  # …", further, 1)
@@ -68,9 +68,9 @@ resource "flotilla_cluster_claim" "drones" {
 			_, clusterBlock, _ := strings.Cut(circle, "\nresource ")
 			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+environment+aliased+"\nresource "+clusterBlock)
 			if planned := w.run("plan", "-input=false", "-no-color"); !strings.Contains(planned, "flotilla_agent.east will be created") {
-				t.Errorf("it is planned as\n%s", planned)
+				t.Errorf("the plan does not create the agent:\n%s", planned)
 			}
-			// A rollout whose clusters are made of what the same assignment writes.
+			// A rollout reads clusters that depend on the commit of its own assignment.
 			rollout := strings.Replace(clusterBlock, "flotilla_environment.dev.name", "flotilla_assignment.dev.commit", 1)
 			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+aliased+"\nresource "+rollout+`
 resource "flotilla_assignment" "dev" {

@@ -16,25 +16,22 @@ import (
 
 const onboardingGuide = "clusters.md.tmpl"
 
-// Each sentence of the guide on onboarding that says what happens is asserted by a test, but for what a cloud or an agent
-// does by itself:
+// Tests assert each statement of the guide on onboarding about Flotilla. The behaviour of clouds and agents is not tested:
 //
-//   - Azure, Amazon, Google, Feedback, A hub: onboarding_clouds_unix_test.go, with stand-ins for what a cloud has; names on
-//     a hub in onboarding_tables_test.go, what a status says in agent/feedback_test.go and e2e/feedback_test.go.
-//   - The whole of it: one_run_test.go.
-//   - When Terraform finds a cycle: onboarding_cycle_test.go.
-//   - What is put onto a cluster: agent/guide_test.go, agent/install_test.go, onboarding/apply_test.go (stages),
-//     onboarding_tables_test.go (kinds that are not known), onboarding/wait_test.go and observe/hub_test.go (no folder yet).
-//   - Credentials: onboarding_tables_test.go, agent_test.go (versions), one_run_test.go (no state, no plan).
-//   - Clusters that cannot be reached: examples_test.go, and onboarding_clouds_unix_test.go (Arc).
-//   - Drift, and what others manage: here; agent_life_test.go (clusters that were recreated), onboarding/apply_test.go
-//     (fields, conflicts).
-//   - Leaving: here; onboarding/remove_test.go, hub_test.go and reconciled_test.go, e2e/onboarding_test.go (namespaces, with
-//     agents) and e2e/hub_gone_test.go (a lost cluster behind a hub).
-//   - Another reconciler: reconciler_change_test.go (the warning), and e2e/another_reconciler_test.go, which runs its commands.
+//   - Azure, Amazon, Google, Feedback, A hub: onboarding_clouds_unix_test.go, with stand-ins for clouds; names on a hub:
+//     onboarding_tables_test.go; texts of statuses: agent/feedback_test.go and e2e/feedback_test.go.
+//   - The whole configuration: one_run_test.go.
+//   - Cycles: onboarding_cycle_test.go.
+//   - Objects on a cluster: agent/guide_test.go, agent/install_test.go, onboarding/apply_test.go (stages), onboarding_tables_test.go
+//     (unknown kinds), onboarding/wait_test.go and observe/hub_test.go (no folder yet).
+//   - Credentials: onboarding_tables_test.go, agent_test.go (versions), one_run_test.go (neither in state nor in plan).
+//   - Unreachable clusters: examples_test.go, onboarding_clouds_unix_test.go (Arc).
+//   - Drift, and fields of others: this file, agent_life_test.go (recreated clusters), onboarding/apply_test.go (fields, conflicts).
+//   - Leaving: this file, onboarding/remove_test.go, hub_test.go and reconciled_test.go, e2e/onboarding_test.go (namespaces, with
+//     agents), e2e/hub_gone_test.go (a lost cluster behind a hub).
+//   - Another reconciler: reconciler_change_test.go (the warning), e2e/another_reconciler_test.go (the commands).
 
-// What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by
-// TestOneApplyOnboardsClustersAndOneDestroyRemovesThem.
+// TestOneApplyOnboardsClustersAndOneDestroyRemovesThem applies the guide's whole HCL.
 func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
@@ -74,7 +71,7 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			run(true, "Apply complete!", "apply", "-auto-approve")
 			run(true, "No changes", "plan", "-refresh-only", "-detailed-exitcode")
 
-			// A Kustomization that is suspended is in changes by name, and the next apply repairs it.
+			// A plan names a suspended Kustomization in changes, and the next apply resumes it.
 			kustomizations := server.Client().
 				Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).
 				Namespace(namespace)
@@ -84,10 +81,10 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			run(true, `/flotilla-cluster: spec.suspend changed, by \"kubectl-edit\"`, "plan")
 			run(true, "Apply complete!", "apply", "-auto-approve")
 			if live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster"); live.Object["spec"].(map[string]any)["suspend"] != nil {
-				t.Errorf("it is still suspended: %v", live.Object["spec"])
+				t.Errorf("the Kustomization is still suspended: %v", live.Object["spec"])
 			}
 
-			// A cluster that does not answer is no error at plan; at a destroy it is one, and its agent stays in the state.
+			// An unreachable cluster is no error of a plan, but one of a destroy. The agent stays in the state.
 			setReachable(false)
 			run(true, "No changes", "plan", "-detailed-exitcode")
 			run(false, `on_unreachable = "forget"`, "destroy", "-auto-approve")
@@ -95,14 +92,14 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 				t.Error("the agent is not in the state any more, or not on the cluster")
 			}
 
-			// A removed block with destroy = false gives up an agent as it is.
+			// A removed block with destroy = false leaves the agent on the cluster.
 			configure(provider, "removed {\n  from = flotilla_agent.east\n  lifecycle {\n    destroy = false\n  }\n}\n")
 			w.run("apply", "-input=false", "-auto-approve")
 			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !hasSecret() {
 				t.Error("the agent is still in the state, or not on the cluster any more")
 			}
 
-			// on_unreachable = "forget", applied before the destroy, makes a warning of the error.
+			// on_unreachable = "forget", applied before the destroy, turns the error into a warning.
 			setReachable(true)
 			configure(provider, agent(`on_unreachable = "forget"`))
 			run(true, "Apply complete!", "apply", "-auto-approve")
@@ -112,7 +109,7 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 				t.Error("the agent is still in the state, or not on the cluster any more")
 			}
 
-			// A cluster that the provider does not name any more leaves the state with that warning.
+			// An agent whose cluster is no longer in the provider's clusters leaves the state with that warning.
 			setReachable(true)
 			configure(provider, agent(""))
 			run(true, "Apply complete!", "apply", "-auto-approve")
@@ -122,8 +119,8 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 				t.Error("the agent is still in the state, or not on the cluster any more")
 			}
 
-			// By default everything that runs, runs on: the namespace stays, and the credentials go. A change of on_destroy that
-			// is not applied before the destroy changes nothing about that.
+			// By default, a destroy deletes the credentials and keeps the namespace. A change of on_destroy without an apply before the
+			// destroy has no effect.
 			install := fmt.Sprintf("install = \"{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\"\n", namespace+"-made")
 			inOwnNamespace := func(further string) string {
 				return strings.ReplaceAll(
@@ -143,7 +140,7 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			if server.Get(t, "v1", "Secret", namespace+"-made", "flotilla-repository") != nil || !hasNamespace() {
 				t.Error("the credentials are still there, or the namespace is not")
 			}
-			// With "delete", the agent's own namespace goes where install made it.
+			// With "delete", a destroy also deletes the namespace if install created it.
 			server.Delete(t, "v1", "Namespace", "", namespace+"-made")
 			run(true, "Apply complete!", "apply", "-auto-approve")
 			run(true, "Destroy complete!", "destroy", "-auto-approve")

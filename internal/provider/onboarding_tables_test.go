@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The guide lists keys of credentials in the form "{ username, password }": each gets a value.
+// The guide lists keys of credentials in the form "{ username, password }". The test gives each key a value.
 func TestTheGuideOnOnboardingListsCredentialsThatFit(t *testing.T) {
 	t.Parallel()
 	certificate, key := kubetest.SelfSigned(t)
@@ -45,7 +45,7 @@ func TestTheGuideOnOnboardingListsCredentialsThatFit(t *testing.T) {
 		case strings.Contains(cells[1], "ssh"):
 			url = "git@git.example.com:platform/gitops.git"
 		}
-		// The first code of the cell is all that is needed; what comes after it may be added.
+		// The first code span of the cell has the required keys. Later ones are optional.
 		codes := code.FindAllStringSubmatch(cells[2], -1)
 		credentials := strings.TrimSuffix(strings.TrimPrefix(codes[0][1], "{ "), " }")
 		if strings.Contains(cells[2], "and `username`") {
@@ -92,27 +92,27 @@ func TestTheGuideOnOnboardingIsRightAboutForeignSecretsAndAgents(t *testing.T) {
 	spec := fmt.Sprint(api.objects["a/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flotilla"]["spec"])
 	if _, rendered := api.objects["a/api/v1/namespaces/flux-system/secrets/flotilla-repository"]; rendered ||
 		!strings.Contains(spec, "secretRef:map[name:"+secretName[1]+"]") {
-		t.Errorf("a Secret is made: %v; the repository is read by %s", rendered, spec)
+		t.Errorf("created a Secret: %v, want false; got repository %s", rendered, spec)
 	}
 	api.mu.Unlock()
 
-	// A cluster that does not know the kinds: the stand-in has no Rancher Fleet.
+	// A cluster without the kinds: the stand-in has no Rancher Fleet.
 	w = providertest.New(startProvider)
 	plan, diags := w.Plan(t.Context(), onCluster(cluster, agentAttributes("fleet-local", map[string]any{"reconciler": "fleet"})))
 	if diags.Err() != nil || !diags.Has("Agent is not installed") {
-		t.Fatalf("the plan says %s", diags)
+		t.Fatalf("the plan: got %s, want a warning", diags)
 	}
 	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Agent is not installed") {
-		t.Errorf("the apply says %s", diags)
+		t.Errorf("the apply: got %s, want an error", diags)
 	}
 }
 
-// Environments that are in different repositories share what a name stands for on a hub.
+// Agents of several environments with one name share its objects on a hub, even if their repositories differ.
 func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then
+	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // waits until the API serves the kinds
 		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
 	}
 	configuration := func(environment string, further map[string]any) providertest.Configuration {
@@ -130,7 +130,7 @@ func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 	applyAgent(t, dev, configuration("dev", nil))
 	applyAgent(t, prod, configuration("prod", map[string]any{"name": "other"}))
 	if plan := planAgent(t, dev, configuration("dev", nil)); !plan.Empty() {
-		t.Errorf("beside an environment that has another name, the plan has %q", agentLines(plan))
+		t.Errorf("beside an environment of another name, the plan is not empty: %q", agentLines(plan))
 	}
 	applyAgent(t, providertest.New(startProvider), configuration("stage", nil))
 	if secret := server.Get(t, "v1", "Secret", "provider-hub-names", "flotilla-repository"); decodeSecret(
@@ -138,12 +138,12 @@ func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 		secret,
 		"url",
 	) != "https://git.example.com/stage" {
-		t.Errorf("the repository Secret is of %s", decodeSecret(t, secret, "url"))
+		t.Errorf("got a repository Secret of %s, want stage", decodeSecret(t, secret, "url"))
 	}
 	if lines := strings.Join(agentLines(planAgent(t, dev, configuration("dev", nil))), "\n"); !strings.Contains(
 		lines,
 		"AppProject provider-hub-names/flotilla on the hub: spec.sourceRepos",
 	) {
-		t.Errorf("beside an environment of the same name, the plan has\n%s", lines)
+		t.Errorf("beside an environment of the same name, the plan does not show the drift:\n%s", lines)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// One apply creates clusters, registers them, commits what they shall run and makes them follow it; one destroy takes
-// it back. API servers stand in for a cloud's clusters: a real one, and one that takes everything.
+// One apply creates clusters, registers them, commits their folders, and installs their agents. One destroy reverts it. The clusters
+// are a real API server and a stand-in that accepts everything.
 func TestOneApplyOnboardsClustersAndOneDestroyRemovesThem(t *testing.T) {
 	acceptancetest.Only(t)
 	repo := giteaRepository(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then
+	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // waits until the API serves the kind
 	token := regexp.MustCompile(`token = "(.*)"`).FindStringSubmatch(repo.provider)[1]
 	config := strings.ReplaceAll(
 		readFile(t, filepath.Join("..", "..", "examples", "onboarding", "one-run", "main.tf")),
@@ -49,7 +49,7 @@ func TestOneApplyOnboardsClustersAndOneDestroyRemovesThem(t *testing.T) {
 			}
 			root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster")
 			if root == nil || !strings.Contains(fmt.Sprint(root.Object["spec"]), "./clusters/berlin") {
-				t.Errorf("what follows the folder of berlin is %v", root)
+				t.Errorf("got Kustomization %v, want one for the folder of berlin", root)
 			}
 			standIn.mu.Lock()
 			if count := len(standIn.objects); count != 5 {
@@ -79,7 +79,7 @@ func TestOneApplyOnboardsClustersAndOneDestroyRemovesThem(t *testing.T) {
 	}
 }
 
-// kubeconfigOf is one of a cluster that takes any token.
+// tokenKubeconfig returns the kubeconfig of a cluster that accepts any token.
 func tokenKubeconfig(server, certificate string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config

@@ -12,9 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// BenchmarkOverview reads the page of the reference fleet, which is deployed, with evidence of all clusters: as the first
-// that a process asks of the provider. What the processors had of it hardly depends on how busy the machine is. The
-// Terraform that keeps the page in its state is not part of it.
+// BenchmarkOverview reads the page of the deployed reference fleet with evidence of all clusters, each time with a new provider. The
+// processor time hardly depends on the load of the machine. Terraform and its state are not measured.
 func BenchmarkOverview(b *testing.B) {
 	url := filepath.ToSlash(filepath.Join(b.TempDir(), "gitops.git"))
 	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)
@@ -71,8 +70,8 @@ func BenchmarkOverview(b *testing.B) {
 	}
 }
 
-// BenchmarkComparison compares two fleets of 20,000 assignments, which are deployed: with other versions and values of all of
-// them, and with those of nothing, as the first that a process asks of the provider.
+// BenchmarkComparison compares two deployed fleets of 20,000 assignments, each time with a new provider: identical fleets, and fleets
+// with other versions and values in all assignments.
 func BenchmarkComparison(b *testing.B) {
 	url := filepath.ToSlash(filepath.Join(b.TempDir(), "gitops.git"))
 	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 )
 
-// Kubernetes refuses an object with a value that the schema of its kind does not allow, and with it the agent stops at everything on the
-// host. Each mistake is an error of the plan at the attribute that the value is from.
+// Kubernetes rejects an object with a value outside of the schema, and then the agent applies nothing on the host. The plan reports
+// each mistake at the attribute of the value.
 func TestValuesThatKubernetesRefusesAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	const at = `cluster_types["edge"].parameters.`
@@ -82,7 +82,7 @@ resource "flotilla_assignment" "prod" {
 	}
 }
 
-// What a cluster would refuse in the agent's own manifests is an error of agent_manifests, before anything is applied.
+// agent_manifests reports objects that a cluster would reject, before any apply.
 func TestAgentManifestsAreCheckedAgainstTheirSchemas(t *testing.T) {
 	t.Parallel()
 	const config = `

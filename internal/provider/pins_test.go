@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// What flotilla_artifacts has resolved is in what is rendered, in records and in the inventory; a newer commit is a change, and
-// without pins the branch is back.
+// The pins of flotilla_artifacts are in the rendered files, the records and the inventory. A newer commit is a change. Without pins, the
+// manifests follow the branch again.
 func TestPinsAreWrittenAndRecorded(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -33,7 +33,7 @@ func TestPinsAreWrittenAndRecorded(t *testing.T) {
 		rendered := git(t, url, "show", "dev:clusters/all/drone/app-edge/reconciler.yaml")
 		if isPinned := strings.Contains(rendered, `commit: "`+commit+`"`); isPinned != (commit != "") ||
 			!strings.Contains(rendered, `branch: "main"`) {
-			t.Errorf("pinned to %q, what is rendered is\n%s", commit, rendered)
+			t.Errorf("pin %q: got\n%s", commit, rendered)
 		}
 		read, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "host": "drone",
@@ -49,7 +49,7 @@ func TestPinsAreWrittenAndRecorded(t *testing.T) {
 				want = map[string]any{"commit": commit, "version": nil, "digest": nil}
 			}
 			if manifests["branch"] != "main" || !reflect.DeepEqual(manifests["pin"], want) {
-				t.Errorf("of %v the manifests are %v, want the pin %v", member["deployment_target"], manifests, want)
+				t.Errorf("%v: got manifests %v, want pin %v", member["deployment_target"], manifests, want)
 			}
 		}
 	}

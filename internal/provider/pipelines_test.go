@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pipeline has the commands of the jobs of an example of a pipeline.
+// pipeline has the commands of the jobs of an example.
 type pipeline struct{ plan, apply []string }
 
 type pipelineJob struct {
@@ -59,8 +59,8 @@ func readPipeline(t *testing.T, file string) pipeline {
 	return commands
 }
 
-// TestPipelinesPlanCommentAndApply runs the commands of each pipeline with a shell, as its runner does. The programs that reach
-// the Git host are replaced by one that keeps the comment.
+// The test runs the commands of each pipeline in a shell, as its runner does. A script that keeps the comment replaces the clients of
+// the Git host.
 func TestPipelinesPlanCommentAndApply(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("jq"); err != nil {
@@ -102,7 +102,7 @@ func TestPipelinesPlanCommentAndApply(t *testing.T) {
 					}
 					return printed
 				}
-				run("terraform init") // writes the lock file, which is committed
+				run("terraform init") // writes the lock file, which users commit
 				p := readPipeline(t, file)
 				run(p.plan...)
 				posted := readFile(t, filepath.Join(n.folder, "posted.md"))
@@ -112,7 +112,7 @@ func TestPipelinesPlanCommentAndApply(t *testing.T) {
 					}
 				}
 				if _, err := os.Stat(filepath.Join(n.folder, "gitops.git")); !os.IsNotExist(err) {
-					t.Errorf("a plan has written: %v", err)
+					t.Errorf("a plan writes to the repository: %v", err)
 				}
 				if printed := run(p.apply...); !strings.Contains(printed, "Apply complete!") {
 					t.Errorf("the first run prints\n%s", printed)
@@ -136,7 +136,7 @@ func TestPipelinesPlanCommentAndApply(t *testing.T) {
 	}
 }
 
-// TestPipelinesFollowTheirSchemas checks the pipelines that no runner here can run.
+// The pipelines without a runner in tests are checked by their schemas.
 func TestPipelinesFollowTheirSchemas(t *testing.T) {
 	t.Parallel()
 	for file, schema := range map[string]string{"gitlab-ci.yml": "gitlab-ci.json", "spacelift/config.yml": "spacelift.yaml"} {
@@ -149,14 +149,14 @@ func TestPipelinesFollowTheirSchemas(t *testing.T) {
 			}
 			for _, wrong := range [][2]string{{"resource_group:", "resource_grup:"}, {"TF_IN_AUTOMATION: \"1\"", "TF_IN_AUTOMATION: [1]"}} {
 				if broken := strings.Replace(text, wrong[0], wrong[1], 1); broken != text && valid(broken) == nil {
-					t.Errorf("the schema takes %s", wrong[1])
+					t.Errorf("the schema allows %s", wrong[1])
 				}
 			}
 		})
 	}
 }
 
-// pipelineSchema returns a function that validates YAML by a schema in testdata/pipelines.
+// pipelineSchema returns a validator of YAML for a schema in testdata/pipelines.
 func pipelineSchema(t *testing.T, name string) func(text string) error {
 	t.Helper()
 	decode := func(text string) (any, error) {
@@ -187,7 +187,7 @@ func pipelineSchema(t *testing.T, name string) func(text string) error {
 	}
 }
 
-// TestHCPTerraformScheduleStartsARun runs the script against a server in the place of HCP Terraform.
+// A stand-in takes the place of HCP Terraform.
 func TestHCPTerraformScheduleStartsARun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -215,6 +215,6 @@ func TestHCPTerraformScheduleStartsARun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, printed)
 	}
 	if got, want := <-requests, "POST /api/v2/runs Bearer secret application/vnd.api+json"; got != want {
-		t.Errorf("the request is %s, not %s", got, want)
+		t.Errorf("got request %s, want %s", got, want)
 	}
 }

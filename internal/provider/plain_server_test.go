@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// plainLife is on a server that gives only the tips of branches, with all their files.
+// newPlainBranchLife returns a branchLife on a server that sends only tips of branches, each with all files.
 func newPlainBranchLife(t *testing.T) *branchLife {
 	t.Helper()
 	repo, server := newStandInGitea(t)
@@ -18,7 +18,7 @@ func newPlainBranchLife(t *testing.T) *branchLife {
 	return newBranchLifeAt(t, repo, server, server.user)
 }
 
-// The files of folders are read where they are now, although no tip has them or another branch does.
+// Flotilla reads files of folders even if no tip has them, or if another branch has them.
 func TestFilesOfOtherCommitsAreReadFromAPlainServer(t *testing.T) {
 	t.Parallel()
 	const (
@@ -32,7 +32,7 @@ func TestFilesOfOtherCommitsAreReadFromAPlainServer(t *testing.T) {
 		prepare func(l *branchLife)
 		wanted  func(l *branchLife) providertest.Configuration
 		line    string
-		between func(l *branchLife) // before the apply
+		between func(l *branchLife) // between plan and apply, or nil
 		says    string
 	}{
 		"a change from a pull request to pushes": {
@@ -80,7 +80,7 @@ func TestFilesOfOtherCommitsAreReadFromAPlainServer(t *testing.T) {
 			configuration := test.wanted(l)
 			plan, _ := mustPlan(t, l.w, configuration)
 			if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, test.line) {
-				t.Errorf("the plan has\n%s", lines)
+				t.Errorf("got lines\n%s\nwant %s", lines, test.line)
 			}
 			if test.between != nil {
 				test.between(l)
@@ -90,7 +90,7 @@ func TestFilesOfOtherCommitsAreReadFromAPlainServer(t *testing.T) {
 			}
 			apply(t, l.w, configuration)
 			if plan, _ := mustPlan(t, l.w, configuration); !plan.Empty() {
-				t.Errorf("one more plan has %q", linesOf(plan))
+				t.Errorf("the next plan is not empty: %q", linesOf(plan))
 			}
 		})
 	}

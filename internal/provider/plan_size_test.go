@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 )
 
-// manyHosts is one workload on 500 cluster types.
+// configOf500Hosts returns one workload on 500 cluster types.
 func configOf500Hosts(url, tag string) string {
 	return fmt.Sprintf(`
 locals {
@@ -43,14 +43,14 @@ func TestPlanOfOneTagOn500HostsHas15LinesAndNoDrift(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + configOf500Hosts(url, "v1")})
 			w.run("apply", "-input=false", "-auto-approve")
 			expectNoDrift(t, w)
-			for _, tag := range []string{"v2", "v3"} { // the second time the lines are those of the state
+			for _, tag := range []string{"v2", "v3"} { // the second change starts from the lines in the state
 				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+configOf500Hosts(url, tag))
 				output := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
 				_, output, _ = strings.Cut(output, "will perform the following actions:\n\n")
 				output, _, _ = strings.Cut(output, "\n\nPlan: ")
 				if lines := strings.Count(output, "\n") + 1; lines > 15 || !strings.Contains(output, `+ "`+countLine(changes.Counts{Hosts: 500, Changed: 500})) ||
 					!strings.Contains(output, "+ \"reconciler.yaml: GitRepository spec.ref.tag") {
-					t.Errorf("%d lines:\n%s", lines, output)
+					t.Errorf("got %d lines:\n%s", lines, output)
 				}
 				w.run("apply", "-input=false", "plan.out")
 				expectNoDrift(t, w)
@@ -59,7 +59,7 @@ func TestPlanOfOneTagOn500HostsHas15LinesAndNoDrift(t *testing.T) {
 	}
 }
 
-// expectNoDrift expects a plan that only refreshes to find nothing, and so one that does more.
+// expectNoDrift expects plans without changes: a refresh, a full plan, and a plan without a refresh.
 func expectNoDrift(t *testing.T, w workdir) {
 	t.Helper()
 	for _, arguments := range [][]string{{"-refresh-only"}, {}, {"-refresh=false"}} {

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 )
 
-// readAtPlan expects a data source to be read while planning.
+// expectReadAtPlan expects a data source to be read at plan, not deferred to the apply.
 type expectReadAtPlan struct{ address string }
 
 // CheckPlan implements plancheck.PlanCheck.
@@ -32,8 +32,7 @@ func (c expectReadAtPlan) CheckPlan(_ context.Context, req plancheck.CheckPlanRe
 	resp.Error = fmt.Errorf("%s was not read", c.address)
 }
 
-// changedOnly expects the plan to change one resource, and of it just these places: "attribute" or
-// "attribute.key…".
+// expectOnlyChanges expects the plan to change only these places of one resource: "attribute" or "attribute.key…".
 type expectOnlyChanges struct {
 	address string
 	places  []string
@@ -47,7 +46,7 @@ func (c expectOnlyChanges) CheckPlan(_ context.Context, req plancheck.CheckPlanR
 			continue
 		}
 		if change.Address != c.address || !change.Change.Actions.Update() {
-			resp.Error = fmt.Errorf("%s is to be %v", change.Address, change.Change.Actions)
+			resp.Error = fmt.Errorf("the plan of %s is %v", change.Address, change.Change.Actions)
 			return
 		}
 		changed = append(changed, plannedChanges(change.Change)...)

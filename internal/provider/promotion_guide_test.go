@@ -10,8 +10,7 @@ import (
 
 const promotionGuide = "rollouts.md.tmpl"
 
-// What the guide on promotion says of what holds a candidate, on the HCL that it shows. How its example moves is in
-// TestPromotionInOneConfigurationMovesOneStagePerApply.
+// The test applies the guide's HCL with each gate. TestPromotionInOneConfigurationMovesOneStagePerApply promotes without gates.
 func TestTheGuideOnPromotionIsRightAboutGates(t *testing.T) {
 	t.Parallel()
 	guideExample(t, promotionGuide, "examples/rollouts/promotion/main.tf")
@@ -26,23 +25,23 @@ func TestTheGuideOnPromotionIsRightAboutGates(t *testing.T) {
 			t.Helper()
 			waiting := fieldText(resourceChange(t, e.w.plan(), "flotilla_promotion.prod").After, "waiting_for")
 			if !strings.Contains(waiting, want) {
-				t.Errorf("it waits for %s, not for %s", waiting, want)
+				t.Errorf("got waiting_for %s, want %s", waiting, want)
 			}
 			return waiting
 		}
 		e.w.run("apply", "-input=false", "-auto-approve")
 		e.applyUntilSettled("prod")
 
-		// Where versions change before they are proven, those in between are left out.
+		// A promotion skips versions that change before they are proven.
 		e.replaceText("1.8.0", "1.9.0")
 		e.apply()
 		e.replaceText("1.9.0", "1.9.1")
 		e.applyUntilSettled("dev", "prod")
 		if commits := git(t, e.url, "log", "--format=%h", "-S1.9.0", "prod"); commits != "" {
-			t.Errorf("prod had the version in between, by %s", commits)
+			t.Errorf("prod got the skipped version, in commits %s", commits)
 		}
 
-		// While open is false, nothing goes through; hold keeps the value, and a gate of time and of approval waits.
+		// A closed gate, a hold, the soak time, a window and a missing approval keep the value.
 		setGate("\n  open = false")
 		e.replaceText("1.9.1", "2.0.0")
 		e.applyUntilSettled("dev")
@@ -56,17 +55,17 @@ func TestTheGuideOnPromotionIsRightAboutGates(t *testing.T) {
 		setGate("\n  approval = true")
 		approval := strings.TrimPrefix(expectWait("an approval: "), "an approval: ")
 
-		// pin sets the value by hand, and is seen in the plan.
+		// pin sets the value by hand. The plan shows it.
 		setGate("\n  pin = { payments = \"1.6.0\", reports = \"2.0.0\" }")
 		if plan := resourceChange(t, e.w.plan(), "flotilla_promotion.prod"); !strings.Contains(fieldText(plan.After, "promoted"), "1.6.0") ||
 			!strings.Contains(fieldText(plan.After, "waiting_for"), "the end of pin") {
 			t.Errorf("pinned: %v", plan.After)
 		}
 		if changed := e.apply(); !slices.Equal(changed, []string{"prod"}) {
-			t.Errorf("a pin writes %v", changed)
+			t.Errorf("the apply of a pin changes %v, want prod", changed)
 		}
 
-		// A lost state is imported with its value.
+		// An import restores the value after a lost state.
 		setGate("\n  open = false")
 		e.w.run("state", "rm", "flotilla_promotion.prod")
 		value, err := json.Marshal(map[string]string{"payments": "1.6.0", "reports": "2.0.0"})
@@ -75,14 +74,14 @@ func TestTheGuideOnPromotionIsRightAboutGates(t *testing.T) {
 		}
 		e.w.run("import", "-input=false", "flotilla_promotion.prod", string(value))
 		if changed := e.apply(); len(changed) > 0 {
-			t.Errorf("after a state that was lost, %v changes", changed)
+			t.Errorf("the apply after the import changes %v, want nothing", changed)
 		}
 		setGate("\n  approval = true\n  approvals = [" + approval + "]")
 		e.applyUntilSettled("prod")
 	})
 }
 
-// The configuration of stage reads what is proven from the state of dev.
+// The configuration of stage reads the proven value from the state of dev.
 func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, dev *environments) {
@@ -95,14 +94,14 @@ func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.
 			"stage.tf": block,
 		}
 		dev.w.run("apply", "-input=false", "-auto-approve")
-		dev.w.run("apply", "-input=false", "-auto-approve") // which has it proven
+		dev.w.run("apply", "-input=false", "-auto-approve") // the second apply reads the evidence that proves the value
 		stage := newWorkdir(t, dev.w.tool, configuration)
 		stage.run("apply", "-input=false", "-auto-approve")
 		plan := resourceChange(t, stage.plan(), "flotilla_promotion.stage")
 		if !strings.Contains(fieldText(plan.After, "candidate"), "1.8.0") ||
 			!strings.Contains(fieldText(plan.After, "waiting_for"), "the soak time, not before ") ||
 			field(plan.After, "promoted") != nil {
-			t.Errorf("it says %v", plan.After)
+			t.Errorf("during the soak time: %v", plan.After)
 		}
 		writeFile(t, filepath.Join(stage.path, "stage.tf"), strings.Replace(block, `"24h"`, `"0s"`, 1))
 		if plan := resourceChange(t, stage.plan(), "flotilla_promotion.stage"); !strings.Contains(fieldText(plan.After, "promoted"), "1.8.0") {

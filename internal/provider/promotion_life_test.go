@@ -12,7 +12,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// environments is a configuration of several environments in one GitOps repository, each with a branch of its name.
+// environments is a configuration of several environments in one GitOps repository. Each environment has a branch of its name.
 type environments struct {
 	w             workdir
 	configuration map[string]string
@@ -25,7 +25,7 @@ func newEnvironments(t *testing.T, tool string, configuration map[string]string,
 	return &environments{newWorkdir(t, tool, configuration), configuration, url, names}
 }
 
-// environmentsOf runs a test with each tool, on an example that writes to a repository of its own.
+// testEnvironments runs a test with each tool, on an example with a repository of its own.
 func testEnvironments(t *testing.T, tools map[string]string, name string, names []string, test func(t *testing.T, e *environments)) {
 	t.Helper()
 	for tool, path := range tools {
@@ -37,7 +37,7 @@ func testEnvironments(t *testing.T, tools map[string]string, name string, names 
 	}
 }
 
-// tips are the commits of the branches; "" where there is no branch.
+// branchTips returns the commits of the branches.
 func (e *environments) branchTips() map[string]string {
 	e.w.t.Helper()
 	tips := map[string]string{}
@@ -51,7 +51,7 @@ func (e *environments) branchTips() map[string]string {
 	return tips
 }
 
-// apply is a run of the tool; it returns the environments whose branches it has changed.
+// apply applies and returns the environments with a changed branch.
 func (e *environments) apply() []string {
 	e.w.t.Helper()
 	before := e.branchTips()
@@ -66,7 +66,7 @@ func (e *environments) apply() []string {
 	return changed
 }
 
-// goes applies until a plan is empty, and checks that the branches change in that order, each in an apply of its own.
+// applyUntilSettled applies until a plan is empty. It expects the branches to change in this order, each in an apply of its own.
 func (e *environments) applyUntilSettled(through ...string) {
 	e.w.t.Helper()
 	var order []string
@@ -78,15 +78,15 @@ func (e *environments) applyUntilSettled(through ...string) {
 		order = append(order, changed...)
 		if _, _, err := e.w.try("plan", "-input=false", "-detailed-exitcode"); err == nil {
 			if !slices.Equal(order, through) {
-				e.w.t.Fatalf("it goes through %v, not %v", order, through)
+				e.w.t.Fatalf("got changes of %v, want %v", order, through)
 			}
 			return
 		}
 	}
-	e.w.t.Fatalf("it goes through %v, and no end is seen", order)
+	e.w.t.Fatalf("no plan is empty after changes of %v", order)
 }
 
-// change writes another text in place of one, in all files of the configuration.
+// replaceText replaces a text in all files of the configuration.
 func (e *environments) replaceText(from, to string) {
 	e.w.t.Helper()
 	for name, content := range e.configuration {
@@ -97,7 +97,7 @@ func (e *environments) replaceText(from, to string) {
 	}
 }
 
-// example is the configuration of an example that writes to a repository.
+// exampleConfiguration returns the files of an example, with this URL of the GitOps repository.
 func exampleConfiguration(t *testing.T, name, url string) map[string]string {
 	t.Helper()
 	configuration := files(t, filepath.Join("..", "..", "examples", filepath.FromSlash(name)))
@@ -112,18 +112,18 @@ func exampleConfiguration(t *testing.T, name, url string) map[string]string {
 	return configuration
 }
 
-// What the guide on promotion says of one configuration: no apply writes dev and prod, and a plan says what is proven.
+// The guide on promotion promises: no apply writes dev and prod, and a plan shows the proven value.
 func TestPromotionInOneConfigurationMovesOneStagePerApply(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
-		e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
-		e.applyUntilSettled("prod")                       // which gets what dev began with
+		e.w.run("apply", "-input=false", "-auto-approve") // each environment starts with its own versions
+		e.applyUntilSettled("prod")                       // prod gets the first versions of dev
 		e.replaceText("1.8.0", "1.9.0")
 
 		plan := e.w.plan()
 		dev := resourceChange(t, plan, "flotilla_assignment.dev")
 		if former, proven := field(dev.Before, "proven"), field(dev.After, "proven"); fmt.Sprint(former) != fmt.Sprint(proven) || former == nil {
-			t.Errorf("the plan that writes shows that %v becomes %v", former, proven)
+			t.Errorf("the plan that writes changes proven from %v to %v", former, proven)
 		}
 		if changed := e.apply(); !slices.Equal(changed, []string{"dev"}) {
 			t.Fatalf("the first apply writes %v", changed)
@@ -132,18 +132,18 @@ func TestPromotionInOneConfigurationMovesOneStagePerApply(t *testing.T) {
 		dev = resourceChange(t, plan, "flotilla_assignment.dev")
 		if proven := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(proven, "1.9.0") ||
 			!strings.Contains(fieldText(dev.After, "changes"), "the candidate is proven") {
-			t.Errorf("the next plan says %v, that %s is proven", fieldText(dev.After, "changes"), proven)
+			t.Errorf("the next plan has changes %v and proven %s", fieldText(dev.After, "changes"), proven)
 		}
 		if prod := resourceChange(t, plan, "flotilla_promotion.prod"); strings.Contains(fieldText(prod.After, "promoted"), "1.9.0") ||
 			!strings.Contains(fieldText(prod.After, "waiting_for"), "the next plan") {
-			t.Errorf("the candidate that arrives is let through: %v", prod.After)
+			t.Errorf("a new candidate is promoted at once: %v", prod.After)
 		}
 		if changed := e.apply(); len(changed) > 0 {
 			t.Fatalf("the second apply writes %v", changed)
 		}
 		plan = e.w.plan()
 		if prod := resourceChange(t, plan, "flotilla_promotion.prod"); !strings.Contains(fieldText(prod.After, "promoted"), "1.9.0") {
-			t.Errorf("the plan after it lets nothing through: %v", prod.After)
+			t.Errorf("the next plan does not promote the candidate: %v", prod.After)
 		}
 		e.applyUntilSettled("prod")
 	})
@@ -153,14 +153,14 @@ func TestVersionsOfACompanyMoveOneEnvironmentPerApply(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "company", []string{"dev", "stage", "prod"}, func(t *testing.T, e *environments) {
 		e.apply()
-		for name, want := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
+		for name, want := range map[string]bool{"dev": true, "stage": false, "prod": false} { // stage and prod are empty before the first promotion
 			if got := strings.Contains(git(t, e.url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != want {
-				t.Errorf("the first apply writes workloads to %s: %v", name, got)
+				t.Errorf("the first apply writes workloads to %s: got %v, want %v", name, got, want)
 			}
 		}
 		e.applyUntilSettled("stage", "prod")
 		e.replaceText(`"4.2.0"`, `"4.3.0"`)
-		e.applyUntilSettled("dev", "stage", "prod") // of prod, the canary, which has to soak for an hour
+		e.applyUntilSettled("dev", "stage", "prod") // in prod only the canary, which soaks for an hour
 	})
 }
 
@@ -246,7 +246,7 @@ func TestControlPlaneCommitMovesOneEnvironmentPerApply(t *testing.T) {
 	}
 }
 
-// Nothing is proven while it is only proposed.
+// A proposed value is not proven before the merge.
 func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -260,24 +260,24 @@ func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
 			e.applyUntilSettled("prod")
 			e.replaceText(`branch = "dev" }`, "branch = \"dev\" }\n  delivery = { mode = \"pull_request\", forge = \"gitea\" }")
 			e.replaceText("1.8.0", "1.9.0")
-			e.applyUntilSettled() // no branch changes while the request is open, however often it is applied
+			e.applyUntilSettled() // applies change no branch while the request is open
 			if state := e.w.run("show", "-no-color"); !strings.Contains(state, `payments = "1.8.0"`) {
 				t.Errorf("no candidate is proven any more:\n%s", state)
 			}
 			open := listPullRequests(t, server, user)
 			if len(open) != 1 {
-				t.Fatalf("requests %v", open)
+				t.Fatalf("got requests %v, want one", open)
 			}
 			mergeRequest(t, server, user, open[0].Number, open[0].Head.SHA)
 			e.applyUntilSettled("prod")
 			if all := listPullRequests(t, server, user); len(all) != 1 {
-				t.Errorf("requests %v", all)
+				t.Errorf("got requests %v, want one", all)
 			}
 		})
 	}
 }
 
-// Each workload has a gate of its own, which is closed while its change is under way: also in the plan that writes it.
+// The gate of each workload is closed while its change rolls out, starting with the plan of the change.
 func TestSingleWorkloadsArePromotedAtTheirOwnPace(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -319,7 +319,7 @@ resource "flotilla_assignment" "dev" {
 			promotedVersion := func(workload string, plan *tfjson.Plan) string {
 				return fieldText(resourceChange(t, plan, fmt.Sprintf("flotilla_promotion.stage[%q]", workload)).After, "promoted")
 			}
-			// until applies until both are promoted, and checks that none is while it is under way.
+			// applyUntil applies until both workloads are promoted, and checks that none is promoted during its rollout.
 			applyUntil := func(payments string) {
 				t.Helper()
 				for run := range 8 {
@@ -327,7 +327,7 @@ resource "flotilla_assignment" "dev" {
 					rollingOutText := fieldText(resourceChange(t, plan, "flotilla_assignment.dev").After, "rolling_out")
 					proven := promotedVersion("payments", plan)
 					if proven == payments && (run == 0 || strings.Contains(rollingOutText, "payments-live")) {
-						t.Fatalf("run %d lets %s through while %s", run, proven, rollingOutText)
+						t.Fatalf("run %d promotes %s during its rollout: %s", run, proven, rollingOutText)
 					}
 					w.run("apply", "-input=false", "plan.out")
 					if proven == payments && promotedVersion("reports", plan) == "1.0.0" {
@@ -341,7 +341,7 @@ resource "flotilla_assignment" "dev" {
 			plan := w.plan()
 			if dev := resourceChange(t, plan, "flotilla_assignment.dev"); !strings.Contains(fieldText(dev.After, "rolling_out"), "payments-live") ||
 				promotedVersion("payments", plan) != "1.0.0" {
-				t.Errorf("the plan that writes: %v, and promotes %s", dev.After, promotedVersion("payments", plan))
+				t.Errorf("the plan of the change: got %v, which promotes %s", dev.After, promotedVersion("payments", plan))
 			}
 			if promotedVersion("reports", plan) != "1.0.0" {
 				t.Error("reports waits for payments")

@@ -11,20 +11,20 @@ import (
 
 const promotion = "flotilla_promotion.test"
 
-// promoting is a configuration of one promotion.
+// promotionConfig returns the configuration of one promotion.
 func promotionConfig(attributes map[string]any) providertest.Configuration {
 	return providertest.Configuration{Resources: map[string]providertest.Resource{promotion: {Attributes: attributes}}}
 }
 
-// promoted applies, once more where the candidate arrives with that, expects the next plan to be empty, and returns what
-// the state has. A candidate that arrives is not let through, whatever open says.
+// applyPromotion applies, expects an empty plan, and returns the attributes in the state. A new candidate needs a second apply,
+// regardless of open.
 func applyPromotion(t *testing.T, w *providertest.Workspace, attributes map[string]any) map[string]any {
 	t.Helper()
 	plan := apply(t, w, promotionConfig(attributes))
 	if before, after := plan.Change(promotion).Before, plan.Change(promotion).After; attributes["pin"] == nil &&
 		!reflect.DeepEqual(before["candidate"], after["candidate"]) {
 		if !reflect.DeepEqual(before["promoted"], after["promoted"]) {
-			t.Errorf("%v is let through in the plan in which it arrives", after["promoted"])
+			t.Errorf("the new candidate %v is promoted at once", after["promoted"])
 		}
 		if after["waiting_for"] == "the next plan, since the candidate is new" {
 			plan = apply(t, w, promotionConfig(attributes))
@@ -32,12 +32,12 @@ func applyPromotion(t *testing.T, w *providertest.Workspace, attributes map[stri
 	}
 	again, diags := w.Plan(t.Context(), promotionConfig(attributes))
 	if diags.Err() != nil || !again.Empty() {
-		t.Fatalf("the next plan: %v, %v", diags.Err(), again.Change(promotion).After)
+		t.Fatalf("the next plan is not empty: %v, %v", diags.Err(), again.Change(promotion).After)
 	}
 	if change := plan.Change(promotion); change.Action == providertest.NoOp {
 		return change.Before
 	} else if !reflect.DeepEqual(change.After, again.Change(promotion).Before) {
-		t.Errorf("planned %v, and got %v", change.After, again.Change(promotion).Before)
+		t.Errorf("planned %v, but the state has %v", change.After, again.Change(promotion).Before)
 	}
 	return again.Change(promotion).Before
 }
@@ -45,7 +45,6 @@ func applyPromotion(t *testing.T, w *providertest.Workspace, attributes map[stri
 func TestPromotionReleasesProvenCandidates(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
-	// The life of a promotion: what is configured, and what comes of it.
 	for i, step := range []struct {
 		attributes map[string]any
 		promoted   any
@@ -53,20 +52,20 @@ func TestPromotionReleasesProvenCandidates(t *testing.T) {
 	}{
 		{map[string]any{"candidate": "a", "open": false}, nil, "the gate to open"},
 		{map[string]any{"candidate": "a", "open": true, "now": "2026-01-01T00:00:00Z"}, "a", nil},
-		{map[string]any{"candidate": "a", "open": false, "now": "2026-01-01T01:00:00Z"}, "a", nil}, // takes nothing back
+		{map[string]any{"candidate": "a", "open": false, "now": "2026-01-01T01:00:00Z"}, "a", nil}, // a closed gate keeps the value
 		{map[string]any{"candidate": "b", "open": false, "now": "2026-01-01T02:00:00Z"}, "a", "the gate to open"},
 		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T03:00:00Z"}, "a", "the soak time, not before 2026-01-01 04:00 UTC"},
-		{map[string]any{"candidate": "b", "open": false, "soak": "1h", "now": "2026-01-01T03:30:00Z"}, "a", "the gate to open"}, // a break
+		{map[string]any{"candidate": "b", "open": false, "soak": "1h", "now": "2026-01-01T03:30:00Z"}, "a", "the gate to open"}, // interrupts the soak time
 		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T04:00:00Z"}, "a", "the soak time, not before 2026-01-01 05:00 UTC"},
 		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T05:00:00Z"}, "b", nil},
-		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "now": "2026-01-01T05:30:00Z"}, "b", "the soak time, not before 2026-01-01 06:30 UTC"}, // a new one starts again
+		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "now": "2026-01-01T05:30:00Z"}, "b", "the soak time, not before 2026-01-01 06:30 UTC"}, // a new candidate starts again
 		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "hold": true, "now": "2026-01-01T07:00:00Z"}, "b", "the end of hold"},
 		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "pin": "a", "now": "2026-01-01T07:00:00Z"}, "a", "the end of pin"},
 		{map[string]any{"candidate": "c", "open": true, "now": "2026-01-01T08:00:00Z"}, "c", nil},
 	} {
 		state := applyPromotion(t, w, step.attributes)
 		if state["promoted"] != step.promoted || state["waiting_for"] != step.waits {
-			t.Errorf("step %d: promoted %v, waits for %v", i, state["promoted"], state["waiting_for"])
+			t.Errorf("step %d: got %v waiting for %v, want %v and %v", i, state["promoted"], state["waiting_for"], step.promoted, step.waits)
 		}
 		if state["now"] != nil {
 			t.Errorf("step %d: now is in the state", i)
@@ -93,11 +92,11 @@ func TestPromotionTakesAnyTypeOfValue(t *testing.T) {
 			first := applyPromotion(t, w, map[string]any{"candidate": values[0], "open": true})
 			waiting := applyPromotion(t, w, map[string]any{"candidate": values[1], "open": false})
 			if !reflect.DeepEqual(waiting["promoted"], first["candidate"]) {
-				t.Errorf("%v waits, and %v is promoted", values[1], waiting["promoted"])
+				t.Errorf("got %v promoted while %v waits, want %v", waiting["promoted"], values[1], first["candidate"])
 			}
 			second := applyPromotion(t, w, map[string]any{"candidate": values[1], "open": true})
 			if !reflect.DeepEqual(second["promoted"], second["candidate"]) || !reflect.DeepEqual(second["previous"], first["promoted"]) {
-				t.Errorf("promoted %v, before %v", second["promoted"], second["previous"])
+				t.Errorf("got promoted %v, previous %v", second["promoted"], second["previous"])
 			}
 		})
 	}
@@ -110,11 +109,11 @@ func TestPromotionWithoutACandidateKeepsItsValue(t *testing.T) {
 	if state := applyPromotion(t, w, none); state["promoted"] != nil || state["waiting_for"] != "a candidate" {
 		t.Errorf("at first: %v", state)
 	}
-	if state := applyPromotion(t, w, map[string]any{"candidate": "a"}); state["promoted"] != "a" { // open without being told
+	if state := applyPromotion(t, w, map[string]any{"candidate": "a"}); state["promoted"] != "a" { // open defaults to true
 		t.Errorf("with a candidate: %v", state)
 	}
 	if state := applyPromotion(t, w, none); state["promoted"] != "a" || state["waiting_for"] != "a candidate" {
-		t.Errorf("when it has gone: %v", state)
+		t.Errorf("without the candidate again: %v", state)
 	}
 }
 
@@ -126,7 +125,7 @@ func TestPromotionThatWaitsHasAnEmptyPlanAtAnyTime(t *testing.T) {
 	later := maps.Clone(attributes)
 	later["now"] = "2026-01-01T23:59:59Z"
 	if plan := apply(t, w, promotionConfig(later)); !plan.Empty() {
-		t.Errorf("a later time plans %v", plan.Change(promotion).After)
+		t.Errorf("a later time causes a change: %v", plan.Change(promotion).After)
 	}
 }
 
@@ -144,17 +143,17 @@ func TestPromotionIsPlannedFromKnownValues(t *testing.T) {
 	}
 	unknown := providertest.Unknown{}
 	if after := plan(map[string]any{"candidate": unknown}); after["promoted"] != "a" || after["waiting_for"] != unknown {
-		t.Errorf("while nothing waits and the candidate is unknown, %v is promoted", after["promoted"])
+		t.Errorf("unknown candidate: got promoted %v, want a", after["promoted"])
 	}
 	if after := plan(map[string]any{"candidate": "b", "open": unknown}); after["promoted"] != "a" || after["waiting_for"] != unknown {
-		t.Errorf("while the candidate arrives, %v is promoted", after["promoted"])
+		t.Errorf("new candidate, unknown gate: got promoted %v, want a", after["promoted"])
 	}
 	applyPromotion(t, w, map[string]any{"candidate": "b", "open": false})
 	if after := plan(map[string]any{"candidate": unknown, "open": false}); after["promoted"] != "a" {
-		t.Errorf("behind a closed gate, %v is promoted", after["promoted"])
+		t.Errorf("unknown candidate, closed gate: got promoted %v, want a", after["promoted"])
 	}
 	if after := plan(map[string]any{"candidate": unknown, "open": true, "hold": true}); after["promoted"] != "a" {
-		t.Errorf("held, %v is promoted", after["promoted"])
+		t.Errorf("unknown candidate, hold: got promoted %v, want a", after["promoted"])
 	}
 	for name, attributes := range map[string]map[string]any{
 		"candidate": {"candidate": unknown, "open": true},
@@ -163,7 +162,7 @@ func TestPromotionIsPlannedFromKnownValues(t *testing.T) {
 		"pin":       {"candidate": "b", "open": false, "pin": unknown},
 	} {
 		if after := plan(attributes); after["promoted"] != unknown {
-			t.Errorf("with an unknown %s, %v is promoted", name, after["promoted"])
+			t.Errorf("unknown %s: got promoted %v, want unknown", name, after["promoted"])
 		}
 	}
 }
@@ -175,15 +174,15 @@ func TestPromotionNeedsAnApprovalOfItsContent(t *testing.T) {
 	waits, _ := applyPromotion(t, w, attributes)["waiting_for"].(string)
 	name, ok := strings.CutPrefix(waits, "an approval: ")
 	if !ok {
-		t.Fatalf("waits for %q", waits)
+		t.Fatalf("got waiting_for %q, want an approval", waits)
 	}
 	attributes["approvals"] = []any{strings.Trim(name, `"`)}
 	if state := applyPromotion(t, w, attributes); state["waiting_for"] != nil || state["promoted"] == nil {
-		t.Errorf("approved: %v", state)
+		t.Errorf("the approved candidate is not promoted: %v", state)
 	}
 	attributes["candidate"] = map[string]any{"web": "1.2"}
 	if state := applyPromotion(t, w, attributes); state["waiting_for"] == nil {
-		t.Error("an approval is of any content")
+		t.Error("the approval applies to another content")
 	}
 }
 
@@ -207,7 +206,7 @@ func TestPromotionOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 			maps.Copy(attributes, test.attributes)
 			_, diags := providertest.New(startProvider).Plan(t.Context(), promotionConfig(attributes))
 			if diags.Err() == nil || !strings.Contains(diags.Err().Error(), test.want) || !strings.Contains(diags.Err().Error(), test.at) {
-				t.Errorf("%v", diags.Err())
+				t.Errorf("got %v, want %q at %s", diags.Err(), test.want, test.at)
 			}
 		})
 	}
@@ -221,9 +220,9 @@ func TestPromotionIsImportedWithItsValue(t *testing.T) {
 		t.Fatal(diags.Err())
 	}
 	if state := applyPromotion(t, w, map[string]any{"candidate": "b", "open": false}); state["promoted"] != "a" {
-		t.Errorf("%v is promoted", state["promoted"])
+		t.Errorf("got promoted %v, want a", state["promoted"])
 	}
 	if diags := providertest.New(startProvider).Import(t.Context(), configuration, promotion, `a`); diags.Err() == nil {
-		t.Error("what is no JSON is imported")
+		t.Error("an import of invalid JSON succeeds")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// companyLocals evaluates the locals of examples/company, with a text of them replaced by another one.
+// companyLocals evaluates the locals of examples/company, after replacing the text old.
 func companyLocals(t *testing.T, old, replacement string) map[string]any {
 	t.Helper()
 	left := map[string]hclsyntax.Expression{}
@@ -46,7 +46,7 @@ func companyLocals(t *testing.T, old, replacement string) map[string]any {
 		"concat": stdlib.ConcatFunc, "flatten": stdlib.FlattenFunc, "jsonencode": stdlib.JSONEncodeFunc,
 	}
 	known, values := map[string]cty.Value{}, map[string]any{}
-	for progress := true; len(left) > 0 && progress; { // a local may name others
+	for progress := true; len(left) > 0 && progress; { // a local may refer to others
 		progress = false
 		for name, expression := range maps.Clone(left) {
 			value, problems := expression.Value(
@@ -73,7 +73,7 @@ func companyLocals(t *testing.T, old, replacement string) map[string]any {
 	return values
 }
 
-// companysProd is prod of examples/company, which writes everything at once.
+// companyProdConfig returns prod of examples/company, without a rollout.
 func companyProdConfig(t *testing.T, url, old, replacement string) providertest.Configuration {
 	t.Helper()
 	locals := companyLocals(t, old, replacement)
@@ -121,10 +121,10 @@ func TestAWrongLabelEmptiesNoRegionOfACompany(t *testing.T) {
 	} {
 		_, diags := w.Plan(t.Context(), companyProdConfig(t, url, wrong.old, wrong.label))
 		if diags.Err() == nil || !strings.Contains(diags.String(), wrong.want) || !strings.Contains(diags.String(), "The cause:\n- ") {
-			t.Errorf("%s: the plan does not say %s: %s", wrong.label, wrong.want, diags)
+			t.Errorf("%s: got %s, want an error with %s", wrong.label, diags, wrong.want)
 		}
 	}
-	// What is meant, and small, goes on.
+	// Small, intended changes are allowed.
 	for _, change := range []struct{ old, now string }{
 		{`tokyo`, `osaka`},
 		{`match_labels = { city = "lisbon" }`, `match_labels = { city = "warsaw" }`},

@@ -15,16 +15,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// additions is an assignment with two workloads on twelve cluster types, of which type-0 is the canary, and a third
-// workload that a rollout adds.
+// additionRollout is an assignment with two workloads on twelve cluster types. type-0 is the canary. A rollout adds the workload agent.
 type additionRollout struct {
 	t       *testing.T
 	url     string
 	w       *providertest.Workspace
 	now     time.Time
-	failed  map[string]bool   // clusters on which the agent has failed
-	tags    map[string]string // of workloads; "v1" where there is none
-	check   *evidence.Check   // is evidence, too; nil: there is none
+	failed  map[string]bool   // clusters with a failed agent
+	tags    map[string]string // tags of workloads, by default "v1"
+	check   *evidence.Check   // further evidence, or nil
 	rollout map[string]any
 	further map[string]any
 }
@@ -69,7 +68,7 @@ func (a *additionRollout) fleet(workloads ...string) providertest.Call {
 	return providertest.Call{Function: "fleet", Arguments: []any{argument}}
 }
 
-// evidence says that all clusters are ready with the tip, but for the agent where it has failed.
+// evidence reports all clusters ready at the tip, except for failed agents.
 func (a *additionRollout) evidence() string {
 	a.now = a.now.Add(time.Hour)
 	e := &observe.Evidence{
@@ -107,18 +106,18 @@ func (a *additionRollout) configuration(workloads ...string) providertest.Config
 	return assigned(a.url, a.fleet(workloads...), further)
 }
 
-// has reports whether the branch has a folder.
+// hasFolder reports whether the branch has a folder.
 func (a *additionRollout) hasFolder(folder string) bool {
 	return git(a.t, a.url, "ls-tree", "dev", "clusters/all/"+folder) != ""
 }
 
-// agents counts the folders of the agent on the branch.
+// countAgentFolders counts the agent's folders on the branch.
 func (a *additionRollout) countAgentFolders() int {
 	a.t.Helper()
 	return strings.Count(git(a.t, a.url, "ls-tree", "-d", "-r", "--name-only", "dev"), "/agent-live")
 }
 
-// spread adds the agent, stage by stage, until it is everywhere.
+// rollOutAgent adds the agent on all hosts, stage by stage.
 func (a *additionRollout) rollOutAgent() {
 	a.t.Helper()
 	for _, want := range []int{1, 12} {
@@ -210,7 +209,7 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 			attributes["fleet"] = fleet
 			if _, diags := a.w.Plan(t.Context(), configuration); !strings.Contains(diags.String(), "The cause:\n") ||
 				!strings.Contains(diags.String(), test.want) {
-				t.Errorf("the plan does not say %q: %s", test.want, diags)
+				t.Errorf("got %s, want %q", diags, test.want)
 			}
 		})
 	}
@@ -224,18 +223,18 @@ func TestPlanRefusedByProtectionReportsTheFailedRollout(t *testing.T) {
 	a.failed["c-type-0"], a.further = true, map[string]any{"protection": map[string]any{"max_removed": 0}}
 	_, diags := a.w.Plan(t.Context(), a.configuration("a", "agent"))
 	if !diags.Has("Rollout has failed") || !strings.Contains(diags.String(), "The cause:\n"+moveLine(changes.RemovalLine, "type-0/b-live", changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})) {
-		t.Errorf("the plan says %s", diags)
+		t.Errorf("the plan does not report the failure and the cause: %s", diags)
 	}
 }
 
-// A figure of a whole cluster speaks of the only change that is under way there, and else of none in particular.
+// A figure of a cluster identifies a change only if it is the only change in progress there.
 func TestMeasurementsRollBackOnlyIdentifiedChanges(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		of    evidence.SubjectKind
 		fails string // the subject of the figure
 		tags  map[string]string
-		want  string // of the workloads that are rolled back
+		want  string // the workload that is rolled back, or ""
 	}{
 		"a cluster, two changes":    {evidence.OfCluster, "c-type-0", map[string]string{"a": "v2", "b": "v2"}, ""},
 		"a cluster, one change":     {evidence.OfCluster, "c-type-0", map[string]string{"a": "v2"}, "a"},
@@ -269,7 +268,7 @@ func TestMeasurementsRollBackOnlyIdentifiedChanges(t *testing.T) {
 				folder := "clusters/all/type-0/" + workload + "-live"
 				isRolledBack := git(t, a.url, "rev-parse", "dev:"+folder) != git(t, a.url, "rev-parse", written+":"+folder)
 				if isRolledBack != (workload == test.want) {
-					t.Errorf("%s is rolled back: %v: %s", workload, isRolledBack, diags)
+					t.Errorf("rolled back %s: got %v, want %v: %s", workload, isRolledBack, workload == test.want, diags)
 				}
 				if otherFolder := "clusters/all/type-1/" + workload + "-live"; git(
 					t,
@@ -282,11 +281,11 @@ func TestMeasurementsRollBackOnlyIdentifiedChanges(t *testing.T) {
 					"rev-parse",
 					written+":"+otherFolder,
 				) {
-					t.Errorf("%s goes on", workload)
+					t.Errorf("the rollout of %s continues", workload)
 				}
 			}
 			if want := "said of no assignment in particular, so it is not rolled back"; test.want == "" && !strings.Contains(diags.String(), want) {
-				t.Errorf("the plan does not say %q: %s", want, diags)
+				t.Errorf("got %s, want %q", diags, want)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ users:
 - {name: me, user: {token: hunter2}}
 `
 
-// Everything that is wrong with a cluster is an error at validate already, names the attribute, and holds no secret.
+// Validation reports each mistake in a cluster, names the attribute, and shows no secret.
 func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	cluster := func(attributes map[string]any) map[string]any { return map[string]any{"eu-1": attributes} }
@@ -47,7 +47,7 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 	unknown := providertest.Unknown{}
 	for name, c := range map[string]struct {
 		clusters any
-		want     string // "" for none
+		want     string // an error, or ""
 	}{
 		"nothing":                    {},
 		"none":                       {clusters: map[string]any{}},
@@ -106,7 +106,7 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 	}
 }
 
-// A kubeconfig that has no certificate checked is accepted, with a warning that names the clusters.
+// A kubeconfig without certificate checks is accepted, with one warning that names the clusters.
 func TestUncheckedCertificatesAreWarnings(t *testing.T) {
 	t.Parallel()
 	unverified := strings.ReplaceAll(
@@ -125,7 +125,6 @@ func TestUncheckedCertificatesAreWarnings(t *testing.T) {
 	}
 }
 
-// How long a cluster is asked is what the documentation says.
 func TestDocumentationStatesTheDeadlineOfClusterRequests(t *testing.T) {
 	t.Parallel()
 	guide := strings.Join(
@@ -137,7 +136,7 @@ func TestDocumentationStatesTheDeadlineOfClusterRequests(t *testing.T) {
 	}
 }
 
-// What is wrong is said all at once; what is wrong with many clusters is said once.
+// One plan reports all mistakes, and a mistake in many clusters once.
 func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	t.Parallel()
 	clusters := map[string]any{
@@ -150,7 +149,7 @@ func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	w := providertest.New(startProvider)
 	_, diags := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
 	if len(diags) != 6 {
-		t.Errorf("got %s", diags)
+		t.Errorf("got %d diagnostics, want 6: %s", len(diags), diags)
 	}
 	want := `clusters["many-00"].tokn is an unknown attribute; did you mean "token"? The same error is in 49 other clusters: many-01, many-02,`
 	if !strings.Contains(diags.String(), want) {
@@ -158,7 +157,7 @@ func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	}
 }
 
-// One provider block serves all clusters: what is for one goes to it alone, with its own credentials, and each is asked what it runs.
+// Each cluster receives only its own objects, with its own credentials, and compliance reads each cluster.
 func TestOneProviderBlockServesAllClusters(t *testing.T) {
 	t.Parallel()
 	clusters, standIns := map[string]any{}, map[string]*standInCluster{}
@@ -167,7 +166,7 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 		standIn := &standInCluster{objects: map[string]map[string]any{}}
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if got := r.Header.Get("Authorization"); got != "Bearer t0ken-of-"+name {
-				t.Errorf("%s is sent %q", name, got)
+				t.Errorf("%s: got Authorization %q", name, got)
 			}
 			standIn.ServeHTTP(w, r)
 		}))
@@ -190,13 +189,13 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 		t.Fatal(diags)
 	}
 	if plan := planAgent(t, w, configuration); !plan.Empty() {
-		t.Error("the plan after it is not empty")
+		t.Error("the next plan is not empty")
 	}
 	for name, standIn := range standIns {
 		standIn.mu.Lock()
 		root := standIn.objects["api-of-"+name+"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/flotilla-cluster"]
 		if got := fmt.Sprint(root["spec"]); !strings.Contains(got, "clusters/"+name) {
-			t.Errorf("what follows the folder of %s is %s", name, got)
+			t.Errorf("%s: got Kustomization %s", name, got)
 		}
 		standIn.requests = 0
 		standIn.mu.Unlock()
@@ -209,7 +208,7 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 	for name, standIn := range standIns {
 		standIn.mu.Lock()
 		if standIn.requests == 0 {
-			t.Errorf("%s was not asked what it runs", name)
+			t.Errorf("%s was not read", name)
 		}
 		standIn.mu.Unlock()
 	}

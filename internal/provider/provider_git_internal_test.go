@@ -29,7 +29,7 @@ func TestEnvironmentVariablesReplaceAttributesThatAreNotSet(t *testing.T) {
 		"an empty": {object(map[string]attr.Value{"token": types.StringValue("")}), "", true},
 		"unknown":  {object(map[string]attr.Value{"token": types.StringUnknown()}), "", false},
 		"all":      {types.DynamicUnknown(), "from the environment", false},
-		// What is written in the configuration wins over the environment.
+		// The configuration has precedence over the environment.
 		"a password":      {object(map[string]attr.Value{"password": types.StringValue("given")}), "", true},
 		"an unknown one":  {object(map[string]attr.Value{"password": types.StringUnknown()}), "", false},
 		"a null password": {object(map[string]attr.Value{"password": types.StringNull()}), "from the environment", true},

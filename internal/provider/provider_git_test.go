@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Everything that is wrong with the provider's block is an error at its attribute, at validate already, and
-// holds no secret.
+// Validation reports each mistake at the attribute, without showing a secret.
 func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	app := func(changes ...any) map[string]any {
@@ -19,7 +18,7 @@ func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		git  any
-		want string // "" for none
+		want string // an error, or ""
 	}{
 		"nothing":                     {},
 		"null attributes":             {git: map[string]any{"token": nil, "credentials": nil}},
@@ -85,7 +84,7 @@ func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
 	}
 }
 
-// What is wrong is said all at once.
+// One plan reports all mistakes.
 func TestEveryMistakeInTheProvidersGitBlockIsReported(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
@@ -93,6 +92,6 @@ func TestEveryMistakeInTheProvidersGitBlockIsReported(t *testing.T) {
 		"tokn": "x", "author_name": true, "credentials": []any{map[string]any{"url": "x"}, map[string]any{"token": "y"}},
 	}}})
 	if len(diags) != 4 {
-		t.Errorf("got %s", diags)
+		t.Errorf("got %d diagnostics, want 4: %s", len(diags), diags)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// published is a chart repository that has the versions of the chart "till" that were published, with their archives.
+// chartServer is a chart repository with versions of the chart "till".
 type chartServer struct {
 	url string
 
@@ -63,7 +63,7 @@ func (p *chartServer) publish(t *testing.T, version string, files map[string]str
 	t.Helper()
 	all := map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: till\nversion: " + version + "\n",
-		"README.md":  t.Name(), // so that no other test has the same artifact
+		"README.md":  t.Name(), // makes the artifact unique to the test
 	}
 	maps.Copy(all, files)
 	archive := chartArchive(t, "till", all)
@@ -90,7 +90,7 @@ func (p *chartServer) republish(t *testing.T, version string, files map[string]s
 	return p.publish(t, version, files)
 }
 
-// packed is the archive of a chart. A text that begins with "-> " is a symbolic link to what follows.
+// chartArchive returns the archive of a chart. A text "-> target" is a symbolic link.
 func chartArchive(t testing.TB, chart string, files map[string]string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
@@ -114,7 +114,7 @@ func chartArchive(t testing.TB, chart string, files map[string]string) []byte {
 	return buffer.Bytes()
 }
 
-// tillFiles are files of the chart with a Deployment, a Secret and a hook.
+// tillFiles are the files of a chart with a Deployment, a Secret and a hook.
 var tillFiles = map[string]string{
 	"values.yaml": "replicas: 1\ntag: v1\n",
 	"templates/all.yaml": `
@@ -140,8 +140,8 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: migrate, imag
 `,
 }
 
-// rendered is a fleet of one cluster type, on which one deployment target is rendered. further are attributes of the deployment
-// target, and of the cluster type.
+// renderedFleet returns a fleet with one rendered deployment target on one cluster type. further and clusterType have attributes of
+// the two.
 func renderedFleet(pin folder.Pin, manifests, further, clusterType map[string]any) map[string]any {
 	target := mergeMaps(map[string]any{"environment": "dev", "manifests": manifests}, further)
 	fleet := map[string]any{
@@ -169,7 +169,8 @@ func tillManifests(p *chartServer) map[string]any {
 	return map[string]any{"storage": "helm", "repo": p.url, "chart": "till", "version": "1.x"}
 }
 
-// finalObjects are the objects that flotilla_manifests has of a fleet, by "<kind> <namespace>/<name> by <made_by> <hook>", and the images.
+// readFinalObjects returns the objects and images of a fleet from flotilla_manifests. The keys of objects are
+// "<api_version> <kind> <namespace>/<name> by <made_by> <hook>".
 func readFinalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, problems string) {
 	t.Helper()
 	read, diagnostics := providertest.New(startProvider).
@@ -178,7 +179,7 @@ func readFinalObjects(t *testing.T, fleet map[string]any) (yaml map[string]strin
 	for _, one := range asList(read["objects"]) {
 		o := one.(map[string]any)
 		if o["assignment"] != "store/till-live" {
-			t.Errorf("an object is of %v", o["assignment"])
+			t.Errorf("got an object of assignment %v, want store/till-live", o["assignment"])
 		}
 		yaml[fmt.Sprintf("%v %v %v/%v by %v %v", o["api_version"], o["kind"], o["namespace"], o["name"], o["made_by"], o["hook"])] = o["yaml"].(string)
 	}
@@ -190,8 +191,7 @@ func asList(value any) []any {
 	return list
 }
 
-// served is a repository of files that a web server has, and the id of its one commit. A text that begins with "-> " is a
-// symbolic link to what follows.
+// serveRepository serves a bare repository with one commit of these files. A text "-> target" is a symbolic link.
 func serveRepository(t *testing.T, files map[string]string) (url, commit string) {
 	t.Helper()
 	root := t.TempDir()
@@ -217,7 +217,7 @@ func writeAll(t *testing.T, folder string, files map[string]string) {
 	}
 }
 
-// servedFrom is served with the working copy of the repository.
+// serveWorkingCopy serves a repository like serveRepository, and also returns the path of its working copy.
 func serveWorkingCopy(t *testing.T, files map[string]string) (url, commit, repository string) {
 	t.Helper()
 	root := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A person edits on the branch what an open request changes. Gitea merges no request that conflicts, and says of it what it says
-// of one that it is still checking.
+// A person edits a file of an open request on its base. Gitea does not merge conflicting requests, and reports them like requests whose
+// check is not complete.
 func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	editByHand := func(text string) {
 		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, filepath.FromSlash(file)), text) })
 	}
-	// merged checks that the request's branch has the tip of dev in it, and the wanted file.
+	// checkMergedBase checks that the head of the request contains the tip of dev and the configured value.
 	checkMergedBase := func(database string) {
 		t.Helper()
 		clone := repo.clone(t, "flotilla/dev/dev")
@@ -51,7 +51,7 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	apply(t, w, moduleOf(t, small{}.config(repo)).Configuration)
 	apply(t, w, proposedConfiguration("mysql://two", ""))
 
-	// It is open.
+	// The request is open.
 	editByHand("by: hand\n")
 	checkLine(
 		apply(t, w, proposedConfiguration("mysql://two", "")),
@@ -59,10 +59,10 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	)
 	checkMergedBase("mysql://two")
 	if plan := apply(t, w, proposedConfiguration("mysql://two", "")); !plan.Empty() {
-		t.Errorf("one more apply does %q", linesOf(plan))
+		t.Errorf("the next apply makes changes: %q", linesOf(plan))
 	}
 
-	// It was closed by hand, and what it has conflicts.
+	// A person closed the request, and its content conflicts.
 	editByHand("by: another\n")
 	host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
 	checkLine(
@@ -71,10 +71,10 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	)
 	checkMergedBase("mysql://two")
 	if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number != 2 {
-		t.Errorf("open are %+v", open)
+		t.Errorf("got open requests %+v, want the second", open)
 	}
 
-	// It is to be merged at once.
+	// The configuration requests an immediate merge.
 	editByHand("by: a third\n")
 	apply(t, w, proposedConfiguration("mysql://two", `, merge = "now"`))
 	if all := listPullRequests(t, server, user); len(all) != 2 || !all[1].Merged {
@@ -84,11 +84,11 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 		t.Errorf("dev has\n%s", content)
 	}
 	if plan := apply(t, w, proposedConfiguration("mysql://two", `, merge = "now"`)); !plan.Empty() {
-		t.Errorf("after the merge an apply does %q", linesOf(plan))
+		t.Errorf("an apply after the merge makes changes: %q", linesOf(plan))
 	}
 }
 
-// The same with the real tools, and what a drift job sees of it.
+// The test also runs the plan of a drift job.
 func TestConflictingPullRequestWithRealTools(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestConflictingPullRequestWithRealTools(t *testing.T) {
 		if output := w.run("apply", "-auto-approve", "-input=false", "-no-color"); !words(
 			`pull request 1 conflicts with branch \"dev\", where large/app-core changed: that branch is merged into \"flotilla/dev/dev\"`,
 		).MatchString(output) {
-			t.Errorf("the apply says\n%s", output)
+			t.Errorf("the apply does not report the conflict:\n%s", output)
 		}
 		w.run("plan", "-detailed-exitcode", "-input=false")
 		all := listPullRequests(t, server, user)

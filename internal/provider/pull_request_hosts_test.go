@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-// hosted is the GitOps repository of a test as its host, Gitea, has it.
+// hostedRepository is the API of Gitea for the GitOps repository of a test.
 type hostedRepository struct {
 	t      *testing.T
 	server gitHost
@@ -47,7 +47,7 @@ func (h hostedRepository) propose(head string) (number int) {
 	return opened.Number
 }
 
-// stamped is a request, and when something happened to it.
+// stampedRequest is a pull request with the time of its last update.
 type stampedRequest struct {
 	giteaPullRequest
 	Updated   string `json:"updated_at"`
@@ -73,7 +73,7 @@ func (h hostedRepository) open() map[string]giteaPullRequest {
 	return found
 }
 
-// awaitMerge waits until Gitea has merged the first request, which it does in a queue of its own.
+// awaitMerge waits until Gitea has merged the first request. Gitea merges asynchronously.
 func (h hostedRepository) awaitMerge() {
 	h.t.Helper()
 	for range 1200 { // two minutes: a merge starts dozens of processes
@@ -85,7 +85,7 @@ func (h hostedRepository) awaitMerge() {
 	h.t.Error("the request was not merged")
 }
 
-// nothingToDo expects the plan before an apply to be empty.
+// emptyPlanBeforeApply expects an empty plan before the apply.
 var emptyPlanBeforeApply = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
 func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
@@ -105,7 +105,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
-			{ // the branch may no longer be pushed to
+			{ // a protected branch rejects pushes
 				PreConfig: func() {
 					host.api(http.MethodPost, "/branch_protections", map[string]any{
 						"rule_name": "dev", "enable_push": false, "enable_status_check": true, "status_check_contexts": []string{"ci"},
@@ -118,13 +118,13 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 				status("pending")
 				return nil
 			}},
-			{ // the merge is arranged, and waits
+			{ // auto-merge is on and waits for the checks
 				Config: proposed, ConfigPlanChecks: emptyPlanBeforeApply,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Fatalf("requests %+v, want one that is open", all)
 					}
-					for range 600 { // Gitea forgets a success that comes while it still looks for conflicts
+					for range 600 { // Gitea ignores a success that it receives during its check for conflicts
 						if host.pull(1).Mergeable {
 							break
 						}
@@ -165,7 +165,7 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 				Config:      proposed,
 				ExpectError: words("Does not have enough approvals"),
 			},
-			{Config: proposed, ExpectError: words("Does not have enough approvals")}, // an unmerged request is not what was asked for
+			{Config: proposed, ExpectError: words("Does not have enough approvals")}, // an unmerged request does not meet the configuration
 			{
 				PreConfig: func() {
 					reviewer := server.User(t)
@@ -178,7 +178,7 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 					if all := listPullRequests(t, server, user); len(all) != 2 || !all[1].Merged {
 						t.Errorf("requests %+v, want two that are merged", all)
 					}
-					host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) // for the destroy
+					host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) // allows the destroy
 					return nil
 				},
 			},
@@ -206,7 +206,7 @@ func TestRefusedMergeIsRetried(t *testing.T) {
 				Config:      arranged,
 				ExpectError: words("not allowed to merge"),
 			},
-			{Config: arranged, ExpectError: words("not allowed to merge")}, // the request is open, but not as was asked for
+			{Config: arranged, ExpectError: words("not allowed to merge")}, // the request is open without auto-merge
 			{
 				PreConfig: func() { host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) },
 				Config:    arranged,

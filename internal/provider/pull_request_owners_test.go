@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// owner is an assignment with a fleet of its own, whose value reaches its one folder.
+// ownerConfig returns an assignment with a fleet of its own: one folder with a value.
 func ownerConfig(repo repository, name, value, delivery string) string {
 	return fmt.Sprintf(`
 resource "flotilla_assignment" %[1]q {
@@ -49,19 +49,19 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 	}
 	var foreignRequest int
 	before := map[int]stampedRequest{}
-	// unchanged finds requests that are as they were after the step before.
+	// checkUnchanged expects requests that no step has changed.
 	checkUnchanged := func(numbers ...int) {
 		t.Helper()
 		for _, number := range numbers {
 			if now := host.pull(number); now != before[number] {
-				t.Errorf("request %d was\n%+v\nand is\n%+v", number, before[number], now)
+				t.Errorf("request %d: got\n%+v\nwant\n%+v", number, now, before[number])
 			}
 		}
 	}
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: config("1", "1", "")},
-			{ // one request each
+			{ // each owner opens a request
 				PreConfig: func() {
 					host.commit("topic", "dev", "by-hand")
 					foreignRequest = host.propose("topic")
@@ -79,7 +79,7 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 					return nil
 				},
 			},
-			{ // what one proposes leaves the others as they are
+			{ // a change of one owner leaves the other requests unchanged
 				Config: config("3", "2", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
@@ -90,7 +90,7 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 					return nil
 				},
 			},
-			{ // a destroy is proposed, too
+			{ // a destroy is proposed
 				Config: config("", "2", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
@@ -101,7 +101,7 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 					return nil
 				},
 			},
-			{ // nothing left to propose: the owner's request is closed, and no other
+			{ // without changes, only the owner's request is closed
 				Config: config("", "1", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
@@ -116,7 +116,7 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 	})
 }
 
-// namesake is an assignment that is called fleet, as others are, elsewhere.
+// namesakeConfig returns an assignment named fleet at a location.
 func namesakeConfig(repo repository, label, branch, path, value, delivery string) string {
 	return strings.NewReplacer(
 		`"flotilla_assignment" "fleet"`, `"flotilla_assignment" "`+label+`"`,
@@ -124,7 +124,7 @@ func namesakeConfig(repo repository, label, branch, path, value, delivery string
 	).Replace(ownerConfig(repo, "fleet", value, delivery))
 }
 
-// valueAt is the value that a branch has at a path.
+// valueAt returns the value on a branch at a path.
 func valueAt(t *testing.T, repo repository, branch, path string) string {
 	t.Helper()
 	_, value, _ := strings.Cut(repo.read(t, branch)[path+"/drone/app-all/platform-config.yaml"], "VALUE: ")
@@ -151,7 +151,7 @@ func TestPullRequestsOfOneNameAreIndependent(t *testing.T) {
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: config("1", "us", "")},
-			{ // each proposes its own
+			{ // each request has only the changes of its owner
 				Config: config("2", "us", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					checkOpen("flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
@@ -167,7 +167,7 @@ func TestPullRequestsOfOneNameAreIndependent(t *testing.T) {
 					return nil
 				},
 			},
-			{ // who moves proposes the new location, and that the old one goes
+			{ // a move proposes the new location, and the removal of the old one
 				Config: config("2", "asia", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					checkOpen("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
@@ -179,7 +179,7 @@ func TestPullRequestsOfOneNameAreIndependent(t *testing.T) {
 					return nil
 				},
 			},
-			{ // a branch that three shall share is an error: the first one may have pushed, and not have opened its request yet
+			{ // a branch for three owners is an error: one may have pushed without a request yet
 				Config:      config("3", "asia", strings.Replace(proposes, "}", `, branch = "shared" }`, 1)),
 				ExpectError: regexp.MustCompile(`belongs\s+to\s+assignment\s+"|has\s+another\s+holder`),
 			},
@@ -207,7 +207,7 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 		Steps: []resource.TestStep{
 			{Config: config("dev", "eu", "1", "")},
 			{Config: config("dev", "eu", "1", proposes)},
-			{ // the branch is for the new location, and the old one has another
+			{ // the branch is used for the new location; the old one gets another branch
 				Config: config("dev", "us", "1", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					if heads := slices.Sorted(maps.Keys(host.open())); !slices.Equal(heads, []string{"flotilla/dev/eu/fleet", "shared"}) {
@@ -217,7 +217,7 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 					return nil
 				},
 			},
-			{ // a name that no branch can have
+			{ // an invalid name of a branch
 				Config: config(
 					"dev",
 					strings.Repeat(strings.Repeat("long", 30)+"/", 3)+"us",
@@ -255,7 +255,7 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 			},
 			{Config: small{}.config(repo), ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
 				if now := host.pull(foreignRequest); now != before {
-					t.Errorf("the request was\n%+v\nand is\n%+v", before, now)
+					t.Errorf("got request\n%+v\nwant\n%+v", now, before)
 				}
 				return nil
 			}},
@@ -286,7 +286,7 @@ func TestDestroyClosesUnmergedRequests(t *testing.T) {
 						t.Errorf("requests %+v, want none", open)
 					}
 					if commits := repo.commits(t, "dev"); commits != 1 {
-						t.Errorf("the branch has %d commits, want that by hand", commits)
+						t.Errorf("got %d commits, want only the commit by hand", commits)
 					}
 					return nil
 				},

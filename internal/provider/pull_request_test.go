@@ -26,7 +26,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// request is what Gitea says of a pull request.
+// giteaPullRequest is a pull request in Gitea's API.
 type giteaPullRequest struct {
 	Number int    `json:"number"`
 	Title  string `json:"title"`
@@ -46,8 +46,8 @@ func listPullRequests(t *testing.T, server gitHost, user giteatest.User) []gitea
 	return all
 }
 
-// mergeRequest merges a request as a person does, once Gitea has found out that it can be. A check of a request that
-// fails on a busy machine is not repeated by itself: a rule for the branch, added and removed, has Gitea check anew.
+// mergeRequest merges a request as a person does, once Gitea reports that it is mergeable. Gitea does not repeat a check that failed on
+// a busy machine, so a protection rule is added and removed to trigger another check.
 func mergeRequest(t *testing.T, server gitHost, user giteatest.User, number int, head string) {
 	t.Helper()
 	repository := fmt.Sprintf("/repos/%s/gitops", user.Name)
@@ -107,7 +107,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 					return nil
 				},
 			},
-			{ // a change of a value opens a request; the plan after it is empty
+			{ // a change of a value opens a request, and the next plan is empty
 				Config:            config("mysql://two"),
 				ConfigPlanChecks:  resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				ConfigStateChecks: []statecheck.StateCheck{url},
@@ -117,7 +117,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 						t.Fatalf("requests %+v, want one that is open", all)
 					}
 					if !strings.Contains(all[0].Body, "| `large` | `app-core` |") {
-						t.Errorf("the body does not tell what changes:\n%s", all[0].Body)
+						t.Errorf("the body does not list the change:\n%s", all[0].Body)
 					}
 					if tip() != base {
 						t.Error("the branch moved before the request was merged")
@@ -125,7 +125,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 					return nil
 				},
 			},
-			{ // another change updates it in place
+			{ // another change updates the request
 				Config: config("mysql://three"), ConfigStateChecks: []statecheck.StateCheck{url},
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
@@ -136,7 +136,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 					return nil
 				},
 			},
-			{ // it was merged: nothing to do
+			{ // the plan after the merge is empty
 				Config:           config("mysql://three"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				Check: func(*terraform.State) error {
@@ -147,7 +147,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 					return nil
 				},
 			},
-			{ // closed without merging is drift
+			{ // a request closed without a merge is drift
 				Config: config("mysql://four"),
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
@@ -161,7 +161,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				},
 				ExpectNonEmptyPlan: true,
 			},
-			{ // and the next apply proposes again; going back to what is there closes the request
+			{ // the next apply opens another request
 				Config: config("mysql://four"),
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); all[len(all)-1].State != "open" {
@@ -239,8 +239,7 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 	})
 }
 
-// TestPendingRequestFollowsTheDelivery changes nothing but the delivery, again and again, while what is
-// deployed is only proposed.
+// The test mostly changes the delivery alone, while the change is only proposed.
 func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -290,7 +289,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 				head = all[0].Head.SHA
 				checkUnmoved()
 			}),
-			// What is asked for in other words is the same request, and no commit.
+			// Another title updates the request without a commit.
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", title = "Roll out" }`, func(all []giteaPullRequest) {
 				checkRequests(all, "open flotilla/dev/dev")
 				if all[0].Title != "Roll out" || all[0].Head.SHA != head {
@@ -298,17 +297,17 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 				}
 				checkUnmoved()
 			}),
-			// Another branch is another request, and the former one goes.
+			// Another branch opens another request and closes the former.
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []giteaPullRequest) {
 				checkRequests(all, "closed flotilla/dev/dev", "open other")
 				checkUnmoved()
 			}),
-			// Without a request it is committed, and the request goes.
+			// Delivery by push commits the change and closes the request.
 			step("mysql://two", "", func(all []giteaPullRequest) {
 				checkRequests(all, "closed flotilla/dev/dev", "closed other")
 				checkDeployed("mysql://two")
 			}),
-			// What is to be merged at once is merged.
+			// merge = "now" merges the open request.
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []giteaPullRequest) {
 				checkRequests(all, "closed flotilla/dev/dev", "closed other", "open flotilla/dev/dev")
 			}),
@@ -317,18 +316,18 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 				checkDeployed("mysql://three")
 				commits = repo.commits(t, "dev")
 			}),
-			// Of what was merged, nothing is to be done.
+			// Another branch after the merge changes nothing.
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []giteaPullRequest) {
 				checkRequests(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
 				checkUnmoved()
 			}),
-			// A value and the delivery at once.
+			// Value and delivery change at once.
 			step("mysql://four", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]giteaPullRequest) { checkUnmoved() }),
 			step("mysql://five", "", func(all []giteaPullRequest) {
 				checkRequests(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev")
 				checkDeployed("mysql://five")
 			}),
-			// Nobody can be asked at plan while the token is not known.
+			// With an unknown token, the plan cannot ask the Git host.
 			step("mysql://six", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]giteaPullRequest) {}),
 			{
 				Config: `resource "terraform_data" "token" {
@@ -374,9 +373,9 @@ func TestUnclosableFormerRequestIsReported(t *testing.T) {
 	apply(t, w, moduleOf(t, small{}.config(repo)).Configuration)
 	apply(t, w, config(`delivery = { mode = "pull_request", forge = "gitea" }`))
 
-	setRefused(http.MethodGet) // the state says that the request is open
+	setRefused(http.MethodGet) // the state has the open request
 	if _, diags := w.Plan(t.Context(), config(""), providertest.SkipRefresh()); diags.Err() != nil {
-		t.Errorf("the plan says %s", diags)
+		t.Errorf("the plan fails: %s", diags)
 	}
 	setRefused(http.MethodPatch)
 	_, diags := w.Apply(t.Context(), config(""))
@@ -385,7 +384,7 @@ func TestUnclosableFormerRequestIsReported(t *testing.T) {
 		`Everything is delivered, but the former pull request from branch "flotilla/dev/dev" could not be closed:`, "not today",
 	} {
 		if diags.Err() != nil || !words(text).MatchString(diags.String()) {
-			t.Errorf("the apply does not say %q:\n%s", text, diags)
+			t.Errorf("the apply: got\n%s\nwant %q", diags, text)
 		}
 	}
 	if content := repo.read(t, "dev")["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
@@ -396,6 +395,6 @@ func TestUnclosableFormerRequestIsReported(t *testing.T) {
 	}
 	setRefused(http.MethodGet)
 	if plan := apply(t, w, config("")); !plan.Empty() {
-		t.Errorf("one more apply does %v", plan.Change(assignment).After)
+		t.Errorf("the next apply makes changes: %v", plan.Change(assignment).After)
 	}
 }
