@@ -16,12 +16,12 @@ import (
 
 const infrastructureGuide = "rollouts.md.tmpl"
 
-// infrastructure is the configuration of the guide, with clusters that run what their clouds were told.
+// infrastructure has the configuration of the guide and simulated facts of its clusters.
 type infrastructure struct {
 	workdir
 	now    time.Time
 	facts  map[string]evidence.ClusterFacts
-	errors map[string]float64 // measured, by cluster; nil where nothing is
+	errors map[string]float64 // by cluster; nil without measurements
 }
 
 func newInfrastructure(t *testing.T, tool, onFailure string) *infrastructure {
@@ -36,9 +36,9 @@ func newInfrastructure(t *testing.T, tool, onFailure string) *infrastructure {
 	return i
 }
 
-// expect says, half an hour later, what clusters say of themselves, and applies. It expects versions in the order of names, and that
-// nothing is left to do.
-func (i *infrastructure) expect(version, want string) string {
+// applyAndExpect lets half an hour pass, applies with new evidence, and expects versions in the order of cluster names and an empty next
+// plan. It returns the output of the apply.
+func (i *infrastructure) applyAndExpect(version, want string) string {
 	i.t.Helper()
 	i.now = i.now.Add(30 * time.Minute)
 	documents := []string{string((&evidence.Facts{Time: i.now, Clusters: i.facts}).Marshal())}
@@ -74,14 +74,14 @@ func (i *infrastructure) expect(version, want string) string {
 		got = append(got, versions[cluster])
 	}
 	if text := strings.Join(got, " "); text != want {
-		i.t.Errorf("versions %q, wanted %q:\n%s", text, want, output)
+		i.t.Errorf("got versions %q, want %q:\n%s", text, want, output)
 	}
 	i.run("plan", "-detailed-exitcode", "-input=false", "-var", "kubernetes="+version)
 	return output
 }
 
-// upgraded says that clusters run a version, and are ready.
-func (i *infrastructure) upgraded(version string, clusters ...string) {
+// setVersion sets facts of clusters: they run a version and are ready.
+func (i *infrastructure) setVersion(version string, clusters ...string) {
 	for _, cluster := range clusters {
 		i.facts[cluster] = evidence.ClusterFacts{
 			Status: verdict.Status{Verdict: verdict.Ready, Since: i.now}, Facts: (&facts.OwnFacts{Version: "v" + version + ".2"}).Known(100).Facts,
@@ -95,16 +95,16 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := newInfrastructure(t, tool, "roll_back")
-			i.upgraded("1.30", "aks-canary", "aks-west", "eks-west", "eks-east", "gke-east")
-			i.expect("1.30", "1.30 1.30 1.30 1.30 1.30")
-			output := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30")
+			i.setVersion("1.30", "aks-canary", "aks-west", "eks-west", "eks-east", "gke-east")
+			i.applyAndExpect("1.30", "1.30 1.30 1.30 1.30 1.30")
+			output := i.applyAndExpect("1.31", "1.31 1.30 1.30 1.30 1.30")
 			if !strings.Contains(output, "aks-canary: 1.30 -> 1.31") || !strings.Contains(output, "2 changed") {
 				t.Errorf("the output is %s", output)
 			}
-			if output = i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "proof: it is not true of the facts") {
+			if output = i.applyAndExpect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "proof: it is not true of the facts") {
 				t.Errorf("the output is %s", output)
 			}
-			// Other verbs move nothing, and another name and address go on.
+			// Other verbs do not advance the rollout, and it continues under another name and address.
 			i.run("plan", "-refresh-only", "-detailed-exitcode", "-input=false", "-var", "kubernetes=1.31")
 			i.run("plan", "-destroy", "-input=false", "-var", "kubernetes=1.31")
 			main := filepath.Join(i.path, "main.tf")
@@ -117,25 +117,25 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 				`= "k8s"`,
 			).Replace(readFile(t, main))
 			writeFile(t, main, renamed+"\nmoved {\n  from = flotilla_rollout.kubernetes\n  to   = flotilla_rollout.k8s\n}\n")
-			// A bad version on the canary: its pods fail, and it goes back.
-			i.upgraded("1.31", "aks-canary")
+			// Version 1.31 fails on the canary and is rolled back.
+			i.setVersion("1.31", "aks-canary")
 			i.errors = map[string]float64{"aks-canary": 9, "aks-west": 0.1, "eks-west": 0.1, "eks-east": 0.1, "gke-east": 0.1}
-			if output = i.expect("1.31", "1.30 1.30 1.30 1.30 1.30"); !strings.Contains(output, "aks-canary: 1.31 -> 1.30") {
+			if output = i.applyAndExpect("1.31", "1.30 1.30 1.30 1.30 1.30"); !strings.Contains(output, "aks-canary: 1.31 -> 1.30") {
 				t.Errorf("the output is %s", output)
 			}
-			i.upgraded("1.30", "aks-canary")
+			i.setVersion("1.30", "aks-canary")
 			i.errors["aks-canary"] = 0.1
-			i.expect("1.31", "1.30 1.30 1.30 1.30 1.30") // it is not tried again
-			// Mended.
-			i.expect("1.32", "1.32 1.30 1.30 1.30 1.30")
-			i.upgraded("1.32", "aks-canary")
-			i.expect("1.32", "1.32 1.32 1.30 1.30 1.30")
-			i.upgraded("1.32", "aks-west")
-			i.expect("1.32", "1.32 1.32 1.32 1.30 1.30")
-			i.upgraded("1.32", "eks-west")
-			i.expect("1.32", "1.32 1.32 1.32 1.32 1.32")
-			i.upgraded("1.32", slices.Sorted(maps.Keys(i.facts))...)
-			if output = i.expect("1.32", "1.32 1.32 1.32 1.32 1.32"); !strings.Contains(output, "what is wanted is proven") {
+			i.applyAndExpect("1.31", "1.30 1.30 1.30 1.30 1.30") // no second try
+			// Version 1.32 works.
+			i.applyAndExpect("1.32", "1.32 1.30 1.30 1.30 1.30")
+			i.setVersion("1.32", "aks-canary")
+			i.applyAndExpect("1.32", "1.32 1.32 1.30 1.30 1.30")
+			i.setVersion("1.32", "aks-west")
+			i.applyAndExpect("1.32", "1.32 1.32 1.32 1.30 1.30")
+			i.setVersion("1.32", "eks-west")
+			i.applyAndExpect("1.32", "1.32 1.32 1.32 1.32 1.32")
+			i.setVersion("1.32", slices.Sorted(maps.Keys(i.facts))...)
+			if output = i.applyAndExpect("1.32", "1.32 1.32 1.32 1.32 1.32"); !strings.Contains(output, "what is wanted is proven") {
 				t.Errorf("the output is %s", output)
 			}
 			i.run("destroy", "-input=false", "-auto-approve")
@@ -149,26 +149,26 @@ func TestTheGuideOnInfrastructureHaltsAtTheCanary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := newInfrastructure(t, tool, "halt")
-			i.upgraded("1.30", "aks-canary", "aks-west", "eks-west", "eks-east", "gke-east")
-			i.expect("1.31", "1.31 1.30 1.30 1.30 1.30")
-			i.upgraded("1.31", "aks-canary")
+			i.setVersion("1.30", "aks-canary", "aks-west", "eks-west", "eks-east", "gke-east")
+			i.applyAndExpect("1.31", "1.31 1.30 1.30 1.30 1.30")
+			i.setVersion("1.31", "aks-canary")
 			canary := i.facts["aks-canary"]
 			canary.Verdict, canary.Message = verdict.Progressing, "1 of 3 nodes is not ready"
 			i.facts["aks-canary"] = canary
-			if output := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "1 of 3 nodes is not ready") { // by a fact
+			if output := i.applyAndExpect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "1 of 3 nodes is not ready") {
 				t.Errorf("the output is %s", output)
 			}
-			i.upgraded("1.31", "aks-canary")
+			i.setVersion("1.31", "aks-canary")
 			i.errors = map[string]float64{"aks-canary": 9}
-			if output := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "errors: 9 %") { // by a measurement
+			if output := i.applyAndExpect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(output, "errors: 9 %") {
 				t.Errorf("the output is %s", output)
 			}
-			i.expect("1.32", "1.32 1.30 1.30 1.30 1.30") // a newer value is not held
+			i.applyAndExpect("1.32", "1.32 1.30 1.30 1.30 1.30") // a newer value starts at once
 		})
 	}
 }
 
-// Terraform calls it a cycle where the provider's clusters come from what values go to.
+// Terraform reports a cycle if the provider's clusters depend on the resources that receive the values.
 func TestTheGuideOnInfrastructureIsRightAboutCycles(t *testing.T) {
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {

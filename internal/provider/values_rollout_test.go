@@ -22,35 +22,35 @@ const kubernetes = "flotilla_rollout.kubernetes"
 func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
-	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != false || state["proven"] != nil {
-		t.Errorf("before there is any cluster: %v", state)
+	if state := v.applyAndExpect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != false || state["proven"] != nil {
+		t.Errorf("without evidence the state is %v", state)
 	}
 	v.passHour()
 	v.reportVersion("1.30", v.clusters...)
 	v.passHour()
-	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != true || state["proven"] != "1.30" ||
+	if state := v.applyAndExpect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != true || state["proven"] != "1.30" ||
 		state["rolling_out"] != nil {
-		t.Errorf("when all have it: %v", state)
+		t.Errorf("with the version on all clusters the state is %v", state)
 	}
-	state := v.expect("1.31", "1.31", "1.30", "1.30")
+	state := v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "canary: 1.30 -> 1.31") ||
 		!strings.Contains(changes, `at stage 1 of 2 "canary", on 1 of 3 hosts: waits for`) {
-		t.Errorf("changes %s", changes)
+		t.Errorf("got changes %s", changes)
 	}
 	v.passHour()
-	if state := v.expect("1.31", "1.31", "1.30", "1.30"); !strings.Contains(rollingOut(state), `stage 1 of 2 "canary", 1 of 3 hosts`) {
-		t.Errorf("rolling out %v", state["rolling_out"])
+	if state := v.applyAndExpect("1.31", "1.31", "1.30", "1.30"); !strings.Contains(rollingOut(state), `stage 1 of 2 "canary", 1 of 3 hosts`) {
+		t.Errorf("got rolling_out %v", state["rolling_out"])
 	}
 	v.reportVersion("1.31", "canary")
 	v.passHour()
-	if state := v.expect("1.31", "1.31", "1.31", "1.31"); !strings.Contains(fmt.Sprint(state["changes"]), "prod-1, prod-2: 1.30 -> 1.31") ||
-		state["proven"] != "1.30" {
+	state = v.applyAndExpect("1.31", "1.31", "1.31", "1.31")
+	if !strings.Contains(fmt.Sprint(state["changes"]), "prod-1, prod-2: 1.30 -> 1.31") || state["proven"] != "1.30" {
 		t.Errorf("%v", state)
 	}
 	v.reportVersion("1.31", v.clusters...)
 	v.passHour()
-	if state := v.expect("1.31", "1.31", "1.31", "1.31"); state["proven"] != "1.31" || state["rolled_out"] != true {
-		t.Errorf("in the end: %v", state)
+	if state := v.applyAndExpect("1.31", "1.31", "1.31", "1.31"); state["proven"] != "1.31" || state["rolled_out"] != true {
+		t.Errorf("at the end the state is %v", state)
 	}
 	v.clusters = append(v.clusters, "prod-3") // a new cluster
 	v.reportVersion("1.29", "prod-3")
@@ -62,13 +62,13 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); diags.Has("New clusters have another value") {
 		t.Errorf("the diagnostics are %s", diags)
 	}
-	v.expect("1.31", "1.31", "1.31", "1.31", "1.31")
+	v.applyAndExpect("1.31", "1.31", "1.31", "1.31", "1.31")
 	v.clusters = v.clusters[:2]
-	if state := v.expect("1.31", "1.31", "1.31"); !strings.Contains(
+	if state := v.applyAndExpect("1.31", "1.31", "1.31"); !strings.Contains(
 		fmt.Sprint(state["changes"]),
 		"no value any more, since not in the fleet: prod-2, prod-3",
 	) {
-		t.Errorf("changes %v", state["changes"])
+		t.Errorf("got changes %v", state["changes"])
 	}
 }
 
@@ -78,21 +78,21 @@ func TestAVersionThatFailsIsRolledBack(t *testing.T) {
 		v := newVersions(t)
 		v.overrides["on_failure"], v.overrides["released"] = onFailure, "1.30"
 		v.reportVersion("1.30", v.clusters...)
-		v.expect("1.31", "1.31", "1.30", "1.30")
+		v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 		v.passHour()
 		v.reportVersion("1.31", "canary")
 		failed := v.facts["canary"]
 		failed.Verdict, failed.Message = verdict.Failed, "2 of 3 nodes are not ready"
 		v.facts["canary"] = failed
 		v.passHour()
-		state := v.expect("1.31", want, "1.30", "1.30")
+		state := v.applyAndExpect("1.31", want, "1.30", "1.30")
 		if !strings.Contains(rollingOut(state), "failed") {
 			t.Errorf("%s: %v, %v", onFailure, state["rolling_out"], state["changes"])
 		}
 		if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !diags.Has("Rollout has failed") {
-			t.Errorf("%s: a plan after it says %v", onFailure, diags)
+			t.Errorf("%s: the next plan reports %v", onFailure, diags)
 		}
-		v.expect("1.31.1", "1.31.1", "1.30", "1.30") // what mends it is not held
+		v.applyAndExpect("1.31.1", "1.31.1", "1.30", "1.30") // a fix starts at once
 	}
 }
 
@@ -106,18 +106,18 @@ func TestExistingClustersAreNotUpgradedAtOnce(t *testing.T) {
 		t.Errorf("the diagnostics are %s", text)
 	}
 	v.overrides["released"] = map[string]any{"by_cluster": map[string]any{"prod-1": "1.30", "prod-2": "1.30"}}
-	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
 	v.overrides = map[string]any{"evidence": string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
 		Name: "errors", Of: evidence.OfCluster, Pass: "value < 1.0", Figures: map[string]evidence.Figure{"canary": {Message: "it has no value"}, "prod-1": {Value: 0.1}},
 	}}}).Marshal())}
 	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "1 cluster is there already") {
-		t.Errorf("a cluster of which there is a figure: the diagnostics are %s", diags)
+		t.Errorf("with one measured cluster the diagnostics are %s", diags)
 	}
 	v = newVersions(t)
-	v.overrides = map[string]any{"released": "1.30"} // which is believed without a proof
+	v.overrides = map[string]any{"released": "1.30"} // needs no proof
 	v.reportVersion("1.29", v.clusters...)
-	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
 	v.overrides = map[string]any{}
 	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "Nothing is known of 3 clusters") {
@@ -130,7 +130,7 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 	v := newVersions(t)
 	v.overrides["released"] = "1.30"
 	v.reportVersion("1.30", v.clusters...)
-	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v.passHour()
 	v.reportVersion("1.31", "canary")
 	for _, lose := range []func(*providertest.Workspace){
@@ -145,36 +145,36 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 	} {
 		v.facts["canary"] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Progressing}, Facts: v.facts["canary"].Facts}
 		lose(v.w.(*providertest.Workspace))
-		v.expect("1.31", "1.31", "1.30", "1.30")
-		delete(v.overrides, "released") // the import knows it
+		v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
+		delete(v.overrides, "released") // the import has it
 	}
 	v.reportVersion("1.31", "canary")
 	v.passHour()
-	v.expect("1.31", "1.31", "1.31", "1.31")
+	v.applyAndExpect("1.31", "1.31", "1.31", "1.31")
 	plan, diags := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes))
 	if !diags.Has("Clusters have another value") {
-		t.Errorf("a replacement: %s, %v", diags, plan)
+		t.Errorf("a replacement reports %s: %v", diags, plan)
 	}
-	// What a replacement would forget: without facts, an old released; and all, while it is not known what is wanted.
+	// A replacement would forget values: without facts, with an old released, and with an unknown wanted value.
 	v.overrides, v.facts = map[string]any{"released": "1.30"}, map[string]evidence.ClusterFacts{}
 	for _, wanted := range []any{"1.31", tftypes.NewValue(tftypes.String, tftypes.UnknownValue)} {
 		_, diags := v.w.Plan(t.Context(), v.configuration(wanted), providertest.Replace(kubernetes))
 		if !diags.Has("A replacement forgets the values of clusters") || !strings.Contains(diags.String(), "3 clusters were given another value") {
-			t.Errorf("a replacement: %s", diags)
+			t.Errorf("a replacement reports %s", diags)
 		}
 		delete(v.overrides, "released")
 	}
 	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !diags.Has(
 		"A replacement forgets the values of clusters",
 	) {
-		t.Errorf("a replacement: %s", diags)
+		t.Errorf("a replacement reports %s", diags)
 	}
 	for id, want := range map[string]string{
 		"1.30": "it is no object", `{"canary":null}`: `the value of "canary" is null`, `{"canary":1e99999999999}`: "is not a number", "{": "JSON", "": "JSON", "null": "it is no object",
 	} {
 		if diags := v.w.Import(t.Context(), v.configuration("1.31"), kubernetes, id); !diags.Has("Invalid import of rollout") ||
 			!strings.Contains(diags.String(), want) {
-			t.Errorf("an import of %q: %s", id, diags)
+			t.Errorf("the import of %q reports %s", id, diags)
 		}
 	}
 }
@@ -188,16 +188,16 @@ func TestAValueMayBeOfAnyType(t *testing.T) {
 	} {
 		v := newVersions(t)
 		v.overrides = map[string]any{"released": values[0]}
-		state := v.expect(values[1], values[1], values[0], values[0])
+		state := v.applyAndExpect(values[1], values[1], values[0], values[0])
 		if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "[canary: ") || !strings.Contains(changes, " -> ") ||
 			strings.Contains(changes, "prod-1") {
 			t.Errorf("%s: %s", name, changes)
 		}
 		v.passHour()
-		v.expect(values[1], values[1], values[1], values[1])
+		v.applyAndExpect(values[1], values[1], values[1], values[1])
 		v.passHour()
-		if state := v.expect(values[1], values[1], values[1], values[1]); !reflect.DeepEqual(state["proven"], values[1]) {
-			t.Errorf("%s: proven %v", name, state["proven"])
+		if state := v.applyAndExpect(values[1], values[1], values[1], values[1]); !reflect.DeepEqual(state["proven"], values[1]) {
+			t.Errorf("%s: got proven %v, want %v", name, state["proven"], values[1])
 		}
 	}
 }
@@ -206,13 +206,13 @@ func TestClustersWantValuesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	v.overrides = map[string]any{}
-	each := func(a, b, c any) any {
+	byCluster := func(a, b, c any) any {
 		return map[string]any{"by_cluster": map[string]any{"canary": a, "prod-1": b, "prod-2": c}}
 	}
-	v.expect(each("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
+	v.applyAndExpect(byCluster("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
 	v.passHour()
-	v.expect(each("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
-	v.expect(each("1.31", "1.29", "1.31"), "1.31", "1.29", "1.30")
+	v.applyAndExpect(byCluster("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
+	v.applyAndExpect(byCluster("1.31", "1.29", "1.31"), "1.31", "1.29", "1.30")
 	for wanted, text := range map[any]string{
 		"prod-1": `the fleet has no cluster "prod-9"; did you mean "prod-1"?`, "prod-2": `by_cluster has no value for prod-1`,
 	} {
@@ -231,49 +231,49 @@ func TestUnknownArgumentsKeepHeldValues(t *testing.T) {
 	v := newVersions(t)
 	v.overrides["holds"] = []any{map[string]any{"hosts": []any{"prod-1"}, "reason": "audit"}}
 	v.reportVersion("1.30", v.clusters...)
-	v.expect("1.30", "1.30", "1.30", "1.30")
+	v.applyAndExpect("1.30", "1.30", "1.30", "1.30")
 	v.passHour()
-	v.expect("1.30", "1.30", "1.30", "1.30")
+	v.applyAndExpect("1.30", "1.30", "1.30", "1.30")
 	plan, diags := v.w.Plan(t.Context(), v.configuration(tftypes.NewValue(tftypes.String, tftypes.UnknownValue)))
 	if diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	if after, _ := plan.Change(kubernetes).After["values"].(map[string]any); after["prod-1"] != "1.30" || after["canary"] == "1.30" ||
 		len(after) != 3 {
-		t.Errorf("values %v", plan.Change(kubernetes).After)
+		t.Errorf("got values %v", plan.Change(kubernetes).After)
 	}
 	if _, diags := v.w.Apply(t.Context(), v.configuration(providertest.Unknown{Then: "1.31"})); diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	for _, attribute := range []string{"fleet", "evidence", "stages", "proof", "released", "on_failure", "failed_for", "progress_deadline", "unknown", "windows", "approvals", "expedite", "holds", "name", "wanted"} {
 		v := newVersions(t)
 		v.overrides["released"] = "1.30"
 		configuration := v.configuration("1.31")
 		attributes := configuration.Resources[kubernetes].Attributes
-		then := attributes[attribute]
+		laterValue := attributes[attribute]
 		switch attribute {
 		case "failed_for", "progress_deadline":
-			then = "1h"
+			laterValue = "1h"
 		}
-		attributes[attribute] = providertest.Unknown{Then: then}
+		attributes[attribute] = providertest.Unknown{Then: laterValue}
 		if _, diags := v.w.Apply(t.Context(), configuration); diags.Err() != nil {
 			t.Errorf("%s: %s", attribute, diags)
 		}
-		v.expect("1.31", "1.31", "1.30", "1.30")
+		v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	}
 }
 
 func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 	t.Parallel()
-	measured := func(ofs ...evidence.SubjectKind) string {
+	measured := func(kinds ...evidence.SubjectKind) string {
 		all := &evidence.Measurements{Environment: "prod", Time: time.Now()}
-		for _, of := range ofs {
+		for _, kind := range kinds {
 			name := "errors"
-			if of == evidence.OfFleet {
+			if kind == evidence.OfFleet {
 				name = "orders"
 			}
-			all.Checks = append(all.Checks, evidence.Check{Name: name, Of: of, Pass: "value < 1.0"})
+			all.Checks = append(all.Checks, evidence.Check{Name: name, Of: kind, Pass: "value < 1.0"})
 		}
 		return string(all.Marshal())
 	}
@@ -283,7 +283,7 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 	}{
 		"a misspelt attribute of a stage": {map[string]any{"stages": []any{map[string]any{"nme": "x"}}}, `unknown attribute; did you mean "name"?`},
 		"no stages":                       {map[string]any{"stages": "all"}, "must be a list of objects, not a string"},
-		"a stage of no cluster":           {map[string]any{"stages": []any{map[string]any{"name": "x", "hosts": []any{"prod-7"}}}}, `there is no host "prod-7"; did you mean "prod-1"?`},
+		"a stage without clusters":        {map[string]any{"stages": []any{map[string]any{"name": "x", "hosts": []any{"prod-7"}}}}, `there is no host "prod-7"; did you mean "prod-1"?`},
 		"on_failure":                      {map[string]any{"on_failure": "rollback"}, `did you mean "roll_back"?`},
 		"failed_for":                      {map[string]any{"failed_for": "soon"}, "is not a duration such as"},
 		"progress_deadline":               {map[string]any{"progress_deadline": "-1h"}, `"-1h" is negative`},
@@ -293,14 +293,14 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 		"expedite":                        {map[string]any{"expedite": []any{"kubernets"}}, `there is no deployment target "kubernets"; did you mean "kubernetes"?`},
 		"holds":                           {map[string]any{"holds": []any{map[string]any{"host": "prod-1"}}}, `did you mean "hosts"?`},
 		"name":                            {map[string]any{"name": "Kubernetes versions"}, "Invalid name"},
-		"a proof that does not compile":   {map[string]any{"proof": "fact.version == value"}, `line 1, column 1: there is no variable or function "fact"; did you mean "facts"?`},
-		"a proof that is no bool":         {map[string]any{"proof": "value + '1'"}, "must give a bool"},
+		"an invalid proof":                {map[string]any{"proof": "fact.version == value"}, `line 1, column 1: there is no variable or function "fact"; did you mean "facts"?`},
+		"a proof without a bool":          {map[string]any{"proof": "value + '1'"}, "must give a bool"},
 		"a proof without facts":           {map[string]any{"evidence": `{"format":"1","kind":"measurements","time":"2026-11-23T12:00:00Z","environment":"prod","checks":[]}`}, "No facts"},
 		"evidence":                        {map[string]any{"evidence": "ready"}, "Invalid evidence"},
 		"no evidence":                     {map[string]any{"evidence": []any{}}, "No evidence"},
-		"a cluster that wants nothing":    {map[string]any{"wanted": map[string]any{"by_cluster": map[string]any{"prod-1": nil}}}, `by_cluster["prod-1"] is null`},
-		"by_cluster of no clusters":       {map[string]any{"released": map[string]any{"by_cluster": "1.30"}}, "by_cluster must be a map of values"},
-		"a released cluster that is not":  {map[string]any{"released": map[string]any{"by_cluster": map[string]any{"prod-0": "1.30"}}}, `the fleet has no cluster "prod-0"`},
+		"a cluster without a value":       {map[string]any{"wanted": map[string]any{"by_cluster": map[string]any{"prod-1": nil}}}, `by_cluster["prod-1"] is null`},
+		"by_cluster without a map":        {map[string]any{"released": map[string]any{"by_cluster": "1.30"}}, "by_cluster must be a map of values"},
+		"an unknown released cluster":     {map[string]any{"released": map[string]any{"by_cluster": map[string]any{"prod-0": "1.30"}}}, `the fleet has no cluster "prod-0"`},
 		"facts of another fleet":          {map[string]any{"evidence": string((&evidence.Facts{Time: time.Now(), Clusters: map[string]evidence.ClusterFacts{"other": {Status: verdict.Status{Verdict: verdict.Unknown}}}}).Marshal())}, "Evidence of another fleet"},
 		"reports of dev": {map[string]any{"proof": nil, "evidence": string((&observe.Evidence{
 			About: observe.About{Owner: "apps", Environment: "dev", Branch: "dev"}, Time: time.Now(), Clusters: map[string]observe.ClusterEvidence{"canary": {Status: verdict.Status{Verdict: verdict.Ready}}},
@@ -332,18 +332,18 @@ func TestWindowClosedSinceThePlanStopsTheApply(t *testing.T) {
 		t.Errorf("the diagnostics are %s", diags)
 	}
 	v.now = v.now.Add(2 * time.Hour) // closed: the plan waits
-	if state := v.expect("1.31", "1.30", "1.30", "1.30"); !strings.Contains(rollingOut(state), "waits for a window") {
-		t.Errorf("rolling out %v", state["rolling_out"])
+	if state := v.applyAndExpect("1.31", "1.30", "1.30", "1.30"); !strings.Contains(rollingOut(state), "waits for a window") {
+		t.Errorf("got rolling_out %v", state["rolling_out"])
 	}
 }
 
-// A schedule of runs has plans in which nothing changes. They say why.
+// Scheduled runs have empty plans while a rollout waits.
 func TestEmptyPlansSayWhyARolloutWaits(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	v.overrides["released"] = "1.30"
 	v.reportVersion("1.30", v.clusters...)
-	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v.passHour()
 	plan, diags := v.w.Plan(t.Context(), v.configuration("1.31"))
 	if !plan.Empty() || !diags.Has("Rollout waits") || !strings.Contains(diags.String(), "proof: it is not true of the facts") {
@@ -355,13 +355,13 @@ func TestEmptyPlansSayWhyARolloutWaits(t *testing.T) {
 	}
 }
 
-// Measurements and what agents report have to agree with facts.
+// A value is proven only if measurements, reports of agents and facts agree.
 func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 	t.Parallel()
 	v := newVersions(t)
 	v.overrides["released"], v.overrides["on_failure"], v.overrides["failed_for"] = "1.30", "roll_back", "0s"
 	v.reportVersion("1.30", v.clusters...)
-	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v.passHour()
 	v.reportVersion("1.31", "canary")
 	v.passHour()
@@ -371,10 +371,10 @@ func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 			Figures: map[string]evidence.Figure{"canary": {Value: canary}, "prod-1": {Value: 0.1}, "prod-2": {Value: 0.3}},
 		}}}).Marshal())
 	}
-	reported := func(is verdict.Verdict) string {
+	reported := func(status verdict.Verdict) string {
 		return string((&observe.Evidence{
 			About: observe.About{Owner: "apps", Environment: "prod", Branch: "prod"}, Time: v.now, Trees: map[string]map[string]string{},
-			Clusters: map[string]observe.ClusterEvidence{"canary": {Type: "edge", Status: verdict.Status{Verdict: is}}},
+			Clusters: map[string]observe.ClusterEvidence{"canary": {Type: "edge", Status: verdict.Status{Verdict: status}}},
 		}).Marshal())
 	}
 	for i, c := range []struct {
@@ -389,13 +389,13 @@ func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 		if !strings.Contains(diags.String(), c.want) {
 			t.Errorf("the diagnostics are %s", diags)
 		}
-		if state := v.expect("1.31", "1.31", "1.30", "1.30"); state["rolled_out"] != false {
-			t.Errorf("%d: %v", i, state)
+		if state := v.applyAndExpect("1.31", "1.31", "1.30", "1.30"); state["rolled_out"] != false {
+			t.Errorf("case %d: the state is %v", i, state)
 		}
 	}
 	v.overrides["evidence"] = []any{v.evidence(), measured(0.3), reported(verdict.Ready)}
-	v.expect("1.31", "1.31", "1.31", "1.31")
+	v.applyAndExpect("1.31", "1.31", "1.31", "1.31")
 	v.passHour()
 	v.overrides["evidence"] = []any{v.evidence(), measured(6), reported(verdict.Ready)}
-	v.expect("1.31", "1.30", "1.30", "1.30")
+	v.applyAndExpect("1.31", "1.30", "1.30", "1.30")
 }

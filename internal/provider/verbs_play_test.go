@@ -8,11 +8,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// update is a plan and an apply of it: one change for each, and a second plan without any.
+// update applies a saved plan with one change for each resource.
 func (m *matrix) update(verb string) {
 	m.bumpVersion()
 	plan := m.plan(verb, 2)
-	m.actions(verb, plan, rowTypes(), providertest.Update)
+	m.checkActions(verb, plan, rowTypes(), providertest.Update)
 	dev, prod := m.commits("dev"), m.commits("prod")
 	m.applyPlan(verb, plan)
 	if m.commits("dev") != dev+1 || m.commits("prod") != prod+1 {
@@ -21,63 +21,63 @@ func (m *matrix) update(verb string) {
 	m.checkSettled(verb)
 }
 
-// refreshOnly sees what was changed by hand, and nothing else; applied, it changes nothing but the state.
+// refreshOnly finds changes by hand, and only these. Its apply changes only the state.
 func (m *matrix) refreshOnly(verb string) {
-	m.foreign()
+	m.commitForeignFiles()
 	m.plan(verb+" after a commit of others", 0, providertest.RefreshOnly())
 	m.plan("plan after a commit of others", 0)
 	for _, name := range outsideTypes() {
 		rows[name].edit(m)
-		// OpenTofu has no exit code for it: https://github.com/opentofu/opentofu/issues/3107
+		// OpenTofu lacks the exit code: https://github.com/opentofu/opentofu/issues/3107
 		plan, diags := m.runner.Plan(m.t.Context(), m.configuration(), providertest.RefreshOnly())
-		if m.sane(verb, diags); diags.Err() != nil || plan.ExitCode != 2 && !m.isTofu {
-			m.errorf(verb, name, "after it was changed by hand, the exit code is %d: %s", plan.ExitCode, diags)
+		if m.checkDiagnostics(verb, diags); diags.Err() != nil || plan.ExitCode != 2 && !m.isTofu {
+			m.errorf(verb, name, "after a change by hand, the exit code is %d: %s", plan.ExitCode, diags)
 		}
 		before := m.readOutside()
 		m.applyPlan(verb, plan)
 		if m.readOutside() != before {
-			m.errorf(verb, name, "the apply changes something")
+			m.errorf(verb, name, "the apply changes objects outside of the state")
 		}
-		plan = m.plan("plan after "+name+" was changed by hand", 2)
-		m.actions(verb, plan, []string{name}, providertest.Update)
+		plan = m.plan("plan after a change of "+name+" by hand", 2)
+		m.checkActions(verb, plan, []string{name}, providertest.Update)
 		m.applyPlan(verb, plan)
 		m.checkSettled(verb)
 	}
 }
 
-// destroyPlan tells what would go, and lets it be.
+// destroyPlan shows each removal and removes nothing.
 func (m *matrix) destroyPlan(verb string) {
-	m.actions(verb, m.plan(verb, 2, providertest.Destroy()), rowTypes(), providertest.Delete)
+	m.checkActions(verb, m.plan(verb, 2, providertest.Destroy()), rowTypes(), providertest.Delete)
 	m.checkSettled(verb)
 }
 
-// savedPlan applies what was planned before others did something.
+// savedPlan applies plans that are older than other changes.
 func (m *matrix) savedPlan(verb string) {
 	m.bumpVersion()
 	plan := m.plan(verb, 2)
-	m.foreign()
+	m.commitForeignFiles()
 	m.applyPlan(verb, plan)
 	m.checkSettled(verb)
 
-	// What the plan is about was changed by hand: it is what the plan saw, or nothing is written.
+	// After a change of a planned object by hand, the apply succeeds or writes nothing.
 	for _, name := range outsideTypes() {
 		m.bumpVersion()
 		plan := m.plan(verb, 2)
 		rows[name].edit(m)
 		before := rows[name].outside(m, "")
 		diags := m.runner.ApplyPlan(m.t.Context(), plan)
-		m.sane(verb, diags)
+		m.checkDiagnostics(verb, diags)
 		if after := rows[name].outside(m, ""); diags.Err() != nil && after != before {
-			m.errorf(verb, name, "the apply fails, and changes something: %s", diags)
+			m.errorf(verb, name, "the apply fails and writes: %s", diags)
 		}
 		if name == "flotilla_assignment" && (diags.Err() == nil || !strings.Contains(diags.String(), "all/drone/app-core")) {
-			m.errorf(verb, name, "the apply does not say that the folder is not what the plan saw: %v", diags)
+			m.errorf(verb, name, "the apply does not report that the folder differs from the plan: %v", diags)
 		}
-		m.apply(verb + " after " + name + " was changed by hand, and then")
+		m.apply(verb + " after a change of " + name + " by hand, and then")
 		m.checkSettled(verb)
 	}
 
-	// Another apply came between.
+	// A second apply makes the saved plan stale.
 	if terraform, ok := m.runner.(*providertest.Terraform); ok {
 		m.bumpVersion()
 		plan := m.plan(verb, 2)
@@ -85,13 +85,13 @@ func (m *matrix) savedPlan(verb string) {
 		m.apply(verb)
 		before := m.readOutside()
 		if diags := terraform.ApplyPlan(m.t.Context(), plan); diags.Err() == nil || m.readOutside() != before {
-			m.errorf(verb, "all", "a plan of before another apply is applied")
+			m.errorf(verb, "all", "the apply of a stale plan succeeds or writes")
 		}
 		m.checkSettled(verb)
 	}
 }
 
-// withoutRefresh sees nothing of what was changed by hand, and writes what the configuration changes.
+// withoutRefresh plans only changes of the configuration, not changes by hand.
 func (m *matrix) withoutRefresh(verb string) {
 	for _, name := range outsideTypes() {
 		rows[name].edit(m)
@@ -101,45 +101,45 @@ func (m *matrix) withoutRefresh(verb string) {
 	m.checkSettled(verb)
 	m.bumpVersion()
 	plan := m.plan(verb, 2, providertest.SkipRefresh())
-	m.actions(verb, plan, rowTypes(), providertest.Update)
+	m.checkActions(verb, plan, rowTypes(), providertest.Update)
 	m.applyPlan(verb, plan)
 	m.checkSettled(verb)
 }
 
-// replace makes everything anew, and what is outside stays what it is.
+// replace replaces all resources. Objects outside of the state stay.
 func (m *matrix) replace(verb string) {
 	plan := m.plan(verb, 2, providertest.Replace(m.addresses()...))
-	m.actions(verb, plan, rowTypes(), providertest.DeleteThenCreate)
-	m.heldAnew(verb, plan)
+	m.checkActions(verb, plan, rowTypes(), providertest.DeleteThenCreate)
+	m.applyNewHolder(verb, plan)
 	m.checkSettled(verb)
 
-	// In place of the claim that is there, its plan at apply sees a record of which it does not know that it is its own.
+	// With create_before_destroy, the new claim needs adopt: it does not know that the record is its own.
 	m.adopt, m.createFirst = true, true
 	m.apply(verb)
 	plan = m.plan(verb, 2, providertest.Replace(m.addresses()...))
-	m.actions(verb, plan, rowTypes(), providertest.CreateThenDelete)
-	m.heldAnew(verb+" with create_before_destroy", plan)
+	m.checkActions(verb, plan, rowTypes(), providertest.CreateThenDelete)
+	m.applyNewHolder(verb+" with create_before_destroy", plan)
 	m.checkSettled(verb)
 	m.adopt, m.createFirst = false, false
 	m.apply(verb)
 }
 
-// heldAnew applies a plan that gives the records of the assignment a new holder, in one commit, and changes no other file.
-func (m *matrix) heldAnew(verb string, plan *providertest.Plan) {
+// applyNewHolder applies a plan that gives the records a new holder. It makes at most one commit and changes no other file.
+func (m *matrix) applyNewHolder(verb string, plan *providertest.Plan) {
 	m.t.Helper()
 	commits, before := m.commits("dev"), m.world.files(gitops, "dev")
 	m.applyPlan(verb, plan)
-	if made := m.commits("dev") - commits; made > 1 {
-		m.errorf(verb, "flotilla_assignment", "it makes %d commits", made)
+	if n := m.commits("dev") - commits; n > 1 {
+		m.errorf(verb, "flotilla_assignment", "the apply makes %d commits", n)
 	}
 	for name, content := range m.world.files(gitops, "dev") {
 		if before[name] != content && !strings.Contains(name, "/.flotilla/") {
-			m.errorf(verb, "flotilla_assignment", "it changes %s", name)
+			m.errorf(verb, "flotilla_assignment", "the apply changes %s", name)
 		}
 	}
 }
 
-// target changes what it names, and nothing else.
+// target applies changes of the named resources only.
 func (m *matrix) target(verb string) {
 	groups := [][]string{{}}
 	for _, name := range rowTypes() {
@@ -161,22 +161,22 @@ func (m *matrix) target(verb string) {
 			before[name] = rows[name].outside(m, "")
 		}
 		plan := m.plan(verb, 2, providertest.Target(addresses...))
-		m.actions(verb, plan, group, providertest.Update)
+		m.checkActions(verb, plan, group, providertest.Update)
 		m.applyPlan(verb, plan)
 		for _, name := range outsideTypes() {
-			if changes := rows[name].outside(m, "") != before[name]; changes != slices.Contains(group, name) {
-				m.errorf(verb, name, "%v: it changes is %v", addresses, changes)
+			if isChanged := rows[name].outside(m, "") != before[name]; isChanged != slices.Contains(group, name) {
+				m.errorf(verb, name, "-target of %v changes the resource: %t", addresses, isChanged)
 			}
 		}
 		left = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(group, name) })
 		if len(left) > 0 {
-			m.actions(verb+", and then", m.plan(verb, 2), left, providertest.Update)
+			m.checkActions(verb+", and then", m.plan(verb, 2), left, providertest.Update)
 		}
 	}
 	m.checkSettled(verb)
 }
 
-// moved gives everything another address, and changes nothing else.
+// moved gives all resources new addresses and changes nothing else.
 func (m *matrix) moved(verb string) {
 	before := m.readOutside()
 	var blocks []providertest.Option
@@ -187,22 +187,22 @@ func (m *matrix) moved(verb string) {
 		m.renamed = false
 	}
 	m.renamed = true
-	// Without a block an assignment would remove what it adds. The claim is of another state for all that anybody knows.
+	// Without moved blocks, the assignment would remove and add the same folders, and the claim would belong to another state.
 	_, diags := m.runner.Plan(m.t.Context(), m.configuration())
-	m.sane(verb, diags)
+	m.checkDiagnostics(verb, diags)
 	if text := diags.String(); diags.Err() == nil || !strings.Contains(text, "moved {") || m.readOutside() != before {
 		m.errorf(verb, "flotilla_assignment", "a new address without a moved block reports %s", text)
 	}
 	plan := m.plan(verb, 2, blocks...)
-	m.actions(verb, plan, rowTypes(), providertest.NoOp)
+	m.checkActions(verb, plan, rowTypes(), providertest.NoOp)
 	m.applyPlan(verb, plan)
 	if m.readOutside() != before {
-		m.errorf(verb, "all", "something changes")
+		m.errorf(verb, "all", "objects outside of the state change")
 	}
 	m.checkSettled(verb)
 }
 
-// removed takes everything out of the state and leaves it where it is; blocks of imports take in again what can be imported.
+// removed forgets all resources by removed blocks and imports them again by import blocks, if possible.
 func (m *matrix) removed(verb string) {
 	before := m.readOutside()
 	var removed, imported []providertest.Option
@@ -213,15 +213,15 @@ func (m *matrix) removed(verb string) {
 		}
 	}
 	plan := m.planOf(verb, 2, m.configuration(rowTypes()...), removed...)
-	m.actions(verb, plan, rowTypes(), providertest.Forget)
+	m.checkActions(verb, plan, rowTypes(), providertest.Forget)
 	m.applyPlan(verb, plan)
 	if left := m.runner.Now(); len(left) > 0 || m.readOutside() != before {
-		m.errorf(verb, "all", "the state still has %d objects, or something changes", len(left))
+		m.errorf(verb, "all", "the state still has %d objects, or objects outside of it change", len(left))
 	}
-	m.taken(verb+", and then import blocks", before, imported...)
+	m.applyImported(verb+", and then import blocks", before, imported...)
 }
 
-// stateRm is the same by commands.
+// stateRm does the same by commands.
 func (m *matrix) stateRm(verb string) {
 	before := m.readOutside()
 	m.runner.Lose(m.addresses()...)
@@ -230,19 +230,19 @@ func (m *matrix) stateRm(verb string) {
 			continue
 		}
 		diags := m.runner.Import(m.t.Context(), m.configuration(), m.address(name), rows[name].id(m))
-		m.sane(verb, diags)
+		m.checkDiagnostics(verb, diags)
 		if diags.Err() != nil {
 			m.errorf(verb, name, "%s", diags)
 		}
 	}
-	m.taken(verb, before)
+	m.applyImported(verb, before)
 }
 
-// taken applies what was imported: the assignment and the claim plan nothing; the agent, the promotion and the rollout learn what an id
-// cannot say; what is only in the state is created. Nothing changes but the state.
-func (m *matrix) taken(verb, before string, options ...providertest.Option) {
+// applyImported applies after imports. Plans leave the assignment and the claim as they are, may update the agent, the promotion and the
+// rollout, whose ids lack attributes, and create the resources that are only in the state. The apply changes only the state.
+func (m *matrix) applyImported(verb, before string, options ...providertest.Option) {
 	m.t.Helper()
-	code := 2 // an import is something to apply, and so is what the agent learns
+	code := 2 // imports and updates need an apply
 	plan := m.plan(verb, code, options...)
 	for _, name := range rowTypes() {
 		want := []providertest.Action{providertest.NoOp}
@@ -257,43 +257,43 @@ func (m *matrix) taken(verb, before string, options ...providertest.Option) {
 			got = change.Action
 		}
 		if !slices.Contains(want, got) {
-			m.errorf(verb, name, "the plan after an import is to %s: %s", got, describeChanges(plan))
+			m.errorf(verb, name, "the plan after the import is to %s: %s", got, describeChanges(plan))
 		}
 	}
 	m.applyPlan(verb, plan)
 	if m.readOutside() != before {
-		m.errorf(verb, "all", "something changes:\n%s\n->\n%s", before, m.readOutside())
+		m.errorf(verb, "all", "objects outside of the state change:\n%s\n->\n%s", before, m.readOutside())
 	}
 	m.checkSettled(verb)
 }
 
-// lostState is an apply of what is all there: the claim belongs to another state for all that anybody knows, unless it is
-// told otherwise. Nothing changes but the holder of the claim.
+// lostState applies with an empty state to existing objects. The claim belongs to another state until adopt is set. Only its holder
+// changes.
 func (m *matrix) lostState(verb string) {
 	m.runner.Lose(m.addresses()...)
 	before := m.readOutside()
 	_, diags := m.runner.Plan(m.t.Context(), m.configuration())
-	m.sane(verb, diags)
+	m.checkDiagnostics(verb, diags)
 	if !diags.Has("Claim belongs to another state") || m.readOutside() != before {
 		m.errorf(verb, "flotilla_cluster_claim", "the diagnostics are %s", diags)
 	}
 	m.adopt = true
 	plan := m.plan(verb, 2)
-	m.actions(verb, plan, rowTypes(), providertest.Create)
-	m.heldAnew(verb, plan)
+	m.checkActions(verb, plan, rowTypes(), providertest.Create)
+	m.applyNewHolder(verb, plan)
 	m.checkSettled(verb)
 	m.adopt = false
 	m.apply(verb)
 	m.checkSettled(verb)
 }
 
-// twoInOneApply makes and destroys two of each. Two of one name are an error that names both.
+// twoInOneApply creates and destroys two resources of each type in one apply.
 func (m *matrix) twoInOneApply(verb string) {
 	m.twins = true
 	m.apply(verb)
 	for _, name := range outsideTypes() {
 		if rows[name].outside(m, "-2") == "" {
-			m.errorf(verb, name, "the second one is nowhere")
+			m.errorf(verb, name, "the second resource does not exist")
 		}
 	}
 	m.checkSettled(verb)
@@ -304,24 +304,24 @@ func (m *matrix) twoInOneApply(verb string) {
 	m.apply(verb)
 	for _, name := range outsideTypes() {
 		if left := rows[name].outside(m, "-2"); left != "" {
-			m.errorf(verb, name, "the second one is left: %s", left)
+			m.errorf(verb, name, "the second resource still exists: %s", left)
 		}
 	}
 	m.checkSettled(verb)
-	m.namesakes(verb)
+	m.planDuplicates(verb)
 }
 
-// namesakes are two of one name: what has something outside of the state is refused at plan.
-func (m *matrix) namesakes(verb string) {
+// planDuplicates checks that a plan refuses two resources with one name, if they have objects outside of the state.
+func (m *matrix) planDuplicates(verb string) {
 	configuration := m.configuration()
 	for _, name := range rowTypes() {
-		configuration.Resources[name+".namesake"] = configuration.Resources[m.address(name)]
+		configuration.Resources[name+".duplicate"] = configuration.Resources[m.address(name)]
 	}
 	before := m.readOutside()
 	_, diags := m.runner.Plan(m.t.Context(), configuration)
-	m.sane(verb, diags)
+	m.checkDiagnostics(verb, diags)
 	for _, name := range rowTypes() {
-		want := rows[name].namesake
+		want := rows[name].duplicateError
 		if got := slices.ContainsFunc(diags, func(d providertest.Diagnostic) bool {
 			return d.Error && strings.HasPrefix(d.Address, name+".") && (want == "" || d.Summary == want)
 		}); got != (want != "") {
@@ -329,25 +329,25 @@ func (m *matrix) namesakes(verb string) {
 		}
 	}
 	if m.readOutside() != before {
-		m.errorf(verb, "all", "something changes")
+		m.errorf(verb, "all", "objects outside of the state change")
 	}
 }
 
-// destroy ends everything.
+// destroy destroys all resources.
 func (m *matrix) destroy(verb string) {
 	plan := m.plan(verb, 2, providertest.Destroy())
-	m.actions(verb, plan, rowTypes(), providertest.Delete)
+	m.checkActions(verb, plan, rowTypes(), providertest.Delete)
 	m.applyPlan(verb, plan)
 	if left := m.runner.Now(); len(left) > 0 {
 		m.errorf(verb, "all", "the state still has %d objects", len(left))
 	}
 	for _, name := range outsideTypes() {
 		if left := rows[name].outside(m, ""); left != "" {
-			m.errorf(verb, name, "left is %s", left)
+			m.errorf(verb, name, "outside of the state there is still %s", left)
 		}
 	}
 	m.plan(verb+", and then", 0, providertest.Destroy())
-	if foreign := m.show("dev", "somebody/else.yaml"); m.others > 0 && foreign != fmt.Sprint("a: ", m.others) {
-		m.errorf(verb, "flotilla_assignment", "the file of somebody else is %q", foreign)
+	if foreign := m.show("dev", "somebody/else.yaml"); m.foreignCommits > 0 && foreign != fmt.Sprint("a: ", m.foreignCommits) {
+		m.errorf(verb, "flotilla_assignment", "the foreign file is %q", foreign)
 	}
 }

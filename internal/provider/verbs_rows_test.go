@@ -12,21 +12,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// row is a resource of the matrix.
+// row is a type of resource in the matrix.
 type row struct {
-	// attributes are those of a version. twin is "" or "-2", for the names of a second one.
+	// attributes returns the attributes at a version. twin is "" or "-2", the suffix of names of the second resource.
 	attributes func(m *matrix, version int, twin string) map[string]any
-	// id is what it is imported by; nil for a resource that exists only in the state: the next apply creates it again.
+	// id returns the import ID; nil for a resource that exists only in the state, so the next apply creates it again.
 	id func(m *matrix) string
-	// outside is what there is of it outside of the state, "" for nothing; nil where there never is anything.
+	// outside returns the resource's objects outside of the state, "" for none; nil for a type without such objects.
 	outside func(m *matrix, twin string) string
-	// edit is what a person does to that by hand.
+	// edit changes these objects by hand.
 	edit func(m *matrix)
-	// namesake is what is said of a second one of the same name; "" where that is nobody's business.
-	namesake string
+	// duplicateError is the summary of the error for two resources with one name; "" if that is allowed.
+	duplicateError string
 }
 
-// rows are by type. TestEachResourceHasARow holds them to the provider's schema.
+// rows has the types of resources. TestEachResourceHasARow compares it with the provider's schema.
 var rows = map[string]row{
 	"flotilla_assignment": {
 		attributes: func(m *matrix, version int, twin string) map[string]any {
@@ -44,12 +44,12 @@ var rows = map[string]row{
 		edit: func(m *matrix) {
 			m.edit("dev", "all/drone/app-core/namespace.yaml", func(string) string { return "by hand\n" })
 		},
-		namesake: "Two assignments have the same name",
+		duplicateError: "Two assignments have the same name",
 	},
 	"flotilla_cluster_claim": {
 		attributes: func(m *matrix, version int, twin string) map[string]any {
 			pool := poolFleet("pool-1", "pool-2", "pool-3", "pool-4")
-			if twin != "" { // of their own pools, since which of two is first is open
+			if twin != "" { // another pool, because the order of two claims is random
 				pool = poolFleet("pool-5", "pool-6", "pool-7", "pool-8")
 			}
 			attributes := claimOn(m.url, "web"+twin, 1+version%2, pool)
@@ -69,9 +69,9 @@ var rows = map[string]row{
 		edit: func(m *matrix) {
 			m.edit("prod", "prod/.flotilla/.claims/web.json", func(text string) string { return strings.Replace(text, `"pool-1"`, `"pool-9"`, 1) })
 		},
-		namesake: "Two claims have the same name",
+		duplicateError: "Two claims have the same name",
 	},
-	"flotilla_commit_status": { // what there is of it outside of the state is there for good
+	"flotilla_commit_status": { // its object outside of the state is permanent
 		attributes: func(m *matrix, version int, twin string) map[string]any {
 			return map[string]any{
 				"url": m.statuses + "/team/app.git", "forge": "gitea", "commit": strings.Repeat("2", 40), "context": "flotilla/dev" + twin,
@@ -113,7 +113,7 @@ var rows = map[string]row{
 				}
 			}
 		},
-		namesake: "Two agents have the same name",
+		duplicateError: "Two agents have the same name",
 	},
 	"flotilla_promotion": {
 		attributes: func(_ *matrix, version int, _ string) map[string]any {
@@ -123,7 +123,7 @@ var rows = map[string]row{
 	},
 	"flotilla_rollout": {
 		attributes: func(_ *matrix, version int, twin string) map[string]any {
-			at := time.Date(2126, 11, 23, version, 0, 0, 0, time.UTC) // later than any value was given
+			at := time.Date(2126, 11, 23, version, 0, 0, 0, time.UTC) // after all applies
 			return map[string]any{
 				"name": "kubernetes" + twin, "fleet": poolFleet("edge-1", "edge-2"), "wanted": fmt.Sprint("v", version), "stages": []any{},
 				"released": fmt.Sprint("v", version), // without it, a replacement is an error
@@ -181,7 +181,7 @@ const gitops = "one"
 
 func labelled(version int) map[string]any { return map[string]any{"version": fmt.Sprint("v", version)} }
 
-// matrixFleet puts one deployment target onto two hosts; the version is in what both have.
+// matrixFleet has one deployment target on two hosts. Both folders have the version.
 func matrixFleet(version int) providertest.Call {
 	fleet := fleetOf(
 		map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": fmt.Sprint("v", version)}}}},

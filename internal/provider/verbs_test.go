@@ -14,15 +14,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A matrix is each resource of the provider × each verb of Terraform. Whatever is done with a resource, what is told
-// beforehand is what happens, in the state, in repositories and on clusters, and the plan after it is empty.
+// matrix plays each verb of Terraform with each resource of the provider. Each apply does what its plan showed, in the state, in
+// repositories and on clusters, and the next plan is empty.
 type matrix struct {
 	t       *testing.T
 	runner  providertest.Runner
 	world   world
 	cluster *standInCluster
 	url     string // of the GitOps repository
-	// statuses is the URL of a Git host whose commits have statuses.
+	// statuses is the URL of a Git host with commit statuses.
 	statuses    string
 	version     int
 	clusters    any // the provider's `clusters`
@@ -31,12 +31,11 @@ type matrix struct {
 	createFirst bool // create_before_destroy
 	renamed     bool
 
-	isTofu    bool
-	others    int     // commits of somebody else
-	reference *matrix // another world, at the same version
+	isTofu         bool
+	foreignCommits int
+	reference      *matrix // a fresh world at the same version
 }
 
-// A resource without a row, and a row without a resource, is a mistake.
 func TestEachResourceHasARow(t *testing.T) {
 	t.Parallel()
 	server, err := startProvider()
@@ -52,10 +51,9 @@ func TestEachResourceHasARow(t *testing.T) {
 	}
 }
 
-// Each resource goes through each of Terraform's verbs, and none ends in what Terraform calls a bug of the provider.
 func TestMatrixOfResourcesAndVerbs(t *testing.T) {
 	t.Parallel()
-	if simulated() { // half of the verbs in a world of its own
+	if simulated() { // each half of the verbs in its own world
 		for half := range slices.Chunk(verbs, (len(verbs)+1)/2) {
 			t.Run(half[0].name, func(t *testing.T) {
 				t.Parallel()
@@ -87,7 +85,7 @@ func (m *matrix) play(verbs []verb) {
 	m.createAll()
 	for _, verb := range verbs {
 		if verb.play(m, verb.name); m.t.Failed() {
-			m.t.Fatalf("%s: the verbs after it are left out", verb.name)
+			m.t.Fatalf("%s failed, so the later verbs are skipped", verb.name)
 		}
 	}
 }
@@ -97,7 +95,7 @@ type verb struct {
 	play func(m *matrix, verb string)
 }
 
-// verbs find all resources applied, and leave them so; the last one destroys them.
+// verbs start and end with all resources applied. The last one destroys them.
 var verbs = []verb{
 	{"update", (*matrix).update},
 	{"-refresh-only", (*matrix).refreshOnly},
@@ -130,7 +128,7 @@ func newMatrix(t *testing.T, world world, runner providertest.Runner) *matrix {
 	return m
 }
 
-// createAll applies everything for the first time.
+// createAll applies all resources for the first time.
 func (m *matrix) createAll() {
 	m.t.Helper()
 	m.bumpVersion()
@@ -138,14 +136,13 @@ func (m *matrix) createAll() {
 	m.checkSettled("create")
 }
 
-// rowTypes are those of the rows, and those that have something outside of the state.
 func rowTypes() []string { return slices.Sorted(maps.Keys(rows)) }
 
+// outsideTypes returns the types with objects outside of the state.
 func outsideTypes() []string {
 	return slices.DeleteFunc(rowTypes(), func(name string) bool { return rows[name].outside == nil })
 }
 
-// address is that of a row's resource.
 func (m *matrix) address(name string) string {
 	if m.renamed {
 		return name + ".y"
@@ -161,24 +158,25 @@ func (m *matrix) addresses() []string {
 	return all
 }
 
-// configuration has all rows, but for those that are left out, at this version.
-func (m *matrix) configuration(leftOut ...string) providertest.Configuration {
-	made := providertest.Configuration{Provider: map[string]any{"clusters": m.clusters}, Resources: map[string]providertest.Resource{}}
+// configuration returns the configuration at the current version, without some types.
+func (m *matrix) configuration(without ...string) providertest.Configuration {
+	configuration := providertest.Configuration{
+		Provider: map[string]any{"clusters": m.clusters}, Resources: map[string]providertest.Resource{},
+	}
 	for _, name := range rowTypes() {
-		if slices.Contains(leftOut, name) {
+		if slices.Contains(without, name) {
 			continue
 		}
-		made.Resources[m.address(name)] = providertest.Resource{
+		configuration.Resources[m.address(name)] = providertest.Resource{
 			Attributes: rows[name].attributes(m, m.version, ""), CreateBeforeDestroy: m.createFirst,
 		}
 		if m.twins {
-			made.Resources[name+".twin"] = providertest.Resource{Attributes: rows[name].attributes(m, m.version, "-2")}
+			configuration.Resources[name+".twin"] = providertest.Resource{Attributes: rows[name].attributes(m, m.version, "-2")}
 		}
 	}
-	return made
+	return configuration
 }
 
-// bumpVersion is the version that comes next.
 func (m *matrix) bumpVersion() { m.version++ }
 
 func (m *matrix) errorf(verb, name, format string, arguments ...any) {
@@ -186,8 +184,8 @@ func (m *matrix) errorf(verb, name, format string, arguments ...any) {
 	m.t.Errorf("%s × %s: %s", name, verb, fmt.Sprintf(format, arguments...))
 }
 
-// sane holds what is said to what Terraform never may have to say of a provider.
-func (m *matrix) sane(verb string, diags providertest.Diagnostics) {
+// checkDiagnostics fails the test if Terraform reports a bug of the provider.
+func (m *matrix) checkDiagnostics(verb string, diags providertest.Diagnostics) {
 	m.t.Helper()
 	text := diags.String()
 	if diags.Bugs() != nil || strings.Contains(text, "bug in the provider") || strings.Contains(text, "inconsistent") {
@@ -195,7 +193,7 @@ func (m *matrix) sane(verb string, diags providertest.Diagnostics) {
 	}
 }
 
-// plan plans, which succeeds with an exit code.
+// plan requires a plan with an exit code that changes nothing.
 func (m *matrix) plan(verb string, code int, options ...providertest.Option) *providertest.Plan {
 	m.t.Helper()
 	return m.planOf(verb, code, m.configuration(), options...)
@@ -210,12 +208,12 @@ func (m *matrix) planOf(
 	m.t.Helper()
 	before := m.readOutside()
 	plan, diags := m.runner.Plan(m.t.Context(), configuration, options...)
-	m.sane(verb, diags)
+	m.checkDiagnostics(verb, diags)
 	if diags.Err() != nil {
 		m.t.Fatalf("%s: the plan fails: %s", verb, diags.Err())
 	}
 	if after := m.readOutside(); before != after {
-		m.errorf(verb, "all", "the plan changes something: %s\n->\n%s", before, after)
+		m.errorf(verb, "all", "the plan changes objects outside of the state: %s\n->\n%s", before, after)
 	}
 	if plan.ExitCode != code {
 		m.errorf(verb, "all", "the exit code of the plan is %d, want %d: %s%q", plan.ExitCode, code, describeChanges(plan), plan.Drifted)
@@ -223,19 +221,19 @@ func (m *matrix) planOf(
 	return plan
 }
 
-// describeChanges is what a plan changes, in words.
+// describeChanges lists the changes of a plan.
 func describeChanges(plan *providertest.Plan) string {
 	var all []string
 	for _, change := range plan.Changes {
 		if change.Action != providertest.NoOp {
-			all = append(all, fmt.Sprintf("%s %s: %s", change.Action, change.Address, strings.Join(differing(change), ", ")))
+			all = append(all, fmt.Sprintf("%s %s: %s", change.Action, change.Address, strings.Join(changedAttributes(change), ", ")))
 		}
 	}
 	return strings.Join(all, "\n")
 }
 
-// differing are the attributes that a change changes.
-func differing(change *providertest.Change) []string {
+// changedAttributes lists the attributes of a change with both values.
+func changedAttributes(change *providertest.Change) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(change.After)) {
 		if before, after := fmt.Sprint(change.Before[name]), fmt.Sprint(change.After[name]); before != after {
@@ -245,8 +243,8 @@ func differing(change *providertest.Change) []string {
 	return all
 }
 
-// actions holds a plan to one action for each of some rows, and to none for the others.
-func (m *matrix) actions(verb string, plan *providertest.Plan, names []string, want providertest.Action) {
+// checkActions checks that a plan has an action for some types, and none for the others.
+func (m *matrix) checkActions(verb string, plan *providertest.Plan, names []string, want providertest.Action) {
 	m.t.Helper()
 	for _, name := range rowTypes() {
 		got, expected := providertest.NoOp, providertest.NoOp
@@ -262,55 +260,55 @@ func (m *matrix) actions(verb string, plan *providertest.Plan, names []string, w
 	}
 }
 
-// applyPlan applies a plan, which succeeds.
+// applyPlan requires that the apply of a plan succeeds.
 func (m *matrix) applyPlan(verb string, plan *providertest.Plan) {
 	m.t.Helper()
 	diags := m.runner.ApplyPlan(m.t.Context(), plan)
-	m.sane(verb, diags)
+	m.checkDiagnostics(verb, diags)
 	if diags.Err() != nil {
 		m.t.Fatalf("%s: the apply fails: %s", verb, diags.Err())
 	}
 }
 
-// apply plans and applies, which succeeds and is one commit for each resource of a branch at most.
+// apply requires that an apply succeeds, with at most one commit for each resource of a branch.
 func (m *matrix) apply(verb string, options ...providertest.Option) {
 	m.t.Helper()
 	dev, prod := m.commits("dev"), m.commits("prod")
 	plan, diags := m.runner.Apply(m.t.Context(), m.configuration(), options...)
-	m.sane(verb, diags)
+	m.checkDiagnostics(verb, diags)
 	if diags.Err() != nil || plan == nil {
 		m.t.Fatalf("%s: the apply fails: %s", verb, diags.Err())
 	}
 	most := 1
 	if m.twins {
-		most = 2 // each makes its own
+		most = 2 // one for each
 	}
 	if m.commits("dev") > dev+most || m.commits("prod") > prod+most {
 		m.errorf(verb, "all", "one apply makes %d commits on dev, and %d on prod", m.commits("dev")-dev, m.commits("prod")-prod)
 	}
 }
 
-// checkSettled holds the world to what is configured, and the plans after it to be empty: after some verbs, and in `make acceptance`
-// after all of them, plans that only refresh, too.
+// checkSettled checks that state and world match the configuration, and that the next plan is empty. After some verbs, and after all
+// verbs in `make acceptance`, it also checks a refresh-only plan.
 func (m *matrix) checkSettled(verb string) {
 	m.t.Helper()
-	m.there(verb)
+	m.checkObjects(verb)
 	m.plan(verb+", and then", 0)
 	if acceptancetest.All() || slices.Contains([]string{"create", "update", "-refresh-only", "-replace"}, verb) {
 		m.plan(verb+", and then -refresh-only", 0, providertest.RefreshOnly())
 	}
 }
 
-// there holds state and world to what is configured.
-func (m *matrix) there(verb string) {
+// checkObjects checks that state and world match the configuration.
+func (m *matrix) checkObjects(verb string) {
 	m.t.Helper()
 	state := m.runner.Now()
 	for _, name := range rowTypes() {
 		if state[m.address(name)].Current == nil {
-			m.errorf(verb, name, "the state does not have it, but %q", slices.Sorted(maps.Keys(state)))
+			m.errorf(verb, name, "the state lacks the resource and has %q", slices.Sorted(maps.Keys(state)))
 		}
-		if row := rows[name]; row.outside != nil && row.outside(m, "") != m.wanted(name) {
-			m.errorf(verb, name, "it is\n%s\nwant\n%s", row.outside(m, ""), m.wanted(name))
+		if row := rows[name]; row.outside != nil && row.outside(m, "") != m.wantOutside(name) {
+			m.errorf(verb, name, "outside of the state, got\n%s\nwant\n%s", row.outside(m, ""), m.wantOutside(name))
 		}
 	}
 	for address, instance := range state {
@@ -320,8 +318,8 @@ func (m *matrix) there(verb string) {
 	}
 }
 
-// wanted is what a row has outside of the state at this version, as the first apply in another world makes it.
-func (m *matrix) wanted(name string) string {
+// wantOutside returns the objects of a type that a first apply creates in a fresh world at this version.
+func (m *matrix) wantOutside(name string) string {
 	m.t.Helper()
 	if m.reference == nil || m.reference.version != m.version {
 		m.reference = newSimulatedMatrix(m.t)
@@ -333,7 +331,7 @@ func (m *matrix) wanted(name string) string {
 	return rows[name].outside(m.reference, "")
 }
 
-// readOutside is all that is outside of the state.
+// readOutside returns all objects outside of the state.
 func (m *matrix) readOutside() string {
 	var all []string
 	for _, branch := range []string{"dev", "prod"} {
@@ -351,29 +349,29 @@ func (m *matrix) commits(branch string) int { return m.world.commits(gitops, bra
 
 func (m *matrix) show(branch, file string) string { return m.world.files(gitops, branch)[file] }
 
-// folder is the files below a path that have something in their names.
-func (m *matrix) folder(branch, path, with string) string {
+// folder returns the files below a path with a part in their names.
+func (m *matrix) folder(branch, path, part string) string {
 	files, found := m.world.files(gitops, branch), []string{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasPrefix(name, path+"/") && strings.Contains(name, with) {
+		if strings.HasPrefix(name, path+"/") && strings.Contains(name, part) {
 			found = append(found, name+"\n"+files[name])
 		}
 	}
 	return strings.Join(found, "\n")
 }
 
-// edit changes a file, as somebody else does.
+// edit commits a change of a file by hand.
 func (m *matrix) edit(branch, file string, change func(text string) string) {
 	files := maps.Clone(m.world.files(gitops, branch))
 	files[file] = change(files[file])
 	m.world.commit(gitops, branch, files)
 }
 
-// foreign is a commit of files that are nobody's here.
-func (m *matrix) foreign() {
+// commitForeignFiles commits files without an owner.
+func (m *matrix) commitForeignFiles() {
 	m.t.Helper()
-	m.others++
+	m.foreignCommits++
 	for _, branch := range []string{"dev", "prod"} {
-		m.edit(branch, "somebody/else.yaml", func(string) string { return fmt.Sprint("a: ", m.others) })
+		m.edit(branch, "somebody/else.yaml", func(string) string { return fmt.Sprint("a: ", m.foreignCommits) })
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// trustSources is a provider block with sources. A source is its URL and the keys; without keys it is unsigned.
+// trustSources returns a provider block with sources: each is a URL and its keys. A source without keys is unsigned.
 func trustSources(sources ...[]string) map[string]any {
 	list := make([]any, len(sources))
 	for i, source := range sources {
@@ -41,13 +41,13 @@ func trustSources(sources ...[]string) map[string]any {
 	return map[string]any{"verification": map[string]any{"sources": list}}
 }
 
-// verifyError says what reading the final objects of a fleet says; "" where they are there.
+// verifyError reads the final objects of a fleet and returns the error; "" for none.
 func verifyError(t *testing.T, block, fleet map[string]any) string {
 	t.Helper()
-	read, diags := providertest.New(startProvider).
+	values, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{Provider: block}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-	if objects := asList(read["objects"]); diags.Err() == nil && len(objects) == 0 {
-		t.Errorf("there are no objects: %s", diags)
+	if objects := asList(values["objects"]); diags.Err() == nil && len(objects) == 0 {
+		t.Errorf("got no objects: %s", diags)
 	}
 	if diags.Err() == nil {
 		return ""
@@ -55,7 +55,7 @@ func verifyError(t *testing.T, block, fleet map[string]any) string {
 	return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 }
 
-// requireSigned is a cluster type with a parameter that requires signatures.
+// requireSigned returns attributes of a cluster type with parameters that require signatures.
 func requireSigned(parameters map[string]any) map[string]any {
 	return map[string]any{"render": "preview", "parameters": parameters}
 }
@@ -66,7 +66,7 @@ var gitVerify = map[string]any{
 
 const greeting = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {of: '%s'}\n"
 
-// signCommits writes commits of one tree into a repository: each by its private key, "" for none.
+// signCommits writes a commit for each name into a repository, signed by a private key or unsigned for "". It returns their ids.
 func signCommits(t *testing.T, repository, base string, keys map[string]string) map[string]string {
 	t.Helper()
 	tree := plumbing.NewHash(git(t, repository, "rev-parse", base+"^{tree}"))
@@ -95,7 +95,7 @@ func signCommits(t *testing.T, repository, base string, keys map[string]string) 
 	return ids
 }
 
-// openPGPKey is a key pair, armored.
+// openPGPKey returns an armored key pair.
 func openPGPKey(t *testing.T) (private, public string) {
 	t.Helper()
 	entity, err := openpgp.NewEntity("Team", "", "team@example.com", nil)
@@ -138,9 +138,9 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	ofPGP, pgpPublic := openPGPKey(t)
 	ids := signCommits(t, repository, unsigned, map[string]string{"by ssh": ofSSH, "by OpenPGP": ofPGP, "by another key": theirs})
 	tampered := strings.Replace(git(t, repository, "cat-file", "commit", ids["by ssh"]), "by ssh", "by nobody", 1) + "\n"
-	made := exec.CommandContext(t.Context(), "git", "hash-object", "-t", "commit", "-w", "--stdin")
-	made.Dir, made.Stdin = repository, strings.NewReader(tampered)
-	output, err := made.CombinedOutput()
+	command := exec.CommandContext(t.Context(), "git", "hash-object", "-t", "commit", "-w", "--stdin")
+	command.Dir, command.Stdin = repository, strings.NewReader(tampered)
+	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatal(string(output), err)
 	}
@@ -151,26 +151,26 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 		return renderedFleet(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, clusterType)
 	}
 	argocd := map[string]any{"render": "preview", "reconciler": "argocd"}
-	refused := func(id string) string { return "commit " + id + " has no signature of a trusted key" }
+	refusal := func(id string) string { return "commit " + id + " has no signature of a trusted key" }
 	for name, test := range map[string]struct {
 		commit string
 		block  map[string]any
 		by     map[string]any
 		want   string // "" for none
 	}{
-		"ssh":                             {"by ssh", ours, requireSigned(gitVerify), ""},
-		"OpenPGP":                         {"by OpenPGP", ours, requireSigned(gitVerify), ""},
-		"ssh, for Argo CD":                {"by ssh", ours, argocd, ""},
-		"no signature":                    {"unsigned", ours, requireSigned(gitVerify), refused(unsigned)},
-		"no signature, for Argo CD":       {"unsigned", ours, argocd, refused(unsigned)},
-		"another key":                     {"by another key", ours, requireSigned(gitVerify), refused(ids["by another key"])},
-		"a changed commit":                {"changed", ours, requireSigned(gitVerify), refused(ids["changed"])},
-		"no keys":                         {"by ssh", nil, requireSigned(gitVerify), "the provider has no keys to check it by: list them in verification.sources of the provider"},
-		"unsigned, though it is required": {"by ssh", trustSources([]string{repo}), requireSigned(gitVerify), "have it as unsigned: list the keys that sign it there"},
-		"unsigned":                        {"unsigned", trustSources([]string{repo}), argocd, ""},
-		"none of the sources":             {"by ssh", trustSources([]string{"https://git.example.com", sshPublic}), argocd, "have none for it: add its URL with the keys that sign it"},
+		"ssh":                         {"by ssh", ours, requireSigned(gitVerify), ""},
+		"OpenPGP":                     {"by OpenPGP", ours, requireSigned(gitVerify), ""},
+		"ssh, for Argo CD":            {"by ssh", ours, argocd, ""},
+		"no signature":                {"unsigned", ours, requireSigned(gitVerify), refusal(unsigned)},
+		"no signature, for Argo CD":   {"unsigned", ours, argocd, refusal(unsigned)},
+		"another key":                 {"by another key", ours, requireSigned(gitVerify), refusal(ids["by another key"])},
+		"a changed commit":            {"changed", ours, requireSigned(gitVerify), refusal(ids["changed"])},
+		"no keys":                     {"by ssh", nil, requireSigned(gitVerify), "the provider has no keys to check it by: list them in verification.sources of the provider"},
+		"unsigned, although required": {"by ssh", trustSources([]string{repo}), requireSigned(gitVerify), "have it as unsigned: list the keys that sign it there"},
+		"unsigned":                    {"unsigned", trustSources([]string{repo}), argocd, ""},
+		"none of the sources":         {"by ssh", trustSources([]string{"https://git.example.com", sshPublic}), argocd, "have none for it: add its URL with the keys that sign it"},
 		"the longest source": {
-			"by ssh", trustSources([]string{repo[:strings.LastIndex(repo, "/team")]}, []string{repo, pgpPublic}), argocd, refused(ids["by ssh"]),
+			"by ssh", trustSources([]string{repo[:strings.LastIndex(repo, "/team")]}, []string{repo, pgpPublic}), argocd, refusal(ids["by ssh"]),
 		},
 		"a tag": {"by ssh", ours, requireSigned(map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "Tag"}}}), `spec.verify.mode can only be "HEAD" to be rendered`},
 	} {
@@ -180,18 +180,17 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 			}
 		})
 	}
-	// What nobody verified, or other keys did, is kept, and yet verified again.
+	// Content in the cache is verified again with the current keys.
 	for name, block := range map[string]map[string]any{"none": nil, "unsigned": trustSources([]string{repo})} {
 		if got := verifyError(t, block, at(ids["by another key"], argocd)); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if got := verifyError(t, ours, at(ids["by another key"], argocd)); !strings.Contains(got, refused(ids["by another key"])) {
-		t.Errorf("what was kept is rendered: %q", got)
+	if got := verifyError(t, ours, at(ids["by another key"], argocd)); !strings.Contains(got, refusal(ids["by another key"])) {
+		t.Errorf("content from the cache is rendered: %q", got)
 	}
 }
 
-// An apply writes nothing that is not signed.
 func TestUnsignedObjectsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	repo, unsigned, repository := serveWorkingCopy(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
@@ -213,22 +212,22 @@ func TestUnsignedObjectsAreNotWritten(t *testing.T) {
 		t.Errorf("the diagnostics are %s", diags)
 	}
 	if _, err := os.Stat(url); err == nil {
-		t.Error("something was written")
+		t.Error("the apply creates a repository")
 	}
 	apply(t, w, with(url, signed))
 	if text := fileOnBranch(t, url, tillFolder+"objects/objects.yaml"); !strings.Contains(text, "name: greeting") {
-		t.Errorf("the objects are %s", text)
+		t.Errorf("got objects %s", text)
 	}
-	// While the provider's keys are not known yet, nothing is rendered and nothing is believed.
+	// With unknown keys, nothing is rendered or trusted.
 	unknown := with(url, unsigned)
 	unknown.Provider = map[string]any{"verification": providertest.Unknown{Then: unknown.Provider["verification"]}}
 	if _, diags := w.Apply(t.Context(), unknown); diags.Err() == nil {
-		t.Error("without keys that are known, an unsigned commit is written")
+		t.Error("an unsigned commit is written with unknown keys")
 	}
 }
 
-// inRegistry is a fleet with a chart or an artifact of a registry, pinned to a digest.
-func inRegistry(t *testing.T, manifests map[string]any, digest string, clusterType map[string]any) map[string]any {
+// fleetWithArtifact returns a fleet with a chart or an artifact of a registry, pinned to a digest.
+func fleetWithArtifact(t *testing.T, manifests map[string]any, digest string, clusterType map[string]any) map[string]any {
 	t.Helper()
 	fleet := renderedFleet(folder.Pin{}, manifests, nil, clusterType)
 	text := func(name string) string { text, _ := manifests[name].(string); return text }
@@ -283,10 +282,10 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 			registry.sign(t, name, digest, payloadFor(other), signatureOf(t, key, payloadFor(other)))
 		}, "it is for another digest"},
 		"for another digest, in a bundle": {func(name, digest string) { registry.attach(t, name, digest, other, key) }, "it is for another digest"},
-		"changed after it was signed": {func(name, digest string) {
+		"a changed artifact": {func(name, digest string) {
 			registry.sign(t, name, digest, payloadFor(digest), signatureOf(t, key, payloadFor(other)))
 		}, invalid},
-		"a signature that is gone": {func(name, digest string) {
+		"a missing signature": {func(name, digest string) {
 			registry.sign(t, name, digest, payloadFor(digest), signatureOf(t, key, payloadFor(digest)))
 			maps.DeleteFunc(registry.paths, func(path string, _ blob) bool {
 				return strings.HasPrefix(path, "/v2/"+name+"/blobs/") && string(registry.paths[path].data) == string(payloadFor(digest))
@@ -306,7 +305,7 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 				)
 				test.sign(folder+"/till", digest)
 				manifests := map[string]any{"storage": storage, "repo": "oci://" + registry.host + "/" + folder, "chart": "till", "version": "1.2.1"}
-				got := verifyError(t, ours, inRegistry(t, manifests, digest, required))
+				got := verifyError(t, ours, fleetWithArtifact(t, manifests, digest, required))
 				if test.want == "" && got != "" || !strings.Contains(got, test.want) {
 					t.Errorf("got %q, want %q", got, test.want)
 				}
@@ -315,14 +314,13 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	}
 }
 
-// A signature that the provider cannot check is an error that says so.
 func TestUnsupportedSignaturesAreErrors(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	registry := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop", "chart": "till", "version": "1.2.1"}
 	with := func(verify map[string]any) map[string]any {
-		return inRegistry(t, registry, digestOfData(nil), requireSigned(map[string]any{"oci_repository": map[string]any{"verify": verify}}))
+		return fleetWithArtifact(t, registry, digestOfData(nil), requireSigned(map[string]any{"oci_repository": map[string]any{"verify": verify}}))
 	}
 	_, public := sshKey(t, "")
 	for name, test := range map[string]struct {
@@ -341,8 +339,9 @@ func TestUnsupportedSignaturesAreErrors(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
-	if got := verifyError(t, trustSources([]string{charts.url}), renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); got != "" {
-		t.Errorf("a chart repository without signatures: %s", got)
+	unsigned := renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})
+	if got := verifyError(t, trustSources([]string{charts.url}), unsigned); got != "" {
+		t.Errorf("an unsigned chart repository: got %q, want none", got)
 	}
 }
 
@@ -351,7 +350,7 @@ func TestWrongVerificationIsAnErrorOfTheProvider(t *testing.T) {
 	private, public := sshKey(t, "")
 	_, cosign := cosignKey(t)
 	source := func(attributes map[string]any) map[string]any { return map[string]any{"sources": []any{attributes}} }
-	for want, given := range map[string]any{
+	for want, verification := range map[string]any{
 		"sources: is required":                                      map[string]any{},
 		"sources: is empty":                                         map[string]any{"sources": []any{}},
 		"sources[0].keys: has no key":                               source(map[string]any{"url": "https://git.example.com"}),
@@ -368,7 +367,8 @@ func TestWrongVerificationIsAnErrorOfTheProvider(t *testing.T) {
 		}},
 		"did you mean \"keys\"": source(map[string]any{"url": "https://git.example.com", "keyz": []any{public}}),
 	} {
-		_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"verification": given}})
+		block := map[string]any{"verification": verification}
+		_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: block})
 		text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 		if diags.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "hunter2") || strings.Contains(text, "PRIVATE KEY") {
 			t.Errorf("got %s, want %q", text, want)

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// versions is a fleet with a canary and two clusters of production, whose Kubernetes is rolled out.
+// versions is a rollout of Kubernetes versions over a canary and two production clusters.
 type versions struct {
 	t         *testing.T
 	w         providertest.Runner
@@ -23,7 +23,7 @@ type versions struct {
 	clusters  []string
 	facts     map[string]evidence.ClusterFacts
 	overrides map[string]any
-	provider  map[string]any // its block
+	provider  map[string]any // block
 }
 
 func newVersions(t *testing.T) *versions {
@@ -36,7 +36,7 @@ func newVersions(t *testing.T) *versions {
 	}
 }
 
-// reportVersion says that clusters run a version, and that their nodes are ready.
+// reportVersion sets facts of clusters: they run a version and are ready.
 func (v *versions) reportVersion(version string, clusters ...string) {
 	for _, cluster := range clusters {
 		v.facts[cluster] = evidence.ClusterFacts{
@@ -45,7 +45,7 @@ func (v *versions) reportVersion(version string, clusters ...string) {
 	}
 }
 
-// passHour lets an hour pass, until evidence is read again.
+// passHour moves the time of evidence by an hour.
 func (v *versions) passHour() { v.now = v.now.Add(time.Hour) }
 
 func (v *versions) evidence() string {
@@ -72,14 +72,13 @@ func (v *versions) configuration(wanted any) providertest.Configuration {
 	return providertest.Configuration{Provider: v.provider, Resources: map[string]providertest.Resource{kubernetes: {Attributes: attributes}}}
 }
 
-// expect applies, and expects values in the order of clusters, and that nothing is left to do with the same evidence. It returns
-// what the plan had.
-func (v *versions) expect(wanted any, values ...any) map[string]any {
+// applyAndExpect applies, expects values in the order of clusters, and an empty next plan. It returns the planned attributes.
+func (v *versions) applyAndExpect(wanted any, values ...any) map[string]any {
 	v.t.Helper()
 	plan := apply(v.t, v.w, v.configuration(wanted))
 	again, diags := v.w.Plan(v.t.Context(), v.configuration(wanted))
 	if diags.Err() != nil || !again.Empty() {
-		v.t.Fatalf("the next plan: %v, %v", diags, again)
+		v.t.Fatalf("the next plan reports %v: %v", diags, again)
 	}
 	state := v.state()
 	if change := again.Change(kubernetes); change != nil {
@@ -90,7 +89,7 @@ func (v *versions) expect(wanted any, values ...any) map[string]any {
 		expected[cluster] = values[i]
 	}
 	if !reflect.DeepEqual(state["values"], expected) {
-		v.t.Errorf("values %v, wanted %v: %v", state["values"], expected, state["rolling_out"])
+		v.t.Errorf("got values %v, want %v: %v", state["values"], expected, state["rolling_out"])
 	}
 	if change := plan.Change(kubernetes); change != nil && change.Action != providertest.NoOp {
 		return change.After
@@ -105,7 +104,7 @@ func rollingOut(state map[string]any) string {
 	return text
 }
 
-// state is what the state has, without the types of values.
+// state returns the attributes in the state, without types of values.
 func (v *versions) state() map[string]any {
 	state := v.w.Now().Values(kubernetes)
 	for name, value := range state {

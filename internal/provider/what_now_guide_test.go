@@ -11,7 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestTheGuideSaysWhatToDoAfterAnAccident plays each row of the table.
 func TestTheGuideSaysWhatToDoAfterAnAccident(t *testing.T) {
 	t.Parallel()
 	playTable(t, nightGuide, "it happened | what it does | do this", []guideRow{
@@ -87,7 +86,7 @@ func twoRunsAtOnce(t *testing.T) {
 	h.applyAndExpect("three")
 }
 
-// anEditByHand keeps an edit by a hold.
+// anEditByHand keeps an edit with a hold.
 func anEditByHand(t *testing.T) {
 	p := newAssignmentPair(t)
 	const file = "clusters/all/large/app-core/platform-config.yaml"
@@ -105,7 +104,7 @@ func anEditByHand(t *testing.T) {
 	held.Resources[assignment].Attributes["holds"] = []any{map[string]any{"hosts": []any{"large"}, "reason": "a hot fix"}}
 	apply(t, p.w, held)
 	if text := git(t, p.url, "show", "dev:"+file); !strings.Contains(text, "by-hand") {
-		t.Errorf("a hold does not keep the edit:\n%s", text)
+		t.Errorf("the hold does not keep the edit:\n%s", text)
 	}
 	apply(t, p.w, p.configuration("two"))
 	if text := git(t, p.url, "show", "dev:"+file); strings.Contains(text, "by-hand") {
@@ -114,7 +113,7 @@ func anEditByHand(t *testing.T) {
 	p.expectDone()
 }
 
-// aRenamedWorkload renames a workload at once, and another one in the two steps of the guide.
+// aRenamedWorkload renames a workload in one step, and another in the two steps of the guide.
 func aRenamedWorkload(t *testing.T) {
 	r := newRings(t)
 	fleet := func(names ...string) providertest.Configuration {
@@ -125,7 +124,7 @@ func aRenamedWorkload(t *testing.T) {
 			}})
 		}
 		call := providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", map[string]any{"workloads": workloads})}}
-		return r.reporting(assigned(r.url, call, map[string]any{"rollout": r.rollout}), call)
+		return r.withEvidence(assigned(r.url, call, map[string]any{"rollout": r.rollout}), call)
 	}
 	plan, _ := mustPlan(t, r.w, fleet("shop"))
 	lines := strings.Join(linesOf(plan), "\n")
@@ -137,18 +136,18 @@ func aRenamedWorkload(t *testing.T) {
 		return git(t, r.url, "show", "dev:clusters/all/canary/"+name+"-core/namespace.yaml")
 	}
 	if plan, _ := mustPlan(t, r.w, fleet("app", "shop")); !strings.Contains(linesOf(plan)[0], " 0 removed") {
-		t.Errorf("beside it, the plan has %q", linesOf(plan))
+		t.Errorf("with both names, the plan has %q", linesOf(plan))
 	}
 	apply(t, r.w, fleet("app", "shop"))
 	for _, name := range []string{"app", "shop"} {
-		if is := namespace(name); !strings.Contains(is, "dev-canary-"+name+"-core") {
-			t.Errorf("the namespace of %s is\n%s", name, is)
+		if text := namespace(name); !strings.Contains(text, "dev-canary-"+name+"-core") {
+			t.Errorf("the namespace of %s is\n%s", name, text)
 		}
 	}
 }
 
-// reporting adds evidence without reports, by which only time counts.
-func (r *rings) reporting(c providertest.Configuration, fleet providertest.Call) providertest.Configuration {
+// withEvidence adds evidence without reports, so only the time counts.
+func (r *rings) withEvidence(c providertest.Configuration, fleet providertest.Call) providertest.Configuration {
 	c.Resources[assignment].Attributes["evidence"] = providertest.Reading{
 		DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
 			"name": "dev", "fleet": fleet, "gitops_repo": map[string]any{"url": r.url, "branch": "dev", "path": "clusters/all"},
@@ -158,7 +157,7 @@ func (r *rings) reporting(c providertest.Configuration, fleet providertest.Call)
 	return c
 }
 
-// aGitServerThatIsDown plans and applies meanwhile.
+// aGitServerThatIsDown plans and applies during the outage.
 func aGitServerThatIsDown(t *testing.T) {
 	h, plan := planOnTokenHost(t)
 	before := h.tip()
@@ -171,16 +170,16 @@ func aGitServerThatIsDown(t *testing.T) {
 	expectError(t, h.w.ApplyPlan(t.Context(), plan), "Repository cannot be reached", "gitops_repo", "Nothing was written.")
 	h.endDisturbance()
 	if h.tip() != before {
-		t.Error("something was written")
+		t.Error("the failed apply changes the branch")
 	}
 	h.applyAndExpect("two")
 }
 
-// deployedCharts returns how pins of a deployed chart are read, with further attributes, and what its repository has.
-func deployedCharts(t *testing.T) (read func(further ...any) (map[string]any, string), has func(versions ...string), repo string) {
+// deployedCharts deploys a chart. It returns functions that read its pins and set the versions in its repository.
+func deployedCharts(t *testing.T) (read func(further ...any) (map[string]any, string), setVersions func(versions ...string), repo string) {
 	t.Helper()
-	repo, has = serveCharts(t)
-	has("1.2.1")
+	repo, setVersions = serveCharts(t)
+	setVersions("1.2.1")
 	url, workloads := bare(t), tillWorkloads(repo, "1.x")
 	first, _ := readArtifacts(t, map[string]any{"workloads": workloads, "environment": "dev"})
 	fleet := fleetOf(map[string]any{"workloads": workloads, "artifacts": first["artifacts"]})
@@ -190,36 +189,36 @@ func deployedCharts(t *testing.T) (read func(further ...any) (map[string]any, st
 			"workloads": workloads, "environment": "dev", "name": "dev",
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		}, further...))
-	}, has, repo
+	}, setVersions, repo
 }
 
 func aServerOfChartsThatIsDown(t *testing.T) {
-	read, has, _ := deployedCharts(t)
-	has()
+	read, setVersions, _ := deployedCharts(t)
+	setVersions()
 	if _, text := read(); !strings.Contains(text, "Artifacts cannot be resolved") {
-		t.Errorf("it says %s", text)
+		t.Errorf("the pins have the error %s", text)
 	}
 	values, text := read("keep_unreachable", true)
 	if pins := fmt.Sprint(values["pins"]); !strings.Contains(pins, "1.2.1") || !strings.Contains(text, "Pins stay as they are deployed") {
-		t.Errorf("the pins are %s: %s", pins, text)
+		t.Errorf("got pins %s: %s", pins, text)
 	}
 }
 
 func aChartThatIsGone(t *testing.T) {
-	read, has, repo := deployedCharts(t)
-	has("2.0.0")
+	read, setVersions, repo := deployedCharts(t)
+	setVersions("2.0.0")
 	for _, keep := range []bool{false, true} {
 		if _, text := read("keep_unreachable", keep); !strings.Contains(text, "Artifacts cannot be resolved") || !strings.Contains(text, repo) {
-			t.Errorf("with keep_unreachable = %t it says %s", keep, text)
+			t.Errorf("with keep_unreachable = %t the pins have the error %s", keep, text)
 		}
 	}
 	values, text := read("update", []any{})
 	if pins := fmt.Sprint(values["pins"]); !strings.Contains(pins, "1.2.1") {
-		t.Errorf("without an update the pins are %s: %s", pins, text)
+		t.Errorf("without an update, got pins %s: %s", pins, text)
 	}
 }
 
-// aChangedKey trusts the old key, both keys, and the new one.
+// aChangedKey trusts the old key, then both keys, then the new key.
 func aChangedKey(t *testing.T) {
 	repo, unsigned, repository := serveWorkingCopy(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
 	oldKey, oldPublic := sshKey(t, "")
@@ -234,16 +233,17 @@ func aChangedKey(t *testing.T) {
 		{"old", []string{oldPublic, newPublic}, ""}, {"old", []string{newPublic}, "has no signature of a trusted key"},
 	} {
 		block := trustSources(append([]string{repo}, test.keys...))
-		fleet := renderedFleet(folder.Pin{}, map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}, nil, requireSigned(gitVerify))
+		manifests := map[string]any{"repo": repo, "commit": ids[test.commit], "path": "plain"}
+		fleet := renderedFleet(folder.Pin{}, manifests, nil, requireSigned(gitVerify))
 		text := verifyError(t, block, fleet)
 		isTitled := text == "" || strings.Contains(text, "Manifests cannot be rendered")
 		if test.wants == "" && text != "" || !strings.Contains(text, test.wants) || !isTitled {
-			t.Errorf("the %s commit, with %d keys: %q", test.commit, len(test.keys), text)
+			t.Errorf("the commit %q with %d trusted keys: got %q", test.commit, len(test.keys), text)
 		}
 	}
 }
 
-// aCredentialOfARollout lets the token of a run expire between two stages, and that of an agent.
+// aCredentialOfARollout lets the token of a run expire between two stages.
 func aCredentialOfARollout(t *testing.T) {
 	h := newTokenHost(t)
 	configuration := func(version string) providertest.Configuration {
@@ -257,17 +257,17 @@ func aCredentialOfARollout(t *testing.T) {
 		})
 	}
 	apply(t, h.w, h.assigned(providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, nil))
-	apply(t, h.w, configuration("2")) // canary gets it
+	apply(t, h.w, configuration("2")) // reaches the canary
 	before := h.tip()
 	h.expire(isAnyRequest)
 	if _, diags := h.w.Apply(t.Context(), configuration("2")); !diags.Has(refusesCredentials) || diags.Err() == nil {
-		t.Errorf("it says %s", diags)
+		t.Errorf("the apply reports %s", diags)
 	}
 	h.endDisturbance()
 	if h.tip() != before {
-		t.Error("something was written")
+		t.Error("the failed apply changes the branch")
 	}
 	if plan := apply(t, h.w, configuration("2")); !strings.Contains(strings.Join(linesOf(plan), " "), "on region") {
-		t.Errorf("with a token the plan has %q", linesOf(plan))
+		t.Errorf("with a new token the plan has %q", linesOf(plan))
 	}
 }

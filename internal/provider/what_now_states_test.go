@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// aRunWithoutItsState plans and applies with another state, and then the state of before takes the assignment back.
+// aRunWithoutItsState plans and applies with another state. Then the former state takes the assignment back.
 func aRunWithoutItsState(t *testing.T) {
 	h, _ := planOnTokenHost(t)
 	tip, ours := h.tip(), h.w
@@ -42,9 +42,9 @@ func aRunWithoutItsState(t *testing.T) {
 	h.applyAndExpect("one")
 }
 
-// aStoppedDestroy kills a destroy before its state is saved, and then keeps the fleet, or goes on.
+// aStoppedDestroy stops a destroy before its state is saved. Then it keeps the fleet or destroys again.
 func aStoppedDestroy(t *testing.T) {
-	for _, keeps := range []bool{true, false} {
+	for _, keepFleet := range []bool{true, false} {
 		p := newAssignmentPair(t)
 		before := p.w.State.Clone()
 		if _, diags := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); diags.Err() != nil {
@@ -54,12 +54,12 @@ func aStoppedDestroy(t *testing.T) {
 			t.Errorf("%d files are left of %d", len(left), len(p.wants))
 		}
 		p.w.State = before
-		if keeps {
+		if keepFleet {
 			p.recover()
 			continue
 		}
 		if _, diags := p.w.Apply(t.Context(), p.configuration("two"), providertest.Destroy()); diags.Err() != nil || len(p.w.State) > 0 {
-			t.Errorf("the second destroy says %s", diags)
+			t.Errorf("the second destroy reports %s", diags)
 		}
 	}
 }
@@ -73,23 +73,23 @@ func aRebuiltCluster(t *testing.T) {
 	)
 	w := providertest.New(startProvider)
 	applyAgent(t, w, configuration)
-	kept := func() []string {
+	objectKeys := func() []string {
 		api.mu.Lock()
 		defer api.mu.Unlock()
 		return slices.Sorted(maps.Keys(api.objects))
 	}
-	had := kept()
+	before := objectKeys()
 	api.replace()
 	plan := applyAgent(t, w, configuration)
 	if lines := agentLines(plan); len(lines) != 1 || !strings.Contains(lines[0], "was replaced by another one") {
 		t.Errorf("the plan has %q", lines)
 	}
-	if has := kept(); !slices.Equal(has, had) || !strings.Contains(fmt.Sprint(has), "/secrets/") {
-		t.Errorf("the cluster had %q and has %q", had, has)
+	if after := objectKeys(); !slices.Equal(after, before) || !strings.Contains(fmt.Sprint(after), "/secrets/") {
+		t.Errorf("the cluster had %q and has %q", before, after)
 	}
 }
 
-// aRenamedCluster renames a cluster in the fleet, and then in the provider and its agent.
+// aRenamedCluster renames a cluster in the fleet, then in the provider and its agent.
 func aRenamedCluster(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	fleet := func(name string) providertest.Configuration {
@@ -110,8 +110,8 @@ func aRenamedCluster(t *testing.T) {
 	named := func(name string, names ...string) providertest.Configuration {
 		agent := agentAttributes("flux-system", map[string]any{"cluster": name})
 		configuration, reach := onCluster(nil, agent), map[string]any{}
-		for _, one := range append(names, name) {
-			reach[one] = map[string]any{"host": host + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}
+		for _, cluster := range append(names, name) {
+			reach[cluster] = map[string]any{"host": host + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}
 		}
 		configuration.Provider["clusters"] = reach
 		return configuration
@@ -122,7 +122,7 @@ func aRenamedCluster(t *testing.T) {
 	applyAgent(t, w, named("south", "north"))
 }
 
-// aValueWithoutEffect changes values that reach no folder, or that something keeps from it.
+// aValueWithoutEffect changes values without an effect on folders.
 func aValueWithoutEffect(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	fleet := func(value string) providertest.Call {
@@ -151,7 +151,7 @@ func aValueWithoutEffect(t *testing.T) {
 	}
 }
 
-// twoWorkloadsOfOneName are in one fleet, and then in two.
+// twoWorkloadsOfOneName has two workloads with one name in one fleet, then in two.
 func twoWorkloadsOfOneName(t *testing.T) {
 	url := bare(t)
 	workload := func(workspace string) map[string]any {
@@ -167,12 +167,12 @@ func twoWorkloadsOfOneName(t *testing.T) {
 	}
 	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("one"), workload("two")), nil))
 	if !strings.Contains(diags.String(), `"app" is also the name of workloads[0]`) {
-		t.Errorf("one fleet: %s", diags)
+		t.Errorf("with one fleet the plan reports %s", diags)
 	}
 	apply(t, providertest.New(startProvider), assigned(url, fleet(workload("one")), nil))
 	_, diags = providertest.New(startProvider).Plan(t.Context(), assigned(url, fleet(workload("two")), map[string]any{"name": "other"}))
 	if diags.Err() == nil || !diags.Has("Folder does not belong to this assignment") {
-		t.Errorf("two fleets: %s", diags)
+		t.Errorf("with two fleets the plan reports %s", diags)
 	}
 }
 
@@ -186,13 +186,13 @@ func aMovedRepository(t *testing.T) {
 	p.url = moved
 	p.recover()
 	for _, url := range []string{former, moved} {
-		if is := git(t, url, "rev-parse", "dev"); is != tip {
-			t.Errorf("%s was written", url)
+		if got := git(t, url, "rev-parse", "dev"); got != tip {
+			t.Errorf("the apply changes %s", url)
 		}
 	}
 }
 
-// aRestoredState puts an older state in the place of the newest one, from before folders were added, changed or removed.
+// aRestoredState restores a state that is older than added, changed and removed folders, and an older state of a promotion.
 func aRestoredState(t *testing.T) {
 	for name, fleets := range map[string][2]providertest.Call{
 		"added": {coreFleet("one"), databaseFleet("two")}, "removed": {databaseFleet("one"), coreFleet("two")},
@@ -220,27 +220,27 @@ func aRestoredState(t *testing.T) {
 	older := promotes.State.Clone()
 	apply(t, promotes, promotionConfig(map[string]any{"candidate": "b"}))
 	apply(t, promotes, promotionConfig(map[string]any{"candidate": "b"}))
-	is := func(want string) {
+	requirePromoted := func(want string) {
 		t.Helper()
 		if value := fmt.Sprint(promotes.State.Values(promotion)["promoted"]); !strings.Contains(value, "value:"+want) {
-			t.Errorf("%s is promoted, want %s", value, want)
+			t.Errorf("got promoted %s, want %s", value, want)
 		}
 	}
-	is("b")
+	requirePromoted("b")
 	promotes.State = older
-	is("a")
+	requirePromoted("a")
 	promotes.Lose(promotion)
 	if diags := promotes.Import(t.Context(), promotionConfig(map[string]any{"candidate": "b"}), promotion, `"b"`); diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	is("b")
+	requirePromoted("b")
 }
 
-// anExpiredSigningKey plans with a key that expired an hour ago. TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended verifies with it.
+// anExpiredSigningKey signs with a key that expired an hour ago. TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended verifies such keys.
 func anExpiredSigningKey(t *testing.T) {
-	made := time.Now().Add(-2 * time.Hour)
+	created := time.Now().Add(-2 * time.Hour)
 	entity, err := openpgp.NewEntity("Fleet", "", "fleet@example.com", &packet.Config{
-		KeyLifetimeSecs: 3600, Time: func() time.Time { return made },
+		KeyLifetimeSecs: 3600, Time: func() time.Time { return created },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -253,15 +253,16 @@ func anExpiredSigningKey(t *testing.T) {
 		c.Provider = map[string]any{"git": map[string]any{"signing_key": key, "allowed_signers": []any{public}}}
 		return c
 	}
-	if _, diags := w.Plan(t.Context(), signing(expired)); diags.Err() == nil || !strings.Contains(diags.String(), "the signing key has expired") {
+	_, diags := w.Plan(t.Context(), signing(expired))
+	if diags.Err() == nil || !strings.Contains(diags.String(), "the signing key has expired") {
 		t.Errorf("the plan says %s", diags)
 	}
 	apply(t, w, signing(valid))
 }
 
-// aTimeoutOfAPush gets no answer to a push, which the server takes afterwards, or never.
+// aTimeoutOfAPush gets no answer to a push. The server accepts it later, or never.
 func aTimeoutOfAPush(t *testing.T) {
-	for _, isTaken := range []bool{true, false} {
+	for _, isAccepted := range []bool{true, false} {
 		h, _ := planOnTokenHost(t)
 		before, pushes := h.tip(), make(chan func(), 3)
 		h.setDisturbance(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
@@ -277,7 +278,7 @@ func aTimeoutOfAPush(t *testing.T) {
 			<-r.Context().Done()
 			return true
 		})
-		for _, update := range []string{"1s", "5s", "30s"} { // a busy machine may need more than the shortest time before it pushes
+		for _, update := range []string{"1s", "5s", "30s"} { // a busy machine may need more time before it pushes
 			_, diags := h.w.Apply(t.Context(), h.assigned(databaseFleet("two"), map[string]any{"timeouts": map[string]any{"update": update}}))
 			if len(pushes) > 0 || update == "30s" {
 				expectError(t, diags, "Timeout", "timeouts", `The operation took longer than timeouts.update = "`+update+`" allows`,
@@ -286,11 +287,11 @@ func aTimeoutOfAPush(t *testing.T) {
 			}
 		}
 		h.endDisturbance()
-		if isTaken && len(pushes) > 0 {
+		if isAccepted && len(pushes) > 0 {
 			(<-pushes)()
 		}
-		if isTaken == (h.tip() == before) {
-			t.Errorf("taken: %t", isTaken)
+		if isAccepted == (h.tip() == before) {
+			t.Errorf("the branch is unchanged, although the server accepted the push, or the reverse: accepted is %t", isAccepted)
 		}
 		h.applyAndExpect("two")
 	}

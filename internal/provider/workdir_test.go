@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// allTools are the programs that apply configurations: those that the environment names, or that are on PATH.
+// allTools returns Terraform and OpenTofu from the environment or PATH.
 func allTools(t *testing.T) map[string]string {
 	t.Helper()
 	requireAcceptance(t)
@@ -33,14 +33,14 @@ func allTools(t *testing.T) map[string]string {
 			found[name] = path
 		}
 	}
-	if found["tofu"] == found["terraform"] { // as `make matrix` says which one it wants
+	if found["tofu"] == found["terraform"] { // `make matrix` sets both variables to one tool
 		delete(found, "tofu")
 	}
 	return found
 }
 
-// tools are all of these; in `make lives` one of them by the name of the test: half of
-// the tests have Terraform, half OpenTofu.
+// tools returns all tools. In `make lives` it returns one of them, chosen by the name of the test: half of the tests use Terraform, and
+// half OpenTofu.
 func tools(t *testing.T) map[string]string {
 	t.Helper()
 	found := allTools(t)
@@ -50,16 +50,16 @@ func tools(t *testing.T) map[string]string {
 	return found
 }
 
-// acceptanceTools are the tools in `make acceptance` and `make lives`. Elsewhere the test, or what of it follows, is
-// skipped: the stand-in finds what is the provider's. TestHelloWorld and TestListingsApply have Terraform in each `make test`.
+// acceptanceTools returns the tools in `make acceptance` and `make lives`. Elsewhere it skips the rest of the test: the stand-in finds
+// defects of the provider. TestHelloWorld and TestListingsApply use Terraform in each `make test`.
 func acceptanceTools(t *testing.T) map[string]string {
 	t.Helper()
 	acceptancetest.Only(t)
 	return tools(t)
 }
 
-// mirror lays the provider out as a mirror that both tools install from. It links the program outside of the module, because
-// Go does not cache results of tests that read new files within it.
+// mirror builds a mirror from which both tools install the provider. It is outside of the module, because Go does not cache results of
+// tests that read new files in the module.
 var mirror = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "flotilla-mirror-"); err != nil {
 		return "", err
@@ -86,15 +86,15 @@ var mirror = sync.OnceValues(func() (folder string, err error) {
 	return folder, os.WriteFile(filepath.Join(folder, "cli.tfrc"), []byte(settings), 0o600)
 })
 
-// removeMirror is called when all tests have run.
+// removeMirror runs after all tests.
 var removeMirror = func() {}
 
-// workdir is a folder in which a tool works with the built provider, as users do.
+// workdir is a folder with a configuration, a tool and the built provider.
 type workdir struct {
 	t    *testing.T
 	tool string
 	path string
-	// environment is added to that of the test.
+	// environment extends the environment of the test.
 	environment []string
 }
 
@@ -107,7 +107,7 @@ func newWorkdir(t *testing.T, tool string, configuration map[string]string) work
 	return initWorkdir(t, tool, configuration, "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"))
 }
 
-// newServedWorkdir is newWorkdir with the provider in this process: nothing is built, installed or started.
+// newServedWorkdir is newWorkdir with the provider in this process, without a build.
 func newServedWorkdir(t *testing.T, tool string, configuration map[string]string) workdir {
 	t.Helper()
 	return initWorkdir(t, tool, configuration, providertest.Serve(t, tool, "flotilla/flotilla", startProvider))
@@ -125,7 +125,7 @@ func initWorkdir(t *testing.T, tool string, configuration map[string]string, env
 	return w
 }
 
-// try runs the tool and returns what it printed, and whether it succeeded.
+// try runs the tool and returns its output.
 func (w workdir) try(arguments ...string) (stdout, stderr string, err error) {
 	command := exec.CommandContext(w.t.Context(), w.tool, arguments...)
 	command.Dir = w.path
@@ -145,7 +145,7 @@ func (w workdir) run(arguments ...string) string {
 	return stdout
 }
 
-// plan makes a plan file and returns what it says.
+// plan writes a plan file and returns the plan.
 func (w workdir) plan(arguments ...string) *tfjson.Plan {
 	w.t.Helper()
 	w.run(append([]string{"plan", "-input=false", "-out=plan.out"}, arguments...)...)
