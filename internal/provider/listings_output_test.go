@@ -29,7 +29,7 @@ var listingTests = map[string]string{
 	"guides/rollouts/metrics":                            "TestGuideToMeasurementsComparesTheCanaryWithTheOthers",
 	"guides/secrets/the-guard-against-plain-credentials": "TestTheGuideShowsTheGuardAgainstPlainCredentials",
 	"index/five-minutes":                                 "TestNewcomersGetTheOutputOfTheStartPage",
-	"readme/the-core-of-a-configuration":                 "TestTheReadmesConfigurationHasTheReadmesPlan",
+	"readme/the-core-of-a-configuration":                 "TestTheReadmeShowsThePlanOfItsConfiguration",
 }
 
 // TestListingsHaveTests finds listings of YAML and output without a test. It skips generated signatures of functions, drawings, and

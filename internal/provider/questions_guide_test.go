@@ -29,7 +29,7 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	newcomers := readFile(t, filepath.Join("..", "..", "examples", "newcomer", "main.tf"))
 	staged := requiredProviders + readFile(t, filepath.Join("..", "..", filepath.FromSlash(stagesExample)))
 	for name, tool := range tools {
-		answer := func(t *testing.T, question string) (newcomer, []codeBlock) {
+		openSection := func(t *testing.T, question string) (newcomer, []codeBlock) {
 			t.Helper()
 			return newNewcomer(
 					t,
@@ -43,22 +43,22 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 				)
 		}
 		configure := func(n newcomer, text string) { writeFile(t, filepath.Join(n.folder, "main.tf"), text) }
-		do := func(t *testing.T, n newcomer, lines ...string) {
+		runCommands := func(t *testing.T, n newcomer, lines ...string) {
 			t.Helper()
 			n.play(t, []codeBlock{{"console", "$ " + strings.Join(lines, "\n$ ") + "\n"}})
 		}
 		t.Run(name+"/rollout", func(t *testing.T) {
 			t.Parallel()
-			n, blocks := answer(t, "Why does my rollout wait?")
+			n, blocks := openSection(t, "Why does my rollout wait?")
 			configure(n, staged)
-			do(t, n, "terraform init", "terraform apply")
+			runCommands(t, n, "terraform init", "terraform apply")
 			n.play(t, blocks)
 		})
 		t.Run(name+"/folder", func(t *testing.T) {
 			t.Parallel()
-			n, blocks := answer(t, "Who removed this folder?")
+			n, blocks := openSection(t, "Who removed this folder?")
 			configure(n, newcomers)
-			do(
+			runCommands(
 				t,
 				n,
 				"terraform init",
@@ -72,16 +72,16 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 		})
 		t.Run(name+"/why", func(t *testing.T) {
 			t.Parallel()
-			n, blocks := answer(t, "Why does this workload run there?")
+			n, blocks := openSection(t, "Why does this workload run there?")
 			configure(n, newcomers+blocks[0].text)
-			do(t, n, "terraform init")
+			runCommands(t, n, "terraform init")
 			n.play(t, blocks[1:])
 		})
 		t.Run(name+"/back", func(t *testing.T) {
 			t.Parallel()
-			n, blocks := answer(t, "How do I go back to yesterday?")
+			n, blocks := openSection(t, "How do I go back to yesterday?")
 			configure(n, newcomers)
-			do(t, n, "terraform init", "terraform apply", "terraform apply -var currency=CHF")
+			runCommands(t, n, "terraform init", "terraform apply", "terraform apply -var currency=CHF")
 			n.play(t, blocks[:1])
 			_, argument, _ := strings.Cut(blocks[1].text, "# …\n")
 			argument, _, _ = strings.Cut(argument, "\n")
@@ -99,10 +99,10 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 		})
 		t.Run(name+"/cluster", func(t *testing.T) {
 			t.Parallel()
-			n, blocks := answer(t, "How do I let one cluster go?")
+			n, blocks := openSection(t, "How do I let one cluster go?")
 			cluster := &standInCluster{}
 			url, certificate := cluster.start(t)
-			configured := func(stores string) {
+			configureStores := func(stores string) {
 				configure(n, requiredProviders+fmt.Sprintf(`
 locals {
   stores = toset([%s])
@@ -139,7 +139,7 @@ resource "flotilla_agent" "store" {
 }
 `, stores, url, certificate))
 			}
-			objects := func(name string) (number int) {
+			countObjects := func(name string) (number int) {
 				cluster.mu.Lock()
 				defer cluster.mu.Unlock()
 				for key := range cluster.objects {
@@ -149,26 +149,26 @@ resource "flotilla_agent" "store" {
 				}
 				return number
 			}
-			configured(`"store-17", "store-18"`)
-			do(t, n, "terraform init", "terraform apply")
-			if objects("store-17") == 0 {
+			configureStores(`"store-17", "store-18"`)
+			runCommands(t, n, "terraform init", "terraform apply")
+			if countObjects("store-17") == 0 {
 				t.Fatal("there is no agent")
 			}
 			n.play(t, blocks[:1])
-			if objects("store-17") != 0 || objects("store-18") == 0 {
-				t.Errorf("%d objects are on the cluster, %d on the other", objects("store-17"), objects("store-18"))
+			if countObjects("store-17") != 0 || countObjects("store-18") == 0 {
+				t.Errorf("%d objects are on the cluster, %d on the other", countObjects("store-17"), countObjects("store-18"))
 			}
-			configured(`"store-18"`)
+			configureStores(`"store-18"`)
 			n.play(t, blocks[1:])
-			do(t, n, "terraform apply")
+			runCommands(t, n, "terraform apply")
 			n.play(t, []codeBlock{{"console", "$ terraform plan\n...\nNo changes.\n"}})
-			if objects("store-18") == 0 {
+			if countObjects("store-18") == 0 {
 				t.Error("the other cluster has no agent any more")
 			}
 			// A cluster that is gone for good leaves in one run.
-			configured(`"store-18", "store-19"`)
-			do(t, n, "terraform apply")
-			configured(`"store-18"`)
+			configureStores(`"store-18", "store-19"`)
+			runCommands(t, n, "terraform apply")
+			configureStores(`"store-18"`)
 			n.play(
 				t,
 				[]codeBlock{
@@ -181,9 +181,9 @@ resource "flotilla_agent" "store" {
 		})
 		t.Run(name+"/error", func(t *testing.T) {
 			t.Parallel()
-			n, blocks := answer(t, "What does this error want?")
+			n, blocks := openSection(t, "What does this error want?")
 			configure(n, newcomers)
-			do(t, n, "terraform init")
+			runCommands(t, n, "terraform init")
 			for i, mistake := range []string{`branch = "dev" }`, "config_containers = ["} {
 				wrong := map[int]string{0: `brnch = "dev" }`, 1: "config_container = ["}[i]
 				configure(n, strings.Replace(newcomers, mistake, wrong, 1))

@@ -10,21 +10,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestTheReadmesConfigurationHasTheReadmesPlan applies the configuration of the README, first without the label that the
+// TestTheReadmeShowsThePlanOfItsConfiguration applies the configuration of the README, first without the label that the
 // README adds, and compares the changes of the second plan with those that the README shows.
-func TestTheReadmesConfigurationHasTheReadmesPlan(t *testing.T) {
+func TestTheReadmeShowsThePlanOfItsConfiguration(t *testing.T) {
 	t.Parallel()
 	_, after, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "README.md")), "\n```terraform\n")
 	hcl, after, _ := strings.Cut(after, "\n```\n")
-	world := newMemoryWorld(t, true)
-	hcl = strings.Replace(hcl, `"gitops.git"`, strconv.Quote(world.spell("one", 0)), 1)
+	memory := newMemoryWorld(t, true)
+	hcl = strings.Replace(hcl, `"gitops.git"`, strconv.Quote(memory.spell("one", 0)), 1)
 	before := strings.Replace(hcl, `{ name = "large", labels = { edge = "true" } }`, `{ name = "large" }`, 1)
-	w := providertest.New(world.start)
+	w := providertest.New(memory.start)
 	var changes string
 	for _, configuration := range []string{before, hcl} {
-		plan, said := w.Apply(t.Context(), moduleOf(t, configuration).Configuration)
-		if said.Err() != nil {
-			t.Fatal(said.Err())
+		plan, diags := w.Apply(t.Context(), moduleOf(t, configuration).Configuration)
+		if diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
 		changes = fmt.Sprintf("%q", plan.Change("flotilla_assignment.dev").After["changes"])
 	}

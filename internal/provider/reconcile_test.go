@@ -57,7 +57,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 			server,
 		), "dead": map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4714"}, "waiting": map[string]any{"host": providertest.Unknown{}},
 	}}}
-	wanted := func(clusters []any, further map[string]any) map[string]any {
+	argumentsFor := func(clusters []any, further map[string]any) map[string]any {
 		attributes := map[string]any{"clusters": clusters, "gitops_repo": map[string]any{"url": url + ".git", "branch": "dev"}}
 		for name, value := range further {
 			attributes[name] = value
@@ -69,13 +69,13 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 
 	// Two that cannot be asked do not keep the third from being asked, and are named.
-	progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"dead", "edge-1", "waiting"}, nil))
-	if said.Err() != nil || !said.Has("Agents were not asked") || strings.Contains(said.String(), "canary") ||
+	progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"dead", "edge-1", "waiting"}, nil))
+	if diags.Err() != nil || !diags.Has("Agents were not asked") || strings.Contains(diags.String(), "canary") ||
 		!strings.Contains(
-			said.String(),
+			diags.String(),
 			"dead: the API server cannot be reached",
-		) || !strings.Contains(said.String(), "waiting: it is not known yet how it is reached") || strings.Contains(said.String(), "edge-1:") {
-		t.Errorf("of three clusters it is said %s", said)
+		) || !strings.Contains(diags.String(), "waiting: it is not known yet how it is reached") || strings.Contains(diags.String(), "edge-1:") {
+		t.Errorf("of three clusters it is said %s", diags)
 	}
 	if want := []string{"edge-1: asked GitRepository " + namespace + "/flotilla"}; !slices.Equal(progress, want) {
 		t.Errorf("the progress is %q, want %q", progress, want)
@@ -86,31 +86,31 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 
 	// One that does not answer has ten seconds, and keeps no other from being asked.
-	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer deaf.Close()
-	configuration.Provider["clusters"].(map[string]any)["deaf"] = map[string]any{"host": "http://" + deaf.Addr().String()}
-	if progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"deaf", "edge-1"}, nil)); said.Err() != nil ||
+	defer silent.Close()
+	configuration.Provider["clusters"].(map[string]any)["deaf"] = map[string]any{"host": "http://" + silent.Addr().String()}
+	if progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"deaf", "edge-1"}, nil)); diags.Err() != nil ||
 		len(progress) != 1 ||
-		!strings.Contains(said.String(), "deaf: ") ||
-		!strings.Contains(said.String(), "within 10s") {
-		t.Errorf("with one that does not answer the progress is %q, and it is said %s", progress, said)
+		!strings.Contains(diags.String(), "deaf: ") ||
+		!strings.Contains(diags.String(), "within 10s") {
+		t.Errorf("with one that does not answer the progress is %q, and it is said %s", progress, diags)
 	}
 	first = requested()
 
 	// Each time it is asked again.
-	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(
-		said,
+	if _, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(
+		diags,
 	) > 0 ||
 		requested() == first {
-		t.Errorf("asked again it has %q after %q: %s", requested(), first, said)
+		t.Errorf("asked again it has %q after %q: %s", requested(), first, diags)
 	}
 	for _, reconciler := range []string{"argocd", "argocd-hub"} {
-		progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"edge-1"}, map[string]any{"reconciler": reconciler}))
-		if want := []string{"edge-1: asked Application " + namespace + "/flotilla-cluster"}; len(said) > 0 || !slices.Equal(progress, want) {
-			t.Errorf("%s: the progress is %q, and it is said %s", reconciler, progress, said)
+		progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"edge-1"}, map[string]any{"reconciler": reconciler}))
+		if want := []string{"edge-1: asked Application " + namespace + "/flotilla-cluster"}; len(diags) > 0 || !slices.Equal(progress, want) {
+			t.Errorf("%s: the progress is %q, and it is said %s", reconciler, progress, diags)
 		}
 		if got := annotation(t, server, "argoproj.io/v1alpha1", "Application", namespace, "flotilla-cluster", "argocd.argoproj.io/refresh"); got != "normal" {
 			t.Errorf("%s: the annotation is %q", reconciler, got)
@@ -132,17 +132,17 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		{[]any{"edge-1"}, map[string]any{"reconciler": "fluxx"}, "Invalid reconciler", "reconciler", `"fluxx" is none of argocd, argocd-hub, flux`},
 		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "brunch": "dev"}}, "Invalid GitOps repository", "gitops_repo", "brunch"},
 	} {
-		_, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted(c.clusters, c.further))
-		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) ||
-			!strings.Contains(said.String(), c.detail) ||
-			!strings.Contains(said.String(), "/troubleshooting.md#") {
-			t.Errorf("with %v of %v it is said %s; want %s at %s: %s", c.further, c.clusters, said, c.summary, c.at, c.detail)
+		_, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor(c.clusters, c.further))
+		if diags.Err() == nil || !diags.Has(c.summary) || diags[0].At != fmt.Sprintf("AttributeName(%q)", c.at) ||
+			!strings.Contains(diags.String(), c.detail) ||
+			!strings.Contains(diags.String(), "/troubleshooting.md#") {
+			t.Errorf("with %v of %v it is said %s; want %s at %s: %s", c.further, c.clusters, diags, c.summary, c.at, c.detail)
 		}
 	}
-	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, map[string]any{"clusters": providertest.Unknown{}, "gitops_repo": providertest.Unknown{}, "reconciler": "fleet"}); !said.Has(
+	if _, diags := w.Invoke(t.Context(), configuration, reconcileAction, map[string]any{"clusters": providertest.Unknown{}, "gitops_repo": providertest.Unknown{}, "reconciler": "fleet"}); !diags.Has(
 		"Agent cannot be asked",
 	) {
-		t.Errorf("while the rest is not known it is said %s", said)
+		t.Errorf("while the rest is not known it is said %s", diags)
 	}
 }
 
@@ -167,8 +167,8 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 	w := newWorkdir(t, tool, map[string]string{"main.tf": example, "required_providers.tf": requiredProviders})
 	seen := []string{""}
 	for _, step := range []struct {
-		level string
-		asks  bool
+		level       string
+		wantRequest bool
 	}{{"info", true}, {"info", false}, {"debug", true}} {
 		w.run("apply", "-auto-approve", "-input=false", "-var=log_level="+step.level)
 		requested := annotation(
@@ -180,7 +180,7 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 			"flotilla",
 			"reconcile.fluxcd.io/requestedAt",
 		)
-		if last := seen[len(seen)-1]; (requested != last) != step.asks {
+		if last := seen[len(seen)-1]; (requested != last) != step.wantRequest {
 			t.Errorf("with %s it has %q after %q", step.level, requested, last)
 		}
 		seen = append(seen, requested)
@@ -192,7 +192,7 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 }
 
 // What generates the other pages has no actions of a Terraform before 1.14: so this page is written here, and compared.
-func TestThePageOfTheActionIsThatOfItsSchema(t *testing.T) {
+func TestTheActionPageMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, filepath.Join("..", "..", "templates", "actions", "reconcile.md"))
 	definition := reconcile.Definition()
@@ -201,12 +201,12 @@ func TestThePageOfTheActionIsThatOfItsSchema(t *testing.T) {
 		strings.TrimSpace(readFile(t, filepath.Join("..", "..", "examples", "actions", reconcileAction, "action.tf"))),
 	}
 	for name, attribute := range definition.Attributes {
-		is := map[bool]string{true: "Required", false: "Optional"}[attribute.IsRequired()]
+		requirement := map[bool]string{true: "Required", false: "Optional"}[attribute.IsRequired()]
 		kind := map[bool]string{true: "List of String", false: "String"}[name == "clusters"]
 		if _, isDynamic := attribute.(schema.DynamicAttribute); isDynamic {
 			kind = "Dynamic"
 		}
-		_, section, _ := strings.Cut(page, "### "+is+"\n")
+		_, section, _ := strings.Cut(page, "### "+requirement+"\n")
 		section, _, _ = strings.Cut(section, "\n###")
 		if want := fmt.Sprintf("- `%s` (%s) %s\n", name, kind, attribute.GetMarkdownDescription()); !strings.Contains(section, want) {
 			t.Errorf("the page lacks %s", want)

@@ -50,7 +50,7 @@ func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
 	few := []string{"drone", "large"}
 	for name, test := range map[string]struct {
 		before, after providertest.Call
-		says          []string
+		wants         []string
 	}{
 		"from Flux to Argo CD": {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "argocd"), []string{
 			`The reconciler of 3 hosts changes from "flux" to "argocd": clusters/one, drone, large. An agent of Flux that still follows the folders then prunes its objects`,
@@ -68,17 +68,17 @@ func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := applyThenPlan(t, test.before, test.after)
+			_, diags := applyThenPlan(t, test.before, test.after)
 			var details []string // of which all that have one title are one
-			for _, one := range said {
+			for _, one := range diags {
 				if one.Summary == reconcilerChanges {
 					details = append(details, strings.Join(strings.Fields(one.Detail), " "))
 				}
 			}
-			if len(details) != min(1, len(test.says)) {
-				t.Fatalf("there are %d warnings of %d kinds:\n%s", len(details), len(test.says), said)
+			if len(details) != min(1, len(test.wants)) {
+				t.Fatalf("there are %d warnings of %d kinds:\n%s", len(details), len(test.wants), diags)
 			}
-			for _, want := range test.says {
+			for _, want := range test.wants {
 				if !strings.Contains(details[0], want) {
 					t.Errorf("the warning does not say %q:\n%s", want, details[0])
 				}
@@ -93,10 +93,10 @@ func TestTheWarningOfAnotherReconcilerIsOneForManyHosts(t *testing.T) {
 	for i := range 12 {
 		many = append(many, fmt.Sprintf("t%02d", i))
 	}
-	_, said := applyThenPlan(t, fleetReconciledBy("info", many, "flux"), fleetReconciledBy("info", many, "argocd"))
+	_, diags := applyThenPlan(t, fleetReconciledBy("info", many, "flux"), fleetReconciledBy("info", many, "argocd"))
 	want := `The reconciler of 13 hosts changes from "flux" to "argocd": clusters/one, t00, t01, t02, t03, t04, t05, t06, t07, t08 and 3 more.`
-	if strings.Count(said.String(), want) != 1 || strings.Count(said.String(), reconcilerChanges) != 1 {
-		t.Errorf("the plan does not say once %q:\n%s", want, said)
+	if strings.Count(diags.String(), want) != 1 || strings.Count(diags.String(), reconcilerChanges) != 1 {
+		t.Errorf("the plan does not say once %q:\n%s", want, diags)
 	}
 }
 
@@ -107,11 +107,11 @@ func TestTheWarningOfAnotherReconcilerFollowsTheFolders(t *testing.T) {
 	flux, argo := fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "argocd")
 	apply(t, providertest.New(startProvider), assigned(url, flux, nil))
 	imported := providertest.New(startProvider)
-	if said := imported.Import(t.Context(), assigned(url, flux, nil), assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
-		t.Fatal(said.Err())
+	if diags := imported.Import(t.Context(), assigned(url, flux, nil), assignment, url+"#dev:clusters/all:dev"); diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
-	if _, said := mustPlan(t, imported, assigned(url, argo, nil)); !said.Has(reconcilerChanges) {
-		t.Errorf("after an import the plan says %s", said)
+	if _, diags := mustPlan(t, imported, assigned(url, argo, nil)); !diags.Has(reconcilerChanges) {
+		t.Errorf("after an import the plan says %s", diags)
 	}
 
 	r := newRings(t)
@@ -128,12 +128,12 @@ func TestTheWarningOfAnotherReconcilerFollowsTheFolders(t *testing.T) {
 	}
 	for _, host := range []string{"canary", "region"} {
 		want := fmt.Sprintf(`The reconciler of 1 host changes from "flux" to "argocd": %s.`, host)
-		if _, said := mustPlan(t, r.w, configuration()); !strings.Contains(said.String(), want) {
-			t.Errorf("the plan of the stage does not say %q:\n%s", want, said)
+		if _, diags := mustPlan(t, r.w, configuration()); !strings.Contains(diags.String(), want) {
+			t.Errorf("the plan of the stage does not say %q:\n%s", want, diags)
 		}
 		apply(t, r.w, configuration())
-		if _, said := mustPlan(t, r.w, configuration()); said.Has(reconcilerChanges) {
-			t.Errorf("a plan that waits says %s", said)
+		if _, diags := mustPlan(t, r.w, configuration()); diags.Has(reconcilerChanges) {
+			t.Errorf("a plan that waits says %s", diags)
 		}
 		r.report(host, verdict.Ready)
 	}

@@ -21,9 +21,9 @@ import (
 
 const nightGuide = "night.md"
 
-// TestTheGuideRecoversWhatIsLost loses what each row names and follows the row. In the end the branch has the same files, and
+// TestTheGuideRecoversLostData loses what each row names and follows the row. In the end the branch has the same files, and
 // a plan is empty.
-func TestTheGuideRecoversWhatIsLost(t *testing.T) {
+func TestTheGuideRecoversLostData(t *testing.T) {
 	t.Parallel()
 	playTable(t, nightGuide, "lost | what happens | recovery", []guideRow{
 		{"the state | The first plan finds the records of the former state and names their last commit in a warning. `changes` lists every " +
@@ -90,8 +90,8 @@ func (p *assignmentPair) recover() {
 
 func (p *assignmentPair) expectDone() {
 	p.t.Helper()
-	if plan, said := mustPlan(p.t, p.w, p.configuration("two")); !plan.Empty() {
-		p.t.Errorf("the plan has %q: %s", linesOf(plan), said)
+	if plan, diags := mustPlan(p.t, p.w, p.configuration("two")); !plan.Empty() {
+		p.t.Errorf("the plan has %q: %s", linesOf(plan), diags)
 	}
 }
 
@@ -100,13 +100,13 @@ func testLostState(t *testing.T) {
 	p := newAssignmentPair(t)
 	tip := git(t, p.url, "rev-parse", "dev")
 	p.w.Lose(assignment)
-	plan, said := mustPlan(t, p.w, p.configuration("two"))
+	plan, diags := mustPlan(t, p.w, p.configuration("two"))
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "0 changed, 3 added, 0 removed, 3 in all") {
 		t.Errorf("the plan has\n%s", lines)
 	}
 	last := git(t, p.url, "log", "-1", "--format=%H", "--grep=Assignment: dev$", "dev")[:12]
-	if !said.Has("Folders are there already") || !strings.Contains(said.String(), last) {
-		t.Errorf("the plan says %s", said)
+	if !diags.Has("Folders are there already") || !strings.Contains(diags.String(), last) {
+		t.Errorf("the plan says %s", diags)
 	}
 	p.recover()
 	if changed := git(t, p.url, "diff", "--name-only", tip, "dev"); strings.Contains(changed, "/app-") {
@@ -114,14 +114,14 @@ func testLostState(t *testing.T) {
 	}
 
 	p.w.Lose(assignment)
-	if said := p.w.Import(t.Context(), p.configuration("two"), assignment, p.url+"#dev:clusters/all:dev"); said.Err() != nil {
-		t.Fatal(said)
+	if diags := p.w.Import(t.Context(), p.configuration("two"), assignment, p.url+"#dev:clusters/all:dev"); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	p.expectDone()
 
-	promotes := promotionConfig(map[string]any{"candidate": "b", "open": false})
-	if said := p.w.Import(t.Context(), promotes, promotion, `"a"`); said.Err() != nil {
-		t.Fatal(said)
+	imported := promotionConfig(map[string]any{"candidate": "b", "open": false})
+	if diags := p.w.Import(t.Context(), imported, promotion, `"a"`); diags.Err() != nil {
+		t.Fatal(diags)
 	}
 	// TestALostStateOfARolloutUpgradesNothing imports flotilla_rollout.
 	if value := p.w.State.Values(promotion)["promoted"]; !strings.Contains(fmt.Sprint(value), "value:a") {
@@ -134,8 +134,8 @@ func testLostRepository(t *testing.T) {
 	if err := os.RemoveAll(p.url); err != nil {
 		t.Fatal(err)
 	}
-	if _, said := mustPlan(t, p.w, p.configuration("two")); !said.Has("Repository is gone") {
-		t.Errorf("the plan says %s", said)
+	if _, diags := mustPlan(t, p.w, p.configuration("two")); !diags.Has("Repository is gone") {
+		t.Errorf("the plan says %s", diags)
 	}
 	git(t, "", "init", "--quiet", "--bare", p.url)
 	p.recover()
@@ -143,17 +143,17 @@ func testLostRepository(t *testing.T) {
 
 func testLostStateAndRepository(t *testing.T) {
 	url := bare(t)
-	at := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
+	location := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
 	configuration := func(further map[string]any) providertest.Configuration {
 		fleet := providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}
 		return assigned(url, fleet, map[string]any{
 			"rollout": ringRollout(further),
 			"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
-				"name": "dev", "fleet": fleet, "gitops_repo": at, "feedback": map[string]any{},
+				"name": "dev", "fleet": fleet, "gitops_repo": location, "feedback": map[string]any{},
 			}},
 		})
 	}
-	written := func() (hosts []string) {
+	writtenHosts := func() (hosts []string) {
 		for _, host := range ringHosts {
 			if git(t, url, "ls-tree", "dev", "clusters/all/"+host+"/app-core") != "" {
 				hosts = append(hosts, host)
@@ -169,14 +169,14 @@ func testLostStateAndRepository(t *testing.T) {
 	git(t, "", "init", "--quiet", "--bare", url)
 	clock := &stoppedClock{now: time.Now()}
 	w := providertest.New(provider.StartAt(clock))
-	if apply(t, w, configuration(nil)); !slices.Equal(written(), ringHosts[:1]) {
-		t.Errorf("the first stage has %q", written())
+	if apply(t, w, configuration(nil)); !slices.Equal(writtenHosts(), ringHosts[:1]) {
+		t.Errorf("the first stage has %q", writtenHosts())
 	}
 	apply(t, w, all)
 	clock.now = clock.now.Add(time.Hour)
 	apply(t, w, all) // the soak time of the last stage is over
-	if plan, _ := mustPlan(t, w, all); !plan.Empty() || !slices.Equal(written(), ringHosts) {
-		t.Errorf("with expedite %q are written, and the plan has %q", written(), linesOf(plan))
+	if plan, _ := mustPlan(t, w, all); !plan.Empty() || !slices.Equal(writtenHosts(), ringHosts) {
+		t.Errorf("with expedite %q are written, and the plan has %q", writtenHosts(), linesOf(plan))
 	}
 }
 
@@ -196,8 +196,8 @@ func testRewoundBranch(t *testing.T) {
 func testDeletedBranch(t *testing.T) {
 	p := newAssignmentPair(t)
 	git(t, p.url, "update-ref", "-d", "refs/heads/dev")
-	if _, said := mustPlan(t, p.w, p.configuration("two")); !said.Has("Branch does not exist any more") {
-		t.Errorf("the plan says %s", said)
+	if _, diags := mustPlan(t, p.w, p.configuration("two")); !diags.Has("Branch does not exist any more") {
+		t.Errorf("the plan says %s", diags)
 	}
 	p.recover()
 
@@ -206,8 +206,8 @@ func testDeletedBranch(t *testing.T) {
 	apply(t, h.w, proposed)
 	deleted := h.tip()
 	git(t, h.bare, "update-ref", "-d", "refs/heads/dev")
-	_, said := h.w.Plan(t.Context(), proposed)
-	expectError(t, said, "Branch does not exist", "gitops_repo")
+	_, diags := h.w.Plan(t.Context(), proposed)
+	expectError(t, diags, "Branch does not exist", "gitops_repo")
 	git(t, h.bare, "update-ref", "refs/heads/dev", deleted)
 	h.expectEmptyPlan(proposed)
 }
@@ -282,10 +282,10 @@ func testUnknownOutcome(t *testing.T) {
 			}
 			return false
 		})
-		said := h.w.ApplyPlan(t.Context(), plan)
-		expectError(t, said, "Repository cannot be reached", "gitops_repo", "whether the branch has commit ", " is not known")
-		if strings.Contains(said.String(), "Nothing was written") {
-			t.Errorf("it says %s", said)
+		diags := h.w.ApplyPlan(t.Context(), plan)
+		expectError(t, diags, "Repository cannot be reached", "gitops_repo", "whether the branch has commit ", " is not known")
+		if strings.Contains(diags.String(), "Nothing was written") {
+			t.Errorf("it says %s", diags)
 		}
 		h.endDisturbance()
 		if isWritten == (h.tip() == before) {
@@ -306,8 +306,8 @@ func testRefusedCommit(t *testing.T) {
 	if err := os.Chmod(hook, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	said := h.w.ApplyPlan(t.Context(), plan)
-	expectError(t, said, "Repository refuses the commit", "gitops_repo", "frozen until Monday", "Nothing was written.")
+	diags := h.w.ApplyPlan(t.Context(), plan)
+	expectError(t, diags, "Repository refuses the commit", "gitops_repo", "frozen until Monday", "Nothing was written.")
 	if h.tip() != before {
 		t.Error("something was written")
 	}
@@ -341,8 +341,8 @@ func testIncompleteRequest(t *testing.T) {
 		}
 		return opensRequest(r)
 	})
-	_, said := h.w.Apply(t.Context(), proposed)
-	expectError(t, said, "Git host cannot be reached", "delivery", "The commit is pushed, but its pull request is not complete", "maintenance")
+	_, diags := h.w.Apply(t.Context(), proposed)
+	expectError(t, diags, "Git host cannot be reached", "delivery", "The commit is pushed, but its pull request is not complete", "maintenance")
 	pushed := git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev")
 	h.endDisturbance()
 	apply(t, h.w, proposed)
@@ -357,8 +357,8 @@ func testKilledProcess(t *testing.T) {
 		h, plan := planOnTokenHost(t)
 		before := h.w.State.Clone()
 		if isWritten {
-			if said := h.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-				t.Fatal(said)
+			if diags := h.w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+				t.Fatal(diags)
 			}
 		}
 		h.w.State = before
@@ -411,13 +411,13 @@ func unlockState(t *testing.T, tool string) {
 	mu.Lock()
 	locked = true
 	mu.Unlock()
-	if out, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(out+said, id) ||
-		!strings.Contains(out+said, "Error acquiring the state lock") {
-		t.Errorf("a plan of a locked state says %v\n%s%s", err, out, said)
+	if out, stderr, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(out+stderr, id) ||
+		!strings.Contains(out+stderr, "Error acquiring the state lock") {
+		t.Errorf("a plan of a locked state says %v\n%s%s", err, out, stderr)
 	}
 	w.run("force-unlock", "-force", id)
-	if out, said, err := w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
-		t.Errorf("the plan says %v\n%s%s", err, out, said)
+	if out, stderr, err := w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
+		t.Errorf("the plan says %v\n%s%s", err, out, stderr)
 	}
 }
 
@@ -428,8 +428,8 @@ func testOtherFailure(t *testing.T) {
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
 		return true
 	})
-	said := h.w.ApplyPlan(t.Context(), plan)
-	expectError(t, said, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable", "Nothing was written.")
+	diags := h.w.ApplyPlan(t.Context(), plan)
+	expectError(t, diags, "Repository cannot be reached", "gitops_repo", "503 Service Unavailable", "Nothing was written.")
 	h.endDisturbance()
 	if h.tip() != before {
 		t.Error("something was written")

@@ -67,7 +67,7 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 }
 
 // A container that has the label "workspace" reaches the workloads of that workspace alone, whatever labels another team writes.
-func TestNoLabelOfATeamBringsItTheSecretsOfAnotherWorkspace(t *testing.T) {
+func TestLabelsGiveATeamNoSecretsOfAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	target := func(labels map[string]any) map[string]any {
@@ -105,7 +105,7 @@ func TestNoLabelOfATeamBringsItTheSecretsOfAnotherWorkspace(t *testing.T) {
 }
 
 // A version that is known after apply is unknown to the hosts of its container alone.
-func TestAReferenceThatIsNotKnownYetWaitsAlone(t *testing.T) {
+func TestAnUnknownReferenceDelaysOnlyItsOwnHosts(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
@@ -114,23 +114,23 @@ func TestAReferenceThatIsNotKnownYetWaitsAlone(t *testing.T) {
 		"reference":      fleetWithSecrets(providertest.Unknown{}),
 		"encrypted file": fleetWithSecrets(vaultReference("3"), providertest.Unknown{}),
 	} {
-		plan, said := w.Plan(t.Context(), assigned(url, fleet, nil))
-		if said.Err() != nil {
-			t.Fatalf("%s: %s", name, said)
+		plan, diags := w.Plan(t.Context(), assigned(url, fleet, nil))
+		if diags.Err() != nil {
+			t.Fatalf("%s: %s", name, diags)
 		}
 		change := plan.Change(assignment)
 		if change.After["content"] != (providertest.Unknown{}) {
 			t.Errorf("%s: content %v", name, change.After["content"])
 		}
-		if !strings.Contains(said.String(), lineText(changes.Line{Kind: changes.WaitLine, Assignments: assignmentKeys("large/app-core"), Names: []string{`config container "db"`}})) || strings.Contains(said.String(), "drone") {
-			t.Errorf("%s: %s", name, said)
+		if !strings.Contains(diags.String(), lineText(changes.Line{Kind: changes.WaitLine, Assignments: assignmentKeys("large/app-core"), Names: []string{`config container "db"`}})) || strings.Contains(diags.String(), "drone") {
+			t.Errorf("%s: %s", name, diags)
 		}
 	}
 }
 
 // While manifests are not known, nor is how the configuration arrives: deployment targets that share a namespace are no error
 // then, and those that would write one object are one at apply.
-func TestManifestsThatAreNotKnownYetTakeNoNameFromANeighbour(t *testing.T) {
+func TestUnknownManifestsReserveNoNames(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	shared := func(tag any, forms ...any) providertest.Configuration {
@@ -155,14 +155,14 @@ func TestManifestsThatAreNotKnownYetTakeNoNameFromANeighbour(t *testing.T) {
 			},
 		}), nil)
 	}
-	if _, said := w.Plan(t.Context(), shared(providertest.Unknown{}, "configmap:api", "secret:api")); said.Err() != nil {
-		t.Error(said)
+	if _, diags := w.Plan(t.Context(), shared(providertest.Unknown{}, "configmap:api", "secret:api")); diags.Err() != nil {
+		t.Error(diags)
 	}
 	apply(t, w, shared("v1", "configmap:api", "secret:api"))
-	_, said := w.Plan(t.Context(), shared("v1", "configmap", "secret"))
+	_, diags := w.Plan(t.Context(), shared("v1", "configmap", "secret"))
 	for _, want := range []string{`"app-a" writes "platform-config" into namespace "shop", too`, `"app-a" has the Secret "platform-secrets" in namespace "shop", too`} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is not in %s", want, said)
+		if !strings.Contains(diags.String(), want) {
+			t.Errorf("%q is not in %s", want, diags)
 		}
 	}
 }
@@ -244,15 +244,15 @@ func TestMistakesInReferencesAreReportedAtPlan(t *testing.T) {
 		for key, value := range test.attributes {
 			attributes[key] = value
 		}
-		_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+		_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
 			"flotilla_config_container.db": {Attributes: attributes},
 		}})
 		found := false
-		for _, one := range said {
+		for _, one := range diags {
 			found = found || one.Error && strings.Contains(one.At+" "+one.Detail, test.at) && strings.Contains(one.Detail, test.want)
 		}
 		if !found {
-			t.Errorf("%s: %s", name, said)
+			t.Errorf("%s: %s", name, diags)
 		}
 		// the same in a fleet
 		_, inFleet := providertest.New(startProvider).
@@ -261,14 +261,14 @@ func TestMistakesInReferencesAreReportedAtPlan(t *testing.T) {
 			!strings.Contains(inFleet.String(), `config_containers["db"]`) {
 			t.Errorf("%s in a fleet: %s", name, inFleet)
 		}
-		if strings.Contains(said.String()+inFleet.String(), secret) {
+		if strings.Contains(diags.String()+inFleet.String(), secret) {
 			t.Errorf("%s: a message repeats a secret", name)
 		}
 	}
 }
 
 // The resources keep references and encrypted files, which are no secrets, and have no difference later.
-func TestAContainerAndAClusterTypeWithSecretsAreKept(t *testing.T) {
+func TestAContainerAndAClusterTypeKeepTheirReferences(t *testing.T) {
 	t.Parallel()
 	config := fmt.Sprintf(`
 resource "terraform_data" "version" {
@@ -301,23 +301,23 @@ resource "flotilla_cluster_type" "edge" {
 
 func TestMistakesInStoresAreReportedAtPlan(t *testing.T) {
 	t.Parallel()
-	_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+	_, diags := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
 		"flotilla_cluster_type.edge": {Attributes: map[string]any{
 			"name": "edge", "environment": "dev", "secret_stores": map[string]any{"vault": map[string]any{"kind": "Secretstore"}}, "decryption": map[string]any{"secrets": "sops"},
 		}},
 	}})
 	for _, want := range []string{`must be one of ClusterSecretStore, SecretStore, not "Secretstore"`, `did you mean "secret"?`} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is not in %s", want, said)
+		if !strings.Contains(diags.String(), want) {
+			t.Errorf("%q is not in %s", want, diags)
 		}
 	}
-	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{"cluster_types": []any{
+	_, diags = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{"cluster_types": []any{
 		map[string]any{"name": "drone", "secret_service": "external-secret"}, map[string]any{"name": "large"}, map[string]any{"name": "spare"},
 	}}), nil))
 	if want := `cluster_types["drone"].secret_service: no template of type secret is called "external-secret"; did you mean "external-secrets"?`; !strings.Contains(
-		said.String(),
+		diags.String(),
 		want,
 	) {
-		t.Errorf("%q is not in %s", want, said)
+		t.Errorf("%q is not in %s", want, diags)
 	}
 }

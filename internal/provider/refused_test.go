@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 )
 
-func TestAfterARefusedPushTheStateIsWhatItWas(t *testing.T) {
+func TestARefusedPushLeavesTheStateUnchanged(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	hook := filepath.Join(repo.url, "hooks", "pre-receive")

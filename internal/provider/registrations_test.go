@@ -16,7 +16,7 @@ func registrationYAML(name, repo, workspace string) string {
 }
 
 // A team's registration names a server: it is not even connected to, unless it is within the sources of the workspace.
-func TestARegistrationLeadsNowhereOutsideOfTheSourcesOfItsWorkspace(t *testing.T) {
+func TestARegistrationReachesOnlyTheSourcesOfItsWorkspace(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -48,13 +48,13 @@ data "flotilla_repository_files" "workloads" {
 				}
 				return strings.Join(strings.Fields(strings.ReplaceAll(stderr, "│", " ")), " ")
 			}
-			said := plan(`, { workspaces = [{ name = "team", sources = ["https://git.example.com/team"] }] }`)
+			messages := plan(`, { workspaces = [{ name = "team", sources = ["https://git.example.com/team"] }] }`)
 			for _, part := range []string{
 				address, `workspace "team"`, `WorkloadRegistration "evil"`, "spec.workload.repo", "which are https://git.example.com/team",
 				"add the beginning of the URL to them",
 			} {
-				if !strings.Contains(said, part) {
-					t.Errorf("the error does not have %s: %s", part, said)
+				if !strings.Contains(messages, part) {
+					t.Errorf("the error does not have %s: %s", part, messages)
 				}
 			}
 			if n := connected.Load(); n > 0 {
@@ -80,7 +80,7 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 		document   string
 		workspaces any
 		sources    any    // of the registration
-		says       string // "" where there is no error
+		wantError  string // "" where there is no error
 	}{
 		"no workspaces":              {within, nil, nil, ""},
 		"within":                     {within, bounded, sources, ""},
@@ -114,9 +114,9 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 	} {
 		call := providertest.Call{Function: "registrations", Arguments: []any{[]any{c.document}, map[string]any{"workspaces": c.workspaces}}}
 		got, err := providertest.New(startProvider).Evaluate(t.Context(), call)
-		if c.says != "" {
-			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "canary") {
-				t.Errorf("%s: the error is %v, want %q", name, err, c.says)
+		if c.wantError != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wantError) || strings.Contains(err.Error(), "canary") {
+				t.Errorf("%s: the error is %v, want %q", name, err, c.wantError)
 			}
 			continue
 		}
@@ -132,7 +132,7 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 }
 
 // What a registration's server redirects to is within the sources, too.
-func TestASourceOfARegistrationRedirectsNowhereElse(t *testing.T) {
+func TestARegistrationCannotRedirectOutsideItsSources(t *testing.T) {
 	t.Parallel()
 	victim, connected := newListener(t)
 	team := newWitness(t, func(w http.ResponseWriter, r *http.Request) {
@@ -151,9 +151,9 @@ func TestASourceOfARegistrationRedirectsNowhereElse(t *testing.T) {
 		map[string]any{"url": "http://" + victim, "token": "canary"}, map[string]any{"url": team.URL + "/team", "token": "of-the-team"},
 	}}}}
 	attributes := map[string]any{"url": one["url"], "ref": one["ref"], "sources": one["sources"]}
-	_, said := provider.ReadData(t.Context(), configuration, "flotilla_repository_files", attributes)
-	if !strings.Contains(said.String(), "not among the sources") {
-		t.Errorf("said is %s", said)
+	_, diags := provider.ReadData(t.Context(), configuration, "flotilla_repository_files", attributes)
+	if !strings.Contains(diags.String(), "not among the sources") {
+		t.Errorf("said is %s", diags)
 	}
 	asked, shown := team.recorded()
 	if n := connected.Load(); n > 0 || len(asked) == 0 || strings.Contains(fmt.Sprint(shown), "canary") {

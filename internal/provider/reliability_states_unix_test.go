@@ -59,34 +59,34 @@ func TestReliabilityStates(t *testing.T) {
 	states, hosts, targets := reliabilitytest.Count(3, 10), reliabilitytest.Count(5, 500), reliabilitytest.Count(4, 20)
 	p, pushes := newCountingPlace(t)
 	checkObjects(t, p.bareFolder)
-	var of []workdir
+	var workdirs []workdir
 	for i := range states {
-		of = append(of, newWorkdir(t, tool, map[string]string{
+		workdirs = append(workdirs, newWorkdir(t, tool, map[string]string{
 			"main.tf": requiredProviders + fmt.Sprintf(stateConfiguration, fmt.Sprintf("state-%d", i), hosts, targets, p.repository.url, branch),
 		}))
 	}
-	round := func() (took time.Duration, pushed int64) {
+	applyAll := func() (took time.Duration, pushed int64) {
 		before, start := pushes.Load(), time.Now()
-		runConcurrently(of, func(w workdir) {
+		runConcurrently(workdirs, func(w workdir) {
 			if stdout, stderr, err := w.try("apply", "-input=false", "-auto-approve", "-no-color"); err != nil {
 				t.Errorf("apply: %v\n%s%s", err, stdout[max(0, len(stdout)-2000):], stderr)
 			}
 		})
 		return time.Since(start), pushes.Load() - before
 	}
-	first, firstPushes := round()
-	checkStates(t, p.bareFolder, of, 1, hosts*targets)
-	for _, w := range of {
-		at := filepath.Join(w.path, "main.tf")
-		writeFile(t, at, strings.Replace(readFile(t, at), `tag   = "v1"`, `tag   = "v2"`, 1))
+	first, firstPushes := applyAll()
+	checkStates(t, p.bareFolder, workdirs, 1, hosts*targets)
+	for _, w := range workdirs {
+		mainFile := filepath.Join(w.path, "main.tf")
+		writeFile(t, mainFile, strings.Replace(readFile(t, mainFile), `tag   = "v1"`, `tag   = "v2"`, 1))
 	}
-	second, secondPushes := round()
-	checkStates(t, p.bareFolder, of, 2, hosts*targets)
+	second, secondPushes := applyAll()
+	checkStates(t, p.bareFolder, workdirs, 2, hosts*targets)
 	if tagged := strings.Count(git(t, p.bareFolder, "grep", "-h", "v2", branch, "--", "*.yaml"), "v2"); tagged < states*hosts {
 		t.Errorf("%d folders have the new tag, want %d at least", tagged, states*hosts)
 	}
 	// What others wrote meanwhile changes nothing: nothing is left to do.
-	runConcurrently(of[:reliabilitytest.Count(states, 2)], func(w workdir) {
+	runConcurrently(workdirs[:reliabilitytest.Count(states, 2)], func(w workdir) {
 		if stdout, _, err := w.try("plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
 			t.Errorf("a plan afterwards: %v\n%s", err, stdout[max(0, len(stdout)-2000):])
 		}
@@ -111,10 +111,10 @@ func TestReliabilityStates(t *testing.T) {
 }
 
 // runConcurrently does something in each of many folders at once, and waits for all.
-func runConcurrently(of []workdir, do func(workdir)) {
+func runConcurrently(workdirs []workdir, run func(workdir)) {
 	var all sync.WaitGroup
-	for _, w := range of {
-		all.Go(func() { do(w) })
+	for _, w := range workdirs {
+		all.Go(func() { run(w) })
 	}
 	all.Wait()
 }
@@ -135,26 +135,26 @@ func newCountingPlace(t *testing.T) (p *killRepository, pushes *atomic.Int64) {
 
 // checkStates holds that the branch has so many commits of each state, the commit that each state names among them, and all folders of all
 // states.
-func checkStates(t *testing.T, repository string, of []workdir, commits int, folders int) {
+func checkStates(t *testing.T, repository string, workdirs []workdir, commits int, folders int) {
 	t.Helper()
 	history := strings.Fields(git(t, repository, "rev-list", "--grep=^Flotilla-", branch))
-	if len(history) != commits*len(of) {
-		t.Errorf("%d commits on the branch, want %d of each of %d states", len(history), commits, len(of))
+	if len(history) != commits*len(workdirs) {
+		t.Errorf("%d commits on the branch, want %d of each of %d states", len(history), commits, len(workdirs))
 	}
-	has := map[string]int{}
+	foldersByState := map[string]int{}
 	for folder := range strings.Lines(git(t, repository, "ls-tree", "-r", "-d", "--name-only", branch)) {
 		if host, target, ok := strings.Cut(strings.TrimSpace(folder), "/"); ok && !strings.Contains(target, "/") &&
 			strings.HasPrefix(host, "state-") {
-			has[host[:strings.LastIndex(host, "-")]]++
+			foldersByState[host[:strings.LastIndex(host, "-")]]++
 		}
 	}
-	for i, w := range of {
+	for i, w := range workdirs {
 		if id := strings.Trim(strings.TrimSpace(w.run("output", "-raw", "commit")), `"`); !strings.Contains(strings.Join(history, " "), id) ||
 			id == "" {
 			t.Errorf("state %d names the commit %q, which is not in the history", i, id)
 		}
-		if name := fmt.Sprintf("state-%d", i); has[name] != folders {
-			t.Errorf("%s has %d folders on the branch, want %d", name, has[name], folders)
+		if name := fmt.Sprintf("state-%d", i); foldersByState[name] != folders {
+			t.Errorf("%s has %d folders on the branch, want %d", name, foldersByState[name], folders)
 		}
 	}
 }

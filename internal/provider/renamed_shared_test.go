@@ -39,24 +39,24 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	ours, theirs := providertest.New(startProvider), providertest.New(startProvider)
-	const we, they = "shop", "till"
-	by := func(name, base string) func(adopt bool, clusterType map[string]any, workloads ...string) providertest.Configuration {
+	const ourWorkload, theirWorkload = "shop", "till"
+	configurationsOf := func(name, base string) func(adopt bool, clusterType map[string]any, workloads ...string) providertest.Configuration {
 		return func(adopt bool, clusterType map[string]any, workloads ...string) providertest.Configuration {
 			return assigned(url, sharedTypeFleet(base, clusterType, workloads...), map[string]any{"name": name, "adopt": adopt})
 		}
 	}
-	our, their := by("ours", "base"), by("theirs", "kiosk")
+	ourConfiguration, theirConfiguration := configurationsOf("ours", "base"), configurationsOf("theirs", "kiosk")
 	old, renamed := namedType("old"), namedType("new", "old")
-	apply(t, ours, our(false, old, we))
-	apply(t, theirs, their(false, old, they))
-	_, refused := ours.Plan(t.Context(), our(false, renamed, we))
+	apply(t, ours, ourConfiguration(false, old, ourWorkload))
+	apply(t, theirs, theirConfiguration(false, old, theirWorkload))
+	_, refused := ours.Plan(t.Context(), ourConfiguration(false, renamed, ourWorkload))
 	if !refused.Has("Folder of a cluster type cannot move") || !strings.Contains(refused.String(), `"clusters/all/old/theirs.md"`) ||
 		!strings.Contains(refused.String(), "adopt = true") {
 		t.Fatalf("the plan says %s", refused)
 	}
 
-	apply(t, ours, our(true, old, we, they))
-	apply(t, theirs, their(false, old))
+	apply(t, ours, ourConfiguration(true, old, ourWorkload, theirWorkload))
+	apply(t, theirs, theirConfiguration(false, old))
 	person := filepath.Join(t.TempDir(), "person")
 	for _, arguments := range [][]string{
 		{"clone", "--quiet", "--branch=dev", url, person}, {"-C", person, "rm", "--quiet", "clusters/all/old/theirs.md"},
@@ -67,28 +67,28 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 		}
 	}
 	before := filesBelow(t, url, "old")
-	apply(t, ours, our(false, renamed, we, they))
+	apply(t, ours, ourConfiguration(false, renamed, ourWorkload, theirWorkload))
 	if after := filesBelow(t, url, "new"); after != before || filesBelow(t, url, "old") != "" {
 		t.Errorf("the new folder has\n%s\nand not\n%s", after, before)
 	}
-	apply(t, theirs, their(true, renamed, they))
-	apply(t, ours, our(false, renamed, we))
-	apply(t, theirs, their(false, renamed, they))
+	apply(t, theirs, theirConfiguration(true, renamed, theirWorkload))
+	apply(t, ours, ourConfiguration(false, renamed, ourWorkload))
+	apply(t, theirs, theirConfiguration(false, renamed, theirWorkload))
 	for name, w := range map[string]struct {
 		*providertest.Workspace
 		configuration providertest.Configuration
-	}{"ours": {ours, our(false, renamed, we)}, "theirs": {theirs, their(false, renamed, they)}} {
+	}{"ours": {ours, ourConfiguration(false, renamed, ourWorkload)}, "theirs": {theirs, theirConfiguration(false, renamed, theirWorkload)}} {
 		if plan := apply(t, w.Workspace, w.configuration); !plan.Empty() {
 			t.Errorf("%s: the last plan says %s", name, rolloutText(plan))
 		}
 	}
 	for _, commit := range strings.Fields(git(t, url, "rev-list", "--reverse", "dev"))[2:] {
-		has := git(t, url, "ls-tree", "-r", "--name-only", commit)
-		whole := func(folder string) bool {
-			return strings.Contains(has, "/"+folder+"/shop-live/") && strings.Contains(has, "/"+folder+"/till-live/")
+		paths := git(t, url, "ls-tree", "-r", "--name-only", commit)
+		hasBothTargets := func(folder string) bool {
+			return strings.Contains(paths, "/"+folder+"/shop-live/") && strings.Contains(paths, "/"+folder+"/till-live/")
 		}
-		if whole("old") == whole("new") {
-			t.Errorf("commit %s has\n%s", commit, has)
+		if hasBothTargets("old") == hasBothTargets("new") {
+			t.Errorf("commit %s has\n%s", commit, paths)
 		}
 	}
 	if got := git(t, url, "ls-tree", "--name-only", "dev:clusters/all/new"); got != "ours.md\nshop-live\ntheirs.md\ntill-live" {

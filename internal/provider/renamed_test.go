@@ -57,11 +57,11 @@ func fleetOfTypes(level any, further map[string]any, types ...any) providertest.
 
 // namedType is a cluster type with the names that it had before.
 func namedType(name string, formerly ...any) map[string]any {
-	made := map[string]any{"name": name}
+	clusterType := map[string]any{"name": name}
 	if len(formerly) > 0 {
-		made["formerly"] = formerly
+		clusterType["formerly"] = formerly
 	}
-	return made
+	return clusterType
 }
 
 // noRemovals is a protection that lets nothing go.
@@ -123,7 +123,7 @@ func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 	}
 }
 
-func TestARenameIsHeldWhereItRemovesMore(t *testing.T) {
+func TestARenameThatRemovesMoreIsHeld(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old"), namedType("other")), noRemovals))
@@ -131,21 +131,21 @@ func TestARenameIsHeldWhereItRemovesMore(t *testing.T) {
 		"without formerly": fleetOfTypes("info", nil, namedType("new"), namedType("other")),
 		"another one goes": fleetOfTypes("info", nil, namedType("new", "old")),
 	} {
-		if _, said := w.Plan(t.Context(), assigned(url, fleet, noRemovals)); said.Err() == nil || !said.Has("Mass deletion") {
-			t.Errorf("%s: the plan says %s", name, said)
+		if _, diags := w.Plan(t.Context(), assigned(url, fleet, noRemovals)); diags.Err() == nil || !diags.Has("Mass deletion") {
+			t.Errorf("%s: the plan says %s", name, diags)
 		}
 	}
-	if _, said := w.Plan(t.Context(), assigned(url, fleetOfTypes("info", nil, namedType("other", "old")), noRemovals)); !said.Has(
+	if _, diags := w.Plan(t.Context(), assigned(url, fleetOfTypes("info", nil, namedType("other", "old")), noRemovals)); !diags.Has(
 		"Cluster types cannot become one",
 	) {
-		t.Errorf("the plan says %s", said)
+		t.Errorf("the plan says %s", diags)
 	}
 }
 
 func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 	t.Parallel()
 	old, renamed := fleetOfTypes("info", nil, namedType("old"), namedType("other")), fleetOfTypes("info", nil, namedType("new", "old"), namedType("other"))
-	moved := func(t *testing.T, url string) {
+	checkMoved := func(t *testing.T, url string) {
 		t.Helper()
 		if filesBelow(t, url, "old") != "" || filesBelow(t, url, "new") == "" {
 			t.Errorf("old has %q, new has %q", filesBelow(t, url, "old"), filesBelow(t, url, "new"))
@@ -155,13 +155,13 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, providertest.New(startProvider), assigned(url, old, noRemovals))
-		if said := w.Import(t.Context(), assigned(url, renamed, noRemovals), assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
-			t.Fatal(said.Err())
+		if diags := w.Import(t.Context(), assigned(url, renamed, noRemovals), assignment, url+"#dev:clusters/all:dev"); diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
 		if plan := apply(t, w, assigned(url, renamed, noRemovals)); !strings.Contains(rolloutText(plan), `cluster type "old" is now "new": 2 folders move`) {
 			t.Errorf("the plan says %s", rolloutText(plan))
 		}
-		moved(t, url)
+		checkMoved(t, url)
 	})
 	t.Run("adopted", func(t *testing.T) {
 		t.Parallel()
@@ -170,7 +170,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		further := maps.Clone(noRemovals)
 		further["adopt"] = true
 		apply(t, providertest.New(startProvider), assigned(url, renamed, further))
-		moved(t, url)
+		checkMoved(t, url)
 	})
 	t.Run("destroyed", func(t *testing.T) {
 		t.Parallel()
@@ -189,10 +189,10 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		late, _ := mustPlan(t, w, assigned(url, renamed, noRemovals))
 		others := map[string]any{"name": "others", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/others"}}
 		apply(t, providertest.New(startProvider), assigned(url, old, others))
-		if said := w.ApplyPlan(t.Context(), late); said.Err() != nil {
-			t.Fatal(said)
+		if diags := w.ApplyPlan(t.Context(), late); diags.Err() != nil {
+			t.Fatal(diags)
 		}
-		moved(t, url)
+		checkMoved(t, url)
 	})
 	t.Run("applied late, after a change by hand", func(t *testing.T) {
 		t.Parallel()
@@ -205,20 +205,20 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 			}
 		})
 		tip := git(t, url, "rev-parse", "dev")
-		if said := w.ApplyPlan(t.Context(), late); !said.Has("Repository has changed since the plan") || git(t, url, "rev-parse", "dev") != tip {
-			t.Errorf("the apply says %s, and the branch is at %s", said, git(t, url, "rev-parse", "dev"))
+		if diags := w.ApplyPlan(t.Context(), late); !diags.Has("Repository has changed since the plan") || git(t, url, "rev-parse", "dev") != tip {
+			t.Errorf("the apply says %s, and the branch is at %s", diags, git(t, url, "rev-parse", "dev"))
 		}
 		apply(t, w, assigned(url, renamed, noRemovals))
-		moved(t, url)
+		checkMoved(t, url)
 	})
 	t.Run("refreshed, and destroyed by a plan", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, nil))
-		had := filesBelow(t, url, "old")
-		if _, said := w.Plan(t.Context(), assigned(url, renamed, nil), providertest.RefreshOnly()); said.Err() != nil ||
-			filesBelow(t, url, "old") != had {
-			t.Errorf("the refresh says %s, and old has %s", said, filesBelow(t, url, "old"))
+		before := filesBelow(t, url, "old")
+		if _, diags := w.Plan(t.Context(), assigned(url, renamed, nil), providertest.RefreshOnly()); diags.Err() != nil ||
+			filesBelow(t, url, "old") != before {
+			t.Errorf("the refresh says %s, and old has %s", diags, filesBelow(t, url, "old"))
 		}
 		apply(t, w, assigned(url, renamed, map[string]any{"protection": map[string]any{"allow_empty": true, "max_removed_percent": 100}}))
 		apply(t, w, assigned(url, renamed, nil), providertest.Destroy())
@@ -247,7 +247,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		further := maps.Clone(noRemovals)
 		further["name"] = "stage"
 		apply(t, w, assigned(url, renamed, further))
-		moved(t, url)
+		checkMoved(t, url)
 	})
 }
 
@@ -257,8 +257,8 @@ func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old")), noRemovals))
 	const summary = "Names on clusters change"
-	if _, said := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals)); said.Has(summary) {
-		t.Errorf("the plan of the rename says %s", said)
+	if _, diags := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals)); diags.Has(summary) {
+		t.Errorf("the plan of the rename says %s", diags)
 	}
 	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals))
 	for name, change := range map[string]struct {
@@ -266,27 +266,27 @@ func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 		after string
 	}{"no former name": {namedType("new"), "new"}, "another order": {namedType("newest", "new", "old"), "new"}} {
 		want := fmt.Sprintf(`of cluster type %q were called after "old", and will be called after %q.`, change.to["name"], change.after)
-		if _, said := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, change.to), noRemovals)); !said.Has(summary) ||
-			!strings.Contains(said.String(), want) {
-			t.Errorf("%s: the plan says %s", name, said)
+		if _, diags := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, change.to), noRemovals)); !diags.Has(summary) ||
+			!strings.Contains(diags.String(), want) {
+			t.Errorf("%s: the plan says %s", name, diags)
 		}
 	}
-	if _, said := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, namedType("newest", "old", "new")), noRemovals)); said.Has(summary) {
-		t.Errorf("the plan of a second rename says %s", said)
+	if _, diags := mustPlan(t, w, assigned(url, fleetOfTypes("info", nil, namedType("newest", "old", "new")), noRemovals)); diags.Has(summary) {
+		t.Errorf("the plan of a second rename says %s", diags)
 	}
 }
 
 // Agents that follow a folder from which a part has gone prune that: so nothing moves where something else would stay.
-func TestARenameIsRefusedWhereOthersShareTheFolder(t *testing.T) {
+func TestARenameOfASharedFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old")), noRemovals))
 	stage := assigned(url, fleetOfTypes("info", map[string]any{"target_policies": []any{}}, namedType("old")), map[string]any{"name": "others"})
 	apply(t, providertest.New(startProvider), stage)
-	_, said := w.Plan(t.Context(), assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals))
-	if said.Err() == nil || !said.Has("Folder of a cluster type cannot move") ||
-		!strings.Contains(said.String(), `"clusters/all/old/others.md"`) {
-		t.Errorf("the plan says %s", said)
+	_, diags := w.Plan(t.Context(), assigned(url, fleetOfTypes("info", nil, namedType("new", "old")), noRemovals))
+	if diags.Err() == nil || !diags.Has("Folder of a cluster type cannot move") ||
+		!strings.Contains(diags.String(), `"clusters/all/old/others.md"`) {
+		t.Errorf("the plan says %s", diags)
 	}
 }
 
@@ -336,14 +336,14 @@ func TestARenameIsNoNewContentOfARollout(t *testing.T) {
 
 func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 	t.Parallel()
-	with := func(further map[string]any) map[string]any {
-		made := namedType("new", "old")
-		maps.Copy(made, further)
-		return made
+	renamedTypeWith := func(further map[string]any) map[string]any {
+		clusterType := namedType("new", "old")
+		maps.Copy(clusterType, further)
+		return clusterType
 	}
 	for name, test := range map[string]struct {
 		fleet providertest.Call
-		says  []string
+		wants []string
 	}{
 		"two with one":      {fleetOfTypes("info", nil, namedType("new", "old"), namedType("other", "old")), []string{`cluster_types["other"].formerly[0]: cluster type "new" was called "old", too`}},
 		"one that is there": {fleetOfTypes("info", nil, namedType("new", "other"), namedType("other")), []string{`cluster_types["new"].formerly[0]: a cluster type of the fleet is called "other"`}},
@@ -351,15 +351,15 @@ func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 		"twice":             {fleetOfTypes("info", nil, namedType("new", "old", "old")), []string{`cluster_types["new"].formerly[1]: is there twice`}},
 		"no name":           {fleetOfTypes("info", nil, namedType("new", "Not a name")), []string{`cluster_types["new"].formerly[0]: `}},
 		"the clusters":      {fleetOfTypes("info", map[string]any{"clusters": []any{map[string]any{"name": "one", "cluster_type": "old"}}}, namedType("new", "old")), []string{`clusters["one"].cluster_type: cluster type "old" is called "new" now`}},
-		"on a hub":          {fleetOfTypes("info", nil, with(map[string]any{"reconciler": "argocd-hub"})), []string{`cluster_types["new"].formerly: cannot be set: an Argo CD on a hub`}},
-		"Rancher Fleet":     {fleetOfTypes("info", nil, with(map[string]any{"reconciler": "fleet"})), []string{`cluster_types["new"].formerly: cannot be set: Rancher Fleet`}},
+		"on a hub":          {fleetOfTypes("info", nil, renamedTypeWith(map[string]any{"reconciler": "argocd-hub"})), []string{`cluster_types["new"].formerly: cannot be set: an Argo CD on a hub`}},
+		"Rancher Fleet":     {fleetOfTypes("info", nil, renamedTypeWith(map[string]any{"reconciler": "fleet"})), []string{`cluster_types["new"].formerly: cannot be set: Rancher Fleet`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), test.fleet, nil))
-			for _, want := range test.says {
-				if said.Err() == nil || !strings.Contains(said.String(), want) {
-					t.Errorf("the plan does not say %q: %s", want, said)
+			_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), test.fleet, nil))
+			for _, want := range test.wants {
+				if diags.Err() == nil || !strings.Contains(diags.String(), want) {
+					t.Errorf("the plan does not say %q: %s", want, diags)
 				}
 			}
 		})
@@ -405,14 +405,14 @@ resource "flotilla_assignment" "test" {
 	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
 		t.Errorf("after the merge an apply does %q", linesOf(plan))
 	}
-	has := repo.read(t, "dev")
-	for _, file := range slices.Sorted(maps.Keys(has)) {
+	branchFiles := repo.read(t, "dev")
+	for _, file := range slices.Sorted(maps.Keys(branchFiles)) {
 		if strings.HasPrefix(file, "old/") {
 			t.Errorf("there still is %s", file)
 		}
 	}
-	if !strings.Contains(has["new/app-web/platform-config.yaml"], "debug") ||
-		!strings.Contains(has["new/app-web/reconciler.yaml"], "dev-old-app-web") {
-		t.Errorf("new has %q", has)
+	if !strings.Contains(branchFiles["new/app-web/platform-config.yaml"], "debug") ||
+		!strings.Contains(branchFiles["new/app-web/reconciler.yaml"], "dev-old-app-web") {
+		t.Errorf("new has %q", branchFiles)
 	}
 }

@@ -51,12 +51,12 @@ func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 		clusterType := map[string]any{
 			"render": "preview", "reconciler": test.reconciler, "kubernetes_version": test.version, "api_versions": listed,
 		}
-		got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, clusterType))
+		got, _, messages := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, clusterType))
 		text := strings.Join(slices.Collect(maps.Values(got)), "")
 		for _, api := range apis {
 			has := slices.Contains(always, api) || slices.Contains(test.further, api)
 			if want := fmt.Sprintf("%s %v\n", api, has); !strings.Contains(text, want) {
-				t.Errorf("%s, Kubernetes %s: the object lacks %q:\n%s said is %s", test.reconciler, test.version, want, text, said)
+				t.Errorf("%s, Kubernetes %s: the object lacks %q:\n%s said is %s", test.reconciler, test.version, want, text, messages)
 			}
 		}
 	}
@@ -73,11 +73,11 @@ func TestAnApplicationNamesAPIs(t *testing.T) {
 		"render": "preview", "reconciler": "argocd", "kubernetes_version": "1.34", "api_versions": []any{"example.com/v1"},
 		"parameters": map[string]any{"application": map[string]any{"source": map[string]any{"helm": helm}}},
 	})
-	got, _, said := readFinalObjects(t, fleet)
+	got, _, messages := readFinalObjects(t, fleet)
 	text := strings.Join(slices.Collect(maps.Values(got)), "")
 	for _, want := range []string{"networking.k8s.io/v1/Ingress false\n", " example.com/v1 false\n", "named.example.com/v1 true\n"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the object lacks %q:\n%s said is %s", want, text, said)
+			t.Errorf("the object lacks %q:\n%s said is %s", want, text, messages)
 		}
 	}
 	_, planned := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
@@ -103,19 +103,19 @@ data:
   version: "{{ .Capabilities.KubeVersion.Minor }} {{ .Capabilities.KubeVersion.GitVersion }}"
   helm: "{{ hasPrefix "v" .Capabilities.HelmVersion.Version }}"
 `})
-	how := map[string]any{"render": "preview", "kubernetes_version": "1.34", "api_versions": []any{"example.com/v1"}}
-	got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, how))
+	attributes := map[string]any{"render": "preview", "kubernetes_version": "1.34", "api_versions": []any{"example.com/v1"}}
+	got, _, messages := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, attributes))
 	text := strings.Join(slices.Collect(maps.Values(got)), "")
 	for _, want := range []string{
 		`has: "true"`, `text: "true"`, `yaml: "true"`, `joined: "true"`, `ranged: "true"`, `sliced: "false"`, "version: 34 v1.34\n", `helm: "true"`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the object lacks %q:\n%s said is %s", want, text, said)
+			t.Errorf("the object lacks %q:\n%s said is %s", want, text, messages)
 		}
 	}
 }
 
-func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
+func TestAPlanWarnsOfUnlistedAPIs(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.0.0", map[string]string{
@@ -127,15 +127,15 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 	})
 	const summary = "Charts ask for APIs that are not listed"
 	const till, gateway, later = "example.com/v1/Till", "gateway.networking.k8s.io/v1", "later.example.com/v1"
-	of := func(api string) string { return api + `: 1 chart ("till"), 5 cluster types ("a", "b", "c" and 2 more)` }
+	wantLine := func(api string) string { return api + `: 1 chart ("till"), 5 cluster types ("a", "b", "c" and 2 more)` }
 	for _, test := range []struct {
 		reconciler, render string
 		listed             []any
 		want               []string
 	}{
-		{"flux", "preview", []any{"example.com/v1"}, []string{of(till), of(gateway), of(later)}},
-		{"flux", "objects", nil, []string{of("example.com/v1"), of(till), of(gateway), of(later)}},
-		{"argocd", "preview", []any{till}, []string{of(gateway)}},
+		{"flux", "preview", []any{"example.com/v1"}, []string{wantLine(till), wantLine(gateway), wantLine(later)}},
+		{"flux", "objects", nil, []string{wantLine("example.com/v1"), wantLine(till), wantLine(gateway), wantLine(later)}},
+		{"argocd", "preview", []any{till}, []string{wantLine(gateway)}},
 		{"argocd", "objects", []any{till, gateway}, nil},
 		{"flux", "pointers", nil, nil},
 	} {
@@ -149,23 +149,23 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 		}
 		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), nil, nil), map[string]any{"cluster_types": clusterTypes})
 		w, configuration := providertest.New(startProvider), assigned(bare(t), fleetOf(fleet), nil)
-		_, said := w.Plan(t.Context(), configuration)
+		_, diags := w.Plan(t.Context(), configuration)
 		var lines []string
-		for _, one := range said {
+		for _, one := range diags {
 			if one.Summary == summary {
 				detail, _, _ := strings.Cut(one.Detail, ".\n\nMore:")
 				_, list, _ := strings.Cut(detail, "\n")
 				lines = append(lines, strings.Split(list, "\n")...)
 			}
 		}
-		if said.Err() != nil || !slices.Equal(lines, test.want) {
-			t.Errorf("%s, %s: the warning has %q, want %q; said is %v", test.reconciler, test.render, lines, test.want, said)
+		if diags.Err() != nil || !slices.Equal(lines, test.want) {
+			t.Errorf("%s, %s: the warning has %q, want %q; said is %v", test.reconciler, test.render, lines, test.want, diags)
 		}
-		if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
-			t.Fatal(said)
+		if _, diags := w.Apply(t.Context(), configuration); diags.Err() != nil {
+			t.Fatal(diags)
 		}
-		if _, said := w.Plan(t.Context(), configuration); strings.Contains(fmt.Sprint(said), summary) {
-			t.Errorf("%s, %s: a plan that changes nothing says %v", test.reconciler, test.render, said)
+		if _, diags := w.Plan(t.Context(), configuration); strings.Contains(fmt.Sprint(diags), summary) {
+			t.Errorf("%s, %s: a plan that changes nothing says %v", test.reconciler, test.render, diags)
 		}
 	}
 }
@@ -174,20 +174,20 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 func TestTheWarningOfAPIsStaysShort(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	asking := func(version string, number int) folder.Pin {
+	publishAsking := func(version string, number int) folder.Pin {
 		return charts.publish(t, version, map[string]string{"templates/all.yaml": fmt.Sprintf(
 			"{{ range until %d }}{{ if $.Capabilities.APIVersions.Has (printf \"a%%03d.example.com/v1\" .) }}never{{ end }}{{ end }}\n", number)})
 	}
 	plan := func(pin folder.Pin) string {
 		fleet := fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}))
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
-		return fmt.Sprint(said)
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
+		return fmt.Sprint(diags)
 	}
-	said := plan(asking("1.0.0", 200))
-	if strings.Count(said, "example.com/v1: 1 chart") != 10 || !strings.Contains(said, "… and 190 more") {
-		t.Errorf("said is %s", said)
+	messages := plan(publishAsking("1.0.0", 200))
+	if strings.Count(messages, "example.com/v1: 1 chart") != 10 || !strings.Contains(messages, "… and 190 more") {
+		t.Errorf("said is %s", messages)
 	}
-	if said := plan(asking("1.0.1", 201)); !strings.Contains(said, "asks for more than 200 API versions") {
-		t.Errorf("said is %s", said)
+	if messages := plan(publishAsking("1.0.1", 201)); !strings.Contains(messages, "asks for more than 200 API versions") {
+		t.Errorf("said is %s", messages)
 	}
 }

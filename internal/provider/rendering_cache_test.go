@@ -46,7 +46,7 @@ func fleetWithPin(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[
 }
 
 // A team that knows the commit or the digest of another team's files gets none of them, and no object that was rendered from them.
-func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
+func TestAPinReadsOnlyItsOwnRepository(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
@@ -57,14 +57,14 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 		"application/vnd.cncf.helm.chart.content.v1.tar+gzip",
 		charts.archives["/till-1.2.1.tgz"],
 	)
-	pinned, said := readArtifacts(t, map[string]any{"workloads": []any{map[string]any{
+	pinned, messages := readArtifacts(t, map[string]any{"workloads": []any{map[string]any{
 		"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
 			"environment": "dev", "manifests": map[string]any{"storage": "oci", "repo": registry + "/charts", "chart": "till", "version": "1.2.1"},
 		}},
 	}}})
 	resolved, err := artifact.Decode(fmt.Sprint(pinned["artifacts"]))
 	if err != nil {
-		t.Fatalf("%v; said is %s", err, said)
+		t.Fatalf("%v; said is %s", err, messages)
 	}
 	repo, commit := serveRepository(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
 	otherRepo, _ := serveRepository(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n"})
@@ -95,17 +95,17 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if objects, _, said := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
-				t.Fatalf("the repository that has it gives %v; said is %s", objects, said)
+			if objects, _, messages := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+				t.Fatalf("the repository that has it gives %v; said is %s", objects, messages)
 			}
 			for range 2 {
-				objects, _, said := readFinalObjects(t, fleetWithPin(t, test.other, test.pin))
-				if len(objects) > 0 || !strings.Contains(said, test.other.Repo) || strings.Contains(said, "canary") {
-					t.Errorf("a repository that does not have it gives %v; said is %s", objects, said)
+				objects, _, messages := readFinalObjects(t, fleetWithPin(t, test.other, test.pin))
+				if len(objects) > 0 || !strings.Contains(messages, test.other.Repo) || strings.Contains(messages, "canary") {
+					t.Errorf("a repository that does not have it gives %v; said is %s", objects, messages)
 				}
 			}
-			if objects, _, said := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
-				t.Errorf("afterwards the repository that has it gives %v; said is %s", objects, said)
+			if objects, _, messages := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+				t.Errorf("afterwards the repository that has it gives %v; said is %s", objects, messages)
 			}
 		})
 	}
@@ -149,13 +149,13 @@ func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 			"manifests":   map[string]any{"storage": "helm", "repo": repo, "chart": "till", "version": "1.2.1"},
 		}
 	}
-	said := planMessages(t, p.fleet(t, 1))
-	if !strings.Contains(said, `"till-evil": repository "`+other.URL) || strings.Contains(said, "till-live") {
-		t.Errorf("the plan says %s", said)
+	messages := planMessages(t, p.fleet(t, 1))
+	if !strings.Contains(messages, `"till-evil": repository "`+other.URL) || strings.Contains(messages, "till-live") {
+		t.Errorf("the plan says %s", messages)
 	}
-	_, diagnostics := providertest.New(startProvider).
+	_, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(p.fleet(t, 1))})
-	if said := fmt.Sprint(diagnostics); !strings.Contains(said, other.URL) || strings.Contains(said, "till-live") {
-		t.Errorf("flotilla_manifests says %s", said)
+	if messages := fmt.Sprint(diags); !strings.Contains(messages, other.URL) || strings.Contains(messages, "till-live") {
+		t.Errorf("flotilla_manifests says %s", messages)
 	}
 }

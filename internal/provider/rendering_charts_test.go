@@ -20,16 +20,16 @@ import (
 )
 
 // finalObjectNames returns the names of the final objects of a fleet, and the diagnostics.
-func finalObjectNames(t *testing.T, fleet map[string]any) (names []string, said string) {
+func finalObjectNames(t *testing.T, fleet map[string]any) (names []string, messages string) {
 	t.Helper()
-	all, _, said := readFinalObjects(t, fleet)
+	all, _, messages := readFinalObjects(t, fleet)
 	for name := range all {
 		_, name, _ = strings.Cut(name, " dev-store-till-live/")
 		name, _, _ = strings.Cut(name, " ")
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return names, strings.Join(strings.Fields(said), " ")
+	return names, strings.Join(strings.Fields(messages), " ")
 }
 
 // chartCases publish charts, each once.
@@ -42,26 +42,26 @@ type chartCases struct {
 func (c *chartCases) fleet(t *testing.T, reconciler, render string, files map[string]string, parameters map[string]any) map[string]any {
 	t.Helper()
 	c.number++
-	how := map[string]any{"reconciler": reconciler, "render": render}
+	attributes := map[string]any{"reconciler": reconciler, "render": render}
 	if parameters != nil {
-		how["parameters"] = parameters
+		attributes["parameters"] = parameters
 	}
-	return renderedFleet(c.charts.publish(t, fmt.Sprintf("1.%d.0", c.number), files), tillManifests(c.charts), nil, how)
+	return renderedFleet(c.charts.publish(t, fmt.Sprintf("1.%d.0", c.number), files), tillManifests(c.charts), nil, attributes)
 }
 
 func (c *chartCases) preview(
 	t *testing.T, reconciler string, files map[string]string, parameters map[string]any,
-) (names []string, said string) {
+) (names []string, messages string) {
 	t.Helper()
 	return finalObjectNames(t, c.fleet(t, reconciler, "preview", files, parameters))
 }
 
 // plan returns what a plan says that commits the objects.
-func (c *chartCases) plan(t *testing.T, reconciler string, files map[string]string, parameters map[string]any) (said string) {
+func (c *chartCases) plan(t *testing.T, reconciler string, files map[string]string, parameters map[string]any) (messages string) {
 	t.Helper()
 	fleet := fleetOf(c.fleet(t, reconciler, "objects", files, parameters))
-	_, diagnostics := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
-	return strings.Join(strings.Fields(fmt.Sprint(diagnostics)), " ")
+	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
+	return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 }
 
 const cannotBeRendered = "Manifests cannot be rendered"
@@ -87,33 +87,33 @@ func TestChartsOfPractitionersAreRendered(t *testing.T) {
 		"templates/both.yaml": hook("both", `helm.sh/hook: "test,pre-install"`, "c"),
 	}
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
-		if got, said := charts.preview(t, reconciler, files, nil); strings.Join(got, " ") != "both order till time" {
-			t.Errorf("%s: it has %q; said is %s", reconciler, got, said)
+		if got, messages := charts.preview(t, reconciler, files, nil); strings.Join(got, " ") != "both order till time" {
+			t.Errorf("%s: it has %q; said is %s", reconciler, got, messages)
 		}
-		if said := charts.plan(t, reconciler, files, nil); strings.Contains(said, cannotBeRendered) {
-			t.Errorf("%s: said is %s", reconciler, said)
+		if messages := charts.plan(t, reconciler, files, nil); strings.Contains(messages, cannotBeRendered) {
+			t.Errorf("%s: said is %s", reconciler, messages)
 		}
 	}
 	// What a lookup finds decides what Flux installs; Argo CD finds nothing.
-	looked := map[string]string{"templates/a.yaml": tillSettings +
+	lookups := map[string]string{"templates/a.yaml": tillSettings +
 		`data: {a: "{{ with lookup "v1" "Secret" "a" "b" }}{{ .metadata.name }}{{ end }}"}`}
-	if got, said := charts.preview(t, "argocd", looked, nil); len(got) != 1 {
-		t.Errorf("for Argo CD it has %q; said is %s", got, said)
+	if got, messages := charts.preview(t, "argocd", lookups, nil); len(got) != 1 {
+		t.Errorf("for Argo CD it has %q; said is %s", got, messages)
 	}
 	const another = "templates/a.yaml renders something else each time, as it uses the function lookup"
-	if _, said := charts.preview(t, "flux", looked, nil); !strings.Contains(said, another) {
-		t.Errorf("for Flux said is %s", said)
+	if _, messages := charts.preview(t, "flux", lookups, nil); !strings.Contains(messages, another) {
+		t.Errorf("for Flux said is %s", messages)
 	}
 	// The second rendering goes past the guard: what follows counts.
 	guarded := map[string]string{"templates/a.yaml": `{{ $s := lookup "v1" "Secret" "a" "b" }}{{ if $s }}{{ fail "no" }}{{ end }}` + "\n" +
 		tillSettings + "data: {a: {{ if $s }}b{{ else }}c{{ end }}}\n"}
-	if _, said := charts.preview(t, "flux", guarded, nil); !strings.Contains(said, "uses the function lookup") {
-		t.Errorf("behind a guard said is %s", said)
+	if _, messages := charts.preview(t, "flux", guarded, nil); !strings.Contains(messages, "uses the function lookup") {
+		t.Errorf("behind a guard said is %s", messages)
 	}
 	failing := map[string]string{"templates/a.yaml": `{{ with lookup "v1" "Secret" "a" "b" }}{{ .data.a.b }}{{ end }}`}
 	const fails = "is rendered once, and fails when rendered again with another result, as it uses the function lookup"
-	if _, said := charts.preview(t, "flux", failing, nil); !strings.Contains(said, fails) {
-		t.Errorf("of a second rendering that fails said is %s", said)
+	if _, messages := charts.preview(t, "flux", failing, nil); !strings.Contains(messages, fails) {
+		t.Errorf("of a second rendering that fails said is %s", messages)
 	}
 }
 
@@ -138,15 +138,15 @@ func TestAValueReplacesALookup(t *testing.T) {
 	}
 	charts := chartCases{charts: newChartServer(t)}
 	for reconciler, isRefused := range map[string]bool{"flux": true, "argocd": false} {
-		if _, said := charts.preview(t, reconciler, files, nil); strings.Contains(said, "as it uses the function lookup") != isRefused {
-			t.Errorf("%s: with the defaults of the chart, a preview says %s", reconciler, said)
+		if _, messages := charts.preview(t, reconciler, files, nil); strings.Contains(messages, "as it uses the function lookup") != isRefused {
+			t.Errorf("%s: with the defaults of the chart, a preview says %s", reconciler, messages)
 		}
 		version := map[string]any{"values": map[string]any{"kyvernoVersion": "v1.15.0"}}
-		if got, said := charts.preview(t, reconciler, files, version); strings.Join(got, " ") != "till" {
-			t.Errorf("%s: with kyvernoVersion it has %q; said is %s", reconciler, got, said)
+		if got, messages := charts.preview(t, reconciler, files, version); strings.Join(got, " ") != "till" {
+			t.Errorf("%s: with kyvernoVersion it has %q; said is %s", reconciler, got, messages)
 		}
-		if said := charts.plan(t, reconciler, files, version); strings.Contains(said, cannotBeRendered) {
-			t.Errorf("%s: with kyvernoVersion, a plan with objects says %s", reconciler, said)
+		if messages := charts.plan(t, reconciler, files, version); strings.Contains(messages, cannotBeRendered) {
+			t.Errorf("%s: with kyvernoVersion, a plan with objects says %s", reconciler, messages)
 		}
 	}
 }
@@ -175,14 +175,14 @@ func TestHooksThatNoAgentRunsAreLeftOut(t *testing.T) {
 		{"flux", ofRelease(map[string]any{"install": disabled, "rollback": disabled}), "gone skipped upgraded"},
 		{"argocd", nil, "before gone upgraded"},
 	} {
-		if got, said := charts.preview(t, test.reconciler, files, test.parameters); strings.Join(got, " ") != test.want {
-			t.Errorf("%s with %v: it has %q, want %s; said is %s", test.reconciler, test.parameters, got, test.want, said)
+		if got, messages := charts.preview(t, test.reconciler, files, test.parameters); strings.Join(got, " ") != test.want {
+			t.Errorf("%s with %v: it has %q, want %s; said is %s", test.reconciler, test.parameters, got, test.want, messages)
 		}
 	}
 }
 
 // A schema of values may refer to others by their addresses, as that of the chart app-template does.
-func TestASchemaThatCannotBeReadIsAWarning(t *testing.T) {
+func TestAnUnreadableSchemaIsAWarning(t *testing.T) {
 	t.Parallel()
 	const summary, address = "Values of charts are not checked", "https://schemas.example.com/till.json"
 	remote := map[string]string{"templates/a.yaml": tillSettings, "values.schema.json": `{"$ref": "` + address + `"}`}
@@ -207,13 +207,13 @@ func TestASchemaThatCannotBeReadIsAWarning(t *testing.T) {
 		{"argocd", wrong, nil, "missing property 'name'"},
 		{"flux", wrong, ofFlux, ""}, {"argocd", wrong, ofArgoCD, ""}, {"flux", remote, ofFlux, ""}, {"argocd", remote, ofArgoCD, ""},
 	} {
-		said := charts.plan(t, test.reconciler, test.files, test.parameters)
-		isRendered := !strings.Contains(said, cannotBeRendered)
-		if !strings.Contains(said, test.want) || test.want == "" && (strings.Contains(said, summary) || !isRendered) {
-			t.Errorf("%s with %v: said is %s, want %q", test.reconciler, test.parameters, said, test.want)
+		messages := charts.plan(t, test.reconciler, test.files, test.parameters)
+		isRendered := !strings.Contains(messages, cannotBeRendered)
+		if !strings.Contains(messages, test.want) || test.want == "" && (strings.Contains(messages, summary) || !isRendered) {
+			t.Errorf("%s with %v: said is %s, want %q", test.reconciler, test.parameters, messages, test.want)
 		}
-		if test.want == summary && (!strings.Contains(said, address) || !strings.Contains(said, `: 1 chart ("till")`) || !isRendered) {
-			t.Errorf("%s: said is %s", test.reconciler, said)
+		if test.want == summary && (!strings.Contains(messages, address) || !strings.Contains(messages, `: 1 chart ("till")`) || !isRendered) {
+			t.Errorf("%s: said is %s", test.reconciler, messages)
 		}
 	}
 }
@@ -221,25 +221,25 @@ func TestASchemaThatCannotBeReadIsAWarning(t *testing.T) {
 // Agents read dependencies from other folders of the same commit.
 func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 	t.Parallel()
-	const about = "apiVersion: v2\nname: %s\nversion: 1.2.0\n"
+	const chartFile = "apiVersion: v2\nname: %s\nversion: 1.2.0\n"
 	object := func(name string) string { return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n" }
-	with := func(dependency string, further map[string]string) map[string]string {
+	chartsWith := func(dependency string, further map[string]string) map[string]string {
 		files := map[string]string{
-			"live/Chart.yaml":              fmt.Sprintf(about, "live") + "dependencies: [" + dependency + "]\n",
+			"live/Chart.yaml":              fmt.Sprintf(chartFile, "live") + "dependencies: [" + dependency + "]\n",
 			"live/templates/all.yaml":      object("live"),
-			"base/Chart.yaml":              fmt.Sprintf(about, "base"),
+			"base/Chart.yaml":              fmt.Sprintf(chartFile, "base"),
 			"base/templates/all.yaml":      object("base"),
 			"base/values.yaml":             "",
 			"base/templates/ignored.yaml":  object("ignored"),
 			"base/.helmignore":             "templates/ignored.yaml\n",
-			"library/Chart.yaml":           fmt.Sprintf(about, "library") + "type: library\n",
+			"library/Chart.yaml":           fmt.Sprintf(chartFile, "library") + "type: library\n",
 			"library/templates/_names.tpl": `{{ define "name" }}named{{ end }}`,
 		}
 		maps.Copy(files, further)
 		return files
 	}
 	named := map[string]string{ // expressions in a Secret count as values
-		"live/Chart.yaml": fmt.Sprintf(about, "storefront") + "dependencies: [{name: storefront-api, version: 1.x, repository: \"file://../storefront-api\"}]\n",
+		"live/Chart.yaml": fmt.Sprintf(chartFile, "storefront") + "dependencies: [{name: storefront-api, version: 1.x, repository: \"file://../storefront-api\"}]\n",
 		"live/templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ include \"storefront-api.fullname\" . }}\n" +
 			"data:\n  chart: {{ include \"storefront.fullname\" . }}\n",
 	}
@@ -250,29 +250,29 @@ func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 		path  string
 		want  string // names, or the error
 	}{
-		{with(`{name: base, version: 1.x, repository: "file://../base"}`, nil), "live", "base live"},
-		{with(`{name: base, version: 1.x, repository: "file://../base", condition: base.enabled}`, disabled), "live", "live"},
-		{with(`{name: base, version: 1.x, alias: other, repository: "file://../base"}`, nil), "live", "base live"},
-		{with(`{name: library, version: ">=1", repository: "file://../library"}`, including), "live", "named"},
-		{with(`{name: base, version: 2.x, repository: "file://../base"}`, nil), "live",
+		{chartsWith(`{name: base, version: 1.x, repository: "file://../base"}`, nil), "live", "base live"},
+		{chartsWith(`{name: base, version: 1.x, repository: "file://../base", condition: base.enabled}`, disabled), "live", "live"},
+		{chartsWith(`{name: base, version: 1.x, alias: other, repository: "file://../base"}`, nil), "live", "base live"},
+		{chartsWith(`{name: library, version: ">=1", repository: "file://../library"}`, including), "live", "named"},
+		{chartsWith(`{name: base, version: 2.x, repository: "file://../base"}`, nil), "live",
 			`chart "live" depends on version "2.x" of base, and the one at file://../base has "1.2.0"`},
-		{with(`{name: base, version: 1.x, repository: "file://../gone"}`, nil), "live",
+		{chartsWith(`{name: base, version: 1.x, repository: "file://../gone"}`, nil), "live",
 			`chart "live" depends on base at file://../gone, where there is no chart`},
-		{with(`{name: base, version: 1.x, repository: "file://../../base"}`, nil), "live",
+		{chartsWith(`{name: base, version: 1.x, repository: "file://../../base"}`, nil), "live",
 			`at file://../../base, which is outside of the artifact`},
-		{with(`{name: base, version: 1.x, repository: "file:///base"}`, nil), "live",
+		{chartsWith(`{name: base, version: 1.x, repository: "file:///base"}`, nil), "live",
 			`at file:///base, which is outside of the artifact`},
-		{with(`{name: base, version: 1.x, repository: "https://charts.example.com"}`, nil), "live",
+		{chartsWith(`{name: base, version: 1.x, repository: "https://charts.example.com"}`, nil), "live",
 			`depends on base, which its folder charts does not have`},
-		{with("", named), "live", `chart "storefront" depends on storefront-api at file://../storefront-api, where there is no chart`},
-		{with("", nil), "library", `chart "library" is a library, which reconcilers do not install`},
+		{chartsWith("", named), "live", `chart "storefront" depends on storefront-api at file://../storefront-api, where there is no chart`},
+		{chartsWith("", nil), "library", `chart "library" is a library, which reconcilers do not install`},
 	} {
 		repo, commit := serveRepository(t, test.files)
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": test.path, "type": "helm"}
 		for _, reconciler := range []string{"flux", "argocd"} {
 			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
-			if names, said := finalObjectNames(t, fleet); strings.Join(names, " ") != test.want && !strings.Contains(said, test.want) {
-				t.Errorf("%s: it has %q, want %q; said is %s", reconciler, names, test.want, said)
+			if names, messages := finalObjectNames(t, fleet); strings.Join(names, " ") != test.want && !strings.Contains(messages, test.want) {
+				t.Errorf("%s: it has %q, want %q; said is %s", reconciler, names, test.want, messages)
 			}
 		}
 	}
@@ -311,10 +311,10 @@ func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 		for reconciler, want := range map[string]string{"argocd": test.argocd, "flux": test.flux} {
 			manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
 			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
-			names, said := finalObjectNames(t, mergeMaps(fleet, map[string]any{"config_containers": []any{}}))
-			isError := strings.Contains(said, cannotBeRendered)
-			if strings.Join(names, " ") != want && (want == "" || !strings.Contains(said, want)) || want == "" && isError {
-				t.Errorf("%s, %s: it has %q, want %q; said is %s", reconciler, name, names, want, said)
+			names, messages := finalObjectNames(t, mergeMaps(fleet, map[string]any{"config_containers": []any{}}))
+			isError := strings.Contains(messages, cannotBeRendered)
+			if strings.Join(names, " ") != want && (want == "" || !strings.Contains(messages, want)) || want == "" && isError {
+				t.Errorf("%s, %s: it has %q, want %q; said is %s", reconciler, name, names, want, messages)
 			}
 			const label = "app.kubernetes.io/managed-by: kustomize-v5.8.1"
 			if all, _, _ := readFinalObjects(t, fleet); strings.HasPrefix(name, "the label") && !strings.Contains(fmt.Sprint(all), label) {
@@ -325,7 +325,7 @@ func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 }
 
 // The release of a chart of final objects has each object once, and no definition of a kind: Helm stores it in a Secret of 1 MiB.
-func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
+func TestTheReleaseOfALargeChartStaysSmall(t *testing.T) {
 	t.Parallel()
 	source := rand.New(rand.NewSource(7))
 	text := func(words int) string {
@@ -345,8 +345,8 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 	}
 	charts := chartCases{charts: newChartServer(t)}
 	for _, reconciler := range []string{"flux", "argocd"} {
-		if said := charts.plan(t, reconciler, files, nil); strings.Contains(said, cannotBeRendered) {
-			t.Errorf("%s: said is %.2000s", reconciler, said)
+		if err := charts.plan(t, reconciler, files, nil); strings.Contains(err, cannotBeRendered) {
+			t.Errorf("%s: said is %.2000s", reconciler, err)
 		}
 	}
 	large := map[string]string{}
@@ -354,11 +354,11 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 		name := fmt.Sprintf("a%d", i)
 		large["templates/"+name+".yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: '" + text(45_000) + "'}\n"
 	}
-	if said := charts.plan(t, "argocd", large, nil); strings.Contains(said, cannotBeRendered) {
-		t.Errorf("for Argo CD said is %.2000s", said)
+	if err := charts.plan(t, "argocd", large, nil); strings.Contains(err, cannotBeRendered) {
+		t.Errorf("for Argo CD said is %.2000s", err)
 	}
-	if said := charts.plan(t, "flux", large, nil); !strings.Contains(said, "its final objects make a release of ") {
-		t.Errorf("for Flux said is %.2000s", said)
+	if err := charts.plan(t, "flux", large, nil); !strings.Contains(err, "its final objects make a release of ") {
+		t.Errorf("for Flux said is %.2000s", err)
 	}
 	pin := charts.charts.publish(t, "2.0.0", large)
 	manifests := map[string]any{"storage": "helm", "repo": charts.charts.url, "chart": "till", "version": "2.0.0"}
@@ -367,9 +367,9 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 		_, preview := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet})
 		_, plan := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
-		for of, said := range map[string]error{"flotilla_manifests": preview.Err(), "the plan": plan.Err()} {
-			if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); strings.Contains(text, "objects make a release of ") != isRefused {
-				t.Errorf("a preview for %s: of %s said is %.1000s", reconciler, of, text)
+		for operation, err := range map[string]error{"flotilla_manifests": preview.Err(), "the plan": plan.Err()} {
+			if text := strings.Join(strings.Fields(fmt.Sprint(err)), " "); strings.Contains(text, "objects make a release of ") != isRefused {
+				t.Errorf("a preview for %s: of %s said is %.1000s", reconciler, operation, text)
 			}
 		}
 	}
@@ -410,25 +410,25 @@ func TestChartsOfOthersAreCommitted(t *testing.T) {
 			files["Chart.yaml"] = regexp.MustCompile(`(?m)^version:.*$`).ReplaceAllString(files["Chart.yaml"], "version: "+version)
 			pin := charts.publish(t, version, files)
 			for _, reconciler := range []string{"flux", "argocd"} {
-				for render, done := range map[string]string{"preview": "previewed", "objects": "committed"} {
+				for render, outcome := range map[string]string{"preview": "previewed", "objects": "committed"} {
 					fleet := renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, map[string]any{
 						"reconciler": reconciler, "render": render, "kubernetes_version": "1.34", "api_versions": []any{"monitoring.coreos.com/v1"},
 					})
 					fleet["config_containers"] = []any{map[string]any{"name": "all", "data": values}}
-					_, diagnostics := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-					said := strings.Join(strings.Fields(fmt.Sprint(diagnostics.Err())), " ")
-					if diagnostics.Err() == nil {
-						refused[reconciler+": "+done]++
+					_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+					messages := strings.Join(strings.Fields(fmt.Sprint(diags.Err())), " ")
+					if diags.Err() == nil {
+						refused[reconciler+": "+outcome]++
 						continue
 					}
 					cause := ""
 					for _, one := range causes {
-						if strings.Contains(said, one.text) && cause == "" {
+						if strings.Contains(messages, one.text) && cause == "" {
 							cause = one.cause
 						}
 					}
-					refused[reconciler+": "+done+" without "+cause]++
-					t.Logf("%s, %s, %s: %s: %.500s", name, reconciler, render, cause, said)
+					refused[reconciler+": "+outcome+" without "+cause]++
+					t.Logf("%s, %s, %s: %s: %.500s", name, reconciler, render, cause, messages)
 				}
 			}
 		}

@@ -24,22 +24,22 @@ var canaryValues = map[string]any{
 }
 
 // expectNoCanary looks for the canaries in what was said, and for the texts that must be in it.
-func expectNoCanary(t *testing.T, name, said string, want ...string) {
+func expectNoCanary(t *testing.T, name, messages string, want ...string) {
 	t.Helper()
-	plain := strings.Join(strings.Fields(said), " ")
+	plain := strings.Join(strings.Fields(messages), " ")
 	encoded := base64.StdEncoding.EncodeToString([]byte(longCanary))
 	for _, part := range []string{longCanary, longCanary[:7], "CAN4RY", shortCanary, "7f3a91", encoded, encoded[:10]} {
 		if strings.Contains(plain, part) {
-			t.Errorf("%s: %q is said: %s", name, part, said)
+			t.Errorf("%s: %q is said: %s", name, part, messages)
 		}
 	}
 	for _, part := range want {
 		if !strings.Contains(plain, part) {
-			t.Errorf("%s: said is %s, want %q", name, said, part)
+			t.Errorf("%s: said is %s, want %q", name, messages, part)
 		}
 	}
-	if len(said) > 4<<10 {
-		t.Errorf("%s: %d bytes are said", name, len(said))
+	if len(messages) > 4<<10 {
+		t.Errorf("%s: %d bytes are said", name, len(messages))
 	}
 }
 
@@ -98,11 +98,11 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 				mergeMaps(map[string]any{"render": "preview", "reconciler": reconciler}, attributes),
 			)
 			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": canaryValues, "allow_plain": []any{"address"}}}
-			objects, _, said := readFinalObjects(t, fleet)
-			if said == "" || said == "[]" {
+			objects, _, messages := readFinalObjects(t, fleet)
+			if messages == "" || messages == "[]" {
 				t.Errorf("%s: there is no error, and the objects are %q", test.name, slices.Sorted(maps.Keys(objects)))
 			}
-			expectNoCanary(t, test.name, said, append(test.want, fmt.Sprintf("chart till 1.0.%d of %s", i, charts.url))...)
+			expectNoCanary(t, test.name, messages, append(test.want, fmt.Sprintf("chart till 1.0.%d of %s", i, charts.url))...)
 			_, refused := providertest.New(startProvider).Apply(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 			expectNoCanary(t, test.name, fmt.Sprint(refused), test.want...)
 		}
@@ -152,11 +152,11 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 			delete(fleet["cluster_types"].([]any)[0].(map[string]any), "parameters")
 		}
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"GREETING": longCanary}}}
-		objects, _, said := readFinalObjects(t, fleet)
+		objects, _, messages := readFinalObjects(t, fleet)
 		if len(objects) > 0 {
 			t.Errorf("%s: the objects are %q", name, objects)
 		}
-		expectNoCanary(t, name, said, test.want...)
+		expectNoCanary(t, name, messages, test.want...)
 	}
 }
 
@@ -185,11 +185,11 @@ func TestErrorsOfTemplatesRepeatNoValue(t *testing.T) {
 		)
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": canaryValues, "allow_plain": []any{"address"}}}
 		fleet["templates"] = []any{map[string]any{"name": "own", "type": "reconciler", "manifests": []any{test.manifest}}}
-		read, diagnostics := providertest.New(startProvider).
+		read, diags := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-		if diagnostics.Err() == nil {
+		if diags.Err() == nil {
 			t.Errorf("%s: there is no error: %v", name, read)
 		}
-		expectNoCanary(t, name, fmt.Sprint(diagnostics), test.want, "own")
+		expectNoCanary(t, name, fmt.Sprint(diags), test.want, "own")
 	}
 }

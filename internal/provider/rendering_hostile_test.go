@@ -53,15 +53,15 @@ func (p *previewTargets) fleet(t *testing.T, clusterTypes int) map[string]any {
 func planMessages(t *testing.T, fleet map[string]any) string {
 	t.Helper()
 	url := bare(t)
-	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleetOf(fleet), nil))
+	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleetOf(fleet), nil))
 	if _, err := os.Stat(url); err == nil {
 		t.Error("something was written")
 	}
-	return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+	return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 }
 
 // Whatever a chart or a folder does, the plan ends, and says of each which it is.
-func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
+func TestHostileInputFailsThePlan(t *testing.T) {
 	t.Parallel()
 	p := &previewTargets{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	want := map[string]string{}
@@ -81,11 +81,11 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 		"leads":     {map[string]string{"templates/all.yaml": "-> ../../../../etc/passwd"}, `symbolic link "till/templates/all.yaml" to "../../../../etc/passwd", which leads out of it`},
 	} {
 		p.addChart(t, name, test.files)
-		of := fmt.Sprintf(`"till-%s": chart till %s of %s: `, name, p.pins["till-"+name].Pin.Version, p.charts.url)
+		origin := fmt.Sprintf(`"till-%s": chart till %s of %s: `, name, p.pins["till-"+name].Pin.Version, p.charts.url)
 		if name == "bomb" || name == "leads" {
-			of = fmt.Sprintf(`"till-%s": repository %q: the archive of chart "till" %s`, name, p.charts.url, p.pins["till-"+name].Pin.Version)
+			origin = fmt.Sprintf(`"till-%s": repository %q: the archive of chart "till" %s`, name, p.charts.url, p.pins["till-"+name].Pin.Version)
 		}
-		want[of] = test.want
+		want[origin] = test.want
 	}
 	repo, commit := serveRepository(t, map[string]string{
 		"remote/kustomization.yaml":    "resources: ['https://github.com/example/app//base?ref=v1']\n",
@@ -106,29 +106,29 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 		want[fmt.Sprintf(`"till-%s": folder %q of %s at %s: `, name, name, repo, commit)] = text
 	}
 	p.addChart(t, "fine", template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '{{ .Files.Get `../../etc/passwd` }}'}"))
-	said := planMessages(t, p.fleet(t, 1))
-	for of, text := range want {
-		at := strings.Index(said, of)
-		if at < 0 || !strings.Contains(said[at:min(len(said), at+2500)], text) {
-			t.Errorf("of %s want %q; said is %s", of, text, said)
+	messages := planMessages(t, p.fleet(t, 1))
+	for origin, text := range want {
+		at := strings.Index(messages, origin)
+		if at < 0 || !strings.Contains(messages[at:min(len(messages), at+2500)], text) {
+			t.Errorf("of %s want %q; said is %s", origin, text, messages)
 		}
 	}
-	if len(said) > 30_000 || strings.Contains(said, "till-fine") || strings.ContainsRune(said, '\x1b') || strings.Contains(said, "root:") {
-		t.Errorf("said is %s", said)
+	if len(messages) > 30_000 || strings.Contains(messages, "till-fine") || strings.ContainsRune(messages, '\x1b') || strings.Contains(messages, "root:") {
+		t.Errorf("said is %s", messages)
 	}
 }
 
 // A chart that loops costs its bound, and not once for each host.
-func TestAChartThatLoopsIsAnErrorOfThePlan(t *testing.T) {
+func TestALoopingChartFailsThePlan(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	p := &previewTargets{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	p.addChart(t, "loops", map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
 	p.addChart(t, "fails", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
-	said := planMessages(t, p.fleet(t, 20))
+	messages := planMessages(t, p.fleet(t, 20))
 	for _, want := range []string{"1.0.0 of " + p.charts.url + ": it takes more than 30s to render", "it was not rendered, since with the values of another assignment it takes more than 30s to render", "of itself"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("said is %s, want %q", said, want)
+		if !strings.Contains(messages, want) {
+			t.Errorf("said is %s, want %q", messages, want)
 		}
 	}
 }

@@ -13,30 +13,30 @@ import (
 )
 
 // Whatever the cause of a change is, a plan speaks of the objects that are committed, and never of a value.
-func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
+func TestAPlanListsObjectsForEachCauseOfAChange(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
-		with := func(replicas int, further map[string]any) providertest.Configuration {
+		configuration := func(replicas int, further map[string]any) providertest.Configuration {
 			return assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), further)
 		}
-		plans := func(configuration providertest.Configuration, want ...string) {
+		expectPlan := func(configuration providertest.Configuration, want ...string) {
 			t.Helper()
-			plan, said := w.Plan(t.Context(), configuration)
+			plan, diags := w.Plan(t.Context(), configuration)
 			lines := linesOf(plan)
-			if said.Err() != nil || len(lines) == 0 || !slices.Equal(lines[1:], want) {
-				t.Errorf("%s: said is %s, and changes are\n%s\nwant\n%s", reconciler, said, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+			if diags.Err() != nil || len(lines) == 0 || !slices.Equal(lines[1:], want) {
+				t.Errorf("%s: said is %s, and changes are\n%s\nwant\n%s", reconciler, diags, strings.Join(lines, "\n"), strings.Join(want, "\n"))
 			}
-			if strings.Contains(fmt.Sprint(lines, said), "canary") {
-				t.Errorf("%s: the plan has a value: %s %s", reconciler, lines, said)
+			if strings.Contains(fmt.Sprint(lines, diags), "canary") {
+				t.Errorf("%s: the plan has a value: %s %s", reconciler, lines, diags)
 			}
-			if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil { // another process
-				t.Error(said)
+			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil { // another process
+				t.Error(diags)
 			}
 		}
-		byHand := func(old, by string) (since string) {
+		editByHand := func(old, by string) (since string) {
 			commitByHand(t, url, "dev", func(folder string) {
 				name := filepath.Join(folder, filepath.FromSlash(tillFolder+objectsFiles[reconciler]))
 				text, err := os.ReadFile(name)
@@ -50,24 +50,24 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 			return git(t, url, "rev-parse", "--short=8", "dev")
 		}
 		follower := map[string]string{"flux": "spec.values.objects", "argocd": "spec.source.kustomize.images[0]"}[reconciler]
-		apply(t, w, with(3, nil))
+		apply(t, w, configuration(3, nil))
 		first := git(t, url, "rev-parse", "dev")
 
-		since := byHand("replicas: 3", "replicas: 9")
-		plans(with(3, nil), objectLine("Deployment till", "spec.replicas", "store/till-live", causeByDrift(since)))
-		since = byHand("kind: Job", "kind: [canary")
-		plans(
-			with(3, nil),
+		since := editByHand("replicas: 3", "replicas: 9")
+		expectPlan(configuration(3, nil), objectLine("Deployment till", "spec.replicas", "store/till-live", causeByDrift(since)))
+		since = editByHand("kind: Job", "kind: [canary")
+		expectPlan(
+			configuration(3, nil),
 			formerUnknownLine("objects.yaml cannot be read", "store/till-live", causeByDrift(since)),
 			fileLine(objectsFiles[reconciler], "1 line", "store/till-live", causeByDrift(since)),
 		)
-		plans(
-			with(4, nil),
+		expectPlan(
+			configuration(4, nil),
 			objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all")),
 			fileLine("reconciler.yaml", follower, "store/till-live", causeBy(changes.ByContainer, "all")),
 		)
-		plans(
-			with(4, map[string]any{"rollback_to": first}),
+		expectPlan(
+			configuration(4, map[string]any{"rollback_to": first}),
 			objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByRollback, first)),
 			fileLine("reconciler.yaml", follower, "store/till-live", causeBy(changes.ByRollback, first)),
 		)
@@ -75,14 +75,14 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 }
 
 // A change that a rollout takes back is told by objects, as is one of what is proposed in a pull request.
-func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
+func TestAPlanListsRolledBackAndProposedObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	t.Run("a rollout that goes back", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
-		with := func(replicas int, verdict string) providertest.Configuration {
+		configuration := func(replicas int, verdict string) providertest.Configuration {
 			argument := objectsFleet(charts, pin, replicas, "objects", "argocd")
 			argument["clusters"] = []any{map[string]any{"name": "store-a", "cluster_type": "store"}}
 			var reports []any
@@ -98,10 +98,10 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 				}},
 			})
 		}
-		apply(t, w, with(3, ""))
-		apply(t, w, with(3, "ready"))
-		apply(t, w, with(4, "ready"))
-		text := strings.Join(linesOf(apply(t, w, with(4, "failed"))), "\n")
+		apply(t, w, configuration(3, ""))
+		apply(t, w, configuration(3, "ready"))
+		apply(t, w, configuration(4, "ready"))
+		text := strings.Join(linesOf(apply(t, w, configuration(4, "failed"))), "\n")
 		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByRollback, ""))) ||
 			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)
@@ -111,7 +111,7 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		t.Parallel()
 		repo, _, user := giteaWithUser(t)
 		w := providertest.New(startProvider)
-		with := func(replicas int, delivery map[string]any) providertest.Configuration {
+		configuration := func(replicas int, delivery map[string]any) providertest.Configuration {
 			c := assigned(
 				repo.url,
 				fleetOf(objectsFleet(charts, pin, replicas, "objects", "argocd")),
@@ -120,10 +120,10 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 			c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
 			return c
 		}
-		proposes := map[string]any{"mode": "pull_request", "forge": "gitea"}
-		apply(t, w, with(3, map[string]any{"mode": "push"}))
-		apply(t, w, with(4, proposes))
-		text := strings.Join(linesOf(apply(t, w, with(5, proposes))), "\n")
+		proposal := map[string]any{"mode": "pull_request", "forge": "gitea"}
+		apply(t, w, configuration(3, map[string]any{"mode": "push"}))
+		apply(t, w, configuration(4, proposal))
+		text := strings.Join(linesOf(apply(t, w, configuration(5, proposal))), "\n")
 		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all"))) ||
 			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)

@@ -179,8 +179,8 @@ func (s *stagedObjects) applyAndCheck(want string) *providertest.Plan {
 		s.t.Errorf("the branch has %s, want %s; the plan said %s", got, want, rolloutText(plan))
 	}
 	checkFollowedPaths(s.t, files, s.url, s.branch)
-	if again, said2 := s.w.Plan(s.t.Context(), s.configuration()); again == nil || !again.Empty() {
-		s.t.Errorf("one more plan says %v %s", again, said2)
+	if again, diags2 := s.w.Plan(s.t.Context(), s.configuration()); again == nil || !again.Empty() {
+		s.t.Errorf("one more plan says %v %s", again, diags2)
 	}
 	return plan
 }
@@ -202,7 +202,7 @@ func runForAgents(t *testing.T, play func(t *testing.T, s *stagedObjects)) {
 	}
 }
 
-func TestFinalObjectsAreFollowedAfterARenameThatIsAll(t *testing.T) {
+func TestFinalObjectsAreFollowedAfterARenameAlone(t *testing.T) {
 	runForAgents(t, func(t *testing.T, s *stagedObjects) {
 		s.store, s.lab = namedType("shop", "store"), namedType("bench", "lab")
 		plan := s.applyAndCheck("bench 3, shop 3")
@@ -214,7 +214,7 @@ func TestFinalObjectsAreFollowedAfterARenameThatIsAll(t *testing.T) {
 	})
 }
 
-func TestFinalObjectsAreFollowedAfterARenameUntilTheirStageComes(t *testing.T) {
+func TestFinalObjectsAreFollowedAfterARenameDuringARollout(t *testing.T) {
 	runForAgents(t, func(t *testing.T, s *stagedObjects) {
 		s.store, s.replicas = namedType("shop", "store"), 4
 		s.applyAndCheck("lab 4, shop 3")

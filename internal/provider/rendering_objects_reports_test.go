@@ -44,7 +44,7 @@ func (f objectsOnCluster) apiLists(t *testing.T) map[string][]any {
 			},
 		}
 	}
-	add := func(resource string, object map[string]any, status map[string]any) {
+	addObject := func(resource string, object map[string]any, status map[string]any) {
 		object["metadata"].(map[string]any)["generation"] = 1
 		status["observedGeneration"] = 1
 		object["status"] = status
@@ -88,7 +88,7 @@ func (f objectsOnCluster) apiLists(t *testing.T) map[string][]any {
 	}
 	failed := f.failed
 	f.failed = false
-	add(
+	addObject(
 		"gitrepositories",
 		object(
 			"source.toolkit.fluxcd.io/v1",
@@ -113,19 +113,19 @@ func (f objectsOnCluster) apiLists(t *testing.T) map[string][]any {
 		switch one["kind"] {
 		case "Kustomization":
 			isFlux = true
-			add("kustomizations", one, kustomization(f.objects))
+			addObject("kustomizations", one, kustomization(f.objects))
 		case "HelmRelease":
 			isFlux = true
 			looked := f.checkedAt
 			f.checkedAt = f.readySince // helm-controller says something new only when it does something
-			add("helmreleases", one, map[string]any{
+			addObject("helmreleases", one, map[string]any{
 				"conditions": condition("UpgradeSucceeded"), "helmChart": "flux-system/chart", "lastAttemptedRevision": "1.2.1+0123",
 				"history": []any{
 					map[string]any{"chartName": "till", "chartVersion": "1.2.1+0123", "status": "deployed", "lastDeployed": text(f.readySince)},
 				},
 			})
 			f.failed = false
-			add("helmcharts", object("source.toolkit.fluxcd.io/v1", "HelmChart", "flux-system", "chart", map[string]any{
+			addObject("helmcharts", object("source.toolkit.fluxcd.io/v1", "HelmChart", "flux-system", "chart", map[string]any{
 				"chart": "./" + path + "/till-live/objects", "version": "*", "sourceRef": map[string]any{"kind": "GitRepository", "name": "flotilla"},
 			}), map[string]any{
 				"conditions": condition(
@@ -135,26 +135,26 @@ func (f objectsOnCluster) apiLists(t *testing.T) map[string][]any {
 			})
 			f.checkedAt = looked
 		case "Application":
-			add("applications", one, application(one, f.objects))
+			addObject("applications", one, application(one, f.objects))
 		}
 		f.failed = false
 	}
 	if isFlux {
-		add("kustomizations", object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "root", map[string]any{
+		addObject("kustomizations", object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "root", map[string]any{
 			"path": "./" + path, "sourceRef": map[string]any{"kind": "GitRepository", "name": "flotilla"}, "wait": true,
 		}), kustomization(f.root))
 	} else {
 		root := object("argoproj.io/v1alpha1", "Application", "argocd", "root", map[string]any{
 			"source": map[string]any{"repoURL": f.url, "path": path, "targetRevision": "dev", "directory": map[string]any{"recurse": true}},
 		})
-		add("applications", root, application(root, f.root))
+		addObject("applications", root, application(root, f.root))
 	}
 	return lists
 }
 
 // The agent that follows final objects has a new revision with each commit of the branch. Only the content of the folder decides
 // whether it is ready, and since when.
-func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
+func TestCommitsOfOthersKeepTheStatusOfFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
@@ -163,9 +163,9 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 		map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"of-${REGION}\"}\n"},
 	)
 	for name, test := range map[string]struct {
-		reconciler string
-		manifests  map[string]any // nil: of the chart
-		runs       string
+		reconciler  string
+		manifests   map[string]any // nil: of the chart
+		wantVersion string
 	}{
 		"Kustomization": {"flux", map[string]any{"repo": repo, "commit": commit, "path": "plain"}, "<nil> " + commit},
 		"HelmRelease":   {"flux", nil, "1.2.1 0123"},
@@ -176,7 +176,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			clock := &stoppedClock{now: time.Now().Truncate(time.Second)}
 			url, start := bare(t), provider.StartAt(clock)
 			w := providertest.New(start)
-			with := func(value int, reads map[string]objectsOnCluster) (configuration providertest.Configuration, asked map[string]any) {
+			configure := func(value int, reports map[string]objectsOnCluster) (configuration providertest.Configuration, arguments map[string]any) {
 				argument := objectsFleet(charts, pin, value, "objects", test.reconciler)
 				if test.manifests != nil {
 					argument = renderedFleet(folder.Pin{}, test.manifests, map[string]any{"config_as": []any{"substitute"}}, nil)
@@ -191,24 +191,24 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 					)
 					clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
 				}
-				for cluster, has := range reads {
-					known[cluster] = map[string]any{"host": serveLists(t, has.apiLists(t)), "token": "canary-0123456789"}
+				for cluster, onCluster := range reports {
+					known[cluster] = map[string]any{"host": serveLists(t, onCluster.apiLists(t)), "token": "canary-0123456789"}
 				}
 				argument["cluster_types"], argument["clusters"] = types, clusters
 				first := ringStage("canary")
 				first["soak"] = "1s"
-				asked = map[string]any{
+				arguments = map[string]any{
 					"name": "dev", "fleet": fleetOf(argument), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "feedback": map[string]any{"clusters": true},
 				}
-				configuration = assigned(url, asked["fleet"], map[string]any{
+				configuration = assigned(url, arguments["fleet"], map[string]any{
 					"rollout":  map[string]any{"stages": []any{first, ringStage("region")}, "on_failure": "roll_back"},
-					"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: asked},
+					"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: arguments},
 				})
 				configuration.Provider = map[string]any{"clusters": known}
-				return configuration, asked
+				return configuration, arguments
 			}
 			tip := func() string { return git(t, url, "rev-parse", "dev") }
-			byOthers := func() string {
+			commitByOthers := func() string {
 				commitByHand(t, url, "dev", func(folder string) {
 					if err := os.WriteFile(filepath.Join(folder, "README.md"), []byte(tip()), 0o600); err != nil {
 						t.Fatal(err)
@@ -216,28 +216,28 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 				})
 				return tip()
 			}
-			first, _ := with(3, nil)
+			first, _ := configure(3, nil)
 			apply(t, w, first)
 			since := clock.now.Add(time.Second)
 			if fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != "" {
 				t.Fatal("both stages are written at once")
 			}
-			objects, root := byOthers(), byOthers()
+			objects, root := commitByOthers(), commitByOthers()
 			canary := objectsOnCluster{url: url, host: "canary", root: root, objects: objects, readySince: since, checkedAt: since.Add(time.Hour)}
 			clock.now = since.Add(2 * time.Second) // the soak time
-			next, asked := with(3, map[string]objectsOnCluster{"canary-a": canary})
-			read, said := providertest.New(start).
-				ReadData(t.Context(), providertest.Configuration{Provider: next.Provider}, "flotilla_compliance", asked)
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			next, arguments := configure(3, map[string]objectsOnCluster{"canary-a": canary})
+			read, diags := providertest.New(start).
+				ReadData(t.Context(), providertest.Configuration{Provider: next.Provider}, "flotilla_compliance", arguments)
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
-			is := read["clusters"].(map[string]any)["canary-a"].(map[string]any)
-			if is["verdict"] != "ready" || is["since"] != since.UTC().Format(time.RFC3339) {
-				t.Errorf("after commits of others the cluster is %v", is)
+			status := read["clusters"].(map[string]any)["canary-a"].(map[string]any)
+			if status["verdict"] != "ready" || status["since"] != since.UTC().Format(time.RFC3339) {
+				t.Errorf("after commits of others the cluster is %v", status)
 			}
 			if runs := asList(read["running"]); len(runs) != 1 ||
-				fmt.Sprint(runs[0].(map[string]any)["version"], " ", runs[0].(map[string]any)["revision"]) != test.runs {
-				t.Errorf("it runs %v, want %s", runs, test.runs)
+				fmt.Sprint(runs[0].(map[string]any)["version"], " ", runs[0].(map[string]any)["revision"]) != test.wantVersion {
+				t.Errorf("it runs %v, want %s", runs, test.wantVersion)
 			}
 			apply(t, w, next)
 			if fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") == "" {
@@ -245,20 +245,20 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			}
 
 			// Of the content that is wanted next, what has the former one says nothing.
-			changed, _ := with(4, map[string]objectsOnCluster{"canary-a": canary})
+			changed, _ := configure(4, map[string]objectsOnCluster{"canary-a": canary})
 			apply(t, w, changed)
 			wanted := tip()
 			canary.root, canary.failed = wanted, true
-			late, asked := with(4, map[string]objectsOnCluster{"canary-a": canary})
-			read, said = providertest.New(start).
-				ReadData(t.Context(), providertest.Configuration{Provider: late.Provider}, "flotilla_compliance", asked)
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			late, arguments := configure(4, map[string]objectsOnCluster{"canary-a": canary})
+			read, diags = providertest.New(start).
+				ReadData(t.Context(), providertest.Configuration{Provider: late.Provider}, "flotilla_compliance", arguments)
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
-			is = read["clusters"].(map[string]any)["canary-a"].(map[string]any)
-			if message := fmt.Sprint(is["message"]); is["verdict"] != "progressing" ||
+			status = read["clusters"].(map[string]any)["canary-a"].(map[string]any)
+			if message := fmt.Sprint(status["message"]); status["verdict"] != "progressing" ||
 				!strings.Contains(message, "has commit "+objects[:7]+", in which its folder is another one") {
-				t.Errorf("what has failed with the former content is %v", is)
+				t.Errorf("what has failed with the former content is %v", status)
 			}
 			apply(t, w, late)
 			if tip() != wanted {

@@ -67,9 +67,9 @@ func TestObjectsAreCommitted(t *testing.T) {
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	const ofKustomize = "kustomization.yaml namespace.yaml objects/kustomization.yaml objects/objects.yaml reconciler.yaml"
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
-		want, _, said := readFinalObjects(t, objectsFleet(charts, pin, 3, "preview", reconciler))
+		want, _, messages := readFinalObjects(t, objectsFleet(charts, pin, 3, "preview", reconciler))
 		if len(want) != 4 {
-			t.Errorf("%s: the preview has %q; said is %s", reconciler, want, said)
+			t.Errorf("%s: the preview has %q; said is %s", reconciler, want, messages)
 		}
 		url, w := bare(t), providertest.New(startProvider)
 		configuration := assigned(url, fleetOf(objectsFleet(charts, pin, 3, "objects", reconciler)), nil)
@@ -90,9 +90,9 @@ func TestObjectsAreCommitted(t *testing.T) {
 				packed[strings.TrimPrefix(name, tillFolder+"objects/")] = fileOnBranch(t, url, name) + "\n"
 			}
 			again := newChartServer(t)
-			got, _, said := readFinalObjects(t, objectsFleet(again, again.publish(t, "1.2.1", packed), 7, "preview", reconciler))
+			got, _, messages := readFinalObjects(t, objectsFleet(again, again.publish(t, "1.2.1", packed), 7, "preview", reconciler))
 			if !maps.Equal(got, want) {
-				t.Errorf("%s: the chart has %q, want %q; said is %s", reconciler, got, want, said)
+				t.Errorf("%s: the chart has %q, want %q; said is %s", reconciler, got, want, messages)
 			}
 		} else if names != ofKustomize {
 			t.Errorf("%s: the folder has %s", reconciler, names)
@@ -109,20 +109,20 @@ func TestObjectsAreCommitted(t *testing.T) {
 		if !strings.Contains(text, "helm.sh/hook: pre-upgrade") || strings.Contains(text, "app.kubernetes.io/managed-by: Helm") {
 			t.Errorf("%s: the objects are %s", reconciler, text)
 		}
-		reads, said2 := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
+		reads, diags2 := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
 			"fleet": fleetOf(
 				objectsFleet(charts, pin, 3, "objects", reconciler),
 			), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		})
 		files, _ := reads["files"].(map[string]any)
 		if file, _ := files["store/till-live/"+file].(string); strings.TrimSuffix(file, "\n") != text {
-			t.Errorf("%s: flotilla_manifests has %q, %s", reconciler, slices.Sorted(maps.Keys(files)), said2)
+			t.Errorf("%s: flotilla_manifests has %q, %s", reconciler, slices.Sorted(maps.Keys(files)), diags2)
 		}
 	}
 }
 
 // From pointers to objects and back, the reconciler's object stays the same one: nothing is deleted on the cluster.
-func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
+func TestAChangeOfRenderingKeepsTheReconcilerObject(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
@@ -132,20 +132,20 @@ func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 		"argocd-hub": {"kind: ApplicationSet\n", "path: clusters/all/store/till-live/objects\n", "kustomize:\n"},
 	} {
 		url, w := bare(t), providertest.New(startProvider)
-		with := func(render string) string {
+		applyRendering := func(render string) string {
 			plan := apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, 3, render, reconciler)), nil))
 			if change := plan.Change(assignment); change.Action != providertest.Create && change.Action != providertest.Update {
 				t.Errorf("%s, %s: the plan is %v", reconciler, render, change)
 			}
 			return fileOnBranch(t, url, tillFolder+"reconciler.yaml")
 		}
-		head := func(text string) string { // of the object that deploys, the last one
+		identityOf := func(text string) string { // of the object that deploys, the last one
 			text = text[strings.LastIndex(text, "apiVersion: "):]
-			head, _, _ := strings.Cut(text, "\nspec:")
-			return head
+			identityOf, _, _ := strings.Cut(text, "\nspec:")
+			return identityOf
 		}
-		pointers, objects, again := with("pointers"), with("objects"), with("pointers")
-		if head(pointers) != head(objects) || pointers != again {
+		pointers, objects, again := applyRendering("pointers"), applyRendering("objects"), applyRendering("pointers")
+		if identityOf(pointers) != identityOf(objects) || pointers != again {
 			t.Errorf("%s: the object is first %s, then %s, then %s", reconciler, pointers, objects, again)
 		}
 		for _, want := range follows {
@@ -162,13 +162,13 @@ func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
 	}
 }
 
-func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
+func TestChangedObjectsUpdateTheirReconcilerObject(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
-		at := func(replicas int) (text, follower, chart string) {
+		applyReplicas := func(replicas int) (text, follower, chart string) {
 			apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))
 			return fileOnBranch(
 					t,
@@ -184,8 +184,8 @@ func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 					tillFolder+"objects/Chart.yaml",
 				)
 		}
-		text, follower, chart := at(3)
-		changed, next, nextChart := at(4)
+		text, follower, chart := applyReplicas(3)
+		changed, next, nextChart := applyReplicas(4)
 		if strings.ReplaceAll(text, "replicas: 3", "replicas: 4") != changed {
 			t.Errorf("%s: the objects were %s, and are %s", reconciler, text, changed)
 		}
@@ -196,7 +196,7 @@ func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 }
 
 // A plan speaks of the objects, and not of the files that have them.
-func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
+func TestAPlanListsCommittedObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
@@ -205,15 +205,15 @@ func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 	next := charts.publish(t, "1.2.2", newer)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
-		lines := func(pin folder.Pin, replicas int) string {
+		applyLines := func(pin folder.Pin, replicas int) string {
 			return strings.Join(linesOf(apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))), "\n")
 		}
-		lines(pin, 3)
-		if got := lines(pin, 4); !strings.Contains(got, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all"))) ||
+		applyLines(pin, 3)
+		if got := applyLines(pin, 4); !strings.Contains(got, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all"))) ||
 			strings.Contains(got, "objects.yaml") {
 			t.Errorf("%s: with other values it says %s", reconciler, got)
 		}
-		if got := lines(next, 4); !strings.Contains(
+		if got := applyLines(next, 4); !strings.Contains(
 			got,
 			objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", causeByChart("till", "1.2.1", "1.2.2")),
 		) ||
@@ -238,7 +238,7 @@ func TestAWorkspacesProjectAllowsTheRepositoryOfItsObjects(t *testing.T) {
 	}
 }
 
-func TestObjectsThatCannotBeCommittedAreAnErrorOfThePlan(t *testing.T) {
+func TestObjectsThatCannotBeCommittedFailThePlan(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	secret := charts.publish(t, "1.2.1", tillFiles)
@@ -266,10 +266,10 @@ func TestObjectsThatCannotBeCommittedAreAnErrorOfThePlan(t *testing.T) {
 		"no text": {number, []string{`cluster_types["store"].parameters.gitops_repository: must be a string`}},
 	} {
 		url, w := bare(t), providertest.New(startProvider)
-		_, said := w.Apply(t.Context(), assigned(url, fleetOf(test.fleet), nil))
-		text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+		_, diags := w.Apply(t.Context(), assigned(url, fleetOf(test.fleet), nil))
+		text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 		for _, want := range test.want {
-			if said.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "canary-secret") {
+			if diags.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "canary-secret") {
 				t.Errorf("%s: said is %s, want %q", name, text, want)
 			}
 		}

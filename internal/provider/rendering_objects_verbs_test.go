@@ -13,19 +13,19 @@ import (
 )
 
 // Folders of objects are planned, repaired, taken back, imported, handed over and removed as those of pointers are.
-func TestObjectsThroughOtherVerbs(t *testing.T) {
+func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
-	down := func(is bool) {
+	setDown := func(isDown bool) {
 		charts.mutex.Lock()
 		defer charts.mutex.Unlock()
-		charts.isDown = is
+		charts.isDown = isDown
 	}
 	for _, reconciler := range []string{"flux", "argocd"}[:acceptancetest.Count(1, 2)] {
-		down(false)
+		setDown(false)
 		url, w := bare(t), providertest.New(startProvider)
-		with := func(replicas int, further map[string]any) providertest.Configuration {
+		configure := func(replicas int, further map[string]any) providertest.Configuration {
 			fleet := fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler))
 			configuration := assigned(url, fleet, further)
 			configuration.Resources["flotilla_assignment.other"] = assigned(url, fleet, map[string]any{
@@ -35,7 +35,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		}
 		commits := func() string { return git(t, url, "rev-list", "--count", "dev") }
 		objects := func() string { return fileOnBranch(t, url, tillFolder+objectsFiles[reconciler]) }
-		apply(t, w, with(3, nil))
+		apply(t, w, configure(3, nil))
 		first, text := git(t, url, "rev-parse", "dev"), objects()
 		if follower := fileOnBranch(t, url, "clusters/other/store/till-live/reconciler.yaml"); !strings.Contains(
 			follower,
@@ -50,10 +50,10 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if plan, said := w.Plan(t.Context(), with(3, nil), providertest.RefreshOnly()); said.Err() != nil {
-			t.Errorf("%s: a refresh says %s, %v", reconciler, said, plan)
+		if plan, diags := w.Plan(t.Context(), configure(3, nil), providertest.RefreshOnly()); diags.Err() != nil {
+			t.Errorf("%s: a refresh says %s, %v", reconciler, diags, plan)
 		}
-		plan := apply(t, w, with(3, nil))
+		plan := apply(t, w, configure(3, nil))
 		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
 			lines,
 			objectLine("Deployment till", "spec.replicas", "store/till-live", causeByDrift("")),
@@ -63,53 +63,53 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			t.Errorf("%s: after a change by hand it is %s, and the objects are %s", reconciler, lines, objects())
 		}
 
-		apply(t, w, with(4, nil))
+		apply(t, w, configure(4, nil))
 		changed := objects()
-		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text ||
+		if plan := apply(t, w, configure(4, map[string]any{"rollback_to": first})); objects() != text ||
 			!strings.Contains(strings.Join(linesOf(plan), "\n"), objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByRollback, ""))) {
 			t.Errorf("%s: rolled back it is %v, and the objects are %s", reconciler, linesOf(plan), objects())
 		}
 		if diff := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/store"); diff != "" {
 			t.Errorf("%s: rolled back, the folder differs: %s", reconciler, diff)
 		}
-		if apply(t, w, with(4, nil)); objects() != changed {
+		if apply(t, w, configure(4, nil)); objects() != changed {
 			t.Errorf("%s: after that the objects are %s", reconciler, objects())
 		}
 
-		late, said := w.Plan(t.Context(), with(5, nil))
-		if said.Err() != nil {
-			t.Fatal(said)
+		late, diags := w.Plan(t.Context(), configure(5, nil))
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		before := commits()
 		useNewCache(t) // another machine
-		down(true)
-		if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") ||
-			!strings.Contains(said, charts.url) ||
+		setDown(true)
+		if messages := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(messages, "Manifests cannot be rendered") ||
+			!strings.Contains(messages, charts.url) ||
 			commits() != before {
-			t.Errorf("%s: a late apply says %s, and there are %s commits after %s", reconciler, said, commits(), before)
+			t.Errorf("%s: a late apply says %s, and there are %s commits after %s", reconciler, messages, commits(), before)
 		}
-		for verb, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
-			if _, said := w.Plan(t.Context(), with(4, nil), options...); said.Err() != nil {
-				t.Errorf("%s: the plan of %s says %s", reconciler, verb, said)
+		for operation, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
+			if _, diags := w.Plan(t.Context(), configure(4, nil), options...); diags.Err() != nil {
+				t.Errorf("%s: the plan of %s says %s", reconciler, operation, diags)
 			}
 		}
-		down(false)
+		setDown(false)
 
 		lost := providertest.New(startProvider)
 		for address, at := range map[string]string{assignment: "#dev:clusters/all:dev", "flotilla_assignment.other": "#dev:clusters/other:other"} {
-			if said := lost.Import(t.Context(), with(4, nil), address, url+at); said.Err() != nil {
-				t.Fatal(said)
+			if diags := lost.Import(t.Context(), configure(4, nil), address, url+at); diags.Err() != nil {
+				t.Fatal(diags)
 			}
 		}
-		if plan, said := lost.Plan(t.Context(), with(4, nil)); said.Err() != nil || !plan.Empty() {
-			t.Errorf("%s: after an import the plan is not empty: %s %v", reconciler, said, plan.Change(assignment).After)
+		if plan, diags := lost.Plan(t.Context(), configure(4, nil)); diags.Err() != nil || !plan.Empty() {
+			t.Errorf("%s: after an import the plan is not empty: %s %v", reconciler, diags, plan.Change(assignment).After)
 		}
 		tree := git(t, url, "rev-parse", "dev:clusters/all/store/till-live/objects")
-		if apply(t, w, with(4, map[string]any{"name": "next"})); git(t, url, "rev-parse", "dev:clusters/all/store/till-live/objects") != tree {
+		if apply(t, w, configure(4, map[string]any{"name": "next"})); git(t, url, "rev-parse", "dev:clusters/all/store/till-live/objects") != tree {
 			t.Errorf("%s: after a handover the objects are %s", reconciler, objects())
 		}
 		moved := map[string]any{"name": "next", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/moved"}}
-		apply(t, w, with(4, moved))
+		apply(t, w, configure(4, moved))
 		if follower := fileOnBranch(t, url, "clusters/moved/store/till-live/reconciler.yaml"); !strings.Contains(
 			follower,
 			"clusters/moved/store/till-live/objects",
@@ -118,14 +118,14 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			t.Errorf("%s: moved, it follows %s", reconciler, follower)
 		}
 
-		gone := objectsFleet(charts, pin, 4, "objects", reconciler)
-		gone["target_policies"] = []any{}
-		protected := map[string]any{"name": "next", "gitops_repo": moved["gitops_repo"], "fleet": fleetOf(gone)}
-		if _, said := w.Plan(t.Context(), with(4, protected)); !said.Has("Nothing would be left") {
-			t.Errorf("%s: without assignments the plan says %s", reconciler, said)
+		empty := objectsFleet(charts, pin, 4, "objects", reconciler)
+		empty["target_policies"] = []any{}
+		protected := map[string]any{"name": "next", "gitops_repo": moved["gitops_repo"], "fleet": fleetOf(empty)}
+		if _, diags := w.Plan(t.Context(), configure(4, protected)); !diags.Has("Nothing would be left") {
+			t.Errorf("%s: without assignments the plan says %s", reconciler, diags)
 		}
-		down(true)
-		apply(t, w, with(4, moved), providertest.Destroy())
+		setDown(true)
+		apply(t, w, configure(4, moved), providertest.Destroy())
 		if left := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(left, "till-live") {
 			t.Errorf("%s: after the destroy there is %s", reconciler, left)
 		}
@@ -139,7 +139,7 @@ func TestObjectsGoThroughStages(t *testing.T) {
 	pin := charts.publish(t, "1.2.1", chartWithoutSecret)
 	for _, reconciler := range []string{"flux", "argocd"} {
 		url, w := bare(t), providertest.New(startProvider)
-		with := func(replicas int, reports ...any) providertest.Configuration {
+		configuration := func(replicas int, reports ...any) providertest.Configuration {
 			argument := objectsFleet(charts, pin, replicas, "objects", reconciler)
 			var types, clusters []any
 			for _, host := range []string{"canary", "region"} {
@@ -180,22 +180,22 @@ func TestObjectsGoThroughStages(t *testing.T) {
 		apply(
 			t,
 			w,
-			with(3, map[string]any{"cluster": "canary-a", "commit": strings.Repeat("0", 40), "ready": true, "since": "2026-01-01T00:00:00Z"}),
+			configuration(3, map[string]any{"cluster": "canary-a", "commit": strings.Repeat("0", 40), "ready": true, "since": "2026-01-01T00:00:00Z"}),
 		)
 		for range 2 {
 			if _, err := os.Stat(filepath.FromSlash(url)); err == nil {
-				apply(t, w, with(3, reports()...))
+				apply(t, w, configuration(3, reports()...))
 			}
 		}
 		if got := replicas(); got != "3 3" {
 			t.Fatalf("%s: at first the replicas are %s", reconciler, got)
 		}
-		had := fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml")
-		apply(t, w, with(4, reports()...))
-		if got := replicas(); got != "4 3" || fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != had {
+		before := fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml")
+		apply(t, w, configuration(4, reports()...))
+		if got := replicas(); got != "4 3" || fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != before {
 			t.Errorf("%s: in the first stage the replicas are %s", reconciler, got)
 		}
-		apply(t, w, with(4, reports()...))
+		apply(t, w, configuration(4, reports()...))
 		if got := replicas(); got != "4 4" {
 			t.Errorf("%s: in the second stage the replicas are %s", reconciler, got)
 		}

@@ -59,8 +59,8 @@ func packFile(t *testing.T, name, content string) []byte {
 	compressed := gzip.NewWriter(&buffer)
 	writer := tar.NewWriter(compressed)
 	err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o644})
-	_, wrote := io.WriteString(writer, content)
-	if err := errors.Join(err, wrote, writer.Close(), compressed.Close()); err != nil {
+	_, writeErr := io.WriteString(writer, content)
+	if err := errors.Join(err, writeErr, writer.Close(), compressed.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return buffer.Bytes()
@@ -98,15 +98,15 @@ func manifestsOfEachOrigin(t *testing.T) map[string]map[string]any {
 }
 
 // What flotilla_artifacts pins is rendered, wherever it is from, and whichever reconciler takes it.
-func TestWhateverIsPinnedIsRendered(t *testing.T) {
+func TestPinsOfEachOriginAreRendered(t *testing.T) {
 	t.Parallel()
 	for origin, manifests := range manifestsOfEachOrigin(t) {
 		for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
 			t.Run(origin+", "+reconciler, func(t *testing.T) {
 				fleet := pinnedFleet(t, manifests, reconciler)
-				yaml, _, said := readFinalObjects(t, fleet)
+				yaml, _, messages := readFinalObjects(t, fleet)
 				if len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "greeting") {
-					t.Errorf("the objects are %v; said is %s", yaml, said)
+					t.Errorf("the objects are %v; said is %s", yaml, messages)
 				}
 			})
 		}
@@ -119,9 +119,9 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 	workloads := []any{map[string]any{
 		"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{"environment": "dev", "manifests": manifests}},
 	}}
-	read, said := readArtifacts(t, map[string]any{"workloads": workloads})
+	read, messages := readArtifacts(t, map[string]any{"workloads": workloads})
 	if read["artifacts"] == nil {
-		t.Fatalf("it is not pinned: %s", said)
+		t.Fatalf("it is not pinned: %s", messages)
 	}
 	return map[string]any{
 		"cluster_types": []any{
@@ -132,7 +132,7 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 }
 
 // While nothing can be fetched, a plan names what, and each repository; what was fetched before is planned all the same.
-func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
+func TestThePlanOfAPreviewNamesUnreachableRepositories(t *testing.T) {
 	useNewCache(t)
 	const address = "127.0.0.1:1"
 	charts := newChartServer(t)
@@ -151,25 +151,25 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 		"gitops_repo":      map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		"keep_unreachable": true,
 	}
-	read, said := readArtifacts(t, kept)
-	if text, err := p.pins.Encode(); err != nil || read["artifacts"] != text || !strings.Contains(said, "Pins stay as they are deployed") ||
-		!strings.Contains(said, charts.url) {
-		t.Fatalf("the pins are %v; said is %s", read["artifacts"], said)
+	read, messages := readArtifacts(t, kept)
+	if text, err := p.pins.Encode(); err != nil || read["artifacts"] != text || !strings.Contains(messages, "Pins stay as they are deployed") ||
+		!strings.Contains(messages, charts.url) {
+		t.Fatalf("the pins are %v; said is %s", read["artifacts"], messages)
 	}
 	fleet := p.fleet(t, 1)
 	fleet["artifacts"] = read["artifacts"]
-	if plan, said := w.Plan(t.Context(), assigned(url, fleetOf(fleet), nil)); said.Err() != nil || !plan.Empty() {
-		t.Errorf("with what was fetched before the plan says %s", said)
+	if plan, diags := w.Plan(t.Context(), assigned(url, fleetOf(fleet), nil)); diags.Err() != nil || !plan.Empty() {
+		t.Errorf("with what was fetched before the plan says %s", diags)
 	}
 
 	charts.isDown = false
 	p.addChart(t, "other", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
-	lost := p.charts
+	reachable := p.charts
 	p.charts = newChartServer(t)
 	p.addChart(t, "chart", files)
 	down := p.charts.url
 	p.charts.isDown = true
-	p.charts = lost
+	p.charts = reachable
 	p.targets["git"] = map[string]any{
 		"environment": "dev",
 		"manifests":   map[string]any{"repo": "http://" + address + "/team/app", "commit": strings.Repeat("a", 40)},
@@ -193,9 +193,9 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 		t.Errorf("the plan names what was fetched before: %s", text)
 	}
 	for _, source := range []string{"flotilla_manifests", "flotilla_diff"} {
-		asked := map[string]any{"fleet": fleetOf(p.fleet(t, 1)), "name": "dev", "gitops_repo": kept["gitops_repo"]}
-		_, said := w.ReadData(t.Context(), providertest.Configuration{}, source, asked)
-		if text := fmt.Sprint(said); !strings.Contains(text, down) || strings.Contains(text, "keep_unreachable") {
+		arguments := map[string]any{"fleet": fleetOf(p.fleet(t, 1)), "name": "dev", "gitops_repo": kept["gitops_repo"]}
+		_, diags := w.ReadData(t.Context(), providertest.Configuration{}, source, arguments)
+		if text := fmt.Sprint(diags); !strings.Contains(text, down) || strings.Contains(text, "keep_unreachable") {
 			t.Errorf("%s says %s", source, text)
 		}
 	}

@@ -82,12 +82,12 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 			t.Run(name+", "+reconciler, func(t *testing.T) {
 				t.Parallel()
 				url, w := bare(t), providertest.New(startProvider)
-				how := map[string]any{"reconciler": reconciler, "kubernetes_version": "1.33"}
-				apply(t, w, assigned(url, fleetOf(previewFleet(charts, one, 1, how, nil)), nil))
-				changed := assigned(url, fleetOf(previewFleet(charts, test.pin, 1, mergeMaps(how, test.clusterType), test.data)), nil)
-				plan, said := w.Plan(t.Context(), changed)
-				if said.Err() != nil {
-					t.Fatal(said)
+				attributes := map[string]any{"reconciler": reconciler, "kubernetes_version": "1.33"}
+				apply(t, w, assigned(url, fleetOf(previewFleet(charts, one, 1, attributes, nil)), nil))
+				changed := assigned(url, fleetOf(previewFleet(charts, test.pin, 1, mergeMaps(attributes, test.clusterType), test.data)), nil)
+				plan, diags := w.Plan(t.Context(), changed)
+				if diags.Err() != nil {
+					t.Fatal(diags)
 				}
 				got := linesOf(plan)
 				want := slices.Concat([]string{countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 1})}, test.want)
@@ -100,11 +100,11 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Errorf("changes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 				}
-				if text := fmt.Sprint(plan.Change(assignment).After, said); strings.Contains(text, "canary") {
+				if text := fmt.Sprint(plan.Change(assignment).After, diags); strings.Contains(text, "canary") {
 					t.Errorf("the plan has a value: %s", text)
 				}
-				if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil { // another process
-					t.Error(said)
+				if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil { // another process
+					t.Error(diags)
 				}
 				if plan := apply(t, w, changed); !plan.Empty() {
 					t.Errorf("after that it is %v", plan.Change(assignment).After)
@@ -115,11 +115,11 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 }
 
 // A bump of a chart with 30 objects over many hosts is a few lines.
-func TestABumpOverManyHostsIsAFewLines(t *testing.T) {
+func TestAChartUpdateOnManyHostsTakesFewLines(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
-	version := func(version string) folder.Pin {
-		return charts.publish(t, version, map[string]string{"templates/all.yaml": `
+	publishVersion := func(publishVersion string) folder.Pin {
+		return charts.publish(t, publishVersion, map[string]string{"templates/all.yaml": `
 {{- range until 30 }}
 ---
 apiVersion: v1
@@ -131,15 +131,15 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 	}
 	url, w := bare(t), providertest.New(startProvider)
 	const hosts = 25
-	apply(t, w, assigned(url, fleetOf(previewFleet(charts, version("3.2.0"), hosts, nil, nil)), nil))
-	plan, said := w.Plan(t.Context(), assigned(url, fleetOf(previewFleet(charts, version("3.2.1"), hosts, nil, nil)), nil))
+	apply(t, w, assigned(url, fleetOf(previewFleet(charts, publishVersion("3.2.0"), hosts, nil, nil)), nil))
+	plan, diags := w.Plan(t.Context(), assigned(url, fleetOf(previewFleet(charts, publishVersion("3.2.1"), hosts, nil, nil)), nil))
 	lines := linesOf(plan)
 	text := strings.Join(lines, "\n")
 	everywhere := []string{"store/till-live"}
 	for i := range hosts - 1 {
 		everywhere = append(everywhere, fmt.Sprintf("store-%03d/till-live", i+1))
 	}
-	of := func(keys string, objects ...string) string {
+	wantLine := func(keys string, objects ...string) string {
 		line := changedLine(changes.ObjectLine, "", keys, strings.Join(everywhere, ", "), []changes.Cause{causeByChart("till", "3.2.0", "3.2.1")})
 		line.Files = objects
 		return lineText(line)
@@ -148,14 +148,14 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 	for i := range 30 {
 		all = append(all, fmt.Sprintf("ConfigMap c%d", i))
 	}
-	if said.Err() != nil || len(lines) < 2 || len(lines) >= 20 || strings.Contains(text, "canary") ||
-		lines[1] != of(`metadata.labels["helm.sh/chart"]`, all...) || !strings.Contains(text, of("data.a0", "ConfigMap c0")) {
-		t.Errorf("said is %s, and changes are\n%s", said, text)
+	if diags.Err() != nil || len(lines) < 2 || len(lines) >= 20 || strings.Contains(text, "canary") ||
+		lines[1] != wantLine(`metadata.labels["helm.sh/chart"]`, all...) || !strings.Contains(text, wantLine("data.a0", "ConfigMap c0")) {
+		t.Errorf("said is %s, and changes are\n%s", diags, text)
 	}
 }
 
 // Where the former chart is gone, the plan says what points to the new one, and that the former objects are not known.
-func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
+func TestAPlanWorksWithoutTheFormerChart(t *testing.T) {
 	charts := newChartServer(t)
 	one, two, three := charts.publish(
 		t,
@@ -171,10 +171,10 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 		changedTillFiles("v3"),
 	)
 	url, w := bare(t), providertest.New(startProvider)
-	with := func(pin folder.Pin) providertest.Configuration {
+	configuration := func(pin folder.Pin) providertest.Configuration {
 		return assigned(url, fleetOf(previewFleet(charts, pin, 1, nil, nil)), nil)
 	}
-	goes := func(version string) {
+	removeChart := func(version string) {
 		useNewCache(t) // another machine
 		charts.mutex.Lock()
 		defer charts.mutex.Unlock()
@@ -182,12 +182,12 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	}
 	commits := func() string { return git(t, filepath.FromSlash(url), "rev-list", "--count", "dev") }
 	useNewCache(t)
-	apply(t, w, with(one))
+	apply(t, w, configuration(one))
 
-	goes("1.2.1")
-	plan, said := w.Plan(t.Context(), with(two))
-	if _, isUnknown := field(plan.Change(assignment).After, "changes").(providertest.Unknown); said.Err() != nil || !isUnknown {
-		t.Errorf("said is %s, and the plan is %v", said, plan.Change(assignment).After)
+	removeChart("1.2.1")
+	plan, diags := w.Plan(t.Context(), configuration(two))
+	if _, isUnknown := field(plan.Change(assignment).After, "changes").(providertest.Unknown); diags.Err() != nil || !isUnknown {
+		t.Errorf("said is %s, and the plan is %v", diags, plan.Change(assignment).After)
 	}
 	read, _ := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
 		"fleet": fleetOf(
@@ -197,7 +197,7 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	if want := "# store/till-live: the former final objects are not known: till 1.2.1 of " + charts.url + " cannot be fetched or rendered any more.\n"; read["objects"] != want {
 		t.Errorf("the difference of objects is %q, want %q", read["objects"], want)
 	}
-	text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+	text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 	want := []string{
 		formerUnknownLine("till 1.2.1 of "+charts.url+" cannot be fetched or rendered any more", "store/till-live", causeByChart("till", "1.2.1", "1.2.2")),
 		fileLine("reconciler.yaml", `HelmRelease metadata.annotations["flotilla.dev/digest"], HelmRelease spec.chart.spec.version`, "store/till-live", causeBy(changes.ByWorkload, "till")),
@@ -207,23 +207,23 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 			t.Errorf("said is %s, want %s", text, line)
 		}
 	}
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-		t.Fatal(said)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+		t.Fatal(diags)
 	}
-	if plan, said := w.Plan(t.Context(), with(two)); said.Err() != nil || !plan.Empty() || len(said) > 0 {
-		t.Errorf("after that the plan is not empty, or says %s", said)
+	if plan, diags := w.Plan(t.Context(), configuration(two)); diags.Err() != nil || !plan.Empty() || len(diags) > 0 {
+		t.Errorf("after that the plan is not empty, or says %s", diags)
 	}
 
 	// A plan that knows the former objects is applied only where they are known, too.
-	if plan, said = w.Plan(t.Context(), with(three)); said.Err() != nil || len(linesOf(plan)) != 2 {
-		t.Errorf("said is %s, and changes are %q", said, linesOf(plan))
+	if plan, diags = w.Plan(t.Context(), configuration(three)); diags.Err() != nil || len(linesOf(plan)) != 2 {
+		t.Errorf("said is %s, and changes are %q", diags, linesOf(plan))
 	}
-	goes("1.2.2")
+	removeChart("1.2.2")
 	before := commits()
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() == nil || commits() != before {
-		t.Errorf("a late apply says %s, and there are %s commits after %s", said, commits(), before)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() == nil || commits() != before {
+		t.Errorf("a late apply says %s, and there are %s commits after %s", diags, commits(), before)
 	}
-	apply(t, w, with(three))
+	apply(t, w, configuration(three))
 }
 
 func TestTheDiffHasFinalObjects(t *testing.T) {
@@ -240,11 +240,11 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 	)
 	url, w := bare(t), providertest.New(startProvider)
 	read := func(fleet map[string]any) (diff, objects string) {
-		read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
+		read, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
 			"fleet": fleetOf(fleet), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		})
-		if said.Err() != nil {
-			t.Fatal(said)
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		return fmt.Sprint(read["diff"]), fmt.Sprint(read["objects"])
 	}
@@ -277,10 +277,10 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	url, w := bare(t), providertest.New(startProvider)
-	with := func(version string, further map[string]any) providertest.Configuration {
+	configuration := func(version string, further map[string]any) providertest.Configuration {
 		return assigned(url, fleetOf(previewFleet(charts, pin, 2, mergeMaps(map[string]any{"kubernetes_version": version}, further), nil)), nil)
 	}
-	apply(t, w, with("1.33", nil))
+	apply(t, w, configuration("1.33", nil))
 	commits := git(t, filepath.FromSlash(url), "rev-list", "--count", "dev")
 	deployment := func(field string) func(string, ...changes.Cause) string {
 		return func(assignments string, causes ...changes.Cause) string {
@@ -291,26 +291,26 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 		configuration providertest.Configuration
 		line          func(assignments string, causes ...changes.Cause) string // on each of the two hosts
 	}{
-		{with("1.34", nil), deployment("metadata.annotations.kubernetes")},
+		{configuration("1.34", nil), deployment("metadata.annotations.kubernetes")},
 		{
-			with("1.34", map[string]any{"api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}),
+			configuration("1.34", map[string]any{"api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}),
 			deployment("metadata.annotations.monitored"),
 		},
 		{
-			with("1.34", map[string]any{"api_versions": []any{"example.com/v1", "monitoring.coreos.com/v1/ServiceMonitor"}}),
+			configuration("1.34", map[string]any{"api_versions": []any{"example.com/v1", "monitoring.coreos.com/v1/ServiceMonitor"}}),
 			noObjectLine,
 		},
 	} {
-		plan, said := w.Plan(t.Context(), test.configuration)
+		plan, diags := w.Plan(t.Context(), test.configuration)
 		want := []string{
 			test.line("store/till-live", causeBy(changes.ByClusterType, "store")),
 			test.line("store-001/till-live", causeBy(changes.ByClusterType, "store-001")),
 		}
-		if lines := linesOf(plan); said.Err() != nil || !slices.Equal(lines, want) {
-			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", said, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+		if lines := linesOf(plan); diags.Err() != nil || !slices.Equal(lines, want) {
+			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", diags, strings.Join(lines, "\n"), strings.Join(want, "\n"))
 		}
-		if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-			t.Fatal(said)
+		if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		if plan := apply(t, w, test.configuration); !plan.Empty() {
 			t.Errorf("after that it is %v", plan.Change(assignment).After)

@@ -69,7 +69,7 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 	charts := newChartServer(t)
 	for i, name := range slices.Sorted(maps.Keys(plainSecrets)) {
 		pin := charts.publish(t, fmt.Sprintf("1.0.%d", i), map[string]string{"templates/all.yaml": plainSecrets[name]})
-		shownNowhere := func(where string, text string) {
+		expectNoSecret := func(where string, text string) {
 			for form, canary := range encodedForms(secretCanary) {
 				if strings.Contains(text, canary) {
 					t.Errorf("%s: %s shows it %s: %s", name, where, form, text)
@@ -80,9 +80,9 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 			}
 		}
 		preview := renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})
-		yaml, _, said := readFinalObjects(t, preview)
-		if shownNowhere("flotilla_manifests", fmt.Sprint(yaml, said)); len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "(hidden)") {
-			t.Errorf("%s: the objects are %q; said is %s", name, yaml, said)
+		yaml, _, messages := readFinalObjects(t, preview)
+		if expectNoSecret("flotilla_manifests", fmt.Sprint(yaml, messages)); len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "(hidden)") {
+			t.Errorf("%s: the objects are %q; said is %s", name, yaml, messages)
 		}
 		preview["constraints"] = []any{
 			map[string]any{
@@ -91,22 +91,22 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 				"message_expression": `"data: " + string(object.?stringData.password.orValue("none"))`,
 			},
 		}
-		_, _, said = readFinalObjects(t, preview)
-		shownNowhere("a rule", said)
+		_, _, messages = readFinalObjects(t, preview)
+		expectNoSecret("a rule", messages)
 		url, w := bare(t), providertest.New(startProvider)
-		diff, diagnostics := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
+		diff, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
 			"name": "dev", "fleet": fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})),
 			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		})
-		if shownNowhere("flotilla_diff", fmt.Sprint(diff, diagnostics)); !strings.Contains(fmt.Sprint(diff["objects"]), "(hidden)") &&
-			!diagnostics.Has("Clusters would refuse final objects") {
-			t.Errorf("%s: flotilla_diff has %v; said is %v", name, diff["objects"], diagnostics)
+		if expectNoSecret("flotilla_diff", fmt.Sprint(diff, diags)); !strings.Contains(fmt.Sprint(diff["objects"]), "(hidden)") &&
+			!diags.Has("Clusters would refuse final objects") {
+			t.Errorf("%s: flotilla_diff has %v; said is %v", name, diff["objects"], diags)
 		}
 		plan, refused := w.Apply(
 			t.Context(),
 			assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "objects"})), nil),
 		)
-		shownNowhere("a plan", fmt.Sprint(plan, refused))
+		expectNoSecret("a plan", fmt.Sprint(plan, refused))
 		if refused.Err() == nil || !strings.Contains(fmt.Sprint(refused), "as plain text") {
 			t.Errorf("%s: said is %v", name, refused)
 		}

@@ -15,17 +15,17 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
-	how := map[string]any{"render": "preview", "kubernetes_version": "1.33", "api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}
+	attributes := map[string]any{"render": "preview", "kubernetes_version": "1.33", "api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}
 	for name, fleet := range map[string]map[string]any{
-		"of Flux": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how),
-		"of Argo CD, as the deployment target says": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, mergeMaps(how, map[string]any{"reconciler": "argocd", "render": nil})),
-		"of Argo CD on a hub":                       renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, mergeMaps(how, map[string]any{"reconciler": "argocd-hub"})),
+		"of Flux": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, attributes),
+		"of Argo CD, as the deployment target says": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, mergeMaps(attributes, map[string]any{"reconciler": "argocd", "render": nil})),
+		"of Argo CD on a hub":                       renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, mergeMaps(attributes, map[string]any{"reconciler": "argocd-hub"})),
 	} {
-		got, images, said := readFinalObjects(t, fleet)
+		got, images, messages := readFinalObjects(t, fleet)
 		deployment := got["apps/v1 Deployment dev-store-till-live/till by chart <nil>"]
 		for _, want := range []string{"replicas: 3\n", "kubernetes: v1.33\n", "monitored: \"true\"\n", "image: registry.example.com/till:v1\n"} {
 			if !strings.Contains(deployment, want) {
-				t.Errorf("%s: the Deployment lacks %q: %q; said is %s", name, want, got, said)
+				t.Errorf("%s: the Deployment lacks %q: %q; said is %s", name, want, got, messages)
 			}
 		}
 		secret := got["v1 Secret dev-store-till-live/till by chart <nil>"]
@@ -39,17 +39,17 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 			t.Errorf("%s: the images are %v", name, images)
 		}
 	}
-	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"render": "pointers"}, how)
+	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"render": "pointers"}, attributes)
 	allowed["workspaces"] = []any{map[string]any{"name": "team", "least_render": "pointers"}}
-	if got, images, said := readFinalObjects(t, allowed); len(got)+len(images) > 0 {
-		t.Errorf("with pointers the objects are %q, %v; said is %s", got, images, said)
+	if got, images, messages := readFinalObjects(t, allowed); len(got)+len(images) > 0 {
+		t.Errorf("with pointers the objects are %q, %v; said is %s", got, images, messages)
 	}
 	if charts.fetched != 1 {
 		t.Errorf("the chart was fetched %d times", charts.fetched)
 	}
 	charts.isDown = true // another provider has what the former ones kept
-	if got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, how)); len(got) != 3 {
-		t.Errorf("while the repository is down, the objects are %q; said is %s", got, said)
+	if got, _, messages := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, attributes)); len(got) != 3 {
+		t.Errorf("while the repository is down, the objects are %q; said is %s", got, messages)
 	}
 }
 
@@ -78,20 +78,20 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 			map[string]any{"reconciler": test.reconciler},
 		)
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": "east"}}}
-		got, _, said := readFinalObjects(t, fleet)
+		got, _, messages := readFinalObjects(t, fleet)
 		if yaml, has := got[test.name]; !has || !strings.Contains(yaml, test.with) || len(got) != 1 {
-			t.Errorf("%s, %s: the objects are %q; said is %s", test.reconciler, test.path, got, said)
+			t.Errorf("%s, %s: the objects are %q; said is %s", test.reconciler, test.path, got, messages)
 		}
 	}
 }
 
 // Files of the team's repository can change what an agent makes of it: the plan shows that, or names the file.
-func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
+func TestFilesOfTheTeamCannotHideObjects(t *testing.T) {
 	t.Parallel()
 	object := func(name string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 	}
-	with := func(name, content string) (repo, commit string) {
+	serveWith := func(name, content string) (repo, commit string) {
 		return serveRepository(t, map[string]string{
 			"live/kustomization.yaml": "resources: [good.yaml]\n", "live/good.yaml": object("good"), "live/evil.yaml": object("evil"), name: content,
 		})
@@ -108,15 +108,15 @@ func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
 		{"argocd", "live/.argocd-source-dev-store-till-live.yaml", "directory: {}\n", "file live/.argocd-source-dev-store-till-live.yaml changes what the agent renders"},
 		{"argocd-hub", "live/.argocd-source-dev-store-till-live-east.yaml", "directory: {}\n", "changes what the agent renders"},
 	} {
-		repo, commit := with(test.file, test.content)
+		repo, commit := serveWith(test.file, test.content)
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
 		fleet := mergeMaps(
 			renderedFleet(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": test.reconciler}),
 			rule,
 		)
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-		text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
-		if test.want == "" && said.Err() != nil || !strings.Contains(text, test.want) {
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
+		if test.want == "" && diags.Err() != nil || !strings.Contains(text, test.want) {
 			t.Errorf("%s with %s: said is %s, want %q", test.reconciler, test.file, text, test.want)
 		}
 	}
@@ -138,13 +138,13 @@ func TestAPreviewChangesNoFolder(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
+func TestManifestsThatCannotBeRenderedFailThePlan(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	publish := func(version, template string) folder.Pin {
 		return charts.publish(t, version, map[string]string{"templates/all.yaml": template})
 	}
-	gone := publish("1.9.9", "")
+	missing := publish("1.9.9", "")
 	delete(charts.archives, "/till-1.9.9.tgz")
 	preview := map[string]any{"render": "preview"}
 	unpinned := func(manifests map[string]any) map[string]any {
@@ -159,7 +159,7 @@ func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
 			"Manifests cannot be rendered", `"till-live": chart till 1.0.1 of ` + charts.url, "templates/all.yaml:2", "give me a name",
 		}},
 		"a chart that is another each time": {pinned(publish("1.0.2", "a: {{ randAlphaNum 8 }}")), []string{"Manifests cannot be rendered", "chart till 1.0.2", "templates/all.yaml", "randAlphaNum"}},
-		"a chart that is not there":         {pinned(gone), []string{"Manifests cannot be rendered", `"till-live"`, charts.url}},
+		"a chart that is not there":         {pinned(missing), []string{"Manifests cannot be rendered", `"till-live"`, charts.url}},
 		"a branch":                          {unpinned(map[string]any{"repo": "https://git.example.com/app", "branch": "main"}), []string{"Invalid rendering", `workloads["till"].deployment_targets["live"].manifests: are not pinned`, "flotilla_artifacts", "or give the full id of a commit"}},
 		"a range":                           {unpinned(tillManifests(charts)), []string{"Invalid rendering", "are not pinned", "flotilla_artifacts"}},
 		"another reconciler": {renderedFleet(publish("1.0.3", ""), tillManifests(charts), preview, map[string]any{"reconciler": "fleet"}), []string{
@@ -176,10 +176,10 @@ func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
-			_, said := w.Apply(t.Context(), assigned(url, fleetOf(test.fleet), nil))
-			text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+			_, diags := w.Apply(t.Context(), assigned(url, fleetOf(test.fleet), nil))
+			text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 			for _, want := range test.want {
-				if said.Err() == nil || !strings.Contains(text, want) {
+				if diags.Err() == nil || !strings.Contains(text, want) {
 					t.Errorf("said is %s, want %q", text, want)
 				}
 			}
@@ -196,16 +196,16 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	plan := func(rules ...any) string {
 		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil), withConstraints(rules...))
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 	}
-	if said := plan(
+	if messages := plan(
 		rule("registries", "object.spec.template.spec.containers.all(c, c.image.startsWith('registry.example.com/'))", "match", map[string]any{"kinds": []any{"Deployment", "Job"}}),
 		rule("who", "made_by == (object.kind in ['Deployment', 'Secret', 'Job'] ? 'chart' : 'flotilla')"),
-	); strings.Contains(said, "Constraint") {
-		t.Errorf("rules that hold: said is %s", said)
+	); strings.Contains(messages, "Constraint") {
+		t.Errorf("rules that hold: said is %s", messages)
 	}
-	said := plan(
+	messages := plan(
 		rule(
 			"few",
 			"object.spec.replicas > 3",
@@ -216,14 +216,14 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 		),
 	)
 	for _, want := range []string{"Constraint is violated", `"few" is violated by 1 of 1`, `"store/till-live", Deployment dev-store-till-live/till (by its chart)`, "too few, by its chart"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("said is %s, want %q", said, want)
+		if !strings.Contains(messages, want) {
+			t.Errorf("said is %s, want %q", messages, want)
 		}
 	}
 }
 
 // A team cannot switch off the rules of the platform for final objects, on one cluster type or on many.
-func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
+func TestADeploymentTargetCannotWeakenRendering(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", tillFiles)
@@ -232,35 +232,35 @@ func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
 		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), map[string]any{"render": render}, nil), rules)
 		fleet["cluster_types"] = clusterTypes
 		fleet["workspaces"] = []any{mergeMaps(map[string]any{"name": "team"}, workspace)}
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 	}
 	store := map[string]any{"name": "store", "render": "preview"}
 	kiosk, depot := map[string]any{"name": "kiosk", "render": "preview"}, map[string]any{"name": "depot"}
 	const weak = `workloads["till"].deployment_targets["live"].render: "pointers" is weaker than render = "preview" of cluster type `
-	said := plan("pointers", nil, store, kiosk, depot)
+	messages := plan("pointers", nil, store, kiosk, depot)
 	for _, want := range []string{"Invalid rendering", weak + `"kiosk", "store": leave it out`, `least_render = "pointers" for workspace "team"`} {
-		if !strings.Contains(said, want) {
-			t.Errorf("said is %s, want %q", said, want)
+		if !strings.Contains(messages, want) {
+			t.Errorf("said is %s, want %q", messages, want)
 		}
 	}
-	if said := plan("preview", nil, map[string]any{"name": "store", "render": "objects"}); !strings.Contains(
-		said,
+	if messages := plan("preview", nil, map[string]any{"name": "store", "render": "objects"}); !strings.Contains(
+		messages,
 		`"preview" is weaker than render = "objects"`,
 	) {
-		t.Errorf("with a preview of objects said is %s", said)
+		t.Errorf("with a preview of objects said is %s", messages)
 	}
-	if said := plan("preview", map[string]any{"least_render": "pointers"}, store); !strings.Contains(said, `"few" is violated`) {
-		t.Errorf("the rule says %s", said)
+	if messages := plan("preview", map[string]any{"least_render": "pointers"}, store); !strings.Contains(messages, `"few" is violated`) {
+		t.Errorf("the rule says %s", messages)
 	}
-	if said := plan("pointers", map[string]any{"least_render": "pointers"}, store); strings.Contains(said, "weaker") ||
-		strings.Contains(said, "violated") {
-		t.Errorf("where the workspace allows it, said is %s", said)
+	if messages := plan("pointers", map[string]any{"least_render": "pointers"}, store); strings.Contains(messages, "weaker") ||
+		strings.Contains(messages, "violated") {
+		t.Errorf("where the workspace allows it, said is %s", messages)
 	}
 }
 
 // A chart that is good when it is installed, and evil when it is upgraded, breaks rules in the plan of a reconciler that upgrades.
-func TestAnUpgradeBringsNothingThatThePlanDoesNotShow(t *testing.T) {
+func TestThePlanShowsTheObjectsOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.3.0", map[string]string{"templates/all.yaml": `
@@ -276,8 +276,8 @@ metadata: {name: later}
 {{ end }}
 `})
 	preview := map[string]any{"render": "preview"}
-	shown := func(reconciler string) []string {
-		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
+	listObjects := func(reconciler string) []string {
+		read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
 			"fleet": fleetOf(renderedFleet(pin, tillManifests(charts), preview, map[string]any{"reconciler": reconciler})),
 		})
 		var all []string
@@ -285,43 +285,43 @@ metadata: {name: later}
 			o := one.(map[string]any)
 			all = append(all, fmt.Sprintf("%v %v %t", o["name"], o["on"], strings.Contains(o["yaml"].(string), "evil")))
 		}
-		if said.Err() != nil {
-			t.Error(said)
+		if diags.Err() != nil {
+			t.Error(diags)
 		}
 		return all
 	}
-	if got := shown("flux"); !slices.Equal(got, []string{"later upgrade false", "settings install false", "settings upgrade true"}) {
+	if got := listObjects("flux"); !slices.Equal(got, []string{"later upgrade false", "settings install false", "settings upgrade true"}) {
 		t.Errorf("with Flux it has %q", got)
 	}
-	if got := shown("argocd"); !slices.Equal(got, []string{"settings <nil> false"}) {
+	if got := listObjects("argocd"); !slices.Equal(got, []string{"settings <nil> false"}) {
 		t.Errorf("with Argo CD it has %q", got)
 	}
-	plan := func(how map[string]any) string {
+	plan := func(attributes map[string]any) string {
 		rules := withConstraints(rule("no-evil", "object.?data.mode.orValue('') != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
-		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), how, nil), rules)
-		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
-		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+		fleet := mergeMaps(renderedFleet(pin, tillManifests(charts), attributes, nil), rules)
+		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 	}
-	if said, want := plan(preview), `"store/till-live", ConfigMap dev-store-till-live/settings on upgrade (by its chart)`; !strings.Contains(
-		said,
+	if messages, want := plan(preview), `"store/till-live", ConfigMap dev-store-till-live/settings on upgrade (by its chart)`; !strings.Contains(
+		messages,
 		want,
 	) {
-		t.Errorf("said is %s, want %q", said, want)
+		t.Errorf("said is %s, want %q", messages, want)
 	}
-	said := plan(map[string]any{"render": "objects"})
+	messages := plan(map[string]any{"render": "objects"})
 	for _, want := range []string{`ConfigMap "settings" is not the same on install and on upgrade`, `ConfigMap "later" is not`, `render = "preview"`} {
-		if !strings.Contains(said, want) {
-			t.Errorf("with objects said is %s, want %q", said, want)
+		if !strings.Contains(messages, want) {
+			t.Errorf("with objects said is %s, want %q", messages, want)
 		}
 	}
 
 	url, w := bare(t), providertest.New(startProvider)
-	still := charts.publish(
+	unchangedPin := charts.publish(
 		t,
 		"1.2.9",
 		map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: good}\n"},
 	)
-	apply(t, w, assigned(url, fleetOf(renderedFleet(still, tillManifests(charts), preview, nil)), nil))
+	apply(t, w, assigned(url, fleetOf(renderedFleet(unchangedPin, tillManifests(charts), preview, nil)), nil))
 	planned, _ := w.Plan(t.Context(), assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), preview, nil)), nil))
 	lines := fmt.Sprint(planned.Change(assignment).After)
 	for _, want := range []string{"+ ConfigMap later on upgrade", "settings on install", "settings on upgrade", "- ConfigMap settings"} {
@@ -347,12 +347,12 @@ func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 	})
 	for reconciler, want := range map[string]string{"flux": "version: 1.2.3+" + commit[:12] + "\n", "argocd": "version: 1.2.3\n"} {
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": "till", "type": "helm"}
-		got, _, said := readFinalObjects(
+		got, _, messages := readFinalObjects(
 			t,
 			renderedFleet(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": reconciler}),
 		)
 		if text := fmt.Sprint(got); !strings.Contains(text, want) {
-			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, said)
+			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, messages)
 		}
 	}
 }
@@ -370,29 +370,29 @@ func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 	)
 	for reconciler, want := range map[string]string{"flux": "version: v1.34.2+k3s1\n", "argocd": "version: v1.34.2\n", "argocd-hub": "version: v1.34.2\n"} {
 		clusterType := map[string]any{"reconciler": reconciler, "kubernetes_version": "v1.34.2+k3s1"}
-		got, _, said := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, clusterType))
+		got, _, messages := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, clusterType))
 		if text := fmt.Sprint(got); !strings.Contains(text, want) {
-			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, said)
+			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, messages)
 		}
 	}
 }
 
 // While what the manifests are pinned to is not known, there is nothing to render.
-func TestPinsThatAreNotKnownYetAreRenderedAtApply(t *testing.T) {
+func TestUnknownPinsAreRenderedAtApply(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "{{ fail \"never\" }}"})
 	fleet := renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil)
 	fleet["artifacts"] = providertest.Unknown{Then: fleet["artifacts"]}
 	w := providertest.New(startProvider)
-	if _, said := w.Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil)); said.Err() != nil {
-		t.Errorf("the plan says %s", said)
+	if _, diags := w.Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil)); diags.Err() != nil {
+		t.Errorf("the plan says %s", diags)
 	}
 	url := bare(t)
-	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(fleet), nil)); !strings.Contains(
-		fmt.Sprint(said),
+	if _, diags := w.Apply(t.Context(), assigned(url, fleetOf(fleet), nil)); !strings.Contains(
+		fmt.Sprint(diags),
 		"Manifests cannot be rendered",
 	) {
-		t.Errorf("the apply says %s", said)
+		t.Errorf("the apply says %s", diags)
 	}
 }

@@ -15,9 +15,9 @@ func heldReplacement(t *testing.T) ownedAssignment {
 	o := newOwnedAssignment(t)
 	o.w.branch = "live"
 	o.runner.Taint(addresses[0])
-	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
-	if plan == nil || !said.Has("Mass deletion") {
-		t.Fatalf("said is %s", said)
+	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person))
+	if plan == nil || !diags.Has("Mass deletion") {
+		t.Fatalf("said is %s", diags)
 	}
 	return o
 }
@@ -38,9 +38,9 @@ func TestADestroyAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 	o := heldReplacement(t)
 	o.w.protection = "free"
 	o.mustApply(t)
-	_, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
-	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
-		t.Errorf("the state has %v, and said is %s", left, said)
+	_, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
+	if left := o.runner.Now(); diags.Err() != nil || len(left) > 0 {
+		t.Errorf("the state has %v, and said is %s", left, diags)
 	}
 	if left := len(o.readBranches().folders); left > 0 {
 		t.Errorf("%d folders are left", left)
@@ -52,9 +52,9 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 	o := heldReplacement(t)
 	o.w.branch, o.w.path, o.w.protection = "dev", "", "free"
 	o.mustApply(t)
-	_, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
-	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
-		t.Errorf("the state has %v, and said is %s", left, said)
+	_, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
+	if left := o.runner.Now(); diags.Err() != nil || len(left) > 0 {
+		t.Errorf("the state has %v, and said is %s", left, diags)
 	}
 	if left := countFolders(o.readBranches(), "dev"); left > 0 {
 		t.Errorf("%d folders are left", left)
@@ -79,13 +79,13 @@ func interruptedReplacement(t *testing.T, change func(w *assignmentConfig)) owne
 	return o
 }
 
-func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T) {
+func TestADeposedObjectRemovesNoFolder(t *testing.T) {
 	t.Parallel()
 	o := interruptedReplacement(t, func(*assignmentConfig) {})
 	before := o.readBranches()
-	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
-	if said.Err() != nil {
-		t.Fatalf("said is %s", said)
+	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person))
+	if diags.Err() != nil {
+		t.Fatalf("said is %s", diags)
 	}
 	if action := plan.Change(addresses[0]).Action; action != providertest.NoOp {
 		t.Errorf("the plan is to %s", action)
@@ -97,7 +97,7 @@ func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T)
 	o.mustApply(t)
 }
 
-func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T) {
+func TestADeposedObjectAtAnotherLocationIsHeldAndReported(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	o.w.createFirst = true
@@ -111,8 +111,8 @@ func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T
 		Current: workspace.State[addresses[0]].Current,
 		Deposed: []*providertest.Object{former},
 	}
-	if said := o.requireRefusal(t, "Mass deletion"); !strings.Contains(said.String(), "terraform state rm") {
-		t.Errorf("said is %s", said)
+	if diags := o.requireRefusal(t, "Mass deletion"); !strings.Contains(diags.String(), "terraform state rm") {
+		t.Errorf("said is %s", diags)
 	}
 	o.runner.Lose(addresses[0])
 	o.importAssignment(o.person, addresses[0])
@@ -120,7 +120,7 @@ func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T
 }
 
 // With create_before_destroy Terraform destroys by what was applied before alone.
-func TestAReplacementThatMovesGoesByItsOwnOnDestroy(t *testing.T) {
+func TestAMovingReplacementUsesItsOwnOnDestroy(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{true, false} {
 		for _, first := range []bool{false, true} {
@@ -130,15 +130,15 @@ func TestAReplacementThatMovesGoesByItsOwnOnDestroy(t *testing.T) {
 				o.w.keep, o.w.createFirst, o.w.protection = !keep, first, "free"
 				o.mustApply(t)
 				o.w.keep, o.w.branch = keep, "live"
-				plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
-				if said.Err() != nil || !plan.Change(addresses[0]).Action.Replaces() {
-					t.Fatalf("said is %s", said)
+				plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
+				if diags.Err() != nil || !plan.Change(addresses[0]).Action.Replaces() {
+					t.Fatalf("said is %s", diags)
 				}
-				if said.Has("Folders stay") != keep {
-					t.Errorf("said is %s", said)
+				if diags.Has("Folders stay") != keep {
+					t.Errorf("said is %s", diags)
 				}
-				stays := keep != first
-				if left := countFolders(o.readBranches(), "dev"); left > 0 != stays {
+				wantFolders := keep != first
+				if left := countFolders(o.readBranches(), "dev"); left > 0 != wantFolders {
 					t.Errorf("%d folders are at the former location", left)
 				}
 			})

@@ -299,14 +299,14 @@ func TestARepositoryBelowTheHomeDirectory(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
 	w := providertest.New(startProvider)
-	at := func(url string) providertest.Configuration {
+	configurationAt := func(url string) providertest.Configuration {
 		return claims(claimOn(url, "web", 1, poolFleet("pool-1")))
 	}
-	apply(t, w, at("~/gitops.git"))
+	apply(t, w, configurationAt("~/gitops.git"))
 	if got := countCommits(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
 		t.Errorf("%s commits", got)
 	}
-	apply(t, w, at(filepath.ToSlash(home)+"/gitops.git"))
+	apply(t, w, configurationAt(filepath.ToSlash(home)+"/gitops.git"))
 	if got := countCommits(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
 		t.Errorf("%s commits after an apply with the other spelling", got)
 	}

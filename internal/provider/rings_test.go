@@ -42,9 +42,9 @@ func ringRollout(further map[string]any) map[string]any {
 	stage := func(ring string) map[string]any {
 		return map[string]any{"name": ring, "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": ring}}}
 	}
-	made := map[string]any{"stages": []any{stage("canary"), stage("region")}}
-	maps.Copy(made, further)
-	return made
+	rollout := map[string]any{"stages": []any{stage("canary"), stage("region")}}
+	maps.Copy(rollout, further)
+	return rollout
 }
 
 // rings is an assignment that is rolled out, and the clusters that report about it.
@@ -85,11 +85,11 @@ func (r *rings) evidence() string {
 	}
 	tip := r.trees(e.Tip, ringHosts...)
 	for _, name := range ringHosts {
-		is := r.verdicts[name]
-		if is == "" {
-			is = verdict.Unknown
+		current := r.verdicts[name]
+		if current == "" {
+			current = verdict.Unknown
 		}
-		e.Clusters[name] = observe.ClusterEvidence{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: is, Since: r.since[name]}}
+		e.Clusters[name] = observe.ClusterEvidence{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: current, Since: r.since[name]}}
 		if commit := r.commits[name]; commit != "" && e.Trees[commit] == nil {
 			e.Trees[commit] = map[string]string{}
 			trees := r.trees(commit, ringHosts...)
@@ -170,9 +170,9 @@ func (r *rings) applyVersion(version, want string) *providertest.Plan {
 func (r *rings) expectWarning(version, summary, want string) {
 	r.t.Helper()
 	for range 2 {
-		plan, diagnostics := r.w.Plan(r.t.Context(), r.configuration(version))
-		if !plan.Empty() || diagnostics.Err() != nil || !diagnostics.Has(summary) || !strings.Contains(diagnostics.String(), want) {
-			r.t.Errorf("the plan says %v", diagnostics)
+		plan, diags := r.w.Plan(r.t.Context(), r.configuration(version))
+		if !plan.Empty() || diags.Err() != nil || !diags.Has(summary) || !strings.Contains(diags.String(), want) {
+			r.t.Errorf("the plan says %v", diags)
 		}
 	}
 }

@@ -34,14 +34,14 @@ func expectNoChanges(t *testing.T, w *providertest.Workspace, url string, config
 func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 	t.Parallel()
 	old, renamed := fleetOfTypes("info", nil, namedType("old"), namedType("other")), fleetOfTypes("debug", nil, namedType("new", "old"), namedType("other"))
-	begin := func(t *testing.T) (url string, w *providertest.Workspace, first, before string) {
+	applyRename := func(t *testing.T) (url string, w *providertest.Workspace, first, before string) {
 		url, w = bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, noRemovals))
 		first, before = git(t, url, "rev-parse", "dev"), filesBelow(t, url, "old")
 		apply(t, w, assigned(url, renamed, noRemovals))
 		return url, w, first, before
 	}
-	check := func(t *testing.T, url, before string) {
+	expectRolledBack := func(t *testing.T, url, before string) {
 		t.Helper()
 		if now := filesBelow(t, url, "new"); now != before || filesBelow(t, url, "old") != "" {
 			t.Errorf("new has\n%s\nnot\n%s\nand old has\n%s", now, before, filesBelow(t, url, "old"))
@@ -49,10 +49,10 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 	}
 	t.Run("with the state", func(t *testing.T) {
 		t.Parallel()
-		url, w, first, before := begin(t)
+		url, w, first, before := applyRename(t)
 		back := assigned(url, renamed, rollbackAttributes(first, nil))
 		apply(t, w, back)
-		check(t, url, before)
+		expectRolledBack(t, url, before)
 		expectNoChanges(t, w, url, back)
 		apply(t, w, assigned(url, renamed, noRemovals))
 		if now := filesBelow(t, url, "new"); now == before || now == "" || filesBelow(t, url, "old") != "" {
@@ -61,7 +61,7 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 	})
 	t.Run("twice, over two renames", func(t *testing.T) {
 		t.Parallel()
-		url, w, first, before := begin(t)
+		url, w, first, before := applyRename(t)
 		second := git(t, url, "rev-parse", "dev")
 		newest := fleetOfTypes("debug", nil, namedType("newest", "old", "new"), namedType("other"))
 		apply(t, w, assigned(url, newest, noRemovals))
@@ -75,47 +75,47 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 	})
 	t.Run("after formerly was taken out", func(t *testing.T) {
 		t.Parallel()
-		url, w, first, before := begin(t)
+		url, w, first, before := applyRename(t)
 		without := fleetOfTypes("debug", nil, namedType("new"), namedType("other"))
 		apply(t, w, assigned(url, without, noRemovals))
 		apply(t, w, assigned(url, without, rollbackAttributes(first, nil)))
-		check(t, url, before)
+		expectRolledBack(t, url, before)
 		expectNoChanges(t, w, url, assigned(url, without, rollbackAttributes(first, nil)))
 	})
 	t.Run("with an imported state", func(t *testing.T) {
 		t.Parallel()
-		url, _, first, before := begin(t)
+		url, _, first, before := applyRename(t)
 		w, back := providertest.New(startProvider), assigned(url, renamed, rollbackAttributes(first, nil))
-		if said := w.Import(t.Context(), back, assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
-			t.Fatal(said.Err())
+		if diags := w.Import(t.Context(), back, assignment, url+"#dev:clusters/all:dev"); diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
 		apply(t, w, back)
-		check(t, url, before)
+		expectRolledBack(t, url, before)
 		expectNoChanges(t, w, url, back)
 	})
 	t.Run("without a state", func(t *testing.T) {
 		t.Parallel()
-		url, _, first, before := begin(t)
+		url, _, first, before := applyRename(t)
 		w, back := providertest.New(startProvider), assigned(url, renamed, rollbackAttributes(first, map[string]any{"adopt": true}))
 		apply(t, w, back)
-		check(t, url, before)
+		expectRolledBack(t, url, before)
 		expectNoChanges(t, w, url, back)
 	})
 	t.Run("with a fleet that is wrong", func(t *testing.T) {
 		t.Parallel()
-		url, w, first, before := begin(t)
+		url, w, first, before := applyRename(t)
 		wrong := fleetOfTypes("debug", map[string]any{"templates": []any{map[string]any{
 			"name": "default", "type": "namespace", "manifests": []any{"a: {{ .ConfigData.NOTHING }}\n"},
 		}}}, namedType("new", "old"), namedType("other"))
 		apply(t, w, assigned(url, wrong, rollbackAttributes(first, nil)))
-		check(t, url, before)
+		expectRolledBack(t, url, before)
 	})
 }
 
 // An assignment goes back to what it has written under each of its names.
 func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 	t.Parallel()
-	value := func(level string) providertest.Call {
+	fleetAt := func(level string) providertest.Call {
 		return fleetOfTypes(level, nil, namedType("old"), namedType("other"))
 	}
 	named := func(name string) map[string]any {
@@ -123,14 +123,14 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 		further["name"] = name
 		return further
 	}
-	for name, runner := range map[string]func(t *testing.T, url string, of providertest.Configuration, w *providertest.Workspace) *providertest.Workspace{
+	for name, runner := range map[string]func(t *testing.T, url string, configuration providertest.Configuration, w *providertest.Workspace) *providertest.Workspace{
 		"with the state": func(_ *testing.T, _ string, _ providertest.Configuration, w *providertest.Workspace) *providertest.Workspace {
 			return w
 		},
-		"with an imported state": func(t *testing.T, url string, of providertest.Configuration, _ *providertest.Workspace) *providertest.Workspace {
+		"with an imported state": func(t *testing.T, url string, configuration providertest.Configuration, _ *providertest.Workspace) *providertest.Workspace {
 			w := providertest.New(startProvider)
-			if said := w.Import(t.Context(), of, assignment, url+"#dev:clusters/all:third"); said.Err() != nil {
-				t.Fatal(said.Err())
+			if diags := w.Import(t.Context(), configuration, assignment, url+"#dev:clusters/all:third"); diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			return w
 		},
@@ -141,12 +141,12 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 			url, w := bare(t), providertest.New(startProvider)
 			var commits, contents []string
 			for _, step := range []struct{ name, level string }{{"first", "info"}, {"second", "info"}, {"second", "debug"}, {"third", "error"}, {"third", "trace"}} {
-				apply(t, w, assigned(url, value(step.level), named(step.name)))
+				apply(t, w, assigned(url, fleetAt(step.level), named(step.name)))
 				commits, contents = append(commits, git(t, url, "rev-parse", "dev")), append(contents, filesOfTargets(t, url))
 			}
-			w = runner(t, url, assigned(url, value("trace"), named("third")), w)
+			w = runner(t, url, assigned(url, fleetAt("trace"), named("third")), w)
 			for i := 0; i < len(commits); i += acceptancetest.Count(2, 1) { // one of each name
-				back := assigned(url, value("trace"), rollbackAttributes(commits[i], map[string]any{"name": "third"}))
+				back := assigned(url, fleetAt("trace"), rollbackAttributes(commits[i], map[string]any{"name": "third"}))
 				apply(t, w, back)
 				if got := filesOfTargets(t, url); got != contents[i] {
 					t.Errorf("commit %d: the folders have\n%s\nnot\n%s", i, got, contents[i])
@@ -154,7 +154,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 				expectNoChanges(t, w, url, back)
 			}
 			// The name and the commit may change in one apply.
-			both := assigned(url, value("trace"), rollbackAttributes(commits[2], map[string]any{"name": "fourth"}))
+			both := assigned(url, fleetAt("trace"), rollbackAttributes(commits[2], map[string]any{"name": "fourth"}))
 			apply(t, w, both)
 			if got := filesOfTargets(t, url); got != contents[2] {
 				t.Errorf("with another name the folders have\n%s\nnot\n%s", got, contents[2])

@@ -61,7 +61,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 		first, _ := applyTwoVersions(t, repo) // whose state is lost: the records get a commit that says so
 		back := small{database: `"mysql://two"`, extra: rollbackArgument(first)}
 		// holds expects so many commits, and the value in the folder that is rolled back.
-		holds := func(commits int, database string) resource.TestCheckFunc {
+		expectBranch := func(commits int, database string) resource.TestCheckFunc {
 			return func(*terraform.State) error {
 				if got := repo.commits(t, "dev"); got != commits {
 					t.Errorf("%d commits, want %d", got, commits)
@@ -74,7 +74,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 		}
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
-				{Config: small{database: `"mysql://two"`}.config(repo), Check: holds(3, "mysql://two")},
+				{Config: small{database: `"mysql://two"`}.config(repo), Check: expectBranch(3, "mysql://two")},
 				{ // exactly the folder that differs goes back
 					Config: back.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
@@ -83,7 +83,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 						},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
-					Check: holds(4, "mysql://one"),
+					Check: expectBranch(4, "mysql://one"),
 				},
 				{ // changes of the fleet wait
 					Config: small{database: `"mysql://three"`, extra: rollbackArgument(first)}.config(repo),
@@ -103,7 +103,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						expectOnlyChanges{assignment, []string{"changes", "commit", "content"}},
 					}},
-					Check: holds(6, "mysql://one"),
+					Check: expectBranch(6, "mysql://one"),
 				},
 				{ // and without it the fleet counts again, in one commit
 					Config: small{database: `"mysql://three"`}.config(repo),
@@ -113,14 +113,14 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 						},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
-					Check: holds(7, "mysql://three"),
+					Check: expectBranch(7, "mysql://three"),
 				},
 			},
 		})
 	})
 }
 
-func TestRollbackIsPossibleWithoutAStateAndWithAFleetThatIsWrong(t *testing.T) {
+func TestRollbackWorksWithoutAStateAndWithAnInvalidFleet(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	first, _ := applyTwoVersions(t, repo)
@@ -165,7 +165,7 @@ func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
 	})
 }
 
-func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
+func TestRollbackToAForeignCommitFailsThePlan(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		_, second := applyTwoVersions(t, repo)

@@ -36,7 +36,7 @@ func (r *rings) applyUntilApproval(version, before, after string) string {
 	return approval
 }
 
-func TestApprovalIsNotedWhileNothingIsUnderWay(t *testing.T) {
+func TestAnApprovalWithoutARolloutIsAWarning(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRings(t)
 	if plan := r.applyVersion("1", "1 1 1"); assignmentAfter(plan)["rolled_out"] != true {
@@ -44,15 +44,15 @@ func TestApprovalIsNotedWhileNothingIsUnderWay(t *testing.T) {
 	}
 	for _, approval := range []string{"app-core@0123456789", "app-cor@0123456789"} {
 		r.setApprovals(approval)
-		_, diagnostics := r.w.Plan(t.Context(), r.configuration("1"))
-		if diagnostics.Err() != nil || !diagnostics.Has("Rollout may not do what you expect") ||
-			!strings.Contains(diagnostics.String(), fmt.Sprintf("Approval %q", approval)) {
-			t.Errorf("%s: the plan says %v", approval, diagnostics)
+		_, diags := r.w.Plan(t.Context(), r.configuration("1"))
+		if diags.Err() != nil || !diags.Has("Rollout may not do what you expect") ||
+			!strings.Contains(diags.String(), fmt.Sprintf("Approval %q", approval)) {
+			t.Errorf("%s: the plan says %v", approval, diags)
 		}
 	}
 }
 
-func TestApprovalOfContentThatThePlanCannotKnowIsUsedByTheApply(t *testing.T) {
+func TestTheApplyUsesAnApprovalOfUnknownContent(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]string{"nothing is under way": "1", "something is under way": "3"} {
 		t.Run(name, func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestApprovalOfContentThatThePlanCannotKnowIsUsedByTheApply(t *testing.T) {
 			configuration := r.configuration(version)
 			fleet := configuration.Resources[assignment].Attributes["fleet"].(providertest.Call).Arguments[0].(map[string]any)
 			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": providertest.Unknown{Then: "2"}}}}
-			_, diagnostics := r.w.Plan(t.Context(), configuration)
-			if diagnostics.Err() != nil || strings.Contains(diagnostics.String(), unwantedApproval) {
-				t.Errorf("the plan says %v", diagnostics)
+			_, diags := r.w.Plan(t.Context(), configuration)
+			if diags.Err() != nil || strings.Contains(diags.String(), unwantedApproval) {
+				t.Errorf("the plan says %v", diags)
 			}
 			apply(t, r.w, configuration)
 			r.report("canary", verdict.Ready)

@@ -125,8 +125,8 @@ func (s *scriptedRollout) planAndApply(version string, verdicts map[string]verdi
 		s.t.Errorf("with %q, rolled_out is %v", fieldText(plan.After, "rolling_out"), field(plan.After, "rolled_out"))
 	}
 	s.writeEvidence(nil)
-	if said, _, err := s.w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
-		s.t.Errorf("evidence that decides nothing plans\n%s", said)
+	if stdout, _, err := s.w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
+		s.t.Errorf("evidence that decides nothing plans\n%s", stdout)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 }
 
 // The plan is made by the time of the evidence, and the apply looks at a clock: here that of the machine, hours earlier.
-func TestSavedPlanWhoseWindowHasClosedWritesNothing(t *testing.T) {
+func TestASavedPlanWritesNothingAfterItsWindow(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -190,9 +190,9 @@ func TestSavedPlanWhoseWindowHasClosedWritesNothing(t *testing.T) {
 			if fieldText(plan.After, "changes") == "[]" || field(plan.After, "content") == nil {
 				t.Errorf("while the window is open, the plan is %v", plan.After)
 			}
-			if _, said, err := s.w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil ||
-				!words("Windows have closed").MatchString(said) {
-				t.Errorf("behind closed windows: %v\n%s", err, said)
+			if _, stderr, err := s.w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil ||
+				!words("Windows have closed").MatchString(stderr) {
+				t.Errorf("behind closed windows: %v\n%s", err, stderr)
 			}
 			if tip := s.tip(); tip != "" {
 				t.Errorf("commit %s was written", tip)

@@ -15,7 +15,7 @@ import (
 
 // What the guide on staged rollouts says of a change that fails, and of what people decide.
 
-func TestTheGuideOnStagedRolloutsHaltsAndLetsThroughWhatMends(t *testing.T) {
+func TestTheGuideOnStagedRolloutsMendsAHalt(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(s *guideRollout, before string){
 		"it is ready again": func(s *guideRollout, _ string) { s.report("ready", "canary-1"); s.applyHourLater("2 1 2 1") },
@@ -61,7 +61,7 @@ func (s *guideRollout) reportFailed(since time.Duration) {
 	s.reports["canary-1"]["since"] = s.clock.now.Add(time.Hour - since).Format(time.RFC3339)
 }
 
-func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
+func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
 	before := s.files()
@@ -72,20 +72,20 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	s.report("ready", "america-1")
 	s.applyHourLater("2 1 2 1") // which halts
 	s.expectText("it is rolled back if that lasts until " + s.clock.now.Add(time.Minute).Format(time.RFC3339))
-	forth := s.world.commits("one", "prod")
+	commits := s.world.commits("one", "prod")
 	s.applyAfter(time.Minute, "1 1 1 1")
 	s.expectText("failed and was rolled back")
-	if got := s.world.commits("one", "prod"); got != forth+1 {
+	if got := s.world.commits("one", "prod"); got != commits+1 {
 		t.Error("going back made more commits than one")
 	}
-	ofHosts := func(files map[string]string) map[string]string {
+	hostFiles := func(files map[string]string) map[string]string {
 		maps.DeleteFunc(files, func(name, _ string) bool {
 			host, _, _ := strings.Cut(name, "/")
 			return !slices.Contains([]string{"canary", "europe", "america", "asia"}, host)
 		})
 		return files
 	}
-	if after := ofHosts(s.files()); len(after) == 0 || !maps.Equal(ofHosts(before), after) {
+	if after := hostFiles(s.files()); len(after) == 0 || !maps.Equal(hostFiles(before), after) {
 		t.Errorf("the hosts are not as before, but have %v", after)
 	}
 	retry := regexp.MustCompile(`add "([^"]+)" to approvals`).FindStringSubmatch(s.planText)
@@ -111,18 +111,18 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
           manifests   = { repo = "https://git.example.com/late", branch = "main" }
         }
         live = {`)
-	late := func() bool { return s.hasFolder("canary/payments-late") }
+	hasLate := func() bool { return s.hasFolder("canary/payments-late") }
 	s.applyHourLater("1 1 1 1")
 	s.report("ready", "canary-1")
 	s.reports["canary-1 late"] = maps.Clone(s.reports["canary-1"])
 	maps.Copy(s.reports["canary-1 late"], map[string]any{"assignment": "canary/payments-late", "verdict": "failed"})
-	for _, there := range []bool{false, false, true} { // it is rolled back, is not tried again, and is tried again
-		if there {
+	for _, wantLate := range []bool{false, false, true} { // it is rolled back, is not tried again, and is tried again
+		if wantLate {
 			s.w.Lose(prodAssignment)
 			delete(s.reports, "canary-1 late")
 		}
-		if s.applyHourLater("1 1 1 1"); late() != there {
-			t.Errorf("what the change had added is there: %v; the plan says %s", !there, s.planText)
+		if s.applyHourLater("1 1 1 1"); hasLate() != wantLate {
+			t.Errorf("what the change had added is there: %v; the plan says %s", !wantLate, s.planText)
 		}
 	}
 
@@ -137,7 +137,7 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	s.expectText("since this one failed")
 }
 
-func TestTheGuideOnStagedRolloutsRollsBackToWhatWasProven(t *testing.T) {
+func TestTheGuideOnStagedRolloutsRollsBackToProvenContent(t *testing.T) {
 	t.Parallel()
 	// Newer content came before the last one was proven.
 	s := newGuideRollout(t)
@@ -162,7 +162,7 @@ func TestTheGuideOnStagedRolloutsRollsBackToWhatWasProven(t *testing.T) {
 
 func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 	t.Parallel()
-	approved := func(s *guideRollout) {
+	approveContent := func(s *guideRollout) {
 		s.editHCL(rolloutAnchor, fmt.Sprintf("approvals = [%q]\n    ", s.contentID())+rolloutAnchor)
 	}
 	t.Run("approval", func(t *testing.T) {
@@ -172,12 +172,12 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.applyHourLater("2 1 1 1")
 		s.reportAndApply("canary-1", "2 1 1 1")
 		s.expectText(`waits for an approval: "` + s.contentID() + `"`)
-		approved(s)
+		approveContent(s)
 		s.setVersion("3") // for which it is not
 		s.applyHourLater("3 1 1 1")
 		s.reportAndApply("canary-1", "3 1 1 1")
 		s.editHCL(regexp.MustCompile(`approvals = .*\n    `).FindString(s.hcl), "")
-		approved(s)
+		approveContent(s)
 		s.applyHourLater("3 1 3 1")
 	})
 	t.Run("expedite by a bare name", func(t *testing.T) {
@@ -243,9 +243,9 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.setVersion("2")
 		s.applyHourLater("2 1 1 1")
 		s.editHCL(`branch = "prod" }`, `branch = "elsewhere" }`)
-		_, said := s.w.Plan(t.Context(), s.configuration())
-		if said.Err() == nil || !said.Has("Cannot move during a rollout") {
-			t.Errorf("a move while something waits: %v", said)
+		_, diags := s.w.Plan(t.Context(), s.configuration())
+		if diags.Err() == nil || !diags.Has("Cannot move during a rollout") {
+			t.Errorf("a move while something waits: %v", diags)
 		}
 	})
 }
@@ -257,14 +257,14 @@ func TestTheGuideOnStagedRolloutsKeepsItsWindows(t *testing.T) {
 	christmas := time.Date(year, 12, 23, 22, 30, 0, 0, time.UTC) // half an hour before midnight in Berlin
 	s.clock.now = christmas
 	s.setVersion("2")
-	plan, said := s.w.Plan(t.Context(), s.configuration())
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := s.w.Plan(t.Context(), s.configuration())
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	tip := s.tip()
 	s.clock.now = christmas.Add(time.Hour) // the window has closed
-	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || s.tip() != tip {
-		t.Errorf("a plan that is applied behind closed windows: %v", said)
+	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Windows have closed") || s.tip() != tip {
+		t.Errorf("a plan that is applied behind closed windows: %v", diags)
 	}
 	s.applyHourLater("1 1 1 1")
 	s.expectText("waits for a window")
@@ -304,8 +304,8 @@ func TestTheGuideOnStagedRolloutsWaitsForTheRequestOfTheStepBefore(t *testing.T)
 		map[string]any{"rollout": ringRollout(nil), "delivery": map[string]any{"mode": "pull_request", "forge": "gitea"}},
 	)
 	apply(t, w, proposed)
-	if plan, said := mustPlan(t, w, proposed); !plan.Empty() {
-		t.Errorf("while a request is open, the plan says %q %s", linesOf(plan), said)
+	if plan, diags := mustPlan(t, w, proposed); !plan.Empty() {
+		t.Errorf("while a request is open, the plan says %q %s", linesOf(plan), diags)
 	}
 	first := listPullRequests(t, server, user)
 	if len(first) != 1 {

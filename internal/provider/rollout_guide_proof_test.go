@@ -13,7 +13,7 @@ import (
 
 // What the guide on staged rollouts says of what proves a change.
 
-func TestTheGuideOnStagedRolloutsPassesStagesThatAChangeDoesNotReach(t *testing.T) {
+func TestTheGuideOnStagedRolloutsSkipsUnaffectedStages(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
 	s.setVersion("2")
@@ -42,10 +42,10 @@ func TestTheGuideOnStagedRolloutsPassesStagesThatAChangeDoesNotReach(t *testing.
 func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		edits  []string
-		europe string // what is said of it; america is ready
-		says   string
-		goesOn bool
+		edits    []string
+		europe   string // what is said of it; america is ready
+		wantText string
+		isPassed bool
 	}{
 		"half of them are ready": {replaceRegions(`, ready_percent = 50`), "progressing", "", true},
 		"not enough are ready":   {replaceRegions(`, ready_percent = 51`), "progressing", "", false},
@@ -67,16 +67,16 @@ func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
 				s.report(test.europe, "europe-1")
 			}
 			want := "2 2 2 1"
-			if test.goesOn {
+			if test.isPassed {
 				want = "2 2 2 2"
 			}
 			s.applyHourLater(want)
-			s.expectText(test.says)
+			s.expectText(test.wantText)
 		})
 	}
 }
 
-func TestTheGuideOnStagedRolloutsIsRightAboutWhatWasProven(t *testing.T) {
+func TestTheGuideOnStagedRolloutsKeepsContentProven(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t, guideRollsBack, guideHalts)
 	s.setVersion("2")
@@ -97,14 +97,14 @@ func TestTheGuideOnStagedRolloutsIsRightAboutWhatWasProven(t *testing.T) {
 	s.expectEnd("canary-1", "2 2 2 2")
 }
 
-func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
+func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 	t.Parallel()
 	silent := []string{rolloutAnchor, `unknown = "skip"` + "\n    " + rolloutAnchor}
 	for name, test := range map[string]struct {
-		edits   []string
-		verdict string // of the canary; "" says nothing
-		waits   int    // further hours
-		says    string
+		edits    []string
+		verdict  string // of the canary; "" says nothing
+		hours    int    // further hours
+		wantText string
 	}{
 		"no cluster says anything":                     {silent, "", 2, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
 		"no cluster says anything, without a deadline": {[]string{guideLate, "    unknown = \"skip\"\n"}, "", 1, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
@@ -120,11 +120,11 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 			if test.verdict != "" {
 				s.report(test.verdict, "canary-1")
 			}
-			for range test.waits {
+			for range test.hours {
 				s.applyHourLater("2 1 1 1")
 			}
 			s.applyHourLater("2 1 2 1")
-			s.expectText(test.says)
+			s.expectText(test.wantText)
 		})
 	}
 	// Without unknown = "skip", a cluster that says nothing is waited for, and stuck after the deadline.
@@ -203,7 +203,7 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 	})
 }
 
-func TestTheGuideOnStagedRolloutsLetsTimeCountWhereNobodyReports(t *testing.T) {
+func TestTheGuideOnStagedRolloutsUsesTimeWithoutReports(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
 	s.reports = nil // the feedback = {} of the guide
@@ -239,7 +239,7 @@ func TestTheGuideOnStagedRolloutsGoesByTheTimeOfTheEvidence(t *testing.T) {
 	r.applyVersion("2", "2 2 2")
 }
 
-func TestTheGuideOnStagedRolloutsSaysWhatStartsAgain(t *testing.T) {
+func TestTheGuideOnStagedRolloutsRestartsWithNewContent(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
 	s.setVersion("2")
@@ -264,21 +264,21 @@ func TestTheGuideOnStagedRolloutsSaysWhatStartsAgain(t *testing.T) {
 	}
 }
 
-func TestTheGuideOnStagedRolloutsSaysWhatHostsThatJoinGet(t *testing.T) {
+func TestTheGuideOnStagedRolloutsWritesToJoiningHosts(t *testing.T) {
 	t.Parallel()
-	joins := func(s *guideRollout, name string) {
+	addHost := func(s *guideRollout, name string) {
 		s.editHCL(`{ name = "asia" },`, fmt.Sprintf(`{ name = "asia" }, { name = %q, labels = { ring = "region" } },`, name))
 	}
-	has := func(s *guideRollout, name string) bool { return s.hasFolder(name + "/payments-live") }
+	hasWorkload := func(s *guideRollout, name string) bool { return s.hasFolder(name + "/payments-live") }
 	s := newGuideRollout(t)
-	joins(s, "africa")
-	if plan := s.applyHourLater("1 1 1 1"); !has(s, "africa") || prodAfter(plan)["rolled_out"] != true {
+	addHost(s, "africa")
+	if plan := s.applyHourLater("1 1 1 1"); !hasWorkload(s, "africa") || prodAfter(plan)["rolled_out"] != true {
 		t.Errorf("a host that joins does not get what is released at once: %s", s.planText)
 	}
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
-	joins(s, "oceania")
-	if s.applyHourLater("2 1 1 1"); has(s, "oceania") {
+	addHost(s, "oceania")
+	if s.applyHourLater("2 1 1 1"); hasWorkload(s, "oceania") {
 		t.Errorf("a host that joins while a change is under way does not wait for its stage: %s", s.planText)
 	}
 	s.report("ready", "canary-1")
@@ -287,7 +287,7 @@ func TestTheGuideOnStagedRolloutsSaysWhatHostsThatJoinGet(t *testing.T) {
 		apply(t, s.w, s.configuration())
 		s.report("ready", "america-1", "europe-1")
 	}
-	if !has(s, "oceania") || s.versions() != "2 2 2 2" {
+	if !hasWorkload(s, "oceania") || s.versions() != "2 2 2 2" {
 		t.Errorf("it has not come to its stage: %s", s.versions())
 	}
 }
@@ -301,7 +301,7 @@ func TestTheGuideOnStagedRolloutsLeavesOutAnEmptyListOfHosts(t *testing.T) {
 	s.expectText(`Stage "empty" selects no host of the fleet, and is skipped`)
 }
 
-func TestTheGuideOnStagedRolloutsProvesWhatAWorkloadRequiresFirst(t *testing.T) {
+func TestTheGuideOnStagedRolloutsProvesRequiredWorkloadsFirst(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
 	s.editHCL("workloads = [{", `workloads = [{

@@ -142,11 +142,11 @@ func (s *guideRollout) applyHourLater(want string) *providertest.Plan {
 func (s *guideRollout) applyAfter(pause time.Duration, want string) *providertest.Plan {
 	s.t.Helper()
 	s.clock.now = s.clock.now.Add(pause)
-	plan, diagnostics := s.w.Apply(s.t.Context(), s.configuration())
-	if diagnostics.Err() != nil {
-		s.t.Fatal(diagnostics.Err())
+	plan, diags := s.w.Apply(s.t.Context(), s.configuration())
+	if diags.Err() != nil {
+		s.t.Fatal(diags.Err())
 	}
-	s.planText = fmt.Sprint(prodAfter(plan)["changes"], prodAfter(plan)["rolling_out"], diagnostics)
+	s.planText = fmt.Sprint(prodAfter(plan)["changes"], prodAfter(plan)["rolling_out"], diags)
 	if got := s.versions(); got != want {
 		s.t.Fatalf("deployed %q, want %q: %s", got, want, s.planText)
 	}
@@ -251,7 +251,7 @@ func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 }
 
 // Its table, played through the provider: what happens before a run is in the words of the table.
-func TestTheGuideOnStagedRolloutsShowsWhatPlansSay(t *testing.T) {
+func TestTheGuideOnStagedRolloutsShowsThePlans(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(guideText(t, stagesGuide), "<!-- timeline -->\n")
 	table, _, ok := strings.Cut(table, "<!-- end of timeline -->")

@@ -48,32 +48,32 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	s.applyHourLater("3 2 2 2")
 	s.report("ready", "canary-1")
 	s.setTime(12, 22, 0)
-	plan, said := s.w.Plan(t.Context(), s.configuration())
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := s.w.Plan(t.Context(), s.configuration())
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	tip := s.tip()
 	s.setTime(13, 3, 0) // 4:00 in Berlin
-	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") ||
-		!strings.Contains(said.Err().Error(), s.notBefore(13, 21)) ||
+	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Windows have closed") ||
+		!strings.Contains(diags.Err().Error(), s.notBefore(13, 21)) ||
 		s.tip() != tip {
-		t.Errorf("a plan that is applied after the windows of its stage have closed: %v", said)
+		t.Errorf("a plan that is applied after the windows of its stage have closed: %v", diags)
 	}
 	s.setVersion("4")
 	s.setTime(13, 2, 0) // europe is open, and the canary alone is written
-	if plan, said = s.w.Plan(t.Context(), s.configuration()); said.Err() != nil {
-		t.Fatal(said.Err())
+	if plan, diags = s.w.Plan(t.Context(), s.configuration()); diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	s.setTime(13, 5, 0)
-	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() != nil || s.versions() != "4 2 2 2" {
-		t.Errorf("a plan that writes nothing in the stages whose windows have closed: %v, deployed %s", said, s.versions())
+	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() != nil || s.versions() != "4 2 2 2" {
+		t.Errorf("a plan that writes nothing in the stages whose windows have closed: %v, deployed %s", diags, s.versions())
 	}
 }
 
 func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 	t.Parallel()
 	s := newRolloutOfExample(t, nightsExample)
-	byHand := func(hosts ...string) {
+	editByHand := func(hosts ...string) {
 		files := s.files()
 		for _, host := range hosts {
 			name := host + "/payments-live/reconciler.yaml"
@@ -81,7 +81,7 @@ func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 		}
 		s.world.commit("one", "prod", files)
 	}
-	byHand("canary", "europe")
+	editByHand("canary", "europe")
 	s.applyHourLater("1 7 1 1")
 	s.expectText("waits for a window: " + s.notBefore(11, 21))
 	if plan := s.applyHourLater("1 7 1 1"); !plan.Empty() {
@@ -91,15 +91,15 @@ func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 	s.applyHourLater("1 1 1 1")
 	s.expectEnd("europe-1", "1 1 1 1")
 
-	byHand("asia")
+	editByHand("asia")
 	s.setTime(12, 14, 0)
-	plan, said := s.w.Plan(t.Context(), s.configuration())
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := s.w.Plan(t.Context(), s.configuration())
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	s.setTime(12, 20, 0)
-	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || s.versions() != "1 1 1 7" {
-		t.Errorf("a repair that is applied after the windows of its stage have closed: %v, deployed %s", said, s.versions())
+	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Windows have closed") || s.versions() != "1 1 1 7" {
+		t.Errorf("a repair that is applied after the windows of its stage have closed: %v, deployed %s", diags, s.versions())
 	}
 }
 
@@ -109,46 +109,46 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 	without := func(region string) string {
 		return fmt.Sprintf(`cluster_type_selector = { match_expressions = [{ key = "region", operator = "NotIn", values = [%q] }] } }`, region)
 	}
-	ofAll := func(s *guideRollout, cluster string) { // what a cluster without assignments says
+	reportCluster := func(s *guideRollout, cluster string) { // what a cluster without assignments says
 		s.report("ready", cluster)
 		delete(s.reports[cluster], "assignment")
 	}
-	moved := func() *guideRollout { // from europe to america
+	moveToAmerica := func() *guideRollout { // from europe to america
 		s := newGuideRollout(t)
 		s.editHCL(everywhere, without("us"))
-		ofAll(s, "america-1")
+		reportCluster(s, "america-1")
 		s.applyHourLater("1 1 - 1") // a change that only removes
 		s.expectText(`removal stage 1 of 1 "regions", on 1 of 1 host`)
-		ofAll(s, "america-1")
+		reportCluster(s, "america-1")
 		s.applyHourLater("1 1 - 1")
 		s.editHCL(without("us"), without("eu"))
-		ofAll(s, "europe-1")
+		reportCluster(s, "europe-1")
 		s.applyHourLater("1 1 1 1")
 		s.expectText(`stage 1 of 1 "regions", on 1 of 2 hosts: waits for clusters to be ready`)
 		return s
 	}
-	s := moved()
+	s := moveToAmerica()
 	s.report("ready", "america-1")
 	s.applyAfter(20*time.Minute, "1 1 1 1") // it soaks
 	s.applyAfter(20*time.Minute, "1 - 1 1")
 	s.expectText(`removal stage 1 of 1 "regions", on 2 of 2 hosts`)
-	ofAll(s, "europe-1")
+	reportCluster(s, "europe-1")
 	if plan := s.applyHourLater("1 - 1 1"); prodAfter(plan)["rolled_out"] != true {
 		t.Errorf("it does not end: %s", s.planText)
 	}
 
-	s = moved()
+	s = moveToAmerica()
 	s.report("failed", "america-1")
 	s.reports["america-1"]["since"] = s.clock.now.Add(58 * time.Minute).Format(time.RFC3339)
 	s.applyHourLater("1 1 1 1") // it halts
 	s.applyHourLater("1 1 - 1") // and goes back: europe keeps what is there
 
-	s = moved()
+	s = moveToAmerica()
 	s.editHCL(rolloutAnchor, `expedite = ["payments-live"]`+"\n    "+rolloutAnchor)
 	s.applyHourLater("1 - 1 1")
 }
 
-func TestTheGuideOnStagedRolloutsSaysTheEarliestTime(t *testing.T) {
+func TestTheGuideOnStagedRolloutsPrintsTheEarliestTime(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t, guideRegions, guideRegions+`, windows = [{ kind = "allow", schedule = "0 14 * * *", duration = "2h" }]`)
 	s.setVersion("2")

@@ -52,7 +52,7 @@ func (l *checkedRings) measurements() *evidence.Measurements {
 func (l *checkedRings) checkedConfiguration(version string) providertest.Configuration {
 	configuration := l.configuration(version)
 	attributes := configuration.Resources[assignment].Attributes
-	if _, given := l.further["evidence"]; !given {
+	if _, isSet := l.further["evidence"]; !isSet {
 		attributes["evidence"] = []any{attributes["evidence"], string(l.measurements().Marshal())}
 	}
 	return configuration
@@ -61,24 +61,24 @@ func (l *checkedRings) checkedConfiguration(version string) providertest.Configu
 // applyChecked applies, and expects what is deployed then. It returns the plan, and all that it says.
 func (l *checkedRings) applyChecked(version, want string) (*providertest.Plan, string) {
 	l.t.Helper()
-	plan, diagnostics := l.runner.Apply(l.t.Context(), l.checkedConfiguration(version))
-	if diagnostics.Err() != nil {
-		l.t.Fatal(diagnostics.Err())
+	plan, diags := l.runner.Apply(l.t.Context(), l.checkedConfiguration(version))
+	if diags.Err() != nil {
+		l.t.Fatal(diags.Err())
 	}
 	if got := l.versions(); got != want {
-		l.t.Fatalf("deployed %q, want %q: %v", got, want, diagnostics)
+		l.t.Fatalf("deployed %q, want %q: %v", got, want, diags)
 	}
-	text := fmt.Sprint(diagnostics)
+	text := fmt.Sprint(diags)
 	if plan.Change(assignment) != nil {
 		text += rolloutText(plan)
 	}
 	return plan, strings.Join(strings.Fields(text), " ")
 }
 
-func (l *checkedRings) applyAndExpect(version, want string, says ...string) *providertest.Plan {
+func (l *checkedRings) applyAndExpect(version, want string, wants ...string) *providertest.Plan {
 	l.t.Helper()
 	plan, text := l.applyChecked(version, want)
-	for _, one := range says {
+	for _, one := range wants {
 		if !strings.Contains(text, one) {
 			l.t.Errorf("the plan does not say %q: %s", one, text)
 		}
@@ -98,7 +98,7 @@ func withAllTools(t *testing.T, test func(t *testing.T, runner providertest.Runn
 	}
 }
 
-func TestAMeasurementHoldsAndLetsGoARollout(t *testing.T) {
+func TestAMeasurementHoldsAndReleasesARollout(t *testing.T) {
 	t.Parallel()
 	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
 		l := newCheckedRings(t, runner)
@@ -208,7 +208,7 @@ func TestADeadClusterIsSkippedWithSeveralDocuments(t *testing.T) {
 	}
 }
 
-func TestOnlyMeasurementsOrFactsProveWhatWasWrittenBefore(t *testing.T) {
+func TestMeasurementsOrFactsAloneProveContent(t *testing.T) {
 	t.Parallel()
 	for name, document := range map[string]func(*checkedRings) string{
 		"measurements": func(l *checkedRings) string { return string(l.measurements().Marshal()) },
@@ -223,31 +223,31 @@ func TestOnlyMeasurementsOrFactsProveWhatWasWrittenBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newCheckedRings(t, providertest.New(startProvider))
-			alone := func(version, want string, says ...string) *providertest.Plan {
+			applyAlone := func(version, want string, wants ...string) *providertest.Plan {
 				t.Helper()
 				l.now = l.now.Add(time.Hour)
 				l.further = map[string]any{"evidence": []any{document(l)}}
-				return l.applyAndExpect(version, want, says...)
+				return l.applyAndExpect(version, want, wants...)
 			}
 			l.checkDelay = -10 * time.Hour // older than the content
-			alone("2", "2 1 1")
-			alone("2", "2 1 1", "Evidence is older than the deployed content")
+			applyAlone("2", "2 1 1")
+			applyAlone("2", "2 1 1", "Evidence is older than the deployed content")
 			l.checkDelay = 0
-			alone("2", "2 2 1")
-			alone("2", "2 2 2")
-			if plan := alone("2", "2 2 2"); assignmentAfter(plan)["rolled_out"] != true {
+			applyAlone("2", "2 2 1")
+			applyAlone("2", "2 2 2")
+			if plan := applyAlone("2", "2 2 2"); assignmentAfter(plan)["rolled_out"] != true {
 				t.Errorf("at the end: %s", rolloutText(plan))
 			}
 			runner := l.runner.(*providertest.Workspace)
 			runner.Lose(assignment) // then it is what the branch has when it is applied
-			alone("2", "2 2 2")
-			alone("3", "3 2 2")
-			alone("3", "3 3 2")
+			applyAlone("2", "2 2 2")
+			applyAlone("3", "3 2 2")
+			applyAlone("3", "3 3 2")
 		})
 	}
 }
 
-func TestTheOldestDocumentIsTheTimeOfARollout(t *testing.T) {
+func TestARolloutUsesTheTimeOfTheOldestDocument(t *testing.T) {
 	t.Parallel()
 	l := newCheckedRings(t, providertest.New(startProvider))
 	l.rollout = ringRollout(nil)
@@ -273,9 +273,9 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 		}
 		foreign := strings.Replace(l.evidence(), `"owner":"dev"`, `"owner":"other"`, 1)
 		for name, c := range map[string]struct {
-			list []any
-			says []string
-			at   []string
+			list  []any
+			wants []string
+			at    []string
 		}{
 			"none":                {[]any{}, []string{"A rollout needs evidence"}, []string{""}},
 			"null alone":          {[]any{nil}, []string{"A rollout needs evidence"}, []string{""}},
@@ -286,19 +286,19 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 			"another assignment":  {[]any{l.evidence(), foreign}, []string{`The evidence is about the assignment "other"`}, []string{"1"}},
 		} {
 			l.further = map[string]any{"evidence": c.list}
-			_, diagnostics := runner.Plan(t.Context(), l.checkedConfiguration("2"))
+			_, diags := runner.Plan(t.Context(), l.checkedConfiguration("2"))
 			var errors []providertest.Diagnostic
-			for _, d := range diagnostics {
+			for _, d := range diags {
 				if d.Error {
 					errors = append(errors, d)
 				}
 			}
-			if len(errors) != len(c.says) {
-				t.Errorf("%s: %v", name, diagnostics)
+			if len(errors) != len(c.wants) {
+				t.Errorf("%s: %v", name, diags)
 				continue
 			}
 			text := strings.Join(strings.Fields(fmt.Sprint(errors)), " ")
-			for i, want := range c.says {
+			for i, want := range c.wants {
 				if !strings.Contains(text, want) {
 					t.Errorf("%s: it does not say %q: %s", name, want, text)
 				}
@@ -311,25 +311,25 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 	})
 }
 
-func TestAListWithEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
+func TestAListWithUnknownEvidenceMakesThePlanUnknown(t *testing.T) {
 	t.Parallel()
 	l := newCheckedRings(t, providertest.New(startProvider))
 	l.applyAndExpect("2", "2 1 1")
 	l.report("canary", verdict.Ready)
-	given := l.evidence()
+	reported := l.evidence()
 	for name, list := range map[string]any{
-		"an element": []any{given, providertest.Unknown{Then: string(l.measurements().Marshal())}},
-		"the list":   providertest.Unknown{Then: []any{given, string(l.measurements().Marshal())}},
+		"an element": []any{reported, providertest.Unknown{Then: string(l.measurements().Marshal())}},
+		"the list":   providertest.Unknown{Then: []any{reported, string(l.measurements().Marshal())}},
 	} {
 		l.further = map[string]any{"evidence": list}
-		plan, diagnostics := l.runner.Plan(t.Context(), l.checkedConfiguration("2"))
-		if diagnostics.Err() != nil || assignmentAfter(plan)["content"] != (providertest.Unknown{}) ||
+		plan, diags := l.runner.Plan(t.Context(), l.checkedConfiguration("2"))
+		if diags.Err() != nil || assignmentAfter(plan)["content"] != (providertest.Unknown{}) ||
 			assignmentAfter(plan)["rolling_out"] != (providertest.Unknown{}) {
-			t.Errorf("%s: the plan says %v, %v", name, assignmentAfter(plan), diagnostics)
+			t.Errorf("%s: the plan says %v, %v", name, assignmentAfter(plan), diags)
 		}
 	}
-	if plan, diagnostics := l.runner.Apply(t.Context(), l.checkedConfiguration("2")); diagnostics.Err() != nil || l.versions() != "2 2 1" {
-		t.Errorf("applied: %s, %v, %v", l.versions(), assignmentAfter(plan), diagnostics)
+	if plan, diags := l.runner.Apply(t.Context(), l.checkedConfiguration("2")); diags.Err() != nil || l.versions() != "2 2 1" {
+		t.Errorf("applied: %s, %v, %v", l.versions(), assignmentAfter(plan), diags)
 	}
 }
 
@@ -339,50 +339,50 @@ func TestASavedPlanOfAListIsAppliedLateAsItWasPlanned(t *testing.T) {
 		l := newCheckedRings(t, runner)
 		l.applyAndExpect("2", "2 1 1")
 		l.report("canary", verdict.Ready)
-		plan, diagnostics := runner.Plan(t.Context(), l.checkedConfiguration("2"))
-		if diagnostics.Err() != nil {
-			t.Fatal(diagnostics)
+		plan, diags := runner.Plan(t.Context(), l.checkedConfiguration("2"))
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		l.now = l.now.Add(24 * time.Hour)
-		if diagnostics := runner.ApplyPlan(t.Context(), plan); diagnostics.Err() != nil || l.versions() != "2 2 1" {
-			t.Errorf("applied late: %s, %v", l.versions(), diagnostics)
+		if diags := runner.ApplyPlan(t.Context(), plan); diags.Err() != nil || l.versions() != "2 2 1" {
+			t.Errorf("applied late: %s, %v", l.versions(), diags)
 		}
 		l.report("region", verdict.Ready)
-		if plan, diagnostics := runner.Plan(t.Context(), l.checkedConfiguration("2"), providertest.RefreshOnly()); diagnostics.Err() != nil || !plan.Empty() ||
+		if plan, diags := runner.Plan(t.Context(), l.checkedConfiguration("2"), providertest.RefreshOnly()); diags.Err() != nil || !plan.Empty() ||
 			l.versions() != "2 2 1" {
-			t.Errorf("a refresh alone: %v", diagnostics)
+			t.Errorf("a refresh alone: %v", diags)
 		}
 		l.applyAndExpect("2", "2 2 2")
 	})
 }
 
-func TestProvenAsksAllDocuments(t *testing.T) {
+func TestProvenNeedsAllDocuments(t *testing.T) {
 	t.Parallel()
 	l := newCheckedRings(t, providertest.New(startProvider))
 	l.rollout = nil
-	run := func(proven any) {
+	expectProven := func(proven any) {
 		t.Helper()
 		l.further = map[string]any{"candidate": "2"}
 		if plan, _ := l.applyChecked("2", "2 2 2"); assignmentAfter(plan)["proven"] != proven {
 			t.Errorf("proven is %v, not %v", assignmentAfter(plan)["proven"], proven)
 		}
 	}
-	run(nil)
+	expectProven(nil)
 	for _, cluster := range []string{"canary", "region", "rest"} {
 		l.report(cluster, verdict.Ready)
 	}
 	l.setFigures(map[string]float64{"canary": 0.1, "region": 0.9, "rest": 0.1})
-	run(nil)
+	expectProven(nil)
 	l.setFigures(map[string]float64{"canary": 0.1, "region": 0.1})
-	run(nil)
+	expectProven(nil)
 	l.setFigures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
 	l.checkDelay = -100 * time.Hour
-	run(nil) // the check is older than the content
+	expectProven(nil) // the check is older than the content
 	l.checkDelay = 0
-	run("2")
+	expectProven("2")
 }
 
-func TestOnlyWhatClustersReportBelongsOnAPage(t *testing.T) {
+func TestPagesAcceptOnlyEvidenceOfClusters(t *testing.T) {
 	t.Parallel()
 	l := newCheckedRings(t, providertest.New(startProvider))
 	at := map[string]any{"url": l.url, "branch": "dev", "path": "clusters/all"}
@@ -396,30 +396,30 @@ func TestOnlyWhatClustersReportBelongsOnAPage(t *testing.T) {
 		}, "evidence"},
 		"flotilla_inventory": {map[string]any{"gitops_repo": at, "evidences": []any{l.evidence(), measured}}, "ElementKeyInt(1)"},
 	} {
-		_, diagnostics := l.runner.(*providertest.Workspace).ReadData(t.Context(), l.checkedConfiguration("1"), name, c.attributes)
-		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].At, c.at) ||
+		_, diags := l.runner.(*providertest.Workspace).ReadData(t.Context(), l.checkedConfiguration("1"), name, c.attributes)
+		if len(diags) != 1 || !strings.Contains(diags[0].At, c.at) ||
 			!strings.Contains(
-				diagnostics[0].Detail,
+				diags[0].Detail,
 				`The evidence has the kind "measurements": only evidence of flotilla_compliance belongs here.`,
 			) {
-			t.Errorf("%s: %v", name, diagnostics)
+			t.Errorf("%s: %v", name, diags)
 		}
 	}
 }
 
 // The figures of a real Prometheus are in the tests of flotilla_measurements; here its answer comes, does not come, and comes again.
-func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
+func TestARolloutWaitsForAnUnreachablePrometheus(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
 	runner := providertest.New(provider.StartAt(clock))
 	l := newCheckedRings(t, runner)
 	answer := vectorResult(`"cluster":"canary"`, "0.9", `"cluster":"rest"`, "0.2")
 	server := newPrometheusStandIn(t, func(string) string { return answer })
-	run := func(url, want string, says ...string) {
+	measureAndApply := func(url, want string, wants ...string) {
 		t.Helper()
 		report := l.evidence()
 		clock.now = l.now
-		measured, diagnostics := runner.ReadData(
+		measured, diags := runner.ReadData(
 			t.Context(),
 			providertest.Configuration{Provider: map[string]any{}},
 			"flotilla_measurements",
@@ -428,20 +428,20 @@ func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
 				"checks": []any{newCheck(url, map[string]any{"unit": "%", "pass": "rest == null || value <= rest * 1.5"})},
 			},
 		)
-		if diagnostics.Err() != nil {
-			t.Fatal(diagnostics)
+		if diags.Err() != nil {
+			t.Fatal(diags)
 		}
 		l.further = map[string]any{"evidence": []any{report, measured["evidence"]}}
-		l.applyAndExpect("2", want, says...)
+		l.applyAndExpect("2", want, wants...)
 	}
-	run("http://127.0.0.1:1", "2 1 1")
+	measureAndApply("http://127.0.0.1:1", "2 1 1")
 	l.report("canary", verdict.Ready)
-	run("http://127.0.0.1:1", "2 1 1", "waits for errors: http://127.0.0.1:1 could not be asked")
-	run(server.URL, "2 1 1", "waits for errors: 0.9 % against 0.2 % on 1 cluster (passes where rest == null || value <= rest * 1.5)")
+	measureAndApply("http://127.0.0.1:1", "2 1 1", "waits for errors: http://127.0.0.1:1 could not be asked")
+	measureAndApply(server.URL, "2 1 1", "waits for errors: 0.9 % against 0.2 % on 1 cluster (passes where rest == null || value <= rest * 1.5)")
 	answer = vectorResult()
-	run(server.URL, "2 1 1", "waits for errors: the query gives no series")
+	measureAndApply(server.URL, "2 1 1", "waits for errors: the query gives no series")
 	answer = vectorResult(`"cluster":"canary"`, "NaN")
-	run(server.URL, "2 1 1", "waits for errors: ")
+	measureAndApply(server.URL, "2 1 1", "waits for errors: ")
 	answer = vectorResult(`"cluster":"canary"`, "0.3", `"cluster":"rest"`, "0.2")
-	run(server.URL, "2 2 1")
+	measureAndApply(server.URL, "2 2 1")
 }

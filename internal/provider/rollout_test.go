@@ -136,8 +136,8 @@ func TestAPlanThatChangesNothingNamesEachWait(t *testing.T) {
 	r.expectWarning("2", "Rollout waits", "waits for a hold: audit")
 	r.further = nil
 	r.applyVersion("2", "2 2 2")
-	if plan, diagnostics := r.w.Plan(t.Context(), r.configuration("2")); !plan.Empty() || diagnostics.Has("Rollout waits") {
-		t.Errorf("once all have it, the plan says %v", diagnostics)
+	if plan, diags := r.w.Plan(t.Context(), r.configuration("2")); !plan.Empty() || diags.Has("Rollout waits") {
+		t.Errorf("once all have it, the plan says %v", diags)
 	}
 }
 
@@ -166,14 +166,14 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 	}}})
 	before := git(t, r.url, "rev-parse", "dev")
 	configuration := r.configuration("2")
-	plan, diagnostics := r.w.Plan(t.Context(), configuration)
-	if diagnostics.Err() != nil {
-		t.Fatal(diagnostics.Err())
+	plan, diags := r.w.Plan(t.Context(), configuration)
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	clock.now = clock.now.Add(12 * time.Hour)
-	if diagnostics := r.w.ApplyPlan(t.Context(), plan); diagnostics.Err() == nil ||
-		!strings.Contains(diagnostics.Err().Error(), "Windows have closed") {
-		t.Errorf("after the window: %v", diagnostics.Err())
+	if diags := r.w.ApplyPlan(t.Context(), plan); diags.Err() == nil ||
+		!strings.Contains(diags.Err().Error(), "Windows have closed") {
+		t.Errorf("after the window: %v", diags.Err())
 	}
 	if git(t, r.url, "rev-parse", "dev") != before {
 		t.Error("something was written")
@@ -205,12 +205,12 @@ func TestDriftWaitsForAWindow(t *testing.T) {
 	git(t, clone, "push", "-q")
 	byHand := git(t, r.url, "rev-parse", "dev")
 	windows("allow")
-	plan, said := r.w.Apply(t.Context(), r.configuration("1"))
-	if said.Err() != nil || git(t, r.url, "rev-parse", "dev") != byHand {
-		t.Fatalf("behind closed windows: %v", said)
+	plan, diags := r.w.Apply(t.Context(), r.configuration("1"))
+	if diags.Err() != nil || git(t, r.url, "rev-parse", "dev") != byHand {
+		t.Fatalf("behind closed windows: %v", diags)
 	}
-	if plan.Change(assignment).After["commit"] == (providertest.Unknown{}) || !strings.Contains(fmt.Sprint(said), "Drift waits for a window") {
-		t.Errorf("behind closed windows, the plan says %v", said)
+	if plan.Change(assignment).After["commit"] == (providertest.Unknown{}) || !strings.Contains(fmt.Sprint(diags), "Drift waits for a window") {
+		t.Errorf("behind closed windows, the plan says %v", diags)
 	}
 	windows("deny")
 	r.applyVersion("1", "1 1 1")
@@ -219,7 +219,7 @@ func TestDriftWaitsForAWindow(t *testing.T) {
 	}
 }
 
-func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
+func TestInvalidRolloutInputIsAnErrorAtItsAttribute(t *testing.T) {
 	t.Parallel()
 	evidence := func(change func(*observe.Evidence)) string {
 		e := &observe.Evidence{
@@ -278,35 +278,35 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, diagnostics := providertest.New(startProvider).
+			_, diags := providertest.New(startProvider).
 				Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, test.further))
-			if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), test.want) ||
-				!strings.Contains(diagnostics.Err().Error(), fmt.Sprintf("AttributeName(%q)", test.at)) {
-				t.Errorf("%v", diagnostics.Err())
+			if diags.Err() == nil || !strings.Contains(diags.Err().Error(), test.want) ||
+				!strings.Contains(diags.Err().Error(), fmt.Sprintf("AttributeName(%q)", test.at)) {
+				t.Errorf("%v", diags.Err())
 			}
 		})
 	}
 }
 
 // What is held may leave the fleet before the hold does.
-func TestAHoldOfWhatIsNotThereIsAWarning(t *testing.T) {
+func TestAHoldWithoutAMatchIsAWarning(t *testing.T) {
 	t.Parallel()
 	holds := map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}, "hosts": []any{"canary"}}}}
-	_, said := providertest.New(startProvider).
+	_, diags := providertest.New(startProvider).
 		Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, holds))
-	if said.Err() != nil || !said.Has("Hold matches nothing") || !strings.Contains(fmt.Sprint(said), `did you mean "app-core"?`) {
-		t.Errorf("%v", said)
+	if diags.Err() != nil || !diags.Has("Hold matches nothing") || !strings.Contains(fmt.Sprint(diags), `did you mean "app-core"?`) {
+		t.Errorf("%v", diags)
 	}
 }
 
-func TestApprovalThatIsNotNeededAnyMoreIsNoError(t *testing.T) {
+func TestAnOutdatedApprovalIsAWarning(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"approvals": []any{"app-core@0123456789"}})
-	_, said := r.w.Apply(t.Context(), r.configuration("2"))
-	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "is for content that is not wanted any more; remove the approval") ||
+	_, diags := r.w.Apply(t.Context(), r.configuration("2"))
+	if diags.Err() != nil || !strings.Contains(fmt.Sprint(diags), "is for content that is not wanted any more; remove the approval") ||
 		r.versions() != "2 1 1" {
-		t.Errorf("%v", said)
+		t.Errorf("%v", diags)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestAClockThatGoesBackwardsProvesNothing(t *testing.T) {
 	r.applyVersion("2", "2 2 1")
 }
 
-func TestRollbackIsHeldByNoStage(t *testing.T) {
+func TestStagesDoNotDelayARollback(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	first := git(t, r.url, "rev-parse", "dev")
@@ -336,7 +336,7 @@ func TestRollbackIsHeldByNoStage(t *testing.T) {
 	r.applyVersion("2", "2 1 1") // and goes forth from the first stage
 }
 
-func TestRollbackToWhatIsThereWritesNothing(t *testing.T) {
+func TestRollbackToTheDeployedContentWritesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	tip := git(t, r.url, "rev-parse", "dev")

@@ -119,7 +119,7 @@ func appWorkload(attribute string, value any) map[string]any {
 }
 
 // A mistake of a fleet is one error, or one warning, however many hosts and objects of the run have it.
-func TestWhatAFleetHasWrongIsSaidOnce(t *testing.T) {
+func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range fleetMistakes {
 		t.Run(name, func(t *testing.T) {
@@ -138,9 +138,9 @@ func TestWhatAFleetHasWrongIsSaidOnce(t *testing.T) {
 				}}
 			}
 			for range 2 { // a second plan says it again
-				_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
+				_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 				var full, short []string
-				for _, one := range said {
+				for _, one := range diags {
 					switch {
 					case one.Summary == c.summary && one.Error != c.warning && one.At == `AttributeName("fleet")`:
 						full = append(full, one.Detail)
@@ -154,13 +154,13 @@ func TestWhatAFleetHasWrongIsSaidOnce(t *testing.T) {
 				if !c.warning {
 					want = 2
 				}
-				counted := fmt.Sprintf("has the same fleet, and shows in full what is wrong with it: %d error", len(c.texts))
+				wantCount := fmt.Sprintf("has the same fleet, and shows in full what is wrong with it: %d error", len(c.texts))
 				if len(short) != want ||
-					want > 0 && (!strings.Contains(short[0], counted) || !strings.Contains(short[0], fmt.Sprintf("%q", c.summary))) {
+					want > 0 && (!strings.Contains(short[0], wantCount) || !strings.Contains(short[0], fmt.Sprintf("%q", c.summary))) {
 					t.Errorf("for the others it is said %q", short)
 				}
 				if len(full) != len(c.texts) {
-					t.Fatalf("it is said %d times, want %d: %s", len(full), len(c.texts), said)
+					t.Fatalf("it is said %d times, want %d: %s", len(full), len(c.texts), diags)
 				}
 				for i, text := range c.texts {
 					if !strings.Contains(full[i], text) {
@@ -173,7 +173,7 @@ func TestWhatAFleetHasWrongIsSaidOnce(t *testing.T) {
 }
 
 // A repository that does not answer is said once for all that it concerns.
-func TestARepositoryThatIsAwayIsSaidOnce(t *testing.T) {
+func TestAnUnreachableRepositoryIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{}}
 	for _, one := range []string{"one", "two", "three"} {
@@ -181,9 +181,9 @@ func TestARepositoryThatIsAwayIsSaidOnce(t *testing.T) {
 			"name": one, "fleet": fleetOf(nil), "gitops_repo": map[string]any{"url": "http://127.0.0.1:1/gitops", "branch": "dev", "path": one},
 		}}
 	}
-	_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
-	if len(said) != 1 || said[0].Summary != "Repository cannot be reached" {
-		t.Errorf("it is said\n%s", said)
+	_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
+	if len(diags) != 1 || diags[0].Summary != "Repository cannot be reached" {
+		t.Errorf("it is said\n%s", diags)
 	}
 }
 
@@ -216,13 +216,13 @@ resource "flotilla_assignment" "second" {
 			t.Parallel()
 			repo := bareRepository(t)
 			plan := func(url, fleet string) (printed string, failed bool) {
-				of := repo
-				of.url = url
+				target := repo
+				target.url = url
 				config := small{
 					path:  "clusters",
 					fleet: fleet,
 				}.config(
-					of,
+					target,
 				) + seven + fmt.Sprintf(
 					"locals {\n  repo = { url = %q, branch = \"dev\" }\n}\n",
 					url,

@@ -10,7 +10,7 @@ import (
 )
 
 // A destroy removes what its plan saw: a folder that others changed in between is an error that names it, and everything stays.
-func TestASavedDestroyRemovesOnlyWhatItsPlanSaw(t *testing.T) {
+func TestASavedDestroyRemovesOnlyPlannedContent(t *testing.T) {
 	t.Parallel()
 	for name, push := range latePushes() {
 		if strings.Contains(name, "gone") {
@@ -21,9 +21,9 @@ func TestASavedDestroyRemovesOnlyWhatItsPlanSaw(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo, w, configuration := applyDestroyable(t)
-			plan, said := w.Plan(t.Context(), configuration, providertest.Destroy())
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			plan, diags := w.Plan(t.Context(), configuration, providertest.Destroy())
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			repo.change(t, "dev", func(folder string) { push.byHand(t, folder) })
 			checkLateDestroy(t, repo, push.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() })
@@ -31,11 +31,11 @@ func TestASavedDestroyRemovesOnlyWhatItsPlanSaw(t *testing.T) {
 				return
 			}
 			// The next destroy has seen it.
-			if plan, said = w.Plan(t.Context(), configuration, providertest.Destroy()); said.Err() != nil {
-				t.Fatal(said.Err())
+			if plan, diags = w.Plan(t.Context(), configuration, providertest.Destroy()); diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
-			if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-				t.Errorf("a destroy that has seen the drift: %s", said)
+			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+				t.Errorf("a destroy that has seen the drift: %s", diags)
 			}
 			if left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(left, push.folder) {
 				t.Errorf("the destroy has left\n%s", left)
@@ -61,8 +61,8 @@ func checkLateDestroy(t *testing.T, repo repository, folder string, apply func()
 		checkLateApply(t, repo, folder, apply, nil, "")
 		return
 	}
-	if said := apply(); said != "" {
-		t.Fatalf("said is %s", said)
+	if messages := apply(); messages != "" {
+		t.Fatalf("said is %s", messages)
 	}
 	left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev")
 	for _, gone := range []string{"large/app-core", "drone/app-edge"} {
@@ -72,7 +72,7 @@ func checkLateDestroy(t *testing.T, repo repository, folder string, apply func()
 	}
 }
 
-func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
+func TestTerraformDestroysOnlyPlannedContent(t *testing.T) {
 	t.Parallel()
 	for tool, path := range acceptanceTools(t) {
 		t.Run(tool, func(t *testing.T) {
@@ -87,11 +87,11 @@ func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
 			w.plan("-destroy")
 			repo.change(t, "dev", func(folder string) { latePushes()["a file more in it"].byHand(t, folder) })
 			checkLateDestroy(t, repo, "large/app-core", func() string {
-				out, said, err := w.try("apply", "-input=false", "-no-color", "plan.out")
+				out, stderr, err := w.try("apply", "-input=false", "-no-color", "plan.out")
 				if err == nil {
 					return ""
 				}
-				return out + said
+				return out + stderr
 			})
 			w.run("destroy", "-input=false", "-auto-approve")
 			checkLateDestroy(t, repo, "", func() string { return "" })
@@ -102,20 +102,20 @@ func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
 // A destroy that neither refreshes nor finds the repository goes on.
 func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
 	t.Parallel()
-	for _, lost := range []bool{false, true} {
+	for _, isLost := range []bool{false, true} {
 		repo, w, configuration := applyDestroyable(t)
-		if lost {
+		if isLost {
 			if err := os.Rename(repo.url, repo.url+".gone"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		plan, said := w.Plan(t.Context(), configuration, providertest.Destroy(), providertest.SkipRefresh())
-		if said.Err() != nil {
-			t.Fatal(said.Err())
+		plan, diags := w.Plan(t.Context(), configuration, providertest.Destroy(), providertest.SkipRefresh())
+		if diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
-		if lost {
-			if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-				t.Errorf("a repository that is gone: %s", said)
+		if isLost {
+			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+				t.Errorf("a repository that is gone: %s", diags)
 			}
 			continue
 		}
@@ -124,19 +124,19 @@ func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
 }
 
 // A move clears its former location only of what the plan saw there; else nothing is written anywhere.
-func TestAMoveClearsOnlyWhatItsPlanSaw(t *testing.T) {
+func TestAMoveClearsOnlyPlannedContent(t *testing.T) {
 	t.Parallel()
-	for _, at := range []map[string]any{{"branch": "dev", "path": "next"}, {"branch": "next"}} {
+	for _, location := range []map[string]any{{"branch": "dev", "path": "next"}, {"branch": "next"}} {
 		repo, w, _ := applyDestroyable(t)
-		at["url"] = repo.url
+		location["url"] = repo.url
 		next := assigned(
 			repo.url,
 			fleetOf(nil),
-			map[string]any{"gitops_repo": at, "protection": map[string]any{"max_removed": 100, "allow_empty": true}},
+			map[string]any{"gitops_repo": location, "protection": map[string]any{"max_removed": 100, "allow_empty": true}},
 		)
-		plan, said := w.Plan(t.Context(), next)
-		if said.Err() != nil {
-			t.Fatal(said.Err())
+		plan, diags := w.Plan(t.Context(), next)
+		if diags.Err() != nil {
+			t.Fatal(diags.Err())
 		}
 		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "large/app-core/more.yaml"), "by hand\n") })
 		checkLateApply(t, repo, "large/app-core", func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, "")

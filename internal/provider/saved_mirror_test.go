@@ -7,7 +7,7 @@ import (
 )
 
 // A mirror is the same location, also when others push to one of the two between the plan and its apply, or before both.
-func TestAMirrorStaysTheSameLocationWhateverIsPushed(t *testing.T) {
+func TestAMirrorStaysTheSameLocationAfterPushes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		before, between string // "old" or "new": which of the two gets a push
@@ -27,9 +27,9 @@ func TestAMirrorStaysTheSameLocationWhateverIsPushed(t *testing.T) {
 			next := repository{url: repo.url + ".mirror.git", cloneURL: repo.url + ".mirror.git"}
 			git(t, "", "clone", "--quiet", "--mirror", repo.url, next.url)
 			push := func(to string) {
-				at := map[string]repository{"old": repo, "new": next}[to]
+				target := map[string]repository{"old": repo, "new": next}[to]
 				if to != "" {
-					at.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere", to), "by hand\n") })
+					target.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere", to), "by hand\n") })
 				}
 			}
 			further := atRoot(next)
@@ -39,26 +39,26 @@ func TestAMirrorStaysTheSameLocationWhateverIsPushed(t *testing.T) {
 			}
 			configuration := assigned(next.url, fleetOf(change), further)
 			push(test.before)
-			plan, said := w.Plan(t.Context(), configuration)
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			plan, diags := w.Plan(t.Context(), configuration)
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
-			if apart := strings.Contains(said.String(), "Former location stays"); apart != (test.before != "") {
-				t.Errorf("the plan says %s", said)
+			if isApart := strings.Contains(diags.String(), "Former location stays"); isApart != (test.before != "") {
+				t.Errorf("the plan says %s", diags)
 			}
 			push(test.between)
-			was := git(t, repo.url, "rev-parse", "dev")
-			if said := w.ApplyPlan(t.Context(), plan); said.Bugs() != nil || said.Err() != nil {
-				t.Fatalf("said is %s", said)
+			before := git(t, repo.url, "rev-parse", "dev")
+			if diags := w.ApplyPlan(t.Context(), plan); diags.Bugs() != nil || diags.Err() != nil {
+				t.Fatalf("said is %s", diags)
 			}
-			if now := git(t, repo.url, "rev-parse", "dev"); now != was {
+			if now := git(t, repo.url, "rev-parse", "dev"); now != before {
 				t.Error("the old location was written")
 			}
 			if content := git(t, next.url, "show", "dev:large/app-core/platform-config.yaml"); !strings.Contains(content, test.value) {
 				t.Errorf("the new location has\n%s", content)
 			}
-			if plan, said := w.Plan(t.Context(), configuration); said.Err() != nil || !plan.Empty() {
-				t.Errorf("the plan after it has %v %s", linesOf(plan), said)
+			if plan, diags := w.Plan(t.Context(), configuration); diags.Err() != nil || !plan.Empty() {
+				t.Errorf("the plan after it has %v %s", linesOf(plan), diags)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ func latePushes() map[string]struct {
 	byHand func(t *testing.T, folder string)
 	folder string // that the apply must name, with the commit; "" where it succeeds
 } {
-	file := func(name string) func(t *testing.T, folder string) {
+	writeByHand := func(name string) func(t *testing.T, folder string) {
 		return func(t *testing.T, folder string) {
 			writeFile(t, filepath.Join(folder, filepath.FromSlash(name)), "by hand\n")
 		}
@@ -27,13 +27,13 @@ func latePushes() map[string]struct {
 		byHand func(t *testing.T, folder string)
 		folder string
 	}{
-		"the folder that changes":           {file("large/app-core/namespace.yaml"), "large/app-core"},
-		"a file more in it":                 {file("large/app-core/more.yaml"), "large/app-core"},
+		"the folder that changes":           {writeByHand("large/app-core/namespace.yaml"), "large/app-core"},
+		"a file more in it":                 {writeByHand("large/app-core/more.yaml"), "large/app-core"},
 		"the folder that changes is gone":   {remove("large/app-core"), "large/app-core"},
-		"another folder of the owner":       {file("drone/app-edge/namespace.yaml"), ""},
+		"another folder of the owner":       {writeByHand("drone/app-edge/namespace.yaml"), ""},
 		"another folder of it is gone":      {remove("drone/app-edge"), ""},
-		"a folder of nobody":                {file("elsewhere/app/namespace.yaml"), ""},
-		"a folder beside, on the same host": {file("large/other/namespace.yaml"), ""},
+		"a folder of nobody":                {writeByHand("elsewhere/app/namespace.yaml"), ""},
+		"a folder beside, on the same host": {writeByHand("large/other/namespace.yaml"), ""},
 	}
 }
 
@@ -41,7 +41,7 @@ func atRoot(repo repository) map[string]any {
 	return map[string]any{"gitops_repo": map[string]any{"url": repo.url, "branch": "dev"}}
 }
 
-func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
+func TestASavedPlanIsAppliedAfterPushesElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, push := range latePushes() {
 		t.Run(name, func(t *testing.T) {
@@ -63,20 +63,20 @@ func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
 					"data":   map[string]any{"DATABASE_URL": "mysql://two"},
 				},
 			}})
-			plan, said := w.Plan(t.Context(), assigned(repo.url, changed, atRoot(repo)))
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			plan, diags := w.Plan(t.Context(), assigned(repo.url, changed, atRoot(repo)))
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			repo.change(t, "dev", func(folder string) { push.byHand(t, folder) })
 			checkLateApply(t, repo, push.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, func() string {
-				next, said := w.Plan(t.Context(), assigned(repo.url, changed, atRoot(repo)))
-				return strings.Join(linesOf(next), "\n") + said.String()
+				next, diags := w.Plan(t.Context(), assigned(repo.url, changed, atRoot(repo)))
+				return strings.Join(linesOf(next), "\n") + diags.String()
 			}, name)
 		})
 	}
 }
 
-func TestTerraformAppliesASavedPlanWhateverWasPushedElsewhere(t *testing.T) {
+func TestTerraformAppliesASavedPlanAfterPushesElsewhere(t *testing.T) {
 	t.Parallel()
 	for tool, path := range acceptanceTools(t) {
 		for name, push := range latePushes() {
@@ -89,11 +89,11 @@ func TestTerraformAppliesASavedPlanWhateverWasPushedElsewhere(t *testing.T) {
 				w.plan()
 				repo.change(t, "dev", func(folder string) { push.byHand(t, folder) })
 				checkLateApply(t, repo, push.folder, func() string {
-					out, said, err := w.try("apply", "-input=false", "-no-color", "plan.out")
+					out, stderr, err := w.try("apply", "-input=false", "-no-color", "plan.out")
 					if err == nil {
 						return ""
 					}
-					return out + said
+					return out + stderr
 				}, func() string { return w.run("plan", "-input=false", "-no-color") }, name)
 			})
 		}
@@ -105,17 +105,17 @@ func TestTerraformAppliesASavedPlanWhateverWasPushedElsewhere(t *testing.T) {
 func checkLateApply(t *testing.T, repo repository, folder string, apply, plan func() string, name string) {
 	t.Helper()
 	pushed := git(t, repo.url, "rev-parse", "dev")
-	said := apply()
+	messages := apply()
 	for _, bug := range []string{"inconsistent", "bug in the provider"} {
-		if strings.Contains(said, bug) {
-			t.Fatalf("it is a bug to Terraform: %s", said)
+		if strings.Contains(messages, bug) {
+			t.Fatalf("it is a bug to Terraform: %s", messages)
 		}
 	}
 	if folder != "" {
-		flat := strings.Join(strings.Fields(strings.ReplaceAll(said, "│", " ")), " ")
+		flat := strings.Join(strings.Fields(strings.ReplaceAll(messages, "│", " ")), " ")
 		for _, want := range []string{"Repository has changed since the plan", `Folder "` + folder + `" has changed since the plan, by commit ` + pushed, "Nothing was written"} {
 			if !strings.Contains(flat, want) {
-				t.Errorf("no %q in\n%s", want, said)
+				t.Errorf("no %q in\n%s", want, messages)
 			}
 		}
 		if now := git(t, repo.url, "rev-parse", "dev"); now != pushed {
@@ -123,8 +123,8 @@ func checkLateApply(t *testing.T, repo repository, folder string, apply, plan fu
 		}
 		return
 	}
-	if said != "" {
-		t.Fatalf("said is %s", said)
+	if messages != "" {
+		t.Fatalf("said is %s", messages)
 	}
 	if changed := git(t, repo.url, "diff", "--name-only", pushed, "dev"); changed != ".flotilla/dev/large.json\nlarge/app-core/platform-config.yaml" {
 		t.Errorf("the apply changed\n%s", changed)
@@ -140,9 +140,9 @@ func checkLateApply(t *testing.T, repo repository, folder string, apply, plan fu
 }
 
 // What somebody puts in the place of a folder between plan and apply is a change of it.
-func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
+func TestAReplacedFolderIsAChangeSinceThePlan(t *testing.T) {
 	t.Parallel()
-	for what, put := range map[string]func(t *testing.T, at string){
+	for kind, replaceFolder := range map[string]func(t *testing.T, at string){
 		"link": replaceByLink, "submodule": replaceBySubmodule, "file": func(t *testing.T, at string) {
 			t.Helper()
 			if err := os.RemoveAll(at); err != nil {
@@ -164,8 +164,8 @@ func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
 			}}, false, "drone/app-edge"},
 			"of a folder that a destroy removes": {nil, true, "drone/app-edge"},
 		} {
-			t.Run(what+" in the place "+name, func(t *testing.T) {
-				playAlways(t, what+" "+name,
+			t.Run(kind+" in the place "+name, func(t *testing.T) {
+				playAlways(t, kind+" "+name,
 					"link of a folder that changes",
 					"submodule of a folder that goes",
 					"file of a folder that a destroy removes",
@@ -178,11 +178,11 @@ func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
 				if test.destroy {
 					options = append(options, providertest.Destroy())
 				}
-				plan, said := w.Plan(t.Context(), assigned(repo.url, fleetOf(test.after), atRoot(repo)), options...)
-				if said.Err() != nil {
-					t.Fatal(said.Err())
+				plan, diags := w.Plan(t.Context(), assigned(repo.url, fleetOf(test.after), atRoot(repo)), options...)
+				if diags.Err() != nil {
+					t.Fatal(diags.Err())
 				}
-				repo.changeByGit(t, "dev", func(folder string) { put(t, filepath.Join(folder, filepath.FromSlash(test.folder))) })
+				repo.changeByGit(t, "dev", func(folder string) { replaceFolder(t, filepath.Join(folder, filepath.FromSlash(test.folder))) })
 				checkLateApply(t, repo, test.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, name)
 			})
 		}
@@ -192,31 +192,31 @@ func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
 // Whatever a plan is of, a push between it and the apply is no error to Terraform.
 func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 	t.Parallel()
-	other := func(t *testing.T, repo repository) {
+	pushElsewhere := func(t *testing.T, repo repository) {
 		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere/app/namespace.yaml"), "by hand\n") })
 	}
-	own := func(t *testing.T, repo repository) {
+	pushToOwnFolder := func(t *testing.T, repo repository) {
 		repo.change(t, "dev", func(folder string) {
 			writeFile(t, filepath.Join(folder, "clusters/all/large/app-core/namespace.yaml"), "by hand\n")
 		})
 	}
-	everything := map[string]any{"protection": map[string]any{"max_removed": 100}}
+	allowRemovals := map[string]any{"protection": map[string]any{"max_removed": 100}}
 	for name, test := range map[string]struct {
 		before, after map[string]any // further attributes; before is nil where nothing is applied before
-		lost          bool
+		isStateLost   bool
 		byHand        func(*testing.T, repository)
 		refused       bool
 	}{
 		"a create, beside what others write": {nil, map[string]any{}, false, nil, false},
-		"a lost state":                       {map[string]any{}, map[string]any{}, true, other, false},
-		"a lost state and a folder of it":    {map[string]any{}, map[string]any{}, true, own, false},
-		"another name":                       {map[string]any{}, map[string]any{"name": "next"}, false, other, false},
-		"another name and a folder of it":    {map[string]any{}, map[string]any{"name": "next"}, false, own, false},
-		"another path":                       {everything, map[string]any{"gitops_repo": "path"}, false, other, false},
-		"another branch":                     {everything, map[string]any{"gitops_repo": "branch"}, false, other, false},
-		"a hold":                             {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, false, other, false},
-		"a hold of a lost state":             {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, true, own, false},
-		"nothing but another protection, and its folder": {map[string]any{}, everything, false, own, false},
+		"a lost state":                       {map[string]any{}, map[string]any{}, true, pushElsewhere, false},
+		"a lost state and a folder of it":    {map[string]any{}, map[string]any{}, true, pushToOwnFolder, false},
+		"another name":                       {map[string]any{}, map[string]any{"name": "next"}, false, pushElsewhere, false},
+		"another name and a folder of it":    {map[string]any{}, map[string]any{"name": "next"}, false, pushToOwnFolder, false},
+		"another path":                       {allowRemovals, map[string]any{"gitops_repo": "path"}, false, pushElsewhere, false},
+		"another branch":                     {allowRemovals, map[string]any{"gitops_repo": "branch"}, false, pushElsewhere, false},
+		"a hold":                             {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, false, pushElsewhere, false},
+		"a hold of a lost state":             {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, true, pushToOwnFolder, false},
+		"nothing but another protection, and its folder": {map[string]any{}, allowRemovals, false, pushToOwnFolder, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name,
@@ -235,7 +235,7 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 					"name": "beside", "gitops_repo": map[string]any{"url": repo.url, "branch": "dev", "path": "beside"},
 				}))
 			}
-			if test.lost {
+			if test.isStateLost {
 				w.Lose(assignment)
 			}
 			further := map[string]any{"protection": map[string]any{"max_removed": 100}}
@@ -249,9 +249,9 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 				further[key] = value
 			}
 			configuration := assigned(repo.url, fleetOf(nil), further)
-			plan, said := w.Plan(t.Context(), configuration)
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			plan, diags := w.Plan(t.Context(), configuration)
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			if test.byHand != nil {
 				test.byHand(t, repo)
@@ -260,14 +260,14 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 					"name": "third", "gitops_repo": map[string]any{"url": repo.url, "branch": "dev", "path": "third"},
 				}))
 			}
-			said = w.ApplyPlan(t.Context(), plan)
-			if said.Bugs() != nil || said.Err() != nil {
-				t.Fatalf("said is %s", said)
+			diags = w.ApplyPlan(t.Context(), plan)
+			if diags.Bugs() != nil || diags.Err() != nil {
+				t.Fatalf("said is %s", diags)
 			}
 			// What was pushed is seen by then, and mended by one more apply at most.
 			apply(t, w, configuration)
-			if next, said := w.Plan(t.Context(), configuration); said.Err() != nil || !next.Empty() {
-				t.Errorf("the plan after it has %v %s", linesOf(next), said)
+			if next, diags := w.Plan(t.Context(), configuration); diags.Err() != nil || !next.Empty() {
+				t.Errorf("the plan after it has %v %s", linesOf(next), diags)
 			}
 		})
 	}
@@ -287,23 +287,23 @@ func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 			r := newRings(t)
 			r.applyVersion("2", "2 1 1")
 			r.report("canary", verdict.Ready)
-			plan, said := r.w.Plan(t.Context(), r.configuration("2"))
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			plan, diags := r.w.Plan(t.Context(), r.configuration("2"))
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) {
 				writeFile(t, filepath.Join(folder, filepath.FromSlash(push.file)), "kind: Hand\n")
 			})
-			said = r.w.ApplyPlan(t.Context(), plan)
+			diags = r.w.ApplyPlan(t.Context(), plan)
 			switch {
-			case said.Bugs() != nil:
-				t.Fatalf("it is a bug to Terraform: %s", said)
+			case diags.Bugs() != nil:
+				t.Fatalf("it is a bug to Terraform: %s", diags)
 			case push.folder != "":
-				if !strings.Contains(said.String(), `older "`+push.folder+`" has changed since the plan, by commit `) || r.versions() != "2 1 1" {
-					t.Errorf("said is %s, and the hosts have %s", said, r.versions())
+				if !strings.Contains(diags.String(), `older "`+push.folder+`" has changed since the plan, by commit `) || r.versions() != "2 1 1" {
+					t.Errorf("said is %s, and the hosts have %s", diags, r.versions())
 				}
-			case said.Err() != nil || r.versions() != "2 2 1":
-				t.Errorf("said is %s, and the hosts have %s", said, r.versions())
+			case diags.Err() != nil || r.versions() != "2 2 1":
+				t.Errorf("said is %s, and the hosts have %s", diags, r.versions())
 			}
 		})
 	}
@@ -313,15 +313,15 @@ func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	expect := func(when string) {
+	expectNoDrift := func(when string) {
 		t.Helper()
-		if plan, said := r.w.Plan(t.Context(), r.configuration("2"), providertest.RefreshOnly()); said.Err() != nil || plan.ExitCode != 0 {
-			t.Errorf("%s: %v %s", when, plan.Drifted, said)
+		if plan, diags := r.w.Plan(t.Context(), r.configuration("2"), providertest.RefreshOnly()); diags.Err() != nil || plan.ExitCode != 0 {
+			t.Errorf("%s: %v %s", when, plan.Drifted, diags)
 		}
 	}
-	expect("before")
+	expectNoDrift("before")
 	r.applyVersion("2", "2 1 1")
-	expect("at the first stage")
+	expectNoDrift("at the first stage")
 	repository{
 		url:      r.url,
 		cloneURL: r.url,
@@ -330,12 +330,12 @@ func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 		"dev",
 		func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere/x.yaml"), "kind: Other\n") },
 	)
-	expect("after a commit of others")
+	expectNoDrift("after a commit of others")
 	r.report("canary", verdict.Ready)
 	r.applyVersion("2", "2 2 1")
-	expect("at the second stage")
+	expectNoDrift("at the second stage")
 	r.report("canary", verdict.Ready)
 	r.report("region", verdict.Ready)
 	r.applyVersion("2", "2 2 2")
-	expect("at the last stage")
+	expectNoDrift("at the last stage")
 }

@@ -56,15 +56,15 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 		}},
 	} {
 		wanted := configuration(step.value, "pull_request")
-		plan, said := w.Plan(t.Context(), wanted)
-		if said.Err() != nil {
-			t.Fatalf("%s: %s", step.value, said)
+		plan, diags := w.Plan(t.Context(), wanted)
+		if diags.Err() != nil {
+			t.Fatalf("%s: %s", step.value, diags)
 		}
 		step.between()
 		before := len(listPullRequests(t, server, user))
-		said = w.ApplyPlan(t.Context(), plan)
-		if said.Err() != nil {
-			t.Fatalf("%s: said is %s", step.value, said)
+		diags = w.ApplyPlan(t.Context(), plan)
+		if diags.Err() != nil {
+			t.Fatalf("%s: said is %s", step.value, diags)
 		}
 		if len(listPullRequests(t, server, user)) != before+1 || newest().State != "open" {
 			t.Fatalf("%s: requests %+v, want one more that is open", step.value, listPullRequests(t, server, user))
@@ -72,17 +72,17 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 		if content := repo.read(t, newest().Head.Ref)["large/app-core/platform-config.yaml"]; !strings.Contains(content, step.value) {
 			t.Errorf("%s: the request has\n%s", step.value, content)
 		}
-		if next, said := w.Plan(t.Context(), wanted); said.Err() != nil || !next.Empty() {
-			t.Errorf("%s: the plan after it has %v %s", step.value, linesOf(next), said)
+		if next, diags := w.Plan(t.Context(), wanted); diags.Err() != nil || !next.Empty() {
+			t.Errorf("%s: the plan after it has %v %s", step.value, linesOf(next), diags)
 		}
 	}
-	plan, said := w.Plan(t.Context(), configuration("five", "pull_request"), providertest.Destroy())
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	plan, diags := w.Plan(t.Context(), configuration("five", "pull_request"), providertest.Destroy())
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	mergeRequest(t, server, user, newest().Number, newest().Head.SHA)
-	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
-		t.Fatalf("the destroy says %s", said)
+	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
+		t.Fatalf("the destroy says %s", diags)
 	}
 	if left := repo.read(t, newest().Head.Ref); newest().State != "open" || left["large/app-core/platform-config.yaml"] != "" {
 		t.Errorf("%+v does not propose the destroy: %v", newest(), left)

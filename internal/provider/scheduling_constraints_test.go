@@ -56,9 +56,9 @@ func TestSchedulingHasTheResultsOfConstraints(t *testing.T) {
 			if test.contents {
 				arguments["contents"] = call
 			}
-			read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", arguments)
-			if said.Err() != nil {
-				t.Fatal(said.Err())
+			read, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", arguments)
+			if diags.Err() != nil {
+				t.Fatal(diags.Err())
 			}
 			for name, want := range test.want {
 				if got := constraintCounts(t, read, name); got != want {
@@ -74,16 +74,16 @@ func TestSchedulingHasTheResultsOfConstraints(t *testing.T) {
 				t.Errorf("hosts: %v", field(read, "constraints", "hosts"))
 			}
 			state := fmt.Sprint(read)
-			for _, kept := range []string{"mysql://one", "target.manifests.branch", "LOG_LEVEL"} {
-				if strings.Contains(state, kept) {
-					t.Errorf("the state has %q: %s", kept, state)
+			for _, secret := range []string{"mysql://one", "target.manifests.branch", "LOG_LEVEL"} {
+				if strings.Contains(state, secret) {
+					t.Errorf("the state has %q: %s", secret, state)
 				}
 			}
 		})
 	}
 }
 
-func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
+func TestSchedulingLists100ViolationsAtMost(t *testing.T) {
 	t.Parallel()
 	clusters := make([]any, 150)
 	for i := range clusters {
@@ -95,10 +95,10 @@ func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
 	call := fleetOf(
 		mergeMaps(withConstraints(rule("none", "host.cluster == ''")), map[string]any{"clusters": clusters, "target_policies": []any{everywhere}}),
 	)
-	read, said := providertest.New(startProvider).
+	read, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": call})
-	if said.Err() != nil {
-		t.Fatal(said.Err())
+	if diags.Err() != nil {
+		t.Fatal(diags.Err())
 	}
 	violations, _ := field(read, "constraints", "none", "violations").([]any)
 	if got := constraintCounts(t, read, "none"); got[2] != 150 || len(violations) != 100 {
@@ -109,9 +109,9 @@ func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
 func TestSchedulingRefusesTheContentsOfAnotherFleet(t *testing.T) {
 	t.Parallel()
 	one, other := fleetOf(withConstraints(rule("values", "size(config) > 0"))), fleetOf(map[string]any{"environment": "prod"})
-	_, said := providertest.New(startProvider).
+	_, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": one, "contents": other})
-	if !strings.Contains(said.String(), "same fleet") {
-		t.Errorf("it says %s", said)
+	if !strings.Contains(diags.String(), "same fleet") {
+		t.Errorf("it says %s", diags)
 	}
 }

@@ -33,9 +33,9 @@ func checkManifests(t *testing.T, example string, check func(files map[string]st
 	}}})
 }
 
-func TestManifestsShowWhatBringsSecrets(t *testing.T) {
+func TestManifestsShowTheObjectsOfSecretServices(t *testing.T) {
 	t.Parallel()
-	has := func(files map[string]string, path string, wanted ...string) {
+	expectParts := func(files map[string]string, path string, wanted ...string) {
 		for _, want := range wanted {
 			if !strings.Contains(files[path], want) {
 				t.Errorf("%s has no %q:\n%s", path, want, files[path])
@@ -43,7 +43,7 @@ func TestManifestsShowWhatBringsSecrets(t *testing.T) {
 		}
 	}
 	checkManifests(t, "external-secrets", func(files map[string]string) {
-		has(
+		expectParts(
 			files,
 			"edge/till-live/platform-secrets.yaml",
 			"kind: ExternalSecret",
@@ -52,18 +52,18 @@ func TestManifestsShowWhatBringsSecrets(t *testing.T) {
 			`name: "key-vault-eu"`,
 			`version: "3"`,
 		)
-		has(files, "store/till-live/platform-secrets.yaml", `name: "vault-of-store"`, `name: "key-vault-us"`)
-		has(
+		expectParts(files, "store/till-live/platform-secrets.yaml", `name: "vault-of-store"`, `name: "key-vault-us"`)
+		expectParts(
 			files,
 			"edge/cache-live/platform-secrets.yaml",
 			`name: "redis"`,
 			"namespace: \"flux-system\"",
 			`"DB_PASSWORD": {{ index . "DB_PASSWORD" | toJson }}`,
 		)
-		has(files, "edge/cache-live/reconciler.yaml", "valuesFrom:", `name: "prod-edge-cache-live-platform-values"`)
+		expectParts(files, "edge/cache-live/reconciler.yaml", "valuesFrom:", `name: "prod-edge-cache-live-platform-values"`)
 	})
 	checkManifests(t, "csi", func(files map[string]string) {
-		has(
+		expectParts(
 			files,
 			"edge/till-live/platform-secrets.yaml",
 			"kind: SecretProviderClass",
@@ -71,11 +71,11 @@ func TestManifestsShowWhatBringsSecrets(t *testing.T) {
 			"keyvaultName: shop-eu",
 			`objectName: "db-password"`,
 		)
-		has(files, "store/till-live/platform-secrets.yaml", `provider: "gcp"`, `"projects/shop-us/secrets/db-password/versions/latest"`)
+		expectParts(files, "store/till-live/platform-secrets.yaml", `provider: "gcp"`, `"projects/shop-us/secrets/db-password/versions/latest"`)
 	})
 }
 
-func TestReferencesThatCannotArriveAreErrorsAtPlan(t *testing.T) {
+func TestReferencesThatCannotBeDeliveredFailThePlan(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "secrets", "external-secrets", "main.tf"))
 	if err != nil {

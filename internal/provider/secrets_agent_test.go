@@ -31,16 +31,16 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 			Data map[string]string `json:"data"`
 		}
 		_ = json.Unmarshal(body, &object)
-		said := string(body) + " " + r.Header.Get("Authorization")
+		received := string(body) + " " + r.Header.Get("Authorization")
 		for _, name := range slices.Sorted(maps.Keys(object.Data)) {
 			text, _ := base64.StdEncoding.DecodeString(object.Data[name])
-			said = string(text) + " " + said
+			received = string(text) + " " + received
 		}
-		way, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		code, _ := strconv.Atoi(strings.TrimPrefix(way, "code-"))
+		route, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		code, _ := strconv.Atoi(strings.TrimPrefix(route, "code-"))
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).
-			Encode(map[string]any{"kind": "Status", "message": `admission webhook "x" denied the request: ` + said, "reason": said, "code": code})
+			Encode(map[string]any{"kind": "Status", "message": `admission webhook "x" denied the request: ` + received, "reason": received, "code": code})
 	}
 	agents := map[string]string{
 		"token":    `credentials_wo = { token = var.secret.token, feedback = { token = var.secret.feedback } }, feedback = { forge = "gitea" }`,
@@ -89,12 +89,12 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 		}
 		return requiredProviders + text.String()
 	}
-	at := func(url, certificate, path string) string {
+	hostAttributes := func(url, certificate, path string) string {
 		return fmt.Sprintf("host = %q, cluster_ca_certificate = %q", url+"/"+path, certificate)
 	}
-	refuses := map[string]string{}
+	refusingClusters := map[string]string{}
 	for _, code := range []string{"400", "401", "403", "409", "422", "500"} {
-		refuses["code-"+code] = at(refusingURL, refusingCertificate, "code-"+code)
+		refusingClusters["code-"+code] = hostAttributes(refusingURL, refusingCertificate, "code-"+code)
 	}
 	encoded, err := json.Marshal(secrets)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_secret", string(encoded))
-			w := newWorkdir(t, tool, map[string]string{"main.tf": config(map[string]string{"good": at(goodURL, certificate, "good")})})
+			w := newWorkdir(t, tool, map[string]string{"main.tf": config(map[string]string{"good": hostAttributes(goodURL, certificate, "good")})})
 			for i, arguments := range [][]string{
 				{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"}, {"plan", "-input=false", "-detailed-exitcode", "-out=after.out"}, {"show", "-json", "after.out"},
 			} {
@@ -111,12 +111,12 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 					t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
 				}
 			}
-			writeFile(t, filepath.Join(w.path, "main.tf"), config(refuses))
+			writeFile(t, filepath.Join(w.path, "main.tf"), config(refusingClusters))
 			printed, err := w.runTraced(t, "refused", "plan", "-input=false", "-no-color")
 			if err == nil || !strings.Contains(printed, "denied the request") {
 				t.Errorf("nothing is refused: %v\n%s", err, printed)
 			}
-			writeFile(t, filepath.Join(w.path, "main.tf"), config(map[string]string{"later": at(laterURL, laterCertificate, "code-422")}))
+			writeFile(t, filepath.Join(w.path, "main.tf"), config(map[string]string{"later": hostAttributes(laterURL, laterCertificate, "code-422")}))
 			printed, err = w.runTraced(t, "later", "apply", "-input=false", "-no-color", "-auto-approve")
 			if err == nil || !strings.Contains(printed, "denied the request") {
 				t.Errorf("nothing is refused: %v\n%s", err, printed)

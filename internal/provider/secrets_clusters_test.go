@@ -27,14 +27,14 @@ func newHostileCluster(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		echo := strings.Join(requestSecrets(r), " ")
-		way, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		if code, err := strconv.Atoi(way); err == nil {
+		route, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if code, err := strconv.Atoi(route); err == nil {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
 			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": echo, "code": code, "reason": echo})
 			return
 		}
-		switch way {
+		switch route {
 		case "redirect":
 			to := url.URL{Scheme: "https", User: url.UserPassword("me", requestSecrets(r)[0]), Host: "127.0.0.1:1", Path: "/" + requestSecrets(r)[0]}
 			http.Redirect(w, r, to.String(), http.StatusTemporaryRedirect)
@@ -107,11 +107,11 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 	server := newHostileCluster(t)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	signing, key := kubetest.SelfSigned(t)
-	body := func(text string) string { return strings.Split(text, "\n")[1] }
-	kubeconfig := func(way, user string) string {
+	firstKeyLine := func(text string) string { return strings.Split(text, "\n")[1] }
+	kubeconfig := func(route, user string) string {
 		text := fmt.Sprintf(
 			`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"a","user":%s}]}`,
-			server.URL+"/"+way,
+			server.URL+"/"+route,
 			base64.StdEncoding.EncodeToString(certificate),
 			user,
 		)
@@ -119,7 +119,7 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 	}
 	secrets = map[string]string{
 		"token": `cluster-t0ken-01/+ü%`, "env": `env-s3cret-0123 "q" & /+ü`, "argument": `4rgument-secret-0123456789`, "proxy": "pr0xy-secret-0123",
-		"printed": "pr1nted-credential-0123", "key": key, "body": body(key), "key64": base64.StdEncoding.EncodeToString([]byte(key)),
+		"printed": "pr1nted-credential-0123", "key": key, "body": firstKeyLine(key), "key64": base64.StdEncoding.EncodeToString([]byte(key)),
 		"inner": "1nner-token-0123456789", "certificate": signing,
 	}
 	secrets["kubeconfig"] = kubeconfig("403", fmt.Sprintf(`{"token":%q}`, secrets["inner"]))
@@ -132,10 +132,10 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 			secrets["env"],
 		),
 	)
-	at := func(way string) string {
-		return fmt.Sprintf("host = %q, cluster_ca_certificate = %q", server.URL+"/"+way, string(certificate))
+	hostAttributes := func(route string) string {
+		return fmt.Sprintf("host = %q, cluster_ca_certificate = %q", server.URL+"/"+route, string(certificate))
 	}
-	run := func(script string) string {
+	execAttributes := func(script string) string {
 		return fmt.Sprintf(
 			"exec = { api_version = \"client.authentication.k8s.io/v1\", command = \"sh\", args = [\"-c\", %s, var.secret.argument], env = { S = var.secret.env, P = var.secret.printed } }",
 			strconv.Quote(script),
@@ -143,32 +143,32 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 	}
 	const notKubernetes = "does not answer like a Kubernetes API server"
 	cells = map[string]clusterCell{
-		"words":     {at("403") + ", token = var.secret.token", "does not let these credentials"},
-		"refused":   {at("401") + ", token = var.secret.token", "refuses the credentials"},
-		"broken":    {at("500") + ", token = var.secret.token", "answers 500"},
-		"redirect":  {at("redirect") + ", token = var.secret.token", "redirects to"},
-		"page":      {at("page") + ", token = var.secret.token", notKubernetes},
-		"text":      {at("text") + ", token = var.secret.token", "answers 400 Bad Request, which is not"},
-		"garbage":   {at("garbage") + ", token = var.secret.token", notKubernetes},
-		"half":      {at("half") + ", token = var.secret.token", "closed the connection in"},
-		"hub":       {at("hub") + ", token = var.secret.token", "no "},
-		"hang":      {at("hang") + ", token = var.secret.token", "did not answer within"},
+		"words":     {hostAttributes("403") + ", token = var.secret.token", "does not let these credentials"},
+		"refused":   {hostAttributes("401") + ", token = var.secret.token", "refuses the credentials"},
+		"broken":    {hostAttributes("500") + ", token = var.secret.token", "answers 500"},
+		"redirect":  {hostAttributes("redirect") + ", token = var.secret.token", "redirects to"},
+		"page":      {hostAttributes("page") + ", token = var.secret.token", notKubernetes},
+		"text":      {hostAttributes("text") + ", token = var.secret.token", "answers 400 Bad Request, which is not"},
+		"garbage":   {hostAttributes("garbage") + ", token = var.secret.token", notKubernetes},
+		"half":      {hostAttributes("half") + ", token = var.secret.token", "closed the connection in"},
+		"hub":       {hostAttributes("hub") + ", token = var.secret.token", "no "},
+		"hang":      {hostAttributes("hang") + ", token = var.secret.token", "did not answer within"},
 		"untrusted": {fmt.Sprintf("host = %q, token = var.secret.token", server.URL), "is not trusted"},
 		"gone":      {`host = "https://127.0.0.1:1", token = var.secret.token`, "connection refused"},
 		"proxy": {
-			at("403") + `, token = var.secret.token, proxy_url = "http://me:${var.secret.proxy}@127.0.0.1:1"`,
+			hostAttributes("403") + `, token = var.secret.token, proxy_url = "http://me:${var.secret.proxy}@127.0.0.1:1"`,
 			"cannot be reached",
 		},
 		"key": {
-			at("403") + ", client_certificate = var.secret.certificate, client_key = var.secret.key",
+			hostAttributes("403") + ", client_certificate = var.secret.certificate, client_key = var.secret.key",
 			"does not let these credentials",
 		},
-		"fails":          {at("403") + ", " + run("echo $S; echo $S >&2; echo $P; exit 3"), `the exec command "sh" fails`},
-		"prints-garbage": {at("403") + ", " + run("echo $S $P"), "prints no ExecCredential"},
+		"fails":          {hostAttributes("403") + ", " + execAttributes("echo $S; echo $S >&2; echo $P; exit 3"), `the exec command "sh" fails`},
+		"prints-garbage": {hostAttributes("403") + ", " + execAttributes("echo $S $P"), "prints no ExecCredential"},
 		"signs-in": {
-			at(
+			hostAttributes(
 				"403",
-			) + ", " + run(
+			) + ", " + execAttributes(
 				`printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s"}}' "$P"; echo $S >&2`,
 			),
 			"does not let these credentials",
