@@ -7,16 +7,15 @@ import (
 	"testing"
 )
 
-// Each answer of the page "Questions at night", typed as it stands there:
+// TestTheQuestionsAtNightAreAnswered types the commands of each answer on the page "Questions at night". Other tests of each topic:
 //
-//   - What a rollout waits for: here, and rollout/guide_internal_test.go (the table); rollout_guide_test.go and its
-//     neighbours (how it goes on).
-//   - Who removed a folder: here, data_source_history in data_source_test.go, source_test.go (the trailer Flotilla-Source).
-//   - Why a workload runs on a host: here, data_source_scheduling in data_source_test.go.
-//   - Back to yesterday: here, and rollback_test.go.
-//   - One cluster: here; rollout_guide_proof_test.go (rollouts that wait for it); onboarding_guide_test.go and onboarding/remove_test.go (pruning, clusters that cannot be reached,
-//     clusters that the provider does not name).
-//   - Errors: here; troubleshooting/troubleshooting_test.go (a section for each title).
+//   - Rollouts that wait: rollout/guide_internal_test.go (the table), rollout_guide_test.go and its neighbours (the next steps).
+//   - Removed folders: data_source_history in data_source_test.go, source_test.go (the trailer Flotilla-Source).
+//   - The host of a workload: data_source_scheduling in data_source_test.go.
+//   - Back to yesterday: rollback_test.go.
+//   - One cluster: rollout_guide_proof_test.go (rollouts that wait for it), onboarding_guide_test.go and onboarding/remove_test.go
+//     (pruning, unreachable clusters, clusters that the provider does not name).
+//   - Errors: troubleshooting/troubleshooting_test.go (a section for each title).
 //   - Accidents: what_now_guide_test.go.
 func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	t.Parallel()
@@ -165,7 +164,7 @@ resource "flotilla_agent" "store" {
 			if countObjects("store-18") == 0 {
 				t.Error("the other cluster has no agent any more")
 			}
-			// A cluster that is gone for good leaves in one run.
+			// A dead cluster leaves in one run.
 			configureStores(`"store-18", "store-19"`)
 			runCommands(t, n, "terraform apply")
 			configureStores(`"store-18"`)
@@ -194,7 +193,7 @@ resource "flotilla_agent" "store" {
 	}
 }
 
-// The start page leads to each answer with one click, before anything else.
+// The start page begins with a link to each question.
 func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)

@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestTheReadmeShowsThePlanOfItsConfiguration applies the configuration of the README, first without the label that the
-// README adds, and compares the changes of the second plan with those that the README shows.
+// The second plan adds a label to a cluster type and must have the changes that the README shows.
 func TestTheReadmeShowsThePlanOfItsConfiguration(t *testing.T) {
 	t.Parallel()
 	_, after, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "README.md")), "\n```terraform\n")

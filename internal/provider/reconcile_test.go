@@ -19,7 +19,7 @@ import (
 
 const reconcileAction = "flotilla_reconcile"
 
-// applyFollowers are what reads a branch of a repository, in a namespace of its own.
+// applyFollowers creates a namespace with a GitRepository of Flux and an Application of Argo CD that read the repository.
 func applyFollowers(t *testing.T, server *kubetest.Server, namespace, url string) {
 	t.Helper()
 	server.Apply(t, fmt.Sprintf(`
@@ -39,7 +39,7 @@ spec: {project: default, destination: {name: in-cluster}, source: {repoURL: %[2]
 `, namespace, url))
 }
 
-// annotation is that of an object in a namespace; "" for none.
+// annotation returns an annotation of an object, or "".
 func annotation(t *testing.T, server *kubetest.Server, apiVersion, kind, namespace, name, key string) string {
 	t.Helper()
 	return server.Get(t, apiVersion, kind, namespace, name).GetAnnotations()[key]
@@ -68,7 +68,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		return annotation(t, server, "source.toolkit.fluxcd.io/v1", "GitRepository", namespace, "flotilla", "reconcile.fluxcd.io/requestedAt")
 	}
 
-	// Two that cannot be asked do not keep the third from being asked, and are named.
+	// Unreachable clusters are named. The third cluster is asked all the same.
 	progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"dead", "edge-1", "waiting"}, nil))
 	if diags.Err() != nil || !diags.Has("Agents were not asked") || strings.Contains(diags.String(), "canary") ||
 		!strings.Contains(
@@ -85,7 +85,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		t.Error("nothing was asked")
 	}
 
-	// One that does not answer has ten seconds, and keeps no other from being asked.
+	// A silent cluster gets ten seconds and does not delay the others.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 	first = requested()
 
-	// Each time it is asked again.
+	// Each call writes a new request.
 	if _, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(
 		diags,
 	) > 0 ||
@@ -146,7 +146,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 }
 
-// The example does what it says: the cluster is asked after each change, and not without one. `make matrix` has it.
+// The example asks the cluster after each change, and only then. `make matrix` runs this test.
 func TestActionsAfterAnUpdate(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -163,7 +163,7 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 		strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(repository)),
 		"file("+strconv.Quote(filepath.ToSlash(kubeconfig))+")",
 	)
-	applyFollowers(t, server, "provider-actions", "ssh://"+repository) // which is another spelling of the path
+	applyFollowers(t, server, "provider-actions", "ssh://"+repository) // the same path in another notation
 	w := newWorkdir(t, tool, map[string]string{"main.tf": example, "required_providers.tf": requiredProviders})
 	seen := []string{""}
 	for _, step := range []struct {
@@ -191,7 +191,7 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 	}
 }
 
-// What generates the other pages has no actions of a Terraform before 1.14: so this page is written here, and compared.
+// The generator of the other pages does not know the actions of Terraform 1.14. This page is written by hand.
 func TestTheActionPageMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, filepath.Join("..", "..", "templates", "actions", "reconcile.md"))

@@ -11,8 +11,8 @@ import (
 
 const reconcilerChanges = "Reconciler changes"
 
-// fleetReconciledBy is fleetOf with one deployment target on cluster types of these names, and one on a cluster of the first. The
-// reconcilers are of the cluster types, in order; the last is of all others. level is a value of all of them.
+// fleetReconciledBy returns a fleet with a deployment target on each of the named cluster types, and one on a cluster of the first.
+// The last reconciler is for all remaining cluster types. level is a value of the config container.
 func fleetReconciledBy(level any, names []string, reconcilers ...string) providertest.Call {
 	var types []any
 	for i, name := range names {
@@ -69,7 +69,7 @@ func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, diags := applyThenPlan(t, test.before, test.after)
-			var details []string // of which all that have one title are one
+			var details []string // one for each title
 			for _, one := range diags {
 				if one.Summary == reconcilerChanges {
 					details = append(details, strings.Join(strings.Fields(one.Detail), " "))
@@ -100,7 +100,7 @@ func TestTheWarningOfAnotherReconcilerIsOneForManyHosts(t *testing.T) {
 	}
 }
 
-// What is deployed is in the folders: neither a state that was lost nor a rollout under way hides it.
+// The warning compares with the folders. A lost state or a rollout under way does not hide it.
 func TestTheWarningOfAnotherReconcilerFollowsTheFolders(t *testing.T) {
 	t.Parallel()
 	url, few := bare(t), []string{"drone", "large"}

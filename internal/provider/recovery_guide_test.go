@@ -21,8 +21,7 @@ import (
 
 const nightGuide = "night.md"
 
-// TestTheGuideRecoversLostData loses what each row names and follows the row. In the end the branch has the same files, and
-// a plan is empty.
+// Each row loses something and follows the remedy. The branch must end with the same files, and the last plan must be empty.
 func TestTheGuideRecoversLostData(t *testing.T) {
 	t.Parallel()
 	playTable(t, nightGuide, "lost | what happens | recovery", []guideRow{
@@ -50,7 +49,7 @@ func TestTheGuideRecoversLostData(t *testing.T) {
 	})
 }
 
-// assignmentPair is two assignments of one branch, in one configuration and state.
+// assignmentPair has two assignments on one branch, in one configuration and one state.
 type assignmentPair struct {
 	t     *testing.T
 	url   string
@@ -80,7 +79,7 @@ func (p *assignmentPair) files() map[string]string {
 	return removeTimes(files(p.t, repository{cloneURL: p.url}.clone(p.t, "dev")))
 }
 
-// recover applies. The branch must have the same files as before, and the next plan must be empty.
+// recover applies. The branch must have its former files, and the next plan must be empty.
 func (p *assignmentPair) recover() {
 	p.t.Helper()
 	apply(p.t, p.w, p.configuration("two"))
@@ -95,7 +94,7 @@ func (p *assignmentPair) expectDone() {
 	}
 }
 
-// TestAnAgentIsPutOntoAClusterAndKeptThere loses the state of an agent, and TestAClaimThatLostItsStateIsImported that of a claim.
+// TestAnAgentIsPutOntoAClusterAndKeptThere loses the state of an agent. TestAClaimThatLostItsStateIsImported loses the state of a claim.
 func testLostState(t *testing.T) {
 	p := newAssignmentPair(t)
 	tip := git(t, p.url, "rev-parse", "dev")
@@ -182,7 +181,7 @@ func testLostStateAndRepository(t *testing.T) {
 
 func testRewoundBranch(t *testing.T) {
 	p := newAssignmentPair(t)
-	lost := strings.Fields(git(t, p.url, "log", "-2", "--abbrev=8", "--format=%h", "dev")) // the last one is of either assignment
+	lost := strings.Fields(git(t, p.url, "log", "-2", "--abbrev=8", "--format=%h", "dev")) // from either assignment
 	git(t, p.url, "update-ref", "refs/heads/dev", "dev~2")
 	plan, _ := mustPlan(t, p.w, p.configuration("two"))
 	lines := strings.Join(linesOf(plan), "\n")
@@ -224,7 +223,7 @@ func testLostRecord(t *testing.T) {
 	p.recover()
 }
 
-// TestTheGuideContinuesAFailedApply provokes the error of each row and follows the row. In the end a plan is empty.
+// Each row provokes its error and follows the remedy. The last plan must be empty.
 func TestTheGuideContinuesAFailedApply(t *testing.T) {
 	t.Parallel()
 	playTable(t, nightGuide, "the error says | the branch has | do this", []guideRow{
@@ -246,7 +245,7 @@ func TestTheGuideContinuesAFailedApply(t *testing.T) {
 	})
 }
 
-// planOnTokenHost is a tokenHost with an applied value "one" and a plan of "two".
+// planOnTokenHost applies the value "one" and plans the value "two".
 func planOnTokenHost(t *testing.T) (h *tokenHost, plan *providertest.Plan) {
 	t.Helper()
 	h = newTokenHost(t)
@@ -255,7 +254,7 @@ func planOnTokenHost(t *testing.T) (h *tokenHost, plan *providertest.Plan) {
 	return h, plan
 }
 
-// applyAndExpect plans and applies. The branch must have the value then, and the next plan must be empty.
+// applyAndExpect applies a value. The branch must have the value, and the next plan must be empty.
 func (h *tokenHost) applyAndExpect(value string) {
 	h.t.Helper()
 	apply(h.t, h.w, h.assigned(databaseFleet(value), nil))
@@ -351,7 +350,7 @@ func testIncompleteRequest(t *testing.T) {
 	}
 }
 
-// TestReliabilityKilled… kills real processes. What they leave is a state without the apply, and a branch with or without the commit.
+// TestReliabilityKilled… kills real processes. Here the apply is missing from the state, with and without its commit on the branch.
 func testKilledProcess(t *testing.T) {
 	for _, isWritten := range []bool{true, false} {
 		h, plan := planOnTokenHost(t)
@@ -374,7 +373,7 @@ func testLeftLock(t *testing.T) {
 	}
 }
 
-// unlockState unlocks the state that a killed process has locked.
+// unlockState follows the remedy with the state lock of a killed process.
 func unlockState(t *testing.T, tool string) {
 	t.Helper()
 	const id = "5d3bd0f4-3c0e-4a52-a2f6-0d3f0a7f6c11"

@@ -18,28 +18,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
 )
 
-// validatingServer is a provider that fails where the JSON Schema that is published finds a mistake in a fleet that is one, or in a resource
-// that describes an object of a fleet: so each of them in tests and examples is checked by it.
+// validatingServer validates each fleet, and each object that a resource describes, with the published JSON Schema.
 type validatingServer struct{ troubleshooting.Server }
 
-// fleetSchema is compiled when a test needs it, since every process of the renderer starts with this program.
+// fleetSchema is compiled on first use, because each process of the renderer starts this program.
 var fleetSchema = sync.OnceValue(func() *jsonschema.Schema {
 	return jsonschema.MustCompileString("fleet.json", string(reference.Schemas()["fleet.json"]))
 })
 
-// objectSchemas are the JSON Schemas of what resources describe, by their types.
+// objectSchemas are the JSON Schemas of objects, by type of resource.
 var objectSchemas = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := map[string]*jsonschema.Schema{}
 	for name, text := range reference.Schemas() {
 		kind := strings.TrimSuffix(name, ".json")
-		if kind != "assignment" { // flotilla_assignment is no object of a fleet
+		if kind != "assignment" { // not an object of a fleet
 			schemas["flotilla_"+kind] = jsonschema.MustCompileString(name, string(text))
 		}
 	}
 	return schemas
 })
 
-// resourceTypes are the types of configurations.
+// resourceTypes has the Terraform type of each resource.
 var resourceTypes = sync.OnceValues(func() (map[string]tftypes.Type, error) {
 	schemas, err := provider.Server(provider.ForTest()).GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
@@ -84,7 +83,7 @@ func (s validatingServer) CallFunction(ctx context.Context, req *tfprotov6.CallF
 		return resp, err
 	}
 	argument, err := wire.Plain(req.Arguments[0].MsgPack)
-	if err != nil || !fleet.IsKnown(argument) { // a fleet that is not known as a whole has no type
+	if err != nil || !fleet.IsKnown(argument) { // a partly unknown fleet has no type
 		return resp, nil //nolint:nilerr // the provider has read it in another way
 	}
 	if err := fleetSchema().Validate(argument); err != nil {

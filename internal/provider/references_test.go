@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fleetWithSecrets is a fleet whose cluster type "large" has references to secrets, and an encrypted file where one is given.
+// fleetWithSecrets returns a fleet whose cluster type "large" gets a reference to a secret, and encrypted files.
 func fleetWithSecrets(reference any, encrypted ...any) providertest.Call {
 	return fleetOf(map[string]any{
 		"cluster_types": []any{
@@ -42,7 +42,7 @@ func vaultReference(version any) map[string]any {
 	return map[string]any{"store": "vault", "key": "prod/db", "property": "password", "version": version}
 }
 
-// A reference goes into the folders that its container reaches, and a change of it is a change of the plan.
+// The reference is written to the folders that its config container reaches. A new version of the secret is a line of the plan.
 func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -66,7 +66,7 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 	}
 }
 
-// A container that has the label "workspace" reaches the workloads of that workspace alone, whatever labels another team writes.
+// A config container with the label "workspace" reaches only workloads of that workspace. Labels of other teams do not count.
 func TestLabelsGiveATeamNoSecretsOfAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -104,7 +104,7 @@ func TestLabelsGiveATeamNoSecretsOfAnotherWorkspace(t *testing.T) {
 	}
 }
 
-// A version that is known after apply is unknown to the hosts of its container alone.
+// An unknown version of a secret makes only the hosts of its config container unknown.
 func TestAnUnknownReferenceDelaysOnlyItsOwnHosts(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -128,8 +128,8 @@ func TestAnUnknownReferenceDelaysOnlyItsOwnHosts(t *testing.T) {
 	}
 }
 
-// While manifests are not known, nor is how the configuration arrives: deployment targets that share a namespace are no error
-// then, and those that would write one object are one at apply.
+// The form of the configuration is unknown until the manifests are known. Two deployment targets in one namespace are therefore an error
+// only at apply.
 func TestUnknownManifestsReserveNoNames(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -167,7 +167,7 @@ func TestUnknownManifestsReserveNoNames(t *testing.T) {
 	}
 }
 
-// Who goes where is known at plan whatever is unknown of references.
+// The plan schedules although the version of the secret is unknown.
 func TestAnUnknownVersionOfASecretMakesOnlyItsOwnHostsUnknown(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
@@ -267,7 +267,7 @@ func TestMistakesInReferencesAreReportedAtPlan(t *testing.T) {
 	}
 }
 
-// The resources keep references and encrypted files, which are no secrets, and have no difference later.
+// References and encrypted files are no secrets, so the state has them. The next plan is empty.
 func TestAContainerAndAClusterTypeKeepTheirReferences(t *testing.T) {
 	t.Parallel()
 	config := fmt.Sprintf(`

@@ -27,7 +27,7 @@ func TestARefusedPushLeavesTheStateUnchanged(t *testing.T) {
 				Config:      small{database: `"mysql://two"`}.config(repo),
 				ExpectError: words("frozen until Monday"),
 			},
-			// Nothing to do for the former configuration: neither state nor branch changed.
+			// Neither the state nor the branch has changed.
 			{Config: small{}.config(repo), PlanOnly: true},
 			{
 				PreConfig: func() {
@@ -39,7 +39,7 @@ func TestARefusedPushLeavesTheStateUnchanged(t *testing.T) {
 			},
 		},
 	})
-	if got := repo.commits(t, "dev"); got != 3 { // the last is the destroy's
+	if got := repo.commits(t, "dev"); got != 3 { // with the destroy
 		t.Errorf("%d commits", got)
 	}
 }

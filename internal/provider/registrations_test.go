@@ -9,13 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// registrationYAML is the document of a registration. workspace is more of its spec, such as ", workspace: team".
+// registrationYAML returns a WorkloadRegistration. workspace adds to its spec: ", workspace: team".
 func registrationYAML(name, repo, workspace string) string {
 	return fmt.Sprintf("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: %s}\n"+
 		"spec: {workload: {repo: %q, branch: main}%s}\n", name, repo, workspace)
 }
 
-// A team's registration names a server: it is not even connected to, unless it is within the sources of the workspace.
+// The provider does not even connect to a server outside the sources of the workspace.
 func TestARegistrationReachesOnlyTheSourcesOfItsWorkspace(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -60,7 +60,7 @@ data "flotilla_repository_files" "workloads" {
 			if n := connected.Load(); n > 0 {
 				t.Fatalf("outside of the sources, it was connected to %d times", n)
 			}
-			plan("") // the attack itself, which the listener sees
+			plan("") // without sources, the listener is reached
 			if connected.Load() == 0 {
 				t.Error("without workspaces it was not connected to")
 			}
@@ -79,8 +79,8 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 	for name, c := range map[string]struct {
 		document   string
 		workspaces any
-		sources    any    // of the registration
-		wantError  string // "" where there is no error
+		sources    any    // returned for the registration
+		wantError  string // "" for success
 	}{
 		"no workspaces":              {within, nil, nil, ""},
 		"within":                     {within, bounded, sources, ""},
@@ -131,7 +131,7 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 	}
 }
 
-// What a registration's server redirects to is within the sources, too.
+// A redirect to a server outside the sources is refused.
 func TestARegistrationCannotRedirectOutsideItsSources(t *testing.T) {
 	t.Parallel()
 	victim, connected := newListener(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// stateConfiguration is a configuration with an owner of its own: so many cluster types, each with so many deployment targets.
+// stateConfiguration has one owner, a number of cluster types and as many deployment targets on each as requested.
 const stateConfiguration = `
 locals {
   state = %q
@@ -45,8 +45,7 @@ output "commit" {
 }
 `
 
-// TestReliabilityStates lets Terraform apply states that know nothing of each other at the same moment, to one branch: each writes all it has,
-// and then changes one tag.
+// TestReliabilityStates applies independent states to one branch at the same time: first all content, then one changed tag.
 func TestReliabilityStates(t *testing.T) {
 	if reliabilitytest.Count(0, 1) == 0 {
 		t.Parallel()
@@ -85,7 +84,7 @@ func TestReliabilityStates(t *testing.T) {
 	if tagged := strings.Count(git(t, p.bareFolder, "grep", "-h", "v2", branch, "--", "*.yaml"), "v2"); tagged < states*hosts {
 		t.Errorf("%d folders have the new tag, want %d at least", tagged, states*hosts)
 	}
-	// What others wrote meanwhile changes nothing: nothing is left to do.
+	// The commits of the other states cause no change.
 	runConcurrently(workdirs[:reliabilitytest.Count(states, 2)], func(w workdir) {
 		if stdout, _, err := w.try("plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
 			t.Errorf("a plan afterwards: %v\n%s", err, stdout[max(0, len(stdout)-2000):])
@@ -110,7 +109,7 @@ func TestReliabilityStates(t *testing.T) {
 	)
 }
 
-// runConcurrently does something in each of many folders at once, and waits for all.
+// runConcurrently calls run for all folders at once, and waits.
 func runConcurrently(workdirs []workdir, run func(workdir)) {
 	var all sync.WaitGroup
 	for _, w := range workdirs {
@@ -119,7 +118,7 @@ func runConcurrently(workdirs []workdir, run func(workdir)) {
 	all.Wait()
 }
 
-// newCountingPlace is a repository with files of others behind git's http-backend, which counts the pushes.
+// newCountingPlace returns a repository behind git's http-backend, with files of others, and the number of pushes to it.
 func newCountingPlace(t *testing.T) (p *killRepository, pushes *atomic.Int64) {
 	t.Helper()
 	pushes = new(atomic.Int64)
@@ -133,8 +132,7 @@ func newCountingPlace(t *testing.T) (p *killRepository, pushes *atomic.Int64) {
 	}), pushes
 }
 
-// checkStates holds that the branch has so many commits of each state, the commit that each state names among them, and all folders of all
-// states.
+// checkStates expects that many commits of each state on the branch, among them the commit in its output, and all folders of all states.
 func checkStates(t *testing.T, repository string, workdirs []workdir, commits int, folders int) {
 	t.Helper()
 	history := strings.Fields(git(t, repository, "rev-list", "--grep=^Flotilla-", branch))

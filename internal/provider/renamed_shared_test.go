@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// sharedTypeFleet is a fleet with one cluster type, on which are these workloads, and another one, on which is the workload base.
+// sharedTypeFleet returns a fleet with the workloads on clusterType, and the workload base on the cluster type "other".
 func sharedTypeFleet(base string, clusterType map[string]any, workloads ...string) providertest.Call {
 	var list, explicit []any
 	for _, name := range append([]string{base}, workloads...) {
@@ -33,8 +33,8 @@ func sharedTypeFleet(base string, clusterType map[string]any, workloads ...strin
 	return fleetOfTypes("info", map[string]any{"workloads": list, "clusters": nil, "target_policies": nil, "assignments": explicit}, types...)
 }
 
-// What the guide says of a cluster type on which several assignments are: one takes all of it, moves it, and gives it back. In no
-// commit does a folder leave that is not in the new one.
+// The steps of the guide for a cluster type that two assignments share: one assignment takes all folders, moves them, and gives them
+// back. Each commit has all folders under one of the two names.
 func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

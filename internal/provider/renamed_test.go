@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fleetOfTypes is a fleet with these cluster types, a cluster of the first, and three deployment targets, of which one needs
-// another and one is on the cluster. further replaces attributes of the fleet.
+// fleetOfTypes returns a fleet with these cluster types, a cluster of the first, and three deployment targets: one requires another, and
+// one is on the cluster. further replaces attributes of the fleet.
 func fleetOfTypes(level any, further map[string]any, types ...any) providertest.Call {
 	target := func(on string) map[string]any {
 		return map[string]any{
@@ -55,7 +55,7 @@ func fleetOfTypes(level any, further map[string]any, types ...any) providertest.
 	return fleetOf(argument)
 }
 
-// namedType is a cluster type with the names that it had before.
+// namedType returns a cluster type with its former names.
 func namedType(name string, formerly ...any) map[string]any {
 	clusterType := map[string]any{"name": name}
 	if len(formerly) > 0 {
@@ -64,10 +64,10 @@ func namedType(name string, formerly ...any) map[string]any {
 	return clusterType
 }
 
-// noRemovals is a protection that lets nothing go.
+// noRemovals is a protection that refuses every removal.
 var noRemovals = map[string]any{"protection": map[string]any{"max_removed": 0}}
 
-// filesBelow are the files of the branch below a folder, with their ids.
+// filesBelow lists the files of the branch below a folder, with their ids.
 func filesBelow(t *testing.T, url, folder string) string {
 	t.Helper()
 	var files []string
@@ -251,7 +251,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 	})
 }
 
-// Names on clusters are those of the first name: without it they change.
+// Names on clusters contain the first name of the cluster type. They change if that name is dropped or its position changes.
 func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -276,7 +276,7 @@ func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 	}
 }
 
-// Agents that follow a folder from which a part has gone prune that: so nothing moves where something else would stay.
+// Agents prune everything that leaves a folder, so a folder moves only as a whole.
 func TestARenameOfASharedFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -366,7 +366,7 @@ func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 	}
 }
 
-// Until a request is merged the branch has the former folder: what is proposed meanwhile moves it, too.
+// Until the merge, the branch has the former folder. A later proposal moves that folder as well.
 func TestAPullRequestProposesARename(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)

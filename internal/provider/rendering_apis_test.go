@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// apiTemplate is the template of a ConfigMap that has which APIs a chart sees.
+// apiTemplate is a ConfigMap that shows which APIs a chart finds.
 func apiTemplate(apis ...string) string {
 	var data strings.Builder
 	for i, api := range apis {
@@ -20,7 +20,7 @@ func apiTemplate(apis ...string) string {
 	return strings.ReplaceAll("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: asked}\ndata:\n"+data.String(), `\"`, "`")
 }
 
-// A chart sees the APIs that clusters have: with Flux those, and with Argo CD those of `helm template`, too.
+// With Flux, charts see the APIs of the clusters. With Argo CD, they also see the APIs of `helm template`.
 func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -62,7 +62,7 @@ func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 	}
 }
 
-// An Application that names APIs has these in place of those of the cluster, and nothing is missing.
+// The APIs in an Application replace the APIs of the cluster, so a plan does not warn of unlisted APIs.
 func TestAnApplicationNamesAPIs(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -86,7 +86,7 @@ func TestAnApplicationNamesAPIs(t *testing.T) {
 	}
 }
 
-// A chart can use the list of APIs as a list.
+// A chart can range over, join and slice the list.
 func TestAChartReadsTheListOfAPIs(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -170,7 +170,7 @@ func TestAPlanWarnsOfUnlistedAPIs(t *testing.T) {
 	}
 }
 
-// However many APIs charts ask for, the warning stays short, and no chart asks for more than some hundreds.
+// The warning lists ten APIs. A chart that asks for more than 200 fails.
 func TestTheWarningOfAPIsStaysShort(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

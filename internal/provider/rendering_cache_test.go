@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// useNewCache gives a test a cache of its own, which does not exist yet.
+// useNewCache sets an empty cache for the test and returns its path.
 func useNewCache(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "cache")
@@ -22,7 +22,7 @@ func useNewCache(t *testing.T) string {
 	return folder
 }
 
-// fleetWithPin is a fleet with one deployment target, whose pin somebody may have learned elsewhere.
+// fleetWithPin returns a fleet with one deployment target and a pin that a team may have copied from another team.
 func fleetWithPin(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[string]any {
 	t.Helper()
 	attributes := map[string]any{"storage": manifests.Storage, "repo": manifests.Repo}
@@ -45,7 +45,7 @@ func fleetWithPin(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[
 	return fleet
 }
 
-// A team that knows the commit or the digest of another team's files gets none of them, and no object that was rendered from them.
+// The commit or digest of another team's files gives a team neither the files nor the objects rendered from them.
 func TestAPinReadsOnlyItsOwnRepository(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)
@@ -111,7 +111,7 @@ func TestAPinReadsOnlyItsOwnRepository(t *testing.T) {
 	}
 }
 
-// The failure of one repository, or of one version, is no failure of those that are fetched at the same time.
+// Two repositories offer the same chart at the same time. The failure of one does not fail the other.
 func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)
@@ -128,7 +128,7 @@ func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 		close(fetched)
 	}))
 	t.Cleanup(chartsServer.Close)
-	// The other repository lists the same digest, and fails only after the first has answered: whoever waits for it gets its error.
+	// The other repository lists the same digest and fails only after the first has answered.
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/index.yaml" {
 			_, _ = fmt.Fprint(w, charts.index)

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// finalObjectNames returns the names of the final objects of a fleet, and the diagnostics.
+// finalObjectNames returns the names of the final objects of a fleet, and the messages.
 func finalObjectNames(t *testing.T, fleet map[string]any) (names []string, messages string) {
 	t.Helper()
 	all, _, messages := readFinalObjects(t, fleet)
@@ -32,13 +32,13 @@ func finalObjectNames(t *testing.T, fleet map[string]any) (names []string, messa
 	return names, strings.Join(strings.Fields(messages), " ")
 }
 
-// chartCases publish charts, each once.
+// chartCases publishes each chart under a version of its own.
 type chartCases struct {
 	charts *chartServer
 	number int
 }
 
-// fleet returns a fleet that renders the chart "till" of these files for a reconciler.
+// fleet returns a fleet that renders the chart "till" from these files.
 func (c *chartCases) fleet(t *testing.T, reconciler, render string, files map[string]string, parameters map[string]any) map[string]any {
 	t.Helper()
 	c.number++
@@ -56,7 +56,7 @@ func (c *chartCases) preview(
 	return finalObjectNames(t, c.fleet(t, reconciler, "preview", files, parameters))
 }
 
-// plan returns what a plan says that commits the objects.
+// plan plans to commit the objects and returns the messages.
 func (c *chartCases) plan(t *testing.T, reconciler string, files map[string]string, parameters map[string]any) (messages string) {
 	t.Helper()
 	fleet := fleetOf(c.fleet(t, reconciler, "objects", files, parameters))
@@ -68,7 +68,7 @@ const cannotBeRendered = "Manifests cannot be rendered"
 
 const tillSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n"
 
-// Charts are rendered that refuse some clusters, that write the time into comments, or that have tests by chance.
+// The charts guard against some clusters, write the time into comments, and have tests with random values.
 func TestChartsOfPractitionersAreRendered(t *testing.T) {
 	t.Parallel()
 	hook := func(name, hook, data string) string {
@@ -94,7 +94,7 @@ func TestChartsOfPractitionersAreRendered(t *testing.T) {
 			t.Errorf("%s: said is %s", reconciler, messages)
 		}
 	}
-	// What a lookup finds decides what Flux installs; Argo CD finds nothing.
+	// Under Flux, a lookup reads the cluster. Under Argo CD, it finds nothing.
 	lookups := map[string]string{"templates/a.yaml": tillSettings +
 		`data: {a: "{{ with lookup "v1" "Secret" "a" "b" }}{{ .metadata.name }}{{ end }}"}`}
 	if got, messages := charts.preview(t, "argocd", lookups, nil); len(got) != 1 {
@@ -104,7 +104,7 @@ func TestChartsOfPractitionersAreRendered(t *testing.T) {
 	if _, messages := charts.preview(t, "flux", lookups, nil); !strings.Contains(messages, another) {
 		t.Errorf("for Flux said is %s", messages)
 	}
-	// The second rendering goes past the guard: what follows counts.
+	// The second rendering passes the guard, so the rest of the template counts.
 	guarded := map[string]string{"templates/a.yaml": `{{ $s := lookup "v1" "Secret" "a" "b" }}{{ if $s }}{{ fail "no" }}{{ end }}` + "\n" +
 		tillSettings + "data: {a: {{ if $s }}b{{ else }}c{{ end }}}\n"}
 	if _, messages := charts.preview(t, "flux", guarded, nil); !strings.Contains(messages, "uses the function lookup") {
@@ -117,7 +117,7 @@ func TestChartsOfPractitionersAreRendered(t *testing.T) {
 	}
 }
 
-// TestAValueReplacesALookup plays the remedy of the guide: kyverno-policies reads the version of a Deployment on the cluster, unless
+// TestAValueReplacesALookup plays the remedy of the guide: kyverno-policies looks up the version of a Deployment unless
 // kyvernoVersion is set.
 func TestAValueReplacesALookup(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,6 @@ func TestAValueReplacesALookup(t *testing.T) {
 	}
 }
 
-// TestHooksThatNoAgentRunsAreLeftOut shows the hooks of a chart that each reconciler applies.
 func TestHooksThatNoAgentRunsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{}
@@ -181,7 +180,7 @@ func TestHooksThatNoAgentRunsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A schema of values may refer to others by their addresses, as that of the chart app-template does.
+// A schema may refer to a schema on the web, as in the chart app-template.
 func TestAnUnreadableSchemaIsAWarning(t *testing.T) {
 	t.Parallel()
 	const summary, address = "Values of charts are not checked", "https://schemas.example.com/till.json"
@@ -200,7 +199,7 @@ func TestAnUnreadableSchemaIsAWarning(t *testing.T) {
 		reconciler string
 		files      map[string]string
 		parameters map[string]any
-		want       string // is said; "" for nothing
+		want       string // expected message; "" for none
 	}{
 		{"flux", remote, nil, summary}, {"argocd", remote, nil, summary}, {"flux", part, nil, summary},
 		{"flux", wrong, nil, "missing property 'name'"}, {"flux", wrong, onInstall, "missing property 'name'"},
@@ -218,7 +217,7 @@ func TestAnUnreadableSchemaIsAWarning(t *testing.T) {
 	}
 }
 
-// Agents read dependencies from other folders of the same commit.
+// Agents find dependencies in other folders of the same commit.
 func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 	t.Parallel()
 	const chartFile = "apiVersion: v2\nname: %s\nversion: 1.2.0\n"
@@ -278,7 +277,7 @@ func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 	}
 }
 
-// Argo CD runs `kustomize build`, which refuses what Flux accepts.
+// Argo CD runs `kustomize build`, which is stricter than Flux.
 func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 	t.Parallel()
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n"
@@ -324,14 +323,14 @@ func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 	}
 }
 
-// The release of a chart of final objects has each object once, and no definition of a kind: Helm stores it in a Secret of 1 MiB.
+// Helm stores the release in a Secret of 1 MiB at most. It must have each object once, and no CustomResourceDefinition.
 func TestTheReleaseOfALargeChartStaysSmall(t *testing.T) {
 	t.Parallel()
 	source := rand.New(rand.NewSource(7))
 	text := func(words int) string {
 		var b strings.Builder
 		for range words {
-			fmt.Fprintf(&b, "%d ", source.Int31()) // digits, since letters may begin tokens, which takes long to rule out
+			fmt.Fprintf(&b, "%d ", source.Int31()) // digits, because letters can look like credentials, which costs time
 		}
 		return b.String()
 	}
@@ -375,8 +374,8 @@ func TestTheReleaseOfALargeChartStaysSmall(t *testing.T) {
 	}
 }
 
-// TestChartsOfOthersAreCommitted previews each chart in helm/ below the folders of FLOTILLA_CHARTS and plans to commit its objects, with
-// the values in values/<chart>.yaml, for each agent. It counts refused charts by cause, and refused.json has the largest allowed counts.
+// TestChartsOfOthersAreCommitted previews and plans each chart in helm/ below the folders of FLOTILLA_CHARTS, for each agent, with the
+// values in values/<chart>.yaml. It counts refused charts by cause. refused.json has the highest allowed counts.
 func TestChartsOfOthersAreCommitted(t *testing.T) {
 	t.Parallel()
 	causes := []struct{ cause, text string }{

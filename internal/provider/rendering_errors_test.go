@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The values that errors must not repeat: a long one, a short one, and a part of a text.
+// Values that errors must not repeat.
 const (
 	longCanary  = "cAn4ry-value/7f3a91"
 	shortCanary = "hun2er"
@@ -23,7 +23,7 @@ var canaryValues = map[string]any{
 	"address": "postgres://me:" + shortCanary + "@db.example.com/shop", "text": "a line\n" + longCanary + " with\tmore\n",
 }
 
-// expectNoCanary looks for the canaries in what was said, and for the texts that must be in it.
+// expectNoCanary refuses messages with a canary or without one of the wanted texts.
 func expectNoCanary(t *testing.T, name, messages string, want ...string) {
 	t.Helper()
 	plain := strings.Join(strings.Fields(messages), " ")
@@ -43,7 +43,6 @@ func expectNoCanary(t *testing.T, name, messages string, want ...string) {
 	}
 }
 
-// No error of a chart repeats a value, whatever the chart does with it.
 func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -109,7 +108,7 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 	}
 }
 
-// Parameters of reconciler objects are values as well, and Secrets in the artifact are nobody's to read.
+// Parameters of reconciler objects count as values. Secrets in the artifact must not be read.
 func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: " + longCanary + "}\n"
@@ -160,7 +159,6 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 	}
 }
 
-// No error of a template of the platform repeats a value.
 func TestErrorsOfTemplatesRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -12,14 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// previewTargets collects deployment targets of one workload, each with manifests of its own, and their pins.
+// previewTargets collects deployment targets of one workload, with manifests and pins.
 type previewTargets struct {
 	charts  *chartServer
 	targets map[string]any
 	pins    artifact.Resolved
 }
 
-// addChart adds a deployment target with a version of the chart of its own.
+// addChart adds a deployment target with its own version of the chart.
 func (p *previewTargets) addChart(t *testing.T, name string, files map[string]string) {
 	t.Helper()
 	version := fmt.Sprintf("1.0.%d", len(p.targets))
@@ -31,7 +31,7 @@ func (p *previewTargets) addChart(t *testing.T, name string, files map[string]st
 	}
 }
 
-// fleet has the deployment targets on so many cluster types.
+// fleet places the deployment targets on a number of cluster types.
 func (p *previewTargets) fleet(t *testing.T, clusterTypes int) map[string]any {
 	t.Helper()
 	pins, err := p.pins.Encode()
@@ -49,7 +49,7 @@ func (p *previewTargets) fleet(t *testing.T, clusterTypes int) map[string]any {
 	}
 }
 
-// planMessages is what the plan of a fleet says.
+// planMessages plans a fleet and returns the messages. The plan must write nothing.
 func planMessages(t *testing.T, fleet map[string]any) string {
 	t.Helper()
 	url := bare(t)
@@ -60,7 +60,7 @@ func planMessages(t *testing.T, fleet map[string]any) string {
 	return strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 }
 
-// Whatever a chart or a folder does, the plan ends, and says of each which it is.
+// The plan ends, and names each hostile chart and folder.
 func TestHostileInputFailsThePlan(t *testing.T) {
 	t.Parallel()
 	p := &previewTargets{charts: newChartServer(t), targets: map[string]any{}, pins: artifact.Resolved{}}
@@ -118,7 +118,7 @@ func TestHostileInputFailsThePlan(t *testing.T) {
 	}
 }
 
-// A chart that loops costs its bound, and not once for each host.
+// A looping chart costs its time limit once, not once for each host.
 func TestALoopingChartFailsThePlan(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

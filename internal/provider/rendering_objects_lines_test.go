@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Whatever the cause of a change is, a plan speaks of the objects that are committed, and never of a value.
+// The lines of a plan name committed objects, and never a value.
 func TestAPlanListsObjectsForEachCauseOfAChange(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -32,7 +32,7 @@ func TestAPlanListsObjectsForEachCauseOfAChange(t *testing.T) {
 			if strings.Contains(fmt.Sprint(lines, diags), "canary") {
 				t.Errorf("%s: the plan has a value: %s %s", reconciler, lines, diags)
 			}
-			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil { // another process
+			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil { // in another process
 				t.Error(diags)
 			}
 		}
@@ -74,7 +74,6 @@ func TestAPlanListsObjectsForEachCauseOfAChange(t *testing.T) {
 	}
 }
 
-// A change that a rollout takes back is told by objects, as is one of what is proposed in a pull request.
 func TestAPlanListsRolledBackAndProposedObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

@@ -19,8 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// checkFollowedPaths holds each commit of a branch to what agents rely on: no object in it follows a path, a branch or a repository of ours
-// that is not in that commit.
+// checkFollowedPaths checks one commit of the branch: its reconciler objects follow only paths in that commit, on that branch.
 func checkFollowedPaths(t *testing.T, files map[string]string, url, branch string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -47,7 +46,7 @@ func checkFollowedPaths(t *testing.T, files map[string]string, url, branch strin
 	}
 }
 
-// hasFolder reports whether files are in a folder.
+// hasFolder reports whether a folder has files.
 func hasFolder(files map[string]string, folder string) bool {
 	for name := range files {
 		if strings.HasPrefix(name, folder+"/") {
@@ -57,7 +56,7 @@ func hasFolder(files map[string]string, folder string) bool {
 	return false
 }
 
-// replicasByHost are the replicas of each host whose folder has final objects, as in "lab 3, store 3".
+// replicasByHost returns the replicas of each host with final objects: "lab 3, store 3".
 func replicasByHost(files map[string]string) string {
 	var has []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -71,7 +70,7 @@ func replicasByHost(files map[string]string) string {
 
 type followedSource struct{ path, branch, url string }
 
-// followedSources is all that has the form of a path in a repository, in an object of a reconciler.
+// followedSources returns each path, with branch and URL, in a reconciler object.
 func followedSources(value any) (all []followedSource) {
 	switch value := value.(type) {
 	case []any:
@@ -93,7 +92,7 @@ func followedSources(value any) (all []followedSource) {
 	return all
 }
 
-// filesOfCommit are the files of a commit.
+// filesOfCommit returns the files of a commit.
 func filesOfCommit(t *testing.T, url, commit string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -103,7 +102,7 @@ func filesOfCommit(t *testing.T, url, commit string) map[string]string {
 	return files
 }
 
-// stagedObjects is a fleet whose cluster types have final objects: "lab" is the first stage of a rollout, and "store" comes after it.
+// stagedObjects is a fleet with final objects on two cluster types: "lab" is the first stage of a rollout, "store" the second.
 type stagedObjects struct {
 	t          *testing.T
 	url        string
@@ -155,7 +154,7 @@ func (s *stagedObjects) configuration() providertest.Configuration {
 	}, s.further))
 }
 
-// reportReady lets both clusters say, an hour later, that they have the tip, and that it is ready.
+// reportReady makes both clusters report, an hour later, that the tip is ready.
 func (s *stagedObjects) reportReady() {
 	s.clock.now = s.clock.now.Add(time.Hour)
 	tip := git(s.t, s.url, "rev-parse", s.branch)
@@ -170,7 +169,7 @@ func (s *stagedObjects) reportReady() {
 
 var replicasPattern = regexp.MustCompile(`replicas: (\d+)`)
 
-// applyAndCheck applies, expects the replicas of hosts, as in "lab 3, store 3", and checks the commit and that one more plan is empty.
+// applyAndCheck applies and expects the replicas of hosts: "lab 3, store 3". The commit must be consistent, and the next plan empty.
 func (s *stagedObjects) applyAndCheck(want string) *providertest.Plan {
 	s.t.Helper()
 	plan := apply(s.t, s.w, s.configuration())
@@ -219,7 +218,7 @@ func TestFinalObjectsAreFollowedAfterARenameDuringARollout(t *testing.T) {
 		s.store, s.replicas = namedType("shop", "store"), 4
 		s.applyAndCheck("lab 4, shop 3")
 		id := rolledOutContent(s.w)
-		s.store = namedType("market", "store", "shop") // once more, in the middle
+		s.store = namedType("market", "store", "shop") // a second rename during the rollout
 		s.applyAndCheck("lab 4, market 3")
 		if now := rolledOutContent(s.w); now != id || id == "" {
 			t.Errorf("the rollout is of %q, and was of %q", now, id)
@@ -235,7 +234,7 @@ func TestFinalObjectsAreFollowedAfterARenameDuringARollout(t *testing.T) {
 
 var contentPattern = regexp.MustCompile(`till-live@(\w+)`)
 
-// rolledOutContent is the content that is rolled out, as the state says.
+// rolledOutContent returns the id of the content under way, from the state.
 func rolledOutContent(w *providertest.Workspace) string {
 	found := contentPattern.FindStringSubmatch(fmt.Sprint(w.Now().Values(assignment)["rolling_out"], w.Now().Values(assignment)["changes"]))
 	if found == nil {

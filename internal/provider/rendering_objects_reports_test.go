@@ -15,12 +15,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// objectsOnCluster is what an API server lists of a cluster that follows the folder of a host with final objects, as the agent leaves
-// them: the host's folder is applied at its commit, and the objects are at another one, with a condition "Ready".
+// objectsOnCluster describes a cluster that follows the folder of a host with final objects. The folder is applied at one commit, the
+// objects at another.
 type objectsOnCluster struct {
 	url, host             string
 	root, objects         string    // commits
-	readySince, checkedAt time.Time // since when the content is there, and when the agent has looked last
+	readySince, checkedAt time.Time // times of the content and of the agent's last look
 	failed                bool
 }
 
@@ -117,7 +117,7 @@ func (f objectsOnCluster) apiLists(t *testing.T) map[string][]any {
 		case "HelmRelease":
 			isFlux = true
 			looked := f.checkedAt
-			f.checkedAt = f.readySince // helm-controller says something new only when it does something
+			f.checkedAt = f.readySince // helm-controller updates its status only with an action
 			addObject("helmreleases", one, map[string]any{
 				"conditions": condition("UpgradeSucceeded"), "helmChart": "flux-system/chart", "lastAttemptedRevision": "1.2.1+0123",
 				"history": []any{
@@ -152,8 +152,8 @@ func (f objectsOnCluster) apiLists(t *testing.T) map[string][]any {
 	return lists
 }
 
-// The agent that follows final objects has a new revision with each commit of the branch. Only the content of the folder decides
-// whether it is ready, and since when.
+// With each commit of the branch, the agent reports a new revision of final objects. Their verdict and its time depend only on the
+// content of the folder.
 func TestCommitsOfOthersKeepTheStatusOfFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -164,7 +164,7 @@ func TestCommitsOfOthersKeepTheStatusOfFinalObjects(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		reconciler  string
-		manifests   map[string]any // nil: of the chart
+		manifests   map[string]any // nil for the chart
 		wantVersion string
 	}{
 		"Kustomization": {"flux", map[string]any{"repo": repo, "commit": commit, "path": "plain"}, "<nil> " + commit},
@@ -244,7 +244,7 @@ func TestCommitsOfOthersKeepTheStatusOfFinalObjects(t *testing.T) {
 				t.Error("after the soak time, the second stage is not written")
 			}
 
-			// Of the content that is wanted next, what has the former one says nothing.
+			// A report about the former content decides nothing about the new content.
 			changed, _ := configure(4, map[string]objectsOnCluster{"canary-a": canary})
 			apply(t, w, changed)
 			wanted := tip()

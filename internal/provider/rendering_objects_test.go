@@ -17,7 +17,7 @@ import (
 
 var tillSecret = regexp.MustCompile(`(?s)---\napiVersion: v1\nkind: Secret.*?\n---\n`)
 
-// chartWithoutSecret are files of the chart "till" without a Secret, with a CRD.
+// chartWithoutSecret has the files of the chart "till" without its Secret, plus a CRD.
 var chartWithoutSecret = map[string]string{
 	"values.yaml":         tillFiles["values.yaml"],
 	"templates/all.yaml":  tillSecret.ReplaceAllString(tillFiles["templates/all.yaml"], "---\n"),
@@ -25,7 +25,7 @@ var chartWithoutSecret = map[string]string{
 	"crds/tills.yaml":     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tills.example.com}\nspec: {group: example.com, scope: Cluster, names: {kind: Till, plural: tills}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n",
 }
 
-// objectsFleet is a fleet whose deployment target "till-live" commits the objects of a chart, with this many replicas.
+// objectsFleet returns a fleet whose deployment target "till-live" renders a chart, with this number of replicas.
 func objectsFleet(charts *chartServer, pin folder.Pin, replicas int, render, reconciler string) map[string]any {
 	fleet := renderedFleet(
 		pin,
@@ -39,12 +39,12 @@ func objectsFleet(charts *chartServer, pin folder.Pin, replicas int, render, rec
 
 const tillFolder = "clusters/all/store/till-live/"
 
-// objectsFiles are the files of final objects of a chart, in the folder of an assignment, by reconciler.
+// objectsFiles maps reconcilers to the file with the final objects of a chart, relative to the folder of an assignment.
 var objectsFiles = map[string]string{
 	"flux": "objects/charts/rendered/objects.yaml", "argocd": "objects/objects.yaml", "argocd-hub": "objects/objects.yaml",
 }
 
-// fileOnBranch is a file on the branch; "" where there is none.
+// fileOnBranch returns a file on the branch, or "".
 func fileOnBranch(t *testing.T, url, name string) string {
 	t.Helper()
 	if git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", name) == "" {
@@ -53,14 +53,14 @@ func fileOnBranch(t *testing.T, url, name string) string {
 	return git(t, url, "show", "dev:"+name)
 }
 
-// tillFileNames are the names of the files of the folder.
+// tillFileNames lists the files in tillFolder.
 func tillFileNames(t *testing.T, url string) string {
 	t.Helper()
 	names := git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", tillFolder)
 	return strings.ReplaceAll(strings.ReplaceAll(names, tillFolder, ""), "\n", " ")
 }
 
-// The folder has the objects that a preview shows, and whoever reads them as its reconciler does gets the same again.
+// The folder has the objects of the preview. Its reconciler renders the same objects from the folder.
 func TestObjectsAreCommitted(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -121,7 +121,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 	}
 }
 
-// From pointers to objects and back, the reconciler's object stays the same one: nothing is deleted on the cluster.
+// The object keeps its kind and name, so the cluster deletes nothing.
 func TestAChangeOfRenderingKeepsTheReconcilerObject(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -139,7 +139,7 @@ func TestAChangeOfRenderingKeepsTheReconcilerObject(t *testing.T) {
 			}
 			return fileOnBranch(t, url, tillFolder+"reconciler.yaml")
 		}
-		identityOf := func(text string) string { // of the object that deploys, the last one
+		identityOf := func(text string) string { // of the last object, which deploys
 			text = text[strings.LastIndex(text, "apiVersion: "):]
 			identityOf, _, _ := strings.Cut(text, "\nspec:")
 			return identityOf
@@ -195,7 +195,7 @@ func TestChangedObjectsUpdateTheirReconcilerObject(t *testing.T) {
 	}
 }
 
-// A plan speaks of the objects, and not of the files that have them.
+// The plan lists objects instead of their files.
 func TestAPlanListsCommittedObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Folders of objects are planned, repaired, taken back, imported, handed over and removed as those of pointers are.
+// Folders of objects are planned, repaired, rolled back, imported, handed over, moved and removed like folders of pointers.
 func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)
@@ -132,7 +132,7 @@ func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 	}
 }
 
-// Objects go through stages as pointers do: hosts of a later stage keep theirs, and what follows these.
+// Hosts of a later stage keep their objects and their reconciler object.
 func TestObjectsGoThroughStages(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

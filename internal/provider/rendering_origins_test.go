@@ -20,7 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// newRegistry is a registry that has one archive as the artifact <name>:<tag>, as an OCI distribution's clients pull it.
+// newRegistry serves an archive as the artifact <name>:<tag> of an OCI registry.
 func newRegistry(t *testing.T, name, tag, layerType string, archive []byte) (url string) {
 	t.Helper()
 	digest := func(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
@@ -52,7 +52,7 @@ func newRegistry(t *testing.T, name, tag, layerType string, archive []byte) (url
 	return "oci://" + server.Listener.Addr().String()
 }
 
-// packFile is an archive with one file at its root.
+// packFile returns an archive with one file at its root.
 func packFile(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
@@ -66,7 +66,7 @@ func packFile(t *testing.T, name, content string) []byte {
 	return buffer.Bytes()
 }
 
-// manifestsOfEachOrigin are manifests from each kind of origin that Flux, or Argo CD, deploys, none of them pinned.
+// manifestsOfEachOrigin returns unpinned manifests from each kind of origin.
 func manifestsOfEachOrigin(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {at: '%s'}\n"
@@ -97,7 +97,6 @@ func manifestsOfEachOrigin(t *testing.T) map[string]map[string]any {
 	}
 }
 
-// What flotilla_artifacts pins is rendered, wherever it is from, and whichever reconciler takes it.
 func TestPinsOfEachOriginAreRendered(t *testing.T) {
 	t.Parallel()
 	for origin, manifests := range manifestsOfEachOrigin(t) {
@@ -113,7 +112,7 @@ func TestPinsOfEachOriginAreRendered(t *testing.T) {
 	}
 }
 
-// pinnedFleet is a fleet of one cluster type whose artifacts are what flotilla_artifacts returns.
+// pinnedFleet returns a fleet of one cluster type with the artifacts that flotilla_artifacts returns.
 func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[string]any {
 	t.Helper()
 	workloads := []any{map[string]any{
@@ -131,7 +130,7 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 	}
 }
 
-// While nothing can be fetched, a plan names what, and each repository; what was fetched before is planned all the same.
+// Artifacts in the cache are planned although their repository is down.
 func TestThePlanOfAPreviewNamesUnreachableRepositories(t *testing.T) {
 	useNewCache(t)
 	const address = "127.0.0.1:1"
@@ -143,7 +142,7 @@ func TestThePlanOfAPreviewNamesUnreachableRepositories(t *testing.T) {
 	apply(t, w, assigned(url, fleetOf(p.fleet(t, 1)), nil))
 	charts.isDown = true
 
-	// The pins that are deployed are kept where that is asked for, and what they name was fetched.
+	// With keep_unreachable, flotilla_artifacts keeps the deployed pins.
 	workloads := []any{map[string]any{"name": "till", "workspace": "team", "deployment_targets": p.targets}}
 	kept := map[string]any{
 		"workloads":        workloads,

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// previewFleet is a fleet whose one deployment target is rendered on some hosts.
+// previewFleet returns a fleet that previews one deployment target on a number of hosts.
 func previewFleet(p *chartServer, pin folder.Pin, hosts int, clusterType, data map[string]any) map[string]any {
 	fleet := renderedFleet(pin, tillManifests(p), map[string]any{"config_as": []any{"values"}}, nil)
 	types := []any{mergeMaps(map[string]any{"name": "store", "render": "preview"}, clusterType)}
@@ -25,7 +25,7 @@ func previewFleet(p *chartServer, pin folder.Pin, hosts int, clusterType, data m
 	return fleet
 }
 
-// changedTillFiles are tillFiles with another tag, and with another text in the place of one.
+// changedTillFiles returns tillFiles with another tag. replace has pairs of old and new text.
 func changedTillFiles(tag string, replace ...string) map[string]string {
 	files := maps.Clone(tillFiles)
 	files["values.yaml"] = strings.ReplaceAll(files["values.yaml"], "v1", tag)
@@ -103,7 +103,7 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 				if text := fmt.Sprint(plan.Change(assignment).After, diags); strings.Contains(text, "canary") {
 					t.Errorf("the plan has a value: %s", text)
 				}
-				if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil { // another process
+				if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil { // in another process
 					t.Error(diags)
 				}
 				if plan := apply(t, w, changed); !plan.Empty() {
@@ -114,7 +114,7 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 	}
 }
 
-// A bump of a chart with 30 objects over many hosts is a few lines.
+// The chart has 30 objects.
 func TestAChartUpdateOnManyHostsTakesFewLines(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -154,7 +154,7 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 	}
 }
 
-// Where the former chart is gone, the plan says what points to the new one, and that the former objects are not known.
+// The plan lists the changed pointers, and says that the former objects are unknown.
 func TestAPlanWorksWithoutTheFormerChart(t *testing.T) {
 	charts := newChartServer(t)
 	one, two, three := charts.publish(
@@ -214,7 +214,7 @@ func TestAPlanWorksWithoutTheFormerChart(t *testing.T) {
 		t.Errorf("after that the plan is not empty, or says %s", diags)
 	}
 
-	// A plan that knows the former objects is applied only where they are known, too.
+	// A plan that compared the former objects is applied only if the former chart is still available.
 	if plan, diags = w.Plan(t.Context(), configuration(three)); diags.Err() != nil || len(linesOf(plan)) != 2 {
 		t.Errorf("said is %s, and changes are %q", diags, linesOf(plan))
 	}
@@ -271,7 +271,7 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 	}
 }
 
-// Another version of Kubernetes changes what charts render, and no folder.
+// Another version of Kubernetes changes the rendered objects, but no folder.
 func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -289,7 +289,7 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	}
 	for _, test := range []struct {
 		configuration providertest.Configuration
-		line          func(assignments string, causes ...changes.Cause) string // on each of the two hosts
+		line          func(assignments string, causes ...changes.Cause) string // for each of the two hosts
 	}{
 		{configuration("1.34", nil), deployment("metadata.annotations.kubernetes")},
 		{

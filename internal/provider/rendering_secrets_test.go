@@ -13,10 +13,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// secretCanary is in a Secret, as it is or in base64.
+// secretCanary is in each Secret, in plain text or base64.
 const secretCanary = "cAn4ry-manifest-7f3a91"
 
-// plainSecrets are Secrets as people write them, right and wrong, each with the canary.
+// plainSecrets are correct and malformed Secrets.
 var plainSecrets = func() map[string]string {
 	encoded := base64.StdEncoding.EncodeToString([]byte(secretCanary))
 	const head = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"
@@ -63,7 +63,6 @@ var plainSecrets = func() map[string]string {
 	}
 }()
 
-// A Secret in any form is shown without its values, and is never committed.
 func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

@@ -47,7 +47,7 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	if charts.fetched != 1 {
 		t.Errorf("the chart was fetched %d times", charts.fetched)
 	}
-	charts.isDown = true // another provider has what the former ones kept
+	charts.isDown = true // a new provider reads the cache
 	if got, _, messages := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, attributes)); len(got) != 3 {
 		t.Errorf("while the repository is down, the objects are %q; said is %s", got, messages)
 	}
@@ -85,7 +85,7 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 	}
 }
 
-// Files of the team's repository can change what an agent makes of it: the plan shows that, or names the file.
+// Files in the team's repository can change the output of an agent. The plan shows the output or refuses the file.
 func TestFilesOfTheTeamCannotHideObjects(t *testing.T) {
 	t.Parallel()
 	object := func(name string) string {
@@ -122,7 +122,7 @@ func TestFilesOfTheTeamCannotHideObjects(t *testing.T) {
 	}
 }
 
-// With a preview the folders are what they are without; the plan after it changes nothing.
+// The folders are the same with and without a preview.
 func TestAPreviewChangesNoFolder(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -222,7 +222,7 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 	}
 }
 
-// A team cannot switch off the rules of the platform for final objects, on one cluster type or on many.
+// A team cannot bypass the rules for final objects, on one cluster type or on many.
 func TestADeploymentTargetCannotWeakenRendering(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -259,7 +259,7 @@ func TestADeploymentTargetCannotWeakenRendering(t *testing.T) {
 	}
 }
 
-// A chart that is good when it is installed, and evil when it is upgraded, breaks rules in the plan of a reconciler that upgrades.
+// The chart renders harmless objects on install and others on upgrade. Flux upgrades; the plan applies the rules to both.
 func TestThePlanShowsTheObjectsOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -338,7 +338,7 @@ metadata: {name: later}
 	}
 }
 
-// Flux gives the version of a chart in Git the commit, and charts have the version in labels.
+// Flux appends the commit to the version of a chart in Git, and charts use the version in labels.
 func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 	t.Parallel()
 	repo, commit := serveRepository(t, map[string]string{
@@ -357,7 +357,7 @@ func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 	}
 }
 
-// Flux tells charts the version as the cluster says it, Argo CD its numbers.
+// Flux passes the version of the cluster to charts as reported; Argo CD passes only its numbers.
 func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -377,7 +377,7 @@ func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 	}
 }
 
-// While what the manifests are pinned to is not known, there is nothing to render.
+// Nothing is rendered before the pins are known.
 func TestUnknownPinsAreRenderedAtApply(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

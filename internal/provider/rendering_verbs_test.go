@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A saved plan that is applied where the chart cannot be had writes nothing; what needs no chart goes on without it.
+// A saved plan without access to the chart writes nothing. Refresh and destroy need no chart.
 func TestAPreviewThroughEachOperation(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)

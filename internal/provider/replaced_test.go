@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// heldReplacement is an assignment whose replacement at another branch was planned, since Terraform plans a tainted
-// object without its state, and then held by protection before anything was removed.
+// heldReplacement plans to replace an assignment on another branch. Protection refuses the plan before a folder is removed. Terraform
+// plans a tainted object without its state.
 func heldReplacement(t *testing.T) ownedAssignment {
 	t.Helper()
 	o := newOwnedAssignment(t)
@@ -61,8 +61,7 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 	}
 }
 
-// interruptedReplacement is an assignment whose replacement, created first, was interrupted: the state still has the object
-// from before, deposed.
+// interruptedReplacement replaces an assignment with create_before_destroy. The state still has the former object, deposed.
 func interruptedReplacement(t *testing.T, change func(w *assignmentConfig)) ownedAssignment {
 	t.Helper()
 	o := newOwnedAssignment(t)
@@ -119,7 +118,7 @@ func TestADeposedObjectAtAnotherLocationIsHeldAndReported(t *testing.T) {
 	o.mustApply(t)
 }
 
-// With create_before_destroy Terraform destroys by what was applied before alone.
+// With create_before_destroy, Terraform destroys with the formerly applied attributes.
 func TestAMovingReplacementUsesItsOwnOnDestroy(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{true, false} {

@@ -27,16 +27,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// repository is a GitOps repository on a real server, and a way to look at it with git itself.
+// repository is a GitOps repository, and the way to read it with git.
 type repository struct {
-	url      string // for the configuration
-	provider string // provider block with the credentials, if any
-	cloneURL string // for git, with the credentials
-	folder   string // of a server on this machine: git may look there, which is a tenth of the work
+	url      string // in the configuration
+	provider string // provider block with credentials, or ""
+	cloneURL string // with credentials, for git
+	folder   string // path on this machine; reading it takes a tenth of the time of a clone
 }
 
-// onEveryServer runs a test against a local bare repository and, in `make acceptance`, against Gitea over http, where a push
-// takes half a second of a processor.
+// onEveryServer tests with a local bare repository and, in `make acceptance`, with Gitea over http, where a push costs half a second of
+// a processor.
 func onEveryServer(t *testing.T, test func(t *testing.T, repo repository)) {
 	t.Helper()
 	t.Run("bare", func(t *testing.T) {
@@ -49,7 +49,7 @@ func onEveryServer(t *testing.T, test func(t *testing.T, repo repository)) {
 	})
 }
 
-// bareRepository is a path at which there is nothing yet.
+// bareRepository returns an unused path for a repository.
 func bareRepository(t *testing.T) repository {
 	t.Helper()
 	path := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
@@ -57,7 +57,7 @@ func bareRepository(t *testing.T) repository {
 	return repository{url: path, cloneURL: path}
 }
 
-// checkObjects checks every object of a local repository when the test is over.
+// checkObjects checks all objects of a local repository after the test.
 func checkObjects(t *testing.T, path string) {
 	t.Cleanup(func() {
 		if _, err := os.Stat(path); err != nil {
@@ -75,7 +75,7 @@ func checkObjects(t *testing.T, path string) {
 	})
 }
 
-// initHosted makes a bare repository with the settings of Git hosts.
+// initHosted creates a bare repository with the settings of Git hosts.
 func initHosted(t *testing.T, root, path, branch string) (bare string) {
 	t.Helper()
 	git(t, root, "init", "--quiet", "--bare", "--initial-branch="+branch, path)
@@ -86,13 +86,13 @@ func initHosted(t *testing.T, root, path, branch string) (bare string) {
 	return bare
 }
 
-// httpBackend serves the repositories in a folder over http, and takes pushes. [gittest.Backend] starts no process for a request.
+// httpBackend serves the repositories in a folder over http, for reading and pushing. [gittest.Backend] starts no process for a request.
 func httpBackend(t *testing.T, root string) http.Handler {
 	t.Helper()
 	return gittest.Backend(root, gitBackend(t, root))
 }
 
-// gitBackend is httpBackend by git's own http-backend.
+// gitBackend is httpBackend with git's own http-backend.
 func gitBackend(t *testing.T, root string) http.Handler {
 	t.Helper()
 	folder, err := gitPrograms()
@@ -117,14 +117,14 @@ func giteaRepository(t *testing.T) repository {
 	return repo
 }
 
-// giteaWithUser is a repository on Gitea, in `make acceptance`.
+// giteaWithUser creates a repository on Gitea. The test runs only in `make acceptance`.
 func giteaWithUser(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
 	t.Helper()
 	acceptancetest.Only(t)
 	return startGitea(t)
 }
 
-// startGitea is one in `make test`, too.
+// startGitea creates a repository on Gitea, also in `make test`.
 func startGitea(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
 	t.Helper()
 	requireAcceptance(t)
@@ -151,7 +151,7 @@ func requireAcceptance(t *testing.T) {
 	}
 }
 
-// git runs the git binary in a folder and returns what it printed. [gittest.Answer] answers the most frequent questions.
+// git runs git in a folder and returns its output. [gittest.Answer] answers the most frequent commands.
 func git(t *testing.T, folder string, arguments ...string) string {
 	t.Helper()
 	if output, ok := gittest.Answer(folder, arguments...); ok {
@@ -171,7 +171,7 @@ func git(t *testing.T, folder string, arguments ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// clone checks out a branch.
+// clone checks out a branch and returns the folder.
 func (r repository) clone(t *testing.T, branch string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -194,7 +194,7 @@ func (r repository) tip(t *testing.T, branch string) string {
 	return git(t, cmp.Or(r.folder, r.cloneURL), "rev-parse", branch)
 }
 
-// read returns the content of a branch's files, by path.
+// read returns the files of a branch by path.
 func (r repository) read(t *testing.T, branch string) map[string]string {
 	t.Helper()
 	if at := cmp.Or(r.folder, r.cloneURL); !gittest.GitServes && gittest.Local(at) != nil {
@@ -205,7 +205,7 @@ func (r repository) read(t *testing.T, branch string) map[string]string {
 	return files(t, r.clone(t, branch))
 }
 
-// change commits what edit does to the files of a branch.
+// change commits the edit of a branch's files.
 func (r repository) change(t *testing.T, branch string, edit func(folder string)) {
 	t.Helper()
 	if !gittest.GitServes && gittest.Local(r.cloneURL) != nil {
@@ -215,7 +215,7 @@ func (r repository) change(t *testing.T, branch string, edit func(folder string)
 	r.changeByGit(t, branch, edit)
 }
 
-// changeByGit is change in a clone, for links, submodules and commands of git.
+// changeByGit is change in a clone, for links, submodules and git commands.
 func (r repository) changeByGit(t *testing.T, branch string, edit func(folder string)) {
 	t.Helper()
 	folder := r.clone(t, branch)
@@ -225,7 +225,7 @@ func (r repository) changeByGit(t *testing.T, branch string, edit func(folder st
 	git(t, folder, "push", "--quiet", r.cloneURL, "HEAD:"+branch)
 }
 
-// files returns the content of every file below a folder, by slash-separated path, without .git.
+// files returns the content of all files below a folder except .git, by slash-separated path.
 func files(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	contents := map[string]string{}
@@ -270,7 +270,7 @@ func removeAll(t *testing.T, path string) {
 	}
 }
 
-// sshKey is a new pair of keys: PEM text, and a line as in authorized_keys.
+// sshKey generates a pair of keys: PEM, and a line of authorized_keys.
 func sshKey(t *testing.T, passphrase string) (private, public string) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -293,7 +293,7 @@ func sshKey(t *testing.T, passphrase string) (private, public string) {
 	return string(pem.EncodeToMemory(block)), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
 
-// ~ is the home directory in gitops_repo, and another spelling of its path.
+// ~ in gitops_repo is another notation of the home directory.
 func TestARepositoryBelowTheHomeDirectory(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

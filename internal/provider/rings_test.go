@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// ringFleet has the cluster types canary, region and rest, each with one cluster of the same name, and one
-// deployment target on all of them, with a value that is the version.
+// ringFleet has the cluster types canary, region and rest, each with a cluster of the same name, and a deployment target on all of
+// them. version is its configuration value.
 func ringFleet(version string, further map[string]any) map[string]any {
 	argument := map[string]any{
 		"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}},
@@ -47,14 +47,14 @@ func ringRollout(further map[string]any) map[string]any {
 	return rollout
 }
 
-// rings is an assignment that is rolled out, and the clusters that report about it.
+// rings is an assignment with a rollout, and the clusters that report about it.
 type rings struct {
 	t        *testing.T
 	url      string
 	w        *providertest.Workspace
 	now      time.Time
 	verdicts map[string]verdict.Verdict
-	commits  map[string]string // by cluster, what it has applied
+	commits  map[string]string // applied commit by cluster
 	since    map[string]time.Time
 	rollout  map[string]any
 	further  map[string]any
@@ -70,10 +70,10 @@ func newRings(t *testing.T) *rings {
 	return r
 }
 
-// ringsAbout is what evidence of an assigned configuration is about.
+// ringsAbout is the subject of the evidence.
 var ringsAbout = observe.About{Owner: "dev", Environment: "dev", Branch: "dev", Path: "clusters/all"}
 
-// evidence is what clusters report: an hour later than what was reported before.
+// evidence returns the reports of the clusters, an hour after the previous ones.
 func (r *rings) evidence() string {
 	r.now = r.now.Add(time.Hour)
 	e := &observe.Evidence{
@@ -93,7 +93,7 @@ func (r *rings) evidence() string {
 		if commit := r.commits[name]; commit != "" && e.Trees[commit] == nil {
 			e.Trees[commit] = map[string]string{}
 			trees := r.trees(commit, ringHosts...)
-			for host, now := range tip { // the folders that the tip has, where they are others
+			for host, now := range tip { // folders that differ from the tip
 				if trees[host] != now {
 					e.Trees[commit][host+"/app-core"] = trees[host]
 				}
@@ -103,10 +103,10 @@ func (r *rings) evidence() string {
 	return string(e.Marshal())
 }
 
-// ringHosts are those of a rollout through rings, each with a folder.
+// ringHosts are the hosts of ringFleet.
 var ringHosts = []string{"canary", "region", "rest"}
 
-// trees is what hosts have at a commit, by their names.
+// trees returns the ids of the hosts' folders at a commit, by host.
 func (r *rings) trees(commit string, hosts ...string) map[string]string {
 	r.t.Helper()
 	arguments := []string{"ls-tree", commit}
@@ -121,13 +121,13 @@ func (r *rings) trees(commit string, hosts ...string) map[string]string {
 	return trees
 }
 
-// tree is what a host has at a commit; "" for nothing.
+// tree returns the id of the host's folder at a commit, or "".
 func (r *rings) tree(commit, host string) string {
 	r.t.Helper()
 	return r.trees(commit, host)[host]
 }
 
-// report lets a cluster say that it has the tip, and how that is.
+// report sets the verdict of a cluster at the tip.
 func (r *rings) report(cluster string, is verdict.Verdict) {
 	r.verdicts[cluster], r.commits[cluster], r.since[cluster] = is, git(r.t, r.url, "rev-parse", "dev"), r.now.Add(30*time.Minute)
 }
@@ -141,7 +141,7 @@ func (r *rings) configuration(version string) providertest.Configuration {
 	return assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet(version, nil)}}, further)
 }
 
-// versions is what the hosts have: "2 1 1".
+// versions returns the deployed version of each host: "2 1 1".
 func (r *rings) versions() string {
 	r.t.Helper()
 	arguments := []string{"show"}
@@ -156,7 +156,7 @@ func (r *rings) versions() string {
 	return strings.Join(versions[1:], " ")
 }
 
-// applyVersion applies, and expects what is deployed then.
+// applyVersion applies a version and expects the deployed versions: "2 1 1".
 func (r *rings) applyVersion(version, want string) *providertest.Plan {
 	r.t.Helper()
 	plan := apply(r.t, r.w, r.configuration(version))
@@ -166,7 +166,7 @@ func (r *rings) applyVersion(version, want string) *providertest.Plan {
 	return plan
 }
 
-// expectWarning expects a plan without a change that has a warning, which says what is wanted.
+// expectWarning expects an empty plan with this warning, twice.
 func (r *rings) expectWarning(version, summary, want string) {
 	r.t.Helper()
 	for range 2 {
@@ -177,7 +177,7 @@ func (r *rings) expectWarning(version, summary, want string) {
 	}
 }
 
-// assignmentAfter is what a plan says of the assignment.
+// assignmentAfter returns the planned attributes of the assignment.
 func assignmentAfter(plan *providertest.Plan) map[string]any { return plan.Change(assignment).After }
 
 func rolloutText(plan *providertest.Plan) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// rollbackAttributes is held with rollback_to and other attributes.
+// rollbackAttributes returns noRemovals with rollback_to and further attributes.
 func rollbackAttributes(commit string, further map[string]any) map[string]any {
 	attributes := maps.Clone(noRemovals)
 	attributes["rollback_to"] = commit
@@ -17,7 +17,7 @@ func rollbackAttributes(commit string, further map[string]any) map[string]any {
 	return attributes
 }
 
-// expectNoChanges applies a configuration a second and a third time, which must change nothing.
+// expectNoChanges applies a configuration twice more and expects no change.
 func expectNoChanges(t *testing.T, w *providertest.Workspace, url string, configuration providertest.Configuration) {
 	t.Helper()
 	tip := git(t, url, "rev-parse", "dev")
@@ -112,7 +112,7 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 	})
 }
 
-// An assignment goes back to what it has written under each of its names.
+// An assignment can go back to commits under each of its former names.
 func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 	t.Parallel()
 	fleetAt := func(level string) providertest.Call {
@@ -145,7 +145,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 				commits, contents = append(commits, git(t, url, "rev-parse", "dev")), append(contents, filesOfTargets(t, url))
 			}
 			w = runner(t, url, assigned(url, fleetAt("trace"), named("third")), w)
-			for i := 0; i < len(commits); i += acceptancetest.Count(2, 1) { // one of each name
+			for i := 0; i < len(commits); i += acceptancetest.Count(2, 1) { // one commit of each name
 				back := assigned(url, fleetAt("trace"), rollbackAttributes(commits[i], map[string]any{"name": "third"}))
 				apply(t, w, back)
 				if got := filesOfTargets(t, url); got != contents[i] {
@@ -153,7 +153,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 				}
 				expectNoChanges(t, w, url, back)
 			}
-			// The name and the commit may change in one apply.
+			// One apply may change both the name and rollback_to.
 			both := assigned(url, fleetAt("trace"), rollbackAttributes(commits[2], map[string]any{"name": "fourth"}))
 			apply(t, w, both)
 			if got := filesOfTargets(t, url); got != contents[2] {
@@ -164,7 +164,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 	}
 }
 
-// filesOfTargets are the files in the folders of deployment targets on the branch, with their ids.
+// filesOfTargets lists the files in folders of deployment targets on the branch, with their ids.
 func filesOfTargets(t *testing.T, url string) string {
 	t.Helper()
 	var files []string

@@ -15,16 +15,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// emptyPlan expects the plan after an apply to be empty.
+// emptyPlan expects an empty plan after the apply.
 var emptyPlan = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
 func rollbackArgument(commit string) string { return fmt.Sprintf("rollback_to = %q", commit) }
 
-// removedBlock takes the assignment out of the state, and leaves the repository as it is.
+// removedBlock removes the assignment from the state and keeps the repository.
 const removedBlock = "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"
 
-// applyEach applies one configuration after the other, and returns the commit that each left. No state is
-// left of it.
+// applyEach applies the configurations in turn, returns their commits, and drops the state.
 func applyEach(t *testing.T, repo repository, configs ...string) (commits []string) {
 	t.Helper()
 	var steps []resource.TestStep
@@ -39,14 +38,14 @@ func applyEach(t *testing.T, repo repository, configs ...string) (commits []stri
 	return commits
 }
 
-// applyTwoVersions is a past in which a value that reaches large alone changed once.
+// applyTwoVersions changes a value on the host large.
 func applyTwoVersions(t *testing.T, repo repository) (first, second string) {
 	t.Helper()
 	commits := applyEach(t, repo, small{}.config(repo), small{database: `"mysql://two"`}.config(repo))
 	return commits[0], commits[1]
 }
 
-// database is the value in the folder of large, on a branch.
+// database returns DATABASE_URL of the host large on a branch.
 func (r repository) database(t *testing.T, branch string) string {
 	t.Helper()
 	content := r.read(t, branch)["large/app-core/platform-config.yaml"]
@@ -58,9 +57,9 @@ func (r repository) database(t *testing.T, branch string) string {
 func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		first, _ := applyTwoVersions(t, repo) // whose state is lost: the records get a commit that says so
+		first, _ := applyTwoVersions(t, repo) // the first apply of a lost state commits records
 		back := small{database: `"mysql://two"`, extra: rollbackArgument(first)}
-		// holds expects so many commits, and the value in the folder that is rolled back.
+		// expectBranch expects a number of commits, and the value of the host large.
 		expectBranch := func(commits int, database string) resource.TestCheckFunc {
 			return func(*terraform.State) error {
 				if got := repo.commits(t, "dev"); got != commits {
@@ -75,7 +74,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{Config: small{database: `"mysql://two"`}.config(repo), Check: expectBranch(3, "mysql://two")},
-				{ // exactly the folder that differs goes back
+				{ // only the changed folder goes back
 					Config: back.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
@@ -98,14 +97,14 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					},
 					ExpectNonEmptyPlan: true,
 				},
-				{ // drift shows against what is rolled back
+				{ // drift is compared with the rollback
 					Config: small{database: `"mysql://three"`, extra: rollbackArgument(first)}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						expectOnlyChanges{assignment, []string{"changes", "commit", "content"}},
 					}},
 					Check: expectBranch(6, "mysql://one"),
 				},
-				{ // and without it the fleet counts again, in one commit
+				{ // without rollback_to, one commit writes the fleet again
 					Config: small{database: `"mysql://three"`}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
@@ -226,7 +225,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 					return nil
 				},
 			},
-			{ // going forth is what the branch has: the request has the records alone, which say which state has them
+			{ // the branch has the fleet already: the request contains only records
 				Config: small{database: `"mysql://two"`, extra: request}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {

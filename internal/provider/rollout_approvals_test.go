@@ -11,7 +11,7 @@ import (
 
 const unwantedApproval = "is for content that is not wanted any more; remove the approval"
 
-// newApprovalRings is an assignment whose second stage needs an approval.
+// newApprovalRings returns rings whose second stage needs an approval.
 func newApprovalRings(t *testing.T) *rings {
 	r := newRings(t)
 	r.setApprovals()
@@ -23,7 +23,7 @@ func (r *rings) setApprovals(approvals ...any) {
 	r.rollout["stages"].([]any)[1].(map[string]any)["approval"] = true
 }
 
-// applyUntilApproval applies a version up to the stage that needs an approval, and returns the approval that the plan prints.
+// applyUntilApproval applies a version up to the second stage and returns the approval that the plan prints.
 func (r *rings) applyUntilApproval(version, before, after string) string {
 	r.t.Helper()
 	r.applyVersion(version, before)

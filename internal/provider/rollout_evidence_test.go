@@ -29,7 +29,7 @@ func TestRolloutAcceptsEvidenceOfTheFormerNameAndLocation(t *testing.T) {
 	r := newRings(t)
 	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
-	r.further = map[string]any{"name": "next"} // the evidence is of dev
+	r.further = map[string]any{"name": "next"} // the evidence is about the assignment dev
 	r.applyVersion("2", "2 2 1")
 	r.further = map[string]any{"name": "other"}
 	_, diags := r.w.Plan(t.Context(), r.configuration("2"))
@@ -38,7 +38,7 @@ func TestRolloutAcceptsEvidenceOfTheFormerNameAndLocation(t *testing.T) {
 	}
 }
 
-// A folder that is gone is in no evidence: whether a cluster has followed, the commit tells that it has.
+// Evidence lists no removed folders. The commit of the cluster shows that it has followed the removal.
 func TestOnlyALaterCommitProvesARemoval(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)

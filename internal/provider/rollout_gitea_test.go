@@ -12,15 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// scriptedRollout is an assignment in three stages whose evidence is a file, which the test writes before each run.
+// scriptedRollout is an assignment with three stages whose evidence is a file. The test writes the file before each run.
 type scriptedRollout struct {
 	t        *testing.T
 	repo     repository
 	w        workdir
-	now      time.Time // of the evidence
+	now      time.Time // time of the evidence
 	commits  map[string]string
 	verdicts map[string]verdict.Verdict
-	settings string // further ones of the rollout
+	settings string // further attributes of the rollout
 }
 
 func newScriptedRollout(t *testing.T, tool, settings string) *scriptedRollout {
@@ -68,7 +68,7 @@ resource "flotilla_assignment" "test" {
 `, rings, clusters, version, s.repo.url, s.settings)
 }
 
-// writeEvidence is what clusters say now, an hour later: those that are named have the tip.
+// writeEvidence writes reports of an hour later. The clusters in verdicts have the tip.
 func (s *scriptedRollout) writeEvidence(verdicts map[string]verdict.Verdict) {
 	s.t.Helper()
 	s.now = s.now.Add(time.Hour)
@@ -90,14 +90,14 @@ func (s *scriptedRollout) writeEvidence(verdicts map[string]verdict.Verdict) {
 	writeFile(s.t, filepath.Join(s.w.path, "evidence.json"), string(e.Marshal()))
 }
 
-// tip is the commit of the branch; "" where there is no branch yet.
+// tip returns the commit of the branch, or "".
 func (s *scriptedRollout) tip() string {
 	s.t.Helper()
 	id, _, _ := strings.Cut(git(s.t, s.t.TempDir(), "ls-remote", s.repo.cloneURL, "refs/heads/dev"), "\t")
 	return id
 }
 
-// versions is what the hosts have: "2 1 1".
+// versions returns the deployed version of each host: "2 1 1".
 func (s *scriptedRollout) versions() string {
 	s.t.Helper()
 	content := files(s.t, s.repo.clone(s.t, "dev"))
@@ -110,8 +110,7 @@ func (s *scriptedRollout) versions() string {
 	return strings.Join(got, " ")
 }
 
-// planAndApply is a run of the tool, of which the plan promises rolled_out. What clusters say later, and decides nothing, makes an
-// empty plan.
+// planAndApply expects the planned rolled_out and the deployed versions. Later evidence without a decision must make an empty plan.
 func (s *scriptedRollout) planAndApply(version string, verdicts map[string]verdict.Verdict, want string, rolledOut bool) {
 	s.t.Helper()
 	writeFile(s.t, filepath.Join(s.w.path, "main.tf"), s.configuration(version))
@@ -174,7 +173,7 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 	}
 }
 
-// The plan is made by the time of the evidence, and the apply looks at a clock: here that of the machine, hours earlier.
+// The plan uses the time of the evidence; the apply uses the clock of the machine, which is hours earlier.
 func TestASavedPlanWritesNothingAfterItsWindow(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {

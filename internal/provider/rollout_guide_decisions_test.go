@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// What the guide on staged rollouts says of a change that fails, and of what people decide.
+// These tests play the guide on staged rollouts: failed changes, and decisions of people.
 
 func TestTheGuideOnStagedRolloutsMendsAHalt(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestTheGuideOnStagedRolloutsMendsAHalt(t *testing.T) {
 			s.editHCL("  rollout = {", fmt.Sprintf("  rollback_to = %q\n  rollout = {", before))
 			s.applyHourLater("1 1 1 1")
 			s.editHCL(regexp.MustCompile(`  rollback_to = .*\n`).FindString(s.hcl), "")
-			s.applyHourLater("2 1 1 1") // it begins again at the first stage
+			s.applyHourLater("2 1 1 1") // from the first stage again
 		},
 		"expedite": func(s *guideRollout, _ string) {
 			s.editHCL(rolloutAnchor, fmt.Sprintf("expedite = [%q]\n    ", s.contentID())+rolloutAnchor)
@@ -54,7 +54,7 @@ func TestTheGuideOnStagedRolloutsMendsAHalt(t *testing.T) {
 	}
 }
 
-// reportFailed lets the canary have failed since then by the next run.
+// reportFailed makes the canary report, in the next run, a failure of this duration.
 func (s *guideRollout) reportFailed(since time.Duration) {
 	s.t.Helper()
 	s.report("failed", "canary-1")
@@ -70,7 +70,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 	s.reportAndApply("canary-1", "2 1 2 1")
 	s.reportFailed(4 * time.Minute)
 	s.report("ready", "america-1")
-	s.applyHourLater("2 1 2 1") // which halts
+	s.applyHourLater("2 1 2 1") // halts
 	s.expectText("it is rolled back if that lasts until " + s.clock.now.Add(time.Minute).Format(time.RFC3339))
 	commits := s.world.commits("one", "prod")
 	s.applyAfter(time.Minute, "1 1 1 1")
@@ -95,16 +95,16 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 	for _, cluster := range []string{"canary-1", "america-1"} {
 		s.report("ready", cluster)
 	}
-	if plan := s.applyHourLater("1 1 1 1"); !plan.Empty() { // it is not tried again
+	if plan := s.applyHourLater("1 1 1 1"); !plan.Empty() { // no second attempt
 		t.Errorf("what was rolled back plans %s", s.planText)
 	}
 	s.w.Lose(prodAssignment)
-	s.applyHourLater("1 1 1 1") // by the records
+	s.applyHourLater("1 1 1 1") // read from the records
 	s.expectText("failed and was rolled back")
 	s.editHCL(rolloutAnchor, fmt.Sprintf("approvals = [%q]\n    ", retry[1])+rolloutAnchor)
 	s.applyHourLater("2 1 1 1")
 
-	// After a lost state, the records do not show the folders that the change had added.
+	// Without the state, the records do not list the folders that the change added.
 	s = newGuideRollout(t)
 	s.editHCL("live = {", `late = {
           environment = "prod"
@@ -116,7 +116,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 	s.report("ready", "canary-1")
 	s.reports["canary-1 late"] = maps.Clone(s.reports["canary-1"])
 	maps.Copy(s.reports["canary-1 late"], map[string]any{"assignment": "canary/payments-late", "verdict": "failed"})
-	for _, wantLate := range []bool{false, false, true} { // it is rolled back, is not tried again, and is tried again
+	for _, wantLate := range []bool{false, false, true} { // rolled back, no second attempt, second attempt
 		if wantLate {
 			s.w.Lose(prodAssignment)
 			delete(s.reports, "canary-1 late")
@@ -126,7 +126,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 		}
 	}
 
-	// failed_for before a change halts.
+	// A failure shorter than failed_for only waits. Then it halts.
 	s = newGuideRollout(t, guideRollsBack, guideHalts+"\n    failed_for = \"30m\"")
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
@@ -139,7 +139,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 
 func TestTheGuideOnStagedRolloutsRollsBackToProvenContent(t *testing.T) {
 	t.Parallel()
-	// Newer content came before the last one was proven.
+	// Version 3 replaces version 2 before version 2 is proven.
 	s := newGuideRollout(t)
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
@@ -147,10 +147,10 @@ func TestTheGuideOnStagedRolloutsRollsBackToProvenContent(t *testing.T) {
 	s.applyHourLater("3 1 1 1")
 	s.reportFailed(50 * time.Minute)
 	s.applyHourLater("1 1 1 1")
-	s.setVersion("4") // something changes
+	s.setVersion("4") // a change
 	s.applyHourLater("4 1 1 1")
 
-	// A failure of the cluster, of no assignment in particular.
+	// The cluster failed, but no assignment in particular.
 	s = newGuideRollout(t)
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
@@ -173,7 +173,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.reportAndApply("canary-1", "2 1 1 1")
 		s.expectText(`waits for an approval: "` + s.contentID() + `"`)
 		approveContent(s)
-		s.setVersion("3") // for which it is not
+		s.setVersion("3") // not approved
 		s.applyHourLater("3 1 1 1")
 		s.reportAndApply("canary-1", "3 1 1 1")
 		s.editHCL(regexp.MustCompile(`approvals = .*\n    `).FindString(s.hcl), "")
@@ -214,7 +214,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.editHCL(`hosts = ["canary"]`, `hosts = ["nowhere"]`)
 		s.applyHourLater("2 1 1 1")
 		s.expectText("Hold matches nothing")
-		// Without until, it lasts until it is removed.
+		// Without until, a hold lasts until it is removed.
 		s.editHCL(`hosts = ["nowhere"]`, `hosts = ["canary"]`, fmt.Sprintf(", until = %q", until), "")
 		s.setVersion("3")
 		s.applyHourLater("2 1 1 1")
@@ -232,7 +232,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 			fmt.Sprintf("  rollback_to = %q\n  rollout = {", first),
 			`"0 0 24 12 *"`,
 			`"0 0 11 1 *"`,
-		) // behind closed windows, too
+		) // also outside windows
 		s.applyHourLater("1 1 1 1")
 		s.editHCL(fmt.Sprintf("  rollback_to = %q\n", first), "", `"0 0 11 1 *"`, `"0 0 24 12 *"`)
 		s.applyHourLater("2 1 1 1")
@@ -278,10 +278,10 @@ func TestTheGuideOnStagedRolloutsKeepsItsWindows(t *testing.T) {
 	s.clock.now = christmas.AddDate(0, 0, 4)
 	s.applyHourLater("2 2 2 2")
 	s.setVersion("3")
-	s.applyHourLater("3 2 2 2") // 72 hours are over
+	s.applyHourLater("3 2 2 2") // after 72 hours
 	s.editHCL(`"0 0 24 12 *"`, `"0 0 28 12 *"`)
 	s.report("failed", "canary-1")
-	s.applyHourLater("2 2 2 2") // going back waits for no window
+	s.applyHourLater("2 2 2 2") // a rollback waits for no window
 	s.expectText("failed and was rolled back")
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// What the guide on staged rollouts says of what proves a change.
+// These tests play the guide on staged rollouts: the proof of a change.
 
 func TestTheGuideOnStagedRolloutsSkipsUnaffectedStages(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
-	// Another deployment target goes its own way, and reaches the last stage alone.
+	// Another deployment target reaches only the last stage.
 	s.editHCL(
 		"target_policies = [{",
 		`target_policies = [{ name = "asia", deployment_target_selector = { match_labels = { only = "asia" } }, cluster_type_selector = { match_expressions = [{ key = "ring", operator = "DoesNotExist" }] } }, {`,
@@ -43,7 +43,7 @@ func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		edits    []string
-		europe   string // what is said of it; america is ready
+		europe   string // verdict of europe; america is ready
 		wantText string
 		isPassed bool
 	}{
@@ -82,12 +82,12 @@ func TestTheGuideOnStagedRolloutsKeepsContentProven(t *testing.T) {
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
 	s.reportAndApply("canary-1", "2 1 2 1")
-	s.report("progressing", "canary-1") // revokes nothing
+	s.report("progressing", "canary-1") // the canary stays proven
 	s.reportAndApply("america-1", "2 2 2 1")
 	s.report("failed", "canary-1")
 	s.reportAndApply("europe-1", "2 2 2 1")
 	s.expectText(`1 cluster has failed at stage 1 of 3 "canary"`)
-	s.report("ready", "canary-1") // it goes on by itself
+	s.report("ready", "canary-1") // the rollout continues by itself
 	s.applyHourLater("2 2 2 2")
 	s.report("failed", "canary-1")
 	s.report("ready", "asia-1")
@@ -102,8 +102,8 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 	silent := []string{rolloutAnchor, `unknown = "skip"` + "\n    " + rolloutAnchor}
 	for name, test := range map[string]struct {
 		edits    []string
-		verdict  string // of the canary; "" says nothing
-		hours    int    // further hours
+		verdict  string // of the canary; "" for no report
+		hours    int    // further hours before the next stage
 		wantText string
 	}{
 		"no cluster says anything":                     {silent, "", 2, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
@@ -127,7 +127,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 			s.expectText(test.wantText)
 		})
 	}
-	// Without unknown = "skip", a cluster that says nothing is waited for, and stuck after the deadline.
+	// Without unknown = "skip", a rollout waits for a silent cluster, which is stuck after the deadline.
 	t.Run("who says nothing is stuck", func(t *testing.T) {
 		t.Parallel()
 		s := newGuideRollout(t, guideRollsBack, guideHalts)
@@ -206,7 +206,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 func TestTheGuideOnStagedRolloutsUsesTimeWithoutReports(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
-	s.reports = nil // the feedback = {} of the guide
+	s.reports = nil // feedback = {} in the guide
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
 	s.expectText("waits for the soak time")
@@ -228,7 +228,7 @@ func TestTheGuideOnStagedRolloutsUsesTimeWithoutReports(t *testing.T) {
 	}
 }
 
-// The clock of the machine stands still, as it were: each run has the evidence of an hour later.
+// The clock stands still. Each run has evidence of an hour later.
 func TestTheGuideOnStagedRolloutsGoesByTheTimeOfTheEvidence(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
@@ -250,7 +250,7 @@ func TestTheGuideOnStagedRolloutsRestartsWithNewContent(t *testing.T) {
 	s.reportAndApply("canary-1", "3 1 3 1", "america-1", "3 3 3 1", "europe-1", "3 3 3 3")
 	s.expectEnd("asia-1", "3 3 3 3")
 
-	// Another placement on hosts that were there.
+	// A new deployment target on existing hosts.
 	s.editHCL("live = {", `late = {
           environment = "prod"
           manifests   = { repo = "https://git.example.com/late", branch = "main" }
@@ -282,7 +282,7 @@ func TestTheGuideOnStagedRolloutsWritesToJoiningHosts(t *testing.T) {
 		t.Errorf("a host that joins while a change is under way does not wait for its stage: %s", s.planText)
 	}
 	s.report("ready", "canary-1")
-	for range 5 { // of each batch
+	for range 5 { // one for each batch
 		s.clock.now = s.clock.now.Add(time.Hour)
 		apply(t, s.w, s.configuration())
 		s.report("ready", "america-1", "europe-1")

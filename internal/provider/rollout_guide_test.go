@@ -20,27 +20,27 @@ const (
 	nightsExample = "examples/rollouts/windows/main.tf"
 )
 
-// guideRollout is the configuration that the guide on staged rollouts shows, of a repository in memory, and clusters that report
-// about it. Its time is that of a stopped clock, in January, when no window is closed.
+// guideRollout is the configuration of the guide on staged rollouts, with a repository in memory and reporting clusters. Its clock is
+// stopped in January, when all windows are open.
 type guideRollout struct {
 	t        *testing.T
 	world    *memoryWorld
-	hcl      string // of the guide, and as it was edited
+	hcl      string // of the guide, with edits
 	w        *providertest.Workspace
 	clock    *stoppedClock
-	reports  map[string]map[string]any // the last report of each cluster
-	planText string                    // by the last plan
+	reports  map[string]map[string]any // last report of each cluster
+	planText string                    // text of the last plan
 }
 
 const prodAssignment = "flotilla_assignment.prod"
 
-// newGuideRollout applies version 1 to all hosts, edits the HCL, and lets all clusters report that they are ready.
+// newGuideRollout applies version 1 to all hosts, edits the HCL, and lets all clusters report ready.
 func newGuideRollout(t *testing.T, edits ...string) *guideRollout {
 	t.Helper()
 	return newRolloutOfExample(t, stagesExample, edits...)
 }
 
-// newRolloutOfExample is newGuideRollout of an example of the guide.
+// newRolloutOfExample is newGuideRollout with another example of the guide.
 func newRolloutOfExample(t *testing.T, example string, edits ...string) *guideRollout {
 	t.Helper()
 	s := &guideRollout{
@@ -63,7 +63,6 @@ func newRolloutOfExample(t *testing.T, example string, edits ...string) *guideRo
 	return s
 }
 
-// applyWithoutRollout applies without the rollout.
 func (s *guideRollout) applyWithoutRollout() {
 	s.t.Helper()
 	configuration := s.configuration()
@@ -71,7 +70,7 @@ func (s *guideRollout) applyWithoutRollout() {
 	apply(s.t, s.w, configuration)
 }
 
-// editHCL changes the HCL, in pairs of what is there and what takes its place.
+// editHCL replaces text in the HCL. pairs has old and new text in turn.
 func (s *guideRollout) editHCL(pairs ...string) {
 	s.t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -82,13 +81,13 @@ func (s *guideRollout) editHCL(pairs ...string) {
 	}
 }
 
-// setVersion is a new version.
+// setVersion changes the tag of the manifests.
 func (s *guideRollout) setVersion(version string) {
 	s.t.Helper()
 	s.editHCL(regexp.MustCompile(`tag = "v[0-9]+"`).FindString(s.hcl), fmt.Sprintf(`tag = "v%s"`, version))
 }
 
-// report lets clusters say that they have the tip, and how that is since now.
+// report makes clusters report a verdict for the tip, since now.
 func (s *guideRollout) report(verdict string, clusters ...string) {
 	s.t.Helper()
 	for _, cluster := range clusters {
@@ -103,7 +102,7 @@ func (s *guideRollout) tip() string { return s.world.tip("one", "prod") }
 
 func (s *guideRollout) files() map[string]string { return s.world.files("one", "prod") }
 
-// hasFolder says whether there is a folder.
+// hasFolder reports whether the branch has a folder.
 func (s *guideRollout) hasFolder(folder string) bool {
 	for name := range s.files() {
 		if strings.HasPrefix(name, folder+"/") {
@@ -113,7 +112,7 @@ func (s *guideRollout) hasFolder(folder string) bool {
 	return false
 }
 
-// configuration is the HCL, with what clusters say as the reports of flotilla_compliance; without any, its feedback stays as it is.
+// configuration returns the HCL with the clusters' reports as feedback. Without reports, the feedback of the HCL remains.
 func (s *guideRollout) configuration() providertest.Configuration {
 	s.t.Helper()
 	module := moduleOf(s.t, s.hcl)
@@ -133,7 +132,7 @@ func (s *guideRollout) configuration() providertest.Configuration {
 	return module.Configuration
 }
 
-// applyHourLater is a run an hour later. It expects what canary, europe, america and asia have then.
+// applyHourLater applies an hour later and expects the versions of canary, europe, america and asia.
 func (s *guideRollout) applyHourLater(want string) *providertest.Plan {
 	s.t.Helper()
 	return s.applyAfter(time.Hour, want)
@@ -153,7 +152,7 @@ func (s *guideRollout) applyAfter(pause time.Duration, want string) *providertes
 	return plan
 }
 
-// says expects a text in what the last plan said.
+// expectText expects a text in the last plan.
 func (s *guideRollout) expectText(want string) {
 	s.t.Helper()
 	if !strings.Contains(s.planText, want) {
@@ -161,7 +160,7 @@ func (s *guideRollout) expectText(want string) {
 	}
 }
 
-// versions is what canary, europe, america and asia have: "2 1 1 1", with - for nothing.
+// versions returns the versions of canary, europe, america and asia: "2 1 1 1", or - for none.
 func (s *guideRollout) versions() string {
 	s.t.Helper()
 	var versions []string
@@ -181,7 +180,7 @@ func (s *guideRollout) versions() string {
 
 func prodAfter(plan *providertest.Plan) map[string]any { return plan.Change(prodAssignment).After }
 
-// reportAndApply lets clusters be ready, and runs, for each host in its turn: "canary-1", "2 1 2 1" and so on.
+// reportAndApply takes pairs of clusters and versions: the clusters report ready, then an apply must deploy the versions.
 func (s *guideRollout) reportAndApply(turns ...string) {
 	s.t.Helper()
 	for i := 0; i < len(turns); i += 2 {
@@ -190,7 +189,7 @@ func (s *guideRollout) reportAndApply(turns ...string) {
 	}
 }
 
-// expectEnd expects that the last cluster ends the rollout.
+// expectEnd expects the rollout to end after the report of the last cluster.
 func (s *guideRollout) expectEnd(cluster, versions string) {
 	s.t.Helper()
 	s.report("ready", cluster)
@@ -199,7 +198,7 @@ func (s *guideRollout) expectEnd(cluster, versions string) {
 	}
 }
 
-// contentID is what rolling_out prints of the content.
+// contentID returns the id of the content in rolling_out.
 func (s *guideRollout) contentID() string {
 	s.t.Helper()
 	return regexp.MustCompile(`payments-live@[0-9a-f-]+`).FindString(s.planText)
@@ -214,30 +213,30 @@ const (
 	rolloutAnchor  = "progress_deadline ="
 )
 
-// replaceRegions takes the place of the stage of the regions, which both get at once.
+// replaceRegions returns an edit of the stage "regions" without batches.
 func replaceRegions(further string) []string {
 	return []string{guideRegions, `name = "regions", cluster_type_selector = { match_labels = { ring = "region" } }` + further}
 }
 
-// A stage an hour, or a batch, and one more run to see the last one proven.
+// Each stage or batch takes an hour. One more run proves the last stage.
 func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 	t.Parallel()
 	s := newGuideRollout(t)
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
-	s.expectText("spec.ref.tag, on canary: payments-live")                                 // what goes now
-	s.expectText(`stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`) // what waits, and for what
-	if plan := s.applyAfter(time.Minute, "2 1 1 1"); !plan.Empty() {                       // canary-1 is ready, with the version before
+	s.expectText("spec.ref.tag, on canary: payments-live")                                 // the change of this run
+	s.expectText(`stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`) // the wait and its reason
+	if plan := s.applyAfter(time.Minute, "2 1 1 1"); !plan.Empty() {                       // canary-1 reports the former version
 		t.Errorf("a run in which all waits as before plans %s", s.planText)
 	}
 	if still := fmt.Sprint(s.w.State.Values(prodAssignment)["rolling_out"]); !strings.Contains(still, "waits for clusters to be ready") {
 		t.Errorf("rolling_out is %s", still)
 	}
 	s.report("ready", "canary-1")
-	if plan := s.applyAfter(30*time.Minute, "2 1 1 1"); !plan.Empty() { // it has to soak
+	if plan := s.applyAfter(30*time.Minute, "2 1 1 1"); !plan.Empty() { // soak time
 		t.Errorf("a run that changes nothing plans %s", s.planText)
 	}
-	s.applyAfter(30*time.Minute, "2 1 2 1") // a batch of one
+	s.applyAfter(30*time.Minute, "2 1 2 1") // first batch
 	s.reportAndApply("america-1", "2 2 2 1", "europe-1", "2 2 2 2")
 	s.expectEnd("asia-1", "2 2 2 2")
 	if plan := s.applyHourLater("2 2 2 2"); !plan.Empty() {
@@ -250,7 +249,7 @@ func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 	}
 }
 
-// Its table, played through the provider: what happens before a run is in the words of the table.
+// The test plays the table of the guide: each row has events, and the text of the plan.
 func TestTheGuideOnStagedRolloutsShowsThePlans(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(guideText(t, stagesGuide), "<!-- timeline -->\n")

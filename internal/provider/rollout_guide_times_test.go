@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// What the guide on staged rollouts says of windows of a stage, and of what is removed.
+// These tests play the guide on staged rollouts: windows of a stage, and removals.
 
-// setTime sets the clock to a time of a day in January.
+// setTime sets the clock to a time in January.
 func (s *guideRollout) setTime(day, hour, minute int) {
 	s.clock.now = time.Date(s.clock.now.Year(), 1, day, hour, minute, 0, 0, time.UTC)
 }
 
-// notBefore is what a plan says of a full hour of a day in January.
+// notBefore returns the text of a plan for a full hour of a day in January.
 func (s *guideRollout) notBefore(day, hour int) string {
 	return fmt.Sprintf("not before %d-01-%02d %02d:00 UTC", s.clock.now.Year(), day, hour)
 }
@@ -41,9 +41,9 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	s.applyHourLater("2 2 1 2")
 	s.report("ready", "asia-1")
 	s.setTime(12, 19, 0)
-	s.applyHourLater("2 2 2 2") // no stage names america
+	s.applyHourLater("2 2 2 2") // america is in no stage
 
-	// A plan that is applied late.
+	// The plan is applied late.
 	s.setVersion("3")
 	s.applyHourLater("3 2 2 2")
 	s.report("ready", "canary-1")
@@ -60,7 +60,7 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 		t.Errorf("a plan that is applied after the windows of its stage have closed: %v", diags)
 	}
 	s.setVersion("4")
-	s.setTime(13, 2, 0) // europe is open, and the canary alone is written
+	s.setTime(13, 2, 0) // the window of europe is open; only the canary is written
 	if plan, diags = s.w.Plan(t.Context(), s.configuration()); diags.Err() != nil {
 		t.Fatal(diags.Err())
 	}
@@ -109,7 +109,7 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 	without := func(region string) string {
 		return fmt.Sprintf(`cluster_type_selector = { match_expressions = [{ key = "region", operator = "NotIn", values = [%q] }] } }`, region)
 	}
-	reportCluster := func(s *guideRollout, cluster string) { // what a cluster without assignments says
+	reportCluster := func(s *guideRollout, cluster string) { // reports about the whole cluster
 		s.report("ready", cluster)
 		delete(s.reports[cluster], "assignment")
 	}
@@ -117,7 +117,7 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 		s := newGuideRollout(t)
 		s.editHCL(everywhere, without("us"))
 		reportCluster(s, "america-1")
-		s.applyHourLater("1 1 - 1") // a change that only removes
+		s.applyHourLater("1 1 - 1") // only removals
 		s.expectText(`removal stage 1 of 1 "regions", on 1 of 1 host`)
 		reportCluster(s, "america-1")
 		s.applyHourLater("1 1 - 1")
@@ -129,7 +129,7 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 	}
 	s := moveToAmerica()
 	s.report("ready", "america-1")
-	s.applyAfter(20*time.Minute, "1 1 1 1") // it soaks
+	s.applyAfter(20*time.Minute, "1 1 1 1") // soak time
 	s.applyAfter(20*time.Minute, "1 - 1 1")
 	s.expectText(`removal stage 1 of 1 "regions", on 2 of 2 hosts`)
 	reportCluster(s, "europe-1")
@@ -140,8 +140,8 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 	s = moveToAmerica()
 	s.report("failed", "america-1")
 	s.reports["america-1"]["since"] = s.clock.now.Add(58 * time.Minute).Format(time.RFC3339)
-	s.applyHourLater("1 1 1 1") // it halts
-	s.applyHourLater("1 1 - 1") // and goes back: europe keeps what is there
+	s.applyHourLater("1 1 1 1") // halt
+	s.applyHourLater("1 1 - 1") // rollback; europe keeps its folder
 
 	s = moveToAmerica()
 	s.editHCL(rolloutAnchor, `expedite = ["payments-live"]`+"\n    "+rolloutAnchor)
@@ -155,12 +155,12 @@ func TestTheGuideOnStagedRolloutsPrintsTheEarliestTime(t *testing.T) {
 	s.setTime(11, 13, 0)
 	s.applyHourLater("2 1 1 1")
 	s.applyHourLater("2 1 1 1")
-	if strings.Contains(s.planText, "not before") { // a cluster decides
+	if strings.Contains(s.planText, "not before") { // the next step depends on a cluster
 		t.Errorf("it says %s", s.planText)
 	}
 	s.setTime(11, 15, 30)
 	s.report("ready", "canary-1")
-	if plan := s.applyAfter(0, "2 1 1 1"); !plan.Empty() { // the canary soaks for an hour, and then the window of the regions is closed
+	if plan := s.applyAfter(0, "2 1 1 1"); !plan.Empty() { // the canary soaks for an hour, then the window of the regions is closed
 		t.Errorf("while it soaks: %s", s.planText)
 	}
 	s.expectText("waits for clusters to be ready: 0 of 1 cluster is ready, 1 soaking, " + s.notBefore(12, 14))

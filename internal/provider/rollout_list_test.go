@@ -12,12 +12,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// checkedRings is an assignment whose evidence is a list: what agents report, and a check of errors on each cluster.
+// checkedRings has a list as evidence: the reports of agents, and a check of errors on each cluster.
 type checkedRings struct {
 	*rings
 	runner     providertest.Runner
 	check      evidence.Check
-	checkDelay time.Duration // how much later than the agents the check was asked
+	checkDelay time.Duration // time between the reports and the check
 }
 
 // newCheckedRings applies version 1.
@@ -43,12 +43,12 @@ func (l *checkedRings) setFigures(values map[string]float64) {
 	}
 }
 
-// measurements are those of the check, at the time of the last evidence of the agents.
+// measurements returns the results of the check, checkDelay after the last reports.
 func (l *checkedRings) measurements() *evidence.Measurements {
 	return &evidence.Measurements{Environment: "dev", Time: l.now.Add(l.checkDelay), Checks: []evidence.Check{l.check}}
 }
 
-// checkedConfiguration is the configuration of a version whose evidence is what agents report and the check.
+// checkedConfiguration returns the configuration of a version, with the reports and the check as evidence.
 func (l *checkedRings) checkedConfiguration(version string) providertest.Configuration {
 	configuration := l.configuration(version)
 	attributes := configuration.Resources[assignment].Attributes
@@ -58,7 +58,7 @@ func (l *checkedRings) checkedConfiguration(version string) providertest.Configu
 	return configuration
 }
 
-// applyChecked applies, and expects what is deployed then. It returns the plan, and all that it says.
+// applyChecked applies a version, expects the deployed versions, and returns the plan with all its messages.
 func (l *checkedRings) applyChecked(version, want string) (*providertest.Plan, string) {
 	l.t.Helper()
 	plan, diags := l.runner.Apply(l.t.Context(), l.checkedConfiguration(version))
@@ -86,7 +86,7 @@ func (l *checkedRings) applyAndExpect(version, want string, wants ...string) *pr
 	return plan
 }
 
-// withAllTools runs a test with the stand-in, and in `make acceptance` with Terraform and OpenTofu, too.
+// withAllTools runs a test with the stand-in and, in `make acceptance`, with Terraform and OpenTofu.
 func withAllTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)) {
 	t.Helper()
 	t.Run("stand-in", func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAMeasurementHoldsAndReleasesARollout(t *testing.T) {
 		l.setFigures(map[string]float64{"canary": 0.3})
 		l.applyAndExpect("2", "2 2 1")
 		l.report("region", verdict.Ready)
-		l.setFigures(map[string]float64{"canary": 9, "region": 0.1}) // the one that is proven gets worse
+		l.setFigures(map[string]float64{"canary": 9, "region": 0.1}) // the proven canary gets worse
 		l.applyAndExpect(
 			"2",
 			"2 2 1",
@@ -189,7 +189,7 @@ func TestAMeasurementWithoutAFigureNeverPasses(t *testing.T) {
 	}
 }
 
-// A cluster of which nothing hears is passed over with unknown = "skip"; one whose figure is unknown is not.
+// unknown = "skip" skips a cluster without reports, but waits for a missing figure of a living cluster.
 func TestADeadClusterIsSkippedWithSeveralDocuments(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]evidence.SubjectKind{"a check of clusters": evidence.OfCluster, "a check of hosts": evidence.OfHost, "a check of the fleet": evidence.OfFleet} {
@@ -239,7 +239,7 @@ func TestMeasurementsOrFactsAloneProveContent(t *testing.T) {
 				t.Errorf("at the end: %s", rolloutText(plan))
 			}
 			runner := l.runner.(*providertest.Workspace)
-			runner.Lose(assignment) // then it is what the branch has when it is applied
+			runner.Lose(assignment) // without a state, the content counts from this apply
 			applyAlone("2", "2 2 2")
 			applyAlone("3", "3 2 2")
 			applyAlone("3", "3 3 2")
@@ -254,8 +254,8 @@ func TestARolloutUsesTheTimeOfTheOldestDocument(t *testing.T) {
 	l.rollout["stages"].([]any)[0].(map[string]any)["soak"] = "3h"
 	l.applyAndExpect("2", "2 1 1")
 	l.report("canary", verdict.Ready)
-	l.now = l.now.Add(10 * time.Hour) // agents were asked long after the soak time
-	l.checkDelay = -9 * time.Hour     // and the check before its end
+	l.now = l.now.Add(10 * time.Hour) // agents report long after the soak time
+	l.checkDelay = -9 * time.Hour     // the check is from before its end
 	l.applyAndExpect("2", "2 1 1")
 	l.checkDelay = -time.Hour
 	l.applyAndExpect("2", "2 2 1")
@@ -407,7 +407,7 @@ func TestPagesAcceptOnlyEvidenceOfClusters(t *testing.T) {
 	}
 }
 
-// The figures of a real Prometheus are in the tests of flotilla_measurements; here its answer comes, does not come, and comes again.
+// The tests of flotilla_measurements use a real Prometheus. This one is unreachable, answers, gives no series, and recovers.
 func TestARolloutWaitsForAnUnreachablePrometheus(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}

@@ -10,10 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// crowdSize is the number of workloads of a crowd.
+// crowdSize is the number of workloads of crowdFleet.
 var crowdSize = acceptancetest.Count(30, 100)
 
-// crowdFleet is a fleet of workloads on the hosts of five stages, of which all but the first have two.
+// crowdFleet returns a fleet whose workloads are on one host in the first of five stages, and on two hosts in each other stage.
 func crowdFleet(version string) map[string]any {
 	var types, workloads []any
 	for i := range 9 {
@@ -33,8 +33,7 @@ func crowdFleet(version string) map[string]any {
 	}
 }
 
-// A plan of many deployment targets in five stages says in few lines how far they are, and the progress of each is in rollouts of
-// flotilla_compliance.
+// The plan summarizes many deployment targets in a few lines. flotilla_compliance returns the progress of each in rollouts.
 func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -85,7 +84,7 @@ func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	}
 }
 
-// Hosts that no stage names are a last stage. If there are none, it is no stage that a plan counts.
+// Hosts without a stage form a last stage. A plan does not count that stage if it is empty.
 func TestAPlanCountsOnlyStagesWithHosts(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)

@@ -39,7 +39,7 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	if want := fileLine("platform-config.yaml", "data.VERSION", "region/app-core", causeBy(changes.ByContainer, "all")); !strings.Contains(rolloutText(plan), want) {
 		t.Errorf("the plan of a later stage does not say %q: %s", want, rolloutText(plan))
 	}
-	r.report("canary", verdict.Progressing) // what was proven stays proven
+	r.report("canary", verdict.Progressing) // the canary stays proven
 	r.report("region", verdict.Ready)
 	r.applyVersion("2", "2 2 2")
 	r.report("rest", verdict.Ready)
@@ -121,7 +121,7 @@ func TestRolloutGoesOnAfterALostState(t *testing.T) {
 	r.applyVersion("2", "2 2 2")
 }
 
-// A run on a schedule mostly plans no change: its plan is where people look first.
+// Most scheduled runs plan no change, and people look at the plan first.
 func TestAPlanThatChangesNothingNamesEachWait(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
@@ -288,7 +288,7 @@ func TestInvalidRolloutInputIsAnErrorAtItsAttribute(t *testing.T) {
 	}
 }
 
-// What is held may leave the fleet before the hold does.
+// A held host may leave the fleet before the hold is removed.
 func TestAHoldWithoutAMatchIsAWarning(t *testing.T) {
 	t.Parallel()
 	holds := map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}, "hosts": []any{"canary"}}}}
@@ -333,7 +333,7 @@ func TestStagesDoNotDelayARollback(t *testing.T) {
 		t.Errorf("the plan does not say %q: %s", want, rolloutText(plan))
 	}
 	r.further = nil
-	r.applyVersion("2", "2 1 1") // and goes forth from the first stage
+	r.applyVersion("2", "2 1 1") // starts at the first stage again
 }
 
 func TestRollbackToTheDeployedContentWritesNothing(t *testing.T) {
@@ -353,7 +353,7 @@ func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
 	r := newRings(t)
 	r.applyVersion("2", "2 1 1")
 	r.report("canary", verdict.Ready)
-	configuration := r.configuration("2") // with the evidence of before what others commit
+	configuration := r.configuration("2") // with evidence from before the commits of others
 	commitForeignFiles(t, r.url, func(commits int64) bool { return commits == 3 })
 	apply(t, r.w, configuration)
 	if got := r.versions(); got != "2 2 1" {

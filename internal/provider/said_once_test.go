@@ -9,12 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fleetMistakes are fleets of three cluster types and two deployment targets with one mistake each, which all of their six
-// assignments have.
+// fleetMistakes are fleets with three cluster types and two deployment targets. Each has one mistake that affects all six assignments.
 var fleetMistakes = map[string]struct {
-	further map[string]any // of the fleet
+	further map[string]any // attributes of the fleet
 	summary string
-	texts   []string // each of one diagnostic
+	texts   []string // one for each diagnostic
 	warning bool
 }{
 	"a value that a schema refuses": {
@@ -83,7 +82,7 @@ func ownReconciler(manifest string) map[string]any {
 	return map[string]any{"name": "flux", "type": "reconciler", "content_type": "yaml", "manifests": []any{manifest}}
 }
 
-// spreadPolicy is a policy that selects all cluster types, and spreads over the values of a label.
+// spreadPolicy returns a policy that selects all cluster types and spreads over the values of a label.
 func spreadPolicy(name, spread string) map[string]any {
 	return map[string]any{
 		"name": name, "deployment_target_selector": map[string]any{"expression": "!idle"}, "cluster_type_selector": map[string]any{},
@@ -91,14 +90,14 @@ func spreadPolicy(name, spread string) map[string]any {
 	}
 }
 
-// idleWorkload is a workload that no policy selects.
+// idleWorkload returns a workload that no policy selects.
 func idleWorkload(name string) map[string]any {
 	return map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{"main": map[string]any{
 		"environment": "dev", "labels": map[string]any{"idle": "true"}, "manifests": map[string]any{"repo": "https://git.example.com/db", "branch": "main"},
 	}}}
 }
 
-// appWorkload is the workload app with a further attribute, or with other manifests.
+// appWorkload returns the workload app with a further attribute, or with other manifests.
 func appWorkload(attribute string, value any) map[string]any {
 	targets := map[string]any{}
 	for _, name := range []string{"core", "edge"} {
@@ -118,7 +117,7 @@ func appWorkload(attribute string, value any) map[string]any {
 	return app
 }
 
-// A mistake of a fleet is one error, or one warning, however many hosts and objects of the run have it.
+// A mistake is one error or one warning, for any number of hosts and resources.
 func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range fleetMistakes {
@@ -137,7 +136,7 @@ func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 					"name": one, "fleet": fleetOf(further), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": one},
 				}}
 			}
-			for range 2 { // a second plan says it again
+			for range 2 { // each plan reports it
 				_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 				var full, short []string
 				for _, one := range diags {
@@ -172,7 +171,6 @@ func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 	}
 }
 
-// A repository that does not answer is said once for all that it concerns.
 func TestAnUnreachableRepositoryIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{}}
@@ -187,7 +185,7 @@ func TestAnUnreachableRepositoryIsReportedOnce(t *testing.T) {
 	}
 }
 
-// With Terraform: seven objects of one fleet, of which one has the whole text.
+// Seven resources use one fleet. One of them shows the whole error.
 func TestTerraformShowsAMistakeOfAFleetOnce(t *testing.T) {
 	t.Parallel()
 	const seven = `

@@ -9,13 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A destroy removes what its plan saw: a folder that others changed in between is an error that names it, and everything stays.
+// If others changed a folder after the plan, the destroy fails, names the folder, and removes nothing.
 func TestASavedDestroyRemovesOnlyPlannedContent(t *testing.T) {
 	t.Parallel()
 	for name, push := range latePushes() {
 		if strings.Contains(name, "gone") {
 			push.folder = ""
-		} else if name == "another folder of the owner" { // a destroy removes that, too
+		} else if name == "another folder of the owner" { // the destroy removes this folder as well
 			push.folder = "drone/app-edge"
 		}
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestASavedDestroyRemovesOnlyPlannedContent(t *testing.T) {
 			if push.folder == "" {
 				return
 			}
-			// The next destroy has seen it.
+			// The next plan knows the change.
 			if plan, diags = w.Plan(t.Context(), configuration, providertest.Destroy()); diags.Err() != nil {
 				t.Fatal(diags.Err())
 			}
@@ -54,7 +54,7 @@ func applyDestroyable(t *testing.T) (repository, *providertest.Workspace, provid
 	return repo, w, configuration
 }
 
-// checkLateDestroy applies the plan of a destroy after a push.
+// checkLateDestroy applies the plan of a destroy after a push. Without a folder in conflict, it must remove all folders.
 func checkLateDestroy(t *testing.T, repo repository, folder string, apply func() string) {
 	t.Helper()
 	if folder != "" {
@@ -99,7 +99,7 @@ func TestTerraformDestroysOnlyPlannedContent(t *testing.T) {
 	}
 }
 
-// A destroy that neither refreshes nor finds the repository goes on.
+// It needs neither a refresh nor the repository.
 func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, isLost := range []bool{false, true} {
@@ -123,7 +123,7 @@ func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
 	}
 }
 
-// A move clears its former location only of what the plan saw there; else nothing is written anywhere.
+// If others changed the former location after the plan, the move writes nothing anywhere.
 func TestAMoveClearsOnlyPlannedContent(t *testing.T) {
 	t.Parallel()
 	for _, location := range []map[string]any{{"branch": "dev", "path": "next"}, {"branch": "next"}} {
@@ -143,7 +143,7 @@ func TestAMoveClearsOnlyPlannedContent(t *testing.T) {
 		if branches := git(t, repo.url, "branch", "--list", "next"); branches != "" {
 			t.Errorf("the new location was written: %s", branches)
 		}
-		apply(t, w, next) // has seen it
+		apply(t, w, next) // this plan knows the change
 		checkLateDestroy(t, repo, "", func() string { return "" })
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// A mirror is the same location, also when others push to one of the two between the plan and its apply, or before both.
+// A mirror counts as the same location even if others push to one copy before the plan or between plan and apply.
 func TestAMirrorStaysTheSameLocationAfterPushes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		before, between string // "old" or "new": which of the two gets a push
-		value           string // of a container, changed with the URL
+		before, between string // "old" or "new" for the copy that gets a push
+		value           string // of a config container, changed with the URL
 	}{
 		"the new one gets a push":                          {between: "new"},
 		"the old one gets a push":                          {between: "old"},

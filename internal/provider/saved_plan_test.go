@@ -10,10 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// latePushes are what a person, or another assignment, does to the branch between a plan and its apply.
+// latePushes are changes of the branch between a plan and its apply, by people or other assignments.
 func latePushes() map[string]struct {
 	byHand func(t *testing.T, folder string)
-	folder string // that the apply must name, with the commit; "" where it succeeds
+	folder string // folder that the error of the apply must name, with the commit; "" for success
 } {
 	writeByHand := func(name string) func(t *testing.T, folder string) {
 		return func(t *testing.T, folder string) {
@@ -100,8 +100,8 @@ func TestTerraformAppliesASavedPlanAfterPushesElsewhere(t *testing.T) {
 	}
 }
 
-// checkLateApply applies a plan after a push, which must name the folder and the commit and write nothing, or else change
-// large/app-core and nothing that was pushed.
+// checkLateApply applies a plan after a push. The apply must fail, name the folder and the commit, and write nothing. Without a folder,
+// it must change large/app-core and keep the pushed files.
 func checkLateApply(t *testing.T, repo repository, folder string, apply, plan func() string, name string) {
 	t.Helper()
 	pushed := git(t, repo.url, "rev-parse", "dev")
@@ -139,7 +139,7 @@ func checkLateApply(t *testing.T, repo repository, folder string, apply, plan fu
 	}
 }
 
-// What somebody puts in the place of a folder between plan and apply is a change of it.
+// A link, submodule or file in place of a folder is a change of that folder.
 func TestAReplacedFolderIsAChangeSinceThePlan(t *testing.T) {
 	t.Parallel()
 	for kind, replaceFolder := range map[string]func(t *testing.T, at string){
@@ -152,7 +152,7 @@ func TestAReplacedFolderIsAChangeSinceThePlan(t *testing.T) {
 		},
 	} {
 		for name, test := range map[string]struct {
-			after   map[string]any // of the fleet
+			after   map[string]any // attributes of the fleet
 			destroy bool
 			folder  string
 		}{
@@ -189,7 +189,7 @@ func TestAReplacedFolderIsAChangeSinceThePlan(t *testing.T) {
 	}
 }
 
-// Whatever a plan is of, a push between it and the apply is no error to Terraform.
+// Terraform must not report a bug, for any kind of plan.
 func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 	t.Parallel()
 	pushElsewhere := func(t *testing.T, repo repository) {
@@ -202,7 +202,7 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 	}
 	allowRemovals := map[string]any{"protection": map[string]any{"max_removed": 100}}
 	for name, test := range map[string]struct {
-		before, after map[string]any // further attributes; before is nil where nothing is applied before
+		before, after map[string]any // further attributes; nil before for no first apply
 		isStateLost   bool
 		byHand        func(*testing.T, repository)
 		refused       bool
@@ -264,7 +264,7 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 			if diags.Bugs() != nil || diags.Err() != nil {
 				t.Fatalf("said is %s", diags)
 			}
-			// What was pushed is seen by then, and mended by one more apply at most.
+			// One more apply repairs the pushed change.
 			apply(t, w, configuration)
 			if next, diags := w.Plan(t.Context(), configuration); diags.Err() != nil || !next.Empty() {
 				t.Errorf("the plan after it has %v %s", linesOf(next), diags)
@@ -309,7 +309,7 @@ func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 	}
 }
 
-// Others commit to the branch all the time: that is no change of an assignment.
+// Commits of others are no drift of the assignment.
 func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// What becomes of the pull request between a plan and its apply is no error to Terraform, and the next request has what is wanted.
+// The apply succeeds and opens a new request with the wanted content.
 func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)

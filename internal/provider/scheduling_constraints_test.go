@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// constraintCounts are the numbers of a result: looked at, passed, violated, failed, pending.
+// constraintCounts returns the counts of a constraint: looked at, passed, violated, failed, pending.
 func constraintCounts(t *testing.T, read map[string]any, name string) [5]int {
 	t.Helper()
 	text, err := json.Marshal(field(read, "constraints", name))

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
-// checkManifests are the files that flotilla_manifests shows for the fleet of an example.
+// checkManifests passes the files of flotilla_manifests for the fleet of an example to check.
 func checkManifests(t *testing.T, example string, check func(files map[string]string)) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "secrets", example, "main.tf"))

@@ -16,8 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// TestSecretsOfAgentsAppearNowhere gives agents every kind of credential, and has clusters that repeat what they are
-// sent refuse it, when it is tried and when it is applied.
+// TestSecretsOfAgentsAppearNowhere gives agents every kind of credential. The clusters refuse them in the plan or in the apply, and repeat
+// them in the refusal.
 func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 	requireAcceptance(t)
 	_, key := kubetest.SelfSigned(t)
@@ -52,7 +52,7 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 	goodURL, certificate := good.start(t)
 	refusingURL, refusingCertificate := refusing.start(t)
 	later := &standInCluster{}
-	later.refuse = func(w http.ResponseWriter, r *http.Request) { // takes everything that is only tried
+	later.refuse = func(w http.ResponseWriter, r *http.Request) { // accepts dry runs
 		if r.URL.Query().Get("dryRun") != "" {
 			text, _ := io.ReadAll(r.Body)
 			_, _ = w.Write(text)

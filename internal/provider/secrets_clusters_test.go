@@ -21,8 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// newHostileCluster is an API server that repeats every secret that it is shown. The first segment of a path says how it
-// answers.
+// newHostileCluster starts an API server that repeats every secret it receives. The first segment of the path selects the answer.
 func newHostileCluster(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,13 +54,13 @@ func newHostileCluster(t *testing.T) *httptest.Server {
 			<-r.Context().Done()
 		}
 	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // failed handshakes
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
 }
 
-// answerAsHub is a hub whose Argo CD and whose ClusterProfile have credentials.
+// answerAsHub answers as a hub with credentials in the objects of Argo CD and in a ClusterProfile.
 func answerAsHub(w http.ResponseWriter, r *http.Request, canary string) {
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	var answer any
@@ -98,10 +97,10 @@ func answerAsHub(w http.ResponseWriter, r *http.Request, canary string) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// clusterCell is a cluster whose configuration has secrets, and what its verdict says.
+// clusterCell is an entry of clusters with secrets, and the expected message.
 type clusterCell struct{ entry, want string }
 
-// clusterCanaries are the secrets by name, and the clusters.
+// clusterCanaries returns the secrets and the clusters, by name.
 func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]clusterCell) {
 	t.Helper()
 	server := newHostileCluster(t)
@@ -180,8 +179,8 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 	return secrets, cells
 }
 
-// TestSecretsOfClustersAppearNowhere puts secrets into every attribute of clusters, and goes every way to a verdict or
-// an error. The server knows the secrets that it is shown, and says them in all of their forms.
+// TestSecretsOfClustersAppearNowhere puts secrets into every attribute of clusters and provokes every verdict and error. The server repeats
+// the secrets in all forms.
 func TestSecretsOfClustersAppearNowhere(t *testing.T) {
 	requireAcceptance(t)
 	secrets, cells := clusterCanaries(t)
@@ -243,8 +242,7 @@ output "metrics" {
 				t.Errorf("the clusters of the hub are not found: %s", facts)
 			}
 
-			// What is wrong with the configuration is an error, which must not show it either: some without the values of
-			// variables, and the rest with them.
+			// Errors of a wrong configuration must not show secrets either: first errors without the values of variables, then the others.
 			for stage, wrong := range []map[string]string{
 				{
 					"a misspelt key": `host = "https://x", tokn = var.secret.token`,
@@ -280,7 +278,7 @@ output "metrics" {
 				}
 			}
 
-			// A certificate is public, and a kubeconfig begins as all do.
+			// Certificates are public, and all kubeconfigs begin alike.
 			hidden := maps.Clone(secrets)
 			maps.DeleteFunc(hidden, func(which, _ string) bool { return which == "certificate" || strings.HasPrefix(which, "kubeconfig") })
 			checkNoSecrets(t, w.path, hidden)
@@ -288,7 +286,7 @@ output "metrics" {
 	}
 }
 
-// clusterMessages has what the state says of each cluster.
+// clusterMessages returns the message of each cluster in the state.
 func clusterMessages(t *testing.T, w workdir) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.path, "terraform.tfstate"))
