@@ -201,7 +201,7 @@ func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
 	night, _, _ := strings.Cut(pages["docs/guides/night.md"], "\n## Backup and recovery\n")
 	questions := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(night, ""), -1)[1:]
 	if len(questions) != 7 {
-		t.Errorf("%d questions", len(questions))
+		t.Errorf("got %d questions, want 7", len(questions))
 	}
 	for _, question := range questions {
 		anchor := strings.ReplaceAll(slugPattern.ReplaceAllString(strings.ToLower(question[1]), ""), " ", "-")

@@ -75,7 +75,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 			diags.String(),
 			"dead: the API server cannot be reached",
 		) || !strings.Contains(diags.String(), "waiting: it is not known yet how it is reached") || strings.Contains(diags.String(), "edge-1:") {
-		t.Errorf("of three clusters it is said %s", diags)
+		t.Errorf("the messages about three clusters are %s", diags)
 	}
 	if want := []string{"edge-1: asked GitRepository " + namespace + "/flotilla"}; !slices.Equal(progress, want) {
 		t.Errorf("the progress is %q, want %q", progress, want)
@@ -96,7 +96,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		len(progress) != 1 ||
 		!strings.Contains(diags.String(), "deaf: ") ||
 		!strings.Contains(diags.String(), "within 10s") {
-		t.Errorf("with one that does not answer the progress is %q, and it is said %s", progress, diags)
+		t.Errorf("with a silent cluster, the progress is %q, and the messages are %s", progress, diags)
 	}
 	first = requested()
 
@@ -105,12 +105,12 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		diags,
 	) > 0 ||
 		requested() == first {
-		t.Errorf("asked again it has %q after %q: %s", requested(), first, diags)
+		t.Errorf("the second request is %q, the first was %q: %s", requested(), first, diags)
 	}
 	for _, reconciler := range []string{"argocd", "argocd-hub"} {
 		progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"edge-1"}, map[string]any{"reconciler": reconciler}))
 		if want := []string{"edge-1: asked Application " + namespace + "/flotilla-cluster"}; len(diags) > 0 || !slices.Equal(progress, want) {
-			t.Errorf("%s: the progress is %q, and it is said %s", reconciler, progress, diags)
+			t.Errorf("%s: the progress is %q, and the messages are %s", reconciler, progress, diags)
 		}
 		if got := annotation(t, server, "argoproj.io/v1alpha1", "Application", namespace, "flotilla-cluster", "argocd.argoproj.io/refresh"); got != "normal" {
 			t.Errorf("%s: the annotation is %q", reconciler, got)
@@ -136,13 +136,13 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		if diags.Err() == nil || !diags.Has(c.summary) || diags[0].At != fmt.Sprintf("AttributeName(%q)", c.at) ||
 			!strings.Contains(diags.String(), c.detail) ||
 			!strings.Contains(diags.String(), "/troubleshooting.md#") {
-			t.Errorf("with %v of %v it is said %s; want %s at %s: %s", c.further, c.clusters, diags, c.summary, c.at, c.detail)
+			t.Errorf("%v, clusters %v: got %s, want %s at %s: %s", c.further, c.clusters, diags, c.summary, c.at, c.detail)
 		}
 	}
 	if _, diags := w.Invoke(t.Context(), configuration, reconcileAction, map[string]any{"clusters": providertest.Unknown{}, "gitops_repo": providertest.Unknown{}, "reconciler": "fleet"}); !diags.Has(
 		"Agent cannot be asked",
 	) {
-		t.Errorf("while the rest is not known it is said %s", diags)
+		t.Errorf("with unknown arguments, the messages are %s", diags)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 			"reconcile.fluxcd.io/requestedAt",
 		)
 		if last := seen[len(seen)-1]; (requested != last) != step.wantRequest {
-			t.Errorf("with %s it has %q after %q", step.level, requested, last)
+			t.Errorf("%s: the request is %q, the former was %q", step.level, requested, last)
 		}
 		seen = append(seen, requested)
 	}

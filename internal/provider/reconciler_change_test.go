@@ -55,16 +55,16 @@ func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
 		"from Flux to Argo CD": {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "argocd"), []string{
 			`The reconciler of 3 hosts changes from "flux" to "argocd": clusters/one, drone, large. An agent of Flux that still follows the folders then prunes its objects`,
 		}},
-		"and back":                 {fleetReconciledBy("info", few, "argocd"), fleetReconciledBy("info", few, "flux"), []string{`from "argocd" to "flux": clusters/one, drone, large. An agent of Argo CD`}},
-		"to an Argo CD on a hub":   {fleetReconciledBy("info", few, "argocd"), fleetReconciledBy("info", few, "argocd", "argocd-hub"), []string{`The reconciler of 1 host changes from "argocd" to "argocd-hub": large.`}},
-		"to what has no agent":     {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "zarf"), []string{`from "flux" to "zarf"`}},
-		"from what has no agent":   {fleetReconciledBy("info", few, "zarf"), fleetReconciledBy("info", few, "flux"), nil},
-		"of two kinds":             {fleetReconciledBy("info", few, "flux", "argocd"), fleetReconciledBy("info", few, "argocd", "flux"), []string{`from "argocd" to "flux": large.`, `from "flux" to "argocd": clusters/one, drone.`}},
-		"to a template":            {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "own-objects"), []string{`from "flux" to "own-objects"`}},
-		"to a template for Flux":   {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "own-flux"), nil},
-		"from a template for it":   {fleetReconciledBy("info", few, "own-flux"), fleetReconciledBy("info", few, "argocd"), []string{`from "flux" to "argocd"`}},
-		"another value alone":      {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("debug", few, "flux"), nil},
-		"a value is not known yet": {fleetReconciledBy("info", few, "flux"), fleetReconciledBy(providertest.Unknown{}, few, "argocd"), []string{`The reconciler of 3 hosts changes from "flux" to "argocd"`}},
+		"from Argo CD to Flux":          {fleetReconciledBy("info", few, "argocd"), fleetReconciledBy("info", few, "flux"), []string{`from "argocd" to "flux": clusters/one, drone, large. An agent of Argo CD`}},
+		"to an Argo CD on a hub":        {fleetReconciledBy("info", few, "argocd"), fleetReconciledBy("info", few, "argocd", "argocd-hub"), []string{`The reconciler of 1 host changes from "argocd" to "argocd-hub": large.`}},
+		"to Zarf, which has no agent":   {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "zarf"), []string{`from "flux" to "zarf"`}},
+		"from Zarf, which has no agent": {fleetReconciledBy("info", few, "zarf"), fleetReconciledBy("info", few, "flux"), nil},
+		"two reconcilers swapped":       {fleetReconciledBy("info", few, "flux", "argocd"), fleetReconciledBy("info", few, "argocd", "flux"), []string{`from "argocd" to "flux": large.`, `from "flux" to "argocd": clusters/one, drone.`}},
+		"to a template":                 {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "own-objects"), []string{`from "flux" to "own-objects"`}},
+		"to a template for Flux":        {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("info", few, "own-flux"), nil},
+		"from a template for Flux":      {fleetReconciledBy("info", few, "own-flux"), fleetReconciledBy("info", few, "argocd"), []string{`from "flux" to "argocd"`}},
+		"only another value":            {fleetReconciledBy("info", few, "flux"), fleetReconciledBy("debug", few, "flux"), nil},
+		"an unknown value":              {fleetReconciledBy("info", few, "flux"), fleetReconciledBy(providertest.Unknown{}, few, "argocd"), []string{`The reconciler of 3 hosts changes from "flux" to "argocd"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
 				}
 			}
 			if len(details) != min(1, len(test.wants)) {
-				t.Fatalf("there are %d warnings of %d kinds:\n%s", len(details), len(test.wants), diags)
+				t.Fatalf("got %d warnings for %d texts:\n%s", len(details), len(test.wants), diags)
 			}
 			for _, want := range test.wants {
 				if !strings.Contains(details[0], want) {
@@ -96,7 +96,7 @@ func TestTheWarningOfAnotherReconcilerIsOneForManyHosts(t *testing.T) {
 	_, diags := applyThenPlan(t, fleetReconciledBy("info", many, "flux"), fleetReconciledBy("info", many, "argocd"))
 	want := `The reconciler of 13 hosts changes from "flux" to "argocd": clusters/one, t00, t01, t02, t03, t04, t05, t06, t07, t08 and 3 more.`
 	if strings.Count(diags.String(), want) != 1 || strings.Count(diags.String(), reconcilerChanges) != 1 {
-		t.Errorf("the plan does not say once %q:\n%s", want, diags)
+		t.Errorf("the plan does not say exactly once %q:\n%s", want, diags)
 	}
 }
 

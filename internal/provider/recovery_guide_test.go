@@ -175,7 +175,7 @@ func testLostStateAndRepository(t *testing.T) {
 	clock.now = clock.now.Add(time.Hour)
 	apply(t, w, all) // the soak time of the last stage is over
 	if plan, _ := mustPlan(t, w, all); !plan.Empty() || !slices.Equal(writtenHosts(), ringHosts) {
-		t.Errorf("with expedite %q are written, and the plan has %q", writtenHosts(), linesOf(plan))
+		t.Errorf("with expedite, the hosts are %q, and the plan has %q", writtenHosts(), linesOf(plan))
 	}
 }
 
@@ -284,7 +284,7 @@ func testUnknownOutcome(t *testing.T) {
 		diags := h.w.ApplyPlan(t.Context(), plan)
 		expectError(t, diags, "Repository cannot be reached", "gitops_repo", "whether the branch has commit ", " is not known")
 		if strings.Contains(diags.String(), "Nothing was written") {
-			t.Errorf("it says %s", diags)
+			t.Errorf("the apply says %s", diags)
 		}
 		h.endDisturbance()
 		if isWritten == (h.tip() == before) {
@@ -346,7 +346,7 @@ func testIncompleteRequest(t *testing.T) {
 	h.endDisturbance()
 	apply(t, h.w, proposed)
 	if h.expectEmptyPlan(proposed); len(h.pullRequests) != 1 || git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev") != pushed {
-		t.Errorf("open are %v", h.pullRequests)
+		t.Errorf("the open requests are %v", h.pullRequests)
 	}
 }
 
@@ -412,11 +412,11 @@ func unlockState(t *testing.T, tool string) {
 	mu.Unlock()
 	if out, stderr, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(out+stderr, id) ||
 		!strings.Contains(out+stderr, "Error acquiring the state lock") {
-		t.Errorf("a plan of a locked state says %v\n%s%s", err, out, stderr)
+		t.Errorf("the plan of a locked state fails with %v\n%s%s", err, out, stderr)
 	}
 	w.run("force-unlock", "-force", id)
 	if out, stderr, err := w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
-		t.Errorf("the plan says %v\n%s%s", err, out, stderr)
+		t.Errorf("the plan fails with %v\n%s%s", err, out, stderr)
 	}
 }
 

@@ -72,7 +72,7 @@ func (s validatingServer) PlanResourceChange(
 		return resp, nil
 	}
 	if err := schema.Validate(providertest.FromValue(config)); err != nil {
-		return nil, fmt.Errorf("the schema refuses what is a %s: %w", req.TypeName, err)
+		return nil, fmt.Errorf("the schema refuses a valid %s: %w", req.TypeName, err)
 	}
 	return resp, nil
 }
@@ -87,7 +87,7 @@ func (s validatingServer) CallFunction(ctx context.Context, req *tfprotov6.CallF
 		return resp, nil //nolint:nilerr // the provider has read it in another way
 	}
 	if err := fleetSchema().Validate(argument); err != nil {
-		return nil, fmt.Errorf("the schema refuses what is a fleet: %w", err)
+		return nil, fmt.Errorf("the schema refuses a valid fleet: %w", err)
 	}
 	return resp, nil
 }

@@ -57,7 +57,7 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 		t.Errorf("references are in\n%s", files)
 	}
 	if plan := apply(t, w, assigned(url, fleetWithSecrets(vaultReference("3")), nil)); !plan.Empty() {
-		t.Errorf("again: %v", linesOf(plan))
+		t.Errorf("the second plan has %v", linesOf(plan))
 	}
 	plan := apply(t, w, assigned(url, fleetWithSecrets(vaultReference("4")), nil))
 	want := fileLine("platform-secrets.yaml", "spec.data.DB_PASSWORD.remoteRef.version", "large/app-core", causeBy(changes.ByContainer, "db"))
@@ -120,7 +120,7 @@ func TestAnUnknownReferenceDelaysOnlyItsOwnHosts(t *testing.T) {
 		}
 		change := plan.Change(assignment)
 		if change.After["content"] != (providertest.Unknown{}) {
-			t.Errorf("%s: content %v", name, change.After["content"])
+			t.Errorf("%s: the content is %v, want unknown", name, change.After["content"])
 		}
 		if !strings.Contains(diags.String(), lineText(changes.Line{Kind: changes.WaitLine, Assignments: assignmentKeys("large/app-core"), Names: []string{`config container "db"`}})) || strings.Contains(diags.String(), "drone") {
 			t.Errorf("%s: %s", name, diags)
@@ -232,11 +232,11 @@ func TestMistakesInReferencesAreReportedAtPlan(t *testing.T) {
 		"no store": {
 			map[string]any{"secrets": map[string]any{"DB_PASSWORD": map[string]any{"key": "prod/db"}}}, "store", "is required",
 		},
-		"a key twice": {
+		"a duplicate key": {
 			map[string]any{"data": map[string]any{"DB_HOST": "db"}, "secrets": map[string]any{"DB_HOST": vaultReference("3")}}, "DB_HOST", "a key is either a value or a secret",
 		},
-		"nothing": {map[string]any{}, "data", "unless secrets or encrypted is given"},
-		"what is not encrypted": {
+		"an empty container": {map[string]any{}, "data", "unless secrets or encrypted is given"},
+		"a plain Secret": {
 			map[string]any{"encrypted": []any{"apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b}\nstringData: {PASSWORD: " + secret + "}\n"}}, "encrypted", "is a Secret that is not encrypted",
 		},
 	} {

@@ -40,6 +40,6 @@ func TestARefusedPushLeavesTheStateUnchanged(t *testing.T) {
 		},
 	})
 	if got := repo.commits(t, "dev"); got != 3 { // with the destroy
-		t.Errorf("%d commits", got)
+		t.Errorf("got %d commits, want 3", got)
 	}
 }

@@ -44,7 +44,7 @@ data "flotilla_repository_files" "workloads" {
 				w.run("validate")
 				stdout, stderr, err := w.try("plan", "-input=false", "-no-color")
 				if err == nil {
-					t.Errorf("%s: there is no error: %s", options, stdout)
+					t.Errorf("%s: got no error: %s", options, stdout)
 				}
 				return strings.Join(strings.Fields(strings.ReplaceAll(stderr, "│", " ")), " ")
 			}
@@ -54,15 +54,15 @@ data "flotilla_repository_files" "workloads" {
 				"add the beginning of the URL to them",
 			} {
 				if !strings.Contains(messages, part) {
-					t.Errorf("the error does not have %s: %s", part, messages)
+					t.Errorf("the error lacks %s: %s", part, messages)
 				}
 			}
 			if n := connected.Load(); n > 0 {
-				t.Fatalf("outside of the sources, it was connected to %d times", n)
+				t.Fatalf("the provider connected %d times to a server outside the sources", n)
 			}
 			plan("") // without sources, the listener is reached
 			if connected.Load() == 0 {
-				t.Error("without workspaces it was not connected to")
+				t.Error("without workspaces, the provider did not connect")
 			}
 		})
 	}
@@ -82,35 +82,35 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 		sources    any    // returned for the registration
 		wantError  string // "" for success
 	}{
-		"no workspaces":              {within, nil, nil, ""},
-		"within":                     {within, bounded, sources, ""},
-		"an object by name":          {within, map[string]any{"team": workspace(sources)}, sources, ""},
-		"any":                        {within, []any{workspace(nil)}, nil, ""},
-		"a path, where any may be":   {at("/srv/x.git"), []any{workspace(nil)}, nil, ""},
-		"sources to be known":        {within, []any{workspace(unknown)}, unknown, ""},
-		"one source to be known":     {within, []any{workspace([]any{"https://git.example.com/other", unknown})}, unknown, ""},
-		"the name to be known":       {within, []any{map[string]any{"name": unknown, "sources": sources}}, unknown, ""},
-		"a workspace to be known":    {within, []any{unknown}, unknown, ""},
-		"all workspaces to be known": {within, unknown, unknown, ""},
-		"other things to be known":   {within, []any{with(workspace(sources), "contributor_groups", unknown)}, sources, ""},
-		"another to be known":        {at("https://evil.example/x"), []any{workspace(sources), another}, nil, add},
-		"none at all":                {within, []any{workspace([]any{})}, nil, "which has none"},
-		"another server":             {at("https://git.example.com.evil.example/team/x"), bounded, nil, add},
-		"another scheme":             {at("http://git.example.com/team/x"), bounded, nil, add},
-		"a longer segment":           {at("https://git.example.com/team-evil/x"), bounded, nil, add},
-		"out again":                  {at("https://git.example.com/team/../other/x"), bounded, nil, "spec.workload.repo: the URL"},
-		"a path":                     {at("/srv/x.git"), bounded, nil, "a path on this machine"},
-		"credentials":                {at("https://u:canary@git.example.com/team/x"), bounded, nil, "spec.workload.repo: the URL"},
+		"no workspaces":                          {within, nil, nil, ""},
+		"a URL within the sources":               {within, bounded, sources, ""},
+		"an object by name":                      {within, map[string]any{"team": workspace(sources)}, sources, ""},
+		"any source":                             {within, []any{workspace(nil)}, nil, ""},
+		"a path with any source":                 {at("/srv/x.git"), []any{workspace(nil)}, nil, ""},
+		"unknown sources":                        {within, []any{workspace(unknown)}, unknown, ""},
+		"one unknown source":                     {within, []any{workspace([]any{"https://git.example.com/other", unknown})}, unknown, ""},
+		"an unknown name":                        {within, []any{map[string]any{"name": unknown, "sources": sources}}, unknown, ""},
+		"an unknown workspace":                   {within, []any{unknown}, unknown, ""},
+		"unknown workspaces":                     {within, unknown, unknown, ""},
+		"another unknown attribute":              {within, []any{with(workspace(sources), "contributor_groups", unknown)}, sources, ""},
+		"another workspace with unknown sources": {at("https://evil.example/x"), []any{workspace(sources), another}, nil, add},
+		"no sources":                             {within, []any{workspace([]any{})}, nil, "which has none"},
+		"another server":                         {at("https://git.example.com.evil.example/team/x"), bounded, nil, add},
+		"another scheme":                         {at("http://git.example.com/team/x"), bounded, nil, add},
+		"a longer segment":                       {at("https://git.example.com/team-evil/x"), bounded, nil, add},
+		"a path traversal":                       {at("https://git.example.com/team/../other/x"), bounded, nil, "spec.workload.repo: the URL"},
+		"a path":                                 {at("/srv/x.git"), bounded, nil, "a path on this machine"},
+		"credentials":                            {at("https://u:canary@git.example.com/team/x"), bounded, nil, "spec.workload.repo: the URL"},
 		"another workspace": {
 			registrationYAML("a", "https://git.example.com/team/x", ", workspace: tame"), bounded, nil,
 			`spec.workspace: is "tame", which is not among workspaces; did you mean "team"?`,
 		},
-		"no workspace":          {registrationYAML("a", "https://git.example.com/team/x", ""), bounded, nil, "spec.workspace: is required"},
-		"no workspaces at all":  {within, []any{}, nil, `spec.workspace: is "team", which is not among workspaces`},
-		"a misspelt key":        {within, []any{map[string]any{"name": "team", "source": sources}}, nil, `did you mean "sources"?`},
-		"a result before":       {within, map[string]any{"a": map[string]any{"name": "a", "url": "https://x"}}, nil, "options.workspaces"},
-		"a source that is none": {within, []any{workspace([]any{"*"})}, nil, "is not the beginning of a URL"},
-		"the second of two":     {within + "---\n" + registrationYAML("b", "https://evil.example/x", ", workspace: team"), bounded, nil, `"https://evil.example/x"`},
+		"no workspace":                {registrationYAML("a", "https://git.example.com/team/x", ""), bounded, nil, "spec.workspace: is required"},
+		"an empty list of workspaces": {within, []any{}, nil, `spec.workspace: is "team", which is not among workspaces`},
+		"a misspelt key":              {within, []any{map[string]any{"name": "team", "source": sources}}, nil, `did you mean "sources"?`},
+		"a result of the function":    {within, map[string]any{"a": map[string]any{"name": "a", "url": "https://x"}}, nil, "options.workspaces"},
+		"an invalid source":           {within, []any{workspace([]any{"*"})}, nil, "is not the beginning of a URL"},
+		"the second of two":           {within + "---\n" + registrationYAML("b", "https://evil.example/x", ", workspace: team"), bounded, nil, `"https://evil.example/x"`},
 	} {
 		call := providertest.Call{Function: "registrations", Arguments: []any{[]any{c.document}, map[string]any{"workspaces": c.workspaces}}}
 		got, err := providertest.New(startProvider).Evaluate(t.Context(), call)
@@ -153,10 +153,10 @@ func TestARegistrationCannotRedirectOutsideItsSources(t *testing.T) {
 	attributes := map[string]any{"url": one["url"], "ref": one["ref"], "sources": one["sources"]}
 	_, diags := provider.ReadData(t.Context(), configuration, "flotilla_repository_files", attributes)
 	if !strings.Contains(diags.String(), "not among the sources") {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got %s", diags)
 	}
 	asked, shown := team.recorded()
 	if n := connected.Load(); n > 0 || len(asked) == 0 || strings.Contains(fmt.Sprint(shown), "canary") {
-		t.Errorf("the server of the team was asked %q and shown %q, and the other was connected to %d times", asked, shown, n)
+		t.Errorf("the team's server got requests %q with %q; the other server got %d connections", asked, shown, n)
 	}
 }

@@ -87,7 +87,7 @@ func TestReliabilityStates(t *testing.T) {
 	// The commits of the other states cause no change.
 	runConcurrently(workdirs[:reliabilitytest.Count(states, 2)], func(w workdir) {
 		if stdout, _, err := w.try("plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
-			t.Errorf("a plan afterwards: %v\n%s", err, stdout[max(0, len(stdout)-2000):])
+			t.Errorf("the plan afterwards: %v\n%s", err, stdout[max(0, len(stdout)-2000):])
 		}
 	})
 	reliabilitytest.Report(
@@ -137,7 +137,7 @@ func checkStates(t *testing.T, repository string, workdirs []workdir, commits in
 	t.Helper()
 	history := strings.Fields(git(t, repository, "rev-list", "--grep=^Flotilla-", branch))
 	if len(history) != commits*len(workdirs) {
-		t.Errorf("%d commits on the branch, want %d of each of %d states", len(history), commits, len(workdirs))
+		t.Errorf("the branch has %d commits, want %d of each of %d states", len(history), commits, len(workdirs))
 	}
 	foldersByState := map[string]int{}
 	for folder := range strings.Lines(git(t, repository, "ls-tree", "-r", "-d", "--name-only", branch)) {

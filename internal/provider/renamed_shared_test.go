@@ -69,7 +69,7 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 	before := filesBelow(t, url, "old")
 	apply(t, ours, ourConfiguration(false, renamed, ourWorkload, theirWorkload))
 	if after := filesBelow(t, url, "new"); after != before || filesBelow(t, url, "old") != "" {
-		t.Errorf("the new folder has\n%s\nand not\n%s", after, before)
+		t.Errorf("the new folder has\n%s\nwant\n%s", after, before)
 	}
 	apply(t, theirs, theirConfiguration(true, renamed, theirWorkload))
 	apply(t, ours, ourConfiguration(false, renamed, ourWorkload))
@@ -92,6 +92,6 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 		}
 	}
 	if got := git(t, url, "ls-tree", "--name-only", "dev:clusters/all/new"); got != "ours.md\nshop-live\ntheirs.md\ntill-live" {
-		t.Errorf("in the end the new folder has %s", got)
+		t.Errorf("at the end, the new folder has %s", got)
 	}
 }

@@ -99,13 +99,13 @@ func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 			step.name,
 		)
 		if got := fmt.Sprint(assignmentAfter(plan)["changes"]); got != want {
-			t.Errorf("the plan says %s, not %s", got, want)
+			t.Errorf("the plan says %s, want %s", got, want)
 		}
 		if got := filesBelow(t, url, step.name); got != before {
-			t.Errorf("%s has\n%s\nnot\n%s", step.name, got, before)
+			t.Errorf("%s has\n%s\nwant\n%s", step.name, got, before)
 		}
 		if left := filesBelow(t, url, step.former) + git(t, url, "ls-tree", "dev", "clusters/all/.flotilla/dev/"+step.former+".json"); left != "" {
-			t.Errorf("there still is %s", left)
+			t.Errorf("the branch still has %s", left)
 		}
 		if filesBelow(t, url, "other") != other || filesBelow(t, url, "clusters/one") != own {
 			t.Error("another host has changed")
@@ -115,7 +115,7 @@ func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 		}
 	}
 	if now := git(t, url, "rev-list", "--count", "dev"); now != "3" || commits != "1" {
-		t.Errorf("there are %s commits", now)
+		t.Errorf("the branch has %s commits, want 3", now)
 	}
 	record := git(t, url, "show", "dev:clusters/all/.flotilla/dev/newest.json")
 	if strings.Contains(record, "tree_before") || !strings.Contains(record, `"namespace": "flux-system", "name": "dev-old-app-web"`) {
@@ -128,8 +128,8 @@ func TestARenameThatRemovesMoreIsHeld(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOfTypes("info", nil, namedType("old"), namedType("other")), noRemovals))
 	for name, fleet := range map[string]providertest.Call{
-		"without formerly": fleetOfTypes("info", nil, namedType("new"), namedType("other")),
-		"another one goes": fleetOfTypes("info", nil, namedType("new", "old")),
+		"without formerly":       fleetOfTypes("info", nil, namedType("new"), namedType("other")),
+		"a removed cluster type": fleetOfTypes("info", nil, namedType("new", "old")),
 	} {
 		if _, diags := w.Plan(t.Context(), assigned(url, fleet, noRemovals)); diags.Err() == nil || !diags.Has("Mass deletion") {
 			t.Errorf("%s: the plan says %s", name, diags)
@@ -226,7 +226,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 			t.Errorf("the destroy has left %s", left)
 		}
 	})
-	t.Run("gone back to the commit before", func(t *testing.T) {
+	t.Run("rolled back", func(t *testing.T) {
 		t.Parallel()
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, noRemovals))
@@ -237,7 +237,7 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		further["rollback_to"] = first
 		apply(t, w, assigned(url, renamed, further))
 		if filesBelow(t, url, "new") != before {
-			t.Errorf("new has\n%s\nnot\n%s", filesBelow(t, url, "new"), before)
+			t.Errorf("new has\n%s\nwant\n%s", filesBelow(t, url, "new"), before)
 		}
 	})
 	t.Run("with a new name of the owner", func(t *testing.T) {
@@ -320,10 +320,10 @@ func TestARenameIsNoNewContentOfARollout(t *testing.T) {
 		}
 	}
 	if r.tree("dev", "remainder") != before || r.tree("dev", "rest") != "" {
-		t.Errorf("rest has moved as %q, and has %q", r.tree("dev", "remainder"), r.tree("dev", "rest"))
+		t.Errorf("remainder has %q, and rest still has %q", r.tree("dev", "remainder"), r.tree("dev", "rest"))
 	}
 	if plan := apply(t, r.w, configuration("2")); !plan.Empty() {
-		t.Errorf("a plan that waits says %s", rolloutText(plan))
+		t.Errorf("the plan of a waiting rollout says %s", rolloutText(plan))
 	}
 	r.report("canary", verdict.Ready)
 	apply(t, r.w, configuration("2"))
@@ -345,14 +345,14 @@ func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 		fleet providertest.Call
 		wants []string
 	}{
-		"two with one":      {fleetOfTypes("info", nil, namedType("new", "old"), namedType("other", "old")), []string{`cluster_types["other"].formerly[0]: cluster type "new" was called "old", too`}},
-		"one that is there": {fleetOfTypes("info", nil, namedType("new", "other"), namedType("other")), []string{`cluster_types["new"].formerly[0]: a cluster type of the fleet is called "other"`}},
-		"its own":           {fleetOfTypes("info", nil, namedType("new", "new")), []string{`cluster_types["new"].formerly[0]: is the name that the cluster type has now`}},
-		"twice":             {fleetOfTypes("info", nil, namedType("new", "old", "old")), []string{`cluster_types["new"].formerly[1]: is there twice`}},
-		"no name":           {fleetOfTypes("info", nil, namedType("new", "Not a name")), []string{`cluster_types["new"].formerly[0]: `}},
-		"the clusters":      {fleetOfTypes("info", map[string]any{"clusters": []any{map[string]any{"name": "one", "cluster_type": "old"}}}, namedType("new", "old")), []string{`clusters["one"].cluster_type: cluster type "old" is called "new" now`}},
-		"on a hub":          {fleetOfTypes("info", nil, renamedTypeWith(map[string]any{"reconciler": "argocd-hub"})), []string{`cluster_types["new"].formerly: cannot be set: an Argo CD on a hub`}},
-		"Rancher Fleet":     {fleetOfTypes("info", nil, renamedTypeWith(map[string]any{"reconciler": "fleet"})), []string{`cluster_types["new"].formerly: cannot be set: Rancher Fleet`}},
+		"two types with one former name": {fleetOfTypes("info", nil, namedType("new", "old"), namedType("other", "old")), []string{`cluster_types["other"].formerly[0]: cluster type "new" was called "old", too`}},
+		"the name of an existing type":   {fleetOfTypes("info", nil, namedType("new", "other"), namedType("other")), []string{`cluster_types["new"].formerly[0]: a cluster type of the fleet is called "other"`}},
+		"its own name":                   {fleetOfTypes("info", nil, namedType("new", "new")), []string{`cluster_types["new"].formerly[0]: is the name that the cluster type has now`}},
+		"a duplicate":                    {fleetOfTypes("info", nil, namedType("new", "old", "old")), []string{`cluster_types["new"].formerly[1]: is there twice`}},
+		"an invalid name":                {fleetOfTypes("info", nil, namedType("new", "Not a name")), []string{`cluster_types["new"].formerly[0]: `}},
+		"clusters with the former name":  {fleetOfTypes("info", map[string]any{"clusters": []any{map[string]any{"name": "one", "cluster_type": "old"}}}, namedType("new", "old")), []string{`clusters["one"].cluster_type: cluster type "old" is called "new" now`}},
+		"on a hub":                       {fleetOfTypes("info", nil, renamedTypeWith(map[string]any{"reconciler": "argocd-hub"})), []string{`cluster_types["new"].formerly: cannot be set: an Argo CD on a hub`}},
+		"Rancher Fleet":                  {fleetOfTypes("info", nil, renamedTypeWith(map[string]any{"reconciler": "fleet"})), []string{`cluster_types["new"].formerly: cannot be set: Rancher Fleet`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -398,17 +398,17 @@ resource "flotilla_assignment" "test" {
 	apply(t, w, configuration(renamed, "info", request))
 	apply(t, w, configuration(renamed, "debug", request))
 	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
-		t.Errorf("one more apply does %q", linesOf(plan))
+		t.Errorf("the next plan has %q", linesOf(plan))
 	}
 	proposed := listPullRequests(t, server, user)
 	mergeRequest(t, server, user, proposed[len(proposed)-1].Number, proposed[len(proposed)-1].Head.SHA)
 	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
-		t.Errorf("after the merge an apply does %q", linesOf(plan))
+		t.Errorf("after the merge, the plan has %q", linesOf(plan))
 	}
 	branchFiles := repo.read(t, "dev")
 	for _, file := range slices.Sorted(maps.Keys(branchFiles)) {
 		if strings.HasPrefix(file, "old/") {
-			t.Errorf("there still is %s", file)
+			t.Errorf("the branch still has %s", file)
 		}
 	}
 	if !strings.Contains(branchFiles["new/app-web/platform-config.yaml"], "debug") ||

@@ -56,7 +56,7 @@ func TestAChartSeesTheAPIsOfItsClusters(t *testing.T) {
 		for _, api := range apis {
 			has := slices.Contains(always, api) || slices.Contains(test.further, api)
 			if want := fmt.Sprintf("%s %v\n", api, has); !strings.Contains(text, want) {
-				t.Errorf("%s, Kubernetes %s: the object lacks %q:\n%s said is %s", test.reconciler, test.version, want, text, messages)
+				t.Errorf("%s, Kubernetes %s: the object lacks %q:\n%s\nmessages: %s", test.reconciler, test.version, want, text, messages)
 			}
 		}
 	}
@@ -77,12 +77,12 @@ func TestAnApplicationNamesAPIs(t *testing.T) {
 	text := strings.Join(slices.Collect(maps.Values(got)), "")
 	for _, want := range []string{"networking.k8s.io/v1/Ingress false\n", " example.com/v1 false\n", "named.example.com/v1 true\n"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the object lacks %q:\n%s said is %s", want, text, messages)
+			t.Errorf("the object lacks %q:\n%s\nmessages: %s", want, text, messages)
 		}
 	}
 	_, planned := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 	if strings.Contains(fmt.Sprint(planned), "api_versions") {
-		t.Errorf("said is %s", planned)
+		t.Errorf("got %s", planned)
 	}
 }
 
@@ -110,7 +110,7 @@ data:
 		`has: "true"`, `text: "true"`, `yaml: "true"`, `joined: "true"`, `ranged: "true"`, `sliced: "false"`, "version: 34 v1.34\n", `helm: "true"`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the object lacks %q:\n%s said is %s", want, text, messages)
+			t.Errorf("the object lacks %q:\n%s\nmessages: %s", want, text, messages)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestAPlanWarnsOfUnlistedAPIs(t *testing.T) {
 			}
 		}
 		if diags.Err() != nil || !slices.Equal(lines, test.want) {
-			t.Errorf("%s, %s: the warning has %q, want %q; said is %v", test.reconciler, test.render, lines, test.want, diags)
+			t.Errorf("%s, %s: the warning has %q, want %q; messages: %v", test.reconciler, test.render, lines, test.want, diags)
 		}
 		if _, diags := w.Apply(t.Context(), configuration); diags.Err() != nil {
 			t.Fatal(diags)
@@ -185,9 +185,9 @@ func TestTheWarningOfAPIsStaysShort(t *testing.T) {
 	}
 	messages := plan(publishAsking("1.0.0", 200))
 	if strings.Count(messages, "example.com/v1: 1 chart") != 10 || !strings.Contains(messages, "… and 190 more") {
-		t.Errorf("said is %s", messages)
+		t.Errorf("got %s", messages)
 	}
 	if messages := plan(publishAsking("1.0.1", 201)); !strings.Contains(messages, "asks for more than 200 API versions") {
-		t.Errorf("said is %s", messages)
+		t.Errorf("got %s", messages)
 	}
 }

@@ -64,7 +64,7 @@ func TestAPinReadsOnlyItsOwnRepository(t *testing.T) {
 	}}})
 	resolved, err := artifact.Decode(fmt.Sprint(pinned["artifacts"]))
 	if err != nil {
-		t.Fatalf("%v; said is %s", err, messages)
+		t.Fatalf("%v; messages: %s", err, messages)
 	}
 	repo, commit := serveRepository(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
 	otherRepo, _ := serveRepository(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n"})
@@ -96,16 +96,16 @@ func TestAPinReadsOnlyItsOwnRepository(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if objects, _, messages := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
-				t.Fatalf("the repository that has it gives %v; said is %s", objects, messages)
+				t.Fatalf("the right repository gives %v; messages: %s", objects, messages)
 			}
 			for range 2 {
 				objects, _, messages := readFinalObjects(t, fleetWithPin(t, test.other, test.pin))
 				if len(objects) > 0 || !strings.Contains(messages, test.other.Repo) || strings.Contains(messages, "canary") {
-					t.Errorf("a repository that does not have it gives %v; said is %s", objects, messages)
+					t.Errorf("the wrong repository gives %v; messages: %s", objects, messages)
 				}
 			}
 			if objects, _, messages := readFinalObjects(t, fleetWithPin(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
-				t.Errorf("afterwards the repository that has it gives %v; said is %s", objects, messages)
+				t.Errorf("afterwards, the right repository gives %v; messages: %s", objects, messages)
 			}
 		})
 	}

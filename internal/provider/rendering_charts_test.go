@@ -88,32 +88,32 @@ func TestChartsOfPractitionersAreRendered(t *testing.T) {
 	}
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
 		if got, messages := charts.preview(t, reconciler, files, nil); strings.Join(got, " ") != "both order till time" {
-			t.Errorf("%s: it has %q; said is %s", reconciler, got, messages)
+			t.Errorf("%s: got %q; messages: %s", reconciler, got, messages)
 		}
 		if messages := charts.plan(t, reconciler, files, nil); strings.Contains(messages, cannotBeRendered) {
-			t.Errorf("%s: said is %s", reconciler, messages)
+			t.Errorf("%s: got %s", reconciler, messages)
 		}
 	}
 	// Under Flux, a lookup reads the cluster. Under Argo CD, it finds nothing.
 	lookups := map[string]string{"templates/a.yaml": tillSettings +
 		`data: {a: "{{ with lookup "v1" "Secret" "a" "b" }}{{ .metadata.name }}{{ end }}"}`}
 	if got, messages := charts.preview(t, "argocd", lookups, nil); len(got) != 1 {
-		t.Errorf("for Argo CD it has %q; said is %s", got, messages)
+		t.Errorf("Argo CD: got %q; messages: %s", got, messages)
 	}
 	const another = "templates/a.yaml renders something else each time, as it uses the function lookup"
 	if _, messages := charts.preview(t, "flux", lookups, nil); !strings.Contains(messages, another) {
-		t.Errorf("for Flux said is %s", messages)
+		t.Errorf("Flux: got %s", messages)
 	}
 	// The second rendering passes the guard, so the rest of the template counts.
 	guarded := map[string]string{"templates/a.yaml": `{{ $s := lookup "v1" "Secret" "a" "b" }}{{ if $s }}{{ fail "no" }}{{ end }}` + "\n" +
 		tillSettings + "data: {a: {{ if $s }}b{{ else }}c{{ end }}}\n"}
 	if _, messages := charts.preview(t, "flux", guarded, nil); !strings.Contains(messages, "uses the function lookup") {
-		t.Errorf("behind a guard said is %s", messages)
+		t.Errorf("behind a guard: got %s", messages)
 	}
 	failing := map[string]string{"templates/a.yaml": `{{ with lookup "v1" "Secret" "a" "b" }}{{ .data.a.b }}{{ end }}`}
 	const fails = "is rendered once, and fails when rendered again with another result, as it uses the function lookup"
 	if _, messages := charts.preview(t, "flux", failing, nil); !strings.Contains(messages, fails) {
-		t.Errorf("of a second rendering that fails said is %s", messages)
+		t.Errorf("failing second rendering: got %s", messages)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestAValueReplacesALookup(t *testing.T) {
 		}
 		version := map[string]any{"values": map[string]any{"kyvernoVersion": "v1.15.0"}}
 		if got, messages := charts.preview(t, reconciler, files, version); strings.Join(got, " ") != "till" {
-			t.Errorf("%s: with kyvernoVersion it has %q; said is %s", reconciler, got, messages)
+			t.Errorf("%s: with kyvernoVersion, got %q; messages: %s", reconciler, got, messages)
 		}
 		if messages := charts.plan(t, reconciler, files, version); strings.Contains(messages, cannotBeRendered) {
 			t.Errorf("%s: with kyvernoVersion, a plan with objects says %s", reconciler, messages)
@@ -175,7 +175,7 @@ func TestHooksThatNoAgentRunsAreLeftOut(t *testing.T) {
 		{"argocd", nil, "before gone upgraded"},
 	} {
 		if got, messages := charts.preview(t, test.reconciler, files, test.parameters); strings.Join(got, " ") != test.want {
-			t.Errorf("%s with %v: it has %q, want %s; said is %s", test.reconciler, test.parameters, got, test.want, messages)
+			t.Errorf("%s with %v: got %q, want %s; messages: %s", test.reconciler, test.parameters, got, test.want, messages)
 		}
 	}
 }
@@ -209,10 +209,10 @@ func TestAnUnreadableSchemaIsAWarning(t *testing.T) {
 		messages := charts.plan(t, test.reconciler, test.files, test.parameters)
 		isRendered := !strings.Contains(messages, cannotBeRendered)
 		if !strings.Contains(messages, test.want) || test.want == "" && (strings.Contains(messages, summary) || !isRendered) {
-			t.Errorf("%s with %v: said is %s, want %q", test.reconciler, test.parameters, messages, test.want)
+			t.Errorf("%s with %v: got %s, want %q", test.reconciler, test.parameters, messages, test.want)
 		}
 		if test.want == summary && (!strings.Contains(messages, address) || !strings.Contains(messages, `: 1 chart ("till")`) || !isRendered) {
-			t.Errorf("%s: said is %s", test.reconciler, messages)
+			t.Errorf("%s: got %s", test.reconciler, messages)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
 		for _, reconciler := range []string{"flux", "argocd"} {
 			fleet := renderedFleet(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
 			if names, messages := finalObjectNames(t, fleet); strings.Join(names, " ") != test.want && !strings.Contains(messages, test.want) {
-				t.Errorf("%s: it has %q, want %q; said is %s", reconciler, names, test.want, messages)
+				t.Errorf("%s: got %q, want %q; messages: %s", reconciler, names, test.want, messages)
 			}
 		}
 	}
@@ -313,11 +313,11 @@ func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
 			names, messages := finalObjectNames(t, mergeMaps(fleet, map[string]any{"config_containers": []any{}}))
 			isError := strings.Contains(messages, cannotBeRendered)
 			if strings.Join(names, " ") != want && (want == "" || !strings.Contains(messages, want)) || want == "" && isError {
-				t.Errorf("%s, %s: it has %q, want %q; said is %s", reconciler, name, names, want, messages)
+				t.Errorf("%s, %s: got %q, want %q; messages: %s", reconciler, name, names, want, messages)
 			}
 			const label = "app.kubernetes.io/managed-by: kustomize-v5.8.1"
 			if all, _, _ := readFinalObjects(t, fleet); strings.HasPrefix(name, "the label") && !strings.Contains(fmt.Sprint(all), label) {
-				t.Errorf("%s, %s: it has %s", reconciler, name, all)
+				t.Errorf("%s, %s: got %s", reconciler, name, all)
 			}
 		}
 	}
@@ -345,7 +345,7 @@ func TestTheReleaseOfALargeChartStaysSmall(t *testing.T) {
 	charts := chartCases{charts: newChartServer(t)}
 	for _, reconciler := range []string{"flux", "argocd"} {
 		if err := charts.plan(t, reconciler, files, nil); strings.Contains(err, cannotBeRendered) {
-			t.Errorf("%s: said is %.2000s", reconciler, err)
+			t.Errorf("%s: got %.2000s", reconciler, err)
 		}
 	}
 	large := map[string]string{}
@@ -354,10 +354,10 @@ func TestTheReleaseOfALargeChartStaysSmall(t *testing.T) {
 		large["templates/"+name+".yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: '" + text(45_000) + "'}\n"
 	}
 	if err := charts.plan(t, "argocd", large, nil); strings.Contains(err, cannotBeRendered) {
-		t.Errorf("for Argo CD said is %.2000s", err)
+		t.Errorf("Argo CD: got %.2000s", err)
 	}
 	if err := charts.plan(t, "flux", large, nil); !strings.Contains(err, "its final objects make a release of ") {
-		t.Errorf("for Flux said is %.2000s", err)
+		t.Errorf("Flux: got %.2000s", err)
 	}
 	pin := charts.charts.publish(t, "2.0.0", large)
 	manifests := map[string]any{"storage": "helm", "repo": charts.charts.url, "chart": "till", "version": "2.0.0"}
@@ -368,7 +368,7 @@ func TestTheReleaseOfALargeChartStaysSmall(t *testing.T) {
 		_, plan := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
 		for operation, err := range map[string]error{"flotilla_manifests": preview.Err(), "the plan": plan.Err()} {
 			if text := strings.Join(strings.Fields(fmt.Sprint(err)), " "); strings.Contains(text, "objects make a release of ") != isRefused {
-				t.Errorf("a preview for %s: of %s said is %.1000s", reconciler, operation, text)
+				t.Errorf("preview for %s: %s says %.1000s", reconciler, operation, text)
 			}
 		}
 	}
@@ -390,7 +390,7 @@ func TestChartsOfOthersAreCommitted(t *testing.T) {
 		refused := map[string]int{}
 		found, err := filepath.Glob(filepath.Join(folder, "helm", "*", "Chart.yaml"))
 		if err != nil || len(found) == 0 {
-			t.Fatalf("%d charts, %v", len(found), err)
+			t.Fatalf("found %d charts: %v", len(found), err)
 		}
 		charts := newChartServer(t)
 		for i, file := range found {
@@ -437,7 +437,7 @@ func TestChartsOfOthersAreCommitted(t *testing.T) {
 		}
 		for _, cause := range slices.Sorted(maps.Keys(refused)) {
 			if t.Logf("%s: %d", cause, refused[cause]); strings.Contains(cause, " without ") && refused[cause] > known[cause] {
-				t.Errorf("%s: %d are refused, and %d were before", cause, refused[cause], known[cause])
+				t.Errorf("%s: got %d refused charts, want at most %d", cause, refused[cause], known[cause])
 			}
 		}
 	}

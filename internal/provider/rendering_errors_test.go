@@ -30,16 +30,16 @@ func expectNoCanary(t *testing.T, name, messages string, want ...string) {
 	encoded := base64.StdEncoding.EncodeToString([]byte(longCanary))
 	for _, part := range []string{longCanary, longCanary[:7], "CAN4RY", shortCanary, "7f3a91", encoded, encoded[:10]} {
 		if strings.Contains(plain, part) {
-			t.Errorf("%s: %q is said: %s", name, part, messages)
+			t.Errorf("%s: a message has %q: %s", name, part, messages)
 		}
 	}
 	for _, part := range want {
 		if !strings.Contains(plain, part) {
-			t.Errorf("%s: said is %s, want %q", name, messages, part)
+			t.Errorf("%s: got %s, want %q", name, messages, part)
 		}
 	}
 	if len(messages) > 4<<10 {
-		t.Errorf("%s: %d bytes are said", name, len(messages))
+		t.Errorf("%s: the messages have %d bytes", name, len(messages))
 	}
 }
 
@@ -99,7 +99,7 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": canaryValues, "allow_plain": []any{"address"}}}
 			objects, _, messages := readFinalObjects(t, fleet)
 			if messages == "" || messages == "[]" {
-				t.Errorf("%s: there is no error, and the objects are %q", test.name, slices.Sorted(maps.Keys(objects)))
+				t.Errorf("%s: got no error, and the objects %q", test.name, slices.Sorted(maps.Keys(objects)))
 			}
 			expectNoCanary(t, test.name, messages, append(test.want, fmt.Sprintf("chart till 1.0.%d of %s", i, charts.url))...)
 			_, refused := providertest.New(startProvider).Apply(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
@@ -132,7 +132,7 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 		want       []string
 	}{
 		"a patch that is not YAML":  {"patch", patch("data: [" + longCanary), []string{`folder "patch"`}},
-		"a patch that is no patch":  {"patch", patch("- op: " + longCanary + "\n  path: /data\n  value: " + longCanary), nil},
+		"an invalid patch":          {"patch", patch("- op: " + longCanary + "\n  path: /data\n  value: " + longCanary), nil},
 		"a patch of another object": {"patch", patch("- op: replace\n  path: /data/a/b\n  value: " + longCanary), []string{"/data/a/b"}},
 		"a broken Secret":           {"broken", nil, []string{"all.yaml"}},
 		"an alias":                  {"misread", nil, nil},
@@ -186,7 +186,7 @@ func TestErrorsOfTemplatesRepeatNoValue(t *testing.T) {
 		read, diags := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
 		if diags.Err() == nil {
-			t.Errorf("%s: there is no error: %v", name, read)
+			t.Errorf("%s: got no error: %v", name, read)
 		}
 		expectNoCanary(t, name, fmt.Sprint(diags), test.want, "own")
 	}

@@ -110,11 +110,11 @@ func TestHostileInputFailsThePlan(t *testing.T) {
 	for origin, text := range want {
 		at := strings.Index(messages, origin)
 		if at < 0 || !strings.Contains(messages[at:min(len(messages), at+2500)], text) {
-			t.Errorf("of %s want %q; said is %s", origin, text, messages)
+			t.Errorf("%s: want %q, got %s", origin, text, messages)
 		}
 	}
 	if len(messages) > 30_000 || strings.Contains(messages, "till-fine") || strings.ContainsRune(messages, '\x1b') || strings.Contains(messages, "root:") {
-		t.Errorf("said is %s", messages)
+		t.Errorf("got %s", messages)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestALoopingChartFailsThePlan(t *testing.T) {
 	messages := planMessages(t, p.fleet(t, 20))
 	for _, want := range []string{"1.0.0 of " + p.charts.url + ": it takes more than 30s to render", "it was not rendered, since with the values of another assignment it takes more than 30s to render", "of itself"} {
 		if !strings.Contains(messages, want) {
-			t.Errorf("said is %s, want %q", messages, want)
+			t.Errorf("got %s, want %q", messages, want)
 		}
 	}
 }

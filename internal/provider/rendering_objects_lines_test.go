@@ -27,7 +27,7 @@ func TestAPlanListsObjectsForEachCauseOfAChange(t *testing.T) {
 			plan, diags := w.Plan(t.Context(), configuration)
 			lines := linesOf(plan)
 			if diags.Err() != nil || len(lines) == 0 || !slices.Equal(lines[1:], want) {
-				t.Errorf("%s: said is %s, and changes are\n%s\nwant\n%s", reconciler, diags, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+				t.Errorf("%s: messages: %s; changes:\n%s\nwant\n%s", reconciler, diags, strings.Join(lines, "\n"), strings.Join(want, "\n"))
 			}
 			if strings.Contains(fmt.Sprint(lines, diags), "canary") {
 				t.Errorf("%s: the plan has a value: %s %s", reconciler, lines, diags)
@@ -41,7 +41,7 @@ func TestAPlanListsObjectsForEachCauseOfAChange(t *testing.T) {
 				name := filepath.Join(folder, filepath.FromSlash(tillFolder+objectsFiles[reconciler]))
 				text, err := os.ReadFile(name)
 				if err != nil || !strings.Contains(string(text), old) {
-					t.Fatalf("%v: there is no %q in %s", err, old, text)
+					t.Fatalf("%v: %q is not in %s", err, old, text)
 				}
 				if err := os.WriteFile(name, []byte(strings.Replace(string(text), old, by, 1)), 0o600); err != nil {
 					t.Fatal(err)

@@ -36,10 +36,10 @@ func checkFollowedPaths(t *testing.T, files map[string]string, url, branch strin
 					continue
 				}
 				if !hasFolder(files, one.path) || path.Dir(one.path) != path.Dir(name) {
-					t.Errorf("%s follows %q, which is not there", name, one.path)
+					t.Errorf("%s follows %q, which does not exist", name, one.path)
 				}
 				if one.branch != "" && (one.branch != branch || one.url != url) {
-					t.Errorf("%s follows branch %q of %s, and is on %q of %s", name, one.branch, one.url, branch, url)
+					t.Errorf("%s follows branch %q of %s, want %q of %s", name, one.branch, one.url, branch, url)
 				}
 			}
 		}
@@ -175,11 +175,11 @@ func (s *stagedObjects) applyAndCheck(want string) *providertest.Plan {
 	plan := apply(s.t, s.w, s.configuration())
 	files := filesOfCommit(s.t, s.url, s.branch)
 	if got := replicasByHost(files); got != want {
-		s.t.Errorf("the branch has %s, want %s; the plan said %s", got, want, rolloutText(plan))
+		s.t.Errorf("the branch has %s, want %s; the plan says %s", got, want, rolloutText(plan))
 	}
 	checkFollowedPaths(s.t, files, s.url, s.branch)
 	if again, diags2 := s.w.Plan(s.t.Context(), s.configuration()); again == nil || !again.Empty() {
-		s.t.Errorf("one more plan says %v %s", again, diags2)
+		s.t.Errorf("the next plan says %v %s", again, diags2)
 	}
 	return plan
 }
@@ -221,13 +221,13 @@ func TestFinalObjectsAreFollowedAfterARenameDuringARollout(t *testing.T) {
 		s.store = namedType("market", "store", "shop") // a second rename during the rollout
 		s.applyAndCheck("lab 4, market 3")
 		if now := rolledOutContent(s.w); now != id || id == "" {
-			t.Errorf("the rollout is of %q, and was of %q", now, id)
+			t.Errorf("the rollout has content %q, want %q", now, id)
 		}
 		s.reportReady()
 		s.applyAndCheck("lab 4, market 4")
 		s.reportReady()
 		if plan := s.applyAndCheck("lab 4, market 4"); !strings.Contains(fmt.Sprint(s.w.Now().Values(assignment)["rolled_out"]), "true") {
-			t.Errorf("in the end the plan says %s", rolloutText(plan))
+			t.Errorf("at the end, the plan says %s", rolloutText(plan))
 		}
 	})
 }

@@ -233,11 +233,11 @@ func TestCommitsOfOthersKeepTheStatusOfFinalObjects(t *testing.T) {
 			}
 			status := read["clusters"].(map[string]any)["canary-a"].(map[string]any)
 			if status["verdict"] != "ready" || status["since"] != since.UTC().Format(time.RFC3339) {
-				t.Errorf("after commits of others the cluster is %v", status)
+				t.Errorf("after commits of others, the cluster has status %v", status)
 			}
 			if runs := asList(read["running"]); len(runs) != 1 ||
 				fmt.Sprint(runs[0].(map[string]any)["version"], " ", runs[0].(map[string]any)["revision"]) != test.wantVersion {
-				t.Errorf("it runs %v, want %s", runs, test.wantVersion)
+				t.Errorf("the cluster runs %v, want %s", runs, test.wantVersion)
 			}
 			apply(t, w, next)
 			if fileOnBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") == "" {
@@ -258,11 +258,11 @@ func TestCommitsOfOthersKeepTheStatusOfFinalObjects(t *testing.T) {
 			status = read["clusters"].(map[string]any)["canary-a"].(map[string]any)
 			if message := fmt.Sprint(status["message"]); status["verdict"] != "progressing" ||
 				!strings.Contains(message, "has commit "+objects[:7]+", in which its folder is another one") {
-				t.Errorf("what has failed with the former content is %v", status)
+				t.Errorf("after a failure of the former content, the status is %v", status)
 			}
 			apply(t, w, late)
 			if tip() != wanted {
-				t.Errorf("the failure of the former content takes the change back: %s", git(t, url, "log", "--oneline", "dev"))
+				t.Errorf("the failure of the former content rolls the change back: %s", git(t, url, "log", "--oneline", "dev"))
 			}
 		})
 	}

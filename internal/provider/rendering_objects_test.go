@@ -69,7 +69,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
 		want, _, messages := readFinalObjects(t, objectsFleet(charts, pin, 3, "preview", reconciler))
 		if len(want) != 4 {
-			t.Errorf("%s: the preview has %q; said is %s", reconciler, want, messages)
+			t.Errorf("%s: the preview has %q; messages: %s", reconciler, want, messages)
 		}
 		url, w := bare(t), providertest.New(startProvider)
 		configuration := assigned(url, fleetOf(objectsFleet(charts, pin, 3, "objects", reconciler)), nil)
@@ -92,7 +92,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 			again := newChartServer(t)
 			got, _, messages := readFinalObjects(t, objectsFleet(again, again.publish(t, "1.2.1", packed), 7, "preview", reconciler))
 			if !maps.Equal(got, want) {
-				t.Errorf("%s: the chart has %q, want %q; said is %s", reconciler, got, want, messages)
+				t.Errorf("%s: the chart has %q, want %q; messages: %s", reconciler, got, want, messages)
 			}
 		} else if names != ofKustomize {
 			t.Errorf("%s: the folder has %s", reconciler, names)
@@ -190,7 +190,7 @@ func TestChangedObjectsUpdateTheirReconcilerObject(t *testing.T) {
 			t.Errorf("%s: the objects were %s, and are %s", reconciler, text, changed)
 		}
 		if follower == next || reconciler == "flux" && (chart == nextChart || !strings.Contains(chart, "version: 1.2.1+")) {
-			t.Errorf("%s: what follows them was %s%s, and is %s%s", reconciler, follower, chart, next, nextChart)
+			t.Errorf("%s: the reconciler object was %s%s, and is %s%s", reconciler, follower, chart, next, nextChart)
 		}
 	}
 }
@@ -211,14 +211,14 @@ func TestAPlanListsCommittedObjects(t *testing.T) {
 		applyLines(pin, 3)
 		if got := applyLines(pin, 4); !strings.Contains(got, objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByContainer, "all"))) ||
 			strings.Contains(got, "objects.yaml") {
-			t.Errorf("%s: with other values it says %s", reconciler, got)
+			t.Errorf("%s: with other values, the plan says %s", reconciler, got)
 		}
 		if got := applyLines(next, 4); !strings.Contains(
 			got,
 			objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", causeByChart("till", "1.2.1", "1.2.2")),
 		) ||
 			strings.Contains(got, "objects.yaml") {
-			t.Errorf("%s: with another version it says %s", reconciler, got)
+			t.Errorf("%s: with another version, the plan says %s", reconciler, got)
 		}
 	}
 }
@@ -260,17 +260,17 @@ func TestObjectsThatCannotBeCommittedFailThePlan(t *testing.T) {
 		}},
 		"another reconciler": {other, []string{`cluster_types["store"].reconciler: is "fleet"`, `render = "objects": final objects are rendered for Flux and Argo CD alone`}},
 		"no pin":             {unpinned, []string{`deployment_targets["live"].manifests: are not pinned`, `render = "objects"`}},
-		"a name of one deployment target": {named, []string{
+		"a parameter of a deployment target": {named, []string{
 			`deployment_targets["live"].manifests.parameters.gitops_repository: is for cluster types`,
 		}},
-		"no text": {number, []string{`cluster_types["store"].parameters.gitops_repository: must be a string`}},
+		"a parameter that is no string": {number, []string{`cluster_types["store"].parameters.gitops_repository: must be a string`}},
 	} {
 		url, w := bare(t), providertest.New(startProvider)
 		_, diags := w.Apply(t.Context(), assigned(url, fleetOf(test.fleet), nil))
 		text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 		for _, want := range test.want {
 			if diags.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "canary-secret") {
-				t.Errorf("%s: said is %s, want %q", name, text, want)
+				t.Errorf("%s: got %s, want %q", name, text, want)
 			}
 		}
 		if _, err := os.Stat(filepath.FromSlash(url)); err == nil {

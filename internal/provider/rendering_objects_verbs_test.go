@@ -60,20 +60,20 @@ func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 		) ||
 			strings.Contains(lines, "objects.yaml") ||
 			objects() != text {
-			t.Errorf("%s: after a change by hand it is %s, and the objects are %s", reconciler, lines, objects())
+			t.Errorf("%s: after a change by hand, the plan has %s, and the objects are %s", reconciler, lines, objects())
 		}
 
 		apply(t, w, configure(4, nil))
 		changed := objects()
 		if plan := apply(t, w, configure(4, map[string]any{"rollback_to": first})); objects() != text ||
 			!strings.Contains(strings.Join(linesOf(plan), "\n"), objectLine("Deployment till", "spec.replicas", "store/till-live", causeBy(changes.ByRollback, ""))) {
-			t.Errorf("%s: rolled back it is %v, and the objects are %s", reconciler, linesOf(plan), objects())
+			t.Errorf("%s: the rollback plans %v, and the objects are %s", reconciler, linesOf(plan), objects())
 		}
 		if diff := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/store"); diff != "" {
-			t.Errorf("%s: rolled back, the folder differs: %s", reconciler, diff)
+			t.Errorf("%s: after the rollback, the folder differs: %s", reconciler, diff)
 		}
 		if apply(t, w, configure(4, nil)); objects() != changed {
-			t.Errorf("%s: after that the objects are %s", reconciler, objects())
+			t.Errorf("%s: without rollback_to, the objects are %s", reconciler, objects())
 		}
 
 		late, diags := w.Plan(t.Context(), configure(5, nil))
@@ -86,7 +86,7 @@ func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 		if messages := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(messages, "Manifests cannot be rendered") ||
 			!strings.Contains(messages, charts.url) ||
 			commits() != before {
-			t.Errorf("%s: a late apply says %s, and there are %s commits after %s", reconciler, messages, commits(), before)
+			t.Errorf("%s: a late apply says %s, and makes %s commits of %s", reconciler, messages, commits(), before)
 		}
 		for operation, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
 			if _, diags := w.Plan(t.Context(), configure(4, nil), options...); diags.Err() != nil {
@@ -115,7 +115,7 @@ func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 			"clusters/moved/store/till-live/objects",
 		) ||
 			objects() != "" {
-			t.Errorf("%s: moved, it follows %s", reconciler, follower)
+			t.Errorf("%s: after the move, the reconciler object is %s", reconciler, follower)
 		}
 
 		empty := objectsFleet(charts, pin, 4, "objects", reconciler)
@@ -127,7 +127,7 @@ func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 		setDown(true)
 		apply(t, w, configure(4, moved), providertest.Destroy())
 		if left := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(left, "till-live") {
-			t.Errorf("%s: after the destroy there is %s", reconciler, left)
+			t.Errorf("%s: the destroy left %s", reconciler, left)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestPinsOfEachOriginAreRendered(t *testing.T) {
 				fleet := pinnedFleet(t, manifests, reconciler)
 				yaml, _, messages := readFinalObjects(t, fleet)
 				if len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "greeting") {
-					t.Errorf("the objects are %v; said is %s", yaml, messages)
+					t.Errorf("the objects are %v; messages: %s", yaml, messages)
 				}
 			})
 		}
@@ -120,7 +120,7 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 	}}
 	read, messages := readArtifacts(t, map[string]any{"workloads": workloads})
 	if read["artifacts"] == nil {
-		t.Fatalf("it is not pinned: %s", messages)
+		t.Fatalf("the manifests are not pinned: %s", messages)
 	}
 	return map[string]any{
 		"cluster_types": []any{
@@ -153,12 +153,12 @@ func TestThePlanOfAPreviewNamesUnreachableRepositories(t *testing.T) {
 	read, messages := readArtifacts(t, kept)
 	if text, err := p.pins.Encode(); err != nil || read["artifacts"] != text || !strings.Contains(messages, "Pins stay as they are deployed") ||
 		!strings.Contains(messages, charts.url) {
-		t.Fatalf("the pins are %v; said is %s", read["artifacts"], messages)
+		t.Fatalf("the pins are %v; messages: %s", read["artifacts"], messages)
 	}
 	fleet := p.fleet(t, 1)
 	fleet["artifacts"] = read["artifacts"]
 	if plan, diags := w.Plan(t.Context(), assigned(url, fleetOf(fleet), nil)); diags.Err() != nil || !plan.Empty() {
-		t.Errorf("with what was fetched before the plan says %s", diags)
+		t.Errorf("with cached artifacts, the plan says %s", diags)
 	}
 
 	charts.isDown = false
@@ -189,7 +189,7 @@ func TestThePlanOfAPreviewNamesUnreachableRepositories(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "till-kept") || strings.Contains(text, "keep_unreachable") {
-		t.Errorf("the plan names what was fetched before: %s", text)
+		t.Errorf("the plan names a cached artifact: %s", text)
 	}
 	for _, source := range []string{"flotilla_manifests", "flotilla_diff"} {
 		arguments := map[string]any{"fleet": fleetOf(p.fleet(t, 1)), "name": "dev", "gitops_repo": kept["gitops_repo"]}

@@ -107,7 +107,7 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 					t.Error(diags)
 				}
 				if plan := apply(t, w, changed); !plan.Empty() {
-					t.Errorf("after that it is %v", plan.Change(assignment).After)
+					t.Errorf("the second plan has %v", plan.Change(assignment).After)
 				}
 			})
 		}
@@ -150,7 +150,7 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 	}
 	if diags.Err() != nil || len(lines) < 2 || len(lines) >= 20 || strings.Contains(text, "canary") ||
 		lines[1] != wantLine(`metadata.labels["helm.sh/chart"]`, all...) || !strings.Contains(text, wantLine("data.a0", "ConfigMap c0")) {
-		t.Errorf("said is %s, and changes are\n%s", diags, text)
+		t.Errorf("messages: %s; changes:\n%s", diags, text)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestAPlanWorksWithoutTheFormerChart(t *testing.T) {
 	removeChart("1.2.1")
 	plan, diags := w.Plan(t.Context(), configuration(two))
 	if _, isUnknown := field(plan.Change(assignment).After, "changes").(providertest.Unknown); diags.Err() != nil || !isUnknown {
-		t.Errorf("said is %s, and the plan is %v", diags, plan.Change(assignment).After)
+		t.Errorf("messages: %s; the plan is %v", diags, plan.Change(assignment).After)
 	}
 	read, _ := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
 		"fleet": fleetOf(
@@ -204,24 +204,24 @@ func TestAPlanWorksWithoutTheFormerChart(t *testing.T) {
 	}
 	for _, line := range append(want, "Changes that are known so far") {
 		if !strings.Contains(text, line) {
-			t.Errorf("said is %s, want %s", text, line)
+			t.Errorf("got %s, want %s", text, line)
 		}
 	}
 	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
 		t.Fatal(diags)
 	}
 	if plan, diags := w.Plan(t.Context(), configuration(two)); diags.Err() != nil || !plan.Empty() || len(diags) > 0 {
-		t.Errorf("after that the plan is not empty, or says %s", diags)
+		t.Errorf("the second plan is not empty, or says %s", diags)
 	}
 
 	// A plan that compared the former objects is applied only if the former chart is still available.
 	if plan, diags = w.Plan(t.Context(), configuration(three)); diags.Err() != nil || len(linesOf(plan)) != 2 {
-		t.Errorf("said is %s, and changes are %q", diags, linesOf(plan))
+		t.Errorf("messages: %s; changes: %q", diags, linesOf(plan))
 	}
 	removeChart("1.2.2")
 	before := commits()
 	if diags := w.ApplyPlan(t.Context(), plan); diags.Err() == nil || commits() != before {
-		t.Errorf("a late apply says %s, and there are %s commits after %s", diags, commits(), before)
+		t.Errorf("a late apply says %s, and makes %s commits of %s", diags, commits(), before)
 	}
 	apply(t, w, configuration(three))
 }
@@ -251,11 +251,11 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 	before := previewFleet(charts, one, 1, nil, nil)
 	if _, objects := read(before); !strings.Contains(objects, "--- /dev/null\n+++ b/clusters/all/store/till-live/objects.yaml\n") ||
 		!strings.Contains(objects, "\n+  password: (hidden)\n") {
-		t.Errorf("of a folder that is added it has\n%s", objects)
+		t.Errorf("the objects of an added folder are\n%s", objects)
 	}
 	apply(t, w, assigned(url, fleetOf(before), nil))
 	if diff, objects := read(before); diff+objects != "" {
-		t.Errorf("of what is there it has\n%s%s", diff, objects)
+		t.Errorf("the difference to the deployed content is\n%s%s", diff, objects)
 	}
 	diff, objects := read(previewFleet(charts, two, 1, nil, nil))
 	for _, want := range []string{
@@ -267,7 +267,7 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 		}
 	}
 	if strings.Contains(diff+objects, "canary") || strings.Contains(diff, "objects.yaml") {
-		t.Errorf("the difference is\n%s\nand that of objects\n%s", diff, objects)
+		t.Errorf("the difference is\n%s\nand the difference of objects\n%s", diff, objects)
 	}
 }
 
@@ -307,16 +307,16 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 			test.line("store-001/till-live", causeBy(changes.ByClusterType, "store-001")),
 		}
 		if lines := linesOf(plan); diags.Err() != nil || !slices.Equal(lines, want) {
-			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", diags, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+			t.Errorf("messages: %s; changes:\n%s\nwant\n%s", diags, strings.Join(lines, "\n"), strings.Join(want, "\n"))
 		}
 		if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
 			t.Fatal(diags)
 		}
 		if plan := apply(t, w, test.configuration); !plan.Empty() {
-			t.Errorf("after that it is %v", plan.Change(assignment).After)
+			t.Errorf("the second plan has %v", plan.Change(assignment).After)
 		}
 	}
 	if now := git(t, filepath.FromSlash(url), "rev-list", "--count", "dev"); now != commits {
-		t.Errorf("there are %s commits after %s", now, commits)
+		t.Errorf("the branch has %s commits, want %s", now, commits)
 	}
 }

@@ -71,17 +71,17 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 		expectNoSecret := func(where string, text string) {
 			for form, canary := range encodedForms(secretCanary) {
 				if strings.Contains(text, canary) {
-					t.Errorf("%s: %s shows it %s: %s", name, where, form, text)
+					t.Errorf("%s: %s shows the secret %s: %s", name, where, form, text)
 				}
 			}
 			if encoded := base64.StdEncoding.EncodeToString([]byte(secretCanary)); strings.Contains(text, encoded) {
-				t.Errorf("%s: %s shows it in base64: %s", name, where, text)
+				t.Errorf("%s: %s shows the secret in base64: %s", name, where, text)
 			}
 		}
 		preview := renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})
 		yaml, _, messages := readFinalObjects(t, preview)
 		if expectNoSecret("flotilla_manifests", fmt.Sprint(yaml, messages)); len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "(hidden)") {
-			t.Errorf("%s: the objects are %q; said is %s", name, yaml, messages)
+			t.Errorf("%s: the objects are %q; messages: %s", name, yaml, messages)
 		}
 		preview["constraints"] = []any{
 			map[string]any{
@@ -99,7 +99,7 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 		})
 		if expectNoSecret("flotilla_diff", fmt.Sprint(diff, diags)); !strings.Contains(fmt.Sprint(diff["objects"]), "(hidden)") &&
 			!diags.Has("Clusters would refuse final objects") {
-			t.Errorf("%s: flotilla_diff has %v; said is %v", name, diff["objects"], diags)
+			t.Errorf("%s: flotilla_diff has %v; messages: %v", name, diff["objects"], diags)
 		}
 		plan, refused := w.Apply(
 			t.Context(),
@@ -107,7 +107,7 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 		)
 		expectNoSecret("a plan", fmt.Sprint(plan, refused))
 		if refused.Err() == nil || !strings.Contains(fmt.Sprint(refused), "as plain text") {
-			t.Errorf("%s: said is %v", name, refused)
+			t.Errorf("%s: got %v", name, refused)
 		}
 		if _, err := os.Stat(filepath.FromSlash(url)); err == nil {
 			t.Errorf("%s: something was written", name)

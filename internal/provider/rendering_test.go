@@ -17,15 +17,15 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	pin := charts.publish(t, "1.2.1", tillFiles)
 	attributes := map[string]any{"render": "preview", "kubernetes_version": "1.33", "api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}
 	for name, fleet := range map[string]map[string]any{
-		"of Flux": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, attributes),
-		"of Argo CD, as the deployment target says": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, mergeMaps(attributes, map[string]any{"reconciler": "argocd", "render": nil})),
-		"of Argo CD on a hub":                       renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, mergeMaps(attributes, map[string]any{"reconciler": "argocd-hub"})),
+		"Flux":                              renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, attributes),
+		"Argo CD, by the deployment target": renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, mergeMaps(attributes, map[string]any{"reconciler": "argocd", "render": nil})),
+		"Argo CD on a hub":                  renderedFleet(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, mergeMaps(attributes, map[string]any{"reconciler": "argocd-hub"})),
 	} {
 		got, images, messages := readFinalObjects(t, fleet)
 		deployment := got["apps/v1 Deployment dev-store-till-live/till by chart <nil>"]
 		for _, want := range []string{"replicas: 3\n", "kubernetes: v1.33\n", "monitored: \"true\"\n", "image: registry.example.com/till:v1\n"} {
 			if !strings.Contains(deployment, want) {
-				t.Errorf("%s: the Deployment lacks %q: %q; said is %s", name, want, got, messages)
+				t.Errorf("%s: the Deployment lacks %q: %q; messages: %s", name, want, got, messages)
 			}
 		}
 		secret := got["v1 Secret dev-store-till-live/till by chart <nil>"]
@@ -42,14 +42,14 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	allowed := renderedFleet(pin, tillManifests(charts), map[string]any{"render": "pointers"}, attributes)
 	allowed["workspaces"] = []any{map[string]any{"name": "team", "least_render": "pointers"}}
 	if got, images, messages := readFinalObjects(t, allowed); len(got)+len(images) > 0 {
-		t.Errorf("with pointers the objects are %q, %v; said is %s", got, images, messages)
+		t.Errorf("with pointers the objects are %q, %v; messages: %s", got, images, messages)
 	}
 	if charts.fetched != 1 {
 		t.Errorf("the chart was fetched %d times", charts.fetched)
 	}
 	charts.isDown = true // a new provider reads the cache
 	if got, _, messages := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), nil, attributes)); len(got) != 3 {
-		t.Errorf("while the repository is down, the objects are %q; said is %s", got, messages)
+		t.Errorf("while the repository is down, the objects are %q; messages: %s", got, messages)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": "east"}}}
 		got, _, messages := readFinalObjects(t, fleet)
 		if yaml, has := got[test.name]; !has || !strings.Contains(yaml, test.with) || len(got) != 1 {
-			t.Errorf("%s, %s: the objects are %q; said is %s", test.reconciler, test.path, got, messages)
+			t.Errorf("%s, %s: the objects are %q; messages: %s", test.reconciler, test.path, got, messages)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestFilesOfTheTeamCannotHideObjects(t *testing.T) {
 		_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 		if test.want == "" && diags.Err() != nil || !strings.Contains(text, test.want) {
-			t.Errorf("%s with %s: said is %s, want %q", test.reconciler, test.file, text, test.want)
+			t.Errorf("%s with %s: got %s, want %q", test.reconciler, test.file, text, test.want)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestAPreviewChangesNoFolder(t *testing.T) {
 	apply(t, w, assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, nil)), nil))
 	preview := assigned(url, fleetOf(renderedFleet(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})), nil)
 	if plan := apply(t, w, preview); !plan.Empty() {
-		t.Errorf("with a preview it is %v", plan.Change(assignment).After)
+		t.Errorf("with a preview, the plan has %v", plan.Change(assignment).After)
 	}
 	if charts.fetched != 1 {
 		t.Errorf("the chart was fetched %d times", charts.fetched)
@@ -158,20 +158,20 @@ func TestManifestsThatCannotBeRenderedFailThePlan(t *testing.T) {
 		"a chart that fails": {pinned(publish("1.0.1", "\n{{ fail \"give me a name\" }}")), []string{
 			"Manifests cannot be rendered", `"till-live": chart till 1.0.1 of ` + charts.url, "templates/all.yaml:2", "give me a name",
 		}},
-		"a chart that is another each time": {pinned(publish("1.0.2", "a: {{ randAlphaNum 8 }}")), []string{"Manifests cannot be rendered", "chart till 1.0.2", "templates/all.yaml", "randAlphaNum"}},
-		"a chart that is not there":         {pinned(missing), []string{"Manifests cannot be rendered", `"till-live"`, charts.url}},
-		"a branch":                          {unpinned(map[string]any{"repo": "https://git.example.com/app", "branch": "main"}), []string{"Invalid rendering", `workloads["till"].deployment_targets["live"].manifests: are not pinned`, "flotilla_artifacts", "or give the full id of a commit"}},
-		"a range":                           {unpinned(tillManifests(charts)), []string{"Invalid rendering", "are not pinned", "flotilla_artifacts"}},
+		"a chart with random output": {pinned(publish("1.0.2", "a: {{ randAlphaNum 8 }}")), []string{"Manifests cannot be rendered", "chart till 1.0.2", "templates/all.yaml", "randAlphaNum"}},
+		"a missing chart":            {pinned(missing), []string{"Manifests cannot be rendered", `"till-live"`, charts.url}},
+		"a branch":                   {unpinned(map[string]any{"repo": "https://git.example.com/app", "branch": "main"}), []string{"Invalid rendering", `workloads["till"].deployment_targets["live"].manifests: are not pinned`, "flotilla_artifacts", "or give the full id of a commit"}},
+		"a range":                    {unpinned(tillManifests(charts)), []string{"Invalid rendering", "are not pinned", "flotilla_artifacts"}},
 		"another reconciler": {renderedFleet(publish("1.0.3", ""), tillManifests(charts), preview, map[string]any{"reconciler": "fleet"}), []string{
 			"Invalid rendering", `cluster_types["store"].reconciler: is "fleet", and deployment target "till-live" has render = "preview": final objects are rendered for Flux and Argo CD alone`,
 		}},
-		"a field": {renderedFleet(publish("1.0.4", ""), mergeMaps(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
+		"an unsupported field": {renderedFleet(publish("1.0.4", ""), mergeMaps(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
 			"postRenderStrategy": "nohooks",
 		}}}), preview, nil), []string{"Manifests cannot be rendered", "spec.postRenderStrategy can only be"}},
 		"a value of the cluster": {renderedFleet(publish("1.0.6", ""), tillManifests(charts), mergeMaps(preview, map[string]any{"config_as": []any{"configmap"}}), map[string]any{"parameters": map[string]any{
 			"helm_release": map[string]any{"valuesFrom": []any{map[string]any{"kind": "ConfigMap", "name": "a"}}},
 		}}), []string{"Manifests cannot be rendered", "spec.valuesFrom cannot be rendered: its values are on the cluster alone"}},
-		"a word": {renderedFleet(publish("1.0.5", ""), tillManifests(charts), map[string]any{"render": "all"}, nil), []string{`render: must be one of pointers, preview`}},
+		"an invalid value of render": {renderedFleet(publish("1.0.5", ""), tillManifests(charts), map[string]any{"render": "all"}, nil), []string{`render: must be one of pointers, preview`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +180,7 @@ func TestManifestsThatCannotBeRenderedFailThePlan(t *testing.T) {
 			text := strings.Join(strings.Fields(fmt.Sprint(diags)), " ")
 			for _, want := range test.want {
 				if diags.Err() == nil || !strings.Contains(text, want) {
-					t.Errorf("said is %s, want %q", text, want)
+					t.Errorf("got %s, want %q", text, want)
 				}
 			}
 			if _, err := os.Stat(url); err == nil {
@@ -203,7 +203,7 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 		rule("registries", "object.spec.template.spec.containers.all(c, c.image.startsWith('registry.example.com/'))", "match", map[string]any{"kinds": []any{"Deployment", "Job"}}),
 		rule("who", "made_by == (object.kind in ['Deployment', 'Secret', 'Job'] ? 'chart' : 'flotilla')"),
 	); strings.Contains(messages, "Constraint") {
-		t.Errorf("rules that hold: said is %s", messages)
+		t.Errorf("fulfilled rules: got %s", messages)
 	}
 	messages := plan(
 		rule(
@@ -217,7 +217,7 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 	)
 	for _, want := range []string{"Constraint is violated", `"few" is violated by 1 of 1`, `"store/till-live", Deployment dev-store-till-live/till (by its chart)`, "too few, by its chart"} {
 		if !strings.Contains(messages, want) {
-			t.Errorf("said is %s, want %q", messages, want)
+			t.Errorf("got %s, want %q", messages, want)
 		}
 	}
 }
@@ -241,21 +241,21 @@ func TestADeploymentTargetCannotWeakenRendering(t *testing.T) {
 	messages := plan("pointers", nil, store, kiosk, depot)
 	for _, want := range []string{"Invalid rendering", weak + `"kiosk", "store": leave it out`, `least_render = "pointers" for workspace "team"`} {
 		if !strings.Contains(messages, want) {
-			t.Errorf("said is %s, want %q", messages, want)
+			t.Errorf("got %s, want %q", messages, want)
 		}
 	}
 	if messages := plan("preview", nil, map[string]any{"name": "store", "render": "objects"}); !strings.Contains(
 		messages,
 		`"preview" is weaker than render = "objects"`,
 	) {
-		t.Errorf("with a preview of objects said is %s", messages)
+		t.Errorf("with a preview instead of objects: got %s", messages)
 	}
 	if messages := plan("preview", map[string]any{"least_render": "pointers"}, store); !strings.Contains(messages, `"few" is violated`) {
-		t.Errorf("the rule says %s", messages)
+		t.Errorf("the rule does not hold: %s", messages)
 	}
 	if messages := plan("pointers", map[string]any{"least_render": "pointers"}, store); strings.Contains(messages, "weaker") ||
 		strings.Contains(messages, "violated") {
-		t.Errorf("where the workspace allows it, said is %s", messages)
+		t.Errorf("with least_render of the workspace: got %s", messages)
 	}
 }
 
@@ -291,10 +291,10 @@ metadata: {name: later}
 		return all
 	}
 	if got := listObjects("flux"); !slices.Equal(got, []string{"later upgrade false", "settings install false", "settings upgrade true"}) {
-		t.Errorf("with Flux it has %q", got)
+		t.Errorf("Flux: got %q", got)
 	}
 	if got := listObjects("argocd"); !slices.Equal(got, []string{"settings <nil> false"}) {
-		t.Errorf("with Argo CD it has %q", got)
+		t.Errorf("Argo CD: got %q", got)
 	}
 	plan := func(attributes map[string]any) string {
 		rules := withConstraints(rule("no-evil", "object.?data.mode.orValue('') != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
@@ -306,12 +306,12 @@ metadata: {name: later}
 		messages,
 		want,
 	) {
-		t.Errorf("said is %s, want %q", messages, want)
+		t.Errorf("got %s, want %q", messages, want)
 	}
 	messages := plan(map[string]any{"render": "objects"})
 	for _, want := range []string{`ConfigMap "settings" is not the same on install and on upgrade`, `ConfigMap "later" is not`, `render = "preview"`} {
 		if !strings.Contains(messages, want) {
-			t.Errorf("with objects said is %s, want %q", messages, want)
+			t.Errorf("with objects: got %s, want %q", messages, want)
 		}
 	}
 
@@ -334,7 +334,7 @@ metadata: {name: later}
 		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 	})
 	if text := fmt.Sprint(read["objects"]); !strings.Contains(text, "+# on upgrade\n") || !strings.Contains(text, "+  mode: evil\n") {
-		t.Errorf("the difference is\n%s\nsaid is %s", text, unread)
+		t.Errorf("the difference is\n%s\nmessages: %s", text, unread)
 	}
 }
 
@@ -352,7 +352,7 @@ func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 			renderedFleet(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": reconciler}),
 		)
 		if text := fmt.Sprint(got); !strings.Contains(text, want) {
-			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, messages)
+			t.Errorf("%s: the objects are %s, want %q; messages: %s", reconciler, text, want, messages)
 		}
 	}
 }
@@ -372,7 +372,7 @@ func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 		clusterType := map[string]any{"reconciler": reconciler, "kubernetes_version": "v1.34.2+k3s1"}
 		got, _, messages := readFinalObjects(t, renderedFleet(pin, tillManifests(charts), map[string]any{"render": "preview"}, clusterType))
 		if text := fmt.Sprint(got); !strings.Contains(text, want) {
-			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, messages)
+			t.Errorf("%s: the objects are %s, want %q; messages: %s", reconciler, text, want, messages)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestAPreviewThroughEachOperation(t *testing.T) {
 	if messages := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(messages, "Manifests cannot be rendered") ||
 		!strings.Contains(messages, charts.url) ||
 		commits() != before {
-		t.Errorf("a late apply says %s, and there are %s commits after %s", messages, commits(), before)
+		t.Errorf("a late apply says %s, and makes %s commits of %s", messages, commits(), before)
 	}
 	for operation, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
 		if _, diags := w.Plan(t.Context(), configure(3), options...); diags.Err() != nil {
@@ -56,7 +56,7 @@ func TestAPreviewThroughEachOperation(t *testing.T) {
 	setDown(false)
 	apply(t, w, configure(4))
 	if plan, diags := w.Plan(t.Context(), configure(4)); diags.Err() != nil || !plan.Empty() {
-		t.Errorf("after that the plan is not empty: %s", diags)
+		t.Errorf("the second plan is not empty: %s", diags)
 	}
 	setDown(true)
 	apply(t, w, configure(4), providertest.Destroy())

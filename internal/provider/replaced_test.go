@@ -17,7 +17,7 @@ func heldReplacement(t *testing.T) ownedAssignment {
 	o.runner.Taint(addresses[0])
 	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person))
 	if plan == nil || !diags.Has("Mass deletion") {
-		t.Fatalf("said is %s", diags)
+		t.Fatalf("got %s", diags)
 	}
 	return o
 }
@@ -40,7 +40,7 @@ func TestADestroyAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 	o.mustApply(t)
 	_, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
 	if left := o.runner.Now(); diags.Err() != nil || len(left) > 0 {
-		t.Errorf("the state has %v, and said is %s", left, diags)
+		t.Errorf("the state has %v, and the destroy says %s", left, diags)
 	}
 	if left := len(o.readBranches().folders); left > 0 {
 		t.Errorf("%d folders are left", left)
@@ -54,7 +54,7 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 	o.mustApply(t)
 	_, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
 	if left := o.runner.Now(); diags.Err() != nil || len(left) > 0 {
-		t.Errorf("the state has %v, and said is %s", left, diags)
+		t.Errorf("the state has %v, and the destroy says %s", left, diags)
 	}
 	if left := countFolders(o.readBranches(), "dev"); left > 0 {
 		t.Errorf("%d folders are left", left)
@@ -84,10 +84,10 @@ func TestADeposedObjectRemovesNoFolder(t *testing.T) {
 	before := o.readBranches()
 	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person))
 	if diags.Err() != nil {
-		t.Fatalf("said is %s", diags)
+		t.Fatalf("got %s", diags)
 	}
 	if action := plan.Change(addresses[0]).Action; action != providertest.NoOp {
-		t.Errorf("the plan is to %s", action)
+		t.Errorf("the planned action is %s, want no-op", action)
 	}
 	requireUnchanged(t, before, o.readBranches(), 0)
 	if left := o.runner.Now()[addresses[0]]; left.Current == nil || len(left.Deposed) > 0 {
@@ -111,7 +111,7 @@ func TestADeposedObjectAtAnotherLocationIsHeldAndReported(t *testing.T) {
 		Deposed: []*providertest.Object{former},
 	}
 	if diags := o.requireRefusal(t, "Mass deletion"); !strings.Contains(diags.String(), "terraform state rm") {
-		t.Errorf("said is %s", diags)
+		t.Errorf("got %s", diags)
 	}
 	o.runner.Lose(addresses[0])
 	o.importAssignment(o.person, addresses[0])
@@ -131,10 +131,10 @@ func TestAMovingReplacementUsesItsOwnOnDestroy(t *testing.T) {
 				o.w.keep, o.w.branch = keep, "live"
 				plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
 				if diags.Err() != nil || !plan.Change(addresses[0]).Action.Replaces() {
-					t.Fatalf("said is %s", diags)
+					t.Fatalf("got %s", diags)
 				}
 				if diags.Has("Folders stay") != keep {
-					t.Errorf("said is %s", diags)
+					t.Errorf("got %s", diags)
 				}
 				wantFolders := keep != first
 				if left := countFolders(o.readBranches(), "dev"); left > 0 != wantFolders {

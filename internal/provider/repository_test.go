@@ -304,10 +304,10 @@ func TestARepositoryBelowTheHomeDirectory(t *testing.T) {
 	}
 	apply(t, w, configurationAt("~/gitops.git"))
 	if got := countCommits(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
-		t.Errorf("%s commits", got)
+		t.Errorf("got %s commits, want 1", got)
 	}
 	apply(t, w, configurationAt(filepath.ToSlash(home)+"/gitops.git"))
 	if got := countCommits(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
-		t.Errorf("%s commits after an apply with the other spelling", got)
+		t.Errorf("got %s commits after an apply with the other path, want 1", got)
 	}
 }

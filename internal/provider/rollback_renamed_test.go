@@ -23,11 +23,11 @@ func expectNoChanges(t *testing.T, w *providertest.Workspace, url string, config
 	tip := git(t, url, "rev-parse", "dev")
 	for range 2 {
 		if plan := apply(t, w, configuration); !plan.Empty() {
-			t.Errorf("one more plan says %s", rolloutText(plan))
+			t.Errorf("the next plan says %s", rolloutText(plan))
 		}
 	}
 	if now := git(t, url, "rev-parse", "dev"); now != tip {
-		t.Errorf("one more apply has made commit %s", now)
+		t.Errorf("the next apply made commit %s", now)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 	expectRolledBack := func(t *testing.T, url, before string) {
 		t.Helper()
 		if now := filesBelow(t, url, "new"); now != before || filesBelow(t, url, "old") != "" {
-			t.Errorf("new has\n%s\nnot\n%s\nand old has\n%s", now, before, filesBelow(t, url, "old"))
+			t.Errorf("new has\n%s\nwant\n%s\nand old has\n%s", now, before, filesBelow(t, url, "old"))
 		}
 	}
 	t.Run("with the state", func(t *testing.T) {
@@ -69,11 +69,11 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 			apply(t, w, assigned(url, newest, rollbackAttributes(commit, nil)))
 		}
 		if now := filesBelow(t, url, "newest"); now != before || filesBelow(t, url, "old")+filesBelow(t, url, "new") != "" {
-			t.Errorf("newest has\n%s\nnot\n%s", now, before)
+			t.Errorf("newest has\n%s\nwant\n%s", now, before)
 		}
 		expectNoChanges(t, w, url, assigned(url, newest, rollbackAttributes(first, nil)))
 	})
-	t.Run("after formerly was taken out", func(t *testing.T) {
+	t.Run("after the removal of formerly", func(t *testing.T) {
 		t.Parallel()
 		url, w, first, before := applyRename(t)
 		without := fleetOfTypes("debug", nil, namedType("new"), namedType("other"))
@@ -101,7 +101,7 @@ func TestARollbackOverARenameKeepsTheFoldersOfTheClusterType(t *testing.T) {
 		expectRolledBack(t, url, before)
 		expectNoChanges(t, w, url, back)
 	})
-	t.Run("with a fleet that is wrong", func(t *testing.T) {
+	t.Run("with an invalid fleet", func(t *testing.T) {
 		t.Parallel()
 		url, w, first, before := applyRename(t)
 		wrong := fleetOfTypes("debug", map[string]any{"templates": []any{map[string]any{
@@ -149,7 +149,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 				back := assigned(url, fleetAt("trace"), rollbackAttributes(commits[i], map[string]any{"name": "third"}))
 				apply(t, w, back)
 				if got := filesOfTargets(t, url); got != contents[i] {
-					t.Errorf("commit %d: the folders have\n%s\nnot\n%s", i, got, contents[i])
+					t.Errorf("commit %d: the folders have\n%s\nwant\n%s", i, got, contents[i])
 				}
 				expectNoChanges(t, w, url, back)
 			}
@@ -157,7 +157,7 @@ func TestARollbackOverARenameOfTheAssignment(t *testing.T) {
 			both := assigned(url, fleetAt("trace"), rollbackAttributes(commits[2], map[string]any{"name": "fourth"}))
 			apply(t, w, both)
 			if got := filesOfTargets(t, url); got != contents[2] {
-				t.Errorf("with another name the folders have\n%s\nnot\n%s", got, contents[2])
+				t.Errorf("with another name, the folders have\n%s\nwant\n%s", got, contents[2])
 			}
 			expectNoChanges(t, w, url, both)
 		})

@@ -63,7 +63,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 		expectBranch := func(commits int, database string) resource.TestCheckFunc {
 			return func(*terraform.State) error {
 				if got := repo.commits(t, "dev"); got != commits {
-					t.Errorf("%d commits, want %d", got, commits)
+					t.Errorf("got %d commits, want %d", got, commits)
 				}
 				if got := repo.database(t, "dev"); got != database {
 					t.Errorf("the folder has %q, want %q", got, database)
@@ -214,7 +214,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 				Config: small{database: `"mysql://two"`, extra: request + "\n" + rollbackArgument(first)}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
-						t.Errorf("requests %+v, want one that is open", all)
+						t.Errorf("got requests %+v, want one open request", all)
 					}
 					if got := repo.tip(t, "dev"); got != second {
 						t.Error("the branch moved before the request was merged")
@@ -229,7 +229,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 				Config: small{database: `"mysql://two"`, extra: request}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
-						t.Errorf("requests %+v, want one that is open", all)
+						t.Errorf("got requests %+v, want one open request", all)
 					}
 					if changed := git(t, repo.clone(t, "flotilla/dev/dev"), "diff", "--name-only", second, "HEAD"); strings.Contains(
 						changed,

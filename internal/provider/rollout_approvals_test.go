@@ -40,7 +40,7 @@ func TestAnApprovalWithoutARolloutIsAWarning(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRings(t)
 	if plan := r.applyVersion("1", "1 1 1"); assignmentAfter(plan)["rolled_out"] != true {
-		t.Fatalf("something is under way: %s", rolloutText(plan))
+		t.Fatalf("a rollout is under way: %s", rolloutText(plan))
 	}
 	for _, approval := range []string{"app-core@0123456789", "app-cor@0123456789"} {
 		r.setApprovals(approval)
@@ -54,7 +54,7 @@ func TestAnApprovalWithoutARolloutIsAWarning(t *testing.T) {
 
 func TestTheApplyUsesAnApprovalOfUnknownContent(t *testing.T) {
 	t.Parallel()
-	for name, version := range map[string]string{"nothing is under way": "1", "something is under way": "3"} {
+	for name, version := range map[string]string{"without a rollout": "1", "during a rollout": "3"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newApprovalRings(t)

@@ -34,7 +34,7 @@ func TestRolloutAcceptsEvidenceOfTheFormerNameAndLocation(t *testing.T) {
 	r.further = map[string]any{"name": "other"}
 	_, diags := r.w.Plan(t.Context(), r.configuration("2"))
 	if diags.Err() == nil || !strings.Contains(diags.Err().Error(), `This is the assignment "other"`) {
-		t.Errorf("two names later: %v", diags.Err())
+		t.Errorf("after two renames, the error is %v", diags.Err())
 	}
 }
 
@@ -68,7 +68,7 @@ func TestOnlyALaterCommitProvesARemoval(t *testing.T) {
 	}
 	r.report("canary", verdict.Ready)
 	if apply(t, r.w, emptyFleet()); hasFolder("region") || !hasFolder("rest") {
-		t.Error("a removal that is proven does not go on")
+		t.Error("a proven removal does not continue")
 	}
 }
 
@@ -78,6 +78,6 @@ func TestRolloutWarnsOfOutdatedEvidence(t *testing.T) {
 	r.now = r.now.Add(-24 * time.Hour)
 	_, diags := r.w.Plan(t.Context(), r.configuration("2"))
 	if diags.Err() != nil || !strings.Contains(fmt.Sprint(diags), "Evidence is older than the deployed content") {
-		t.Errorf("%v", diags)
+		t.Errorf("the plan says %v", diags)
 	}
 }

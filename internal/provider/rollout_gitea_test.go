@@ -125,7 +125,7 @@ func (s *scriptedRollout) planAndApply(version string, verdicts map[string]verdi
 	}
 	s.writeEvidence(nil)
 	if stdout, _, err := s.w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
-		s.t.Errorf("evidence that decides nothing plans\n%s", stdout)
+		s.t.Errorf("evidence without a decision plans\n%s", stdout)
 	}
 }
 
@@ -162,10 +162,10 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 				s.planAndApply("2", map[string]verdict.Verdict{"region": failed}, "1 1 1", false)
 				clone := s.repo.clone(t, "dev")
 				if commits := git(t, clone, "rev-list", "--count", forth+"..dev"); commits != "1" {
-					t.Errorf("going back made %s commits", commits)
+					t.Errorf("the rollback made %s commits, want 1", commits)
 				}
 				if changed := git(t, clone, "diff", "--stat", before, "dev", "--", "canary", "region", "rest"); changed != "" {
-					t.Errorf("the folders are not as before:\n%s", changed)
+					t.Errorf("the rollback left a difference:\n%s", changed)
 				}
 				s.planAndApply("2", all, "1 1 1", false)
 			})
@@ -191,7 +191,7 @@ func TestASavedPlanWritesNothingAfterItsWindow(t *testing.T) {
 			}
 			if _, stderr, err := s.w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil ||
 				!words("Windows have closed").MatchString(stderr) {
-				t.Errorf("behind closed windows: %v\n%s", err, stderr)
+				t.Errorf("an apply outside the window: %v\n%s", err, stderr)
 			}
 			if tip := s.tip(); tip != "" {
 				t.Errorf("commit %s was written", tip)

@@ -18,8 +18,8 @@ import (
 func TestTheGuideOnStagedRolloutsMendsAHalt(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(s *guideRollout, before string){
-		"it is ready again": func(s *guideRollout, _ string) { s.report("ready", "canary-1"); s.applyHourLater("2 1 2 1") },
-		"newer content":     func(s *guideRollout, _ string) { s.setVersion("3"); s.applyHourLater("3 1 1 1") },
+		"ready again":   func(s *guideRollout, _ string) { s.report("ready", "canary-1"); s.applyHourLater("2 1 2 1") },
+		"newer content": func(s *guideRollout, _ string) { s.setVersion("3"); s.applyHourLater("3 1 1 1") },
 		"rollback_to": func(s *guideRollout, before string) {
 			s.editHCL("  rollout = {", fmt.Sprintf("  rollback_to = %q\n  rollout = {", before))
 			s.applyHourLater("1 1 1 1")
@@ -33,7 +33,7 @@ func TestTheGuideOnStagedRolloutsMendsAHalt(t *testing.T) {
 	} {
 		for _, how := range []string{"failed", "stuck"} {
 			t.Run(name+", "+how, func(t *testing.T) {
-				playAlways(t, name+", "+how, "it is ready again, failed", "newer content, stuck", "rollback_to, failed", "expedite, stuck")
+				playAlways(t, name+", "+how, "ready again, failed", "newer content, stuck", "rollback_to, failed", "expedite, stuck")
 				t.Parallel()
 				s := newGuideRollout(t, guideRollsBack, guideHalts)
 				before := s.tip()
@@ -76,7 +76,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 	s.applyAfter(time.Minute, "1 1 1 1")
 	s.expectText("failed and was rolled back")
 	if got := s.world.commits("one", "prod"); got != commits+1 {
-		t.Error("going back made more commits than one")
+		t.Error("the rollback made more than one commit")
 	}
 	hostFiles := func(files map[string]string) map[string]string {
 		maps.DeleteFunc(files, func(name, _ string) bool {
@@ -86,7 +86,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 		return files
 	}
 	if after := hostFiles(s.files()); len(after) == 0 || !maps.Equal(hostFiles(before), after) {
-		t.Errorf("the hosts are not as before, but have %v", after)
+		t.Errorf("the rollback left the hosts with %v", after)
 	}
 	retry := regexp.MustCompile(`add "([^"]+)" to approvals`).FindStringSubmatch(s.planText)
 	if retry == nil {
@@ -96,7 +96,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 		s.report("ready", cluster)
 	}
 	if plan := s.applyHourLater("1 1 1 1"); !plan.Empty() { // no second attempt
-		t.Errorf("what was rolled back plans %s", s.planText)
+		t.Errorf("after the rollback, the plan has %s", s.planText)
 	}
 	s.w.Lose(prodAssignment)
 	s.applyHourLater("1 1 1 1") // read from the records
@@ -122,7 +122,7 @@ func TestTheGuideOnStagedRolloutsRollsBackALastingFailure(t *testing.T) {
 			delete(s.reports, "canary-1 late")
 		}
 		if s.applyHourLater("1 1 1 1"); hasLate() != wantLate {
-			t.Errorf("what the change had added is there: %v; the plan says %s", !wantLate, s.planText)
+			t.Errorf("the added folder exists: %v; the plan says %s", !wantLate, s.planText)
 		}
 	}
 
@@ -245,7 +245,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.editHCL(`branch = "prod" }`, `branch = "elsewhere" }`)
 		_, diags := s.w.Plan(t.Context(), s.configuration())
 		if diags.Err() == nil || !diags.Has("Cannot move during a rollout") {
-			t.Errorf("a move while something waits: %v", diags)
+			t.Errorf("a move during a rollout says %v", diags)
 		}
 	})
 }
@@ -264,7 +264,7 @@ func TestTheGuideOnStagedRolloutsKeepsItsWindows(t *testing.T) {
 	tip := s.tip()
 	s.clock.now = christmas.Add(time.Hour) // the window has closed
 	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Windows have closed") || s.tip() != tip {
-		t.Errorf("a plan that is applied behind closed windows: %v", diags)
+		t.Errorf("an apply outside the window says %v", diags)
 	}
 	s.applyHourLater("1 1 1 1")
 	s.expectText("waits for a window")
@@ -309,12 +309,12 @@ func TestTheGuideOnStagedRolloutsWaitsForTheRequestOfTheStepBefore(t *testing.T)
 	}
 	first := listPullRequests(t, server, user)
 	if len(first) != 1 {
-		t.Fatalf("requests %+v", first)
+		t.Fatalf("got requests %+v, want one", first)
 	}
 	mergeRequest(t, server, user, first[0].Number, first[0].Head.SHA)
 	apply(t, w, proposed)
 	if all := listPullRequests(t, server, user); len(all) != 2 {
-		t.Fatalf("after the merge, requests %+v", all)
+		t.Fatalf("after the merge, got requests %+v, want two", all)
 	} else if content := repo.read(t, all[1].Head.Ref); !strings.Contains(content["region/app-core/platform-config.yaml"], "VERSION: \"2\"") || strings.Contains(content["rest/app-core/platform-config.yaml"], "VERSION: \"2\"") {
 		t.Errorf("the second request has %v", content)
 	}

@@ -35,7 +35,7 @@ func TestTheGuideOnStagedRolloutsSkipsUnaffectedStages(t *testing.T) {
 	s.applyHourLater("2 1 1 1")
 	s.expectText(`payments-late`)
 	if s.hasFolder("canary/payments-late") || !s.hasFolder("asia/payments-late") {
-		t.Errorf("it is elsewhere: %s", s.planText)
+		t.Errorf("the added folder is on other hosts: %s", s.planText)
 	}
 }
 
@@ -47,15 +47,15 @@ func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
 		wantText string
 		isPassed bool
 	}{
-		"half of them are ready": {replaceRegions(`, ready_percent = 50`), "progressing", "", true},
-		"not enough are ready":   {replaceRegions(`, ready_percent = 51`), "progressing", "", false},
-		"one may fail":           {append(replaceRegions(`, max_failed = 1`), guideRollsBack, guideHalts), "failed", `passes stage 2 of 3 "regions" without 1 cluster: 1 failed`, true},
-		"none may fail":          {append(replaceRegions(``), guideRollsBack, guideHalts), "failed", "waits for newer content, since this one failed: 1 cluster has failed", false},
-		"unknown is not ready":   {replaceRegions(``), "", "", false},
-		"unknown is skipped":     {append(replaceRegions(``), rolloutAnchor, `unknown = "skip"`+"\n    "+rolloutAnchor), "", `passes stage 2 of 3 "regions" without 1 cluster: 1 unknown`, true},
+		"half ready":          {replaceRegions(`, ready_percent = 50`), "progressing", "", true},
+		"too few ready":       {replaceRegions(`, ready_percent = 51`), "progressing", "", false},
+		"one failure allowed": {append(replaceRegions(`, max_failed = 1`), guideRollsBack, guideHalts), "failed", `passes stage 2 of 3 "regions" without 1 cluster: 1 failed`, true},
+		"no failure allowed":  {append(replaceRegions(``), guideRollsBack, guideHalts), "failed", "waits for newer content, since this one failed: 1 cluster has failed", false},
+		"one unknown":         {replaceRegions(``), "", "", false},
+		"one unknown skipped": {append(replaceRegions(``), rolloutAnchor, `unknown = "skip"`+"\n    "+rolloutAnchor), "", `passes stage 2 of 3 "regions" without 1 cluster: 1 unknown`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playAlways(t, name, "not enough are ready", "one may fail", "unknown is skipped")
+			playAlways(t, name, "too few ready", "one failure allowed", "one unknown skipped")
 			t.Parallel()
 			s := newGuideRollout(t, test.edits...)
 			s.setVersion("2")
@@ -92,7 +92,7 @@ func TestTheGuideOnStagedRolloutsKeepsContentProven(t *testing.T) {
 	s.report("failed", "canary-1")
 	s.report("ready", "asia-1")
 	if plan := s.applyHourLater("2 2 2 2"); prodAfter(plan)["rolled_out"] != false {
-		t.Errorf("with a failed canary it ends: %s", s.planText)
+		t.Errorf("the rollout ends with a failed canary: %s", s.planText)
 	}
 	s.expectEnd("canary-1", "2 2 2 2")
 }
@@ -106,12 +106,12 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 		hours    int    // further hours before the next stage
 		wantText string
 	}{
-		"no cluster says anything":                     {silent, "", 2, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
-		"no cluster says anything, without a deadline": {[]string{guideLate, "    unknown = \"skip\"\n"}, "", 1, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
-		"all failed, as they may":                      {[]string{guideCanary, guideCanary + ", max_failed = 1"}, "failed", 0, `passes stage 1 of 3 "canary" without 1 cluster: 1 failed`},
+		"no reports":                     {silent, "", 2, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
+		"no reports, without a deadline": {[]string{guideLate, "    unknown = \"skip\"\n"}, "", 1, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
+		"all failed, as allowed":         {[]string{guideCanary, guideCanary + ", max_failed = 1"}, "failed", 0, `passes stage 1 of 3 "canary" without 1 cluster: 1 failed`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playAlways(t, name, "no cluster says anything")
+			playAlways(t, name, "no reports")
 			t.Parallel()
 			s := newGuideRollout(t, test.edits...)
 			s.setVersion("2")
@@ -128,7 +128,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 		})
 	}
 	// Without unknown = "skip", a rollout waits for a silent cluster, which is stuck after the deadline.
-	t.Run("who says nothing is stuck", func(t *testing.T) {
+	t.Run("a silent cluster with a deadline", func(t *testing.T) {
 		t.Parallel()
 		s := newGuideRollout(t, guideRollsBack, guideHalts)
 		s.setVersion("2")
@@ -139,7 +139,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 		s.applyHourLater("2 1 1 1")
 		s.expectText("since this one is stuck: 1 cluster is not ready in time")
 	})
-	t.Run("who says nothing is waited for", func(t *testing.T) {
+	t.Run("a silent cluster without a deadline", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
 		s := newGuideRollout(t, guideLate, "")
@@ -150,7 +150,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 		}
 		s.expectText("waits for clusters to be ready")
 	})
-	t.Run("who leaves the fleet is not waited for", func(t *testing.T) {
+	t.Run("a cluster that leaves the fleet", func(t *testing.T) {
 		t.Parallel()
 		const dead = `{ name = "canary-2", cluster_type = "canary" },`
 		s := newGuideRollout(t, guideLate, "", "clusters = [\n", "clusters = [\n"+dead+"\n")
@@ -162,7 +162,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 		s.editHCL(dead, "")
 		s.applyHourLater("2 1 2 1")
 	})
-	t.Run("a batch that is slow", func(t *testing.T) {
+	t.Run("a slow batch", func(t *testing.T) {
 		t.Parallel()
 		s := newGuideRollout(t, guideLate, "", "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
 		s.setVersion("2")
@@ -174,7 +174,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 		s.reportAndApply("europe-1", "2 2 2 2")
 		s.expectText(`passes stage 2 of 3 "regions" without 1 cluster: 1 not ready yet`)
 	})
-	t.Run("a batch that is stuck", func(t *testing.T) {
+	t.Run("a stuck batch", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
 		s := newGuideRollout(t, guideRollsBack, guideHalts, "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
@@ -187,7 +187,7 @@ func TestTheGuideOnStagedRolloutsEndsWithinItsLimits(t *testing.T) {
 		}
 		s.expectText("since this one is stuck: 1 cluster is not ready in time")
 	})
-	t.Run("a batch that is stuck, as it may", func(t *testing.T) {
+	t.Run("a stuck batch, as allowed", func(t *testing.T) {
 		acceptancetest.Only(t)
 		t.Parallel()
 		s := newGuideRollout(t, "max_concurrent = 1", "max_concurrent = 1, max_failed = 1")
@@ -214,7 +214,7 @@ func TestTheGuideOnStagedRolloutsUsesTimeWithoutReports(t *testing.T) {
 	s.applyHourLater("2 2 2 1")
 	s.applyHourLater("2 2 2 2")
 	if plan := s.applyHourLater("2 2 2 2"); prodAfter(plan)["rolled_out"] != true {
-		t.Errorf("it does not end: %s", s.planText)
+		t.Errorf("the rollout does not end: %s", s.planText)
 	}
 
 	s = newGuideRollout(t, `      { name = "asia-1", cluster_type = "asia" },`+"\n", "")
@@ -224,7 +224,7 @@ func TestTheGuideOnStagedRolloutsUsesTimeWithoutReports(t *testing.T) {
 	s.reportAndApply("canary-1", "2 1 2 1", "america-1", "2 2 2 1", "europe-1", "2 2 2 2")
 	s.expectText("waits for the soak time")
 	if plan := s.applyHourLater("2 2 2 2"); prodAfter(plan)["rolled_out"] != true {
-		t.Errorf("it does not end: %s", s.planText)
+		t.Errorf("the rollout does not end: %s", s.planText)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestTheGuideOnStagedRolloutsRestartsWithNewContent(t *testing.T) {
 	s.applyHourLater("3 3 3 3")
 	for _, host := range []string{"canary", "europe", "america", "asia"} {
 		if got := s.hasFolder(host + "/payments-late"); got != (host == "canary") {
-			t.Errorf("%s has it: %v", host, got)
+			t.Errorf("%s has the added deployment target: %v", host, got)
 		}
 	}
 }
@@ -273,13 +273,13 @@ func TestTheGuideOnStagedRolloutsWritesToJoiningHosts(t *testing.T) {
 	s := newGuideRollout(t)
 	addHost(s, "africa")
 	if plan := s.applyHourLater("1 1 1 1"); !hasWorkload(s, "africa") || prodAfter(plan)["rolled_out"] != true {
-		t.Errorf("a host that joins does not get what is released at once: %s", s.planText)
+		t.Errorf("a joining host does not get released content at once: %s", s.planText)
 	}
 	s.setVersion("2")
 	s.applyHourLater("2 1 1 1")
 	addHost(s, "oceania")
 	if s.applyHourLater("2 1 1 1"); hasWorkload(s, "oceania") {
-		t.Errorf("a host that joins while a change is under way does not wait for its stage: %s", s.planText)
+		t.Errorf("a host that joins during a rollout does not wait for its stage: %s", s.planText)
 	}
 	s.report("ready", "canary-1")
 	for range 5 { // one for each batch
@@ -288,7 +288,7 @@ func TestTheGuideOnStagedRolloutsWritesToJoiningHosts(t *testing.T) {
 		s.report("ready", "america-1", "europe-1")
 	}
 	if !hasWorkload(s, "oceania") || s.versions() != "2 2 2 2" {
-		t.Errorf("it has not come to its stage: %s", s.versions())
+		t.Errorf("the joined host is not reached: %s", s.versions())
 	}
 }
 

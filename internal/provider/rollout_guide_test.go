@@ -58,7 +58,7 @@ func newRolloutOfExample(t *testing.T, example string, edits ...string) *guideRo
 		}
 	}
 	if plan := s.applyHourLater("1 1 1 1"); prodAfter(plan)["rolled_out"] != true {
-		t.Fatalf("at first: %s", s.planText)
+		t.Fatalf("the first rollout does not end: %s", s.planText)
 	}
 	return s
 }
@@ -194,7 +194,7 @@ func (s *guideRollout) expectEnd(cluster, versions string) {
 	s.t.Helper()
 	s.report("ready", cluster)
 	if plan := s.applyHourLater(versions); prodAfter(plan)["rolled_out"] != true {
-		s.t.Errorf("it does not end: %s", s.planText)
+		s.t.Errorf("the rollout does not end: %s", s.planText)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 	s.expectText("spec.ref.tag, on canary: payments-live")                                 // the change of this run
 	s.expectText(`stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`) // the wait and its reason
 	if plan := s.applyAfter(time.Minute, "2 1 1 1"); !plan.Empty() {                       // canary-1 reports the former version
-		t.Errorf("a run in which all waits as before plans %s", s.planText)
+		t.Errorf("a run without progress plans %s", s.planText)
 	}
 	if still := fmt.Sprint(s.w.State.Values(prodAssignment)["rolling_out"]); !strings.Contains(still, "waits for clusters to be ready") {
 		t.Errorf("rolling_out is %s", still)
@@ -240,12 +240,12 @@ func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 	s.reportAndApply("america-1", "2 2 2 1", "europe-1", "2 2 2 2")
 	s.expectEnd("asia-1", "2 2 2 2")
 	if plan := s.applyHourLater("2 2 2 2"); !plan.Empty() {
-		t.Errorf("after the end: %s", s.planText)
+		t.Errorf("after the rollout, a run plans %s", s.planText)
 	}
 	s.setVersion("3")
 	s.applyWithoutRollout() // without the rollout
 	if got := s.versions(); got != "3 3 3 3" {
-		t.Errorf("without the rollout an apply writes %s", got)
+		t.Errorf("without the rollout, an apply writes %s", got)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestTheGuideOnStagedRolloutsShowsThePlans(t *testing.T) {
 			default:
 				found := regexp.MustCompile(`^(\d) is wanted$`).FindStringSubmatch(what)
 				if found == nil {
-					t.Fatalf("who knows what %q is", happens)
+					t.Fatalf("the table has an unknown event %q", happens)
 				}
 				version = found[1]
 			}
@@ -283,14 +283,14 @@ func TestTheGuideOnStagedRolloutsShowsThePlans(t *testing.T) {
 		switch says := strings.TrimSuffix(cells[3], " |"); {
 		case says == "the plan is empty: it waits as before":
 			if !plan.Empty() {
-				t.Errorf("%s: it says %s", row, rolloutText(plan))
+				t.Errorf("%s: the plan says %s", row, rolloutText(plan))
 			}
 		case says == "nothing: it is rolled out":
 			if assignmentAfter(plan)["rolled_out"] != true {
-				t.Errorf("%s: it says %s", row, rolloutText(plan))
+				t.Errorf("%s: the plan says %s", row, rolloutText(plan))
 			}
 		case !strings.Contains(rolloutText(plan), says):
-			t.Errorf("%s: it says %s", row, rolloutText(plan))
+			t.Errorf("%s: the plan says %s", row, rolloutText(plan))
 		}
 	}
 }

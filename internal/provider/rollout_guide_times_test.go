@@ -28,7 +28,7 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	s.applyHourLater("2 1 1 1")
 	s.expectText(`at stage 2 of 4 "europe", on 1 of 4 hosts: waits for a window: ` + s.notBefore(11, 21))
 	if plan := s.applyHourLater("2 1 1 1"); !plan.Empty() {
-		t.Errorf("where all waits as before: %s", s.planText)
+		t.Errorf("a run without progress plans %s", s.planText)
 	}
 	s.expectText("waits for a window: " + s.notBefore(11, 21)) // as a warning
 	s.setTime(11, 19, 59)
@@ -57,7 +57,7 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Windows have closed") ||
 		!strings.Contains(diags.Err().Error(), s.notBefore(13, 21)) ||
 		s.tip() != tip {
-		t.Errorf("a plan that is applied after the windows of its stage have closed: %v", diags)
+		t.Errorf("an apply outside the window of its stage says %v", diags)
 	}
 	s.setVersion("4")
 	s.setTime(13, 2, 0) // the window of europe is open; only the canary is written
@@ -66,7 +66,7 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	}
 	s.setTime(13, 5, 0)
 	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() != nil || s.versions() != "4 2 2 2" {
-		t.Errorf("a plan that writes nothing in the stages whose windows have closed: %v, deployed %s", diags, s.versions())
+		t.Errorf("an apply that writes only to open stages says %v, and deployed %s", diags, s.versions())
 	}
 }
 
@@ -85,7 +85,7 @@ func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 	s.applyHourLater("1 7 1 1")
 	s.expectText("waits for a window: " + s.notBefore(11, 21))
 	if plan := s.applyHourLater("1 7 1 1"); !plan.Empty() {
-		t.Errorf("while the repair waits: %s", s.planText)
+		t.Errorf("while the repair waits, a run plans %s", s.planText)
 	}
 	s.setTime(11, 20, 30)
 	s.applyHourLater("1 1 1 1")
@@ -99,7 +99,7 @@ func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 	}
 	s.setTime(12, 20, 0)
 	if diags := s.w.ApplyPlan(t.Context(), plan); diags.Err() == nil || !diags.Has("Windows have closed") || s.versions() != "1 1 1 7" {
-		t.Errorf("a repair that is applied after the windows of its stage have closed: %v, deployed %s", diags, s.versions())
+		t.Errorf("a repair outside the window of its stage says %v, and deployed %s", diags, s.versions())
 	}
 }
 
@@ -134,7 +134,7 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 	s.expectText(`removal stage 1 of 1 "regions", on 2 of 2 hosts`)
 	reportCluster(s, "europe-1")
 	if plan := s.applyHourLater("1 - 1 1"); prodAfter(plan)["rolled_out"] != true {
-		t.Errorf("it does not end: %s", s.planText)
+		t.Errorf("the rollout does not end: %s", s.planText)
 	}
 
 	s = moveToAmerica()
@@ -156,12 +156,12 @@ func TestTheGuideOnStagedRolloutsPrintsTheEarliestTime(t *testing.T) {
 	s.applyHourLater("2 1 1 1")
 	s.applyHourLater("2 1 1 1")
 	if strings.Contains(s.planText, "not before") { // the next step depends on a cluster
-		t.Errorf("it says %s", s.planText)
+		t.Errorf("the plan says %s", s.planText)
 	}
 	s.setTime(11, 15, 30)
 	s.report("ready", "canary-1")
 	if plan := s.applyAfter(0, "2 1 1 1"); !plan.Empty() { // the canary soaks for an hour, then the window of the regions is closed
-		t.Errorf("while it soaks: %s", s.planText)
+		t.Errorf("during the soak time, a run plans %s", s.planText)
 	}
 	s.expectText("waits for clusters to be ready: 0 of 1 cluster is ready, 1 soaking, " + s.notBefore(12, 14))
 	s.setTime(12, 13, 0)

@@ -106,7 +106,7 @@ func TestAMeasurementHoldsAndReleasesARollout(t *testing.T) {
 		l.report("canary", verdict.Ready)
 		l.setFigures(map[string]float64{"canary": 0.9, "region": 0.2, "rest": 0.2})
 		if plan := l.applyAndExpect("2", "2 1 1", "Rollout waits", "on 1 of 3 hosts: waits for errors: 0.9 % against 0.2 % on 2 clusters (passes where value < 0.4); 0 of 1 cluster is ready, 1 not ready yet"); !plan.Empty() {
-			t.Error("another figure is a change")
+			t.Error("another figure makes the plan non-empty")
 		}
 		l.setFigures(map[string]float64{"canary": 0.3})
 		l.applyAndExpect("2", "2 2 1")
@@ -120,17 +120,17 @@ func TestAMeasurementHoldsAndReleasesARollout(t *testing.T) {
 		)
 		l.setFigures(map[string]float64{"canary": 9, "region": 0.1})
 		if plan := l.applyAndExpect("2", "2 2 1", "Rollout has failed", "errors: 9 %"); !plan.Empty() {
-			t.Error("a halt that goes on is a change")
+			t.Error("a lasting halt makes the plan non-empty")
 		}
 		l.setFigures(map[string]float64{"canary": 3, "region": 0.1})
 		l.applyAndExpect("2", "2 2 2")
 		l.report("rest", verdict.Ready)
 		l.setFigures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
 		if plan := l.applyAndExpect("2", "2 2 2"); assignmentAfter(plan)["rolled_out"] != true {
-			t.Errorf("at the end: %s", rolloutText(plan))
+			t.Errorf("the rollout does not end: %s", rolloutText(plan))
 		}
 		if plan := l.applyAndExpect("2", "2 2 2"); !plan.Empty() {
-			t.Error("after the end something is planned")
+			t.Error("after the rollout, the plan is not empty")
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestAMeasurementThatFailsRollsBack(t *testing.T) {
 		)
 		l.setFigures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
 		if plan := l.applyAndExpect("2", "1 1 1"); !plan.Empty() {
-			t.Error("what failed is tried again")
+			t.Error("failed content is tried again")
 		}
 		l.applyAndExpect("3", "3 1 1")
 	})
@@ -165,7 +165,7 @@ func TestAMeasurementWithoutAFigureNeverPasses(t *testing.T) {
 		"not a number": func(check *evidence.Check) {
 			check.Figures = map[string]evidence.Figure{"canary": {Message: "the value is not a number"}}
 		},
-		"no expression that can be evaluated": func(check *evidence.Check) {
+		"an expression without a result": func(check *evidence.Check) {
 			check.Pass, check.Figures = "value < samples", map[string]evidence.Figure{"canary": {}}
 		},
 	} {
@@ -236,7 +236,7 @@ func TestMeasurementsOrFactsAloneProveContent(t *testing.T) {
 			applyAlone("2", "2 2 1")
 			applyAlone("2", "2 2 2")
 			if plan := applyAlone("2", "2 2 2"); assignmentAfter(plan)["rolled_out"] != true {
-				t.Errorf("at the end: %s", rolloutText(plan))
+				t.Errorf("the rollout does not end: %s", rolloutText(plan))
 			}
 			runner := l.runner.(*providertest.Workspace)
 			runner.Lose(assignment) // without a state, the content counts from this apply
@@ -277,7 +277,7 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 			wants []string
 			at    []string
 		}{
-			"none":                {[]any{}, []string{"A rollout needs evidence"}, []string{""}},
+			"an empty list":       {[]any{}, []string{"A rollout needs evidence"}, []string{""}},
 			"null alone":          {[]any{nil}, []string{"A rollout needs evidence"}, []string{""}},
 			"several mistakes":    {[]any{l.evidence(), "{}", true}, []string{"evidence[1]: the evidence is not what flotilla_compliance gives", "evidence[2]: the evidence is a text"}, []string{"1", "2"}},
 			"another kind":        {[]any{`{"kind":"figures"}`}, []string{`evidence[0]: the evidence has the kind "figures"`}, []string{"0"}},
@@ -294,17 +294,17 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 				}
 			}
 			if len(errors) != len(c.wants) {
-				t.Errorf("%s: %v", name, diags)
+				t.Errorf("%s: the plan says %v", name, diags)
 				continue
 			}
 			text := strings.Join(strings.Fields(fmt.Sprint(errors)), " ")
 			for i, want := range c.wants {
 				if !strings.Contains(text, want) {
-					t.Errorf("%s: it does not say %q: %s", name, want, text)
+					t.Errorf("%s: the errors lack %q: %s", name, want, text)
 				}
 				if at := errors[i].At; at != "" &&
 					(!strings.Contains(at, "evidence") || c.at[i] != "" && !strings.Contains(at, "ElementKeyInt("+c.at[i]+")")) {
-					t.Errorf("%s: at %s", name, at)
+					t.Errorf("%s: an error is at %s", name, at)
 				}
 			}
 		}
@@ -329,7 +329,7 @@ func TestAListWithUnknownEvidenceMakesThePlanUnknown(t *testing.T) {
 		}
 	}
 	if plan, diags := l.runner.Apply(t.Context(), l.checkedConfiguration("2")); diags.Err() != nil || l.versions() != "2 2 1" {
-		t.Errorf("applied: %s, %v, %v", l.versions(), assignmentAfter(plan), diags)
+		t.Errorf("the apply deployed %s: %v, %v", l.versions(), assignmentAfter(plan), diags)
 	}
 }
 
@@ -345,12 +345,12 @@ func TestASavedPlanOfAListIsAppliedLateAsItWasPlanned(t *testing.T) {
 		}
 		l.now = l.now.Add(24 * time.Hour)
 		if diags := runner.ApplyPlan(t.Context(), plan); diags.Err() != nil || l.versions() != "2 2 1" {
-			t.Errorf("applied late: %s, %v", l.versions(), diags)
+			t.Errorf("the late apply deployed %s: %v", l.versions(), diags)
 		}
 		l.report("region", verdict.Ready)
 		if plan, diags := runner.Plan(t.Context(), l.checkedConfiguration("2"), providertest.RefreshOnly()); diags.Err() != nil || !plan.Empty() ||
 			l.versions() != "2 2 1" {
-			t.Errorf("a refresh alone: %v", diags)
+			t.Errorf("the refresh-only plan says %v", diags)
 		}
 		l.applyAndExpect("2", "2 2 2")
 	})
@@ -364,7 +364,7 @@ func TestProvenNeedsAllDocuments(t *testing.T) {
 		t.Helper()
 		l.further = map[string]any{"candidate": "2"}
 		if plan, _ := l.applyChecked("2", "2 2 2"); assignmentAfter(plan)["proven"] != proven {
-			t.Errorf("proven is %v, not %v", assignmentAfter(plan)["proven"], proven)
+			t.Errorf("proven is %v, want %v", assignmentAfter(plan)["proven"], proven)
 		}
 	}
 	expectProven(nil)
@@ -402,7 +402,7 @@ func TestPagesAcceptOnlyEvidenceOfClusters(t *testing.T) {
 				diags[0].Detail,
 				`The evidence has the kind "measurements": only evidence of flotilla_compliance belongs here.`,
 			) {
-			t.Errorf("%s: %v", name, diags)
+			t.Errorf("%s: the plan says %v", name, diags)
 		}
 	}
 }

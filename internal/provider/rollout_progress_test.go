@@ -67,14 +67,14 @@ func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
 	}
 	delete(first, "summary")
 	if got := fmt.Sprint(first); got != fmt.Sprintf("map[approval:<nil> others:%d state:waiting waits_for:soak]", crowdSize-1) {
-		t.Errorf("with the summary comes %s", got)
+		t.Errorf("the other attributes are %s", got)
 	}
 
 	values := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}, "progress": assignmentAfter(plan)["progress"]})
 	rollouts, _ := values["rollouts"].(map[string]any)
 	one, _ := rollouts["w023-live"].(map[string]any)
 	if len(rollouts) != crowdSize || !strings.HasPrefix(fmt.Sprint(one["approval"]), "w023-live@") {
-		t.Fatalf("there are %d rollouts, and w023-live is %v", len(rollouts), one)
+		t.Fatalf("got %d rollouts, and w023-live is %v", len(rollouts), one)
 	}
 	delete(one, "approval")
 	delete(one, "since")

@@ -18,7 +18,7 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	r := newRings(t)
 	plan := r.applyVersion("1", "1 1 1")
 	if plan.Change(assignment).After["rolled_out"] != true {
-		t.Errorf("nothing to do: %s", rolloutText(plan))
+		t.Errorf("without a change, the plan says %s", rolloutText(plan))
 	}
 	plan = r.applyVersion("2", "2 1 1")
 	for _, want := range []string{`stage 1 of 3 "canary", 1 of 3 hosts`, countLine(changes.Counts{Hosts: 1, Changed: 1}), "waits for clusters to be ready", "false"} {
@@ -28,11 +28,11 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	}
 	commits := git(t, r.url, "rev-list", "--count", "dev")
 	if plan := r.applyVersion("2", "2 1 1"); !plan.Empty() {
-		t.Errorf("evidence that decides nothing plans %s", rolloutText(plan))
+		t.Errorf("evidence without a decision plans %s", rolloutText(plan))
 	}
 	r.report("canary", verdict.Progressing)
 	if plan := r.applyVersion("2", "2 1 1"); !plan.Empty() || git(t, r.url, "rev-list", "--count", "dev") != commits {
-		t.Errorf("evidence that decides nothing plans %s", rolloutText(plan))
+		t.Errorf("evidence without a decision plans %s", rolloutText(plan))
 	}
 	r.report("canary", verdict.Ready)
 	plan = r.applyVersion("2", "2 2 1")
@@ -47,10 +47,10 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	plan = r.applyVersion("2", "2 2 2")
 	if assignmentAfter(plan)["rolled_out"] != true || fmt.Sprint(assignmentAfter(plan)["rolling_out"]) != "map[]" ||
 		git(t, r.url, "rev-list", "--count", "dev") != commits {
-		t.Errorf("in the end: %s", rolloutText(plan))
+		t.Errorf("at the end, the plan says %s", rolloutText(plan))
 	}
 	if plan := r.applyVersion("2", "2 2 2"); !plan.Empty() {
-		t.Errorf("after a rollout that is finished: %s", rolloutText(plan))
+		t.Errorf("after the rollout, the plan says %s", rolloutText(plan))
 	}
 }
 
@@ -62,7 +62,7 @@ func TestRolloutHaltsAndNewerContentMendsIt(t *testing.T) {
 	r.applyVersion("2", "2 2 1")
 	r.report("region", verdict.Failed)
 	if plan := r.applyVersion("2", "2 2 1"); !strings.Contains(rolloutText(plan), "state:failed") {
-		t.Errorf("a halt says %s", rolloutText(plan))
+		t.Errorf("the plan of a halt says %s", rolloutText(plan))
 	}
 	r.expectWarning("2", "Rollout has failed", "1 cluster has failed")
 	r.applyVersion("3", "3 2 1")
@@ -84,10 +84,10 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	failed := git(t, r.url, "rev-parse", "dev")
 	plan := r.applyVersion("2", "1 1 1")
 	if got := git(t, r.url, "rev-parse", "dev^"); got != failed {
-		t.Error("going back made more commits than one")
+		t.Error("the rollback made more than one commit")
 	}
 	if changed := git(t, r.url, "diff", "--stat", before, "dev", "--", "clusters/all/canary", "clusters/all/region", "clusters/all/rest"); changed != "" {
-		t.Errorf("the hosts are not as before:\n%s", changed)
+		t.Errorf("the rollback left a difference:\n%s", changed)
 	}
 	for _, want := range []string{"failed and was rolled back", fileLine("platform-config.yaml", "data.VERSION", "canary/app-core, region/app-core", causeBy(changes.ByRollback, before[:8]))} {
 		if !strings.Contains(rolloutText(plan), want) {
@@ -97,7 +97,7 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	r.report("canary", verdict.Ready)
 	r.report("region", verdict.Ready)
 	if plan := r.applyVersion("2", "1 1 1"); !plan.Empty() {
-		t.Errorf("what failed is tried again: %s", rolloutText(plan))
+		t.Errorf("failed content is tried again: %s", rolloutText(plan))
 	}
 	r.expectWarning("2", "Rollout has failed", "it was rolled back")
 	r.applyVersion("3", "3 1 1")
@@ -137,7 +137,7 @@ func TestAPlanThatChangesNothingNamesEachWait(t *testing.T) {
 	r.further = nil
 	r.applyVersion("2", "2 2 2")
 	if plan, diags := r.w.Plan(t.Context(), r.configuration("2")); !plan.Empty() || diags.Has("Rollout waits") {
-		t.Errorf("once all have it, the plan says %v", diags)
+		t.Errorf("at the end, the plan says %v", diags)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 	clock.now = clock.now.Add(12 * time.Hour)
 	if diags := r.w.ApplyPlan(t.Context(), plan); diags.Err() == nil ||
 		!strings.Contains(diags.Err().Error(), "Windows have closed") {
-		t.Errorf("after the window: %v", diags.Err())
+		t.Errorf("the apply after the window says %v", diags.Err())
 	}
 	if git(t, r.url, "rev-parse", "dev") != before {
 		t.Error("something was written")
@@ -184,10 +184,10 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 	r.now = r.now.Add(12 * time.Hour)
 	r.report("canary", verdict.Ready)
 	if plan := r.applyVersion("2", "2 1 1"); !strings.Contains(rolloutText(plan), "waits for a window") {
-		t.Errorf("behind closed windows: %s", rolloutText(plan))
+		t.Errorf("outside the window, the plan says %s", rolloutText(plan))
 	}
 	if plan := r.applyVersion("2", "2 1 1"); !plan.Empty() {
-		t.Errorf("behind closed windows, again: %s", rolloutText(plan))
+		t.Errorf("outside the window, the second plan says %s", rolloutText(plan))
 	}
 }
 
@@ -207,15 +207,15 @@ func TestDriftWaitsForAWindow(t *testing.T) {
 	windows("allow")
 	plan, diags := r.w.Apply(t.Context(), r.configuration("1"))
 	if diags.Err() != nil || git(t, r.url, "rev-parse", "dev") != byHand {
-		t.Fatalf("behind closed windows: %v", diags)
+		t.Fatalf("outside the window, the apply says %v", diags)
 	}
 	if plan.Change(assignment).After["commit"] == (providertest.Unknown{}) || !strings.Contains(fmt.Sprint(diags), "Drift waits for a window") {
-		t.Errorf("behind closed windows, the plan says %v", diags)
+		t.Errorf("outside the window, the plan says %v", diags)
 	}
 	windows("deny")
 	r.applyVersion("1", "1 1 1")
 	if git(t, r.url, "rev-parse", "dev^") != byHand || r.tree("dev", "rest") != r.tree("dev^^", "rest") {
-		t.Error("drift is not put right once windows are open")
+		t.Error("an open window does not repair the drift")
 	}
 }
 
@@ -239,11 +239,11 @@ func TestInvalidRolloutInputIsAnErrorAtItsAttribute(t *testing.T) {
 		further  map[string]any
 		at, want string
 	}{
-		"no evidence":        {map[string]any{"rollout": ringRollout(nil)}, "evidence", "A rollout needs evidence"},
-		"no evidence at all": {map[string]any{"rollout": ringRollout(nil), "evidence": "{}"}, "evidence", "is not what flotilla_compliance gives"},
-		"of another format":  {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"3"`, `"format":"9"`, 1)}, "evidence", `it has the format "9"`},
-		"without an owner":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"3"`, `"format":"1"`, 1)}, "evidence", "use one version everywhere"},
-		"of another fleet":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.ReplaceAll(fine, "canary", "somewhere")}, "evidence", "None of the clusters"},
+		"no evidence":       {map[string]any{"rollout": ringRollout(nil)}, "evidence", "A rollout needs evidence"},
+		"an empty document": {map[string]any{"rollout": ringRollout(nil), "evidence": "{}"}, "evidence", "is not what flotilla_compliance gives"},
+		"of another format": {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"3"`, `"format":"9"`, 1)}, "evidence", `it has the format "9"`},
+		"without an owner":  {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"3"`, `"format":"1"`, 1)}, "evidence", "use one version everywhere"},
+		"of another fleet":  {map[string]any{"rollout": ringRollout(nil), "evidence": strings.ReplaceAll(fine, "canary", "somewhere")}, "evidence", "None of the clusters"},
 		"of another assignment": {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Owner = "edge" })}, "evidence",
 			`The evidence is about the assignment "edge" of environment "dev", on branch "dev" at path "clusters/all". This is the assignment "dev" of`,
@@ -262,19 +262,19 @@ func TestInvalidRolloutInputIsAnErrorAtItsAttribute(t *testing.T) {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.Tip = strings.Repeat("e", 40) })}, "evidence",
 			`The evidence was gathered at a commit that branch "dev" of this repository does not have`,
 		},
-		"a misspelt key":       {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
-		"a host of a stage":    {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
-		"until, and no time":   {map[string]any{"holds": []any{map[string]any{"hosts": []any{"canary"}, "until": "2030-01-01T00:00:00Z"}}}, "holds", "set evidence"},
-		"two stages of a name": {stages(map[string]any{"name": "a", "hosts": []any{"canary"}}, map[string]any{"name": "a"}), "rollout", `stages: has two stages with the name "a"`},
-		"no percentage":        {stages(map[string]any{"name": "a", "percent": 101}), "rollout", "stages[\"a\"].percent"},
-		"no ready percentage":  {stages(map[string]any{"name": "a", "ready_percent": 0}), "rollout", "stages[\"a\"].ready_percent"},
-		"after all":            {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), "rollout", `the stage "b" comes after "a", which takes all remaining hosts`},
-		"a negative soak":      {stages(map[string]any{"name": "a", "soak": "-5m"}), "rollout", "stages[\"a\"].soak"},
-		"no time zone": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{
+		"a misspelt key":                      {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
+		"a misspelt host":                     {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
+		"a hold with until, without evidence": {map[string]any{"holds": []any{map[string]any{"hosts": []any{"canary"}, "until": "2030-01-01T00:00:00Z"}}}, "holds", "set evidence"},
+		"two stages with one name":            {stages(map[string]any{"name": "a", "hosts": []any{"canary"}}, map[string]any{"name": "a"}), "rollout", `stages: has two stages with the name "a"`},
+		"an invalid percentage":               {stages(map[string]any{"name": "a", "percent": 101}), "rollout", "stages[\"a\"].percent"},
+		"an invalid ready percentage":         {stages(map[string]any{"name": "a", "ready_percent": 0}), "rollout", "stages[\"a\"].ready_percent"},
+		"a stage after the last one":          {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), "rollout", `the stage "b" comes after "a", which takes all remaining hosts`},
+		"a negative soak":                     {stages(map[string]any{"name": "a", "soak": "-5m"}), "rollout", "stages[\"a\"].soak"},
+		"an invalid time zone": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{
 			"kind": "deny", "schedule": "0 0 * * *", "duration": "1h", "time_zone": "Europe/Atlantis",
 		}}}), "evidence": fine}, "rollout", `windows[0].time_zone: "Europe/Atlantis" is not a time zone`},
-		"no approval":         {map[string]any{"rollout": ringRollout(map[string]any{"approvals": []any{"app-core"}}), "evidence": fine}, "rollout", "approvals[0]"},
-		"a schedule of never": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{"kind": "deny", "schedule": "0 0 30 2 *", "duration": "1h"}}}), "evidence": fine}, "rollout", "names a date that does not exist"},
+		"an invalid approval":       {map[string]any{"rollout": ringRollout(map[string]any{"approvals": []any{"app-core"}}), "evidence": fine}, "rollout", "approvals[0]"},
+		"a schedule without a date": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{"kind": "deny", "schedule": "0 0 30 2 *", "duration": "1h"}}}), "evidence": fine}, "rollout", "names a date that does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -282,7 +282,7 @@ func TestInvalidRolloutInputIsAnErrorAtItsAttribute(t *testing.T) {
 				Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, test.further))
 			if diags.Err() == nil || !strings.Contains(diags.Err().Error(), test.want) ||
 				!strings.Contains(diags.Err().Error(), fmt.Sprintf("AttributeName(%q)", test.at)) {
-				t.Errorf("%v", diags.Err())
+				t.Errorf("the messages are %v", diags.Err())
 			}
 		})
 	}
@@ -295,7 +295,7 @@ func TestAHoldWithoutAMatchIsAWarning(t *testing.T) {
 	_, diags := providertest.New(startProvider).
 		Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, holds))
 	if diags.Err() != nil || !diags.Has("Hold matches nothing") || !strings.Contains(fmt.Sprint(diags), `did you mean "app-core"?`) {
-		t.Errorf("%v", diags)
+		t.Errorf("the messages are %v", diags)
 	}
 }
 
@@ -306,7 +306,7 @@ func TestAnOutdatedApprovalIsAWarning(t *testing.T) {
 	_, diags := r.w.Apply(t.Context(), r.configuration("2"))
 	if diags.Err() != nil || !strings.Contains(fmt.Sprint(diags), "is for content that is not wanted any more; remove the approval") ||
 		r.versions() != "2 1 1" {
-		t.Errorf("%v", diags)
+		t.Errorf("the messages are %v", diags)
 	}
 }
 
@@ -357,9 +357,9 @@ func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
 	commitForeignFiles(t, r.url, func(commits int64) bool { return commits == 3 })
 	apply(t, r.w, configuration)
 	if got := r.versions(); got != "2 2 1" {
-		t.Errorf("deployed %q", got)
+		t.Errorf("deployed %q, want \"2 2 1\"", got)
 	}
 	if plan := r.applyVersion("2", "2 2 1"); !plan.Empty() {
-		t.Errorf("what others commit plans %s", rolloutText(plan))
+		t.Errorf("after commits of others, the plan says %s", rolloutText(plan))
 	}
 }

@@ -33,7 +33,7 @@ var fleetMistakes = map[string]struct {
 		further: map[string]any{"templates": []any{ownReconciler("a: {{ .Config.nope.deep }}")}},
 		summary: "Invalid rendering", texts: []string{`Reconciler template "flux", manifests[0], line 1, {{ .Config.nope.deep }}: `},
 	},
-	"a template that makes no YAML": {
+	"a template with invalid YAML": {
 		further: map[string]any{"templates": []any{ownReconciler("a: [b")}},
 		summary: "Invalid rendering",
 		texts: []string{
@@ -69,7 +69,7 @@ var fleetMistakes = map[string]struct {
 		further: map[string]any{"workloads": []any{appWorkload("requires", []any{}), idleWorkload("db"), idleWorkload("queue")}},
 		summary: "Deployment targets without a host", warning: true, texts: []string{"\"db-main\": no target policy selects it"},
 	},
-	"policies that prefer what is not there": {
+	"policies that spread over a missing label": {
 		further: map[string]any{"target_policies": []any{spreadPolicy("one", "zone"), spreadPolicy("two", "zone"), spreadPolicy("three", "region")}},
 		summary: "Questionable target policy", warning: true,
 		texts: []string{
@@ -146,7 +146,7 @@ func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 					case one.Error && one.Summary == "Same error as elsewhere" && one.At == `AttributeName("fleet")`:
 						short = append(short, one.Detail)
 					case one.Error:
-						t.Errorf("it is said, too: %s", one)
+						t.Errorf("got another error: %s", one)
 					}
 				}
 				want := 0
@@ -156,14 +156,14 @@ func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 				wantCount := fmt.Sprintf("has the same fleet, and shows in full what is wrong with it: %d error", len(c.texts))
 				if len(short) != want ||
 					want > 0 && (!strings.Contains(short[0], wantCount) || !strings.Contains(short[0], fmt.Sprintf("%q", c.summary))) {
-					t.Errorf("for the others it is said %q", short)
+					t.Errorf("the other resources report %q", short)
 				}
 				if len(full) != len(c.texts) {
-					t.Fatalf("it is said %d times, want %d: %s", len(full), len(c.texts), diags)
+					t.Fatalf("got %d diagnostics, want %d: %s", len(full), len(c.texts), diags)
 				}
 				for i, text := range c.texts {
 					if !strings.Contains(full[i], text) {
-						t.Errorf("it is said\n%s\nwant\n%s", full[i], text)
+						t.Errorf("got\n%s\nwant\n%s", full[i], text)
 					}
 				}
 			}
@@ -181,7 +181,7 @@ func TestAnUnreachableRepositoryIsReportedOnce(t *testing.T) {
 	}
 	_, diags := providertest.New(startProvider).Plan(t.Context(), configuration)
 	if len(diags) != 1 || diags[0].Summary != "Repository cannot be reached" {
-		t.Errorf("it is said\n%s", diags)
+		t.Errorf("got\n%s", diags)
 	}
 }
 
@@ -233,16 +233,16 @@ resource "flotilla_assignment" "second" {
 
 			printed, failed := plan(repo.url, `config_schemas = [{ name = "net", schema = jsonencode({ required = ["NOPE"] }) }]`)
 			if !failed || count(printed, "Invalid configuration values") != 1 || count(printed, "Same error as elsewhere") != 5 {
-				t.Errorf("of a fleet with a mistake it prints\n%s", printed)
+				t.Errorf("for a fleet with a mistake, Terraform prints\n%s", printed)
 			}
 			printed, failed = plan(repo.url, "")
 			if failed || count(printed, "Same error as elsewhere") > 0 {
-				t.Errorf("of a fleet without a mistake it prints\n%s", printed)
+				t.Errorf("for a fleet without a mistake, Terraform prints\n%s", printed)
 			}
 			printed, failed = plan("http://127.0.0.1:1/gitops", "")
 			if !failed || strings.Count(printed, "Error: Repository cannot be reached") != 1 ||
 				!strings.Contains(printed, "has the same gitops_repo") {
-				t.Errorf("of a repository that is away it prints\n%s", printed)
+				t.Errorf("for an unreachable repository, Terraform prints\n%s", printed)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func TestASavedDestroyRemovesOnlyPlannedContent(t *testing.T) {
 				t.Fatal(diags.Err())
 			}
 			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
-				t.Errorf("a destroy that has seen the drift: %s", diags)
+				t.Errorf("a destroy with the drift in its plan says %s", diags)
 			}
 			if left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(left, push.folder) {
 				t.Errorf("the destroy has left\n%s", left)
@@ -62,12 +62,12 @@ func checkLateDestroy(t *testing.T, repo repository, folder string, apply func()
 		return
 	}
 	if messages := apply(); messages != "" {
-		t.Fatalf("said is %s", messages)
+		t.Fatalf("got %s", messages)
 	}
 	left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev")
 	for _, gone := range []string{"large/app-core", "drone/app-edge"} {
 		if strings.Contains("\n"+left, "\n"+gone) {
-			t.Errorf("%s is there:\n%s", gone, left)
+			t.Errorf("the destroy left %s:\n%s", gone, left)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestTerraformDestroysOnlyPlannedContent(t *testing.T) {
 			)
 			w.run("apply", "-input=false", "-auto-approve")
 			w.plan("-destroy")
-			repo.change(t, "dev", func(folder string) { latePushes()["a file more in it"].byHand(t, folder) })
+			repo.change(t, "dev", func(folder string) { latePushes()["a new file in it"].byHand(t, folder) })
 			checkLateDestroy(t, repo, "large/app-core", func() string {
 				out, stderr, err := w.try("apply", "-input=false", "-no-color", "plan.out")
 				if err == nil {
@@ -115,7 +115,7 @@ func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
 		}
 		if isLost {
 			if diags := w.ApplyPlan(t.Context(), plan); diags.Err() != nil {
-				t.Errorf("a repository that is gone: %s", diags)
+				t.Errorf("a destroy without the repository says %s", diags)
 			}
 			continue
 		}

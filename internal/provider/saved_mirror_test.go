@@ -13,13 +13,13 @@ func TestAMirrorStaysTheSameLocationAfterPushes(t *testing.T) {
 		before, between string // "old" or "new" for the copy that gets a push
 		value           string // of a config container, changed with the URL
 	}{
-		"the new one gets a push":                          {between: "new"},
-		"the old one gets a push":                          {between: "old"},
-		"the new one gets a push, and a value changes":     {between: "new", value: "mysql://two"},
-		"the old one gets a push, and a value changes":     {between: "old", value: "mysql://two"},
-		"the new one is ahead":                             {before: "new"},
-		"the new one is ahead, and both differ at apply":   {before: "new", between: "old", value: "mysql://two"},
-		"the old one is ahead, and then the other is, too": {before: "old", between: "new"},
+		"a push to the new URL":                          {between: "new"},
+		"a push to the old URL":                          {between: "old"},
+		"a push to the new URL, and a changed value":     {between: "new", value: "mysql://two"},
+		"a push to the old URL, and a changed value":     {between: "old", value: "mysql://two"},
+		"the new URL ahead":                              {before: "new"},
+		"the new URL ahead, and both different at apply": {before: "new", between: "old", value: "mysql://two"},
+		"the old URL ahead, and then also the new one":   {before: "old", between: "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +49,7 @@ func TestAMirrorStaysTheSameLocationAfterPushes(t *testing.T) {
 			push(test.between)
 			before := git(t, repo.url, "rev-parse", "dev")
 			if diags := w.ApplyPlan(t.Context(), plan); diags.Bugs() != nil || diags.Err() != nil {
-				t.Fatalf("said is %s", diags)
+				t.Fatalf("got %s", diags)
 			}
 			if now := git(t, repo.url, "rev-parse", "dev"); now != before {
 				t.Error("the old location was written")
@@ -58,7 +58,7 @@ func TestAMirrorStaysTheSameLocationAfterPushes(t *testing.T) {
 				t.Errorf("the new location has\n%s", content)
 			}
 			if plan, diags := w.Plan(t.Context(), configuration); diags.Err() != nil || !plan.Empty() {
-				t.Errorf("the plan after it has %v %s", linesOf(plan), diags)
+				t.Errorf("the next plan has %v %s", linesOf(plan), diags)
 			}
 		})
 	}

@@ -28,11 +28,11 @@ func latePushes() map[string]struct {
 		folder string
 	}{
 		"the folder that changes":           {writeByHand("large/app-core/namespace.yaml"), "large/app-core"},
-		"a file more in it":                 {writeByHand("large/app-core/more.yaml"), "large/app-core"},
+		"a new file in it":                  {writeByHand("large/app-core/more.yaml"), "large/app-core"},
 		"the folder that changes is gone":   {remove("large/app-core"), "large/app-core"},
 		"another folder of the owner":       {writeByHand("drone/app-edge/namespace.yaml"), ""},
 		"another folder of it is gone":      {remove("drone/app-edge"), ""},
-		"a folder of nobody":                {writeByHand("elsewhere/app/namespace.yaml"), ""},
+		"a folder without an owner":         {writeByHand("elsewhere/app/namespace.yaml"), ""},
 		"a folder beside, on the same host": {writeByHand("large/other/namespace.yaml"), ""},
 	}
 }
@@ -108,14 +108,14 @@ func checkLateApply(t *testing.T, repo repository, folder string, apply, plan fu
 	messages := apply()
 	for _, bug := range []string{"inconsistent", "bug in the provider"} {
 		if strings.Contains(messages, bug) {
-			t.Fatalf("it is a bug to Terraform: %s", messages)
+			t.Fatalf("Terraform reports a bug: %s", messages)
 		}
 	}
 	if folder != "" {
 		flat := strings.Join(strings.Fields(strings.ReplaceAll(messages, "│", " ")), " ")
 		for _, want := range []string{"Repository has changed since the plan", `Folder "` + folder + `" has changed since the plan, by commit ` + pushed, "Nothing was written"} {
 			if !strings.Contains(flat, want) {
-				t.Errorf("no %q in\n%s", want, messages)
+				t.Errorf("%q is not in\n%s", want, messages)
 			}
 		}
 		if now := git(t, repo.url, "rev-parse", "dev"); now != pushed {
@@ -124,7 +124,7 @@ func checkLateApply(t *testing.T, repo repository, folder string, apply, plan fu
 		return
 	}
 	if messages != "" {
-		t.Fatalf("said is %s", messages)
+		t.Fatalf("got %s", messages)
 	}
 	if changed := git(t, repo.url, "diff", "--name-only", pushed, "dev"); changed != ".flotilla/dev/large.json\nlarge/app-core/platform-config.yaml" {
 		t.Errorf("the apply changed\n%s", changed)
@@ -207,20 +207,20 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 		byHand        func(*testing.T, repository)
 		refused       bool
 	}{
-		"a create, beside what others write": {nil, map[string]any{}, false, nil, false},
-		"a lost state":                       {map[string]any{}, map[string]any{}, true, pushElsewhere, false},
-		"a lost state and a folder of it":    {map[string]any{}, map[string]any{}, true, pushToOwnFolder, false},
-		"another name":                       {map[string]any{}, map[string]any{"name": "next"}, false, pushElsewhere, false},
-		"another name and a folder of it":    {map[string]any{}, map[string]any{"name": "next"}, false, pushToOwnFolder, false},
-		"another path":                       {allowRemovals, map[string]any{"gitops_repo": "path"}, false, pushElsewhere, false},
-		"another branch":                     {allowRemovals, map[string]any{"gitops_repo": "branch"}, false, pushElsewhere, false},
-		"a hold":                             {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, false, pushElsewhere, false},
-		"a hold of a lost state":             {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, true, pushToOwnFolder, false},
-		"nothing but another protection, and its folder": {map[string]any{}, allowRemovals, false, pushToOwnFolder, false},
+		"a create beside another assignment":      {nil, map[string]any{}, false, nil, false},
+		"a lost state":                            {map[string]any{}, map[string]any{}, true, pushElsewhere, false},
+		"a lost state and a folder of it":         {map[string]any{}, map[string]any{}, true, pushToOwnFolder, false},
+		"another name":                            {map[string]any{}, map[string]any{"name": "next"}, false, pushElsewhere, false},
+		"another name and a folder of it":         {map[string]any{}, map[string]any{"name": "next"}, false, pushToOwnFolder, false},
+		"another path":                            {allowRemovals, map[string]any{"gitops_repo": "path"}, false, pushElsewhere, false},
+		"another branch":                          {allowRemovals, map[string]any{"gitops_repo": "branch"}, false, pushElsewhere, false},
+		"a hold":                                  {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, false, pushElsewhere, false},
+		"a hold of a lost state":                  {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, true, pushToOwnFolder, false},
+		"only another protection, and its folder": {map[string]any{}, allowRemovals, false, pushToOwnFolder, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name,
-				"a create, beside what others write",
+				"a create beside another assignment",
 				"a lost state and a folder of it",
 				"another name and a folder of it",
 				"another branch",
@@ -262,12 +262,12 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 			}
 			diags = w.ApplyPlan(t.Context(), plan)
 			if diags.Bugs() != nil || diags.Err() != nil {
-				t.Fatalf("said is %s", diags)
+				t.Fatalf("got %s", diags)
 			}
 			// One more apply repairs the pushed change.
 			apply(t, w, configuration)
 			if next, diags := w.Plan(t.Context(), configuration); diags.Err() != nil || !next.Empty() {
-				t.Errorf("the plan after it has %v %s", linesOf(next), diags)
+				t.Errorf("the next plan has %v %s", linesOf(next), diags)
 			}
 		})
 	}
@@ -276,13 +276,13 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 	t.Parallel()
 	for name, push := range map[string]struct{ file, folder string }{
-		"elsewhere":                        {"elsewhere/app/x.yaml", ""},
-		"to what the rollout has written":  {"clusters/all/canary/app-core/x.yaml", ""},
-		"to what waits for a later stage":  {"clusters/all/rest/app-core/x.yaml", ""},
-		"to what this stage is to be next": {"clusters/all/region/app-core/x.yaml", "clusters/all/region/app-core"},
+		"elsewhere":                    {"elsewhere/app/x.yaml", ""},
+		"to a written folder":          {"clusters/all/canary/app-core/x.yaml", ""},
+		"to a folder of a later stage": {"clusters/all/rest/app-core/x.yaml", ""},
+		"to a folder of this stage":    {"clusters/all/region/app-core/x.yaml", "clusters/all/region/app-core"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playAlways(t, name, "to what waits for a later stage", "to what this stage is to be next")
+			playAlways(t, name, "to a folder of a later stage", "to a folder of this stage")
 			t.Parallel()
 			r := newRings(t)
 			r.applyVersion("2", "2 1 1")
@@ -297,13 +297,13 @@ func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 			diags = r.w.ApplyPlan(t.Context(), plan)
 			switch {
 			case diags.Bugs() != nil:
-				t.Fatalf("it is a bug to Terraform: %s", diags)
+				t.Fatalf("Terraform reports a bug: %s", diags)
 			case push.folder != "":
 				if !strings.Contains(diags.String(), `older "`+push.folder+`" has changed since the plan, by commit `) || r.versions() != "2 1 1" {
-					t.Errorf("said is %s, and the hosts have %s", diags, r.versions())
+					t.Errorf("the apply says %s, and the hosts have %s", diags, r.versions())
 				}
 			case diags.Err() != nil || r.versions() != "2 2 1":
-				t.Errorf("said is %s, and the hosts have %s", diags, r.versions())
+				t.Errorf("the apply says %s, and the hosts have %s", diags, r.versions())
 			}
 		})
 	}
@@ -316,7 +316,7 @@ func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 	expectNoDrift := func(when string) {
 		t.Helper()
 		if plan, diags := r.w.Plan(t.Context(), r.configuration("2"), providertest.RefreshOnly()); diags.Err() != nil || plan.ExitCode != 0 {
-			t.Errorf("%s: %v %s", when, plan.Drifted, diags)
+			t.Errorf("%s: the drift is %v, and the plan says %s", when, plan.Drifted, diags)
 		}
 	}
 	expectNoDrift("before")

@@ -64,16 +64,16 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 		before := len(listPullRequests(t, server, user))
 		diags = w.ApplyPlan(t.Context(), plan)
 		if diags.Err() != nil {
-			t.Fatalf("%s: said is %s", step.value, diags)
+			t.Fatalf("%s: got %s", step.value, diags)
 		}
 		if len(listPullRequests(t, server, user)) != before+1 || newest().State != "open" {
-			t.Fatalf("%s: requests %+v, want one more that is open", step.value, listPullRequests(t, server, user))
+			t.Fatalf("%s: got requests %+v, want one more open request", step.value, listPullRequests(t, server, user))
 		}
 		if content := repo.read(t, newest().Head.Ref)["large/app-core/platform-config.yaml"]; !strings.Contains(content, step.value) {
 			t.Errorf("%s: the request has\n%s", step.value, content)
 		}
 		if next, diags := w.Plan(t.Context(), wanted); diags.Err() != nil || !next.Empty() {
-			t.Errorf("%s: the plan after it has %v %s", step.value, linesOf(next), diags)
+			t.Errorf("%s: the next plan has %v %s", step.value, linesOf(next), diags)
 		}
 	}
 	plan, diags := w.Plan(t.Context(), configuration("five", "pull_request"), providertest.Destroy())

@@ -43,10 +43,10 @@ func TestSchedulingHasTheResultsOfConstraints(t *testing.T) {
 		contents bool
 		want     map[string][5]int
 	}{
-		"by who goes where alone": {false, map[string][5]int{
+		"by the schedule alone": {false, map[string][5]int{
 			"hosts": {3, 2, 1, 0, 0}, "branches": {2, 0, 0, 0, 2}, "values": {3, 0, 0, 0, 3}, "documents": {3, 0, 0, 0, 3},
 		}},
-		"by all of the fleet": {true, map[string][5]int{
+		"by the whole fleet": {true, map[string][5]int{
 			"hosts": {3, 2, 1, 0, 0}, "branches": {2, 0, 2, 0, 0}, "values": {3, 1, 0, 2, 0}, "documents": {3, 0, 3, 0, 0},
 		}},
 	} {
@@ -102,7 +102,7 @@ func TestSchedulingLists100ViolationsAtMost(t *testing.T) {
 	}
 	violations, _ := field(read, "constraints", "none", "violations").([]any)
 	if got := constraintCounts(t, read, "none"); got[2] != 150 || len(violations) != 100 {
-		t.Errorf("%v, and %d are listed", got, len(violations))
+		t.Errorf("got %v, and %d listed violations", got, len(violations))
 	}
 }
 
@@ -112,6 +112,6 @@ func TestSchedulingRefusesTheContentsOfAnotherFleet(t *testing.T) {
 	_, diags := providertest.New(startProvider).
 		ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": one, "contents": other})
 	if !strings.Contains(diags.String(), "same fleet") {
-		t.Errorf("it says %s", diags)
+		t.Errorf("the error is %s", diags)
 	}
 }

@@ -114,12 +114,12 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 			writeFile(t, filepath.Join(w.path, "main.tf"), config(refusingClusters))
 			printed, err := w.runTraced(t, "refused", "plan", "-input=false", "-no-color")
 			if err == nil || !strings.Contains(printed, "denied the request") {
-				t.Errorf("nothing is refused: %v\n%s", err, printed)
+				t.Errorf("no cluster refuses: %v\n%s", err, printed)
 			}
 			writeFile(t, filepath.Join(w.path, "main.tf"), config(map[string]string{"later": hostAttributes(laterURL, laterCertificate, "code-422")}))
 			printed, err = w.runTraced(t, "later", "apply", "-input=false", "-no-color", "-auto-approve")
 			if err == nil || !strings.Contains(printed, "denied the request") {
-				t.Errorf("nothing is refused: %v\n%s", err, printed)
+				t.Errorf("no cluster refuses: %v\n%s", err, printed)
 			}
 			checkNoSecrets(t, w.path, secrets)
 		})

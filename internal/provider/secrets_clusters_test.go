@@ -273,7 +273,7 @@ output "metrics" {
 				printed, err := w.runTraced(t, fmt.Sprint("wrong-", stage), "plan", "-input=false", "-no-color")
 				for which := range wrong {
 					if err == nil || !words(fmt.Sprintf("clusters[%q]", which)).MatchString(printed) {
-						t.Errorf("%s is not said: %v\n%s", which, err, printed)
+						t.Errorf("%s has no error: %v\n%s", which, err, printed)
 					}
 				}
 			}
