@@ -52,14 +52,14 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 		missingList string // absent from the API
 		want        string
 	}{
-		{"the operator has not looked yet", 1, nil, "", "progressing: " + object + "has no status yet"},
-		{"the Secret is there", 1, synced("1-6fa8"), "", "ready: "},
-		{"the Secret is that of the version before", 2, synced("1-6fa8"), "", "progressing: " + object + "was changed after its Secret was written"},
+		{"a new reference", 1, nil, "", "progressing: " + object + "has no status yet"},
+		{"a synced Secret", 1, synced("1-6fa8"), "", "ready: "},
+		{"a Secret of the former version", 2, synced("1-6fa8"), "", "progressing: " + object + "was changed after its Secret was written"},
 		{
-			"the store does not have it", 2, map[string]any{"conditions": []any{condition("False", "SecretSyncedError", "could not get secret data from provider")}, "syncedResourceVersion": "1-6fa8"}, "",
+			"a missing key of the store", 2, map[string]any{"conditions": []any{condition("False", "SecretSyncedError", "could not get secret data from provider")}, "syncedResourceVersion": "1-6fa8"}, "",
 			"progressing: " + object + "is not ready: could not get secret data from provider; it is tried again",
 		},
-		{"there is no operator", 1, nil, "externalsecrets", "unknown: " + object + "cannot be read: the cluster has no externalsecrets.external-secrets.io"},
+		{"no operator", 1, nil, "externalsecrets", "unknown: " + object + "cannot be read: the cluster has no externalsecrets.external-secrets.io"},
 	} {
 		lists := readyLists(t, url, "clusters/all/drone")
 		for path, items := range lists {

@@ -112,10 +112,10 @@ func TestDiffRefusesInvalidArguments(t *testing.T) {
 		arguments map[string]any
 		want      string
 	}{
-		"a limit of nothing":        {map[string]any{"limit": 0}, "It must be a whole number from 1 to 16777216, not"},
-		"a limit beyond anything":   {map[string]any{"limit": 1 << 40}, "It must be a whole number from 1 to 16777216, not"},
-		"a host that is not one":    {map[string]any{"cluster_type": "drne"}, `did you mean "drone"?`},
-		"a name that is not one":    {map[string]any{"name": "Dev!"}, `"Dev!"`},
+		"a limit of zero":           {map[string]any{"limit": 0}, "It must be a whole number from 1 to 16777216, not"},
+		"a limit above the maximum": {map[string]any{"limit": 1 << 40}, "It must be a whole number from 1 to 16777216, not"},
+		"an unknown host":           {map[string]any{"cluster_type": "drne"}, `did you mean "drone"?`},
+		"an invalid name":           {map[string]any{"name": "Dev!"}, `"Dev!"`},
 		"a location without branch": {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,21 +58,21 @@ func TestTheInventoryListsTheRecordsOfAllOwners(t *testing.T) {
 		complete bool
 		warning  string // at the attribute
 	}{
-		"everything":                       {nil, "dev:clusters/store-1/app-edge dev:drone/app-core prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
+		"no filter":                        {nil, "dev:clusters/store-1/app-edge dev:drone/app-core prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
 		"an owner":                         {map[string]any{"owner": "prod"}, "prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
 		"a host":                           {map[string]any{"host": "clusters/store-1"}, "dev:clusters/store-1/app-edge prod:clusters/store-1/app-edge", true, ""},
 		"a cluster with its type":          {map[string]any{"cluster": "store-1", "owner": "dev"}, "dev:clusters/store-1/app-edge dev:drone/app-core", true, ""},
-		"a cluster that has nothing":       {map[string]any{"cluster": "other"}, "", true, `No record names the type of cluster "other"`},
-		"a cluster that is misspelt":       {map[string]any{"cluster": "store-l"}, "", true, `No record is of a cluster "store-l"; did you mean "store-1"?`},
+		"a cluster without records":        {map[string]any{"cluster": "other"}, "", true, `No record names the type of cluster "other"`},
+		"a misspelt cluster":               {map[string]any{"cluster": "store-l"}, "", true, `No record is of a cluster "store-l"; did you mean "store-1"?`},
 		"a cluster of a type":              {map[string]any{"cluster": "other", "cluster_type": "drone", "owner": "dev"}, "dev:drone/app-core", true, ""},
 		"a cluster type with its clusters": {map[string]any{"cluster_type": "drone", "owner": "dev"}, "dev:clusters/store-1/app-edge dev:drone/app-core", true, ""},
-		"a cluster type that has nothing":  {map[string]any{"cluster_type": "large"}, "", true, ""},
+		"a cluster type without records":   {map[string]any{"cluster_type": "large"}, "", true, ""},
 		"a workload":                       {map[string]any{"workload": "app", "limit": 3}, "dev:clusters/store-1/app-edge dev:drone/app-core prod:clusters/store-1/app-edge", false, ""},
-		"a workload that is nowhere":       {map[string]any{"workload": "ap"}, "", true, `No record that was read is of workload "ap"; did you mean "app"?`},
+		"an unknown workload":              {map[string]any{"workload": "ap"}, "", true, `No record that was read is of workload "ap"; did you mean "app"?`},
 		"a workspace":                      {map[string]any{"workspace": "team", "host": "drone", "limit": 2}, "dev:drone/app-core prod:drone/app-core", true, ""},
-		"a workspace that is nowhere":      {map[string]any{"workspace": "nobody"}, "", true, `is of workspace "nobody"`},
-		"an owner that is nowhere":         {map[string]any{"owner": "de"}, "", true, `is of owner "de"; did you mean "dev"?`},
-		"a host that is nowhere":           {map[string]any{"host": "clusters/store-l"}, "", true, `did you mean "clusters/store-1"?`},
+		"an unknown workspace":             {map[string]any{"workspace": "nobody"}, "", true, `is of workspace "nobody"`},
+		"an unknown owner":                 {map[string]any{"owner": "de"}, "", true, `is of owner "de"; did you mean "dev"?`},
+		"an unknown host":                  {map[string]any{"host": "clusters/store-l"}, "", true, `did you mean "clusters/store-1"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

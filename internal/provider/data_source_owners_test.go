@@ -169,12 +169,12 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 		want      string
 		isError   bool
 	}{
-		"none":                   {[]any{"{}", good}, 0, "Invalid evidence", true},
-		"of another branch":      {[]any{good, strings.Replace(good, `"branch":"dev"`, `"branch":"prod"`, 1)}, 1, "Evidence of another branch", true},
-		"given twice":            {[]any{good, good}, 1, "Evidence is given twice", true},
-		"of another environment": {[]any{strings.Replace(good, `"environment":"dev"`, `"environment":"prod"`, 1)}, 0, "Evidence of another environment", true},
-		"of another repository":  {[]any{nil, strings.ReplaceAll(good, git(t, url, "rev-parse", "dev"), strings.Repeat("1", 40))}, 1, "Evidence of another repository", true},
-		"of nobody":              {[]any{strings.NewReplacer(`"owner":"east"`, `"owner":"north"`, `"owner":"west"`, `"owner":"north"`).Replace(good)}, 0, "Evidence of an unknown owner", false},
+		"invalid":             {[]any{"{}", good}, 0, "Invalid evidence", true},
+		"another branch":      {[]any{good, strings.Replace(good, `"branch":"dev"`, `"branch":"prod"`, 1)}, 1, "Evidence of another branch", true},
+		"a duplicate":         {[]any{good, good}, 1, "Evidence is given twice", true},
+		"another environment": {[]any{strings.Replace(good, `"environment":"dev"`, `"environment":"prod"`, 1)}, 0, "Evidence of another environment", true},
+		"another repository":  {[]any{nil, strings.ReplaceAll(good, git(t, url, "rev-parse", "dev"), strings.Repeat("1", 40))}, 1, "Evidence of another repository", true},
+		"an unknown owner":    {[]any{strings.NewReplacer(`"owner":"east"`, `"owner":"north"`, `"owner":"west"`, `"owner":"north"`).Replace(good)}, 0, "Evidence of an unknown owner", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

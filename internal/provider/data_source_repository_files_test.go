@@ -20,24 +20,24 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 		attribute  string
 		want       string
 	}{
-		"no URL":             {map[string]any{"url": "ftp://x/y"}, "url", `scheme "ftp" is not supported`},
+		"another scheme":     {map[string]any{"url": "ftp://x/y"}, "url", `scheme "ftp" is not supported`},
 		"a URL with secrets": {map[string]any{"url": "https://me:secret@x/y"}, "url", "The URL has credentials in it"},
 		"no repository":      {map[string]any{"url": repo + "x"}, "url", "does not exist"},
-		"no server":          {map[string]any{"url": "http://127.0.0.1:1/x"}, "url", "cannot be reached"},
-		"no ref":             {map[string]any{"url": repo, "ref": "mian"}, "ref", `There is no branch or tag "mian"; did you mean "main"?`},
-		"no such ref name":   {map[string]any{"url": repo, "ref": "a b"}, "ref", "is not the name of a branch or tag"},
-		"a path out":         {map[string]any{"url": repo, "path": "../x"}, "path", "leads out"},
-		"no folder":          {map[string]any{"url": repo, "path": "workload"}, "path", `did you mean "workloads"?`},
-		"no file":            {map[string]any{"url": repo, "path": "workloads", "include": []any{"*.json"}}, "include", `no file in "workloads" matches "*.json"`},
-		"no pattern":         {map[string]any{"url": repo, "include": []any{}}, "include", "The list is empty"},
-		"a pattern":          {map[string]any{"url": repo, "include": []any{"[a"}}, "include", `pattern "[a": a bracket is not closed`},
+		"a dead server":      {map[string]any{"url": "http://127.0.0.1:1/x"}, "url", "cannot be reached"},
+		"a missing ref":      {map[string]any{"url": repo, "ref": "mian"}, "ref", `There is no branch or tag "mian"; did you mean "main"?`},
+		"an invalid ref":     {map[string]any{"url": repo, "ref": "a b"}, "ref", "is not the name of a branch or tag"},
+		"a path with ..":     {map[string]any{"url": repo, "path": "../x"}, "path", "leads out"},
+		"a missing folder":   {map[string]any{"url": repo, "path": "workload"}, "path", `did you mean "workloads"?`},
+		"no file matches":    {map[string]any{"url": repo, "path": "workloads", "include": []any{"*.json"}}, "include", `no file in "workloads" matches "*.json"`},
+		"no patterns":        {map[string]any{"url": repo, "include": []any{}}, "include", "The list is empty"},
+		"an invalid pattern": {map[string]any{"url": repo, "include": []any{"[a"}}, "include", `pattern "[a": a bracket is not closed`},
 		"a null pattern":     {map[string]any{"url": repo, "include": []any{nil}}, "include", "it is empty"},
 		"an exclude pattern": {map[string]any{"url": repo, "exclude": []any{"/a"}}, "exclude", "begins with a slash"},
 		"limits":             {map[string]any{"url": repo, "limits": map[string]any{"file": 1}}, "limits", `file: unknown attribute; did you mean "files"?`},
 		"no limits":          {map[string]any{"url": repo, "limits": "many"}, "limits", "must be an object, not a string"},
-		"a limit of nothing": {map[string]any{"url": repo, "limits": map[string]any{"files": 0}}, "limits", "files: must be a whole number from 1 to"},
-		"too many":           {map[string]any{"url": repo, "limits": map[string]any{"files": 1}}, "limits", "More than 1 files match"},
-		"too large":          {map[string]any{"url": repo, "limits": map[string]any{"bytes": 10}}, "limits", "more than 10 bytes"},
+		"a limit of zero":    {map[string]any{"url": repo, "limits": map[string]any{"files": 0}}, "limits", "files: must be a whole number from 1 to"},
+		"too many files":     {map[string]any{"url": repo, "limits": map[string]any{"files": 1}}, "limits", "More than 1 files match"},
+		"too many bytes":     {map[string]any{"url": repo, "limits": map[string]any{"bytes": 10}}, "limits", "more than 10 bytes"},
 		"timeouts":           {map[string]any{"url": repo, "timeouts": map[string]any{"reed": "1s"}}, "timeouts", `did you mean "read"?`},
 		"a short timeout":    {map[string]any{"url": repo, "timeouts": map[string]any{"read": "1ns"}}, "timeouts", `timeouts.read = "1ns" allows`},
 	} {
@@ -130,11 +130,11 @@ func TestFilesOfAPrivateRepositoryOnGitea(t *testing.T) {
 		credentials map[string]any
 		want        string
 	}{
-		"nobody":         {nil, "Repository "},
-		"somebody else":  {map[string]any{"token": "nobody-has-it"}, "Repository refuses the credentials"},
-		"another origin": {map[string]any{"credentials": []any{map[string]any{"url": "https://git.example.com", "token": user.Token}}}, "Repository "},
-		"by its own":     {map[string]any{"credentials": []any{map[string]any{"url": address.Scheme + "://" + address.Host + "/" + user.Name, "token": user.Token}}}, ""},
-		"the plain one":  {map[string]any{"token": user.Token}, "Repository refuses the credentials"},
+		"no credentials":                {nil, "Repository "},
+		"an invalid token":              {map[string]any{"token": "nobody-has-it"}, "Repository refuses the credentials"},
+		"credentials of another origin": {map[string]any{"credentials": []any{map[string]any{"url": "https://git.example.com", "token": user.Token}}}, "Repository "},
+		"credentials of the owner":      {map[string]any{"credentials": []any{map[string]any{"url": address.Scheme + "://" + address.Host + "/" + user.Name, "token": user.Token}}}, ""},
+		"a token without a URL":         {map[string]any{"token": user.Token}, "Repository refuses the credentials"},
 	} {
 		read, diags := providertest.New(startProvider).
 			ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": test.credentials}}, "flotilla_repository_files", map[string]any{

@@ -195,17 +195,17 @@ func TestFunctions(t *testing.T) {
 	t.Parallel()
 	outputs, checks := "", []resource.TestCheckFunc(nil)
 	for name, test := range map[string]struct{ expression, want, err string }{
-		"merge":                  {`provider::flotilla::merge([{ a = { b = 1, c = [1] }, d = true }, { a = { b = 2, c = [2] }, d = null }])`, `{"a":{"b":2,"c":[2]}}`, ""},
-		"merge appends":          {`provider::flotilla::merge([{ c = [1] }, { c = [2] }], { lists = "append" })`, `{"c":[1,2]}`, ""},
-		"merge by key":           {`provider::flotilla::merge([{ c = [{ id = "a", x = 1 }] }, { c = [{ id = "a", y = 2 }] }], { lists = "merge", list_key = "id" })`, `{"c":[{"id":"a","x":1,"y":2}]}`, ""},
-		"merge misspelt option":  {`provider::flotilla::merge([], { list = "append" })`, "", `unknown attribute; did you mean "lists"?`},
-		"merge of no objects":    {`provider::flotilla::merge(["a"])`, "", `element 0 must be an object`},
-		"merge with two options": {`provider::flotilla::merge([], {}, {})`, "", `there may be only one object of options`},
-		"selector matches":       {`provider::flotilla::selector_matches({ expression = "a in (b, c), !d" }, { a = "b" })`, `true`, ""},
-		"selector does not":      {`provider::flotilla::selector_matches({ match_labels = { a = "c" } }, { a = "b" })`, `false`, ""},
-		"empty selector":         {`provider::flotilla::selector_matches({}, {})`, `true`, ""},
-		"bad selector":           {`provider::flotilla::selector_matches({ expression = "a in" }, {})`, "", `at character 1`},
-		"bad label":              {`provider::flotilla::selector_matches({}, { "a b" = "c" })`, "", `is not the key of a label`},
+		"merge":                   {`provider::flotilla::merge([{ a = { b = 1, c = [1] }, d = true }, { a = { b = 2, c = [2] }, d = null }])`, `{"a":{"b":2,"c":[2]}}`, ""},
+		"merge appends":           {`provider::flotilla::merge([{ c = [1] }, { c = [2] }], { lists = "append" })`, `{"c":[1,2]}`, ""},
+		"merge by key":            {`provider::flotilla::merge([{ c = [{ id = "a", x = 1 }] }, { c = [{ id = "a", y = 2 }] }], { lists = "merge", list_key = "id" })`, `{"c":[{"id":"a","x":1,"y":2}]}`, ""},
+		"merge misspelt option":   {`provider::flotilla::merge([], { list = "append" })`, "", `unknown attribute; did you mean "lists"?`},
+		"merge of no objects":     {`provider::flotilla::merge(["a"])`, "", `element 0 must be an object`},
+		"merge with two options":  {`provider::flotilla::merge([], {}, {})`, "", `there may be only one object of options`},
+		"selector matches":        {`provider::flotilla::selector_matches({ expression = "a in (b, c), !d" }, { a = "b" })`, `true`, ""},
+		"selector does not match": {`provider::flotilla::selector_matches({ match_labels = { a = "c" } }, { a = "b" })`, `false`, ""},
+		"empty selector":          {`provider::flotilla::selector_matches({}, {})`, `true`, ""},
+		"bad selector":            {`provider::flotilla::selector_matches({ expression = "a in" }, {})`, "", `at character 1`},
+		"bad label":               {`provider::flotilla::selector_matches({}, { "a b" = "c" })`, "", `is not the key of a label`},
 	} {
 		if test.err == "" {
 			key := strings.ReplaceAll(name, " ", "_")

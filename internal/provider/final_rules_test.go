@@ -20,16 +20,16 @@ func TestRulesAboutPodsApplyToEveryKind(t *testing.T) {
 				`{containers: [{name: a, image: a}], initContainers: [{name: i, image: a, securityContext: {privileged: true}}]}}}}`,
 			`Deployment team/a (by its chart): privileged (container "i" must not set securityContext.privileged=true)`,
 		},
-		"a bare pod with the processes of the machine": {
+		"a bare pod with hostPID": {
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostPID: true, containers: [{name: a, image: a}]}}`,
 			"Pod team/a (by its chart): host namespaces (hostPID=true)",
 		},
-		"a CronJob with the network of the machine": {
+		"a CronJob with hostNetwork": {
 			`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec: ` +
 				`{hostNetwork: true, containers: [{name: a, image: a}]}}}}}}`,
 			"CronJob team/a (by its chart): host namespaces (hostNetwork=true)",
 		},
-		"a kind that nobody here knows": {
+		"an unknown kind": {
 			`{apiVersion: example.com/v1, kind: Fleet, metadata: {name: a}, spec: {parts: [{template: {spec: {containers: [{name: a, image: a, ports: [{hostPort: 80}]}]}}}]}}`,
 			`Fleet team/a (by its chart): hostPort (container "a" uses hostPort 80)`,
 		},
@@ -37,7 +37,7 @@ func TestRulesAboutPodsApplyToEveryKind(t *testing.T) {
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, items: [{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostIPC: true, containers: [{name: a, image: a}]}}]}`,
 			"Pod team/a (by its chart): host namespaces (hostIPC=true)",
 		},
-		"a Kustomization that brings more": {
+		"a Kustomization with further objects": {
 			`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: a}, spec: {path: ./, prune: true, interval: 1m, sourceRef: {kind: GitRepository, name: a}}}`,
 			"Kustomization team/a (by its chart): it brings more",
 		},

@@ -83,16 +83,16 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 		"a branch of a template":    set("source", "ref", map[string]any{"branch": "dev${path.module}"}),
 		"an interpolation":          set("source", "url", "https://git.example.com/${file(\"/etc/passwd\")}"),
 		"a branch with a directive": set("source", "ref", map[string]any{"branch": "%{ for x in y }dev%{ endfor }"}),
-		"a branch that goes up":     set("source", "ref", map[string]any{"branch": "../dev"}),
+		"a branch with ..":          set("source", "ref", map[string]any{"branch": "../dev"}),
 		"a Secret with an escape":   set("source", "secretRef", map[string]any{"name": "\x1b]0;x\x07"}),
-		"a path that goes up":       set("follows", "path", "./../../edge"),
+		"a path with ..":            set("follows", "path", "./../../edge"),
 		"a path with an escape":     set("follows", "path", "./\x1b[2J/edge"),
 		"a path with a look-alike":  set("follows", "path", "./рrod/edge"), // first letter is Cyrillic
-		"a path that is long":       set("follows", "path", "./"+strings.Repeat("a", 1<<20)+"/edge"),
+		"a long path":               set("follows", "path", "./"+strings.Repeat("a", 1<<20)+"/edge"),
 		"a Secret of decryption": set("follows", "decryption", map[string]any{
 			"provider": "sops", "secretRef": map[string]any{"name": "../../default/x"},
 		}),
-		"a cluster type that is no DNS label": func(source, kustomization map[string]any) {
+		"an invalid cluster type": func(source, kustomization map[string]any) {
 			specOf(kustomization)["path"] = "./Edge_x"
 			for _, object := range []map[string]any{source, kustomization} {
 				labels, _ := object["metadata"].(map[string]any)["labels"].(map[string]any)

@@ -91,7 +91,7 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+"/api", http.StatusTemporaryRedirect)
 		}, "redirects are not followed"},
-		"an error that repeats the credentials": {func(w http.ResponseWriter, r *http.Request) {
+		"an error with the credentials": {func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			fmt.Fprintf(w, `{"kind":"Status","message":"no, \u001b[2J%s"}`, r.Header.Get("Authorization"))
 		}, "refuses a token of service account flux-system/reader"},

@@ -213,24 +213,24 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 		file   string
 		change func(content string) string
 	}{
-		"no JSON":   {".flotilla/dev/t0.json", func(string) string { return "not JSON" }},
-		"padding":   {".flotilla/dev/t0.json", func(c string) string { return c + strings.Repeat(" ", acceptancetest.Count(64<<10, 8<<20)) }},
-		"escapes":   {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "\u001b[2J"`, 1) }},
-		"a lie":     {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "another"`, 1) }},
-		"no holder": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `  "holder": "`, `  "unholder": "`, 1) }},
+		"invalid JSON": {".flotilla/dev/t0.json", func(string) string { return "not JSON" }},
+		"padding":      {".flotilla/dev/t0.json", func(c string) string { return c + strings.Repeat(" ", acceptancetest.Count(64<<10, 8<<20)) }},
+		"escapes":      {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "\u001b[2J"`, 1) }},
+		"a false name": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "another"`, 1) }},
+		"no holder":    {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `  "holder": "`, `  "unholder": "`, 1) }},
 		"10,000 levels": {".flotilla/dev/t0.json", func(c string) string {
 			return strings.Replace(c, "{", `{"x":`+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)+",", 1)
 		}},
 		"another holder": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `  "holder": "`, `  "holder": "x`, 1) }},
-		"members twice": {".flotilla/dev/t0.json", func(c string) string {
+		"duplicate members": {".flotilla/dev/t0.json", func(c string) string {
 			return strings.Replace(c, "{", `{"deployment_targets": {"w-a": {"tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"}},`, 1)
 		}},
 		"a folder of another host": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"w-a": {`, `"../t1/w-a": {`, 1) }},
-		"no UTF-8":                 {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, "\"workload\": \"\xff\"", 1) }},
-		"a number without end": {".flotilla/dev/t0.json", func(c string) string {
+		"invalid UTF-8":            {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, "\"workload\": \"\xff\"", 1) }},
+		"a long number": {".flotilla/dev/t0.json", func(c string) string {
 			return strings.Replace(c, "{", `{"format": 1`+strings.Repeat("0", acceptancetest.Count(4<<10, 1<<20))+",", 1)
 		}},
-		"members that nobody knows": {".flotilla/dev/t0.json", func(c string) string {
+		"unknown members": {".flotilla/dev/t0.json", func(c string) string {
 			return strings.Replace(c, "{", `{"x": [`+strings.Repeat(unknownMember+",", 100)+`1],`, 1)
 		}},
 		"the marker": {"t0/dev.md", func(string) string { return "by hand\n" }},

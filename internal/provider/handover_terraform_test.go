@@ -44,7 +44,7 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 			before, after [][4]string
 			want          string
 		}{
-			"an address is renamed": {
+			"a renamed address": {
 				[][4]string{{"old", "dev", `"a", "b"`, ""}},
 				[][4]string{{"new", "dev", `"a", "b"`, ""}},
 				`The assignment "dev" removes 2 folders that the assignment "dev" adds: clusters/large/a-live, clusters/large/b-live`,
