@@ -32,7 +32,6 @@ func fleetWithClusters(further map[string]any) providertest.Call {
 	return fleetOf(with)
 }
 
-// readCompliance reads flotilla_compliance of the assignment at a repository.
 func readCompliance(t *testing.T, url string, providerBlock, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
@@ -53,7 +52,7 @@ func mustReadCompliance(t *testing.T, url string, further map[string]any) map[st
 	return values
 }
 
-// clusterVerdicts lists the verdicts of the three clusters in the order of their names.
+// clusterVerdicts lists the verdicts of the three clusters by name.
 func clusterVerdicts(values map[string]any) string {
 	var all []string
 	clusters, _ := values["clusters"].(map[string]any)
@@ -255,7 +254,7 @@ func TestComplianceRefusesInvalidConfiguration(t *testing.T) {
 	}
 }
 
-// A plan that only reads does not fail because of a cluster without credentials.
+// A cluster without credentials does not fail the plan.
 func TestComplianceWarnsOnceOfClustersWithoutAnEntry(t *testing.T) {
 	t.Parallel()
 	values, diags := readCompliance(t, bare(t), map[string]any{"clusters": map[string]any{
@@ -301,7 +300,7 @@ func TestAWaitThatTimesOutNamesUnreadyClusters(t *testing.T) {
 	}
 }
 
-// A second Kustomization, with a name that sorts first, follows the repository and folder at a newer commit.
+// The second Kustomization sorts first and is at a newer commit.
 func TestASecondKustomizationOfAFolderDoesNotHideTheFirst(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

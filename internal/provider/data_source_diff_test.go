@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// readDiff reads flotilla_diff of the assignment, with further arguments.
 func readDiff(t *testing.T, url string, fleet any, further map[string]any) (string, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
@@ -73,7 +72,6 @@ func TestDiffMatchesTheNextApply(t *testing.T) {
 		t.Errorf("the diff with a limit of 500 bytes is\n%s", cut)
 	}
 
-	// The diff names every file of the commit.
 	apply(t, w, assigned(url, changed, nil))
 	for path := range strings.SplitSeq(git(t, url, "diff", "--name-only", "dev^", "dev", "--", "clusters/all/drone", "clusters/all/large"), "\n") {
 		if strings.HasSuffix(path, ".yaml") && !strings.Contains(text, path) {
@@ -82,7 +80,7 @@ func TestDiffMatchesTheNextApply(t *testing.T) {
 	}
 }
 
-// Anyone with push access controls the text of the diff, which Terraform prints unchanged.
+// Whoever can push controls the diff, which Terraform prints unchanged.
 func TestADiffHasNoTerminalEscapes(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

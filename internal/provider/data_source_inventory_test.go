@@ -239,7 +239,7 @@ check "the_app_is_on_large" {
 	})
 }
 
-// Anyone with push access controls the text of the inventory and the history, which Terraform prints unchanged.
+// Whoever can push controls records and history, which Terraform prints unchanged.
 func TestRecordsHaveNoTerminalEscapes(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

@@ -19,7 +19,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// readMeasurements reads flotilla_measurements of the small fleet.
 func readMeasurements(t *testing.T, providerBlock any, checks ...any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	configuration := providertest.Configuration{Provider: map[string]any{}}
@@ -64,7 +63,7 @@ func newPrometheusStandIn(t *testing.T, answer func(query string) string) *prome
 	return s
 }
 
-// vectorResult returns the JSON result of a query with alternating labels and values of series.
+// vectorResult returns the result of a query with alternating labels and values.
 func vectorResult(labelsAndValues ...string) string {
 	var result []string
 	for i := 0; i < len(labelsAndValues); i += 2 {
@@ -291,8 +290,7 @@ func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// TestCanariesAppearInNoMeasurement reads from a server that repeats secrets, with both tools, and searches logs, plans and
-// states.
+// TestCanariesAppearInNoMeasurement reads from a server that repeats secrets, and searches logs, plans and states.
 func TestCanariesAppearInNoMeasurement(t *testing.T) {
 	requireAcceptance(t)
 	secrets := map[string]string{"token": "t0ken-0123-/+%", "password": `passw0rd-01 "q" & /+ü%`, "key": "k3y-0123456789abcdef"}
@@ -366,7 +364,7 @@ output "evidence" { value = data.flotilla_measurements.test.evidence }
 	}
 }
 
-// The second plan is empty, and a server that is gone causes no error.
+// The second plan is empty, and a dead server causes no error.
 func TestMeasurementsAreOutputsOfTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// readOverview reads flotilla_overview of the assignment at a repository.
 func readOverview(t *testing.T, url string, further map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	arguments := map[string]any{
@@ -33,7 +32,7 @@ func mustReadOverview(t *testing.T, url string, further map[string]any) map[stri
 	return values
 }
 
-// reportEvidence returns the evidence of flotilla_compliance for these reports.
+// reportEvidence returns flotilla_compliance's evidence for these reports.
 func reportEvidence(t *testing.T, url string, further map[string]any, reports ...any) string {
 	t.Helper()
 	arguments := map[string]any{"feedback": map[string]any{"reports": reports}}
@@ -42,7 +41,6 @@ func reportEvidence(t *testing.T, url string, further map[string]any, reports ..
 	return text
 }
 
-// summaryNumbers formats some numbers of the summary.
 func summaryNumbers(values map[string]any, names ...string) string {
 	summary, _ := values["summary"].(map[string]any)
 	var all []string
@@ -256,7 +254,7 @@ func TestOverviewRefusesInvalidConfiguration(t *testing.T) {
 
 const hiddenValue = "canary-value-9f1c"
 
-// hiddenValues returns config containers with a value that the page must hide.
+// hiddenValues returns config containers with a value for the page to hide.
 func hiddenValues() map[string]any {
 	return map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "allow_plain": []any{"PASSWORD"}, "data": map[string]any{
@@ -300,7 +298,7 @@ func TestOverviewHasValuesOnlyWithShowValues(t *testing.T) {
 	}
 }
 
-// The page shows the key of a reference. With show_values it also shows the store and the key there, but never the version.
+// show_values adds the store and the key there, but never the version.
 func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -334,7 +332,6 @@ func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 	}
 }
 
-// Names, messages and values may contain HTML, Markdown and terminal escapes.
 func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
@@ -375,7 +372,7 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	}
 }
 
-// The guide reads the page from the plan for a pull request, and from the state after an apply.
+// The page in the plan is for the pull request, the page in the state for the last apply.
 func TestOverviewIsInThePlanAndInTheState(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {

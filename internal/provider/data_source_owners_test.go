@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// writeTwoOwners returns a repository with the assignments east and west at separate paths, and evidence of both. In west,
-// large-1 is not ready.
+// writeTwoOwners returns a repository with the assignments east and west, and evidence of both. In west, large-1 is not ready.
 func writeTwoOwners(t *testing.T) (url string, evidences []any) {
 	t.Helper()
 	url = bare(t)
@@ -134,14 +133,13 @@ func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 	if strings.Join(got, ", ") != want {
 		t.Errorf("the verdicts are %s", strings.Join(got, ", "))
 	}
-	// An owner without evidence has no verdict.
 	read, diags = readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences[:1], "owner": "east"})
 	other, _ := readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences[1:], "owner": "east"})
 	firstVerdict := func(values map[string]any) any { return values["assignments"].([]any)[0].(map[string]any)["verdict"] }
 	if diags.Err() != nil || (firstVerdict(read) == nil) == (firstVerdict(other) == nil) {
 		t.Errorf("the verdicts are %v and %v: %s", firstVerdict(read), firstVerdict(other), diags)
 	}
-	// Content that is newer than the evidence is not ready.
+	// Evidence before the last commit proves nothing about new content.
 	apply(
 		t,
 		providertest.New(startProvider),

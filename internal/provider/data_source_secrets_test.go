@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 )
 
-// secretsFleet has references to secrets on two cluster types. Tests replace CONTAINERS and SCHEMAS with further ones.
+// secretsFleet has references to secrets on two cluster types. Tests replace CONTAINERS and SCHEMAS.
 const secretsFleet = `
 locals {
   fleet = provider::flotilla::fleet({

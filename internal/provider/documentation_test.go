@@ -22,11 +22,11 @@ var (
 	// functions.
 	objectPattern   = regexp.MustCompile(`\bflotilla_([a-z_]*[a-z])\b`)
 	functionPattern = regexp.MustCompile(`provider::flotilla::([a-z_]*[a-z])\b`)
-	// slugPattern matches the characters that GitHub and the registry omit from the anchor of a heading.
+	// slugPattern matches characters that GitHub and the registry omit from anchors.
 	slugPattern = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// Each link must lead to an existing page and heading, from docs/ and from the Markdown that GitHub shows.
+// Links must lead to existing pages and headings, both in docs/ and in the Markdown that GitHub shows.
 func TestLinksOfTheDocumentationResolve(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -55,7 +55,7 @@ func TestLinksOfTheDocumentationResolve(t *testing.T) {
 	}
 }
 
-// Each page must also have a subcategory.
+// Each page also has a subcategory.
 func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -70,8 +70,7 @@ func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 	}
 }
 
-// The guide on delivery and the start page name every kind of Git host. The guide on delivery also names every public server,
-// and the guide on observing every type of Flux Provider.
+// The guide on delivery also names every public server, and the guide on observing every type of Flux Provider.
 func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -95,7 +94,7 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 	}
 }
 
-// A page names only objects and functions with a page of their own, and existing metrics.
+// Objects and functions exist if they have a page.
 func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -122,7 +121,7 @@ func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 	}
 }
 
-// documentation returns the text of docs/ and of the Markdown files at the root, by path.
+// documentation returns the pages of docs/ and of the root, by path.
 func documentation(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -138,7 +137,6 @@ func documentation(t *testing.T) map[string]string {
 	return pages
 }
 
-// anchors returns the anchors of a page.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range anchorPattern.FindAllStringSubmatch(page, -1) {

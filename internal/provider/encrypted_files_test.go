@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// encryptedText returns a file by sops or kubeseal with the Secret "db" of namespace "shop".
+// encryptedText returns a file by sops or kubeseal with Secret "db" of namespace "shop".
 func encryptedText(t *testing.T, name string) string {
 	t.Helper()
 	return readFile(t, filepath.Join("..", "engine", "encrypted", "testdata", name))
 }
 
-// shopFleet is a fleet with the workload "web" in the namespaces "shop" and "cms", on a cluster type with Flux and one with
-// Argo CD. flux has further attributes of the first.
+// shopFleet has the workload "web" in the namespaces "shop" and "cms", on a cluster type with Flux and one with Argo CD. flux
+// has further attributes of the first.
 func shopFleet(flux map[string]any, containers ...any) map[string]any {
 	edge := map[string]any{"name": "edge", "reconciler": "flux"}
 	for key, value := range flux {
@@ -116,7 +116,7 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "encrypted-") != 2 {
 		t.Errorf("the files are\n%s", files)
 	}
-	// A changed password appears by its name, without its value.
+	// The plan names a changed password, but hides its value.
 	other := strings.Replace(sops, "data:vRk6", "data:vRk7", 1)
 	plan := apply(t, w, fleet(other))
 	want := []string{

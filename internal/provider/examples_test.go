@@ -31,7 +31,7 @@ func TestExamplesApply(t *testing.T) {
 			folders++
 			t.Run(filepath.Base(filepath.Dir(folder))+"/"+filepath.Base(folder), func(t *testing.T) {
 				t.Parallel()
-				// The provider runs in this process, whose working directory is the folder of the package.
+				// The provider runs in this process, in the folder of the package.
 				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 				var config strings.Builder
 				modules := map[string]string{}
@@ -110,8 +110,8 @@ func TestExamplesApply(t *testing.T) {
 	}
 }
 
-// applyInWorkdirs applies a configuration with the real tools and the provider in this process, which validates it against the
-// JSON Schemas. The next plan is empty, except for promotions.
+// applyInWorkdirs applies a configuration with the real tools and the provider in this process, which checks it against the
+// JSON Schemas.
 func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 	t.Helper()
 	for _, tool := range tools(t) {
@@ -123,7 +123,7 @@ func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 	}
 }
 
-// TestExamplesAreValid validates every configuration of examples/ with both tools, even those that no test can apply.
+// TestExamplesAreValid includes examples that no test can apply.
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -151,7 +151,6 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// exampleFolders returns the folders of examples/ with a configuration.
 func exampleFolders(t *testing.T) []string {
 	t.Helper()
 	var folders []string
@@ -173,10 +172,9 @@ func exampleFolders(t *testing.T) []string {
 	return folders
 }
 
-// kubeconfigPattern matches the expression that reads the kubeconfig of a cluster.
 var kubeconfigPattern = regexp.MustCompile(`file\("[^"]+\.kubeconfig"\)`)
 
-// onTestClusters replaces the clusters of an example with the API server of tests.
+// onTestClusters lets the API server of tests stand in for the clusters of an example.
 func onTestClusters(t *testing.T, config string) string {
 	t.Helper()
 	if !kubeconfigPattern.MatchString(config) {

@@ -16,8 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// ForTest returns the provider with local repositories served in process. The git processes for each request would take most of
-// the time of tests: see [gittest.GitServes].
+// ForTest returns the provider with local repositories served in process: git processes for each request would take most of the
+// time of tests. See [gittest.GitServes].
 func ForTest() provider.Provider { return forTest(nil, git.ConnectorOptions{}) }
 
 // StartAt starts a provider with another clock.
@@ -25,7 +25,7 @@ func StartAt(clock compliance.Clock) func() (tfprotov6.ProviderServer, error) {
 	return StartWith(clock, git.ConnectorOptions{})
 }
 
-// StartWith starts a provider with these options of its Git client, and a clock; nil is the machine's.
+// StartWith starts a provider with another clock, nil for the machine's, and options of its Git client.
 func StartWith(clock compliance.Clock, options git.ConnectorOptions) func() (tfprotov6.ProviderServer, error) {
 	return func() (tfprotov6.ProviderServer, error) {
 		server, isWhole := Server(forTest(clock, options)).(troubleshooting.Server)
@@ -49,7 +49,7 @@ func (schemaCacheServer) GetProviderSchema(
 	return testedSchema()
 }
 
-// workers render for all providers of this process. Starting a worker takes longer than rendering for most tests.
+// workers render for all providers of this process, because starting one takes longer than most tests render.
 var workers = renderer.NewWorkers(8)
 
 func forTest(clock compliance.Clock, options git.ConnectorOptions) provider.Provider {

@@ -68,7 +68,7 @@ func TestRulesAboutPodsApplyToEveryKind(t *testing.T) {
 	}
 }
 
-// Each rule reports its own violations, and a plan for a newer Kubernetes the removed APIs.
+// Each rule reports its own violations; a newer Kubernetes reports removed APIs.
 func TestTheLibraryOfRulesFindsBadFinalObjects(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -28,7 +28,6 @@ spec:
           ` + ofContainer + "\n"
 }
 
-// widgets defines a kind whose size is a number.
 const widgets = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -46,8 +45,7 @@ spec:
 
 const widget = "\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: large}\n"
 
-// A cluster refuses objects that violate the schema of their kind. Unknown fields are refused or dropped, depending on the
-// agent and its version.
+// Unknown fields are refused or dropped, depending on the agent and its version.
 func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	const refused, dropped = "Clusters would refuse final objects", "Clusters may drop fields of final objects"
@@ -121,7 +119,6 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 	}
 }
 
-// The definition may come from another workload of the host.
 func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -155,7 +152,7 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	}
 }
 
-// A plan for another version of Kubernetes does not fail because of objects that are already in the repository.
+// Another version of Kubernetes must not stop a fleet without changes.
 func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

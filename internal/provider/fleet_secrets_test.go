@@ -47,14 +47,13 @@ output "diff" {
   value = data.flotilla_diff.dev.diff
 }
 `})
-			// A diff shows sensitive values.
 			if printed := w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value"); !strings.Contains(
 				printed,
 				"KEY: a-sensitive-value",
 			) {
 				t.Errorf("the plan lacks the diff:\n%s", printed)
 			}
-			// An ephemeral value that differs from the plan stops the apply before it writes.
+			// A value that differs from the plan stops the apply before it writes.
 			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "-var=passing=another", "plan.out"); err == nil ||
 				!strings.Contains(stderr, "inconsistent final plan") {
 				t.Errorf("the apply accepted an ephemeral value that differs from the plan:\n%s%s", stdout, stderr)
@@ -62,7 +61,7 @@ output "diff" {
 			if _, err := os.Stat(filepath.Join(repository, "refs", "heads", "dev")); err == nil {
 				t.Error("the apply with another value wrote the branch")
 			}
-			// An equal ephemeral value is committed in plain text.
+			// The planned value is committed in plain text.
 			w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value")
 			w.run("apply", "-input=false", "-no-color", "-var=passing=an-ephemeral-value", "plan.out")
 			if committed := git(t, repository, "show", "dev:edge/web-live/platform-config.yaml"); !strings.Contains(

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// forgedFluxObjects returns the GitRepository and Kustomization of the agent of cluster "edge-1", after a change. Anyone who
-// may create Flux objects in a namespace could forge them.
+// forgedFluxObjects returns the GitRepository and Kustomization of an agent of cluster "edge-1" after a change. Anyone who may
+// create Flux objects could forge them.
 func forgedFluxObjects(namespace string, change func(source, kustomization map[string]any)) []any {
 	labels := func(further map[string]any) map[string]any {
 		all := map[string]any{
@@ -49,7 +49,6 @@ func specOf(object map[string]any) map[string]any {
 	return spec
 }
 
-// forgedCluster serves a cluster with these objects of Flux.
 func forgedCluster(t *testing.T, objects ...any) map[string]any {
 	t.Helper()
 	lists := map[string][]any{
@@ -65,8 +64,7 @@ func forgedCluster(t *testing.T, objects ...any) map[string]any {
 	return map[string]any{"host": serveLists(t, lists), "token": "any"}
 }
 
-// A list or import turns values of objects into configuration. It must reject values that flotilla_agent does not accept,
-// because Flotilla cannot have written them.
+// Values of objects become configuration. Values that flotilla_agent rejects cannot come from Flotilla.
 func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 	t.Parallel()
 	set := func(object, name string, value any) func(source, kustomization map[string]any) {
@@ -136,7 +134,7 @@ func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
 	}
 }
 
-// The values come only from the objects in the agent's own namespace.
+// Its values come from its own namespace only.
 func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 	t.Parallel()
 	unchanged := func(_, _ map[string]any) {}
@@ -153,7 +151,7 @@ func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
 	}
 }
 
-// A valid value is imported, even if it is wrong. The plan shows the difference from the configuration and corrects it.
+// A valid value is imported, even if it is wrong. The plan corrects it.
 func TestThePlanShowsAnImportedAgentOfAnotherRepository(t *testing.T) {
 	t.Parallel()
 	cluster := forgedCluster(t, forgedFluxObjects("flux-system", func(source, _ map[string]any) {
@@ -176,7 +174,7 @@ func TestThePlanShowsAnImportedAgentOfAnotherRepository(t *testing.T) {
 	}
 }
 
-// OpenTofu generates the configuration of an import. It must contain only literal text.
+// OpenTofu generates the configuration. It must contain only literal text.
 func TestGeneratedConfigurationOfForgedObjectsHasNoTemplates(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -205,7 +203,6 @@ func TestGeneratedConfigurationOfForgedObjectsHasNoTemplates(t *testing.T) {
 	}
 }
 
-// Anyone with access to one namespace can create thousands of objects.
 func TestThousandsOfForgedAgentsAreListedInLinearTime(t *testing.T) {
 	t.Parallel()
 	count := acceptancetest.Count(500, 2_000)

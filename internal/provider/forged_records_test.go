@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// treeWriter writes trees into a bare repository, like somebody with push access.
+// treeWriter writes trees into a bare repository, like an attacker with push access.
 type treeWriter struct {
 	t   *testing.T
 	url string
@@ -38,7 +38,7 @@ func (f treeWriter) writeBlob(content string) string {
 	return f.git(content, "hash-object", "-w", "--stdin")
 }
 
-// writeTree writes a folder with the same entry under several names.
+// writeTree writes a folder with one entry under several names.
 func (f treeWriter) writeTree(number int, name, kind, id string) string {
 	mode := map[string]string{"tree": "040000", "blob": "100644"}[kind]
 	var entries strings.Builder
@@ -48,12 +48,10 @@ func (f treeWriter) writeTree(number int, name, kind, id string) string {
 	return f.git(entries.String(), "mktree")
 }
 
-// writeSingleTree writes a folder with one entry.
 func (f treeWriter) writeSingleTree(name, kind, id string) string {
 	return f.writeTree(1, strings.ReplaceAll(name, "%", "%%")+"%.0d", kind, id)
 }
 
-// commitTree commits a tree to the branch dev.
 func (f treeWriter) commitTree(tree string) {
 	commit := f.git("", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "forged", tree)
 	f.git("", "update-ref", "refs/heads/dev", commit)
@@ -106,7 +104,7 @@ func TestManyCopiesOfARecordAreErrorsAndTakeNoMemory(t *testing.T) {
 	}
 }
 
-// The plan of an assignment reads the records with its name. The plan of a claim reads all claims.
+// An assignment reads the records of its name, a claim those with any name.
 func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	t.Parallel()
 	f := newTreeWriter(t)
@@ -130,13 +128,12 @@ func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	}
 }
 
-// forgedClaim returns the configuration of a claim at a location.
 func forgedClaim(url string, at map[string]any) providertest.Configuration {
 	base := claimOn(url, "web", 1, poolFleet("pool-1"))
 	return claims(with(base, "gitops_repo", at["gitops_repo"]))
 }
 
-// Queries turn names in records into configuration, and claims turn them into values.
+// Queries turn these names into configuration, claims into values.
 func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []string{

@@ -11,7 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fleetWithReference returns a fleet with one reference to a secret.
 func fleetWithReference(reference map[string]any) providertest.Call {
 	vault := map[string]any{"provider": "vault", "parameters": map[string]any{"roleName": "app"}}
 	return fleetOf(map[string]any{
@@ -22,8 +21,7 @@ func fleetWithReference(reference map[string]any) providertest.Call {
 	})
 }
 
-// Vault's client and others resolve ".." before they send a request. A rule about the prefix of a key would then check another
-// secret.
+// Vault's client and others resolve ".." before a request. A rule about the prefix of a key would check another secret.
 func TestMisleadingReferencesToSecretsAreErrors(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
@@ -48,7 +46,7 @@ func TestMisleadingReferencesToSecretsAreErrors(t *testing.T) {
 	}
 }
 
-// serveForgedTokens serves an API that answers token requests with invalid responses.
+// serveForgedTokens serves an API with invalid responses to token requests.
 func serveForgedTokens(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) map[string]any {
 	t.Helper()
 	host, certificate := serveTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +56,7 @@ func serveForgedTokens(t *testing.T, answer func(w http.ResponseWriter, r *http.
 	return map[string]any{"host": host, "cluster_ca_certificate": certificate, "token": "canary-t0ken-4713"}
 }
 
-// The token is sent in a header to other servers, so a cluster must not be able to add further headers.
+// The token becomes a header of requests to other servers. It must not add further headers.
 func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 	t.Parallel()
 	elsewhere := 0
@@ -109,7 +107,7 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 	}
 }
 
-// Names may come from a cluster or a branch. A request must reach only the named account, on a cluster of the provider block.
+// Names may come from a cluster or a branch. They must reach only the named account of a cluster in the provider block.
 func TestARequestOfATokenStaysAtItsAccount(t *testing.T) {
 	t.Parallel()
 	requested := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// playEverywhere plays an attack with the stand-in, and in `make acceptance` also with Terraform and OpenTofu.
+// playEverywhere plays an attack with the stand-in. `make acceptance` also plays it with Terraform and OpenTofu.
 func playEverywhere(t *testing.T, attack func(t *testing.T, o ownedAssignment)) {
 	t.Helper()
 	t.Run("stand-in", func(t *testing.T) {
@@ -26,7 +26,6 @@ func playEverywhere(t *testing.T, attack func(t *testing.T, o ownedAssignment)) 
 	}
 }
 
-// withTools runs a test with Terraform and OpenTofu in `make acceptance`.
 func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)) {
 	t.Helper()
 	t.Run("tools", func(t *testing.T) {
@@ -40,7 +39,7 @@ func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)
 	})
 }
 
-// forgeRecord adds a second assignment, and adds the folder t0/w-a of the first to the record of the second.
+// forgeRecord adds a second assignment, whose record lists the folder t0/w-a of the first.
 func forgeRecord(t *testing.T, o ownedAssignment) (second *assignmentConfig, before branchesState) {
 	t.Helper()
 	second = o.addSecondAssignment(t)
@@ -51,7 +50,7 @@ func forgeRecord(t *testing.T, o ownedAssignment) (second *assignmentConfig, bef
 	return second, o.readBranches()
 }
 
-// tamper changes a file of the branch, like somebody with push access.
+// tamper changes a file like an attacker with push access.
 func (o ownedAssignment) tamper(t *testing.T, name string, change func(content string) string) {
 	t.Helper()
 	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
@@ -62,7 +61,7 @@ func (o ownedAssignment) tamper(t *testing.T, name string, change func(content s
 	o.world.commit(o.w.repository, o.w.branch, files)
 }
 
-// requireFolderUnchanged checks the folder t0/w-a of the first assignment.
+// requireFolderUnchanged checks the folder t0/w-a.
 func requireFolderUnchanged(t *testing.T, o ownedAssignment, before branchesState) {
 	t.Helper()
 	after := o.readBranches()
@@ -92,7 +91,7 @@ func TestAForgedRecordIsShownByThePlanAndRepairedByAdopt(t *testing.T) {
 	})
 }
 
-// The plan looks up the folders of other assignments. The result may be outdated at apply.
+// The plan's knowledge of other records may be outdated at apply.
 func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
@@ -111,7 +110,7 @@ func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) 
 	requireFolderUnchanged(t, o, before)
 }
 
-// The provider looks up the records of others at the commit in the state, which the branch may no longer have.
+// Records of others are read at the commit in the state, which the branch may have lost.
 func TestARewrittenHistoryStopsNoRemoval(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -203,10 +202,9 @@ func TestAForgedRecordLetsNoAssignmentWriteTheFoldersOfAnother(t *testing.T) {
 	})
 }
 
-// unknownMember has the deepest nesting that a record may have. Indentation would multiply its length.
+// unknownMember has the maximal depth of a record. Indentation would multiply its length.
 var unknownMember = strings.Repeat("[", 28) + `"` + strings.Repeat("y", 450) + `"` + strings.Repeat("]", 28)
 
-// The plan shows each change of a record or a marker as a line, and the next apply repairs it.
 func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

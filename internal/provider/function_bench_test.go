@@ -11,8 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// BenchmarkFleetFunction calls provider::flotilla::fleet with the reference fleet. Terraform calls it several times in each
-// plan.
+// BenchmarkFleetFunction calls provider::flotilla::fleet with the reference fleet, as each plan does several times.
 func BenchmarkFleetFunction(b *testing.B) {
 	factory := factories()["flotilla"]
 	server, err := factory()
@@ -35,7 +34,7 @@ func BenchmarkFleetFunction(b *testing.B) {
 	}
 }
 
-// terraformValue converts a value as Terraform does: to objects, and to tuples with a type for each element.
+// terraformValue converts a value like Terraform: to objects, and to tuples with a type per element.
 func terraformValue(value any) tftypes.Value {
 	switch value := value.(type) {
 	case nil:

@@ -19,13 +19,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
-// gitHost is Gitea or its stand-in.
 type gitHost interface {
 	API(t testing.TB, user giteatest.User, method, path string, in, out any)
 }
 
-// standInGitea serves a repository with branches and pull requests like Gitea, whose changes take a second of CPU time each.
-// `make acceptance` runs the same tests on Gitea.
+// standInGitea imitates a repository of Gitea, whose changes take a second of CPU time each. `make acceptance` runs the same
+// tests on Gitea.
 type standInGitea struct {
 	t         *testing.T
 	bare, url string
@@ -71,7 +70,7 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 	return repository{url: address, cloneURL: address, folder: s.bare}, s
 }
 
-// requestHost returns Gitea in `make acceptance`, otherwise its stand-in.
+// requestHost returns the stand-in, or Gitea in `make acceptance`.
 func requestHost(t *testing.T) (repository, gitHost, giteatest.User) {
 	t.Helper()
 	if acceptancetest.All() {
@@ -82,7 +81,6 @@ func requestHost(t *testing.T) (repository, gitHost, giteatest.User) {
 	return repo, server, server.user
 }
 
-// API sends a request as a user.
 func (s *standInGitea) API(t testing.TB, user giteatest.User, method, path string, in, out any) {
 	t.Helper()
 	body, err := json.Marshal(in)
@@ -223,7 +221,6 @@ func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBod
 	return refusal(http.StatusNotFound, r.Method+" pulls/"+number+"/"+rest+" is not imitated")
 }
 
-// findRequest returns the newest request between two branches.
 func (s *standInGitea) findRequest(base, head string) (int, any) {
 	for i := len(s.pulls) - 1; i >= 0; i-- {
 		if pull := s.pulls[i]; pull.base == base && pull.head == head {
@@ -233,7 +230,7 @@ func (s *standInGitea) findRequest(base, head string) (int, any) {
 	return refusal(http.StatusNotFound, "there is no such request")
 }
 
-// updateRequests updates open requests after a branch was renamed or, without a new name, deleted.
+// updateRequests follows a renamed or deleted (to is "") branch in open requests.
 func (s *standInGitea) updateRequests(branch, to string) {
 	for _, pull := range s.pulls {
 		switch {

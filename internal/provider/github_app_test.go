@@ -26,8 +26,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// gitHub stands in for a GitHub Enterprise Server with one repository and installation 8 of App 7. It follows GitHub's
-// documentation of installation tokens, Git over HTTP, statuses and pull requests.
+// gitHub imitates a GitHub Enterprise Server with one repository and installation 8 of App 7, as GitHub documents it.
 type gitHub struct {
 	url          string
 	bare         string // folder of the repository
@@ -36,7 +35,7 @@ type gitHub struct {
 	tokens       []string
 	statuses     []string // "<context> <state>"
 	pullRequests []any
-	// disturb answers instead of the server, next, if it returns true.
+	// disturb may answer in place of next, the server. It then returns true.
 	disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 }
 
@@ -156,7 +155,6 @@ func (g *gitHub) pem() string {
 
 func (g *gitHub) api() string { return strings.TrimSuffix(g.url, "/owner/gitops.git") + "/api/v3" }
 
-// app returns the settings of github_app with changes.
 func (g *gitHub) app(changes ...any) map[string]any {
 	return with(map[string]any{"id": "7", "installation_id": "8", "private_key": g.pem(), "url": g.api()}, changes...)
 }
@@ -229,7 +227,6 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 	}
 }
 
-// The error names the settings of the App.
 func TestAGitHubAppWithoutATokenIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
 	g := startGitHub(t)
@@ -257,7 +254,7 @@ func TestAGitHubAppWithoutATokenIsAnErrorAtPlan(t *testing.T) {
 	}
 }
 
-// The variables of the App apply unless the environment has a token or the configuration has credentials.
+// Any configured or environment token overrides the App.
 func TestAGitHubAppFromTheEnvironment(t *testing.T) {
 	g := startGitHub(t)
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "7")

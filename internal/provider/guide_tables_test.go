@@ -35,7 +35,6 @@ func playTable(t *testing.T, guide, head string, rows []guideRow) {
 	}
 }
 
-// guideTable is a table of a page.
 type guideTable struct {
 	head string // "operation | effect"
 	rows []string
@@ -58,7 +57,6 @@ func guideTables(page string) (tables []guideTable) {
 	return tables
 }
 
-// guideTableOf returns the only table of a guide with this head.
 func guideTableOf(t *testing.T, guide, head string) guideTable {
 	t.Helper()
 	for _, table := range guideTables(documentation(t)["docs/guides/"+guide]) {
@@ -138,7 +136,6 @@ func TestTheGuidesNameEveryVerdict(t *testing.T) {
 
 var credentialVariable = regexp.MustCompile(`"(FLOTILLA_(?:GIT|SSH|SIGNING|MEASUREMENTS)[A-Z_]*)"`)
 
-// TestTheGuideNamesEveryCredentialVariable looks up the variables in the code. A prefix ends in "_".
 func TestTheGuideNamesEveryCredentialVariable(t *testing.T) {
 	t.Parallel()
 	table := strings.Join(guideTableOf(t, "secrets.md", "attribute | variable").rows, "\n")

@@ -16,7 +16,6 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// TestGuidesShowExistingExamples renders the templates of guides like `make docs`.
 func TestGuidesShowExistingExamples(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -45,13 +44,12 @@ func TestGuidesShowExistingExamples(t *testing.T) {
 	}
 }
 
-// guideText returns the text of a guide, or of its template.
 func guideText(t *testing.T, guide string) string {
 	t.Helper()
 	return readFile(t, filepath.Join("..", "..", "templates", "guides", guide))
 }
 
-// guideExample returns the HCL of an example that a guide shows or links to.
+// guideExample returns an example that a guide shows or links to.
 func guideExample(t *testing.T, guide, example string) string {
 	t.Helper()
 	text, folder := guideText(t, guide), "/tree/main/"+strings.TrimSuffix(example, "/main.tf")+")"
@@ -61,13 +59,11 @@ func guideExample(t *testing.T, guide, example string) string {
 	return readFile(t, filepath.Join("..", "..", filepath.FromSlash(example)))
 }
 
-// guideBlock returns the HCL block of a guide that contains a text.
 func guideBlock(t *testing.T, guide, with string) string {
 	t.Helper()
 	return guideBlockOf(t, guide, "terraform", with)
 }
 
-// guideBlockOf returns the block of another language that contains a text.
 func guideBlockOf(t *testing.T, guide, language, with string) string {
 	t.Helper()
 	for _, block := range strings.Split(guideText(t, guide), "```"+language+"\n")[1:] {
@@ -79,8 +75,7 @@ func guideBlockOf(t *testing.T, guide, language, with string) string {
 	return ""
 }
 
-// hclBlocks returns the HCL blocks by type and labels: "resource flotilla_agent store". The name of locals ends in their first
-// key.
+// hclBlocks returns the HCL blocks by type and labels: "resource flotilla_agent store". Locals have their first key as a label.
 func hclBlocks(t *testing.T, text string) map[string]string {
 	t.Helper()
 	file, problems := hclsyntax.ParseConfig([]byte(text), "guide.tf", hcl.InitialPos)
@@ -98,13 +93,12 @@ func hclBlocks(t *testing.T, text string) map[string]string {
 	return blocks
 }
 
-// kindsOfGuides lists the subcategories in their order, with the limit of lines outside of listings. 0 is no limit.
+// kindsOfGuides lists the subcategories in order. mostLines limits the lines outside of listings; 0 is no limit.
 var kindsOfGuides = []struct {
 	subcategory string
 	mostLines   int
 }{{"Tutorials", 300}, {"How-to guides", 300}, {"Explanation", 300}, {"Reference", 0}}
 
-// TestGuidesHaveFourKinds checks the number of guides, their order on the start page, their subcategories and their length.
 func TestGuidesHaveFourKinds(t *testing.T) {
 	t.Parallel()
 	const most = 20
@@ -131,7 +125,7 @@ func TestGuidesHaveFourKinds(t *testing.T) {
 	}
 }
 
-// TestShellCommandsHaveNoPrompt finds prompts in blocks of commands to copy. Blocks with output are consoles.
+// Blocks with output are consoles, not shell.
 func TestShellCommandsHaveNoPrompt(t *testing.T) {
 	t.Parallel()
 	for name, text := range documentation(t) {
@@ -144,8 +138,7 @@ func TestShellCommandsHaveNoPrompt(t *testing.T) {
 	}
 }
 
-// TestShellCommandsCanBePasted finds commands that ask for confirmation and would read the next line of the block as the
-// answer.
+// A command that asks for confirmation would read the next line of the block as the answer.
 func TestShellCommandsCanBePasted(t *testing.T) {
 	t.Parallel()
 	asks := regexp.MustCompile(`(?m)^(?:terraform|tofu) (?:apply|destroy|force-unlock)(?: .*)?\n.`)
@@ -159,7 +152,7 @@ func TestShellCommandsCanBePasted(t *testing.T) {
 	}
 }
 
-// guidesOfTheStartPage returns the files of guides in the order of the start page.
+// guidesOfTheStartPage returns the files of guides in order.
 func guidesOfTheStartPage(t *testing.T) []string {
 	t.Helper()
 	_, list, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "templates", "index.md.tmpl")), "\n## Documentation\n")
@@ -171,7 +164,7 @@ func guidesOfTheStartPage(t *testing.T) []string {
 	return guides
 }
 
-// TestEachGuideLeadsToTheNextOne follows the list of the start page. Reference pages have no order.
+// Reference pages have no order.
 func TestEachGuideLeadsToTheNextOne(t *testing.T) {
 	t.Parallel()
 	guides := guidesOfTheStartPage(t)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// assignmentsOf returns a configuration of assignments to one path. Each has an address, a name, deployment targets and further
-// HCL.
+// assignmentsOf returns assignments to one path, each with an address, a name, deployment targets and further HCL.
 func assignmentsOf(url string, assignments ...[4]string) string {
 	text := requiredProviders
 	for _, one := range assignments {
@@ -36,7 +35,7 @@ resource "flotilla_assignment" %[2]q {
 	return text
 }
 
-// Terraform chooses the order of plans and applies. In any order, no apply removes folders that it also adds.
+// Terraform chooses the order of plans and applies.
 func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -86,7 +85,7 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 	}
 }
 
-// The provider does not see a move in the state, and the next plan is empty.
+// The provider does not see the move.
 func TestTerraformMovesAnAssignmentInTheState(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {

@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// addSecondAssignment makes the first assignment small enough for protection, with a folder on each host, and adds a second at
-// the same path.
+// addSecondAssignment shrinks the first assignment to one folder on each host, lifts its protection, and adds a second at the
+// same path.
 func (o ownedAssignment) addSecondAssignment(t *testing.T) (second *assignmentConfig) {
 	t.Helper()
 	o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
@@ -88,7 +88,7 @@ func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 	}
 }
 
-// Another process applied the other assignment, so only the records name the holder of the folders.
+// Another process applied the other assignment, so only records name its holder.
 func TestADestroyRemovesNoFoldersOfAnotherHolder(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)

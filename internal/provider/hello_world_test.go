@@ -25,8 +25,7 @@ func resourceChange(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Cha
 	return nil
 }
 
-// TestHelloWorld runs the example with one tool and the provider in this process; in `make acceptance` with both tools and the
-// installed provider.
+// TestHelloWorld uses one tool and the provider in this process. `make acceptance` uses both tools and the installed provider.
 func TestHelloWorld(t *testing.T) {
 	t.Parallel()
 	all := allTools(t)
@@ -78,7 +77,7 @@ func testHelloWorld(t *testing.T, tool string) {
 		t.Errorf("the configuration of large is\n%s", config)
 	}
 
-	// A changed value changes only its own host.
+	// A changed value changes its own host only.
 	plan = w.plan("-var=database_address=mysql://west:8806/mysql3")
 	second := resourceChange(t, plan, `flotilla_assignment.all["dev"]`)
 	if field(second.AfterUnknown, "content") != true {
@@ -91,7 +90,7 @@ func testHelloWorld(t *testing.T, tool string) {
 		t.Errorf("changed files:\n%s", changed)
 	}
 
-	// After the loss of the state, the apply adopts everything. Only the records change: they name the state that holds them.
+	// Without the state, the apply adopts everything. Only records change, because they name the state.
 	before = git(t, repo.url, "rev-parse", "dev")
 	if err := os.Remove(filepath.Join(w.path, "terraform.tfstate")); err != nil {
 		t.Fatal(err)
@@ -118,7 +117,6 @@ func testHelloWorld(t *testing.T, tool string) {
 	}
 }
 
-// rollOutHelloWorld runs the last steps of the demo.
 func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 	t.Helper()
 	for name, content := range files(t, filepath.Join("..", "..", "examples", "hello-world", "rollout")) {

@@ -20,14 +20,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-// hostileServer is a Git server and the API of a Git host. Its responses repeat the secrets of requests. The first path segment
-// selects the response.
+// hostileServer is a Git server and API that repeats the secrets of requests. The first path segment selects the response.
 type hostileServer struct {
 	backend    http.Handler
 	refusesAll atomic.Bool // every request, for any path
 }
 
-// newHostileServer serves the repositories of a folder over HTTP.
 func newHostileServer(t *testing.T, root string) (*hostileServer, *httptest.Server) {
 	t.Helper()
 	h := &hostileServer{backend: httpBackend(t, root)}
@@ -128,7 +126,7 @@ func requestSecrets(r *http.Request) []string {
 	return all
 }
 
-// newCanaries returns the table of cells: the settings with secrets, and the errors to provoke.
+// newCanaries returns the settings with secrets, and the cells with an error to provoke.
 func newCanaries(t *testing.T) (canaries, *hostileServer) {
 	t.Helper()
 	root := t.TempDir()
@@ -248,7 +246,6 @@ func pullRequest(forge, api string) string {
 	return fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, api_url = %q }", forge, api)
 }
 
-// TestCanariesAppearInNoComparison reads flotilla_comparison from the servers that repeat secrets.
 func TestCanariesAppearInNoComparison(t *testing.T) {
 	tools := acceptanceTools(t)
 	c, _ := newCanaries(t)

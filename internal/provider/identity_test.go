@@ -34,7 +34,7 @@ func newOwnedAssignmentIn(t *testing.T, world world, runners ...providertest.Run
 	return o
 }
 
-// mustApply applies without errors, and returns the plan and the branches before and after. The next plan must be empty.
+// mustApply returns the plan, and the branches before and after. The next plan must be empty.
 func (o ownedAssignment) mustApply(t *testing.T, options ...providertest.Option) (plan *providertest.Plan, before, after branchesState) {
 	t.Helper()
 	before = o.readBranches()
@@ -51,7 +51,7 @@ func (o ownedAssignment) mustApply(t *testing.T, options ...providertest.Option)
 	return plan, before, after
 }
 
-// requireRefusal plans, and requires an error with this summary and unchanged branches.
+// requireRefusal requires an error of the plan with this summary, and unchanged branches.
 func (o ownedAssignment) requireRefusal(t *testing.T, summary string, options ...providertest.Option) providertest.Diagnostics {
 	t.Helper()
 	before := o.readBranches()
@@ -74,7 +74,7 @@ func changesOf(plan *providertest.Plan) string {
 	return strings.Join(texts, "\n")
 }
 
-// requireUnchanged allows a number of commits, and no change of folders.
+// requireUnchanged allows a number of commits, but no changed folders.
 func requireUnchanged(t *testing.T, before, after branchesState, most int) {
 	t.Helper()
 	commits := 0
@@ -120,7 +120,7 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 			o := newOwnedAssignment(t)
 			o.w.createFirst, o.w.protection = first, protection
 			o.mustApply(t)
-			// The one commit names the new object in the records.
+			// The commit names the new object in the records.
 			plan, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
 			requireUnchanged(t, before, after, 1)
 			if !plan.Change(addresses[0]).Action.Replaces() {
@@ -155,7 +155,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 	}
 }
 
-// Protection cannot be lifted for a deposed object, because no configuration contains it.
+// No configuration contains a deposed object, so nobody could lift its protection.
 func TestAReplacementThatCreatesFirstKeepsTheFormerLocation(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
@@ -280,7 +280,7 @@ func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	}
 }
 
-// A missing branch has nothing to remove. Only its owner knows its new name.
+// Only the owner of a missing branch knows its new name.
 func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
@@ -302,7 +302,6 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 		}
 	}
 
-	// Follow the advice of the warning.
 	o.w.branch = "next"
 	if plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || diags.Err() != nil {
 		t.Fatalf("got diagnostics %s", diags)

@@ -11,8 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// Terraform 1.12 and later import an object of another state by its identity, without a change. `make matrix` includes this
-// test.
+// Terraform has identities since 1.12. `make matrix` includes this test.
 func TestIdentitiesAreImportedByTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

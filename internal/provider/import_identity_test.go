@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// identities returns the identities of the rows with objects outside of the state.
+// identities returns the identities of objects outside of the state, by type.
 func identities(m *matrix) map[string]map[string]any {
 	return map[string]map[string]any{
 		"flotilla_assignment":    {"url": m.url, "branch": "dev", "path": "all", "name": "dev"},
@@ -93,7 +93,6 @@ func TestWrongIdentitiesAreErrors(t *testing.T) {
 	}
 }
 
-// The identity changes with the name or location of an object.
 func TestAnIdentityFollowsTheObject(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kalypsoRoot returns the folder with Kalypso's sample control plane and the output of its tutorial.
+// kalypsoRoot returns Kalypso's sample control plane, with the output of its tutorial.
 func kalypsoRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "kalypso"))
@@ -32,7 +32,7 @@ func kalypsoRoot(t *testing.T) string {
 	return filepath.ToSlash(root)
 }
 
-// kalypsoConfig returns a configuration for the sample after edits. Documents with empty text are omitted.
+// kalypsoConfig returns a configuration of the edited sample. Empty documents are omitted.
 func kalypsoConfig(t *testing.T, root, environment string, edit func(name, text string) string, repo repository) string {
 	t.Helper()
 	var documents strings.Builder
@@ -58,7 +58,6 @@ resource "flotilla_assignment" "test" {
 `, environment, documents.String(), repo.url)
 }
 
-// yamlDocuments parses the documents of all YAML files.
 func yamlDocuments(t *testing.T, contents map[string]string) map[string][]any {
 	t.Helper()
 	documents := map[string][]any{}
@@ -161,7 +160,6 @@ func sameNamespacesAndConfiguration(t *testing.T, got, want map[string][]any) {
 	}
 }
 
-// field returns a value in nested maps.
 func field(value any, keys ...string) any {
 	for _, key := range keys {
 		object, _ := value.(map[string]any)
@@ -170,7 +168,7 @@ func field(value any, keys ...string) any {
 	return value
 }
 
-// Flux builds a control plane with kustomize, which reads NO and on as strings. YAML 1.1 reads them as bools.
+// Flux uses kustomize, which reads NO and on as strings. YAML 1.1 reads them as bools.
 func TestControlPlanesReadWordsAsKustomizeDoes(t *testing.T) {
 	t.Parallel()
 	resource.Test(t, resource.TestCase{

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// keyForms are the forms in which users paste keys and certificates.
+// keyForms are common forms of pasted keys and certificates.
 var keyForms = map[string]func(text string) string{
 	"as made":                 func(text string) string { return text },
 	"literal \\n":             func(text string) string { return strings.ReplaceAll(text, "\n", `\n`) },
@@ -24,7 +24,6 @@ var keyForms = map[string]func(text string) string{
 	"without a final newline": strings.TrimSpace,
 }
 
-// keyTexts has a key or certificate of each kind.
 type keyTexts struct{ certificate, key, ssh, pgp, pgpPublic, cosign, rsa string }
 
 func newKeyTexts(t *testing.T) (keys keyTexts) {
@@ -96,8 +95,7 @@ func TestTheProviderReadsKeysInEachForm(t *testing.T) {
 	}
 }
 
-// The provider reads an SSH key when it connects. Nothing listens there, so the error must be the refused connection, not the
-// key.
+// Nothing listens at the address. The error must be the refused connection, not the key.
 func TestASSHKeyIsReadInEachForm(t *testing.T) {
 	t.Parallel()
 	private, public := sshKey(t, "")
@@ -137,7 +135,7 @@ func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
 	}
 }
 
-// Agents read the keys as written, so every form must result in the same Secrets.
+// Agents read the keys as written.
 func TestAgentManifestsHaveTheSameKeysForEachForm(t *testing.T) {
 	t.Parallel()
 	keys := newKeyTexts(t)

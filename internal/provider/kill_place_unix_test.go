@@ -25,8 +25,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// variants is the number of fleets. Each has 6 cluster types and up to 8 deployment targets. Between the first two, one folder
-// changes, and git unpacks the push. Any other step changes or removes several folders, and git keeps the pack.
+// variants is the number of fleets, each with 6 cluster types and up to 8 deployment targets. Between the first two, one folder
+// changes, and git unpacks the push. Other steps change more, and git keeps the pack.
 const variants = 4
 
 func variant(n int) map[string]any {
@@ -74,21 +74,21 @@ type killRepository struct {
 	token      string
 	delivery   map[string]string
 	requests   func() []giteaPullRequest // newest ones, on Gitea
-	// bareFolder is the bare repository, or "" if only a server has access to it.
+	// bareFolder is "" if only a server has access to the repository.
 	bareFolder string
 	clone      string // latest fresh clone
-	// stopServer stops the server of the repository, if there is one.
+	// stopServer is nil without a server.
 	stopServer func()
 
 	state    []byte           // Terraform's state of the assignment
 	private  []byte           // its private state
 	current  int              // last applied variant
-	contents [variants]string // hash of the branch after an undisturbed apply of each variant
+	contents [variants]string // hash after an undisturbed apply of each variant
 }
 
 const branch = "dev"
 
-// inputFor returns the input for a variant, based on the present state.
+// inputFor returns the input for a variant in the present state.
 func (p *killRepository) inputFor(n int) applyInput {
 	p.t.Helper()
 	decoded, findings := fleet.Decode(variant(n))
@@ -142,7 +142,6 @@ func (p *killRepository) inputFor(n int) applyInput {
 	return applyInput{Provider: provider, Assignment: assignment, State: p.state, Private: p.private}
 }
 
-// apply applies a variant undisturbed, in this process.
 func (p *killRepository) apply(n int) {
 	p.t.Helper()
 	state, private, err := p.inputFor(n).apply(p.t.Context(), func() {})
@@ -152,8 +151,8 @@ func (p *killRepository) apply(n int) {
 	p.state, p.private, p.current = state, private, n
 }
 
-// cloneAndCheck returns a fresh bare clone that passes git fsck, or "" if there is no repository yet. In the server's own
-// repository, git fsck would miss objects of refs that are pushed while it runs.
+// cloneAndCheck returns a fresh bare clone that passes git fsck, or "" without a repository. In the server's own repository,
+// git fsck would miss objects of refs pushed meanwhile.
 func (p *killRepository) cloneAndCheck() string {
 	p.t.Helper()
 	from := p.repository.cloneURL
@@ -179,7 +178,7 @@ func (p *killRepository) exists() bool {
 	return p.bareFolder == "" || !errors.Is(err, fs.ErrNotExist)
 }
 
-// branchTip returns the commit of a branch and the hash of its files. Both are empty without the branch.
+// branchTip returns the commit of a branch and the hash of its files, or "" without the branch.
 func branchTip(t *testing.T, directory, branch string) (commit, hash string) {
 	t.Helper()
 	if directory == "" || git(t, directory, "for-each-ref", "refs/heads/"+branch) == "" {
@@ -189,8 +188,7 @@ func branchTip(t *testing.T, directory, branch string) (commit, hash string) {
 	return commit, contentHash(t, directory, commit)
 }
 
-// contentHash hashes the files of a commit. It ignores fields that depend on earlier commits or the state, and the markers of
-// empty hosts.
+// contentHash hashes the files of a commit, except fields that depend on history or state, and markers of emptied hosts.
 func contentHash(t *testing.T, directory, commit string) string {
 	t.Helper()
 	files := tar.NewReader(strings.NewReader(git(t, directory, "archive", "--format=tar", commit)))
@@ -216,10 +214,9 @@ func contentHash(t *testing.T, directory, commit string) string {
 	}
 }
 
-// volatileFields matches fields of records: times of changes, former trees and the holding state.
 var volatileFields = regexp.MustCompile(`,\n *"(changed|tree_before)": "[^"]*"| *"holder": "[^"]*",\n`)
 
-// recordContents applies every variant undisturbed, and records the hash of the branch after each.
+// recordContents applies every variant undisturbed, and records the hashes.
 func (p *killRepository) recordContents() {
 	p.t.Helper()
 	for n := range variants {
@@ -229,8 +226,8 @@ func (p *killRepository) recordContents() {
 	p.apply(0)
 }
 
-// checkAfterKill reports whether the branch has the commit of the killed apply. It compares the branch's whole tree, with
-// records and files of others: it must equal the tree before or after the apply.
+// checkAfterKill reports whether the branch has the commit of the killed apply. Its files, including records and files of
+// others, must equal those before or after the apply.
 func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 	p.t.Helper()
 	directory := p.cloneAndCheck()
@@ -247,9 +244,9 @@ func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 	return true
 }
 
-// checkConvergence applies the variant of the killed provider again. The branch must then have the content of an undisturbed
-// apply, with one commit. One more apply, in half of all cases without a state, makes no commit, except for one of records
-// alone: without a state, they must name the new holder.
+// checkConvergence applies the variant again, and compares the branch with an undisturbed apply. Then it must have one commit.
+// A last apply, without a state in half of all cases, makes none. Without a state, an apply may make a further commit, because
+// records name the state.
 func (p *killRepository) checkConvergence(before string, n int) {
 	p.t.Helper()
 	found, _ := branchTip(p.t, p.cloneAndCheck(), branch)
@@ -280,7 +277,7 @@ func (p *killRepository) checkConvergence(before string, n int) {
 	}
 }
 
-// checkClean checks an idle local repository: git fsck passes, and no lock or temporary files are left.
+// checkClean requires that git fsck passes and no lock or temporary files are left.
 func (p *killRepository) checkClean() {
 	p.t.Helper()
 	git(p.t, p.bareFolder, "fsck", "--strict", "--no-dangling")
@@ -308,10 +305,10 @@ func (p *killRepository) checkClean() {
 	}
 }
 
-// hasOnlyProviders reports whether only providers and their children write to the repository.
+// hasOnlyProviders is false if a server writes, too.
 func (p *killRepository) hasOnlyProviders() bool { return p.bareFolder != "" && p.stopServer == nil }
 
-// finish ends the use of the repository. No provider may run any more.
+// finish stops the server. No provider may be running.
 func (p *killRepository) finish() {
 	p.t.Helper()
 	if p.stopServer != nil {
@@ -320,7 +317,7 @@ func (p *killRepository) finish() {
 	}
 }
 
-// newLocalRepository is at a local path, and has files of others.
+// newLocalRepository is at a local path.
 func newLocalRepository(t *testing.T) *killRepository {
 	t.Helper()
 	p := newMissingRepository(t)
@@ -330,14 +327,13 @@ func newLocalRepository(t *testing.T) *killRepository {
 	return p
 }
 
-// newMissingRepository is a path without a repository. The first apply creates it.
+// newMissingRepository is a path where the first apply creates a repository.
 func newMissingRepository(t *testing.T) *killRepository {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gitops.git")
 	return &killRepository{t: t, repository: repository{url: path, cloneURL: path}, bareFolder: path}
 }
 
-// newBackendRepository is served by git's http-backend, wrapped by handle.
 func newBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
 	p := newForeignBackendRepository(t, handle)
@@ -345,7 +341,7 @@ func newBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) 
 	return p
 }
 
-// newForeignBackendRepository is a newBackendRepository with files of others only.
+// newForeignBackendRepository has files of others only. git's http-backend serves it.
 func newForeignBackendRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
 	p := newMissingRepository(t)
@@ -362,7 +358,7 @@ func newForeignBackendRepository(t *testing.T, handle func(http.Handler) http.Ha
 	return p
 }
 
-// newGiteaRepository is a repository on Gitea, behind a proxy wrapped by handle.
+// newGiteaRepository is behind a proxy, which handle wraps.
 func newGiteaRepository(t *testing.T, handle func(http.Handler) http.Handler) *killRepository {
 	t.Helper()
 	repo, gitea, user := giteaWithUser(t)
@@ -384,7 +380,7 @@ func newGiteaRepository(t *testing.T, handle func(http.Handler) http.Handler) *k
 	return p
 }
 
-// seed pushes a first commit with files of others.
+// seed pushes a commit with files of others.
 func (p *killRepository) seed() {
 	p.t.Helper()
 	folder := p.t.TempDir()

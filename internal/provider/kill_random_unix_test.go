@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// TestReliabilityKilledAtRandomMoments kills applying providers with SIGKILL, at moments spread evenly over the duration of an
-// undisturbed apply. The branch is always in the state before or after the apply, and the next apply converges.
+// TestReliabilityKilledAtRandomMoments spreads kills evenly over the duration of an apply. The branch is always before or after
+// the apply, and the next apply converges.
 func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// killMoments counts kills before and after the commit, by tenth of the duration of an apply. The last tenth has no end.
+// killMoments counts kills by tenth of the duration of an apply. The last tenth is open.
 type killMoments struct {
 	t             *testing.T
 	kills         int
@@ -74,10 +74,10 @@ func (m *killMoments) String() string {
 	)
 }
 
-// perSeries is the number of kills on one repository. Each series measures the duration of an apply anew.
+// perSeries is the number of kills on one repository, and with one measured duration.
 const perSeries = 50
 
-// killSeries kills providers on one repository or, if applies create it, on a new one each.
+// killSeries uses one repository, or a new one per kill if applies create it.
 func (m *killMoments) killSeries(newRepository func(*testing.T) *killRepository) {
 	m.t.Helper()
 	p := newRepository(m.t)
@@ -110,13 +110,11 @@ func (m *killMoments) killSeries(newRepository func(*testing.T) *killRepository)
 	}
 }
 
-// rarestTenth returns a tenth with the fewest kills.
 func (m *killMoments) rarestTenth() int {
 	order := rand.Perm(len(m.before))
 	return slices.MinFunc(order, func(a, b int) int { return (m.before[a] + m.after[a]) - (m.before[b] + m.after[b]) })
 }
 
-// contentsOfCreated returns the hashes of repositories that undisturbed applies create.
 func contentsOfCreated(t *testing.T, newRepository func(*testing.T) *killRepository) (trees [variants]string) {
 	t.Helper()
 	for n := range variants {
@@ -127,7 +125,7 @@ func contentsOfCreated(t *testing.T, newRepository func(*testing.T) *killReposit
 	return trees
 }
 
-// kill kills one provider after a delay. Its children end before the next apply or, if not settled, run beside it.
+// kill kills a provider after a delay. If settled, its children end before the next apply.
 func (m *killMoments) kill(p *killRepository, delay time.Duration, tenth int, settled bool) {
 	m.t.Helper()
 	n := rand.IntN(variants)

@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// killedSteps are the steps of one server with a kill, in order.
 type killedSteps []killedStep
 
 type killedStep struct {
@@ -26,7 +25,6 @@ func (found *killedSteps) add(name string, after bool) {
 	*found = append(*found, killedStep{name, after})
 }
 
-// report writes the server's row.
 func (found killedSteps) report(t *testing.T, order int, server string) {
 	t.Helper()
 	before, namesBefore := found.summary(false)
@@ -36,7 +34,7 @@ func (found killedSteps) report(t *testing.T, order int, server string) {
 			before, after, namesBefore, namesAfter))
 }
 
-// summary counts and names the steps before or after the commit, grouped by request.
+// summary counts and names the steps before or after the commit, by request.
 func (found killedSteps) summary(after bool) (count int, names string) {
 	var text strings.Builder
 	last := ""
@@ -59,7 +57,7 @@ func (found killedSteps) summary(after bool) (count int, names string) {
 	return count, cmp.Or(text.String(), "none")
 }
 
-// TestReliabilityKilledAtEveryStep kills providers at every step of an apply. In `make test`, aKilledProcess plays one kill.
+// In `make test`, aKilledProcess plays one kill.
 func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -120,7 +118,6 @@ type proposal struct {
 	openRequests int  // after the apply
 }
 
-// killDuringProposal kills at every step of an apply that proposes.
 func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
 	t.Helper()
 	w := &webWatcher{}
@@ -148,8 +145,8 @@ func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
 	})
 }
 
-// checkProposal applies the proposal of a killed provider again. The branch then has this tree, as many requests are open, they
-// propose the variant, and one more apply changes nothing.
+// checkProposal applies the proposal again. The branch then has this tree, and as many open requests for the variant. One more
+// apply changes nothing.
 func (p *killRepository) checkProposal(n int, tree string, open int) {
 	p.t.Helper()
 	p.apply(n)
@@ -182,7 +179,7 @@ func (p *killRepository) checkProposal(n int, tree string, open int) {
 	}
 }
 
-// killAtEachStep kills at every step of an apply from the first variant to another.
+// killAtEachStep kills while the branch goes from the first variant to another.
 func killAtEachStep(t *testing.T, found *killedSteps, w watcher, newRepository func(*testing.T) *killRepository) {
 	t.Helper()
 	const n = 2
@@ -204,7 +201,7 @@ func killAtEachStep(t *testing.T, found *killedSteps, w watcher, newRepository f
 	})
 }
 
-// forEachStep records the steps of an undisturbed apply, and calls do for each; for some unless all are enabled.
+// forEachStep records the steps of an undisturbed apply, and calls do for each, or for a sample.
 func forEachStep(t *testing.T, w applyInput, watcher watcher, do func(step)) {
 	t.Helper()
 	provider := startProviderProcess(t, w, watcher.environment()...)
@@ -227,8 +224,7 @@ func forEachStep(t *testing.T, w applyInput, watcher watcher, do func(step)) {
 	}
 }
 
-// killAt lets a provider apply, kills it at a step, and waits for its children. It reports whether the provider reached the
-// step.
+// killAt kills a provider at a step, waits for its children, and reports whether it reached the step.
 func killAt(t *testing.T, w applyInput, watcher watcher, at step) (killed bool) {
 	t.Helper()
 	provider := startProviderProcess(t, w, watcher.environment()...)

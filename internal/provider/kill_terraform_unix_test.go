@@ -22,8 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// TestReliabilityPluginKilledUnderTerraform kills the plugin process of the built provider during an apply. Terraform reports
-// it, its state stays valid, and the next apply converges.
+// TestReliabilityPluginKilledUnderTerraform kills the plugin during an apply. Terraform reports it, its state stays valid, and
+// the next apply converges.
 func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
@@ -124,7 +124,7 @@ func newTerraformFolder(t *testing.T, tool string) *terraformFolder {
 	return p
 }
 
-// start runs Terraform. ended receives its error, after which output is complete.
+// start runs Terraform. output is complete once ended has its error.
 func (p *terraformFolder) start(output *bytes.Buffer, arguments ...string) (ended chan error) {
 	p.t.Helper()
 	command := exec.CommandContext(p.t.Context(), p.tool, arguments...)
@@ -142,7 +142,7 @@ func (p *terraformFolder) start(output *bytes.Buffer, arguments ...string) (ende
 	return ended
 }
 
-// run runs Terraform, and returns the started plugins and the output.
+// run returns the plugins that Terraform started, and its output.
 func (p *terraformFolder) run(arguments ...string) (plugins []pluginStart, printed string) {
 	p.t.Helper()
 	var output bytes.Buffer
@@ -159,7 +159,7 @@ func (p *terraformFolder) run(arguments ...string) (plugins []pluginStart, print
 	return plugins, output.String()
 }
 
-// plan plans a change of a value, which is unique to the number.
+// plan plans a change to a value that is unique to the number.
 func (p *terraformFolder) plan(place *killRepository, number int) {
 	p.t.Helper()
 	writeFile(
@@ -170,7 +170,7 @@ func (p *terraformFolder) plan(place *killRepository, number int) {
 	p.run("plan", "-input=false", "-out=plan.out")
 }
 
-// apply plans and applies undisturbed, and measures the duration.
+// apply measures the duration of an undisturbed apply.
 func (p *terraformFolder) apply(place *killRepository, number int) {
 	p.t.Helper()
 	p.plan(place, number)
@@ -181,8 +181,8 @@ func (p *terraformFolder) apply(place *killRepository, number int) {
 	p.length = time.Since(plugins[p.plugins-1].at)
 }
 
-// applyAndKill kills the plugins some time after the start of the last one. It returns the commits of the branch before and
-// after, and whether the kill came in time.
+// applyAndKill kills the plugins after a delay. It returns the commits of the branch before and after, and whether the kill
+// came in time.
 func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay time.Duration) (before, after string, killed bool) {
 	p.t.Helper()
 	p.plan(place, number)

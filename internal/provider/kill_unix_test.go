@@ -42,7 +42,6 @@ func init() {
 	os.Exit(0)
 }
 
-// applyInput is the input of a provider process.
 type applyInput struct {
 	Provider   json.RawMessage
 	Assignment json.RawMessage
@@ -50,8 +49,7 @@ type applyInput struct {
 	Private    []byte // private state
 }
 
-// apply refreshes, plans and applies like Terraform. It calls begin before the apply, and returns the state and the private
-// state.
+// apply refreshes, plans and applies like Terraform. It calls begin before the apply.
 func (w applyInput) apply(ctx context.Context, begin func()) (state, private []byte, err error) {
 	const name = "flotilla_assignment"
 	server, err := factories()["flotilla"]()
@@ -93,7 +91,7 @@ func (w applyInput) apply(ctx context.Context, begin func()) (state, private []b
 	return applied.NewState.MsgPack, applied.Private, nil
 }
 
-// proposedState returns the configuration without write-only attributes.
+// proposedState omits the write-only fleet.
 func (w applyInput) proposedState() (*tfprotov6.DynamicValue, error) {
 	var attributes map[string]json.RawMessage
 	if err := json.Unmarshal(w.Assignment, &attributes); err != nil {
@@ -114,8 +112,8 @@ func failure(diagnostics []*tfprotov6.Diagnostic) error {
 	return errors.Join(all...)
 }
 
-// A provider process reads its applyInput, prints ready, waits for input, applies, prints done, and ends with its input, like a
-// plugin that Terraform ends.
+// A provider process reads its applyInput, prints ready, waits for input, applies, prints done, and ends with its input like a
+// plugin.
 const (
 	providerProcessName = "doomed-provider"
 	ready               = "ready"
@@ -156,7 +154,7 @@ type providerProcess struct {
 	onApplied   func()   // called after the apply, before the process ends
 }
 
-// startProviderProcess starts a process, and waits until it is ready to apply.
+// startProviderProcess returns once the process is ready to apply.
 func startProviderProcess(t *testing.T, w applyInput, environment ...string) *providerProcess {
 	t.Helper()
 	self, err := os.Executable()
@@ -198,7 +196,6 @@ func startProviderProcess(t *testing.T, w applyInput, environment ...string) *pr
 	return d
 }
 
-// proceed starts the apply.
 func (d *providerProcess) proceed() {
 	d.t.Helper()
 	if _, err := io.WriteString(d.in, "true\n"); err != nil {
@@ -208,7 +205,7 @@ func (d *providerProcess) proceed() {
 
 func (d *providerProcess) kill() { _ = d.command.Process.Kill() }
 
-// wait waits for the process, and reports whether the apply succeeded.
+// wait reports whether the apply succeeded.
 func (d *providerProcess) wait() (applied bool) {
 	if applied = d.out.Scan() && d.out.Text() == done; applied {
 		d.onApplied()
@@ -221,13 +218,11 @@ func (d *providerProcess) wait() (applied bool) {
 	return applied
 }
 
-// waitForChildren waits for the children of the process.
 func (d *providerProcess) waitForChildren() {
 	_, _ = io.Copy(io.Discard, d.descendants)
 	_ = d.descendants.Close()
 }
 
-// undisturbedDuration returns the duration of an undisturbed apply.
 func undisturbedDuration(t *testing.T, w applyInput) time.Duration {
 	t.Helper()
 	d := startProviderProcess(t, w)

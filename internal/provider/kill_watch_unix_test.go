@@ -23,8 +23,8 @@ import (
 	"testing"
 )
 
-// Moments of a request. The server never receives a request that was only asked for. It completes a request that was sent or
-// half answered, even after the provider was killed.
+// Moments of a request. A request that was asked for never reaches the server. One that was sent is completed, even after the
+// kill.
 const (
 	asked        = "asked for"
 	halfSent     = "half sent"
@@ -33,7 +33,6 @@ const (
 	answered     = "answered"
 )
 
-// Requests of Git's protocol.
 const (
 	refs        = "refs"
 	objects     = "objects"
@@ -49,7 +48,6 @@ type step struct {
 	Name    string
 }
 
-// stepsOf returns the steps of one request.
 func stepsOf(request int, name string, whens ...string) []step {
 	steps := make([]step, len(whens))
 	for i, when := range whens {
@@ -62,7 +60,6 @@ func stepsOf(request int, name string, whens ...string) []step {
 type watcher interface {
 	// watch waits for requests of a killed provider, forgets all recorded requests, and sets the step of the next kill.
 	watch(at step, kill func())
-	// steps returns the steps of the recorded requests.
 	steps() []step
 	environment() []string
 }
@@ -111,7 +108,6 @@ func (w *webWatcher) steps() (steps []step) {
 	return steps
 }
 
-// numbered makes the names of requests unique.
 func numbered(requests []string) []string {
 	count, names := map[string]int{}, make([]string, len(requests))
 	for i, name := range requests {
@@ -146,7 +142,6 @@ func requestName(r *http.Request) string {
 	return r.Method + " " + cmp.Or(numberInAPI.ReplaceAllString(name, "{n}"), "repository")
 }
 
-// ServeHTTP forwards requests until the provider is killed.
 func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
@@ -197,13 +192,13 @@ func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	kill()
 }
 
-// gitWatcher puts a git on PATH before the real one.
+// gitWatcher puts a git before the real one on PATH.
 type gitWatcher struct {
 	t      *testing.T
 	folder string
 }
 
-// The watched git inherits only PATH from the provider, so it reads its settings from files in its folder.
+// Only PATH reaches this git, so it reads its settings from files.
 const (
 	watchFolder       = "FLOTILLA_TEST_WATCH" // tells the provider the folder
 	realGit           = "real-git"            // path
@@ -253,8 +248,8 @@ func (w *gitWatcher) steps() (steps []step) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	// A git-upload-pack or git-receive-pack process serves two requests: refs, then objects or a push. After the push, it
-	// serves refs alone.
+	// One process of git-upload-pack or git-receive-pack serves two requests: refs, then objects or a push. After the push, it
+	// serves only refs.
 	pushed := false
 	var requests []string
 	for _, name := range strings.Fields(string(text)) {
@@ -287,10 +282,8 @@ func (w *gitWatcher) steps() (steps []step) {
 	return steps
 }
 
-// advertised is a moment between asked and sent, if refs and objects share a process.
 const advertised = "advertised"
 
-// runWatchedGit runs as the git on PATH.
 func runWatchedGit() error {
 	self, err := exec.LookPath("git")
 	if err != nil {
@@ -343,7 +336,7 @@ func runWatchedGit() error {
 	return watchService(command, at.When, kill)
 }
 
-// watchService forwards the data between a provider and a git-upload-pack or git-receive-pack.
+// watchService relays between a provider and a git-upload-pack or git-receive-pack.
 func watchService(service *exec.Cmd, when string, kill func()) error {
 	in, err := service.StdinPipe()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// bothServers returns the provider as served, and the provider on the framework alone.
+// bothServers returns the provider as served, and on the framework alone.
 func bothServers() (served, framework tfprotov6.ProviderServer) {
 	return provider.Server(provider.ForTest()), troubleshooting.Explain(providerserver.NewProtocol6(provider.ForTest())(), "dev")
 }
@@ -165,8 +165,7 @@ func dynamicValue(t *testing.T, value tftypes.Value) *tfprotov6.DynamicValue {
 	return &message
 }
 
-// mutate replaces a random part of a value by an unknown, null or differently typed value, or by a list or map in place of a
-// tuple or object.
+// mutate replaces a random part by an unknown or null value, by one of another type, or by a list or map.
 func mutate(random *rand.Rand, value tftypes.Value) tftypes.Value {
 	var list []tftypes.Value
 	var object map[string]tftypes.Value
