@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// recorder keeps the first URL that is asked for.
+// recorder records the first requested URL.
 type recorder struct{ url string }
 
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -72,7 +72,7 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 			t.Errorf("%s: %v", test.url, err)
 		}
 		if !strings.EqualFold(r.url, test.want) {
-			t.Errorf("%s (%s, %s) is asked at %s, not at %s", test.url, test.forge, test.api, r.url, test.want)
+			t.Errorf("%s (%s, %s): got a request to %s, want %s", test.url, test.forge, test.api, r.url, test.want)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		repository forge.HostedRepository
-		says       string
+		wantText   string
 	}{
 		{forge.HostedRepository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab, azure, bitbucket or bitbucket_datacenter`},
 		{forge.HostedRepository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
@@ -122,13 +122,13 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.HostedRepository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
 	} {
 		_, err := forge.NewGitHost(test.repository, forge.HTTPOptions{})
-		if err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "c4n4ry") {
+		if err == nil || !strings.Contains(err.Error(), test.wantText) || strings.Contains(err.Error(), "c4n4ry") {
 			t.Errorf("%s: err = %v", test.repository.URL, err)
 		}
 	}
 }
 
-func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
+func TestBadPullRequestsAreRefusedWithoutACall(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://github.com/owner/gitops"}, forge.HTTPOptions{Over: r})
@@ -136,8 +136,8 @@ func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		change func(*forge.Wanted)
-		says   string
+		change   func(*forge.Wanted)
+		wantText string
 	}{
 		{func(w *forge.Wanted) { w.Owner = "" }, "is empty"},
 		{func(w *forge.Wanted) { w.Owner = "a --> b" }, "has a < or a >"},
@@ -156,9 +156,9 @@ func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		{func(w *forge.Wanted) { w.Reviewers = []string{"a/b/c"} }, `reviewer "a/b/c"`},
 		{func(w *forge.Wanted) { w.Reviewers = []string{"a?b"} }, `reviewer "a?b"`},
 	} {
-		w := wanted(dev)
+		w := wantedRequest(dev)
 		test.change(&w)
-		if request, err := host.Ensure(t.Context(), w); err == nil || request != nil || !strings.Contains(err.Error(), test.says) {
+		if request, err := host.Ensure(t.Context(), w); err == nil || request != nil || !strings.Contains(err.Error(), test.wantText) {
 			t.Errorf("%+v: %+v, %v", w, request, err)
 		}
 	}
@@ -167,6 +167,6 @@ func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	if r.url != "" {
-		t.Errorf("%s was asked", r.url)
+		t.Errorf("got a request to %s", r.url)
 	}
 }

@@ -18,9 +18,9 @@ func TestAzureMergeNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"merged after a while": {[]exchange{get(), done, get(azStatus(azQueued)), get(), get(azMerged), get(azMerged)}, nil, ""},
+		"slow merge": {[]exchange{get(), done, get(azStatus(azQueued)), get(), get(azMerged), get(azMerged)}, nil, ""},
 		"still checking": {[]exchange{
 			get(azStatus(azQueued)), refused(409, "GitPullRequestStaleException", "TF401192: The source branch has been modified since the last merge attempt."),
 			get(azStatus(azQueued)), done, get(azMerged), get(azMerged),
@@ -29,11 +29,11 @@ func TestAzureMergeNow(t *testing.T) {
 			[]exchange{get(azStatus(azConflict)), done, get(azStatus(azConflict), fields{"mergeFailureMessage": "in a file"}), get(azStatus(azConflict))},
 			forge.ErrNotMergeable, `pull request #7 cannot be merged (its status is "conflicts"): Azure Repos does not merge it: conflicts: in a file`,
 		},
-		"conflicts that are seen only then": {
+		"policy found late": {
 			[]exchange{get(), done, get(azStatus(azQueued)), get(azStatus("rejectedByPolicy")), get(azStatus("rejectedByPolicy"))},
 			forge.ErrNotMergeable, "Azure Repos does not merge it: rejectedByPolicy",
 		},
-		"approvals are missing": {
+		"missing approvals": {
 			[]exchange{get(), refused(403, "GitPullRequestUpdateRejectedByPolicyException", "The pull request cannot be completed, because policies are not fulfilled: minimum number of reviewers"), get()},
 			forge.ErrNotMergeable, "minimum number of reviewers",
 		},
@@ -45,7 +45,7 @@ func TestAzureMergeNow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantMerged(t, onAzure(t, test.exchanges), request, forge.Now, test.kind, test.says)
+			wantMerged(t, newAzure(t, test.exchanges), request, forge.Now, test.kind, test.wantText)
 		})
 	}
 }
@@ -62,17 +62,17 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 		exchanges []exchange
 		state     forge.RequestState
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"arranged":            {[]exchange{get(), self, set(azMe), get(azArmed)}, forge.Open, nil, ""},
-		"arranged before":     {[]exchange{get(azArmed), get(azArmed)}, forge.Open, nil, ""},
+		"turned on":           {[]exchange{get(), self, set(azMe), get(azAutoMerge)}, forge.Open, nil, ""},
+		"already turned on":   {[]exchange{get(azAutoMerge), get(azAutoMerge)}, forge.Open, nil, ""},
 		"nothing to wait for": {[]exchange{get(), self, set(azMe), get(azMerged)}, forge.Merged, nil, ""},
 		"the head moved meanwhile": {
-			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), set(azNobody)}, "", forge.ErrHeadMoved,
+			[]exchange{get(), self, set(azMe), get(azAutoMerge, azOldHead), set(azNobody)}, "", forge.ErrHeadMoved,
 			"auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again",
 		},
-		"the head moved, and nobody may take it back": {
-			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), func() exchange { e := set(azNobody); e.status, e.answer = 500, "oh no"; return e }()}, "", forge.ErrHeadMoved,
+		"the head moved, and auto-merge stays on": {
+			[]exchange{get(), self, set(azMe), get(azAutoMerge, azOldHead), func() exchange { e := set(azNobody); e.status, e.answer = 500, "oh no"; return e }()}, "", forge.ErrHeadMoved,
 			"auto-merge cannot be turned off",
 		},
 		"not allowed": {[]exchange{get(), self, func() exchange {
@@ -83,19 +83,19 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantArranged(t, onAzure(t, test.exchanges), request, test.state, test.kind, test.says)
+			wantAutoMerge(t, newAzure(t, test.exchanges), request, test.state, test.kind, test.wantText)
 		})
 	}
 
-	t.Run("taken back", func(t *testing.T) {
+	t.Run("turned off", func(t *testing.T) {
 		t.Parallel()
 		failed := set(azNobody)
 		failed.status, failed.answer = 500, "oh no"
-		host := onAzure(t, []exchange{
-			get(azArmed), set(azNobody),
+		host := newAzure(t, []exchange{
+			get(azAutoMerge), set(azNobody),
 			get(), get(fields{"autoCompleteSetBy": fields{"id": azNobody}}),
-			get(azArmed), failed, get(),
-			get(azArmed), failed, get(azArmed),
+			get(azAutoMerge), failed, get(),
+			get(azAutoMerge), failed, get(azAutoMerge),
 		})
 		for range 4 {
 			if err := host.DisableAutoMerge(t.Context(), request); err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// Requests and answers have the shapes that Azure DevOps' reference describes
-// (learn.microsoft.com/en-us/rest/api/azure/devops, version 7.1; testdata/README.md
-// has the pages). Azure DevOps itself was not asked.
+// Requests and answers have the shapes in Azure DevOps' reference (learn.microsoft.com/en-us/rest/api/azure/devops, version 7.1;
+// testdata/README.md has the pages). No test ran against Azure DevOps itself.
 
 const (
 	azure      = "/org/owner/_apis/git/repositories/gitops"
@@ -29,13 +28,13 @@ const (
 	azConflict = "conflicts"
 )
 
-func onAzure(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
+func newAzure(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
-	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
+	return newScriptedHost(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
 }
 
 func azPull(changes ...fields) fields {
-	return with(fields{
+	return withFields(fields{
 		"repository": fields{
 			"id":      "repo",
 			"name":    "gitops",
@@ -62,16 +61,16 @@ func azRefusal(kind, message string) fields {
 }
 
 var (
-	azMerged  = fields{"status": "completed", "closedDate": "2026-01-26T19:02:12Z", "lastMergeCommit": fields{"commitId": mergedAs}}
-	azClosed  = fields{"status": "abandoned", "closedDate": "2026-01-26T19:02:12Z"}
-	azOldHead = fields{"lastMergeSourceCommit": fields{"commitId": oldHead}}
-	azFork    = fields{"forkSource": fields{"name": "refs/heads/flotilla/dev", "repository": fields{"id": "fork"}}}
-	azArmed   = fields{"autoCompleteSetBy": fields{"id": azMe, "uniqueName": "bot@example.com"}}
+	azMerged    = fields{"status": "completed", "closedDate": "2026-01-26T19:02:12Z", "lastMergeCommit": fields{"commitId": mergedAs}}
+	azClosed    = fields{"status": "abandoned", "closedDate": "2026-01-26T19:02:12Z"}
+	azOldHead   = fields{"lastMergeSourceCommit": fields{"commitId": oldHead}}
+	azFork      = fields{"forkSource": fields{"name": "refs/heads/flotilla/dev", "repository": fields{"id": "fork"}}}
+	azAutoMerge = fields{"autoCompleteSetBy": fields{"id": azMe, "uniqueName": "bot@example.com"}}
 )
 
 func azStatus(word string) fields { return fields{"mergeStatus": word} }
 
-func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
+func TestAzureFindPrefersTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
 	want := func(number int, state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
@@ -96,19 +95,19 @@ func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"the newest, in whatever order": {
+		"the newest in any order": {
 			[]exchange{{request: azOpen, answer: azList(azPull(number(8)), azPull(number(9)), azPull())}},
 			want(9, forge.Open, ""),
 		},
 		"no description": {[]exchange{{request: azOpen, answer: azList(func() fields { p := azPull(); delete(p, "description"); return p }())}, {request: azGet, answer: azPull(fields{"description": otherText})}}, nil},
 		// "Please note that description field will be truncated up to 400 symbols in the result."
-		"a description that a list cuts":  {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: azPull(fields{"description": long})}}, want(7, forge.Open, "")},
-		"a mark beyond what a list shows": {[]exchange{{request: azOpen, answer: azList(azPull(fields{"description": strings.Repeat("x", 400)}))}, {request: azGet, answer: azPull(fields{"description": strings.Repeat("x", 500) + "\r\n" + devMark})}}, want(7, forge.Open, "")},
-		"descriptions that a list cuts, of many": {[]exchange{
+		"a description cut in the list": {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: azPull(fields{"description": long})}}, want(7, forge.Open, "")},
+		"a mark in the cut part":        {[]exchange{{request: azOpen, answer: azList(azPull(fields{"description": strings.Repeat("x", 400)}))}, {request: azGet, answer: azPull(fields{"description": strings.Repeat("x", 500) + "\r\n" + devMark})}}, want(7, forge.Open, "")},
+		"several cut descriptions": {[]exchange{
 			{request: azOpen, answer: azList(azPull(cut, number(5)), azPull(cut, number(6)), azPull(cut))},
 			{request: azGet, answer: azPull(fields{"description": long})},
 		}, want(7, forge.Open, "")},
-		"what changed while it was looked": {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: full}}, func() *forge.PullRequest { p := want(7, forge.Open, ""); p.HeadCommit = oldHead; return p }()},
+		"a change between list and read": {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: full}}, func() *forge.PullRequest { p := want(7, forge.Open, ""); p.HeadCommit = oldHead; return p }()},
 		"on the second page": {[]exchange{
 			{request: azOpen, answer: azList(page...)},
 			{request: strings.Replace(azOpen, "skip=0", "skip=100", 1), answer: azList(azPull())},
@@ -116,24 +115,24 @@ func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onAzure(t, test.exchanges).Find(t.Context(), dev, 7)
+			got, err := newAzure(t, test.exchanges).Find(t.Context(), dev, 7)
 			if got != nil && strings.HasSuffix(got.URL, fmt.Sprintf("/org/owner/_git/gitops/pullrequest/%d", got.Number)) {
-				got.URL = "" // which has the server's address
+				got.URL = "" // contains the server's address
 			}
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
-				t.Errorf("current is %+v, %v", got, err)
+				t.Errorf("got %+v, %v, want %+v", got, err, test.want)
 			}
 		})
 	}
 }
 
-func TestAzureListThatCannotBeReadWholeIsAnError(t *testing.T) {
+func TestAnIncompleteAzureListIsAnError(t *testing.T) {
 	t.Parallel()
 	var page []fields
 	for i := range 100 {
 		page = append(page, azPull(fields{"pullRequestId": 100 + i, "description": strings.Repeat("x", 400)}))
 	}
-	_, err := onAzure(t, []exchange{
+	_, err := newAzure(t, []exchange{
 		{request: azOpen, answer: azList(page...)},
 		{
 			request: strings.Replace(azOpen, "skip=0", "skip=100", 1),
@@ -173,7 +172,7 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
 		request: azPost, status: 201, answer: azPull(azStatus(azQueued)),
-		body: `{"sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "title": "Deploy dev", "description": ` + quoted(
+		body: `{"sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "title": "Deploy dev", "description": ` + quoteJSON(
 			devBody,
 		) + `}`,
 	}
@@ -190,68 +189,68 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	label := func(name string) exchange {
 		return exchange{request: "POST " + azLabels, body: `{"name": "` + name + `"}`, answer: fields{"id": "x", "name": name, "active": true}}
 	}
-	demanding := simply()
+	demanding := shortRequest()
 	demanding.Labels, demanding.Reviewers = []string{"fleet", "dev stage"}, []string{"Anna@example.com", "My Project/Platform Team"}
 	for name, test := range map[string]struct {
-		wanted    forge.Wanted
-		exchanges []exchange
-		kind      error
-		says      string
-		beside    bool
+		wanted      forge.Wanted
+		exchanges   []exchange
+		kind        error
+		wantText    string
+		withRequest bool
 	}{
 		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
 			none, anna, team, create,
 			{request: "GET " + azLabels, answer: fields{"count": 2, "value": []fields{{"id": "1", "name": "Fleet", "active": true}, {"id": "2", "name": "dev stage", "active": false}}}},
 			label("dev stage"), anna, put(azAnna), team, put(azTeam),
 		}},
-		"reviewers who were asked or have reviewed": {
+		"requested reviewers and finished reviews": {
 			wanted: func() forge.Wanted { w := demanding; w.Labels = nil; return w }(),
 			exchanges: []exchange{there(fields{"reviewers": []fields{
 				{"id": azAnna, "displayName": "Anna", "uniqueName": "anna@example.com", "vote": 10},
 				{"id": azTeam, "displayName": `[My Project]\Platform Team`, "uniqueName": `vstfs:///Classification/TeamProject/x\Platform Team`, "isContainer": true, "vote": 0},
 			}})},
 		},
-		"a reviewer who does not exist": {
+		"an unknown reviewer": {
 			wanted: demanding, exchanges: []exchange{none, azPeople("Anna%40example.com", "", "", "", "")},
-			kind: forge.ErrReviewer, says: `"Anna@example.com" does not exist`,
+			kind: forge.ErrReviewer, wantText: `"Anna@example.com" does not exist`,
 		},
-		"a reviewer of nearly that name": {
+		"a reviewer with a similar name": {
 			wanted: demanding, exchanges: []exchange{none, azPeople("Anna%40example.com", azAnna, "Anna", "anna@example.com.au", "anna@example.org")},
-			kind: forge.ErrReviewer, says: `"Anna@example.com" does not exist`,
+			kind: forge.ErrReviewer, wantText: `"Anna@example.com" does not exist`,
 		},
-		"a reviewer who may not": {
+		"a reviewer without rights": {
 			wanted: func() forge.Wanted { w := demanding; w.Labels, w.Reviewers = nil, w.Reviewers[:1]; return w }(),
 			exchanges: []exchange{none, anna, create, anna, func() exchange {
 				e := put(azAnna)
 				e.status, e.answer = 400, azRefusal("InvalidArgumentValueException", "TF400898: the identity may not review here")
 				return e
 			}()},
-			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers Anna@example.com: the Git host answered 400 Bad Request: TF400898", beside: true,
+			kind: forge.ErrReviewer, wantText: "pull request #7 cannot be given the reviewers Anna@example.com: the Git host answered 400 Bad Request: TF400898", withRequest: true,
 		},
-		"a token that is wrong": {
-			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 203, header: map[string]string{"Content-Type": "text/html; charset=utf-8"}, answer: "<html>Azure DevOps Services | Sign In</html>"}},
-			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser: the token is missing, wrong or expired",
+		"a wrong token": {
+			wanted: shortRequest(), exchanges: []exchange{{request: azOpen, status: 203, header: map[string]string{"Content-Type": "text/html; charset=utf-8"}, answer: "<html>Azure DevOps Services | Sign In</html>"}},
+			kind: forge.ErrUnauthorized, wantText: "it asks to sign in with a browser: the token is missing, wrong or expired",
 		},
-		"a token that has expired": {
-			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 302, header: map[string]string{"Location": "https://spsprodweu1.vssps.visualstudio.com/_signin?realm=dev.azure.com"}}},
-			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser",
+		"an expired token": {
+			wanted: shortRequest(), exchanges: []exchange{{request: azOpen, status: 302, header: map[string]string{"Location": "https://spsprodweu1.vssps.visualstudio.com/_signin?realm=dev.azure.com"}}},
+			kind: forge.ErrUnauthorized, wantText: "it asks to sign in with a browser",
 		},
-		"a draft": {wanted: simply(), exchanges: []exchange{
-			there(fields{"title": "Old", "isDraft": true}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `}`, answer: azPull()},
+		"a draft": {wanted: shortRequest(), exchanges: []exchange{
+			there(fields{"title": "Old", "isDraft": true}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoteJSON(devBody) + `}`, answer: azPull()},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantEnsured(t, onAzure(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
+			wantEnsured(t, newAzure(t, test.exchanges), test.wanted, test.kind, test.wantText, test.withRequest)
 		})
 	}
 }
 
-// A description has 4,000 characters at most, the mark included.
-func TestAzureTakesShortBodiesOnly(t *testing.T) {
+// A description has at most 4,000 characters, including the mark.
+func TestAzureLimitsTheBody(t *testing.T) {
 	t.Parallel()
-	host := onAzure(t, nil)
-	w := simply()
+	host := newAzure(t, nil)
+	w := shortRequest()
 	w.Owner = strings.Repeat("o", 500)
 	w.Body = strings.Repeat("x", host.MaxBody())
 	body := "<!-- flotilla-assignment: " + w.Owner + " -->\n\n" + w.Body + "\n"
@@ -269,13 +268,13 @@ func TestAzureTakesShortBodiesOnly(t *testing.T) {
 
 func TestAzureReviewersArePeopleAndTeams(t *testing.T) {
 	t.Parallel()
-	host := onAzure(t, nil)
+	host := newAzure(t, nil)
 	for reviewer, good := range map[string]bool{
 		"anna@example.com": true, "Ann-Marie.O'Neil+x@example.com": true, "My Project/Platform Team": true, "p/t": true, "Проект/Команда": true,
 		"anna": false, "": false, "a/b/c": false, "/t": false, "p/": false, " p/t": false, "a b@example.com": false, "a@b@c": true,
 		`[p]\t`: false, "p/t\n": false, "p/<t>": false, "../t": true, strings.Repeat("p", 65) + "/t": false,
 	} {
-		w := simply()
+		w := shortRequest()
 		w.Reviewers = []string{reviewer}
 		if err := checkWanted(host, w, ""); (err == nil) != good {
 			t.Errorf("%q: %v", reviewer, err)
@@ -283,9 +282,8 @@ func TestAzureReviewersArePeopleAndTeams(t *testing.T) {
 	}
 }
 
-// People of Azure DevOps Services are looked up at another host of it, which gets
-// the credentials, too; nobody else does.
-func TestAzureKnowsPeopleElsewhere(t *testing.T) {
+// Azure DevOps Services has identities on another host. Only this host also gets the credentials.
+func TestAzureLooksUpPeopleOnAnotherHost(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ url, api, want string }{
 		{"https://dev.azure.com/org/p/_git/r", "", "https://vssps.dev.azure.com/org/_apis/identities"},
@@ -293,11 +291,11 @@ func TestAzureKnowsPeopleElsewhere(t *testing.T) {
 		{"https://azure.example.com/tfs/Collection/p/_git/r", "", "https://azure.example.com/tfs/Collection/_apis/identities"},
 		{"https://dev.azure.com/org/p/_git/r", "https://proxy.example.com/org", "https://proxy.example.com/org/_apis/identities"},
 	} {
-		var asked []string
+		var requests []string
 		over := roundTripper(func(r *http.Request) (*http.Response, error) {
-			asked = append(asked, "https://"+r.URL.Host+r.URL.Path)
+			requests = append(requests, "https://"+r.URL.Host+r.URL.Path)
 			if _, password, _ := r.BasicAuth(); password != canary || r.Header.Get("X-TFS-FedAuthRedirect") != "Suppress" {
-				t.Errorf("%s was asked with %v", r.URL, r.Header)
+				t.Errorf("%s: got headers %v", r.URL, r.Header)
 			}
 			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
 			answer.Body = readCloser(`{"value": []}`)
@@ -310,24 +308,24 @@ func TestAzureKnowsPeopleElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := simply()
+		w := shortRequest()
 		w.Reviewers = []string{"anna@example.com"}
 		_, err = host.Ensure(t.Context(), w)
 		wantError(t, err, forge.ErrReviewer, "does not exist")
-		if len(asked) != 2 || asked[1] != test.want {
-			t.Errorf("%s: %q were asked", test.url, asked)
+		if len(requests) != 2 || requests[1] != test.want {
+			t.Errorf("%s: got requests to %q", test.url, requests)
 		}
 	}
 }
 
-// A token of Microsoft Entra ID is a bearer's.
-func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
+// A token of Microsoft Entra ID is a bearer token.
+func TestAzureSendsTokensOfEntraIDAsBearer(t *testing.T) {
 	t.Parallel()
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln"
 	for _, credentials := range []forge.Credentials{{Token: jwt}, {Username: "me", Password: jwt}} {
 		over := roundTripper(func(r *http.Request) (*http.Response, error) {
 			if got := r.Header.Get("Authorization"); got != "Bearer "+jwt {
-				t.Errorf("the credentials are %q", got)
+				t.Errorf("got credentials %q", got)
 			}
 			return &http.Response{
 				StatusCode: http.StatusUnauthorized, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r,

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// Requests and answers have the shapes that Bitbucket Cloud's reference describes
-// (developer.atlassian.com/cloud/bitbucket/rest; testdata/README.md has the pages). Bitbucket itself was not asked.
+// Requests and answers have the shapes in Bitbucket Cloud's reference (developer.atlassian.com/cloud/bitbucket/rest;
+// testdata/README.md has the pages). No test ran against Bitbucket itself.
 
 const (
 	cloud      = "/2.0/repositories/owner/gitops"
@@ -25,7 +25,7 @@ const (
 	cloudBenID = "557058:0a0a0a0a-1111-2222-3333-444444444444"
 )
 
-// cloudList is the request for the open requests from dev's branch into another, or into any.
+// cloudList returns the request that lists the open pull requests from dev's branch into base, or into any branch.
 func cloudList(base string) string {
 	filter := `state = "OPEN" AND source.branch.name = "flotilla/dev"`
 	if base != "" {
@@ -34,9 +34,9 @@ func cloudList(base string) string {
 	return "GET " + cloud + "/pullrequests?" + url.Values{"q": {filter}, "sort": {"-created_on"}, "pagelen": {"50"}}.Encode()
 }
 
-func onCloud(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
+func newCloud(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
-	return scripted(t, forge.Bitbucket, "/owner/gitops.git", exchanges, options...)
+	return newScriptedHost(t, forge.Bitbucket, "/owner/gitops.git", exchanges, options...)
 }
 
 func cloudEnd(branch, commit, repository string) fields {
@@ -47,7 +47,7 @@ func cloudEnd(branch, commit, repository string) fields {
 }
 
 func cloudPull(changes ...fields) fields {
-	return with(fields{
+	return withFields(fields{
 		"type": "pullrequest", "id": 7, "title": devTitle, "description": devBody, "state": "OPEN", "draft": false, "merge_commit": nil, "close_source_branch": false,
 		"author": fields{"type": "user", "uuid": cloudAnna, "display_name": "Bot"}, "comment_count": 0, "task_count": 0,
 		"source": cloudEnd("flotilla/dev", newHead, "{repo}"), "destination": cloudEnd("main", oldHead, "{repo}"),
@@ -64,13 +64,13 @@ func cloudRefusal(message string) fields {
 	return fields{"type": "error", "error": fields{"message": message}}
 }
 
-// cloudCommit is the request for the full id of a commit.
+// cloudCommit returns the request for the full id of a commit.
 func cloudCommit(id string) exchange {
 	return exchange{request: "GET " + cloud + "/commit/" + id[:12], answer: fields{"type": "commit", "hash": id}}
 }
 
-// cloudSees are the requests that read the request once.
-func cloudSees(changes ...fields) []exchange {
+// cloudReads returns the requests that read the pull request once.
+func cloudReads(changes ...fields) []exchange {
 	pull := cloudPull(changes...)
 	seen := []exchange{{request: cloudGet, answer: pull}}
 	head := newHead
@@ -84,8 +84,8 @@ func cloudSees(changes ...fields) []exchange {
 	return seen
 }
 
-// flat puts requests one after the other.
-func flat(all ...any) (exchanges []exchange) {
+// concat concatenates exchanges and lists of exchanges.
+func concat(all ...any) (exchanges []exchange) {
 	for _, one := range all {
 		switch one := one.(type) {
 		case exchange:
@@ -104,7 +104,7 @@ var (
 	cloudFork    = fields{"source": cloudEnd("flotilla/dev", newHead, "{fork}")}
 )
 
-func TestCloudCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
+func TestCloudFindPrefersTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
 	want := func(number int, state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
@@ -122,30 +122,30 @@ func TestCloudCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 		return exchange{request: cloudList("main"), answer: cloudPage(pulls...)}
 	}
 	elsewhere := cloudPage(cloudPull(cloudFork))
-	// The Git host's name for itself need not be that by which it is reached; of the page only the query counts.
+	// The Git host may have another name in its links. Only the query of the next page is used.
 	elsewhere["next"] = "https://api.bitbucket.org/2.0/repositories/owner/gitops/pullrequests?page=z2&pagelen=50"
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"superseded": {flat(open(), cloudSees(fields{"state": "SUPERSEDED"})), want(7, forge.Closed, "")},
-		"declined, and its commit is gone": {
-			flat(open(), cloudSees(cloudClosed)[:1], exchange{request: cloudCommit(newHead).request, status: 404, answer: cloudRefusal("Commit not found")}),
+		"superseded": {concat(open(), cloudReads(fields{"state": "SUPERSEDED"})), want(7, forge.Closed, "")},
+		"declined with a missing commit": {
+			concat(open(), cloudReads(cloudClosed)[:1], exchange{request: cloudCommit(newHead).request, status: 404, answer: cloudRefusal("Commit not found")}),
 			func() *forge.PullRequest { p := want(7, forge.Closed, ""); p.HeadCommit = newHead[:12]; return p }(),
 		},
-		"a fork that is gone": {flat(
-			open(cloudPull(fields{"source": fields{"branch": fields{"name": "flotilla/dev"}, "repository": nil, "commit": nil}})), cloudSees(cloudMerged),
+		"a deleted fork": {concat(
+			open(cloudPull(fields{"source": fields{"branch": fields{"name": "flotilla/dev"}, "repository": nil, "commit": nil}})), cloudReads(cloudMerged),
 		), want(7, forge.Merged, mergedAs)},
-		"on the second page": {flat(
+		"on the second page": {concat(
 			exchange{request: cloudList("main"), answer: elsewhere},
-			exchange{request: "GET " + cloud + "/pullrequests?page=z2&pagelen=50", answer: cloudPage(cloudPull())}, cloudSees(),
+			exchange{request: "GET " + cloud + "/pullrequests?page=z2&pagelen=50", answer: cloudPage(cloudPull())}, cloudReads(),
 		), want(7, forge.Open, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onCloud(t, test.exchanges).Find(t.Context(), dev, 7)
+			got, err := newCloud(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
-				t.Errorf("current is %+v, %v", got, err)
+				t.Errorf("got %+v, %v, want %+v", got, err, test.want)
 			}
 		})
 	}
@@ -155,16 +155,16 @@ func TestCloudEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
 		request: cloudPost, status: 201, answer: cloudPull(),
-		body: `{"title": "Deploy dev", "description": ` + quoted(
+		body: `{"title": "Deploy dev", "description": ` + quoteJSON(
 			devBody,
 		) + `, "source": {"branch": {"name": "flotilla/dev"}}, "destination": {"branch": {"name": "main"}}}`,
 	}
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: cloudList("main"), answer: cloudPage()}
-	there := func(changes ...fields) []exchange {
+	existing := func(changes ...fields) []exchange {
 		listed := cloudPull(changes...)
 		delete(listed, "reviewers")
-		return flat(exchange{request: cloudList("main"), answer: cloudPage(listed)}, cloudSees(changes...))
+		return concat(exchange{request: cloudList("main"), answer: cloudPage(listed)}, cloudReads(changes...))
 	}
 	user := func(id, uuid string) exchange {
 		return exchange{request: "GET /2.0/users/" + url.PathEscape(id), answer: fields{"type": "user", "uuid": uuid, "account_id": cloudBenID}}
@@ -173,50 +173,50 @@ func TestCloudEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	put := func(title, more string) exchange {
 		return exchange{
 			request: cloudPut,
-			body:    `{"title": ` + quoted(title) + `, "description": ` + quoted(devBody) + more + `}`,
+			body:    `{"title": ` + quoteJSON(title) + `, "description": ` + quoteJSON(devBody) + more + `}`,
 			answer:  cloudPull(),
 		}
 	}
 	both := `, "reviewers": [{"uuid": "` + cloudAnna + `"}, {"uuid": "` + cloudBen + `"}]`
 	byAnna := fields{"reviewers": []fields{{"type": "user", "uuid": cloudAnna}}}
-	asking := simply()
-	asking.Reviewers = []string{strings.ToUpper(cloudAnna), cloudBenID}
+	withReviewers := shortRequest()
+	withReviewers.Reviewers = []string{strings.ToUpper(cloudAnna), cloudBenID}
 	unable := put(devTitle, both)
 	unable.status, unable.answer = 400, cloudRefusal("reviewers: Malformed reviewers list")
 	for name, test := range map[string]struct {
-		wanted    forge.Wanted
-		exchanges []exchange
-		kind      error
-		says      string
-		beside    bool
+		wanted      forge.Wanted
+		exchanges   []exchange
+		kind        error
+		wantText    string
+		withRequest bool
 	}{
-		// Reviewers that are not sent are removed.
-		"updates, and keeps reviewers": {wanted: simply(), exchanges: flat(there(fields{"title": "Old"}, byAnna), put(devTitle, `, "reviewers": [{"uuid": "`+cloudAnna+`"}]`))},
-		"a draft stays one":            {wanted: simply(), exchanges: flat(there(fields{"title": "Old", "draft": true}), put(devTitle, `, "draft": true`))},
-		"reviewers":                    {wanted: asking, exchanges: flat(there(byAnna), user(cloudBenID, cloudBen), user(cloudBenID, cloudBen), put(devTitle, both))},
-		"reviewers of a new one": {wanted: func() forge.Wanted { w := asking; w.Reviewers = w.Reviewers[1:]; return w }(), exchanges: flat(
+		// Bitbucket removes reviewers missing in an update.
+		"an update with reviewers": {wanted: shortRequest(), exchanges: concat(existing(fields{"title": "Old"}, byAnna), put(devTitle, `, "reviewers": [{"uuid": "`+cloudAnna+`"}]`))},
+		"a draft":                  {wanted: shortRequest(), exchanges: concat(existing(fields{"title": "Old", "draft": true}), put(devTitle, `, "draft": true`))},
+		"reviewers":                {wanted: withReviewers, exchanges: concat(existing(byAnna), user(cloudBenID, cloudBen), user(cloudBenID, cloudBen), put(devTitle, both))},
+		"reviewers of a new pull request": {wanted: func() forge.Wanted { w := withReviewers; w.Reviewers = w.Reviewers[1:]; return w }(), exchanges: concat(
 			none, user(cloudBenID, cloudBen), create, cloudCommit(newHead), user(cloudBenID, cloudBen), put(devTitle, `, "reviewers": [{"uuid": "`+cloudBen+`"}]`),
 		)},
-		"reviewers who were asked": {wanted: asking, exchanges: flat(
-			there(fields{"reviewers": []fields{{"type": "user", "uuid": cloudAnna}, {"type": "user", "uuid": cloudBen}}}), user(cloudBenID, cloudBen), user(cloudBenID, cloudBen),
+		"requested reviewers": {wanted: withReviewers, exchanges: concat(
+			existing(fields{"reviewers": []fields{{"type": "user", "uuid": cloudAnna}, {"type": "user", "uuid": cloudBen}}}), user(cloudBenID, cloudBen), user(cloudBenID, cloudBen),
 		)},
-		"a reviewer who does not exist": {
-			wanted: asking, exchanges: flat(there(byAnna), nobody), kind: forge.ErrReviewer, says: `"` + cloudBenID + `" does not exist`,
+		"an unknown reviewer": {
+			wanted: withReviewers, exchanges: concat(existing(byAnna), nobody), kind: forge.ErrReviewer, wantText: `"` + cloudBenID + `" does not exist`,
 		},
-		"a reviewer who may not": {
-			wanted: asking, exchanges: flat(there(byAnna), user(cloudBenID, cloudBen), user(cloudBenID, cloudBen), unable), kind: forge.ErrReviewer,
-			says: "pull request #7 cannot be given the reviewers " + cloudBenID + ": the Git host answered 400 Bad Request: reviewers: Malformed reviewers list", beside: true,
+		"a reviewer without rights": {
+			wanted: withReviewers, exchanges: concat(existing(byAnna), user(cloudBenID, cloudBen), user(cloudBenID, cloudBen), unable), kind: forge.ErrReviewer,
+			wantText: "pull request #7 cannot be given the reviewers " + cloudBenID + ": the Git host answered 400 Bad Request: reviewers: Malformed reviewers list", withRequest: true,
 		},
-		"a token that may not": {
-			wanted: simply(), exchanges: flat(none, refused(403, fields{"type": "error", "error": fields{
+		"a token without rights": {
+			wanted: shortRequest(), exchanges: concat(none, refused(403, fields{"type": "error", "error": fields{
 				"message": "Your credentials lack one or more required privilege scopes.", "detail": "pullrequest:write is needed",
 			}})),
-			kind: forge.ErrUnauthorized, says: "Your credentials lack one or more required privilege scopes.; pullrequest:write is needed",
+			kind: forge.ErrUnauthorized, wantText: "Your credentials lack one or more required privilege scopes.; pullrequest:write is needed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantEnsured(t, onCloud(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
+			wantEnsured(t, newCloud(t, test.exchanges), test.wanted, test.kind, test.wantText, test.withRequest)
 		})
 	}
 }
@@ -236,11 +236,11 @@ func TestCloudMergeNow(t *testing.T) {
 			answer:  cloudPull(cloudMerged),
 		}
 	}
-	do := flat(ways("squash", "merge_commit"), by("merge_commit"))
+	do := concat(ways("squash", "merge_commit"), by("merge_commit"))
 	refused := func(status int, message string) []exchange {
 		e := by("merge_commit")
 		e.status, e.answer = status, cloudRefusal(message)
-		return flat(ways("merge_commit"), e)
+		return concat(ways("merge_commit"), e)
 	}
 	long := by("merge_commit")
 	long.status, long.answer = 202, nil
@@ -261,29 +261,29 @@ func TestCloudMergeNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"merged":                      {flat(cloudSees(), do, cloudSees(cloudMerged)), nil, ""},
-		"in a way that keeps commits": {flat(cloudSees(), ways("squash_fast_forward", "squash", "rebase_merge"), by("rebase_merge"), cloudSees(cloudMerged)), nil, ""},
-		"in the only way":             {flat(cloudSees(), ways("squash"), by("squash"), cloudSees(cloudMerged)), nil, ""},
-		"in the way of the repository": {flat(
-			cloudSees(), exchange{request: cloudGet, answer: cloudPull()}, exchange{request: cloudMerge, body: `{"close_source_branch": false}`, answer: cloudPull(cloudMerged)}, cloudSees(cloudMerged),
+		"merged":                        {concat(cloudReads(), do, cloudReads(cloudMerged)), nil, ""},
+		"a strategy that keeps commits": {concat(cloudReads(), ways("squash_fast_forward", "squash", "rebase_merge"), by("rebase_merge"), cloudReads(cloudMerged)), nil, ""},
+		"the only strategy":             {concat(cloudReads(), ways("squash"), by("squash"), cloudReads(cloudMerged)), nil, ""},
+		"the repository's strategy": {concat(
+			cloudReads(), exchange{request: cloudGet, answer: cloudPull()}, exchange{request: cloudMerge, body: `{"close_source_branch": false}`, answer: cloudPull(cloudMerged)}, cloudReads(cloudMerged),
 		), nil, ""},
-		"merged after a while":     {flat(cloudSees(), ways("merge_commit"), long, pending, success, cloudSees(cloudMerged)), nil, ""},
-		"it took too long":         {flat(cloudSees(), refused(555, "The merge took too long"), cloudSees(), do, cloudSees(cloudMerged)), nil, ""},
-		"the base moved meanwhile": {flat(cloudSees(), refused(409, "refs changed"), cloudSees(), do, cloudSees(cloudMerged)), nil, ""},
-		"the base moved, after a while": {
-			flat(cloudSees(), ways("merge_commit"), long, task(409, cloudRefusal("refs changed")), cloudSees(), do, cloudSees(cloudMerged)), nil, "",
+		"a slow merge":             {concat(cloudReads(), ways("merge_commit"), long, pending, success, cloudReads(cloudMerged)), nil, ""},
+		"a timeout":                {concat(cloudReads(), refused(555, "The merge took too long"), cloudReads(), do, cloudReads(cloudMerged)), nil, ""},
+		"the base moved meanwhile": {concat(cloudReads(), refused(409, "refs changed"), cloudReads(), do, cloudReads(cloudMerged)), nil, ""},
+		"the base moved during a slow merge": {
+			concat(cloudReads(), ways("merge_commit"), long, task(409, cloudRefusal("refs changed")), cloudReads(), do, cloudReads(cloudMerged)), nil, "",
 		},
-		"a check fails":               {flat(cloudSees(), refused(400, checks), cloudSees()), forge.ErrNotMergeable, checks},
-		"a check fails after a while": {flat(cloudSees(), ways("merge_commit"), long, pending, task(400, cloudRefusal(checks)), cloudSees()), forge.ErrNotMergeable, checks},
+		"a failed check":          {concat(cloudReads(), refused(400, checks), cloudReads()), forge.ErrNotMergeable, checks},
+		"a check that fails late": {concat(cloudReads(), ways("merge_commit"), long, pending, task(400, cloudRefusal(checks)), cloudReads()), forge.ErrNotMergeable, checks},
 		"a draft": {
-			flat(cloudSees(fields{"draft": true}), refused(400, "draft"), cloudSees(fields{"draft": true})), forge.ErrNotMergeable, `(its status is "draft")`,
+			concat(cloudReads(fields{"draft": true}), refused(400, "draft"), cloudReads(fields{"draft": true})), forge.ErrNotMergeable, `(its status is "draft")`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantMerged(t, onCloud(t, test.exchanges), request, forge.Now, test.kind, test.says)
+			wantMerged(t, newCloud(t, test.exchanges), request, forge.Now, test.kind, test.wantText)
 		})
 	}
 }
@@ -291,37 +291,37 @@ func TestCloudMergeNow(t *testing.T) {
 func TestCloudHasNoAutoMergeAndNoLabels(t *testing.T) {
 	t.Parallel()
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
-	host := onCloud(t, nil)
-	if err := checkWanted(host, simply(), forge.Now); err != nil {
+	host := newCloud(t, nil)
+	if err := checkWanted(host, shortRequest(), forge.Now); err != nil {
 		t.Error(err)
 	}
-	const says = `the API of Bitbucket Cloud cannot turn on auto-merge: set merge to "now", or to "none" and let people merge`
-	if err := checkWanted(host, simply(), forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), says) {
+	const wantText = `the API of Bitbucket Cloud cannot turn on auto-merge: set merge to "now", or to "none" and let people merge`
+	if err := checkWanted(host, shortRequest(), forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), wantText) {
 		t.Errorf("checked: %v", err)
 	}
-	if _, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), says) {
+	if _, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), wantText) {
 		t.Errorf("merged: %v", err)
 	}
-	labelled := simply()
+	labelled := shortRequest()
 	labelled.Labels = []string{"fleet"}
 	for name, err := range map[string]error{"checked": checkWanted(host, labelled, ""), "ensured": func() error { _, err := host.Ensure(t.Context(), labelled); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), "pull requests of Bitbucket Cloud have no labels; remove the labels") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := host.DisableAutoMerge(t.Context(), request); err != nil { // there is nothing to take back
+	if err := host.DisableAutoMerge(t.Context(), request); err != nil { // there is nothing to turn off
 		t.Error(err)
 	}
 }
 
 func TestCloudReviewersAreNamedByTheirIDs(t *testing.T) {
 	t.Parallel()
-	host := onCloud(t, nil)
+	host := newCloud(t, nil)
 	for reviewer, good := range map[string]bool{
 		cloudAnna: true, cloudBenID: true, "5b10a2844c20165700ede21g": true,
 		"anna": false, "anna@example.com": false, "owner/team": false, "": false, "{anna}": false, "../../../../../../2.0/user": false,
 	} {
-		w := simply()
+		w := shortRequest()
 		w.Reviewers = []string{reviewer}
 		if err := checkWanted(host, w, ""); (err == nil) != good ||
 			err != nil && !strings.Contains(err.Error(), "is not an Atlassian account ID or a UUID in braces") {
@@ -330,8 +330,8 @@ func TestCloudReviewersAreNamedByTheirIDs(t *testing.T) {
 	}
 }
 
-// An access token is a bearer's; an API token goes with its user's address of mail.
-func TestCloudTakesEachKindOfToken(t *testing.T) {
+// An access token is a bearer token. An API token is sent with the user's email address.
+func TestCloudSendsEachKindOfToken(t *testing.T) {
 	t.Parallel()
 	basic := func(username, password string) string {
 		r := &http.Request{Header: http.Header{}}
@@ -352,7 +352,7 @@ func TestCloudTakesEachKindOfToken(t *testing.T) {
 	} {
 		over := roundTripper(func(r *http.Request) (*http.Response, error) {
 			if got := r.Header.Get("Authorization"); got != test.want {
-				t.Errorf("of %q the credentials are %q, want %q", test.credentials.Username, got, test.want)
+				t.Errorf("%q: got credentials %q, want %q", test.credentials.Username, got, test.want)
 			}
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})

@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// Requests and answers have the shapes that Bitbucket Data Center's reference describes
-// (developer.atlassian.com/server/bitbucket/rest; testdata/README.md has the pages). Bitbucket itself was not asked.
+// Requests and answers have the shapes in Bitbucket Data Center's reference (developer.atlassian.com/server/bitbucket/rest;
+// testdata/README.md has the pages). No test ran against Bitbucket itself.
 
 const (
 	center      = "/rest/api/latest/projects/PLAT/repos/gitops/pull-requests"
@@ -21,9 +21,9 @@ const (
 	centerURL   = "https://bitbucket.example.com/projects/PLAT/repos/gitops/pull-requests/7"
 )
 
-func onCenter(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
+func newDataCenter(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
-	return scripted(t, forge.BitbucketDataCenter, pathOf(forge.BitbucketDataCenter), exchanges, options...)
+	return newScriptedHost(t, forge.BitbucketDataCenter, repositoryPath(forge.BitbucketDataCenter), exchanges, options...)
 }
 
 func centerRef(branch, commit string, repository int) fields {
@@ -34,7 +34,7 @@ func centerRef(branch, commit string, repository int) fields {
 }
 
 func centerPull(changes ...fields) fields {
-	return with(fields{
+	return withFields(fields{
 		"id": 7, "version": 3, "title": devTitle, "description": devBody, "state": "OPEN", "open": true, "closed": false, "draft": false, "locked": false,
 		"createdDate": 1769454072000, "updatedDate": 1769454072000, "author": fields{"user": fields{"name": "bot"}, "role": "AUTHOR"},
 		"fromRef": centerRef(
@@ -52,7 +52,7 @@ func centerPage(values ...fields) fields {
 
 func centerRefusal(kind, message string, more ...fields) fields {
 	return fields{
-		"errors": []fields{with(fields{"context": nil, "message": message, "exceptionName": "com.atlassian.bitbucket.pull." + kind}, more...)},
+		"errors": []fields{withFields(fields{"context": nil, "message": message, "exceptionName": "com.atlassian.bitbucket.pull." + kind}, more...)},
 	}
 }
 
@@ -74,7 +74,7 @@ var (
 	)
 )
 
-func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
+func TestDataCenterFindPrefersTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
 	want := func(state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
@@ -91,12 +91,12 @@ func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	open := func(pulls ...fields) exchange { return exchange{request: centerList, answer: centerPage(pulls...)} }
 	get := func(changes ...fields) exchange { return exchange{request: centerGet, answer: centerPull(changes...)} }
 	first := centerPage(centerPull(fields{"id": 9, "description": otherText}))
-	first["isLastPage"], first["nextPageStart"] = false, 37 // not 100: some may be left out
+	first["isLastPage"], first["nextPageStart"] = false, 37 // not 100, because the page may omit some
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"those of others": {[]exchange{
+		"foreign pull requests": {[]exchange{
 			open(centerPull(centerFork), centerPull(fields{"description": prodMark}), centerPull(fields{"toRef": centerRef("prod", oldHead, 5)})),
 			get(centerClosed, fields{"description": prodMark}),
 		}, nil},
@@ -107,16 +107,16 @@ func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onCenter(t, test.exchanges).Find(t.Context(), dev, 7)
+			got, err := newDataCenter(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
-				t.Errorf("current is %+v, %v", got, err)
+				t.Errorf("got %+v, %v, want %+v", got, err, test.want)
 			}
 		})
 	}
-	free(t, onCenter(t, []exchange{open(centerPull(), centerPull(centerFork, fields{"description": prodMark}))}), "")
-	free(
+	wantFreeHead(t, newDataCenter(t, []exchange{open(centerPull(), centerPull(centerFork, fields{"description": prodMark}))}), "")
+	wantFreeHead(
 		t,
-		onCenter(t, []exchange{open(centerPull(fields{"toRef": centerRef("prod", oldHead, 5)}))}),
+		newDataCenter(t, []exchange{open(centerPull(fields{"toRef": centerRef("prod", oldHead, 5)}))}),
 		`pull request #7 of assignment "dev" goes from "flotilla/dev" into "prod"`,
 	)
 }
@@ -125,19 +125,19 @@ func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
 		request: "POST " + center, status: 201, answer: centerPull(),
-		body: `{"title": "Deploy dev", "description": ` + quoted(
+		body: `{"title": "Deploy dev", "description": ` + quoteJSON(
 			devBody,
 		) + `, "fromRef": {"id": "refs/heads/flotilla/dev"}, "toRef": {"id": "refs/heads/main"}}`,
 	}
 	none := exchange{request: centerList, answer: centerPage()}
-	there := func(changes ...fields) exchange {
+	existing := func(changes ...fields) exchange {
 		return exchange{request: centerList, answer: centerPage(centerPull(changes...))}
 	}
 	get := func(changes ...fields) exchange { return exchange{request: centerGet, answer: centerPull(changes...)} }
 	put := func(version, more string) exchange {
 		return exchange{
 			request: centerPut,
-			body:    `{"version": ` + version + `, "title": "Deploy dev", "description": ` + quoted(devBody) + more + `}`,
+			body:    `{"version": ` + version + `, "title": "Deploy dev", "description": ` + quoteJSON(devBody) + more + `}`,
 			answer:  centerPull(),
 		}
 	}
@@ -160,39 +160,39 @@ func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		"InvalidPullRequestReviewersException",
 		"Errors encountered while adding some reviewers to this pull request.",
 	)
-	asking := simply()
-	asking.Reviewers = []string{"Anna", "Ben"}
-	ben := simply()
+	withReviewers := shortRequest()
+	withReviewers.Reviewers = []string{"Anna", "Ben"}
+	ben := shortRequest()
 	ben.Reviewers = []string{"Ben"}
 	for name, test := range map[string]struct {
-		wanted    forge.Wanted
-		exchanges []exchange
-		kind      error
-		says      string
-		beside    bool
+		wanted      forge.Wanted
+		exchanges   []exchange
+		kind        error
+		wantText    string
+		withRequest bool
 	}{
-		// Reviewers that are not sent are removed.
-		"updates, and keeps reviewers": {wanted: simply(), exchanges: []exchange{there(fields{"title": "Old"}, centerAnna), put("3", `, "reviewers": [{"user": {"name": "anna"}}]`)}},
-		"a draft stays one":            {wanted: simply(), exchanges: []exchange{there(fields{"title": "Old", "draft": true}), put("3", `, "draft": true`)}},
-		"updates what somebody has changed meanwhile": {wanted: simply(), exchanges: []exchange{
-			there(fields{"title": "Old"}), stale, get(centerLater, centerAnna), put("4", `, "reviewers": [{"user": {"name": "anna"}}]`),
+		// Bitbucket removes reviewers missing in an update.
+		"an update with reviewers": {wanted: shortRequest(), exchanges: []exchange{existing(fields{"title": "Old"}, centerAnna), put("3", `, "reviewers": [{"user": {"name": "anna"}}]`)}},
+		"a draft":                  {wanted: shortRequest(), exchanges: []exchange{existing(fields{"title": "Old", "draft": true}), put("3", `, "draft": true`)}},
+		"a concurrent change": {wanted: shortRequest(), exchanges: []exchange{
+			existing(fields{"title": "Old"}), stale, get(centerLater, centerAnna), put("4", `, "reviewers": [{"user": {"name": "anna"}}]`),
 		}},
-		"somebody has taken the mark away meanwhile": {
-			wanted: simply(), exchanges: []exchange{there(fields{"title": "Old"}), stale, get(centerLater, fields{"description": otherText})},
-			kind: forge.ErrRefused, says: "pull request #7 cannot be updated: the Git host answered 409 Conflict: You are attempting",
+		"a concurrent removal of the mark": {
+			wanted: shortRequest(), exchanges: []exchange{existing(fields{"title": "Old"}), stale, get(centerLater, fields{"description": otherText})},
+			kind: forge.ErrRefused, wantText: "pull request #7 cannot be updated: the Git host answered 409 Conflict: You are attempting",
 		},
-		"reviewers": {wanted: asking, exchanges: []exchange{there(centerAnna), users("Ben", "benedict", "ben"), ask}},
-		"a reviewer who does not exist": {
-			wanted: ben, exchanges: []exchange{none, users("Ben", "benedict")}, kind: forge.ErrReviewer, says: `reviewer "Ben" does not exist, or is hidden from this credential`,
+		"reviewers": {wanted: withReviewers, exchanges: []exchange{existing(centerAnna), users("Ben", "benedict", "ben"), ask}},
+		"an unknown reviewer": {
+			wanted: ben, exchanges: []exchange{none, users("Ben", "benedict")}, kind: forge.ErrReviewer, wantText: `reviewer "Ben" does not exist, or is hidden from this credential`,
 		},
-		"a reviewer who may not": {
+		"a reviewer without rights": {
 			wanted: ben, exchanges: []exchange{none, users("Ben", "ben"), create, unable}, kind: forge.ErrReviewer,
-			says: "pull request #7 cannot be given the reviewers Ben: the Git host answered 409 Conflict: Errors encountered", beside: true,
+			wantText: "pull request #7 cannot be given the reviewers Ben: the Git host answered 409 Conflict: Errors encountered", withRequest: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantEnsured(t, onCenter(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
+			wantEnsured(t, newDataCenter(t, test.exchanges), test.wanted, test.kind, test.wantText, test.withRequest)
 		})
 	}
 }
@@ -221,16 +221,16 @@ func TestDataCenterMergeNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"somebody has changed it":  {[]exchange{get(), refused(409, centerStale), get(centerLater), doLater, get(centerMerged)}, nil, ""},
+		"a concurrent change":      {[]exchange{get(), refused(409, centerStale), get(centerLater), doLater, get(centerMerged)}, nil, ""},
 		"vetoed":                   {[]exchange{get(), vetoed, get()}, forge.ErrNotMergeable, "has been vetoed.; You still need a minimum of one successful build.; 2 approvals are needed"},
 		"a draft":                  {[]exchange{get(fields{"draft": true}), vetoed, get(fields{"draft": true})}, forge.ErrNotMergeable, `(its status is "draft")`},
 		"the head moved meanwhile": {[]exchange{get(), refused(409, centerStale), get(centerLater, centerOldHead)}, forge.ErrHeadMoved, "the head of pull request #7 is " + oldHead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantMerged(t, onCenter(t, test.exchanges), request, forge.Now, test.kind, test.says)
+			wantMerged(t, newDataCenter(t, test.exchanges), request, forge.Now, test.kind, test.wantText)
 		})
 	}
 }
@@ -239,44 +239,44 @@ func TestDataCenterMergeWhenChecksSucceed(t *testing.T) {
 	t.Parallel()
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
 	get := func(changes ...fields) exchange { return exchange{request: centerGet, answer: centerPull(changes...)} }
-	asked := exchange{request: "GET " + centerAuto, status: 204}
+	notSet := exchange{request: "GET " + centerAuto, status: 204}
 	unknown := exchange{request: "GET " + centerAuto, status: 404, answer: centerRefusal("NoSuchEntityException", "null for uri")}
 	before := func(commit string) exchange {
 		return exchange{request: "GET " + centerAuto, answer: fields{"fromHash": commit, "toRefId": "refs/heads/main"}}
 	}
-	arrange := exchange{request: centerMerge, body: `{"autoMerge": true}`, answer: centerPull()}
+	turnOn := exchange{request: centerMerge, body: `{"autoMerge": true}`, answer: centerPull()}
 	off := exchange{request: "DELETE " + centerAuto, status: 204}
-	refused := func(status int, answer any) exchange { e := arrange; e.status, e.answer = status, answer; return e }
+	refused := func(status int, answer any) exchange { e := turnOn; e.status, e.answer = status, answer; return e }
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		state     forge.RequestState
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"arranged":                           {[]exchange{get(), asked, arrange, get()}, forge.Open, nil, ""},
-		"arranged, where none is not found":  {[]exchange{get(), unknown, arrange, get()}, forge.Open, nil, ""},
-		"arranged before":                    {[]exchange{get(), before(newHead), get()}, forge.Open, nil, ""},
-		"arranged before for another commit": {[]exchange{get(), before(oldHead), arrange, get()}, forge.Open, nil, ""},
-		"nothing to wait for":                {[]exchange{get(), asked, arrange, get(centerMerged)}, forge.Merged, nil, ""},
+		"turned on":                    {[]exchange{get(), notSet, turnOn, get()}, forge.Open, nil, ""},
+		"turned on in older versions":  {[]exchange{get(), unknown, turnOn, get()}, forge.Open, nil, ""},
+		"already turned on":            {[]exchange{get(), before(newHead), get()}, forge.Open, nil, ""},
+		"turned on for another commit": {[]exchange{get(), before(oldHead), turnOn, get()}, forge.Open, nil, ""},
+		"nothing to wait for":          {[]exchange{get(), notSet, turnOn, get(centerMerged)}, forge.Merged, nil, ""},
 		"off in the settings": {
-			[]exchange{get(), asked, refused(403, centerRefusal("AutoMergeDisabledException", "Auto-merge is not enabled")), get()}, "", forge.ErrNotMergeable,
+			[]exchange{get(), notSet, refused(403, centerRefusal("AutoMergeDisabledException", "Auto-merge is not enabled")), get()}, "", forge.ErrNotMergeable,
 			"auto-merge may be off in the settings of the repository: the Git host answered 403 Forbidden: Auto-merge is not enabled",
 		},
 		"the head moved meanwhile": {
-			[]exchange{get(), asked, arrange, get(centerOldHead), off}, "", forge.ErrHeadMoved, "auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again",
+			[]exchange{get(), notSet, turnOn, get(centerOldHead), off}, "", forge.ErrHeadMoved, "auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantArranged(t, onCenter(t, test.exchanges), request, test.state, test.kind, test.says)
+			wantAutoMerge(t, newDataCenter(t, test.exchanges), request, test.state, test.kind, test.wantText)
 		})
 	}
-	t.Run("taken back", func(t *testing.T) {
+	t.Run("turned off", func(t *testing.T) {
 		t.Parallel()
 		failed, before815 := off, off
 		failed.status, failed.answer = 500, "oh no"
 		before815.status, before815.answer = 404, centerRefusal("NoSuchEntityException", "null for uri")
-		host := onCenter(t, []exchange{get(), off, get(), before815, get(), failed, get(centerMerged), get(), failed, get()})
+		host := newDataCenter(t, []exchange{get(), off, get(), before815, get(), failed, get(centerMerged), get(), failed, get()})
 		for range 3 {
 			if err := host.DisableAutoMerge(t.Context(), request); err != nil {
 				t.Error(err)
@@ -286,7 +286,7 @@ func TestDataCenterMergeWhenChecksSucceed(t *testing.T) {
 	})
 }
 
-func TestDataCenterClosesWhatSomebodyHasChanged(t *testing.T) {
+func TestDataCenterClosesAChangedPullRequest(t *testing.T) {
 	t.Parallel()
 	get := func(changes ...fields) exchange { return exchange{request: centerGet, answer: centerPull(changes...)} }
 	decline := func(version string) exchange {
@@ -295,16 +295,16 @@ func TestDataCenterClosesWhatSomebodyHasChanged(t *testing.T) {
 	stale := decline("3")
 	stale.status, stale.answer = 409, centerStale
 	request := devRequest
-	if err := onCenter(t, []exchange{get(), stale, get(centerLater), decline("4")}).Close(t.Context(), &request); err != nil {
+	if err := newDataCenter(t, []exchange{get(), stale, get(centerLater), decline("4")}).Close(t.Context(), &request); err != nil {
 		t.Error(err)
 	}
 }
 
-// A description has 32,768 characters at most, the mark included.
-func TestDataCenterTakesWhatADescriptionHolds(t *testing.T) {
+// A description has at most 32,768 characters, including the mark.
+func TestDataCenterLimitsBodiesLabelsAndReviewers(t *testing.T) {
 	t.Parallel()
-	host := onCenter(t, nil)
-	w := simply()
+	host := newDataCenter(t, nil)
+	w := shortRequest()
 	w.Owner = strings.Repeat("o", 500)
 	w.Body = strings.Repeat("x", host.MaxBody())
 	if body := "<!-- flotilla-assignment: " + w.Owner + " -->\n\n" + w.Body + "\n"; len(body) != 32768 {
@@ -326,7 +326,7 @@ func TestDataCenterTakesWhatADescriptionHolds(t *testing.T) {
 	}
 }
 
-// Every request says that it is no other site's: changes without a body would be refused.
+// Each request has the header X-Atlassian-Token. Without it, Bitbucket refuses changes without a body as cross-site requests.
 func TestDataCenterSendsTokensAndPasswords(t *testing.T) {
 	t.Parallel()
 	for _, credentials := range []forge.Credentials{{Username: "anna", Token: canary}, {Username: "anna", Password: canary}, {}} {
@@ -337,7 +337,7 @@ func TestDataCenterSendsTokensAndPasswords(t *testing.T) {
 				good = username == credentials.Username && password == credentials.Password
 			}
 			if !good || r.Header.Get("X-Atlassian-Token") != "no-check" {
-				t.Errorf("sent %v", r.Header)
+				t.Errorf("got headers %v", r.Header)
 			}
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// render returns the HTML of Markdown, as Gitea shows it in the body of a request.
+// render returns Gitea's HTML of Markdown in the body of a pull request.
 func (p *project) render(markdown string) string {
 	p.t.Helper()
 	in, err := json.Marshal(map[string]any{"Text": markdown, "Mode": "comment", "Context": p.user.Name + "/gitops"})
@@ -57,14 +57,14 @@ func TestBodyIsATableOfChanges(t *testing.T) {
 		changes []folder.Change
 		want    string
 	}{
-		"nothing": {nil, "No changes.\n"},
-		"one": {
+		"no changes": {nil, "No changes.\n"},
+		"one change": {
 			[]folder.Change{{Key: folder.Key{Host: "drone", DeploymentTarget: "app-test"}, Action: folder.Added, After: "aa"}},
 			"1 deployment target on 1 host: 1 added.\n\n" +
 				"| host | deployment target | what | configuration |\n|---|---|---|---|\n" +
 				"| `drone` | `app-test` | added | → `aa` |\n",
 		},
-		"folders that move": {
+		"moved folders": {
 			[]folder.Change{
 				{Key: folder.Key{Host: "new", DeploymentTarget: "a"}, Action: folder.Moved, From: "old|x", Before: "aa", After: "aa"},
 				{Key: folder.Key{Host: "new", DeploymentTarget: "b"}, Action: folder.Changed, From: "old|x", Before: "aa", After: "bb"},
@@ -90,14 +90,14 @@ func TestBodyIsATableOfChanges(t *testing.T) {
 		},
 	} {
 		if got := forge.Body(test.changes, forge.MaxBody); got != test.want {
-			t.Errorf("%s:\n%s", name, got)
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
 		}
 	}
 }
 
-func TestBodyOfAFirstDeploymentSaysWhatDoesNotFit(t *testing.T) {
+func TestBodyCountsTheRowsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	count := acceptancetest.Count(2_000, 20_000) // both are more than MaxBody takes
+	count := acceptancetest.Count(2_000, 20_000) // both exceed MaxBody
 	var changes []folder.Change
 	for i := range count {
 		changes = append(changes, folder.Change{
@@ -111,15 +111,15 @@ func TestBodyOfAFirstDeploymentSaysWhatDoesNotFit(t *testing.T) {
 		body := forge.Body(changes, limit)
 		rows := strings.Count(body, "\n| `")
 		if len(body) > limit || len(body) < limit*8/10 {
-			t.Errorf("the body has %d bytes of %d", len(body), limit)
+			t.Errorf("got a body of %d bytes with the limit %d", len(body), limit)
 		}
 		if want := fmt.Sprintf("\nAnd %d more: %d added.\n", count-rows, count-rows); !strings.HasSuffix(body, want) {
-			t.Errorf("the body ends in %q, not in %q", body[len(body)-60:], want)
+			t.Errorf("got a body that ends in %q, want %q", body[len(body)-60:], want)
 		}
 	}
 }
 
-// Whatever a name is, it makes one row of four cells, and nothing outside of code.
+// FuzzBody expects each name to give one row with four cells, and no text outside of code.
 func FuzzBody(f *testing.F) {
 	for _, name := range hostileNames("person") {
 		f.Add(name, "target", "v")
@@ -134,14 +134,14 @@ func FuzzBody(f *testing.F) {
 		}
 		lines := strings.Split(body, "\n")
 		if len(lines) != 6 {
-			t.Fatalf("there are %d lines:\n%s", len(lines), body)
+			t.Fatalf("got %d lines:\n%s", len(lines), body)
 		}
 		row := lines[4]
 		if strings.Count(row, "|") != 5 {
 			t.Fatalf("the row does not have four cells: %s", row)
 		}
 		if strings.Count(row, "`")%2 != 0 || strings.Contains(row, "``") {
-			t.Fatalf("code does not end where it should: %s", row)
+			t.Fatalf("the row has unbalanced code: %s", row)
 		}
 		outside := ""
 		for i, part := range strings.Split(row, "`") {

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// canary has every character that some form of writing it escapes.
+// canary is a secret with all characters that any encoding escapes.
 const canary = "c4n4ry s3cr3t/+&%?\"<\\"
 
-// canaryForms are how a server can write the canary back.
+// canaryForms returns the encodings of the canary in answers of a server.
 func canaryForms(username string) []string {
 	return []string{
 		canary, url.QueryEscape(canary), url.PathEscape(canary), url.UserPassword("", canary).String(), html.EscapeString(canary),
@@ -24,14 +24,14 @@ func canaryForms(username string) []string {
 	}
 }
 
-// wantNoCanary looks at an error in every way in which it can be printed.
+// wantNoCanary checks all ways to print an error.
 func wantNoCanary(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		text := fmt.Sprintf("%v %+v %#v %q", e, e, e, e)
 		for _, form := range append(canaryForms("person"), "c4n4ry", base64.StdEncoding.EncodeToString([]byte("c4n4ry s3cr3t"))) {
 			if strings.Contains(text, form) {
-				t.Errorf("the error has %q in it: %s", form, text)
+				t.Errorf("the error contains %q: %s", form, text)
 				return
 			}
 		}

@@ -28,14 +28,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// description is what a host publishes of its API, reduced to what is used of
-// it; testdata/README.md says where it is from. What it describes of a request's
-// body or a success is all that may be in one.
+// description is the published description of a Git host's API, reduced to the used parts; testdata/README.md has the sources.
+// Requests and successful answers may contain only described properties.
 type description struct {
 	spec       *openapi3.T
 	prefix     string // of the paths on the host
 	paths      []*describedPath
-	refusal    *openapi3.Schema // of an answer that any operation may give; nil for any
+	refusal    *openapi3.Schema // of errors of any operation; nil accepts anything
 	graphQLURL string
 	graphQL    *ast.Schema
 }
@@ -77,9 +76,8 @@ var dataCenterDescription = sync.OnceValues(func() (*description, error) {
 	return readDescription("testdata/bitbucket_datacenter.yaml", "/rest")
 })
 
-// describedBy returns the description of a kind of host; nil for Gitea, which is
-// tried itself.
-func describedBy(kind forge.Forge) (*description, error) {
+// findDescription returns the description of a kind of Git host, nil for Gitea, since tests run a real one.
+func findDescription(kind forge.Forge) (*description, error) {
 	switch kind {
 	case forge.GitHub:
 		return gitHubDescription()
@@ -125,7 +123,7 @@ func readDescription(file, prefix string) (*description, error) {
 	return d, nil
 }
 
-// closeSchemas makes properties that are not described an error.
+// closeSchemas makes undescribed properties an error.
 func closeSchemas(content openapi3.Content, closed map[*openapi3.Schema]bool) {
 	var visit func(*openapi3.SchemaRef)
 	visit = func(ref *openapi3.SchemaRef) {
@@ -150,7 +148,7 @@ func closeSchemas(content openapi3.Content, closed map[*openapi3.Schema]bool) {
 	}
 }
 
-// find returns the operation that a request is of.
+// find returns the operation of a request.
 func (d *description) find(r *http.Request, body []byte) (*openapi3filter.RequestValidationInput, error) {
 	for _, path := range d.paths {
 		values := path.pattern.FindStringSubmatch(r.URL.EscapedPath())
@@ -169,7 +167,7 @@ func (d *description) find(r *http.Request, body []byte) (*openapi3filter.Reques
 				IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true, SkipSettingDefaults: true, MultiError: true,
 			},
 		}
-		found.Options.WithCustomSchemaErrorFunc(problem)
+		found.Options.WithCustomSchemaErrorFunc(shortMessage)
 		found.Request.Body = io.NopCloser(bytes.NewReader(body))
 		found.Request.ContentLength = int64(len(body))
 		for i, name := range path.names {
@@ -184,7 +182,7 @@ func (d *description) find(r *http.Request, body []byte) (*openapi3filter.Reques
 	return nil, fmt.Errorf("no operation is described for %s %s", r.Method, r.URL.EscapedPath())
 }
 
-// checkRequest finds what a request has that is not described, and what it lacks.
+// checkRequest returns an error for undescribed and missing parts of a request.
 func (d *description) checkRequest(r *http.Request, body []byte) error {
 	if r.URL.Path == d.graphQLURL {
 		return d.checkGraphQL(body)
@@ -193,9 +191,9 @@ func (d *description) checkRequest(r *http.Request, body []byte) error {
 	if err != nil {
 		return err
 	}
-	described := slices.Concat(in.Route.PathItem.Parameters, in.Route.Operation.Parameters)
+	parameters := slices.Concat(in.Route.PathItem.Parameters, in.Route.Operation.Parameters)
 	for name := range r.URL.Query() {
-		if described.GetByInAndName(openapi3.ParameterInQuery, name) == nil {
+		if parameters.GetByInAndName(openapi3.ParameterInQuery, name) == nil {
 			err = errors.Join(err, fmt.Errorf("the query parameter %s is not described", name))
 		}
 	}
@@ -223,9 +221,8 @@ func (d *description) checkGraphQL(body []byte) error {
 	return err
 }
 
-// shape completes an answer with what the description requires, and returns its
-// JSON once it is as described. A text is the answer of something before the
-// host, and stays as it is.
+// shape adds required properties to an answer, checks it, and returns its JSON. It returns nil for a text, which is an answer of a
+// proxy.
 func (d *description) shape(r *http.Request, body []byte, e exchange) ([]byte, error) {
 	if _, ok := e.answer.(string); ok || e.answer == nil || r.URL.Path == d.graphQLURL {
 		return nil, nil
@@ -240,7 +237,7 @@ func (d *description) shape(r *http.Request, body []byte, e exchange) ([]byte, e
 		if media := response.Value.Content.Get("application/json"); media != nil {
 			schema = media.Schema.Value
 		}
-	} else if !slices.Contains(anywhere, status) {
+	} else if !slices.Contains(commonStatuses, status) {
 		return nil, fmt.Errorf("the status %d is not described", status)
 	}
 	text, err := json.Marshal(e.answer)
@@ -252,21 +249,21 @@ func (d *description) shape(r *http.Request, body []byte, e exchange) ([]byte, e
 		return nil, err
 	}
 	value = complete(schema, value)
-	if err := schema.VisitJSON(value, openapi3.MultiErrors(), openapi3.SetSchemaErrorMessageCustomizer(problem)); err != nil {
+	if err := schema.VisitJSON(value, openapi3.MultiErrors(), openapi3.SetSchemaErrorMessageCustomizer(shortMessage)); err != nil {
 		return nil, fmt.Errorf("the answer %d is not as described: %w", status, err)
 	}
 	return json.Marshal(value)
 }
 
-// problem is short: the schema is in the file.
-func problem(err *openapi3.SchemaError) string {
+// shortMessage omits the schema, since the file has it.
+func shortMessage(err *openapi3.SchemaError) string {
 	return fmt.Sprintf("/%s: %s", strings.Join(err.JSONPointer(), "/"), err.Reason)
 }
 
-// anywhere are the statuses that both hosts document for every operation.
-var anywhere = []int{401, 403, 404, 429, 500, 502, 503}
+// commonStatuses may be the status of any operation.
+var commonStatuses = []int{401, 403, 404, 429, 500, 502, 503}
 
-// complete adds what a schema requires and a value lacks: the least that is valid.
+// complete adds minimal values for required properties.
 func complete(schema *openapi3.Schema, value any) any {
 	for _, alternative := range slices.Concat(schema.OneOf, schema.AnyOf) {
 		if completed := complete(alternative.Value, value); schema.VisitJSON(completed) == nil {
@@ -280,7 +277,7 @@ func complete(schema *openapi3.Schema, value any) any {
 			if given, ok := value[name]; ok {
 				completed[name] = complete(property.Value, given)
 			} else if slices.Contains(schema.Required, name) {
-				completed[name] = least(property.Value)
+				completed[name] = minimalValue(property.Value)
 			}
 		}
 		return completed
@@ -296,16 +293,17 @@ func complete(schema *openapi3.Schema, value any) any {
 	return value
 }
 
-func least(schema *openapi3.Schema) any {
+// minimalValue returns the smallest valid value of a schema.
+func minimalValue(schema *openapi3.Schema) any {
 	switch {
 	case schema.Nullable:
 		return nil
 	case len(schema.Enum) > 0:
 		return schema.Enum[0]
 	case len(schema.AllOf) > 0:
-		return least(schema.AllOf[0].Value)
+		return minimalValue(schema.AllOf[0].Value)
 	case len(schema.OneOf) > 0:
-		return least(schema.OneOf[0].Value)
+		return minimalValue(schema.OneOf[0].Value)
 	case schema.Type.Is("object"):
 		return complete(schema, map[string]any{})
 	case schema.Type.Is("array"):
@@ -320,15 +318,14 @@ func least(schema *openapi3.Schema) any {
 	return ""
 }
 
-// described lets requests through that are as described, and fails the test for
-// all others.
-type described struct {
+// checkedTransport fails the test for requests that the description does not allow.
+type checkedTransport struct {
 	t    *testing.T
 	api  *description
 	next http.RoundTripper // nil for the network
 }
 
-func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
@@ -347,49 +344,48 @@ func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// The descriptions are no sieve that lets everything through.
-func TestDescriptionsRefuseWhatTheyDoNotDescribe(t *testing.T) {
+func TestDescriptionsRefuseUndescribedRequests(t *testing.T) {
 	t.Parallel()
 	hubPulls, labMerges := "/api/v3/repos/owner/gitops/pulls", "/api/v4/projects/group%2Fgitops/merge_requests"
 	for name, test := range map[string]struct {
 		kind               forge.Forge
 		method, path, body string
-		says               string // "" when it is as described
+		wantText           string // "" for an allowed request
 	}{
-		"as GitHub describes":            {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "title": "t"}`, ""},
-		"a path":                         {forge.GitHub, "GET", "/api/v3/repos/owner/gitops/pull", "", "no operation"},
-		"a method":                       {forge.GitHub, "DELETE", hubPulls, "", "no operation"},
-		"a query":                        {forge.GitHub, "GET", hubPulls + "?author=me", "", "query parameter author"},
-		"a value of a query":             {forge.GitHub, "GET", hubPulls + "?state=merged", "", "state"},
-		"a property":                     {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "reviewers": []}`, "reviewers"},
-		"a property that is missing":     {forge.GitHub, "POST", hubPulls, `{"head": "a"}`, "base"},
-		"a type":                         {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"sha": 7}`, "sha"},
-		"a way to merge":                 {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"merge_method": "octopus"}`, "merge_method"},
-		"a body that is none":            {forge.GitHub, "POST", hubPulls, "", "body"},
-		"as GitHub's GraphQL":            {forge.GitHub, "POST", "/api/graphql", hubEnable, ""},
-		"an input of GraphQL":            {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "expectedHeadOid", "head", 1), "head"},
-		"a value of GraphQL":             {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "MERGE", "OCTOPUS", 1), "OCTOPUS"},
-		"a mutation":                     {forge.GitHub, "POST", "/api/graphql", strings.ReplaceAll(hubEnable, "enablePull", "allowPull"), "allowPull"},
-		"as GitLab describes":            {forge.GitLab, "PUT", labMerges + "/7/merge", `{"sha": "a", "auto_merge": true}`, ""},
-		"a number that is none":          {forge.GitLab, "GET", labMerges + "/seven", "", "merge_request_iid"},
-		"a property of GitLab":           {forge.GitLab, "PUT", labMerges + "/7/merge", `{"merge_method": "squash"}`, "merge_method"},
-		"a state of GitLab":              {forge.GitLab, "PUT", labMerges + "/7", `{"state_event": "merge"}`, "state_event"},
-		"an update of nothing":           {forge.GitLab, "PUT", labMerges + "/7", `{}`, "1"},
-		"as Azure describes":             {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"status": "abandoned"}`, ""},
-		"an update without a version":    {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7", `{"status": "abandoned"}`, "api-version"},
-		"a property that is not updated": {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"reviewers": []}`, "reviewers"},
-		"a description that is too long": {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"description": "` + strings.Repeat("x", 4001) + `"}`, "description"},
-		"a branch that is no reference":  {forge.Azure, "POST", "/org/p/_apis/git/repositories/r/pullrequests?api-version=7.1", `{"title": "t", "sourceRefName": "dev", "targetRefName": "refs/heads/main"}`, "sourceRefName"},
-		"as Bitbucket describes":         {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "k", "state": "FAILED"}`, ""},
-		"a key that is too long":         {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "` + strings.Repeat("k", 41) + `", "state": "FAILED"}`, "key"},
-		"a reviewer by name":             {forge.Bitbucket, "PUT", "/2.0/repositories/w/r/pullrequests/7", `{"reviewers": [{"username": "anna"}]}`, "uuid"},
-		"as Data Center describes":       {forge.BitbucketDataCenter, "PUT", "/rest/api/latest/projects/P/repos/r/pull-requests/7", `{"version": 1}`, ""},
-		"an update without its version":  {forge.BitbucketDataCenter, "PUT", "/rest/api/latest/projects/P/repos/r/pull-requests/7", `{"title": "t"}`, "version"},
-		"a body where none is allowed":   {forge.GitLab, "GET", labMerges, `{}`, "body"},
+		"as GitHub describes":           {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "title": "t"}`, ""},
+		"a path":                        {forge.GitHub, "GET", "/api/v3/repos/owner/gitops/pull", "", "no operation"},
+		"a method":                      {forge.GitHub, "DELETE", hubPulls, "", "no operation"},
+		"a query":                       {forge.GitHub, "GET", hubPulls + "?author=me", "", "query parameter author"},
+		"a value of a query":            {forge.GitHub, "GET", hubPulls + "?state=merged", "", "state"},
+		"a property":                    {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "reviewers": []}`, "reviewers"},
+		"a missing property":            {forge.GitHub, "POST", hubPulls, `{"head": "a"}`, "base"},
+		"a type":                        {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"sha": 7}`, "sha"},
+		"a way to merge":                {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"merge_method": "octopus"}`, "merge_method"},
+		"an empty body":                 {forge.GitHub, "POST", hubPulls, "", "body"},
+		"as GitHub's GraphQL":           {forge.GitHub, "POST", "/api/graphql", hubEnable, ""},
+		"an input of GraphQL":           {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "expectedHeadOid", "head", 1), "head"},
+		"a value of GraphQL":            {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "MERGE", "OCTOPUS", 1), "OCTOPUS"},
+		"a mutation":                    {forge.GitHub, "POST", "/api/graphql", strings.ReplaceAll(hubEnable, "enablePull", "allowPull"), "allowPull"},
+		"as GitLab describes":           {forge.GitLab, "PUT", labMerges + "/7/merge", `{"sha": "a", "auto_merge": true}`, ""},
+		"an invalid number":             {forge.GitLab, "GET", labMerges + "/seven", "", "merge_request_iid"},
+		"a property of GitLab":          {forge.GitLab, "PUT", labMerges + "/7/merge", `{"merge_method": "squash"}`, "merge_method"},
+		"a state of GitLab":             {forge.GitLab, "PUT", labMerges + "/7", `{"state_event": "merge"}`, "state_event"},
+		"an update of nothing":          {forge.GitLab, "PUT", labMerges + "/7", `{}`, "1"},
+		"as Azure describes":            {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"status": "abandoned"}`, ""},
+		"an update without a version":   {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7", `{"status": "abandoned"}`, "api-version"},
+		"a fixed property":              {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"reviewers": []}`, "reviewers"},
+		"a long description":            {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"description": "` + strings.Repeat("x", 4001) + `"}`, "description"},
+		"a branch without refs/heads":   {forge.Azure, "POST", "/org/p/_apis/git/repositories/r/pullrequests?api-version=7.1", `{"title": "t", "sourceRefName": "dev", "targetRefName": "refs/heads/main"}`, "sourceRefName"},
+		"as Bitbucket describes":        {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "k", "state": "FAILED"}`, ""},
+		"a long key":                    {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "` + strings.Repeat("k", 41) + `", "state": "FAILED"}`, "key"},
+		"a reviewer by name":            {forge.Bitbucket, "PUT", "/2.0/repositories/w/r/pullrequests/7", `{"reviewers": [{"username": "anna"}]}`, "uuid"},
+		"as Data Center describes":      {forge.BitbucketDataCenter, "PUT", "/rest/api/latest/projects/P/repos/r/pull-requests/7", `{"version": 1}`, ""},
+		"an update without its version": {forge.BitbucketDataCenter, "PUT", "/rest/api/latest/projects/P/repos/r/pull-requests/7", `{"title": "t"}`, "version"},
+		"an unexpected body":            {forge.GitLab, "GET", labMerges, `{}`, "body"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			api, err := describedBy(test.kind)
+			api, err := findDescription(test.kind)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -401,21 +397,21 @@ func TestDescriptionsRefuseWhatTheyDoNotDescribe(t *testing.T) {
 				request.Header.Set("Content-Type", "application/json")
 			}
 			err = api.checkRequest(request, []byte(test.body))
-			if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
-				t.Errorf("err = %v, want one with %q", err, test.says)
+			if test.wantText == "" && err != nil || test.wantText != "" && (err == nil || !strings.Contains(err.Error(), test.wantText)) {
+				t.Errorf("err = %v, want one with %q", err, test.wantText)
 			}
 		})
 	}
 	for name, e := range map[string]exchange{
-		"a property":   {answer: with(hubPull(), fields{"is_draft": true})},
-		"a type":       {answer: with(hubPull(), fields{"number": "7"})},
-		"a null":       {answer: with(hubPull(), fields{"number": nil})},
+		"a property":   {answer: withFields(hubPull(), fields{"is_draft": true})},
+		"a type":       {answer: withFields(hubPull(), fields{"number": "7"})},
+		"a null":       {answer: withFields(hubPull(), fields{"number": nil})},
 		"a status":     {status: 418, answer: hubRefusal("no")},
 		"another kind": {answer: []fields{hubPull()}},
 	} {
 		t.Run("answer: "+name, func(t *testing.T) {
 			t.Parallel()
-			api, err := describedBy(forge.GitHub)
+			api, err := findDescription(forge.GitHub)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -424,7 +420,7 @@ func TestDescriptionsRefuseWhatTheyDoNotDescribe(t *testing.T) {
 				t.Fatal(err)
 			}
 			if text, err := api.shape(request, nil, e); err == nil {
-				t.Errorf("%s is taken for what GitHub answers", text)
+				t.Errorf("%s is accepted as an answer of GitHub", text)
 			}
 		})
 	}

@@ -16,18 +16,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
-// exchange is one request that a host must be sent, and what it answers.
+// exchange is one expected request to a Git host, with its answer.
 type exchange struct {
 	request string            // method, path and sorted query
-	body    string            // the JSON that is sent; "" for none
+	body    string            // expected JSON; "" for none
 	status  int               // of the answer; 0 for 200
 	header  map[string]string // of the answer
-	answer  any               // JSON; a string is sent as it is
+	answer  any               // JSON, or a string with the whole body
 }
 
-// script is a host that must be sent these requests, in this order, each with
-// the canary as its credentials. Its answers have the shape that the host
-// describes.
+// script is a Git host that expects the given requests in order, with the canary as credentials. Its answers have the shapes in the
+// description.
 type script struct {
 	t    *testing.T
 	api  *description // nil for none
@@ -48,28 +47,28 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		got += "?" + r.URL.Query().Encode()
 	}
 	if s.next == len(s.all) {
-		s.t.Errorf("%s %s was not expected", got, body)
+		s.t.Errorf("unexpected request %s %s", got, body)
 		http.Error(w, "not expected", http.StatusTeapot)
 		return
 	}
 	e := s.all[s.next]
 	s.next++
 	if got != e.request {
-		s.t.Errorf("request %d is %s\nand not %s", s.next, got, e.request)
+		s.t.Errorf("request %d: got %s\nwant %s", s.next, got, e.request)
 	}
 	if !sameJSON(string(body), e.body) {
-		s.t.Errorf("%s: the body is %s\nand not %s", got, body, e.body)
+		s.t.Errorf("%s: got the body %s\nwant %s", got, body, e.body)
 	}
 	_, password, _ := r.BasicAuth() // Azure's
 	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary &&
 		password != canary {
-		s.t.Errorf("%s: the credentials are %q", got, authorization)
+		s.t.Errorf("%s: got credentials %q", got, authorization)
 	}
 	if r.UserAgent() != "terraform-provider-flotilla/1.2.3" {
-		s.t.Errorf("%s: the user agent is %q", got, r.UserAgent())
+		s.t.Errorf("%s: got user agent %q", got, r.UserAgent())
 	}
 	if e.body != "" && r.Header.Get("Content-Type") != "application/json" {
-		s.t.Errorf("%s: the content is %q", got, r.Header.Get("Content-Type"))
+		s.t.Errorf("%s: got content type %q", got, r.Header.Get("Content-Type"))
 	}
 	if s.api != nil {
 		shaped, err := s.api.shape(r, body, e)
@@ -105,35 +104,34 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &valueA) == nil && json.Unmarshal([]byte(b), &valueB) == nil && reflect.DeepEqual(valueA, valueB)
 }
 
-// quoted is text as a JSON string.
-func quoted(text string) string {
+// quoteJSON returns text as a JSON string.
+func quoteJSON(text string) string {
 	encoded, _ := json.Marshal(text)
 	return string(encoded)
 }
 
-// scripted returns a host of a kind behind a script, whose requests must all
-// have come when the test ends.
-func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
+// newScriptedHost returns a Git host with a script. The test fails if some requests are missing at its end.
+func newScriptedHost(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
-	s := &script{t: t, api: apiOf(t, kind), all: exchanges}
+	s := &script{t: t, api: descriptionOf(t, kind), all: exchanges}
 	t.Cleanup(func() {
 		if s.next < len(s.all) && !t.Failed() {
-			t.Errorf("%s was never sent", s.all[s.next].request)
+			t.Errorf("the request %s is missing", s.all[s.next].request)
 		}
 	})
-	return hostBefore(t, kind, path, s, options...)
+	return newHandlerHost(t, kind, path, s, options...)
 }
 
-// hostBefore returns a host whose requests a handler answers, in memory. In `make acceptance` they pass a network.
-func hostBefore(t *testing.T, kind forge.Forge, path string, handler http.Handler, options ...forge.HTTPOptions) *forge.GitHost {
+// newHandlerHost returns a Git host with a handler in memory. In `make acceptance`, requests pass a network.
+func newHandlerHost(t *testing.T, kind forge.Forge, path string, handler http.Handler, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	url, over := serve(t, handler)
-	with := only(options)
+	with := firstOptions(options)
 	with.Over = over
-	return hostAt(t, kind, url+path, with)
+	return newHost(t, kind, url+path, with)
 }
 
-// serve returns the address of a server that ends with the test, and what reaches it.
+// serve returns the address of a server that ends with the test, and a transport to it.
 func serve(t *testing.T, handler http.Handler) (string, http.RoundTripper) {
 	t.Helper()
 	if acceptancetest.All() {
@@ -141,11 +139,11 @@ func serve(t *testing.T, handler http.Handler) (string, http.RoundTripper) {
 		t.Cleanup(server.Close)
 		return server.URL, webtest.Transport
 	}
-	return "http://127.0.0.1", answeredBy(handler)
+	return "http://127.0.0.1", handlerTransport(handler)
 }
 
-// answeredBy passes requests to a handler as a server would, in memory.
-func answeredBy(handler http.Handler) roundTripper {
+// handlerTransport passes requests to a handler in memory, as a server does.
+func handlerTransport(handler http.Handler) roundTripper {
 	return func(r *http.Request) (*http.Response, error) {
 		if err := r.Context().Err(); err != nil {
 			return nil, err
@@ -167,17 +165,17 @@ func answeredBy(handler http.Handler) roundTripper {
 	}
 }
 
-func apiOf(t *testing.T, kind forge.Forge) *description {
+func descriptionOf(t *testing.T, kind forge.Forge) *description {
 	t.Helper()
-	api, err := describedBy(kind)
+	api, err := findDescription(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return api
 }
 
-// pathOf is the path of a repository as a kind of host has it.
-func pathOf(kind forge.Forge) string {
+// repositoryPath returns the path of a repository for a kind of Git host.
+func repositoryPath(kind forge.Forge) string {
 	switch kind {
 	case forge.Azure:
 		return "/org/owner/_git/gitops"
@@ -187,21 +185,21 @@ func pathOf(kind forge.Forge) string {
 	return "/owner/gitops.git"
 }
 
-// only are the options of a test; the zero value where it has none.
-func only(options []forge.HTTPOptions) (with forge.HTTPOptions) {
+// firstOptions returns the options of a test, by default the zero value.
+func firstOptions(options []forge.HTTPOptions) (with forge.HTTPOptions) {
 	if len(options) > 0 {
 		with = options[0]
 	}
 	return with
 }
 
-// hostAt returns a host that is sent only what the kind of host describes.
-func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.HTTPOptions) *forge.GitHost {
+// newHost returns a Git host whose requests are checked by the description of its kind.
+func newHost(t *testing.T, kind forge.Forge, url string, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
-	with := only(options)
+	with := firstOptions(options)
 	with.UserAgent = "terraform-provider-flotilla/1.2.3"
-	if api := apiOf(t, kind); api != nil {
-		with.Over = described{t: t, api: api, next: with.Over}
+	if api := descriptionOf(t, kind); api != nil {
+		with.Over = checkedTransport{t: t, api: api, next: with.Over}
 	}
 	host, err := forge.NewGitHost(forge.HostedRepository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, with)
 	if err != nil {
@@ -221,8 +219,8 @@ const (
 	otherText = "somebody's"
 )
 
-// simply is dev's request with a short body.
-func simply() forge.Wanted {
+// shortRequest returns dev's pull request with a short body.
+func shortRequest() forge.Wanted {
 	return forge.Wanted{Selector: dev, RequestOptions: forge.RequestOptions{Title: devTitle}, Body: "changes"}
 }
 
@@ -232,52 +230,52 @@ func checkWanted(host *forge.GitHost, w forge.Wanted, mode forge.MergeMode) erro
 	return host.Check(w.Selector, w.RequestOptions)
 }
 
-// free expects that dev's branch may be pushed to, or what an error says.
-func free(t *testing.T, host *forge.GitHost, says string) {
+// wantFreeHead expects that dev's branch is free, or an error with a text.
+func wantFreeHead(t *testing.T, host *forge.GitHost, wantText string) {
 	t.Helper()
 	err := host.CheckHead(t.Context(), dev)
-	if says != "" {
-		wantError(t, err, forge.ErrNotOwned, says)
+	if wantText != "" {
+		wantError(t, err, forge.ErrNotOwned, wantText)
 	} else if err != nil {
 		t.Error(err)
 	}
 }
 
-// wantEnsured opens or updates a request, which is number 7, or fails: with the request beside the error, or without.
-func wantEnsured(t *testing.T, host *forge.GitHost, wanted forge.Wanted, kind error, says string, beside bool) {
+// wantEnsured expects Ensure to return pull request 7, or an error with or without it.
+func wantEnsured(t *testing.T, host *forge.GitHost, wanted forge.Wanted, kind error, wantText string, withRequest bool) {
 	t.Helper()
 	got, err := host.Ensure(t.Context(), wanted)
 	if kind == nil {
 		if err != nil || got == nil || got.Number != 7 || got.State != forge.Open {
-			t.Errorf("ensured %+v, %v", got, err)
+			t.Errorf("got %+v, %v", got, err)
 		}
 		return
 	}
-	wantError(t, err, kind, says)
-	if (got != nil) != beside {
-		t.Errorf("beside the error is %+v", got)
+	wantError(t, err, kind, wantText)
+	if (got != nil) != withRequest {
+		t.Errorf("got %+v with the error", got)
 	}
 }
 
-// wantMerged merges at the new head.
-func wantMerged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
+// wantMerged expects a merge at the new head, or an error.
+func wantMerged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, wantText string) {
 	t.Helper()
 	got, err := host.Merge(t.Context(), request, newHead, how)
 	if kind != nil {
-		wantError(t, err, kind, says)
+		wantError(t, err, kind, wantText)
 		return
 	}
 	if err != nil || got.State != forge.Merged || got.MergeCommit != mergedAs || got.HeadCommit != newHead {
-		t.Errorf("merged %+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// wantArranged has the new head merged when its checks succeed, after which the request is in a state.
-func wantArranged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, state forge.RequestState, kind error, says string) {
+// wantAutoMerge turns on auto-merge at the new head, and expects the given state or an error.
+func wantAutoMerge(t *testing.T, host *forge.GitHost, request *forge.PullRequest, state forge.RequestState, kind error, wantText string) {
 	t.Helper()
 	got, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
 	if kind != nil {
-		wantError(t, err, kind, says)
+		wantError(t, err, kind, wantText)
 		return
 	}
 	if err != nil {

@@ -11,74 +11,74 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// Whatever the path is, what is asked is asked of the repository that it names.
+// FuzzAzureURL expects each accepted path to name the repository of the requests.
 func FuzzAzureURL(f *testing.F) {
 	for _, seed := range []string{"org/project/_git/repo", "org/_git/repo", "org/My%20Project/_git/a.git", "org/p/_git/%2e%2e", "_git/_git/_git", "a//_git/b", "org/p/_git/r?x", "org/%5c/_git/r%2fx"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		at := &recorder{}
-		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://dev.azure.com/" + path}, forge.HTTPOptions{Over: at})
+		recorded := &recorder{}
+		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://dev.azure.com/" + path}, forge.HTTPOptions{Over: recorded})
 		if err != nil {
 			return
 		}
 		_, _ = host.Find(t.Context(), dev, 0)
-		segments := strings.Split(strings.TrimPrefix(at.url, "https://dev.azure.com/"), "/")
+		segments := strings.Split(strings.TrimPrefix(recorded.url, "https://dev.azure.com/"), "/")
 		if len(segments) != 7 || strings.Join(segments[2:5], "/") != "_apis/git/repositories" || segments[6] != "pullrequests" {
-			t.Fatalf("%q is asked at %s", path, at.url)
+			t.Fatalf("%q is asked at %s", path, recorded.url)
 		}
 		for _, segment := range segments {
 			plain, err := url.PathUnescape(segment)
 			if err != nil || plain == "" || plain == "." || plain == ".." || strings.ContainsAny(plain, "/?#\\") {
-				t.Fatalf("%q is asked at %s", path, at.url)
+				t.Fatalf("%q is asked at %s", path, recorded.url)
 			}
 		}
 	})
 }
 
-// The same of Bitbucket Cloud.
+// FuzzBitbucketURL is FuzzAzureURL for Bitbucket Cloud.
 func FuzzBitbucketURL(f *testing.F) {
 	for _, seed := range []string{"owner/repo", "owner/repo.git", "owner/.repo/", "a/b/c", "owner/%2e%2e", "owner/r%2fx", "owner//repo", "~owner/repo", "owner/{id}", "owner/r?x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		at := &recorder{}
-		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://bitbucket.org/" + path}, forge.HTTPOptions{Over: at})
+		recorded := &recorder{}
+		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://bitbucket.org/" + path}, forge.HTTPOptions{Over: recorded})
 		if err != nil {
 			return
 		}
 		_, _ = host.Find(t.Context(), dev, 0)
-		segments := strings.Split(strings.TrimPrefix(at.url, "https://api.bitbucket.org/2.0/repositories/"), "/")
-		if len(segments) != 3 || segments[2] != "pullrequests" || strings.Contains(at.url, "%") {
-			t.Fatalf("%q is asked at %s", path, at.url)
+		segments := strings.Split(strings.TrimPrefix(recorded.url, "https://api.bitbucket.org/2.0/repositories/"), "/")
+		if len(segments) != 3 || segments[2] != "pullrequests" || strings.Contains(recorded.url, "%") {
+			t.Fatalf("%q is asked at %s", path, recorded.url)
 		}
 	})
 }
 
-// The same of Bitbucket Data Center, whose URLs may have a path before them.
+// FuzzBitbucketDataCenterURL is FuzzAzureURL for Bitbucket Data Center, whose URLs may begin with another path.
 func FuzzBitbucketDataCenterURL(f *testing.F) {
 	for _, seed := range []string{"scm/PLAT/repo.git", "path/scm/~anna/repo", "scm/scm/scm/scm", "scm/%2e%2e/r", "scm/p/r%2fx", "scm//r", "scm/~/r", "projects/P/repos/r", "a/%2e%2e/scm/p/r", "a%3Fb/scm/p/r"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		at := &recorder{}
-		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com/" + path, Forge: forge.BitbucketDataCenter}, forge.HTTPOptions{Over: at})
+		recorded := &recorder{}
+		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com/" + path, Forge: forge.BitbucketDataCenter}, forge.HTTPOptions{Over: recorded})
 		if err != nil {
 			return
 		}
 		_, _ = host.Find(t.Context(), dev, 0)
-		before, after, ok := strings.Cut(strings.TrimPrefix(at.url, "https://git.example.com"), "/rest/api/latest/projects/")
-		for strings.Contains(after, "/rest/api/latest/projects/") { // the path before may be any
+		before, after, ok := strings.Cut(strings.TrimPrefix(recorded.url, "https://git.example.com"), "/rest/api/latest/projects/")
+		for strings.Contains(after, "/rest/api/latest/projects/") { // the first part may be any path
 			_, after, _ = strings.Cut(after, "/rest/api/latest/projects/")
 		}
 		segments := strings.Split(after, "/")
 		if !ok || strings.Contains(before, "?") || len(segments) != 4 || segments[1] != "repos" || segments[3] != "pull-requests" || strings.Contains(after, "%") {
-			t.Fatalf("%q is asked at %s", path, at.url)
+			t.Fatalf("%q is asked at %s", path, recorded.url)
 		}
 	})
 }
 
-// Whatever a host answers, it is no panic, and no request of somebody else.
+// FuzzAnswersOfAPIsWithoutAnSDK expects no answer to cause a panic or to return a foreign pull request.
 func FuzzAnswersOfAPIsWithoutAnSDK(f *testing.F) {
 	for _, seed := range []string{
 		`{"value": [{"pullRequestId": 7, "status": "active", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": "<!-- flotilla-assignment: dev -->"}]}`,
@@ -96,11 +96,11 @@ func FuzzAnswersOfAPIsWithoutAnSDK(f *testing.F) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: readCloser(answer)}, nil
 		})
 		for _, kind := range []forge.Forge{forge.Azure, forge.Bitbucket, forge.BitbucketDataCenter} {
-			host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.HTTPOptions{Over: over, Patience: time.Nanosecond})
+			host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com" + repositoryPath(kind), Forge: kind}, forge.HTTPOptions{Over: over, Patience: time.Nanosecond})
 			if err != nil {
 				t.Fatal(err)
 			}
-			every(t.Context(), host, func(string, error) {})
+			callEach(t.Context(), host, func(string, error) {})
 			_, _ = host.Status(t.Context(), newHead, forge.Status{Context: "n"})
 			if got, err := host.Find(context.Background(), dev, 0); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
 				t.Errorf("%s, %q: %+v", kind, answer, got)

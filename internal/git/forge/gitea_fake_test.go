@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// What takes a Gitea with much in it, or with an organization, is tried against
-// a server that checks each request; the rest against the real one.
+// These tests need much content or an organization in Gitea, so they run against scripts. The other tests run against a real Gitea.
 
 const (
 	tea     = "/api/v1/repos/owner/gitops"
@@ -24,7 +23,7 @@ const (
 )
 
 func teaPull(changes ...fields) fields {
-	return with(fields{
+	return withFields(fields{
 		"id": 1, "number": 7, "state": "open", "title": devTitle, "body": devBody, "html_url": "https://gitea.example.com/owner/gitops/pulls/7",
 		"merged": false, "mergeable": true, "merge_commit_sha": nil, "labels": []fields{}, "requested_reviewers": []fields{}, "requested_reviewers_teams": []fields{},
 		"base": fields{"label": "main", "ref": "main", "sha": oldHead, "repo_id": 5},
@@ -38,10 +37,10 @@ func nextPage(page string) map[string]string {
 	}
 }
 
-func TestGiteaReadsPagesUntilOursIsFound(t *testing.T) {
+func TestGiteaReadsPagesUntilThePullRequestIsFound(t *testing.T) {
 	t.Parallel()
 	other := teaPull(fields{"body": otherText})
-	host := scripted(t, forge.Forgejo, "/owner/gitops.git", []exchange{
+	host := newScriptedHost(t, forge.Forgejo, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: other},
 		{request: teaOpen, answer: []fields{other}, header: nextPage("2")},
 		{request: strings.Replace(teaOpen, "page=1", "page=2", 1), answer: []fields{other}, header: nextPage("3")},
@@ -54,21 +53,21 @@ func TestGiteaReadsPagesUntilOursIsFound(t *testing.T) {
 	wantState(t, request, forge.Open)
 }
 
-// Whoever may open a request can write so much into it that a page of requests is longer than is read of an answer.
-func TestARequestThatIsTooLongHidesNoOther(t *testing.T) {
+// Anyone may open a huge pull request, so that a page of the list exceeds the limit of an answer.
+func TestAHugePullRequestHidesNoOther(t *testing.T) {
 	t.Parallel()
 	closed := teaPull(fields{"state": "closed", "number": 3})
 	long := teaPull(
 		fields{"number": 8, "body": strings.Repeat("x", 33<<20), "head": fields{"label": "bomb", "ref": "bomb", "sha": oldHead, "repo_id": 6}},
 	)
 	one := func(page string) string { return "GET " + tea + "/pulls?limit=1&page=" + page + "&state=open" }
-	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+	host := newScriptedHost(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: closed},
 		{request: teaOpen, answer: []fields{teaPull(fields{"body": otherText})}, header: nextPage("2")},
 		{request: strings.Replace(teaOpen, "page=1", "page=2", 1), answer: []fields{long, teaPull()}},
 		{request: one("2"), answer: []fields{long}, header: nextPage("3")},
 		{request: one("3"), answer: []fields{teaPull()}},
-		// A repository with nothing but such requests.
+		// A repository with only huge pull requests.
 		{request: teaAny, answer: long},
 		{request: teaOpen, answer: []fields{long}},
 		{request: one("1"), answer: []fields{long}},
@@ -80,18 +79,17 @@ func TestARequestThatIsTooLongHidesNoOther(t *testing.T) {
 	}
 	wantState(t, request, forge.Open)
 	if request, err := host.Find(t.Context(), dev, 0); err != nil || request != nil {
-		t.Errorf("current is %+v, %v", request, err)
+		t.Errorf("got %+v, %v", request, err)
 	}
 }
 
-// A repository has thousands of closed requests, and Gitea lists them by nothing but their state: the one that is
-// known by its number is asked for by that.
-func TestGiteaIsNotAskedForAllClosedRequests(t *testing.T) {
+// A repository may have thousands of closed pull requests, which Gitea can filter only by state. So the known one is read by number.
+func TestGiteaListsNoClosedPullRequests(t *testing.T) {
 	t.Parallel()
 	closed := teaPull(
 		fields{"state": "closed", "head": fields{"label": "flotilla/dev", "ref": "refs/pull/7/head", "sha": newHead, "repo_id": 5}},
 	)
-	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+	host := newScriptedHost(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: closed},
 		{request: teaOpen, answer: []fields{}},
 		{request: "GET " + tea + "/pulls/7", answer: closed},
@@ -104,15 +102,15 @@ func TestGiteaIsNotAskedForAllClosedRequests(t *testing.T) {
 	}
 	wantState(t, request, forge.Closed)
 	if request, err := host.Find(t.Context(), dev, 0); err != nil || request != nil {
-		t.Errorf("current is %+v, %v", request, err)
+		t.Errorf("got %+v, %v", request, err)
 	}
 }
 
-func TestGiteaTakesLabelsAndTeamsOfTheOrganization(t *testing.T) {
+func TestGiteaUsesLabelsAndTeamsOfTheOrganization(t *testing.T) {
 	t.Parallel()
-	w := simply()
+	w := shortRequest()
 	w.Labels, w.Reviewers = []string{"of the repository", "of the organization", "new"}, []string{"owner/sre", "owner/platform"}
-	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+	host := newScriptedHost(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: teaPull()},
 		{request: teaOpen, answer: []fields{teaPull(fields{"requested_reviewers_teams": []fields{{"id": 1, "name": "sre"}}})}},
 		{request: "GET " + tea + "/labels?limit=50&page=1", answer: []fields{{"id": 10, "name": "other"}}, header: nextPage("2")},
@@ -138,13 +136,12 @@ func TestGiteaTakesLabelsAndTeamsOfTheOrganization(t *testing.T) {
 	}
 }
 
-// Gitea keeps no commit with an arranged merge: a head that moves just then has
-// to be noticed.
-func TestGiteaTakesBackAMergeWhoseHeadMovedMeanwhile(t *testing.T) {
+// Gitea does not bind auto-merge to a commit, so the provider must notice a moved head.
+func TestGiteaTurnsAutoMergeOffIfTheHeadMoves(t *testing.T) {
 	t.Parallel()
 	get := "GET " + tea + "/pulls/7"
 	moved := teaPull(fields{"head": fields{"label": "flotilla/dev", "ref": "flotilla/dev", "sha": oldHead, "repo_id": 5}})
-	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+	host := newScriptedHost(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: get, answer: teaPull()},
 		{request: "GET " + tea, answer: fields{"id": 5, "allow_merge_commits": true, "default_merge_style": "squash"}},
 		{request: "POST " + tea + "/pulls/7/merge", status: 201, body: `{
@@ -162,17 +159,17 @@ func TestGiteaTakesBackAMergeWhoseHeadMovedMeanwhile(t *testing.T) {
 	)
 }
 
-// What a Git host says is printed: in errors, and as attributes.
-func TestWhatAGitHostSaysDoesNothingToATerminal(t *testing.T) {
+// Answers of a Git host are printed in errors and attributes.
+func TestAnswersOfAGitHostAreSafeForATerminal(t *testing.T) {
 	t.Parallel()
 	const evil = "\x1b[2J\x1b]0;owned\x07\u202e\u009b"
-	clean := func(text string) {
+	wantPrintable := func(text string) {
 		t.Helper()
 		if strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }) {
-			t.Errorf("%q", text)
+			t.Errorf("got control characters in %q", text)
 		}
 	}
-	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+	host := newScriptedHost(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: teaPull()},
 		{request: teaOpen, answer: []fields{teaPull(fields{"html_url": "https://gitea.example.com/" + evil})}},
 		{request: teaAny, status: 403, answer: fields{"message": evil}},
@@ -185,23 +182,23 @@ func TestWhatAGitHostSaysDoesNothingToATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean(request.URL)
+	wantPrintable(request.URL)
 	_, err = host.Find(t.Context(), dev, 0)
-	clean(err.Error())
+	wantPrintable(err.Error())
 	statuses, err := host.Statuses(t.Context(), oldHead)
 	if err != nil || len(statuses) != 1 {
 		t.Fatal(statuses, err)
 	}
-	clean(statuses[0].Context + statuses[0].Description + statuses[0].URL + statuses[0].Creator)
+	wantPrintable(statuses[0].Context + statuses[0].Description + statuses[0].URL + statuses[0].Creator)
 }
 
-// After a merge Gitea checks every other request into the branch, one after the other, which takes long on a busy server.
-func TestGiteaMayCheckForLongWhetherARequestCanBeMerged(t *testing.T) {
+// After a merge, Gitea checks all other pull requests into the branch one by one. This takes long on a busy server.
+func TestGiteaMergeWaitsForALongCheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start, merged := time.Now(), false
-		answer := func(status int, of any) (*http.Response, error) {
-			text, err := json.Marshal(of)
+		answer := func(status int, body any) (*http.Response, error) {
+			text, err := json.Marshal(body)
 			return &http.Response{
 				StatusCode: status,
 				Header:     http.Header{"Content-Type": {"application/json"}},
@@ -220,7 +217,7 @@ func TestGiteaMayCheckForLongWhetherARequestCanBeMerged(t *testing.T) {
 			merged = true
 			return answer(http.StatusOK, nil)
 		})
-		host := hostAt(t, forge.Gitea, "https://gitea.example.com/owner/gitops.git", forge.HTTPOptions{Over: server})
+		host := newHost(t, forge.Gitea, "https://gitea.example.com/owner/gitops.git", forge.HTTPOptions{Over: server})
 		wantMerged(t, host, &forge.PullRequest{Number: 7, Owner: "dev", Head: dev.Head, Base: "main"}, forge.Now, nil, "")
 	})
 }

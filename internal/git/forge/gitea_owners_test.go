@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-func TestGiteaOwnersAtOnceKeepToTheirOwn(t *testing.T) {
+func TestGiteaConcurrentOwnersChangeOnlyTheirPullRequests(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
 	const owners = 6
@@ -30,7 +30,7 @@ func TestGiteaOwnersAtOnceKeepToTheirOwn(t *testing.T) {
 	for i := range owners {
 		all.Go(func() {
 			for range 2 {
-				request, err := p.host.Ensure(t.Context(), wanted(selector(i)))
+				request, err := p.host.Ensure(t.Context(), wantedRequest(selector(i)))
 				if err == nil && i%2 == 0 {
 					_, err = p.host.Merge(t.Context(), request, heads[i], forge.Now)
 				}
@@ -45,22 +45,22 @@ func TestGiteaOwnersAtOnceKeepToTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pulls := p.pulls(); len(pulls) != owners {
-		t.Errorf("there are %d requests, not %d", len(pulls), owners)
+		t.Errorf("got %d pull requests, want %d", len(pulls), owners)
 	}
 	for i := range owners {
 		state := forge.Open
 		if i%2 == 0 {
 			state = forge.Merged
 		}
-		current := p.current(selector(i))
+		current := p.findCurrent(selector(i))
 		wantState(t, current, state)
 		if current.Owner != selector(i).Owner || current.HeadCommit != heads[i] {
-			t.Errorf("current of %d is %+v", i, current)
+			t.Errorf("owner %d: got %+v", i, current)
 		}
 	}
 }
 
-func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
+func TestGiteaForeignPullRequestsAreNotChanged(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
 	head := p.commit(dev.Head, "main", "a", "1")
@@ -70,26 +70,26 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		p.api("POST", "/pulls", map[string]any{"base": "main", "head": dev.Head, "title": "By hand", "body": body}, &opened)
 		return opened
 	}
-	for _, test := range []struct{ name, body, says string }{
+	for _, test := range []struct{ name, body, wantText string }{
 		{"a person's", "See [[dev]] and flotilla-assignment: dev", "was not opened by assignment"},
 		{"another owner's", "<!-- flotilla-assignment: prod -->\n\ntext", `belongs to assignment "prod"`},
 		{"another owner's that quotes ours", "<!-- flotilla-assignment: prod -->\n<!-- flotilla-assignment: dev -->", `belongs to assignment "prod"`},
 		{"one with a longer name", "<!-- flotilla-assignment: dev2 -->", `belongs to assignment "dev2"`},
 	} {
 		foreign := open(test.body)
-		if current := p.current(dev); current != nil {
-			t.Errorf("%s: is taken for ours: %+v", test.name, current)
+		if current := p.findCurrent(dev); current != nil {
+			t.Errorf("%s: got %+v, want none", test.name, current)
 		}
-		wantError(t, p.host.CheckHead(t.Context(), dev), forge.ErrNotOwned, test.says)
-		_, err := p.host.Ensure(t.Context(), wanted(dev))
-		wantError(t, err, forge.ErrNotOwned, test.says)
+		wantError(t, p.host.CheckHead(t.Context(), dev), forge.ErrNotOwned, test.wantText)
+		_, err := p.host.Ensure(t.Context(), wantedRequest(dev))
+		wantError(t, err, forge.ErrNotOwned, test.wantText)
 		pretended := &forge.PullRequest{Number: foreign.Number, Owner: "dev", Head: dev.Head}
 		wantError(t, p.host.Close(t.Context(), pretended), forge.ErrNotOwned, "is not changed")
 		wantError(t, p.host.DisableAutoMerge(t.Context(), pretended), forge.ErrNotOwned, "is not changed")
 		_, err = p.host.Merge(t.Context(), pretended, head, forge.Now)
 		wantError(t, err, forge.ErrNotOwned, "is not changed")
 		if got := p.pull(foreign.Number); got.State != "open" || got.Title != "By hand" || got.Body != test.body {
-			t.Errorf("%s: was changed: %+v", test.name, got)
+			t.Errorf("%s: the pull request was changed: %+v", test.name, got)
 		}
 		p.api("PATCH", fmt.Sprintf("/pulls/%d", foreign.Number), map[string]any{"state": "closed"}, nil)
 	}
@@ -98,7 +98,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		if err := p.host.CheckHead(t.Context(), dev); err != nil {
 			t.Error(err)
 		}
-		p.ensure(wanted(dev))
+		p.ensure(wantedRequest(dev))
 	}
 	p.api("POST", "/branches", map[string]any{"new_branch_name": "other", "old_branch_name": "main"}, nil)
 	into := dev
@@ -109,7 +109,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		forge.ErrNotOwned,
 		`of assignment "dev" goes from "flotilla/dev" into "main", not into "other"`,
 	)
-	ours := p.current(dev)
+	ours := p.findCurrent(dev)
 	elsewhere := *ours
 	elsewhere.Head = "flotilla/prod"
 	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "does not come from branch")
@@ -120,7 +120,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 
 func TestGiteaForksWithOurBranchAndMarkAreForeign(t *testing.T) {
 	acceptancetest.Only(t)
-	p := newProject(t, impatient)
+	p := newProject(t, shortPatience)
 	p.api("PATCH", "", map[string]any{"private": false}, nil)
 	head := p.commit(dev.Head, "main", "a", "1")
 	stranger := p.server.User(t)
@@ -134,21 +134,21 @@ func TestGiteaForksWithOurBranchAndMarkAreForeign(t *testing.T) {
 		"base": "main", "head": stranger.Name + ":" + dev.Head, "title": "Evil", "body": "<!-- flotilla-assignment: dev -->",
 	}, &opened)
 
-	if current := p.current(dev); current != nil {
-		t.Fatalf("a fork's request is taken for ours: %+v", current)
+	if current := p.findCurrent(dev); current != nil {
+		t.Fatalf("got the pull request of a fork: %+v", current)
 	}
 	pretended := &forge.PullRequest{Number: opened.Number, Owner: "dev", Head: dev.Head}
 	_, err := p.host.Merge(t.Context(), pretended, fork.tip(dev.Head), forge.Now)
 	wantError(t, err, forge.ErrNotOwned, "does not come from branch")
-	if ours := p.ensure(wanted(dev)); ours.Number == opened.Number || ours.HeadCommit != head {
-		t.Errorf("ours is %+v", ours)
+	if ours := p.ensure(wantedRequest(dev)); ours.Number == opened.Number || ours.HeadCommit != head {
+		t.Errorf("got %+v", ours)
 	}
-	if current := p.current(dev); current == nil || current.Number == opened.Number {
-		t.Errorf("current is %+v", current)
+	if current := p.findCurrent(dev); current == nil || current.Number == opened.Number {
+		t.Errorf("got %+v", current)
 	}
 }
 
-func TestGiteaLabelsAndReviewersAreAddedToThoseOfPeople(t *testing.T) {
+func TestGiteaLabelsAndReviewersOfPeopleAreKept(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
 	p.commit(dev.Head, "main", "a", "1")
@@ -159,17 +159,17 @@ func TestGiteaLabelsAndReviewersAreAddedToThoseOfPeople(t *testing.T) {
 	var fleet struct{ ID int64 }
 	p.api("POST", "/labels", map[string]any{"name": "fleet", "color": "#ff0000"}, &fleet)
 
-	w := wanted(dev)
+	w := wantedRequest(dev)
 	w.Reviewers = []string{"nobody-at-all"}
 	request, err := p.host.Ensure(t.Context(), w)
 	wantError(t, err, forge.ErrReviewer, `"nobody-at-all" does not exist`)
 	if request != nil || len(p.pulls()) != 0 {
-		t.Fatalf("%+v was opened with a reviewer who does not exist", request)
+		t.Fatalf("%+v was opened with an unknown reviewer", request)
 	}
 
 	w.Labels, w.Reviewers = []string{"fleet", "dev stage"}, []string{reviewer.Name, reviewer.Name}
 	request = p.ensure(w)
-	names := func() (labels, asked string) {
+	names := func() (labels, reviewers string) {
 		for _, label := range p.pull(request.Number).Labels {
 			labels += label.Name + ","
 		}
@@ -180,16 +180,16 @@ func TestGiteaLabelsAndReviewersAreAddedToThoseOfPeople(t *testing.T) {
 		p.api("GET", fmt.Sprintf("/pulls/%d/reviews", request.Number), nil, &reviews)
 		for _, review := range reviews {
 			if review.State == "REQUEST_REVIEW" {
-				asked += review.User.Login + ","
+				reviewers += review.User.Login + ","
 			}
 		}
-		return labels, asked
+		return labels, reviewers
 	}
-	if labels, asked := names(); labels != "dev stage,fleet," || asked != reviewer.Name+"," {
-		t.Errorf("labels %s, asked %s", labels, asked)
+	if labels, reviewers := names(); labels != "dev stage,fleet," || reviewers != reviewer.Name+"," {
+		t.Errorf("got labels %s, reviewers %s", labels, reviewers)
 	}
 
-	// People add some, and one who was asked reviews.
+	// People add a label and a reviewer, and a requested reviewer approves.
 	p.api("POST", "/labels", map[string]any{"name": "urgent", "color": "#ff0000"}, nil)
 	p.api("POST", fmt.Sprintf("/issues/%d/labels", request.Number), map[string]any{"labels": []string{"urgent"}}, nil)
 	p.api("POST", fmt.Sprintf("/pulls/%d/requested_reviewers", request.Number), map[string]any{"reviewers": []string{other.Name}}, nil)
@@ -203,29 +203,29 @@ func TestGiteaLabelsAndReviewersAreAddedToThoseOfPeople(t *testing.T) {
 	)
 	w.Labels = append(w.Labels, "more")
 	p.ensure(w)
-	if labels, asked := names(); labels != "dev stage,fleet,more,urgent," || asked != other.Name+"," {
-		t.Errorf("labels %s, asked %s", labels, asked)
+	if labels, reviewers := names(); labels != "dev stage,fleet,more,urgent," || reviewers != other.Name+"," {
+		t.Errorf("got labels %s, reviewers %s", labels, reviewers)
 	}
 
 	w.Reviewers = []string{stranger.Name}
 	partial, err := p.host.Ensure(t.Context(), w)
 	wantError(t, err, forge.ErrReviewer, stranger.Name)
 	if partial == nil || partial.Number != request.Number {
-		t.Errorf("beside the error is %+v", partial)
+		t.Errorf("got %+v with the error", partial)
 	}
 }
 
-func TestGiteaFindsOursAmongThoseOfOthers(t *testing.T) {
+func TestGiteaFindsThePullRequestAmongForeignOnes(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
 	s := forge.Selector{Owner: "dev", Base: "env/dev", Head: "flotilla/env/dev"}
 	p.commit(s.Base, "main", "base", "1")
 	p.commit(s.Head, s.Base, "a", "1")
 	p.commit("topic", s.Base, "b", "1")
-	if current := p.current(s); current != nil {
-		t.Fatalf("current is %+v", current)
+	if current := p.findCurrent(s); current != nil {
+		t.Fatalf("got %+v, want none", current)
 	}
-	request := p.ensure(wanted(s))
+	request := p.ensure(wantedRequest(s))
 	if err := p.host.Close(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -234,41 +234,41 @@ func TestGiteaFindsOursAmongThoseOfOthers(t *testing.T) {
 		p.api("POST", "/pulls", map[string]any{"base": s.Base, "head": "topic", "title": "By hand"}, &other)
 		p.api("PATCH", fmt.Sprintf("/pulls/%d", other.Number), map[string]any{"state": "closed"}, nil)
 	}
-	if current := p.current(s); current == nil || current.Number != request.Number {
-		t.Errorf("current is %+v, not %+v", current, request)
+	if current := p.findCurrent(s); current == nil || current.Number != request.Number {
+		t.Errorf("got %+v, want %+v", current, request)
 	}
 }
 
-func TestGiteaWantsTheRightCredentials(t *testing.T) {
+func TestGiteaRequiresTheRightCredentials(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
 	p.commit(dev.Head, "main", "a", "1")
-	if _, err := p.as(forge.Credentials{Username: p.user.Name, Password: p.user.Password}).Ensure(t.Context(), wanted(dev)); err != nil {
+	if _, err := p.newHostAs(forge.Credentials{Username: p.user.Name, Password: p.user.Password}).Ensure(t.Context(), wantedRequest(dev)); err != nil {
 		t.Errorf("a password: %v", err)
 	}
 	stranger := p.server.User(t)
 	token := func(scopes ...string) string {
 		t.Helper()
-		var made struct{ SHA1 string }
+		var created struct{ SHA1 string }
 		p.server.API(t, giteatest.User{Name: p.user.Name, Password: p.user.Password}, "POST", "/users/"+p.user.Name+"/tokens",
-			map[string]any{"name": strings.Join(scopes, " "), "scopes": scopes}, &made)
-		return made.SHA1
+			map[string]any{"name": strings.Join(scopes, " "), "scopes": scopes}, &created)
+		return created.SHA1
 	}
 	for name, test := range map[string]struct {
 		credentials forge.Credentials
 		kind        error
 		text        string
 	}{
-		"a wrong token":          {forge.Credentials{Token: canary}, forge.ErrUnauthorized, "401"},
-		"a wrong password":       {forge.Credentials{Username: p.user.Name, Password: canary}, forge.ErrUnauthorized, "401"},
-		"somebody else":          {forge.Credentials{Token: stranger.Token}, forge.ErrNotFound, "404"},
-		"nobody":                 {forge.Credentials{}, forge.ErrUnauthorized, "token is required"},
-		"a token that may write": {forge.Credentials{Token: p.user.Token}, nil, ""},
-		"a token that may read":  {forge.Credentials{Token: token("read:repository")}, forge.ErrUnauthorized, "scope"},
+		"a wrong token":       {forge.Credentials{Token: canary}, forge.ErrUnauthorized, "401"},
+		"a wrong password":    {forge.Credentials{Username: p.user.Name, Password: canary}, forge.ErrUnauthorized, "401"},
+		"another user":        {forge.Credentials{Token: stranger.Token}, forge.ErrNotFound, "404"},
+		"no credentials":      {forge.Credentials{}, forge.ErrUnauthorized, "token is required"},
+		"a token for writing": {forge.Credentials{Token: p.user.Token}, nil, ""},
+		"a token for reading": {forge.Credentials{Token: token("read:repository")}, forge.ErrUnauthorized, "scope"},
 	} {
-		w := wanted(dev)
+		w := wantedRequest(dev)
 		w.Title = "Deploy as " + name
-		_, err := p.as(test.credentials).Ensure(t.Context(), w)
+		_, err := p.newHostAs(test.credentials).Ensure(t.Context(), w)
 		if test.kind == nil {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -281,16 +281,16 @@ func TestGiteaWantsTheRightCredentials(t *testing.T) {
 		wantNoCanary(t, err)
 	}
 
-	// The scopes that the guide names.
-	w := wanted(dev)
+	// The scopes in the guide.
+	w := wantedRequest(dev)
 	w.Title = "Deploy with scopes"
-	if _, err := p.as(forge.Credentials{Token: token("write:repository")}).Ensure(t.Context(), w); err != nil {
+	if _, err := p.newHostAs(forge.Credentials{Token: token("write:repository")}).Ensure(t.Context(), w); err != nil {
 		t.Errorf("without labels and reviewers: %v", err)
 	}
 	reviewer := p.server.User(t)
 	p.api("PUT", "/collaborators/"+reviewer.Name, map[string]any{"permission": "write"}, nil)
 	w.Labels, w.Reviewers = []string{"fleet"}, []string{reviewer.Name}
-	host := p.as(forge.Credentials{Token: token("write:repository", "write:issue", "read:user")})
+	host := p.newHostAs(forge.Credentials{Token: token("write:repository", "write:issue", "read:user")})
 	request, err := host.Ensure(t.Context(), w)
 	if err != nil {
 		t.Fatalf("with labels and reviewers: %v", err)
@@ -299,14 +299,14 @@ func TestGiteaWantsTheRightCredentials(t *testing.T) {
 		t.Errorf("merging: %v", err)
 	}
 
-	// An account that may only write turns on auto-merge with the scopes of pull requests.
+	// An account with only write access turns on auto-merge with the scopes for pull requests.
 	other := forge.Selector{Owner: "other", Base: "main", Head: "flotilla/other"}
 	p.commit(other.Head, "main", "b", "2")
-	var made struct{ SHA1 string }
+	var created struct{ SHA1 string }
 	p.server.API(t, giteatest.User{Name: reviewer.Name, Password: reviewer.Password}, "POST", "/users/"+reviewer.Name+"/tokens",
-		map[string]any{"name": "writer", "scopes": []string{"write:repository"}}, &made)
-	host = p.as(forge.Credentials{Token: made.SHA1})
-	if request, err = host.Ensure(t.Context(), wanted(other)); err != nil {
+		map[string]any{"name": "writer", "scopes": []string{"write:repository"}}, &created)
+	host = p.newHostAs(forge.Credentials{Token: created.SHA1})
+	if request, err = host.Ensure(t.Context(), wantedRequest(other)); err != nil {
 		t.Fatalf("a collaborator: %v", err)
 	}
 	if _, err := host.Merge(t.Context(), request, request.HeadCommit, forge.WhenChecksSucceed); err != nil {
@@ -320,13 +320,12 @@ func TestGiteaCallsEndWithTheirContext(t *testing.T) {
 	p.commit(dev.Head, "main", "a", "1")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := p.host.Ensure(ctx, wanted(dev))
+	_, err := p.host.Ensure(ctx, wantedRequest(dev))
 	wantError(t, err, context.Canceled, "")
 }
 
-// What a name says must not become a link, a mention or markup: Gitea itself
-// renders the body.
-func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
+// Gitea must not render names as links, mentions or markup.
+func TestGiteaShowsHostileNamesLiterally(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
 	var changes []folder.Change
@@ -338,23 +337,23 @@ func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
 	}
 	rendered := p.render(forge.Body(changes, forge.MaxBody))
 	if strings.Count(rendered, "<tr>") != len(changes)+1 {
-		t.Errorf("there are not %d rows:\n%s", len(changes)+1, rendered)
+		t.Errorf("want %d rows:\n%s", len(changes)+1, rendered)
 	}
 	if strings.Count(rendered, "<td") != 4*len(changes) {
-		t.Errorf("there are not 4 cells a row:\n%s", rendered)
+		t.Errorf("want 4 cells in each row:\n%s", rendered)
 	}
-	for _, never := range []string{"<a ", "<img", "<script", "<b>", "<em>", "<strong>", "mention", "ref-issue", "<h1"} {
-		if strings.Contains(rendered, never) {
-			t.Errorf("%s is in\n%s", never, rendered)
+	for _, markup := range []string{"<a ", "<img", "<script", "<b>", "<em>", "<strong>", "mention", "ref-issue", "<h1"} {
+		if strings.Contains(rendered, markup) {
+			t.Errorf("got %s in\n%s", markup, rendered)
 		}
 	}
-	sane := p.render("@" + p.user.Name + " <b>x</b>")
-	if !strings.Contains(sane, "<a ") || !strings.Contains(sane, "<b>") {
-		t.Errorf("Gitea does not render what this test is about: %s", sane)
+	control := p.render("@" + p.user.Name + " <b>x</b>")
+	if !strings.Contains(control, "<a ") || !strings.Contains(control, "<b>") {
+		t.Errorf("Gitea does not render mentions and markup: %s", control)
 	}
 }
 
-// A first deployment may be larger than what a body holds.
+// A first deployment may exceed the size of a body.
 func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
@@ -370,7 +369,7 @@ func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
 			}, Action: folder.Added, After: "0123456789abcdef",
 		})
 	}
-	w := wanted(dev)
+	w := wantedRequest(dev)
 	w.Body = forge.Body(changes, forge.MaxBody)
 	kept := p.pull(p.ensure(w).Number).Body
 	if !strings.HasSuffix(strings.TrimSpace(kept), strings.TrimSpace(w.Body)) {
@@ -379,12 +378,12 @@ func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
 	rendered := p.render(kept)
 	rows := strings.Count(rendered, "<tr>") - 1
 	if rows < 100 || strings.Count(rendered, "<td") != 4*rows {
-		t.Errorf("there are %d rows and %d cells", rows, strings.Count(rendered, "<td"))
+		t.Errorf("got %d rows and %d cells", rows, strings.Count(rendered, "<td"))
 	}
 	if more := fmt.Sprintf(">And %d more: %d added.</p>", len(changes)-rows, len(changes)-rows); !strings.Contains(rendered, more) {
-		t.Errorf("%q is not below %d rows: %s", more, rows, rendered[max(0, len(rendered)-300):])
+		t.Errorf("%q is missing after %d rows: %s", more, rows, rendered[max(0, len(rendered)-300):])
 	}
-	if again := p.ensure(w); again.Number != p.current(dev).Number || len(p.pulls()) != 1 {
-		t.Errorf("the same body again gives %+v", again)
+	if again := p.ensure(w); again.Number != p.findCurrent(dev).Number || len(p.pulls()) != 1 {
+		t.Errorf("the same body gives %+v", again)
 	}
 }

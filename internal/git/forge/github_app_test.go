@@ -35,19 +35,19 @@ var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-func pemOf(kind string, der []byte) string {
+func encodePEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-func appPEM() string { return pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(appKey())) }
+func appPEM() string { return encodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(appKey())) }
 
-// appServer is what GitHub documents of "Create an installation access token for an app": 201 for a JSON Web Token of
-// the App, 401 for any other, 404 for an installation that is not there. App 7 has installation 8.
+// appServer implements GitHub's documented operation "Create an installation access token for an app": 201 for a JSON Web Token of
+// the App, 401 for another one, 404 for an unknown installation. App 7 has installation 8.
 type appServer struct {
-	lasts time.Duration
-	mu    sync.Mutex
-	asked int
-	paths []string
+	lifetime time.Duration
+	mu       sync.Mutex
+	requests int
+	paths    []string
 
 	bodies string
 }
@@ -55,7 +55,7 @@ type appServer struct {
 func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
+	s.requests++
 	s.paths = append(s.paths, r.Method+" "+r.Host+r.URL.Path)
 	body, _ := io.ReadAll(r.Body)
 	s.bodies += strings.TrimSpace(string(body))
@@ -77,8 +77,8 @@ func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusCreated, fields{
 			"token": fmt.Sprintf(
 				"ghs_%d",
-				s.asked,
-			), "expires_at": time.Now().Add(s.lasts).UTC().Format(time.RFC3339), "permissions": fields{"contents": "write"},
+				s.requests,
+			), "expires_at": time.Now().Add(s.lifetime).UTC().Format(time.RFC3339), "permissions": fields{"contents": "write"},
 		})
 	case strings.HasSuffix(r.URL.Path, "/app/installations/9/access_tokens"):
 		answer(http.StatusForbidden, fields{"message": "This installation has been suspended"})
@@ -87,7 +87,7 @@ func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// toOneServer sends each request to one server, whatever it is for.
+// toOneServer sends all requests to one server.
 type toOneServer struct{ to *url.URL }
 
 func (a toOneServer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -96,9 +96,9 @@ func (a toOneServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return webtest.Transport.RoundTrip(to)
 }
 
-func startApps(t *testing.T, lasts time.Duration) (*appServer, http.RoundTripper) {
+func startAppServer(t *testing.T, lifetime time.Duration) (*appServer, http.RoundTripper) {
 	t.Helper()
-	s := &appServer{lasts: lasts}
+	s := &appServer{lifetime: lifetime}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	at, err := url.Parse(server.URL)
@@ -108,16 +108,16 @@ func startApps(t *testing.T, lasts time.Duration) (*appServer, http.RoundTripper
 	return s, toOneServer{at}
 }
 
-func anApp(t *testing.T, id, installation, key, api string) *forge.GitHubApp {
+func newApp(t *testing.T, id, installation, key, api string) *forge.GitHubApp {
 	t.Helper()
-	app, wrong := forge.NewGitHubApp(id, installation, key, api)
-	if len(wrong) > 0 {
-		t.Fatal(wrong)
+	app, mistakes := forge.NewGitHubApp(id, installation, key, api)
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
 	}
 	return app
 }
 
-func tokenOf(ctx context.Context, app *forge.GitHubApp, repository string, over http.RoundTripper) (string, error) {
+func fetchToken(ctx context.Context, app *forge.GitHubApp, repository string, over http.RoundTripper) (string, error) {
 	at, err := url.Parse(repository)
 	if err != nil {
 		return "", err
@@ -125,29 +125,29 @@ func tokenOf(ctx context.Context, app *forge.GitHubApp, repository string, over 
 	return app.Token(ctx, at, over)
 }
 
-// A token is kept while it lasts, and replaced minutes before it ends. Many who want it at once ask once.
-func TestAGitHubAppKeepsATokenUntilShortlyBeforeItsEnd(t *testing.T) {
+// A token is replaced minutes before it expires. Concurrent callers share one request.
+func TestAGitHubAppReusesATokenUntilShortlyBeforeItExpires(t *testing.T) {
 	t.Parallel()
-	for lasts, want := range map[time.Duration]int{time.Hour: 1, 4 * time.Minute: 8} {
-		s, over := startApps(t, lasts)
-		app := anApp(t, "7", "8", appPEM(), "")
+	for lifetime, want := range map[time.Duration]int{time.Hour: 1, 4 * time.Minute: 8} {
+		s, over := startAppServer(t, lifetime)
+		app := newApp(t, "7", "8", appPEM(), "")
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
-				if token, err := tokenOf(t.Context(), app, "https://github.com/owner/gitops.git", over); err != nil ||
+				if token, err := fetchToken(t.Context(), app, "https://github.com/owner/gitops.git", over); err != nil ||
 					!strings.HasPrefix(token, "ghs_") {
-					t.Errorf("the token is %q: %v", token, err)
+					t.Errorf("got token %q, %v", token, err)
 				}
 			})
 		}
 		group.Wait()
-		if s.asked != want {
-			t.Errorf("of a token that lasts %s the server was asked %d times, want %d", lasts, s.asked, want)
+		if s.requests != want {
+			t.Errorf("with a token for %s: got %d requests, want %d", lifetime, s.requests, want)
 		}
 	}
 }
 
-func TestAGitHubAppAsksItsOwnAPIForRepositoriesOfThatServerAlone(t *testing.T) {
+func TestAGitHubAppServesOnlyRepositoriesOfItsServer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ repository, api, want string }{
 		"github.com":              {"https://github.com/owner/gitops.git", "", "api.github.com"},
@@ -160,16 +160,16 @@ func TestAGitHubAppAsksItsOwnAPIForRepositoriesOfThatServerAlone(t *testing.T) {
 		"another server":          {"https://evil.example/owner/gitops", "https://git.example.com", ""},
 		"another port":            {"https://git.example.com:8443/owner/gitops", "https://git.example.com", ""},
 		"by http":                 {"http://github.com/owner/gitops", "", ""},
-		"a name that ends so":     {"https://evilgithub.com/owner/gitops", "", ""},
-		"a name that begins so":   {"https://github.com.evil.example/owner/gitops", "", ""},
+		"a name with the suffix":  {"https://evilgithub.com/owner/gitops", "", ""},
+		"a name with the prefix":  {"https://github.com.evil.example/owner/gitops", "", ""},
 		"on this machine":         {"http://127.0.0.1:9601/owner/gitops", "", ""},
 		"a server of another API": {"https://git.example.com/owner/gitops", "https://api.example.com", ""},
 	} {
-		s, over := startApps(t, time.Hour)
-		_, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), c.api), c.repository, over)
+		s, over := startAppServer(t, time.Hour)
+		_, err := fetchToken(t.Context(), newApp(t, "7", "8", appPEM(), c.api), c.repository, over)
 		if c.want == "" {
 			if !errors.Is(err, forge.ErrGitHubApp) || !strings.Contains(err.Error(), "set url of github_app") || len(s.paths) > 0 {
-				t.Errorf("%s: %v, asked was %q", name, err, s.paths)
+				t.Errorf("%s: got %v, requests %q", name, err, s.paths)
 			}
 			continue
 		}
@@ -177,39 +177,39 @@ func TestAGitHubAppAsksItsOwnAPIForRepositoriesOfThatServerAlone(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if want := []string{"POST " + c.want + "/app/installations/8/access_tokens"}; !slices.Equal(s.paths, want) {
-			t.Errorf("%s: asked was %q, want %q", name, s.paths, want)
+			t.Errorf("%s: got requests %q, want %q", name, s.paths, want)
 		}
-		if s.bodies != "null" { // it would narrow the permissions or the repositories
-			t.Errorf("%s: asked was for %s", name, s.bodies)
+		if s.bodies != "null" { // a body would limit permissions or repositories
+			t.Errorf("%s: got body %s", name, s.bodies)
 		}
 	}
 }
 
-func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
+func TestErrorsOfAGitHubAppHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	otherPEM := pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(other))
+	otherPEM := encodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(other))
 	for name, c := range map[string]struct{ id, installation, key, want string }{
 		"no such installation": {"7", "10", appPEM(), "api.github.com gives installation 10 of GitHub App 7 no token: the Git host answered 404 Not Found: Not Found: the App or its installation does not exist there"},
 		"no such App":          {"6", "8", appPEM(), "Integration not found: the App or its installation does not exist there"},
 		"another key":          {"7", "8", otherPEM, "A JSON web token could not be decoded ***: is the private key one of this App, and does the clock of this machine go right?"},
 		"suspended":            {"7", "9", appPEM(), "answered 403 Forbidden: This installation has been suspended"},
 	} {
-		_, over := startApps(t, time.Hour)
-		_, err := tokenOf(t.Context(), anApp(t, c.id, c.installation, c.key, ""), "https://github.com/owner/gitops.git", over)
+		_, over := startAppServer(t, time.Hour)
+		_, err := fetchToken(t.Context(), newApp(t, c.id, c.installation, c.key, ""), "https://github.com/owner/gitops.git", over)
 		if !errors.Is(err, forge.ErrGitHubApp) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "eyJ") {
-			t.Errorf("%s: a JSON Web Token is in %v", name, err)
+			t.Errorf("%s: the error contains a JSON Web Token: %v", name, err)
 		}
 	}
-	// A server that is not there is no mistake of the App.
-	const gone = "http://127.0.0.1:1"
-	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), gone), gone+"/owner/gitops", webtest.Transport); !errors.Is(
+	// An unreachable server is not a mistake in the App.
+	const unreachable = "http://127.0.0.1:1"
+	if _, err := fetchToken(t.Context(), newApp(t, "7", "8", appPEM(), unreachable), unreachable+"/owner/gitops", webtest.Transport); !errors.Is(
 		err,
 		forge.ErrUnreachable,
 	) {
@@ -217,7 +217,7 @@ func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), gone), gone+"/owner/gitops", webtest.Transport); !errors.Is(
+	if _, err := fetchToken(ctx, newApp(t, "7", "8", appPEM(), unreachable), unreachable+"/owner/gitops", webtest.Transport); !errors.Is(
 		err,
 		context.Canceled,
 	) {
@@ -236,36 +236,36 @@ func TestEachMistakeInAGitHubAppIsFound(t *testing.T) {
 		want                       []string
 	}{
 		"as GitHub makes it": {"1", "2", appPEM(), "", nil},
-		"as PKCS #8":         {"1", "2", pemOf("PRIVATE KEY", pkcs8), "https://github.example.com/api/v3", nil},
+		"as PKCS #8":         {"1", "2", encodePEM("PRIVATE KEY", pkcs8), "https://github.example.com/api/v3", nil},
 		"nothing":            {"", "", "", "", []string{"id", "installation_id", "private_key"}},
 		"a client ID":        {"Iv23li", "-2", appPEM(), "", []string{"id", "installation_id"}},
 		"a cut key":          {"1", "2", appPEM()[:900], "", []string{"private_key"}},
-		"a public key":       {"1", "2", pemOf("PUBLIC KEY", x509.MarshalPKCS1PublicKey(&appKey().PublicKey)), "", []string{"private_key"}},
+		"a public key":       {"1", "2", encodePEM("PUBLIC KEY", x509.MarshalPKCS1PublicKey(&appKey().PublicKey)), "", []string{"private_key"}},
 		"a URL with a user":  {"1", "2", appPEM(), "https://me:hunter2@github.example.com", []string{"url"}},
 		"no URL":             {"1", "2", appPEM(), "github.example.com", []string{"url"}},
 		"a URL of http":      {"1", "2", appPEM(), "http://github.example.com/api/v3", []string{"url"}},
 	} {
-		app, wrong := forge.NewGitHubApp(c.id, c.installation, c.key, c.api)
-		if got := slices.Sorted(maps.Keys(wrong)); !slices.Equal(got, c.want) {
-			t.Errorf("%s: wrong is %q", name, wrong)
+		app, mistakes := forge.NewGitHubApp(c.id, c.installation, c.key, c.api)
+		if got := slices.Sorted(maps.Keys(mistakes)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got mistakes %q, want %q", name, mistakes, c.want)
 		}
-		if shown := fmt.Sprintf("%v %+v %#v %v", app, app, app, wrong); strings.Contains(shown, "MII") || strings.Contains(shown, "hunter2") {
-			t.Errorf("%s: a secret is shown: %s", name, shown)
+		if shown := fmt.Sprintf("%v %+v %#v %v", app, app, app, mistakes); strings.Contains(shown, "MII") || strings.Contains(shown, "hunter2") {
+			t.Errorf("%s: got a secret in %s", name, shown)
 		}
 	}
 }
 
-// Other Git hosts get no token of GitHub, and no JSON Web Token that would be one.
-func TestAGitHubAppIsForGitHubAlone(t *testing.T) {
+// Other Git hosts get neither a token of GitHub nor a JSON Web Token of the App.
+func TestAGitHubAppIsRefusedForOtherGitHosts(t *testing.T) {
 	t.Parallel()
 	_, err := forge.NewGitHost(forge.HostedRepository{
-		URL: "https://git.example.com/owner/gitops.git", Forge: forge.Gitea, Credentials: forge.Credentials{App: anApp(t, "7", "8", appPEM(), "")},
+		URL: "https://git.example.com/owner/gitops.git", Forge: forge.Gitea, Credentials: forge.Credentials{App: newApp(t, "7", "8", appPEM(), "")},
 	}, forge.HTTPOptions{})
 	if err == nil || !strings.Contains(err.Error(), "the provider's git.github_app is for GitHub, and the repository is on Gitea") {
 		t.Error(err)
 	}
 	_, err = forge.NewGitHost(forge.HostedRepository{
-		URL: "https://git.example.com/owner/gitops.git", Forge: forge.GitHub, Credentials: forge.Credentials{App: anApp(t, "7", "8", appPEM(), "")},
+		URL: "https://git.example.com/owner/gitops.git", Forge: forge.GitHub, Credentials: forge.Credentials{App: newApp(t, "7", "8", appPEM(), "")},
 	}, forge.HTTPOptions{})
 	if err == nil || !strings.Contains(err.Error(), "set url of github_app") {
 		t.Errorf("another GitHub: %v", err)

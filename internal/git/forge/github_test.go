@@ -8,8 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// Requests and answers have the shapes of GitHub's OpenAPI description of its
-// REST API and of its GraphQL schema. GitHub itself was not asked.
+// Requests and answers have the shapes in GitHub's OpenAPI description and GraphQL schema. No test ran against GitHub itself.
 
 const (
 	hub        = "/api/v3/repos/owner/gitops"
@@ -19,15 +18,15 @@ const (
 	hubGraphQL = "POST /api/graphql"
 )
 
-func onGitHub(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
+func newGitHub(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
-	return scripted(t, forge.GitHub, "/owner/gitops.git", exchanges, options...)
+	return newScriptedHost(t, forge.GitHub, "/owner/gitops.git", exchanges, options...)
 }
 
 type fields = map[string]any
 
-// with returns an object with some fields changed.
-func with(object fields, changes ...fields) fields {
+// withFields returns a copy of an object with changed fields.
+func withFields(object fields, changes ...fields) fields {
 	object = maps.Clone(object)
 	for _, change := range changes {
 		maps.Copy(object, change)
@@ -35,14 +34,14 @@ func with(object fields, changes ...fields) fields {
 	return object
 }
 
-// hubListed is an element of a list: it does not say whether it can be merged.
+// hubListed is an element of a list, which lacks the merge status.
 func hubListed(changes ...fields) fields {
-	return with(fields{
+	return withFields(fields{
 		"id": 1, "node_id": "PR_node", "number": 7, "state": "open", "locked": false, "draft": false,
 		"url": "https://github.example.com/api/v3/repos/owner/gitops/pulls/7", "html_url": "https://github.example.com/owner/gitops/pull/7",
 		"title": devTitle, "body": devBody, "user": fields{"login": "bot", "id": 2, "type": "User"},
 		"created_at": "2026-01-26T19:01:12Z", "updated_at": "2026-01-26T19:01:12Z", "closed_at": nil, "merged_at": nil,
-		"merge_commit_sha": "e5bd3914e2e596debea16f433f57875b5b90bcd6", // of the merge for tests
+		"merge_commit_sha": "e5bd3914e2e596debea16f433f57875b5b90bcd6", // of GitHub's test merge
 		"labels":           []fields{}, "requested_reviewers": []fields{}, "requested_teams": []fields{}, "auto_merge": nil, "author_association": "OWNER",
 		"head": fields{
 			"label": "owner:flotilla/dev",
@@ -62,7 +61,7 @@ func hubListed(changes ...fields) fields {
 }
 
 func hubPull(changes ...fields) fields {
-	return with(
+	return withFields(
 		hubListed(
 			fields{
 				"merged":          false,
@@ -100,7 +99,7 @@ func hubRepository(merge, rebase, squash bool) exchange {
 func hubMutation(name, input string) string {
 	capital := string(name[0]-'a'+'A') + name[1:]
 	query := fmt.Sprintf("mutation($input: %sInput!) {\n  %s(input: $input) { pullRequest { number } }\n}", capital, name)
-	return fmt.Sprintf(`{"query": %s, "variables": {"input": %s}}`, quoted(query), input)
+	return fmt.Sprintf(`{"query": %s, "variables": {"input": %s}}`, quoteJSON(query), input)
 }
 
 var (
@@ -118,7 +117,7 @@ func hubGraphQLError(kind, message string) fields {
 	}}
 }
 
-func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
+func TestGitHubFindPrefersTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		exchanges []exchange
@@ -138,23 +137,23 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitHub(t, test.exchanges).Find(t.Context(), dev, 7)
+			got, err := newGitHub(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
-				t.Errorf("current is %+v, %v", got, err)
+				t.Errorf("got %+v, %v, want %+v", got, err, test.want)
 			}
 		})
 	}
 }
 
-// The description leaves out that a fork may have been deleted.
-func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
+// The description does not mention deleted forks.
+func TestGitHubDeletedForksAreForeign(t *testing.T) {
 	t.Parallel()
-	deleted := `[{"number": 7, "body": ` + quoted(
+	deleted := `[{"number": 7, "body": ` + quoteJSON(
 		devBody,
 	) + `, "head": {"ref": "flotilla/dev", "repo": null}, "base": {"ref": "main", "repo": {"id": 5}}}]`
-	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}}).Find(t.Context(), dev, 0)
+	got, err := newGitHub(t, []exchange{{request: hubOpen, answer: deleted}}).Find(t.Context(), dev, 0)
 	if err != nil || got != nil {
-		t.Errorf("current is %+v, %v", got, err)
+		t.Errorf("got %+v, %v, want none", got, err)
 	}
 }
 
@@ -164,26 +163,26 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		request: "POST " + hub + "/pulls",
 		status:  201,
 		answer:  hubPull(),
-		body:    `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`,
+		body:    `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoteJSON(devBody) + `}`,
 	}
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	validation := func(changes fields) fields {
 		return fields{
 			"message":           "Validation Failed",
-			"errors":            []fields{with(fields{"resource": "PullRequest", "code": "custom"}, changes)},
+			"errors":            []fields{withFields(fields{"resource": "PullRequest", "code": "custom"}, changes)},
 			"documentation_url": "x",
 		}
 	}
-	demanding := simply()
+	demanding := shortRequest()
 	demanding.Labels, demanding.Reviewers = []string{"Fleet", "dev"}, []string{"Anna", "ben", "carl", "owner/platform", "owner/sre"}
 	for name, test := range map[string]struct {
-		wanted    forge.Wanted
-		exchanges []exchange
-		kind      error
-		says      string
-		beside    bool // a request is returned beside the error
+		wanted      forge.Wanted
+		exchanges   []exchange
+		kind        error
+		wantText    string
+		withRequest bool // with the error
 	}{
-		"as typed": {wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": devMark + "\r\n\r\nchanges"})}}}},
+		"a body with CRLF": {wanted: shortRequest(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": devMark + "\r\n\r\nchanges"})}}}},
 		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
 			{request: hubOpen, answer: []fields{hubListed(fields{
 				"labels": []fields{{"id": 1, "name": "fleet"}, {"id": 2, "name": "urgent"}}, "requested_reviewers": []fields{{"login": "anna"}}, "requested_teams": []fields{{"slug": "sre"}},
@@ -198,31 +197,31 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			{request: "GET " + hub + "/pulls/7/reviews?page=2&per_page=100", answer: []fields{}},
 			{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["carl"], "team_reviewers": ["platform"]}`, status: 201, answer: hubListed()},
 		}},
-		"a reviewer who does not exist": {
+		"an unknown reviewer": {
 			wanted:    demanding,
 			exchanges: []exchange{{request: hubOpen, answer: []fields{}}, {request: "GET /api/v3/users/Anna", status: 404, answer: hubRefusal("Not Found")}},
-			kind:      forge.ErrReviewer, says: `"Anna" does not exist`,
+			kind:      forge.ErrReviewer, wantText: `"Anna" does not exist`,
 		},
-		"a reviewer who may not": {
-			wanted: func() forge.Wanted { w := simply(); w.Reviewers = []string{"anna"}; return w }(),
+		"a reviewer without rights": {
+			wanted: func() forge.Wanted { w := shortRequest(); w.Reviewers = []string{"anna"}; return w }(),
 			exchanges: []exchange{
 				{request: hubOpen, answer: []fields{}}, {request: "GET /api/v3/users/anna", answer: hubUser("anna")}, create,
 				{request: "GET " + hub + "/pulls/7/reviews?page=1&per_page=100", answer: []fields{}},
 				{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["anna"]}`, status: 422, answer: hubRefusal(
 					"Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the owner/gitops repository.")},
 			},
-			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers anna: the Git host answered 422 Unprocessable Entity: Reviews may only be requested from collaborators.", beside: true,
+			kind: forge.ErrReviewer, wantText: "pull request #7 cannot be given the reviewers anna: the Git host answered 422 Unprocessable Entity: Reviews may only be requested from collaborators.", withRequest: true,
 		},
 		"nothing to merge": {
-			wanted: simply(), exchanges: []exchange{
+			wanted: shortRequest(), exchanges: []exchange{
 				{request: hubOpen, answer: []fields{}}, refused(422, validation(fields{"message": "No commits between main and flotilla/dev"})), {request: hubOpen, answer: []fields{}},
 			},
-			kind: forge.ErrRefused, says: "Validation Failed; No commits between main and flotilla/dev",
+			kind: forge.ErrRefused, wantText: "Validation Failed; No commits between main and flotilla/dev",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantEnsured(t, onGitHub(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
+			wantEnsured(t, newGitHub(t, test.exchanges), test.wanted, test.kind, test.wantText, test.withRequest)
 		})
 	}
 }
@@ -242,7 +241,7 @@ func TestGitHubMergeNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
-		says      string
+		wantText  string
 	}{
 		"rebase only": {[]exchange{
 			{request: hubGet, answer: hubPull()}, hubRepository(false, true, true),
@@ -254,8 +253,8 @@ func TestGitHubMergeNow(t *testing.T) {
 			{request: hubMerge, body: `{"sha": "` + newHead + `", "merge_method": "squash"}`, answer: fields{"sha": mergedAs, "merged": true}},
 			{request: hubGet, answer: hubPull(hubMerged)},
 		}, nil, ""},
-		"methods that one may not see": {append([]exchange{{request: hubGet, answer: hubPull()}, {request: "GET " + hub, answer: fields{"id": 5, "full_name": "owner/gitops"}}}, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
-		"still checking": {append(merging,
+		"hidden merge methods": {append([]exchange{{request: hubGet, answer: hubPull()}, {request: "GET " + hub, answer: fields{"id": 5, "full_name": "owner/gitops"}}}, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"a running check for conflicts": {append(merging,
 			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"mergeable": nil, "mergeable_state": "unknown"})},
 			hubRepository(true, true, true), done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
 		"the base moved": {append(merging,
@@ -264,26 +263,26 @@ func TestGitHubMergeNow(t *testing.T) {
 		"conflicts": {append(merging,
 			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"mergeable": false, "mergeable_state": "dirty"})}),
 			forge.ErrNotMergeable, `pull request #7 cannot be merged (its status is "dirty"): the Git host answered 405 Method Not Allowed: Pull Request is not mergeable`},
-		"reviews are missing": {append(merging,
+		"missing reviews": {append(merging,
 			refused(405, "At least 1 approving review is required by reviewers with write access."), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
 			forge.ErrNotMergeable, "At least 1 approving review"},
-		"checks run": {append(merging,
+		"running checks": {append(merging,
 			refused(405, `Required status check "ci" is in progress.`), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
 			forge.ErrNotMergeable, `Required status check "ci" is in progress.`},
 		"a draft": {append(merging,
 			refused(405, "Pull Request is still a draft"), exchange{request: hubGet, answer: hubPull(fields{"draft": true, "mergeable_state": "draft"})}),
 			forge.ErrNotMergeable, `(its status is "draft"): the Git host answered 405 Method Not Allowed: Pull Request is still a draft`},
-		"the branch is protected": {append(merging,
+		"a protected branch": {append(merging,
 			refused(405, "Changes must be made through the merge queue"), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
 			forge.ErrNotMergeable, "Changes must be made through the merge queue"},
-		"limited": {append(merging,
+		"a rate limit": {append(merging,
 			exchange{request: hubMerge, body: hubAsk, status: 403, header: map[string]string{"Retry-After": "3600"}, answer: hubRefusal("You have exceeded a secondary rate limit.")},
 			exchange{request: hubGet, answer: hubPull()}),
 			forge.ErrRateLimited, "(1h0m0s): You have exceeded a secondary rate limit."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantMerged(t, onGitHub(t, test.exchanges), request, forge.Now, test.kind, test.says)
+			wantMerged(t, newGitHub(t, test.exchanges), request, forge.Now, test.kind, test.wantText)
 		})
 	}
 }
@@ -291,7 +290,7 @@ func TestGitHubMergeNow(t *testing.T) {
 func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 	t.Parallel()
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
-	armed := fields{
+	autoMerge := fields{
 		"auto_merge": fields{"enabled_by": fields{"login": "bot"}, "merge_method": "merge", "commit_title": "x", "commit_message": "x"},
 	}
 	blocked := fields{"mergeable_state": "blocked"}
@@ -306,19 +305,19 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 		exchanges []exchange
 		state     forge.RequestState
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"arranged": {
-			append(asked(fields{"data": fields{"enablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}), exchange{request: hubGet, answer: hubPull(blocked, armed)}),
+		"turned on": {
+			append(asked(fields{"data": fields{"enablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}), exchange{request: hubGet, answer: hubPull(blocked, autoMerge)}),
 			forge.Open, nil, "",
 		},
-		"arranged before": {[]exchange{{request: hubGet, answer: hubPull(blocked, armed)}, {request: hubGet, answer: hubPull(blocked, armed)}}, forge.Open, nil, ""},
+		"already turned on": {[]exchange{{request: hubGet, answer: hubPull(blocked, autoMerge)}, {request: hubGet, answer: hubPull(blocked, autoMerge)}}, forge.Open, nil, ""},
 		"nothing to wait for": {
 			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in clean status")),
 				hubRepository(true, true, true), exchange{request: hubMerge, body: hubAsk, answer: fields{"sha": mergedAs, "merged": true}}, exchange{request: hubGet, answer: hubPull(hubMerged)}),
 			forge.Merged, nil, "",
 		},
-		"checks that are not required": {
+		"optional checks": {
 			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in unstable status")), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "unstable"})}),
 			"", forge.ErrNotMergeable, "require them in the protection of the base branch",
 		},
@@ -334,33 +333,33 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 			append(asked(hubGraphQLError("FORBIDDEN", "Resource not accessible by personal access token")), exchange{request: hubGet, answer: hubPull(blocked)}),
 			"", forge.ErrUnauthorized, "by personal access token",
 		},
-		"limited": {
+		"a rate limit": {
 			append(asked(hubGraphQLError("RATE_LIMITED", "API rate limit exceeded for user ID 1.")), exchange{request: hubGet, answer: hubPull(blocked)}),
 			"", forge.ErrRateLimited, "API rate limit exceeded",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantArranged(t, onGitHub(t, test.exchanges), request, test.state, test.kind, test.says)
+			wantAutoMerge(t, newGitHub(t, test.exchanges), request, test.state, test.kind, test.wantText)
 		})
 	}
 
-	t.Run("taken back", func(t *testing.T) {
+	t.Run("turned off", func(t *testing.T) {
 		t.Parallel()
-		host := onGitHub(t, []exchange{
+		host := newGitHub(t, []exchange{
 			{
 				request: hubGet,
-				answer:  hubPull(armed),
+				answer:  hubPull(autoMerge),
 			}, {request: hubGraphQL, body: hubDisable, answer: fields{"data": fields{"disablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}},
 			{request: hubGet, answer: hubPull()},
 			{
 				request: hubGet,
-				answer:  hubPull(armed),
+				answer:  hubPull(autoMerge),
 			}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("UNPROCESSABLE", "Can't disable auto-merge")}, {request: hubGet, answer: hubPull()},
 			{
 				request: hubGet,
-				answer:  hubPull(armed),
-			}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("FORBIDDEN", "no")}, {request: hubGet, answer: hubPull(armed)},
+				answer:  hubPull(autoMerge),
+			}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("FORBIDDEN", "no")}, {request: hubGet, answer: hubPull(autoMerge)},
 		})
 		for range 3 {
 			if err := host.DisableAutoMerge(t.Context(), request); err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// Requests and answers have the shapes that GitLab describes. GitLab itself was
-// not asked.
+// Requests and answers have the shapes in GitLab's description. No test ran against GitLab itself.
 
 const (
 	lab     = "/api/v4/projects/group%2Fsub%2Fgitops/merge_requests"
@@ -19,14 +18,14 @@ const (
 	labURL  = "https://gitlab.example.com/group/sub/gitops/-/merge_requests/7"
 )
 
-func onGitLab(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
+func newGitLab(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
-	return scripted(t, forge.GitLab, "/group/sub/gitops.git", exchanges, options...)
+	return newScriptedHost(t, forge.GitLab, "/group/sub/gitops.git", exchanges, options...)
 }
 
-// labListed is an element of a list, which lacks what takes more looking up.
+// labListed is an element of a list, which lacks expensive fields.
 func labListed(changes ...fields) fields {
-	return with(fields{
+	return withFields(fields{
 		"id": 901, "iid": 7, "project_id": 5, "source_project_id": 5, "target_project_id": 5,
 		"title": devTitle, "description": devBody, "state": "opened", "draft": false, "web_url": labURL,
 		"source_branch": "flotilla/dev", "target_branch": "main", "sha": newHead,
@@ -46,7 +45,7 @@ func labListed(changes ...fields) fields {
 }
 
 func labMerge(changes ...fields) fields {
-	return with(labListed(fields{
+	return withFields(labListed(fields{
 		"merge_error": nil, "changes_count": "1", "user": fields{"can_merge": true}, "pipeline": nil, "head_pipeline": nil,
 		"diff_refs": fields{"base_sha": oldHead, "head_sha": newHead, "start_sha": oldHead},
 	}), changes...)
@@ -59,10 +58,10 @@ var (
 		"merge_commit_sha":      mergedAs,
 		"detailed_merge_status": "not_open",
 	}
-	labClosed  = fields{"state": "closed", "closed_at": "2026-01-26T19:02:12.000Z", "detailed_merge_status": "not_open"}
-	labOldHead = fields{"sha": oldHead}
-	labFork    = fields{"source_project_id": 6}
-	labArmed   = fields{
+	labClosed    = fields{"state": "closed", "closed_at": "2026-01-26T19:02:12.000Z", "detailed_merge_status": "not_open"}
+	labOldHead   = fields{"sha": oldHead}
+	labFork      = fields{"source_project_id": 6}
+	labAutoMerge = fields{
 		"merge_when_pipeline_succeeds": true,
 		"merge_user":                   fields{"id": 2, "username": "bot"},
 		"detailed_merge_status":        "ci_still_running",
@@ -71,7 +70,7 @@ var (
 
 func labStatus(status string) fields { return fields{"detailed_merge_status": status} }
 
-func TestGitLabCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
+func TestGitLabFindPrefersTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
 	want := func(state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
@@ -106,27 +105,27 @@ func TestGitLabCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitLab(t, test.exchanges).Find(t.Context(), dev, 7)
+			got, err := newGitLab(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
-				t.Errorf("current is %+v, %v", got, err)
+				t.Errorf("got %+v, %v, want %+v", got, err, test.want)
 			}
 		})
 	}
 }
 
-// The list has closed requests, too.
-func TestGitLabBranchIsFreeOfAClosedRequest(t *testing.T) {
+// The list also contains closed pull requests.
+func TestGitLabClosedPullRequestsDoNotBlockTheBranch(t *testing.T) {
 	t.Parallel()
 	const list = "GET " + lab + "?order_by=created_at&page=1&per_page=100&sort=desc&source_branch=flotilla%2Fdev&state=all"
 	closed := labListed(fields{"iid": 8, "target_branch": "prod"}, labClosed)
-	free(t, onGitLab(t, []exchange{{request: list, answer: []fields{closed}}}), "")
+	wantFreeHead(t, newGitLab(t, []exchange{{request: list, answer: []fields{closed}}}), "")
 }
 
 func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
 		request: "POST " + lab, status: 201, answer: labMerge(),
-		body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `, "source_branch": "flotilla/dev", "target_branch": "main"}`,
+		body: `{"title": "Deploy dev", "description": ` + quoteJSON(devBody) + `, "source_branch": "flotilla/dev", "target_branch": "main"}`,
 	}
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: labList, answer: []fields{}}
@@ -137,14 +136,14 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		}
 	}
 	anna := fields{"id": 3, "username": "anna"}
-	demanding := simply()
+	demanding := shortRequest()
 	demanding.Labels, demanding.Reviewers = []string{"fleet", "dev stage"}, []string{"Anna", "ben"}
 	for name, test := range map[string]struct {
-		wanted    forge.Wanted
-		exchanges []exchange
-		kind      error
-		says      string
-		beside    bool
+		wanted      forge.Wanted
+		exchanges   []exchange
+		kind        error
+		wantText    string
+		withRequest bool
 	}{
 		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
 			{request: labList, answer: []fields{labListed(fields{"labels": []string{"fleet", "urgent"}, "reviewers": []fields{anna}})}},
@@ -153,12 +152,12 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			user("anna", 3), user("ben", 4),
 			{request: labPut, body: `{"reviewer_ids": [3, 4]}`, answer: labMerge(fields{"reviewers": []fields{anna, {"id": 4, "username": "ben"}}})},
 		}},
-		"a reviewer who does not exist": {
+		"an unknown reviewer": {
 			wanted:    demanding,
 			exchanges: []exchange{none, {request: "GET /api/v4/users?username=Anna", answer: []fields{}}},
-			kind:      forge.ErrReviewer, says: `"Anna" does not exist`,
+			kind:      forge.ErrReviewer, wantText: `"Anna" does not exist`,
 		},
-		"a reviewer who may not": {
+		"a reviewer without rights": {
 			wanted: demanding,
 			exchanges: []exchange{
 				none, user("Anna", 3), user("ben", 4), create,
@@ -166,28 +165,28 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 				user("Anna", 3), user("ben", 4),
 				{request: labPut, body: `{"reviewer_ids": [3, 4]}`, answer: labMerge(fields{"reviewers": []fields{anna}})},
 			},
-			kind: forge.ErrReviewer, says: "GitLab did not accept ben", beside: true,
+			kind: forge.ErrReviewer, wantText: "GitLab did not accept ben", withRequest: true,
 		},
-		"a draft": {wanted: simply(), exchanges: []exchange{
+		"a draft": {wanted: shortRequest(), exchanges: []exchange{
 			{request: labList, answer: []fields{labListed(fields{"title": "[Draft] Old", "draft": true})}},
-			{request: labPut, body: `{"title": "[Draft] Deploy dev", "description": ` + quoted(devBody) + `}`, answer: labMerge()},
+			{request: labPut, body: `{"title": "[Draft] Deploy dev", "description": ` + quoteJSON(devBody) + `}`, answer: labMerge()},
 		}},
-		"a draft as it is": {wanted: simply(), exchanges: []exchange{{request: labList, answer: []fields{labListed(fields{"title": "Draft: Deploy dev", "draft": true})}}}},
-		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
+		"an unchanged draft": {wanted: shortRequest(), exchanges: []exchange{{request: labList, answer: []fields{labListed(fields{"title": "Draft: Deploy dev", "draft": true})}}}},
+		"an unnoticed branch": {wanted: shortRequest(), exchanges: []exchange{
 			none, refused(400, fields{"message": fields{"validate_branches": []string{"Source branch \"flotilla/dev\" does not exist"}}}), none, create,
 		}},
 		"refused": {
-			wanted: simply(), exchanges: []exchange{none, refused(422, fields{"message": fields{"base": []string{"is bad"}, "title": []string{"is too long"}}}), none},
-			kind: forge.ErrRefused, says: "422 Unprocessable Entity: base is bad; title is too long",
+			wanted: shortRequest(), exchanges: []exchange{none, refused(422, fields{"message": fields{"base": []string{"is bad"}, "title": []string{"is too long"}}}), none},
+			kind: forge.ErrRefused, wantText: "422 Unprocessable Entity: base is bad; title is too long",
 		},
-		"a token that may not": {
-			wanted: simply(), exchanges: []exchange{none, refused(403, fields{"error": "insufficient_scope", "error_description": "The request requires higher privileges than provided by the access token.", "scope": "api"})},
-			kind: forge.ErrUnauthorized, says: "insufficient_scope; The request requires higher privileges",
+		"a token without rights": {
+			wanted: shortRequest(), exchanges: []exchange{none, refused(403, fields{"error": "insufficient_scope", "error_description": "The request requires higher privileges than provided by the access token.", "scope": "api"})},
+			kind: forge.ErrUnauthorized, wantText: "insufficient_scope; The request requires higher privileges",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantEnsured(t, onGitLab(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
+			wantEnsured(t, newGitLab(t, test.exchanges), test.wanted, test.kind, test.wantText, test.withRequest)
 		})
 	}
 }
@@ -210,23 +209,23 @@ func TestGitLabMergeNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"merged in a while":    {[]exchange{get(), put, get(fields{"state": "locked"}), get(labMerged)}, nil, ""},
+		"slow merge":           {[]exchange{get(), put, get(fields{"state": "locked"}), get(labMerged)}, nil, ""},
 		"still checking (405)": {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("checking")), put, get(labMerged)}, nil, ""},
 		"still checking (422)": {[]exchange{get(), refused(422, "Branch cannot be merged"), get(labStatus("preparing")), put, get(labMerged)}, nil, ""},
 		"still checking (406)": {[]exchange{get(), refused(406, "Branch cannot be merged"), get(labStatus("unchecked")), put, get(labMerged)}, nil, ""},
-		"the pipeline runs":    {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("ci_still_running"))}, forge.ErrNotMergeable, `(its status is "ci_still_running"): the Git host answered 405`},
+		"running pipeline":     {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("ci_still_running"))}, forge.ErrNotMergeable, `(its status is "ci_still_running"): the Git host answered 405`},
 		"approvals":            {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("not_approved"))}, forge.ErrNotMergeable, "not_approved"},
 		"conflicts (422)":      {[]exchange{get(), refused(422, "Branch cannot be merged"), get(labStatus("conflict"))}, forge.ErrNotMergeable, "conflict"},
 		"conflicts (406)":      {[]exchange{get(), refused(406, "Branch cannot be merged"), get(labStatus("conflict"))}, forge.ErrNotMergeable, "Branch cannot be merged"},
 		"the head moves back":  {[]exchange{get(), refused(409, "SHA does not match HEAD of source branch: "+oldHead), get()}, forge.ErrNotMergeable, "SHA does not match HEAD"},
 		"a draft":              {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("draft_status"))}, forge.ErrNotMergeable, `(its status is "draft_status")`},
-		"limited":              {[]exchange{get(), limited, get()}, forge.ErrRateLimited, "(1h0m0s): Retry later"},
+		"rate limit":           {[]exchange{get(), limited, get()}, forge.ErrRateLimited, "(1h0m0s): Retry later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantMerged(t, onGitLab(t, test.exchanges), request, forge.Now, test.kind, test.says)
+			wantMerged(t, newGitLab(t, test.exchanges), request, forge.Now, test.kind, test.wantText)
 		})
 	}
 }
@@ -236,7 +235,7 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
 	get := func(changes ...fields) exchange { return exchange{request: labGet, answer: labMerge(changes...)} }
 	put := exchange{
-		request: labPut + "/merge", answer: labMerge(labArmed),
+		request: labPut + "/merge", answer: labMerge(labAutoMerge),
 		body: `{"sha": "` + newHead + `", "auto_merge": true, "merge_when_pipeline_succeeds": true}`,
 	}
 	failed := put
@@ -248,30 +247,30 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 		exchanges []exchange
 		state     forge.RequestState
 		kind      error
-		says      string
+		wantText  string
 	}{
-		"arranged":                         {[]exchange{get(pipeline, labStatus("ci_still_running")), put, get(labArmed)}, forge.Open, nil, ""},
-		"the pipeline comes up":            {[]exchange{get(), get(pipeline), put, get(labArmed)}, forge.Open, nil, ""},
-		"arranged before":                  {[]exchange{get(labArmed, pipeline), get(labArmed, pipeline)}, forge.Open, nil, ""},
-		"the pipeline succeeded":           {[]exchange{get(pipeline), put, get(labMerged)}, forge.Merged, nil, ""},
-		"no pipeline":                      {[]exchange{get(), get(), put, get(labMerged)}, forge.Merged, nil, ""},
-		"no pipeline, and GitLab minds it": {[]exchange{get(), get(), failed, now, get(labMerged)}, forge.Merged, nil, ""},
-		"no pipeline, and one must be":     {[]exchange{get(), none, failed, none, none, failed, none}, "", forge.ErrNotMergeable, `(its status is "ci_must_pass"): there is no pipeline`},
-		"one must be, and comes up late":   {[]exchange{none, none, failed, none, get(pipeline), put, get(labArmed)}, forge.Open, nil, ""},
-		"a draft":                          {[]exchange{get(pipeline, labStatus("draft_status")), failed, get(labStatus("draft_status"))}, "", forge.ErrNotMergeable, "draft_status"},
+		"turned on":                      {[]exchange{get(pipeline, labStatus("ci_still_running")), put, get(labAutoMerge)}, forge.Open, nil, ""},
+		"a late pipeline":                {[]exchange{get(), get(pipeline), put, get(labAutoMerge)}, forge.Open, nil, ""},
+		"already turned on":              {[]exchange{get(labAutoMerge, pipeline), get(labAutoMerge, pipeline)}, forge.Open, nil, ""},
+		"a finished pipeline":            {[]exchange{get(pipeline), put, get(labMerged)}, forge.Merged, nil, ""},
+		"no pipeline":                    {[]exchange{get(), get(), put, get(labMerged)}, forge.Merged, nil, ""},
+		"no pipeline, refused by GitLab": {[]exchange{get(), get(), failed, now, get(labMerged)}, forge.Merged, nil, ""},
+		"no required pipeline":           {[]exchange{get(), none, failed, none, none, failed, none}, "", forge.ErrNotMergeable, `(its status is "ci_must_pass"): there is no pipeline`},
+		"a late required pipeline":       {[]exchange{none, none, failed, none, get(pipeline), put, get(labAutoMerge)}, forge.Open, nil, ""},
+		"a draft":                        {[]exchange{get(pipeline, labStatus("draft_status")), failed, get(labStatus("draft_status"))}, "", forge.ErrNotMergeable, "draft_status"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Patience for one look more.
-			wantArranged(t, onGitLab(t, test.exchanges, forge.HTTPOptions{Patience: 300 * time.Millisecond}), request, test.state, test.kind, test.says)
+			// The patience allows one more read.
+			wantAutoMerge(t, newGitLab(t, test.exchanges, forge.HTTPOptions{Patience: 300 * time.Millisecond}), request, test.state, test.kind, test.wantText)
 		})
 	}
-	t.Run("taken back", func(t *testing.T) {
+	t.Run("turned off", func(t *testing.T) {
 		t.Parallel()
 		cancel := exchange{request: "POST " + lab + "/7/cancel_merge_when_pipeline_succeeds", status: 201, answer: labMerge()}
 		late := cancel
 		late.status, late.answer = 405, fields{"message": "405 Method Not Allowed"}
-		host := onGitLab(t, []exchange{get(labArmed), cancel, get(), get(labArmed), late, get(labMerged), get(labArmed), late, get(labArmed)})
+		host := newGitLab(t, []exchange{get(labAutoMerge), cancel, get(), get(labAutoMerge), late, get(labMerged), get(labAutoMerge), late, get(labAutoMerge)})
 		for range 3 {
 			if err := host.DisableAutoMerge(t.Context(), request); err != nil {
 				t.Error(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
-// A kind that claims labels or auto-merge implements them, and the other way round.
+// A kind implements labels and auto-merge if and only if it declares them.
 func TestKindsHaveTheCapabilitiesOfTheirAPI(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {

@@ -7,14 +7,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// pullWorld is how a kind of Git host shows and changes dev's pull request, number 7.
-type pullWorld struct {
-	path, url string // of the repository; the end of the request's web page
-	// open is a list of the open requests from dev's head, into main or, if anywhere, into any branch, and what is read of them.
+// pullFixture has the requests and answers of a kind of Git host for dev's pull request, number 7.
+type pullFixture struct {
+	path, url string // path of the repository, end of the URL of the web page
+	// open lists and reads the open pull requests from dev's head into main, or, if anywhere is set, into any branch.
 	open func(anywhere bool, pulls ...fields) []exchange
-	// get reads the request.
+	// get reads the pull request.
 	get func(changes ...fields) []exchange
-	// create, update and close are requests with their answers; merge ends with one.
+	// The last exchange of merge is the merge.
 	create, update, close exchange
 	merge                 []exchange
 	created, afterMerge   []exchange // read after a success
@@ -22,25 +22,25 @@ type pullWorld struct {
 	text            string // the field of the body
 	merged, closed  fields
 	oldHead, fork   fields
-	elsewhere       fields // into prod
-	refuses         int    // the status of a refused create
+	elsewhere       fields // changes for a pull request into prod
+	refuses         int    // status of a refused create
 	unknownStatus   int
 	unknownBranch   string
 	refusal         func(message string) fields
 	missing, noRepo exchange
 }
 
-func (w pullWorld) described(text string) fields { return fields{w.text: text} }
+func (w pullFixture) withText(text string) fields { return fields{w.text: text} }
 
-// refused returns exchanges whose last one is refused.
-func (w pullWorld) refused(exchanges []exchange, status int, message string) []exchange {
+// refuseLast returns the exchanges with a refused last one.
+func (w pullFixture) refuseLast(exchanges []exchange, status int, message string) []exchange {
 	all := append([]exchange{}, exchanges...)
 	last := &all[len(all)-1]
 	last.status, last.answer = status, w.refusal(message)
 	return all
 }
 
-func pullWorlds() map[forge.Forge]pullWorld {
+func pullFixtures() map[forge.Forge]pullFixture {
 	listing := func(request, base string, answer func(...fields) any, pull func(...fields) fields) func(bool, ...fields) []exchange {
 		return func(anywhere bool, pulls ...fields) []exchange {
 			if anywhere {
@@ -58,15 +58,15 @@ func pullWorlds() map[forge.Forge]pullWorld {
 		return func(changes ...fields) []exchange { return []exchange{{request: request, answer: pull(changes...)}} }
 	}
 	titled := func(more string) string { return `{"title": "Deploy dev", ` + more + `}` }
-	described := `"description": ` + quoted(devBody)
-	hubCreate := titled(`"head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody))
+	described := `"description": ` + quoteJSON(devBody)
+	hubCreate := titled(`"head": "flotilla/dev", "base": "main", "body": ` + quoteJSON(devBody))
 	message := func(text string) fields { return fields{"message": text} }
-	return map[forge.Forge]pullWorld{
+	return map[forge.Forge]pullFixture{
 		forge.GitHub: {
 			path: "/owner/gitops.git", url: "/owner/gitops/pull/7",
 			open: listing(hubOpen, "base=main&", list, hubListed), get: reading(hubGet, hubPull),
 			create: exchange{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: hubCreate},
-			update: exchange{request: "PATCH " + hub + "/pulls/7", body: titled(`"body": ` + quoted(devBody)), answer: hubPull()},
+			update: exchange{request: "PATCH " + hub + "/pulls/7", body: titled(`"body": ` + quoteJSON(devBody)), answer: hubPull()},
 			close:  exchange{request: "PATCH " + hub + "/pulls/7", body: `{"state": "closed"}`, answer: hubPull()},
 			merge:  []exchange{hubRepository(true, true, true), {request: hubMerge, body: hubAsk, answer: fields{"sha": mergedAs, "merged": true}}},
 			text:   "body", merged: hubMerged, closed: fields{"state": "closed"}, oldHead: hubOldHead, fork: hubFork,
@@ -121,13 +121,13 @@ func pullWorlds() map[forge.Forge]pullWorld {
 				var read []exchange
 				for _, changes := range pulls {
 					listed = append(listed, cloudPull(changes))
-					if toJSON(changes["source"]) != toJSON(cloudFork["source"]) { // lists omit the reviewers
-						read = append(read, cloudSees(changes)...)
+					if toJSON(changes["source"]) != toJSON(cloudFork["source"]) { // lists lack the reviewers
+						read = append(read, cloudReads(changes)...)
 					}
 				}
-				return flat(exchange{request: cloudList(base), answer: cloudPage(listed...)}, read)
+				return concat(exchange{request: cloudList(base), answer: cloudPage(listed...)}, read)
 			},
-			get: cloudSees,
+			get: cloudReads,
 			create: exchange{
 				request: cloudPost, status: 201, answer: cloudPull(),
 				body: titled(described + `, "source": {"branch": {"name": "flotilla/dev"}}, "destination": {"branch": {"name": "main"}}`),
@@ -145,7 +145,7 @@ func pullWorlds() map[forge.Forge]pullWorld {
 			missing: exchange{request: cloudGet}, noRepo: exchange{request: cloudList("main")},
 		},
 		forge.BitbucketDataCenter: {
-			path: pathOf(forge.BitbucketDataCenter), url: "/projects/PLAT/repos/gitops/pull-requests/7",
+			path: repositoryPath(forge.BitbucketDataCenter), url: "/projects/PLAT/repos/gitops/pull-requests/7",
 			open: listing(centerList, "", func(p ...fields) any { return centerPage(p...) }, centerPull), get: reading(centerGet, centerPull),
 			create: exchange{
 				request: "POST " + center, status: 201, answer: centerPull(),
@@ -163,104 +163,108 @@ func pullWorlds() map[forge.Forge]pullWorld {
 	}
 }
 
-// onHost plays a promise on a scripted host.
-type onHost = func(name string, promise func(*testing.T, *forge.GitHost), exchanges ...any)
+// checkPromise checks a promise with a scripted Git host.
+type checkPromise = func(name string, promise func(*testing.T, *forge.GitHost), exchanges ...any)
 
-// eachPullWorld plays promises on every kind of Git host with a script. Gitea's tests have a whole server.
-func eachPullWorld(t *testing.T, play func(w pullWorld, on onHost)) {
+// forEachPullFixture checks promises with scripts of each kind of Git host. Tests of Gitea run a real server.
+func forEachPullFixture(t *testing.T, play func(w pullFixture, check checkPromise)) {
 	t.Helper()
-	for kind, w := range pullWorlds() {
+	for kind, w := range pullFixtures() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			play(w, func(name string, promise func(*testing.T, *forge.GitHost), exchanges ...any) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					promise(t, scripted(t, kind, w.path, flat(exchanges...)))
+					promise(t, newScriptedHost(t, kind, w.path, concat(exchanges...)))
 				})
 			})
 		})
 	}
 }
 
-func (w pullWorld) not(status int, e exchange, message string) exchange {
-	return w.refused([]exchange{e}, status, message)[0]
+// refuse returns the exchange with a refusal.
+func (w pullFixture) refuse(status int, e exchange, message string) exchange {
+	return w.refuseLast([]exchange{e}, status, message)[0]
 }
 
-func TestCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
+func TestFindPrefersTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
-	eachPullWorld(t, func(w pullWorld, on onHost) {
+	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
 		finds := func(state forge.RequestState, mergeCommit string) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) {
 				t.Helper()
 				got, err := host.Find(t.Context(), dev, 7)
 				if err != nil || (got == nil) != (state == "") {
-					t.Fatalf("current is %+v, %v", got, err)
+					t.Fatalf("got %+v, %v", got, err)
 				}
 				if got == nil {
 					return
 				}
 				if !strings.HasSuffix(got.URL, w.url) {
-					t.Errorf("its page is %s", got.URL)
+					t.Errorf("got the page %s", got.URL)
 				}
 				want := forge.PullRequest{
 					Number: 7, URL: got.URL, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit,
 				}
 				if *got != want {
-					t.Errorf("current is %+v", got)
+					t.Errorf("got %+v, want %+v", got, want)
 				}
 			}
 		}
-		others := w.described(prodMark)
-		on("never one", finds("", ""), w.open(false), w.not(404, w.missing, "none"))
-		on("open", finds(forge.Open, ""), w.open(false, fields{}))
-		on("merged", finds(forge.Merged, mergedAs), w.open(false), w.get(w.merged))
-		on("closed", finds(forge.Closed, ""), w.open(false), w.get(w.closed))
-		on("in the text of a browser", finds(forge.Closed, ""), w.open(false), w.get(w.closed, w.described("Hello\r\n"+devMark+"\r\n")))
-		on("those of others", finds("", ""), w.open(false, w.fork, others, w.described(otherText)), w.get(w.closed, others))
+		others := w.withText(prodMark)
+		check("none", finds("", ""), w.open(false), w.refuse(404, w.missing, "none"))
+		check("open", finds(forge.Open, ""), w.open(false, fields{}))
+		check("merged", finds(forge.Merged, mergedAs), w.open(false), w.get(w.merged))
+		check("closed", finds(forge.Closed, ""), w.open(false), w.get(w.closed))
+		check("a text with CRLF", finds(forge.Closed, ""), w.open(false), w.get(w.closed, w.withText("Hello\r\n"+devMark+"\r\n")))
+		check("foreign pull requests", finds("", ""), w.open(false, w.fork, others, w.withText(otherText)), w.get(w.closed, others))
 	})
 }
 
-func TestABranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
+func TestABranchIsFreeUnlessAnotherPullRequestUsesIt(t *testing.T) {
 	t.Parallel()
-	eachPullWorld(t, func(w pullWorld, on onHost) {
-		frees := func(says string) func(*testing.T, *forge.GitHost) {
-			return func(t *testing.T, host *forge.GitHost) { t.Helper(); free(t, host, says) }
+	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
+		frees := func(wantText string) func(*testing.T, *forge.GitHost) {
+			return func(t *testing.T, host *forge.GitHost) { t.Helper(); wantFreeHead(t, host, wantText) }
 		}
 		const from = `pull request #7 from "flotilla/dev" into `
-		on("nothing", frees(""), w.open(true))
-		on("ours", frees(""), w.open(true, fields{}))
-		on("a fork's", frees(""), w.open(true, with(w.fork, w.described(prodMark))))
-		on("ours into another", frees(`pull request #7 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`),
+		check("no pull request", frees(""), w.open(true))
+		check("ours", frees(""), w.open(true, fields{}))
+		check("a fork's", frees(""), w.open(true, withFields(w.fork, w.withText(prodMark))))
+		check("ours into another branch", frees(`pull request #7 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`),
 			w.open(true, w.elsewhere))
-		on("another's", frees(from+`"main" belongs to assignment "prod", not to "dev"`), w.open(true, w.described(prodMark)))
-		on("a person's, elsewhere", frees(from+`"prod" was not opened by assignment "dev"`),
-			w.open(true, with(w.elsewhere, w.described(otherText))))
+		check("another's", frees(from+`"main" belongs to assignment "prod", not to "dev"`), w.open(true, w.withText(prodMark)))
+		check("a person's into another branch", frees(from+`"prod" was not opened by assignment "dev"`),
+			w.open(true, withFields(w.elsewhere, w.withText(otherText))))
 	})
 }
 
 func TestEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
-	eachPullWorld(t, func(w pullWorld, on onHost) {
-		ensures := func(kind error, says string) func(*testing.T, *forge.GitHost) {
-			return func(t *testing.T, host *forge.GitHost) { t.Helper(); wantEnsured(t, host, simply(), kind, says, false) }
+	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
+		ensures := func(kind error, wantText string) func(*testing.T, *forge.GitHost) {
+			return func(t *testing.T, host *forge.GitHost) {
+				t.Helper()
+				wantEnsured(t, host, shortRequest(), kind, wantText, false)
+			}
 		}
 		succeeds := ensures(nil, "")
-		none, there := w.open(false), w.open(false, fields{})
-		others, persons := w.open(false, w.described(prodMark)), w.open(false, w.described(otherText))
-		on("opens", succeeds, none, w.create, w.created)
-		on("nothing", succeeds, there)
-		on("nothing, in the lines of a browser", succeeds, w.open(false, w.described(strings.ReplaceAll(devBody, "\n", "\r\n"))))
-		on("updates", succeeds, w.open(false, fields{"title": "Old"}), w.update)
-		on("a person's", ensures(forge.ErrNotOwned, "pull request #7"), persons)
-		on("another owner's", ensures(forge.ErrNotOwned, `belongs to assignment "prod"`), others)
-		on("somebody was faster", ensures(forge.ErrNotOwned, `belongs to assignment "prod"`), none, w.not(w.refuses, w.create, "exists"), others)
-		on("the answer was lost", succeeds, none, w.not(502, w.create, "oh no"), there)
-		on("the host is down", ensures(forge.ErrUnreachable, "502 Bad Gateway"), none, w.not(502, w.create, "oh no"), none)
-		on("refused", ensures(forge.ErrRefused, "nothing to merge"), none, w.not(w.refuses, w.create, "nothing to merge"), none)
-		on("the branch is not known yet", succeeds, none, w.not(w.unknownStatus, w.create, w.unknownBranch), none, w.create, w.created)
-		on("a token that may not", ensures(forge.ErrUnauthorized, "you may not"), none, w.not(403, w.create, "you may not"))
-		on("a token that is wrong", ensures(forge.ErrUnauthorized, "401 Unauthorized"), w.not(401, w.noRepo, "who are you"))
-		on("a repository that is not there", ensures(forge.ErrNotFound, "404 Not Found: there is none"), w.not(404, w.noRepo, "there is none"))
+		none, existing := w.open(false), w.open(false, fields{})
+		others, persons := w.open(false, w.withText(prodMark)), w.open(false, w.withText(otherText))
+		check("a new pull request", succeeds, none, w.create, w.created)
+		check("no change", succeeds, existing)
+		check("no change, with CRLF", succeeds, w.open(false, w.withText(strings.ReplaceAll(devBody, "\n", "\r\n"))))
+		check("an update", succeeds, w.open(false, fields{"title": "Old"}), w.update)
+		check("a person's", ensures(forge.ErrNotOwned, "pull request #7"), persons)
+		check("another owner's", ensures(forge.ErrNotOwned, `belongs to assignment "prod"`), others)
+		check("a concurrent pull request", ensures(forge.ErrNotOwned, `belongs to assignment "prod"`), none, w.refuse(w.refuses, w.create, "exists"), others)
+		check("a lost answer", succeeds, none, w.refuse(502, w.create, "oh no"), existing)
+		check("the host is down", ensures(forge.ErrUnreachable, "502 Bad Gateway"), none, w.refuse(502, w.create, "oh no"), none)
+		check("refused", ensures(forge.ErrRefused, "nothing to merge"), none, w.refuse(w.refuses, w.create, "nothing to merge"), none)
+		check("an unnoticed branch", succeeds, none, w.refuse(w.unknownStatus, w.create, w.unknownBranch), none, w.create, w.created)
+		check("a token without rights", ensures(forge.ErrUnauthorized, "you may not"), none, w.refuse(403, w.create, "you may not"))
+		check("a wrong token", ensures(forge.ErrUnauthorized, "401 Unauthorized"), w.refuse(401, w.noRepo, "who are you"))
+		check("a missing repository", ensures(forge.ErrNotFound, "404 Not Found: there is none"), w.refuse(404, w.noRepo, "there is none"))
 	})
 }
 
@@ -268,39 +272,41 @@ var devRequest = forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"
 
 func TestMergeNow(t *testing.T) {
 	t.Parallel()
-	eachPullWorld(t, func(w pullWorld, on onHost) {
-		merges := func(kind error, says string) func(*testing.T, *forge.GitHost) {
+	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
+		merges := func(kind error, wantText string) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) {
 				t.Helper()
 				request := devRequest
-				wantMerged(t, host, &request, forge.Now, kind, says)
+				wantMerged(t, host, &request, forge.Now, kind, wantText)
 			}
 		}
 		succeeds, merged := merges(nil, ""), w.get(w.merged)
-		refused := func(status int, message string) []exchange { return flat(w.get(), w.refused(w.merge, status, message)) }
-		on("merged", succeeds, w.get(), w.merge, w.afterMerge, merged)
-		on("merged after a while", succeeds, w.get(), w.merge, w.afterMerge, w.get(), merged)
-		on("merged already", succeeds, merged)
-		on("the push is not noticed yet", succeeds, w.get(w.oldHead), w.get(), w.merge, w.afterMerge, merged)
-		on("the answer was lost", succeeds, refused(502, "oh no"), merged)
-		on("the head moved meanwhile", merges(forge.ErrHeadMoved, "the head of pull request #7 is "+oldHead+", not "+newHead),
+		refused := func(status int, message string) []exchange {
+			return concat(w.get(), w.refuseLast(w.merge, status, message))
+		}
+		check("merged", succeeds, w.get(), w.merge, w.afterMerge, merged)
+		check("a slow merge", succeeds, w.get(), w.merge, w.afterMerge, w.get(), merged)
+		check("already merged", succeeds, merged)
+		check("an unnoticed push", succeeds, w.get(w.oldHead), w.get(), w.merge, w.afterMerge, merged)
+		check("a lost answer", succeeds, refused(502, "oh no"), merged)
+		check("the head moved meanwhile", merges(forge.ErrHeadMoved, "the head of pull request #7 is "+oldHead+", not "+newHead),
 			refused(409, "modified"), w.get(w.oldHead))
-		on("the head moved, and was merged", merges(forge.ErrHeadMoved, "was merged at "+oldHead),
+		check("the head moved, and was merged", merges(forge.ErrHeadMoved, "was merged at "+oldHead),
 			w.get(), w.merge, w.afterMerge, w.get(w.merged, w.oldHead))
-		on("merged with another head before", merges(forge.ErrHeadMoved, "was merged at "+oldHead), w.get(w.merged, w.oldHead))
-		on("not allowed", merges(forge.ErrUnauthorized, "you may not"), refused(403, "you may not"), w.get())
-		on("down", merges(forge.ErrUnreachable, "500 Internal Server Error"), refused(500, "oh no"), w.get())
-		on("closed", merges(forge.ErrNotMergeable, "was closed"), w.get(w.closed))
-		on("closed meanwhile", merges(forge.ErrNotMergeable, "was closed"), refused(409, "closed"), w.get(w.closed))
-		on("another's", merges(forge.ErrNotOwned, "is not changed"), w.get(w.described(prodMark)))
-		on("a fork's", merges(forge.ErrNotOwned, "does not come from branch"), w.get(w.fork)[:1])
-		on("does not exist", merges(forge.ErrNotFound, "pull request #7"), w.not(404, w.missing, "none"))
+		check("already merged with another head", merges(forge.ErrHeadMoved, "was merged at "+oldHead), w.get(w.merged, w.oldHead))
+		check("not allowed", merges(forge.ErrUnauthorized, "you may not"), refused(403, "you may not"), w.get())
+		check("down", merges(forge.ErrUnreachable, "500 Internal Server Error"), refused(500, "oh no"), w.get())
+		check("closed", merges(forge.ErrNotMergeable, "was closed"), w.get(w.closed))
+		check("closed meanwhile", merges(forge.ErrNotMergeable, "was closed"), refused(409, "closed"), w.get(w.closed))
+		check("another's", merges(forge.ErrNotOwned, "is not changed"), w.get(w.withText(prodMark)))
+		check("a fork's", merges(forge.ErrNotOwned, "does not come from branch"), w.get(w.fork)[:1])
+		check("does not exist", merges(forge.ErrNotFound, "pull request #7"), w.refuse(404, w.missing, "none"))
 	})
 }
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	eachPullWorld(t, func(w pullWorld, on onHost) {
+	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
 		closes := func(kind error) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) {
 				t.Helper()
@@ -313,12 +319,12 @@ func TestClose(t *testing.T) {
 				}
 			}
 		}
-		failed := w.not(500, w.close, "oh no")
-		on("open", closes(nil), w.get(), w.close)
-		on("closed", closes(nil), w.get(w.closed))
-		on("merged", closes(nil), w.get(w.merged))
-		on("the answer was lost", closes(nil), w.get(), failed, w.get(w.closed))
-		on("down", closes(forge.ErrUnreachable), w.get(), failed, w.get())
-		on("another's", closes(forge.ErrNotOwned), w.get(w.described(devMark+"er")))
+		failed := w.refuse(500, w.close, "oh no")
+		check("open", closes(nil), w.get(), w.close)
+		check("closed", closes(nil), w.get(w.closed))
+		check("merged", closes(nil), w.get(w.merged))
+		check("a lost answer", closes(nil), w.get(), failed, w.get(w.closed))
+		check("down", closes(forge.ErrUnreachable), w.get(), failed, w.get())
+		check("another's", closes(forge.ErrNotOwned), w.get(w.withText(devMark+"er")))
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// rightsOfTokens returns the rows of the guide on the rights of tokens by title: read, push, pull requests, statuses.
+// rightsOfTokens returns the rows of the guide's table on the rights of tokens by Git host: read, push, pull requests, statuses.
 func rightsOfTokens(t *testing.T) map[string][][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../../templates/guides/delivery.md")
@@ -33,16 +33,16 @@ func TestTheGuideHasTheRightsOfTokens(t *testing.T) {
 	rights := rightsOfTokens(t)
 	for _, kind := range forge.Kinds() {
 		if len(rights[kind.Title]) == 0 {
-			t.Errorf("%s has no rights of tokens", kind.Title)
+			t.Errorf("the guide has no rights for %s", kind.Title)
 		}
 	}
 	if len(rights) != len(forge.Kinds()) {
-		t.Errorf("the guide has the rights of %d kinds", len(rights))
+		t.Errorf("the guide has rights for %d kinds, want %d", len(rights), len(forge.Kinds()))
 	}
 }
 
-// TestTheGuidesNameWhatGitHostsCanDo compares the tables on merging and reviewers with the kinds.
-func TestTheGuidesNameWhatGitHostsCanDo(t *testing.T) {
+// TestTheGuidesNameTheCapabilitiesOfGitHosts compares the guides' tables on merging and reviewers with the kinds.
+func TestTheGuidesNameTheCapabilitiesOfGitHosts(t *testing.T) {
 	t.Parallel()
 	read := func(guide string) string {
 		text, err := os.ReadFile("../../../templates/guides/" + guide)
@@ -80,7 +80,7 @@ func TestTheGuidesNameWhatGitHostsCanDo(t *testing.T) {
 			t.Errorf("reviewers of %s are %q, and its row %q", kind.Title, kind.Reviewers, row)
 		}
 		if short, _, _ := strings.Cut(kind.Title, " "); !strings.Contains(requests, short) {
-			t.Errorf("the guide to choices does not say that %s has pull requests", kind.Title)
+			t.Errorf("the guide to choices does not mention pull requests of %s", kind.Title)
 		}
 	}
 	for _, mode := range []forge.MergeMode{"none", forge.Now, forge.WhenChecksSucceed} {
@@ -90,8 +90,8 @@ func TestTheGuidesNameWhatGitHostsCanDo(t *testing.T) {
 	}
 }
 
-// TestTheGuideNamesTheHostsWhoseStatusesTakeTheRightToPush compares the row of such tokens in the guide on secrets.
-func TestTheGuideNamesTheHostsWhoseStatusesTakeTheRightToPush(t *testing.T) {
+// TestTheGuideNamesGitHostsWithEqualRightsForStatusesAndPushes compares the guide on secrets with the rights of tokens.
+func TestTheGuideNamesGitHostsWithEqualRightsForStatusesAndPushes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../templates/guides/secrets.md.tmpl")
 	if err != nil {
@@ -104,15 +104,15 @@ func TestTheGuideNamesTheHostsWhoseStatusesTakeTheRightToPush(t *testing.T) {
 	for _, kind := range forge.Kinds() {
 		rows := rights[kind.Title]
 		if len(rows) == 0 {
-			t.Fatalf("the guide has no rights of tokens of %s", kind.Title)
+			t.Fatalf("the guide has no rights for %s", kind.Title)
 		}
-		if push, status := rows[0][1], rows[0][3]; status == push || strings.HasPrefix(status, "`api`") { // GitLab's api is read and write of all
+		if push, status := rows[0][1], rows[0][3]; status == push || strings.HasPrefix(status, "`api`") { // GitLab's scope api allows everything
 			same = append(same, kind.Title)
 		}
 	}
 	last := len(same) - 1
 	if last < 1 {
-		t.Fatalf("the guide on delivery has equal rights of %q only", same)
+		t.Fatalf("the guide on delivery has equal rights only for %q", same)
 	}
 	if want := strings.Join(same[:last], ", ") + " and " + same[last]; named != want {
 		t.Errorf("the guide names %s, want %s", named, want)

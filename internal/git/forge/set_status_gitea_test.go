@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// A real Gitea keeps each status that it was told, so that one that is set twice would be there twice.
-// TestGiteaRequestIsOpenedUpdatedInPlaceAndMerged sets one in `make test`.
+// A real Gitea keeps all statuses, so the history shows unnecessary ones. TestGiteaRequestIsOpenedUpdatedInPlaceAndMerged sets a
+// status in `make test`.
 func TestStatusesOnARealGitea(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
@@ -35,16 +35,16 @@ func TestStatusesOnARealGitea(t *testing.T) {
 			}
 		}
 		if got := history(wanted.Context); len(got) != times {
-			t.Errorf("after %s there are %q", wanted.State, got)
+			t.Errorf("after %s: got %q, want %d", wanted.State, got, times)
 		}
 		if got, err := p.host.Status(t.Context(), commit, wanted); err != nil || got == nil || *got != wanted {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}
 	for i, state := range []forge.StatusState{forge.Pending, forge.Failure, forge.Error, forge.Success} {
-		set(ours(state), i+1)
+		set(ownStatus(state), i+1)
 	}
-	set(forge.Status{Context: rolledOut, State: forge.Success}, 5)
+	set(forge.Status{Context: statusContext, State: forge.Success}, 5)
 	long := forge.Status{
 		Context:     "ci / ü",
 		State:       forge.Success,
@@ -53,22 +53,21 @@ func TestStatusesOnARealGitea(t *testing.T) {
 	}
 	set(long, 1)
 
-	err := p.host.SetStatus(t.Context(), newHead, ours(forge.Success))
+	err := p.host.SetStatus(t.Context(), newHead, ownStatus(forge.Success))
 	wantError(t, err, forge.ErrNoCommit, "does not have the commit")
 	reader := p.server.User(t)
 	p.api("PUT", "/collaborators/"+reader.Name, map[string]any{"permission": "read"}, nil)
-	err = p.as(forge.Credentials{Token: reader.Token}).SetStatus(t.Context(), commit, ours(forge.Pending))
+	err = p.newHostAs(forge.Credentials{Token: reader.Token}).SetStatus(t.Context(), commit, ownStatus(forge.Pending))
 	wantError(t, err, forge.ErrUnauthorized, "403")
-	err = p.as(forge.Credentials{Token: p.server.User(t).Token}).SetStatus(t.Context(), commit, ours(forge.Pending))
+	err = p.newHostAs(forge.Credentials{Token: p.server.User(t).Token}).SetStatus(t.Context(), commit, ownStatus(forge.Pending))
 	wantError(t, err, forge.ErrNotFound, "404")
-	err = p.as(forge.Credentials{Token: strings.Repeat("0", 40)}).SetStatus(t.Context(), commit, ours(forge.Pending))
+	err = p.newHostAs(forge.Credentials{Token: strings.Repeat("0", 40)}).SetStatus(t.Context(), commit, ownStatus(forge.Pending))
 	wantError(t, err, forge.ErrUnauthorized, "")
-	_, err = p.host.Status(t.Context(), newHead, ours(forge.Success))
+	_, err = p.host.Status(t.Context(), newHead, ownStatus(forge.Success))
 	wantError(t, err, forge.ErrNotFound, "404")
 }
 
-// Two runs at once set their own statuses of one commit, and all of them are there.
-func TestNoneOfManyStatusesOfOneCommitIsLost(t *testing.T) {
+func TestConcurrentStatusesOfOneCommitAreKept(t *testing.T) {
 	acceptancetest.Only(t)
 	p := newProject(t)
 	commit := p.commit("main", "", "a", "x")
@@ -93,9 +92,9 @@ func TestNoneOfManyStatusesOfOneCommitIsLost(t *testing.T) {
 	}
 	statuses, err := p.host.Statuses(t.Context(), commit)
 	if err != nil || len(statuses) != 2*each {
-		t.Errorf("%d statuses are there: %v", len(statuses), err)
+		t.Errorf("got %d statuses, %v, want %d", len(statuses), err, 2*each)
 	}
 	if slices.ContainsFunc(statuses, func(s forge.Status) bool { return s.State != forge.Success }) {
-		t.Errorf("they are %+v", statuses)
+		t.Errorf("got statuses %+v", statuses)
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// statusWorld is how a kind of Git host is asked for a status, how it has one, and how one is set.
-type statusWorld struct {
-	read  func(found ...fields) []exchange // the requests that look for it
-	has   func(state, description, link string) fields
-	write string // the request that sets it
-	sent  func(state, description, link string) string
-	made  fields // what is answered
-	// The word of each state.
+// statusFixture has the requests and answers of a kind of Git host for a status.
+type statusFixture struct {
+	read   func(found ...fields) []exchange // requests for the status
+	status func(state, description, link string) fields
+	write  string // request that sets the status
+	body   func(state, description, link string) string
+	answer fields // answer to the write
+	// Names of the states.
 	success, failure, error, pending string
-	commit, repository               string // the requests for them
+	commit, repository               string // requests for the commit and the repository
 }
 
 func toJSON(value any) string {
@@ -25,17 +25,17 @@ func toJSON(value any) string {
 	return string(text)
 }
 
-// statusWorlds are those of the kinds.
-func statusWorlds() map[forge.Forge]statusWorld {
-	key := forge.StatusKey(rolledOut)
+// statusFixtures returns the fixture of each kind.
+func statusFixtures() map[forge.Forge]statusFixture {
+	key := forge.StatusKey(statusContext)
 	const at = "2026-01-26T19:00:00Z"
-	optional := func(field, link string, sent fields) string {
+	optional := func(field, link string, body fields) string {
 		if link != "" {
-			sent[field] = link
+			body[field] = link
 		}
-		return toJSON(sent)
+		return toJSON(body)
 	}
-	gitea := statusWorld{
+	gitea := statusFixture{
 		read: func(found ...fields) []exchange {
 			exchanges := []exchange{{request: teaStatuses, answer: teaCombined(found...)}}
 			if len(found) > 0 {
@@ -43,70 +43,70 @@ func statusWorlds() map[forge.Forge]statusWorld {
 			}
 			return exchanges
 		},
-		has: func(state, description, link string) fields {
-			return with(teaSaid(1, rolledOut, state, at), fields{"description": description, "target_url": link})
+		status: func(state, description, link string) fields {
+			return withFields(teaStatusFields(1, statusContext, state, at), fields{"description": description, "target_url": link})
 		},
 		write: "POST " + tea + "/statuses/" + newHead,
-		sent: func(state, description, link string) string {
-			return optional("target_url", link, fields{"context": rolledOut, "state": state, "description": description})
+		body: func(state, description, link string) string {
+			return optional("target_url", link, fields{"context": statusContext, "state": state, "description": description})
 		},
-		made: fields{}, success: "success", failure: "failure", error: "error", pending: "pending",
+		answer: fields{}, success: "success", failure: "failure", error: "error", pending: "pending",
 		commit: "GET " + tea + "/git/commits/" + newHead, repository: "GET " + tea,
 	}
 	github := gitea
 	github.read = func(found ...fields) []exchange {
 		return []exchange{{request: hubStatuses, answer: hubCombined(found...)}}
 	}
-	github.has = func(state, description, link string) fields {
-		said := hubSaid(1, rolledOut, state, at)
-		said["description"], said["target_url"] = description, link
-		return said
+	github.status = func(state, description, link string) fields {
+		status := hubStatusFields(1, statusContext, state, at)
+		status["description"], status["target_url"] = description, link
+		return status
 	}
 	github.write, github.commit, github.repository = "POST "+hub+"/statuses/"+newHead, "GET "+hub+"/git/commits/"+newHead, "GET "+hub
 	bitbucketSent := func(state, description, link string) string {
-		return toJSON(fields{"key": key, "name": rolledOut, "state": state, "description": description, "url": link})
+		return toJSON(fields{"key": key, "name": statusContext, "state": state, "description": description, "url": link})
 	}
-	return map[forge.Forge]statusWorld{
+	return map[forge.Forge]statusFixture{
 		forge.Gitea: gitea, forge.Forgejo: gitea, forge.GitHub: github,
 		forge.GitLab: {
 			read: func(found ...fields) []exchange {
 				return []exchange{{request: labStatuses, answer: append([]fields{}, found...)}}
 			},
-			has: func(state, description, link string) fields {
-				return labSaid(1, rolledOut, state, at, fields{"description": description, "target_url": link})
+			status: func(state, description, link string) fields {
+				return labStatusFields(1, statusContext, state, at, fields{"description": description, "target_url": link})
 			},
 			write: "POST " + labRepo + "/statuses/" + newHead,
-			sent: func(state, description, link string) string {
-				return toJSON(fields{"name": rolledOut, "state": state, "description": description, "target_url": link})
+			body: func(state, description, link string) string {
+				return toJSON(fields{"name": statusContext, "state": state, "description": description, "target_url": link})
 			},
-			made: labSaid(1, rolledOut, "success", at), success: "success", failure: "failed", error: "failed", pending: "pending",
+			answer: labStatusFields(1, statusContext, "success", at), success: "success", failure: "failed", error: "failed", pending: "pending",
 			commit: "GET " + labRepo + "/repository/commits/" + newHead, repository: "GET " + labRepo,
 		},
 		forge.Azure: {
 			read: func(found ...fields) []exchange { return []exchange{{request: azStatuses, answer: azList(found...)}} },
-			has: func(state, description, link string) fields {
-				return with(azSaid(1, "flotilla", "prod", state, at), fields{"description": description, "targetUrl": link})
+			status: func(state, description, link string) fields {
+				return withFields(azStatusFields(1, "flotilla", "prod", state, at), fields{"description": description, "targetUrl": link})
 			},
 			write: "POST " + azure + "/commits/" + newHead + "/statuses" + azVersion,
-			sent: func(state, description, link string) string {
+			body: func(state, description, link string) string {
 				return optional(
 					"targetUrl",
 					link,
 					fields{"context": fields{"genre": "flotilla", "name": "prod"}, "state": state, "description": description},
 				)
 			},
-			made: azSaid(1, "flotilla", "prod", "succeeded", at), success: "succeeded", failure: "failed", error: "error", pending: "pending",
+			answer: azStatusFields(1, "flotilla", "prod", "succeeded", at), success: "succeeded", failure: "failed", error: "error", pending: "pending",
 			commit: "GET " + azure + "/commits/" + newHead + azVersion, repository: "GET " + azure + azVersion,
 		},
 		forge.Bitbucket: {
 			read: func(found ...fields) []exchange {
 				return []exchange{{request: cloudStatuses, answer: cloudPage(found...)}}
 			},
-			has: func(state, description, link string) fields {
-				return with(cloudSaid(key, rolledOut, state, "", at), fields{"description": description, "url": link})
+			status: func(state, description, link string) fields {
+				return withFields(cloudStatusFields(key, statusContext, state, "", at), fields{"description": description, "url": link})
 			},
-			write: "POST " + cloud + "/commit/" + newHead + "/statuses/build", sent: bitbucketSent,
-			made:    cloudSaid(key, rolledOut, "SUCCESSFUL", "", at),
+			write: "POST " + cloud + "/commit/" + newHead + "/statuses/build", body: bitbucketSent,
+			answer:  cloudStatusFields(key, statusContext, "SUCCESSFUL", "", at),
 			success: "SUCCESSFUL", failure: "FAILED", error: "FAILED", pending: "INPROGRESS",
 			commit: "GET " + cloud + "/commit/" + newHead, repository: "GET " + cloud,
 		},
@@ -118,20 +118,20 @@ func statusWorlds() map[forge.Forge]statusWorld {
 				}
 				return []exchange{{request: request, answer: found[0]}}
 			},
-			has: func(state, description, link string) fields {
-				return with(centerSaid(key, rolledOut, state, "", 0), fields{"description": description, "url": link})
+			status: func(state, description, link string) fields {
+				return withFields(centerStatusFields(key, statusContext, state, "", 0), fields{"description": description, "url": link})
 			},
-			write: "POST " + centerRepo + "/commits/" + newHead + "/builds", sent: bitbucketSent,
+			write: "POST " + centerRepo + "/commits/" + newHead + "/builds", body: bitbucketSent,
 			success: "SUCCESSFUL", failure: "FAILED", error: "FAILED", pending: "INPROGRESS",
 			commit: "GET " + centerRepo + "/commits/" + newHead, repository: "GET " + centerRepo,
 		},
 	}
 }
 
-// writes is the request that sets a status, and its answer.
-func (w statusWorld) writes(body string) exchange {
-	if w.made == nil {
+// writeExchange returns the request that sets a status, and its answer.
+func (w statusFixture) writeExchange(body string) exchange {
+	if w.answer == nil {
 		return exchange{request: w.write, body: body, status: http.StatusNoContent}
 	}
-	return exchange{request: w.write, body: body, status: http.StatusCreated, answer: w.made}
+	return exchange{request: w.write, body: body, status: http.StatusCreated, answer: w.answer}
 }

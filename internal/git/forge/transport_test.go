@@ -19,8 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// hasty is for tests of what is tried again.
-var hasty = forge.HTTPOptions{Patience: 10 * time.Millisecond}
+// minimalPatience is for tests of retries.
+var minimalPatience = forge.HTTPOptions{Patience: 10 * time.Millisecond}
 
 var allForges = func() (all []forge.Forge) {
 	for _, kind := range forge.Kinds() {
@@ -29,7 +29,7 @@ var allForges = func() (all []forge.Forge) {
 	return all
 }()
 
-// forEachForge runs a test with a server for each kind of host.
+// forEachForge runs a test with a server for each kind of Git host.
 func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.HTTPOptions) {
 	t.Helper()
 	for _, kind := range allForges {
@@ -37,26 +37,26 @@ func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T
 			t.Parallel()
 			server := httptest.NewServer(handler)
 			t.Cleanup(server.Close)
-			test(t, hostAt(t, kind, server.URL+pathOf(kind), options...))
+			test(t, newHost(t, kind, server.URL+repositoryPath(kind), options...))
 		})
 	}
 }
 
-// forEachForgeBefore is [forEachForge] with [hostBefore].
-func forEachForgeBefore(
+// forEachHandlerHost is [forEachForge] with [newHandlerHost].
+func forEachHandlerHost(
 	t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.HTTPOptions,
 ) {
 	t.Helper()
 	for _, kind := range allForges {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			test(t, hostBefore(t, kind, pathOf(kind), handler, options...))
+			test(t, newHandlerHost(t, kind, repositoryPath(kind), handler, options...))
 		})
 	}
 }
 
-// nothing answers with an empty list.
-func nothing(w http.ResponseWriter, r *http.Request) {
+// answerEmpty answers with an empty list.
+func answerEmpty(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case strings.Contains(r.URL.Path, "/_apis/"):
@@ -68,29 +68,29 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// roundTripper answers instead of a host.
+// roundTripper answers instead of a Git host.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
 
-// every calls each method that asks the host, and hands its error over.
-func every(ctx context.Context, host *forge.GitHost, check func(name string, err error)) {
+// callEach calls each method with a request to the Git host and passes its error to check.
+func callEach(ctx context.Context, host *forge.GitHost, check func(name string, err error)) {
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
 	_, err := host.Find(ctx, dev, 0)
 	check("Find", err)
 	check("CheckHead", host.CheckHead(ctx, dev))
-	_, err = host.Ensure(ctx, wanted(dev))
+	_, err = host.Ensure(ctx, wantedRequest(dev))
 	check("Ensure", err)
 	for _, how := range []forge.MergeMode{forge.Now, forge.WhenChecksSucceed} {
-		if checkWanted(host, wanted(dev), how) != nil {
-			continue // there is no such way
+		if checkWanted(host, wantedRequest(dev), how) != nil {
+			continue // the kind does not support it
 		}
 		_, err = host.Merge(ctx, request, newHead, how)
 		check("Merge "+string(how), err)
 	}
-	if checkWanted(host, wanted(dev), forge.WhenChecksSucceed) == nil { // else there is nothing to turn off
+	if checkWanted(host, wantedRequest(dev), forge.WhenChecksSucceed) == nil { // otherwise there is nothing to turn off
 		check("DisableAutoMerge", host.DisableAutoMerge(ctx, request))
 	}
 	check("Close", host.Close(ctx, request))
@@ -98,7 +98,7 @@ func every(ctx context.Context, host *forge.GitHost, check func(name string, err
 	check("Statuses", err)
 }
 
-func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
+func TestErrorsDescribeTheProblemOfTheGitHost(t *testing.T) {
 	t.Parallel()
 	status := func(code int, kind, body string, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -112,9 +112,9 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 	}
 	inAnHour := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	for name, test := range map[string]struct {
-		handler http.HandlerFunc
-		kind    error
-		says    string
+		handler  http.HandlerFunc
+		kind     error
+		wantText string
 	}{
 		"unauthorized":         {status(401, "application/json", `{"message":"Bad credentials"}`), forge.ErrUnauthorized, "401 Unauthorized: Bad credentials"},
 		"forbidden":            {status(403, "application/json", `{"message":"token does not have at least one of required scope(s)"}`), forge.ErrUnauthorized, "required scope(s)"},
@@ -122,7 +122,7 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 		"gone":                 {status(410, "text/plain", "was here"), forge.ErrNotFound, "410 Gone: was here"},
 		"teapot":               {status(418, "text/plain", "short and stout"), forge.ErrRefused, "short and stout"},
 		"down":                 {status(503, "text/plain", "back soon"), forge.ErrUnreachable, "503 Service Unavailable: back soon"},
-		"down, says a page":    {status(502, "text/html", "<html><h1>Bad Gateway</h1></html>"), forge.ErrUnreachable, "502 Bad Gateway"},
+		"down, with a page":    {status(502, "text/html", "<html><h1>Bad Gateway</h1></html>"), forge.ErrUnreachable, "502 Bad Gateway"},
 		"a web page":           {status(200, "text/html; charset=utf-8", "<html>Sign in</html>"), forge.ErrUnreachable, "a web page instead of its API's answer"},
 		"garbage":              {status(200, "application/json", "garbage"), forge.ErrUnreachable, "invalid character"},
 		"half an answer":       {status(200, "application/json", `[{"number": `), forge.ErrUnreachable, "unexpected"},
@@ -147,36 +147,36 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			forEachForgeBefore(t, test.handler, func(t *testing.T, host *forge.GitHost) {
-				every(t.Context(), host, func(name string, err error) {
-					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/gitops") ||
+			forEachHandlerHost(t, test.handler, func(t *testing.T, host *forge.GitHost) {
+				callEach(t.Context(), host, func(name string, err error) {
+					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.wantText) || !strings.Contains(err.Error(), "/gitops") ||
 						!strings.Contains(err.Error(), "\": ") {
 						t.Errorf("%s: err = %v", name, err)
 					}
 					if strings.Contains(err.Error(), "secret") {
-						t.Errorf("%s: what the redirect held is in the error: %v", name, err)
+						t.Errorf("%s: the error contains the secret of the redirect: %v", name, err)
 					}
 				})
-			}, hasty)
+			}, minimalPatience)
 		})
 	}
 }
 
-func TestNoServerAnswers(t *testing.T) {
+func TestAnUnreachableGitHostIsAnError(t *testing.T) {
 	t.Parallel()
 	unknown := httptest.NewUnstartedServer(http.NotFoundHandler())
 	unknown.Config.ErrorLog = log.New(io.Discard, "", 0)
 	unknown.StartTLS()
 	t.Cleanup(unknown.Close)
-	for name, test := range map[string]struct{ url, says string }{
-		"nobody listens":        {"http://127.0.0.1:1", "refused"},
+	for name, test := range map[string]struct{ url, wantText string }{
+		"no server":             {"http://127.0.0.1:1", "refused"},
 		"a foreign certificate": {unknown.URL, "certificate"},
 	} {
 		for _, kind := range allForges {
 			t.Run(name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				_, err := hostAt(t, kind, test.url+pathOf(kind), hasty).Find(t.Context(), dev, 0)
-				wantError(t, err, forge.ErrUnreachable, test.says)
+				_, err := newHost(t, kind, test.url+repositoryPath(kind), minimalPatience).Find(t.Context(), dev, 0)
+				wantError(t, err, forge.ErrUnreachable, test.wantText)
 			})
 		}
 	}
@@ -185,8 +185,8 @@ func TestNoServerAnswers(t *testing.T) {
 func TestCallsEndWithTheirDeadline(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
-		"a host that hangs": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"a host that is down": func(w http.ResponseWriter, r *http.Request) {
+		"a silent host": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"an unavailable host": func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(120 * time.Millisecond)
 			w.WriteHeader(http.StatusServiceUnavailable)
 		},
@@ -205,9 +205,9 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 	}
 }
 
-// A limit that passes within the patience is waited for, whatever the request: it
-// was not carried out. One beyond the deadline is said at once.
-func TestLimitsAreWaitedForWithinReason(t *testing.T) {
+// The provider waits for a rate limit that ends within the patience, because the Git host did not execute the request. A limit beyond
+// the deadline is reported at once.
+func TestShortRateLimitsAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	past := strconv.FormatInt(1, 10)
 	hub := []exchange{
@@ -216,7 +216,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 			request: "POST " + hub + "/pulls",
 			status:  201,
 			answer:  hubPull(),
-			body:    `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`,
+			body:    `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoteJSON(devBody) + `}`,
 		},
 	}
 	lab := []exchange{
@@ -225,7 +225,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 			request: "POST " + lab,
 			status:  201,
 			answer:  labMerge(),
-			body:    `{"title": "Deploy dev", "source_branch": "flotilla/dev", "target_branch": "main", "description": ` + quoted(devBody) + `}`,
+			body:    `{"title": "Deploy dev", "source_branch": "flotilla/dev", "target_branch": "main", "description": ` + quoteJSON(devBody) + `}`,
 		},
 	}
 	az := []exchange{
@@ -234,7 +234,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 			request: azPost,
 			status:  201,
 			answer:  azPull(),
-			body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(
+			body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoteJSON(
 				devBody,
 			) + `}`,
 		},
@@ -244,17 +244,17 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		both  []exchange
 		limit exchange
 	}{
-		"GitHub, 429":               {onGitHub, hub, exchange{status: 429, header: map[string]string{"Retry-After": "1"}}},
-		"GitHub, 429 without a say": {onGitHub, hub, exchange{status: 429, answer: "slow down"}},
-		"GitHub, 403":               {onGitHub, hub, exchange{status: 403, header: map[string]string{"Retry-After": "0"}, answer: hubRefusal("You have exceeded a secondary rate limit.")}},
-		"GitHub, 403 until now": {onGitHub, hub, exchange{
+		"GitHub, 429":                {newGitHub, hub, exchange{status: 429, header: map[string]string{"Retry-After": "1"}}},
+		"GitHub, 429 without a time": {newGitHub, hub, exchange{status: 429, answer: "slow down"}},
+		"GitHub, 403":                {newGitHub, hub, exchange{status: 403, header: map[string]string{"Retry-After": "0"}, answer: hubRefusal("You have exceeded a secondary rate limit.")}},
+		"GitHub, 403 until now": {newGitHub, hub, exchange{
 			status: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": past}, answer: hubRefusal("API rate limit exceeded for user ID 1."),
 		}},
-		"Azure, 429":            {onAzure, az, exchange{status: 429, header: map[string]string{"Retry-After": "1", "X-RateLimit-Remaining": "0"}, answer: azRefusal("RequestBlockedException", "TF400733: The request has been canceled: Request was blocked due to exceeding usage of resource 'Concurrency' in namespace 'User'.")}},
-		"GitLab, 429":           {onGitLab, lab, exchange{status: 429, header: map[string]string{"Retry-After": "1"}, answer: "Retry later\n"}},
-		"GitLab, 429 until now": {onGitLab, lab, exchange{status: 429, header: map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": past}, answer: "Retry later\n"}},
+		"Azure, 429":            {newAzure, az, exchange{status: 429, header: map[string]string{"Retry-After": "1", "X-RateLimit-Remaining": "0"}, answer: azRefusal("RequestBlockedException", "TF400733: The request has been canceled: Request was blocked due to exceeding usage of resource 'Concurrency' in namespace 'User'.")}},
+		"GitLab, 429":           {newGitLab, lab, exchange{status: 429, header: map[string]string{"Retry-After": "1"}, answer: "Retry later\n"}},
+		"GitLab, 429 until now": {newGitLab, lab, exchange{status: 429, header: map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": past}, answer: "Retry later\n"}},
 	} {
-		inFakeTime(t, name, func(t *testing.T) {
+		runInFakeTime(t, name, func(t *testing.T) {
 			var exchanges []exchange
 			for _, e := range test.both {
 				limited := test.limit
@@ -262,27 +262,27 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 				exchanges = append(exchanges, limited, e)
 			}
 			host := test.on(t, exchanges, forge.HTTPOptions{Patience: 1100 * time.Millisecond})
-			if request, err := host.Ensure(t.Context(), simply()); err != nil || request.Number != 7 {
-				t.Errorf("ensured %+v, %v", request, err)
+			if request, err := host.Ensure(t.Context(), shortRequest()); err != nil || request.Number != 7 {
+				t.Errorf("got %+v, %v", request, err)
 			}
 		})
 	}
-	inFakeTime(t, "beyond the deadline", func(t *testing.T) {
-		host := onGitHub(t, []exchange{{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "30"}}})
+	runInFakeTime(t, "beyond the deadline", func(t *testing.T) {
+		host := newGitHub(t, []exchange{{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "30"}}})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := host.Find(ctx, dev, 0)
 		wantError(t, err, forge.ErrRateLimited, "(30s)")
 	})
-	inFakeTime(t, "for ever", func(t *testing.T) {
+	runInFakeTime(t, "forever", func(t *testing.T) {
 		e := exchange{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "0"}}
-		_, err := onGitHub(t, []exchange{e, e, e, e}).Find(t.Context(), dev, 0)
+		_, err := newGitHub(t, []exchange{e, e, e, e}).Find(t.Context(), dev, 0)
 		wantError(t, err, forge.ErrRateLimited, "limits requests")
 	})
 }
 
-// inFakeTime runs a test whose waits take no time. In `make acceptance` it has a network, and waits.
-func inFakeTime(t *testing.T, name string, test func(t *testing.T)) {
+// runInFakeTime runs a test with simulated time. In `make acceptance`, it uses a network and real time.
+func runInFakeTime(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
@@ -294,19 +294,19 @@ func inFakeTime(t *testing.T, name string, test func(t *testing.T)) {
 	})
 }
 
-func TestOnlyWhatReadsIsTriedAgain(t *testing.T) {
+func TestOnlyReadsAreRetried(t *testing.T) {
 	t.Parallel()
 	down := exchange{request: hubOpen, status: 500, answer: "oh no"}
-	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, hasty).Find(t.Context(), dev, 0); err != nil {
-		t.Errorf("three failures are too much: %v", err)
+	if _, err := newGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, minimalPatience).Find(t.Context(), dev, 0); err != nil {
+		t.Errorf("after three failures: %v", err)
 	}
-	_, err := onGitHub(t, []exchange{down, down, down, down}, hasty).Find(t.Context(), dev, 0)
+	_, err := newGitHub(t, []exchange{down, down, down, down}, minimalPatience).Find(t.Context(), dev, 0)
 	wantError(t, err, forge.ErrUnreachable, "500 Internal Server Error: oh no")
 
-	// POST, PUT and PATCH are not: see "the answer was lost" and "down" of each host.
+	// POST, PUT and PATCH are not retried: see "a lost answer" and "down" in promises_test.go.
 }
 
-func TestADroppedConnectionIsNoEnd(t *testing.T) {
+func TestADroppedConnectionIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, kind := range allForges {
 		t.Run(string(kind), func(t *testing.T) {
@@ -320,13 +320,13 @@ func TestADroppedConnectionIsNoEnd(t *testing.T) {
 					}
 					return
 				}
-				nothing(w, r)
+				answerEmpty(w, r)
 			}))
 			t.Cleanup(server.Close)
 			selector := dev
-			selector.Base = "env/dev" // where Gitea only lists
-			if request, err := hostAt(t, kind, server.URL+pathOf(kind), hasty).Find(t.Context(), selector, 0); err != nil || request != nil {
-				t.Errorf("current is %+v, %v", request, err)
+			selector.Base = "env/dev" // Gitea only lists for such a base
+			if request, err := newHost(t, kind, server.URL+repositoryPath(kind), minimalPatience).Find(t.Context(), selector, 0); err != nil || request != nil {
+				t.Errorf("got %+v, %v, want none", request, err)
 			}
 		})
 	}
@@ -337,23 +337,23 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 	var leaked atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		leaked.Add(1)
-		t.Errorf("%s %s was sent to another host, with %q", r.Method, r.URL, r.Header)
+		t.Errorf("another host got %s %s with %q", r.Method, r.URL, r.Header)
 	}))
 	t.Cleanup(elsewhere.Close)
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		forEachForge(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), status)
 		}, func(t *testing.T, host *forge.GitHost) {
-			every(t.Context(), host, func(_ string, err error) { wantError(t, err, forge.ErrUnreachable, elsewhere.URL) })
+			callEach(t.Context(), host, func(_ string, err error) { wantError(t, err, forge.ErrUnreachable, elsewhere.URL) })
 		})
 	}
-	// Nor does a page that the host names.
+	// A link to the next page is not followed to another host, either.
 	forEachForge(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("page") == "1" {
 			w.Header().Set("Link", fmt.Sprintf(`<%s/x?page=2>; rel="next"`, elsewhere.URL))
 			w.Header().Set("X-Next-Page", "2")
 		}
-		nothing(w, r)
+		answerEmpty(w, r)
 	}, func(t *testing.T, host *forge.GitHost) {
 		selector := dev
 		selector.Base = "env/dev"
@@ -363,9 +363,8 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 	})
 }
 
-// Whatever a host repeats of what it was sent, in whatever form, at whatever
-// status: it is in no error.
-func TestACanaryIsInNoError(t *testing.T) {
+// The Git host repeats the credentials in each encoding and with each status.
+func TestNoErrorContainsTheCredentials(t *testing.T) {
 	t.Parallel()
 	for i, status := range []int{200, 301, 400, 401, 403, 404, 405, 406, 409, 410, 422, 423, 429, 500, 501, 503} {
 		kinds := []string{"application/json", "text/html", "text/plain"}
@@ -377,7 +376,7 @@ func TestACanaryIsInNoError(t *testing.T) {
 				t.Parallel()
 				echo := func(w http.ResponseWriter, r *http.Request) {
 					username, password, _ := r.BasicAuth()
-					said := strings.Join(append(canaryForms("person"), username, password, r.Header.Get("Authorization")), " ")
+					echoed := strings.Join(append(canaryForms("person"), username, password, r.Header.Get("Authorization")), " ")
 					w.Header().Set("Content-Type", kind)
 					w.Header().Set("Retry-After", "3600")
 					w.Header().Set("Location", "https://person:"+strings.TrimPrefix(canaryForms("")[3], ":")+"@other.example.com/"+canaryForms("")[2])
@@ -386,26 +385,26 @@ func TestACanaryIsInNoError(t *testing.T) {
 						fmt.Fprintf(
 							w,
 							`{"message": %s, "errors": [{"message": %s}], "error": %s}`,
-							quoted(strings.Repeat("x", 280)+said),
-							quoted(said),
-							quoted(canary),
+							quoteJSON(strings.Repeat("x", 280)+echoed),
+							quoteJSON(echoed),
+							quoteJSON(canary),
 						)
 					} else {
-						_, _ = io.WriteString(w, said)
+						_, _ = io.WriteString(w, echoed)
 					}
 				}
 				url, over := serve(t, http.HandlerFunc(echo))
 				for _, forgeKind := range allForges {
 					for _, credentials := range []forge.Credentials{{Token: canary}, {Username: "person", Password: canary}} {
 						host, err := forge.NewGitHost(
-							forge.HostedRepository{URL: url + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials},
+							forge.HostedRepository{URL: url + repositoryPath(forgeKind), Forge: forgeKind, Credentials: credentials},
 							forge.HTTPOptions{Patience: time.Millisecond, Over: over},
 						)
 						if err != nil {
 							t.Fatal(err)
 						}
 						ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-						every(ctx, host, func(_ string, err error) { wantNoCanary(t, err) })
+						callEach(ctx, host, func(_ string, err error) { wantNoCanary(t, err) })
 						wanted := forge.Status{Context: "flotilla/dev", State: forge.Success, Description: canary}
 						wantNoCanary(t, host.SetStatus(ctx, newHead, wanted))
 						_, err = host.Status(ctx, newHead, wanted)
@@ -426,7 +425,7 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 	}
 	for _, printed := range []any{repository, repository.Credentials} {
 		if text := fmt.Sprintf("%v %+v %#v %d", printed, printed, printed, printed); strings.Contains(text, "c4n4ry") {
-			t.Errorf("a printed repository shows the secret: %s", text)
+			t.Errorf("got the secret in %s", text)
 		}
 	}
 }
