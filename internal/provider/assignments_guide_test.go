@@ -280,7 +280,7 @@ func TestTheGuideOnAssignmentsIsRightAboutTakingOver(t *testing.T) {
 func TestTheGuideOnAssignmentsIsRightAboutEmptiedHosts(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
-	o.w.shape.targets[1] = 0
+	o.config.shape.targets[1] = 0
 	o.requireRefusal(t, "A host would lose everything")
 	for host, refused := range map[string]bool{"t0": true, "t1": false} {
 		configuration := o.configuration(o.person)

@@ -29,7 +29,7 @@ var (
 // Links must lead to existing pages and headings, both in docs/ and in the Markdown that GitHub shows.
 func TestLinksOfTheDocumentationResolve(t *testing.T) {
 	t.Parallel()
-	pages := documentation(t)
+	pages := readDocumentation(t)
 	for name, text := range pages {
 		for _, match := range linkPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(text, ""), -1) {
 			to, err := url.Parse(match[1])
@@ -58,7 +58,7 @@ func TestLinksOfTheDocumentationResolve(t *testing.T) {
 // Each page also has a subcategory.
 func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 	t.Parallel()
-	pages := documentation(t)
+	pages := readDocumentation(t)
 	for name, text := range pages {
 		guide, isGuide := strings.CutPrefix(name, "docs/guides/")
 		switch {
@@ -73,7 +73,7 @@ func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 // The guide on delivery also names every public server, and the guide on observing every type of Flux Provider.
 func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 	t.Parallel()
-	pages := documentation(t)
+	pages := readDocumentation(t)
 	for _, kind := range forge.Kinds() {
 		for _, name := range []string{"docs/index.md", "docs/guides/delivery.md"} {
 			if !strings.Contains(pages[name], kind.Title) {
@@ -97,7 +97,7 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 // Objects and functions exist if they have a page.
 func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 	t.Parallel()
-	pages := documentation(t)
+	pages := readDocumentation(t)
 	metricNames := map[string]bool{}
 	for _, metric := range append(metrics.Metrics(), metrics.Omitted) {
 		metricNames[metric.Name] = true
@@ -121,8 +121,8 @@ func TestTheDocumentationNamesOnlyExistingObjects(t *testing.T) {
 	}
 }
 
-// documentation returns the pages of docs/ and of the root, by path.
-func documentation(t *testing.T) map[string]string {
+// readDocumentation returns the pages of docs/ and of the root, by path.
+func readDocumentation(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
 	for name, text := range files(t, filepath.Join("..", "..", "docs")) {

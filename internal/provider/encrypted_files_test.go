@@ -43,7 +43,7 @@ func shopFleet(flux map[string]any, containers ...any) map[string]any {
 	}
 }
 
-func encryptedFor(name string, labels map[string]any, files ...any) map[string]any {
+func encryptedContainer(name string, labels map[string]any, files ...any) map[string]any {
 	return map[string]any{"name": name, "labels": labels, "encrypted": files}
 }
 
@@ -52,8 +52,8 @@ func TestUnusableEncryptedFilesFailThePlanAllAtOnce(t *testing.T) {
 	url := bare(t)
 	live := map[string]any{"workload": "web", "deployment-target": "web-live"}
 	_, diags := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(shopFleet(nil,
-		encryptedFor("sops", live, encryptedText(t, "sops.yaml")),
-		encryptedFor("sealed", map[string]any{"deployment-target": "web-cms"}, encryptedText(t, "sealed.yaml")),
+		encryptedContainer("sops", live, encryptedText(t, "sops.yaml")),
+		encryptedContainer("sealed", map[string]any{"deployment-target": "web-cms"}, encryptedText(t, "sealed.yaml")),
 	)), nil))
 	for _, want := range []string{
 		`config_containers["sops"].encrypted[0]: is encrypted with SOPS, but reaches cluster type "edge", whose agent has no key for it: set the cluster type's decryption`,
@@ -73,9 +73,9 @@ func TestUnusableEncryptedFilesFailThePlanAllAtOnce(t *testing.T) {
 func TestUnencryptedFilesFailThePlanWithoutTheirContent(t *testing.T) {
 	t.Parallel()
 	_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(shopFleet(nil,
-		encryptedFor("plain", nil, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {PASSWORD: canary}"),
-		encryptedFor("partly", nil, strings.Replace(encryptedText(t, "sops.yaml"), `EMPTY: ""`, "EMPTY: canary", 1)),
-		encryptedFor("whole", nil, encryptedText(t, "whole.yaml")),
+		encryptedContainer("plain", nil, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {PASSWORD: canary}"),
+		encryptedContainer("partly", nil, strings.Replace(encryptedText(t, "sops.yaml"), `EMPTY: ""`, "EMPTY: canary", 1)),
+		encryptedContainer("whole", nil, encryptedText(t, "whole.yaml")),
 	)), nil))
 	for _, want := range []string{
 		`config_containers["plain"].encrypted[0]: is a Secret that is not encrypted: sops is missing`, `config_containers["partly"].encrypted[0]: stringData["EMPTY"] is not encrypted`,
@@ -100,7 +100,7 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	sops, sealed := encryptedText(t, "sops.yaml"), encryptedText(t, "sealed.yaml")
 	fleet := func(sops string) providertest.Configuration {
 		return assigned(url, fleetOf(shopFleet(map[string]any{"decryption": map[string]any{"secret": "sops-age"}},
-			encryptedFor("sops", live("edge"), sops), encryptedFor("sealed", live("store"), sealed))), nil)
+			encryptedContainer("sops", live("edge"), sops), encryptedContainer("sealed", live("store"), sealed))), nil)
 	}
 	apply(t, w, fleet(sops))
 	if plan := apply(t, w, fleet(sops)); !plan.Empty() {

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// workloadOf returns a Deployment with an extra line in its spec, and one in its container.
-func workloadOf(line, ofContainer string) string {
+// deploymentYAML returns a Deployment with an extra line in its spec, and one in its container.
+func deploymentYAML(line, ofContainer string) string {
 	return `
 apiVersion: apps/v1
 kind: Deployment
@@ -49,8 +49,8 @@ const widget = "\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\
 func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	const refused, dropped = "Clusters would refuse final objects", "Clusters may drop fields of final objects"
-	valid := workloadOf("replicas: 2", "ports: [{containerPort: 80}]")
-	unknown := workloadOf("replica: 2", "ports: []")
+	valid := deploymentYAML("replicas: 2", "ports: [{containerPort: 80}]")
+	unknown := deploymentYAML("replica: 2", "ports: []")
 	argo := map[string]any{"reconciler": "argocd"}
 	lenient := map[string]any{
 		"reconciler": "argocd",
@@ -64,12 +64,12 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 		summary, message string
 	}{
 		"valid":        {manifests: valid},
-		"a wrong type": {manifests: workloadOf("replicas: two", "ports: []"), summary: refused, message: `Deployment target "till-live": Deployment "till": spec.replicas must be of type integer, and is a string (schema of Kubernetes 1.37)`},
+		"a wrong type": {manifests: deploymentYAML("replicas: two", "ports: []"), summary: refused, message: `Deployment target "till-live": Deployment "till": spec.replicas must be of type integer, and is a string (schema of Kubernetes 1.37)`},
 		"no selector": {
 			manifests: strings.Replace(valid, "selector: {matchLabels: {app: till}}", "paused: true", 1), summary: refused, message: `Deployment "till": spec.selector is required`,
 		},
 		"a quantity": {
-			manifests: workloadOf("replicas: 2", `resources: {limits: {memory: "1 GB"}}`), summary: refused,
+			manifests: deploymentYAML("replicas: 2", `resources: {limits: {memory: "1 GB"}}`), summary: refused,
 			message: `spec.template.spec.containers[0].resources.limits.memory must be a quantity such as "500m" or "2Gi"`,
 		},
 		"an unknown field, and a chart of Flux": {manifests: unknown, summary: dropped, message: `Deployment "till": spec.replica is no field of this kind`},

@@ -53,19 +53,19 @@ func forgeRecord(t *testing.T, o ownedAssignment) (second *assignmentConfig, bef
 // tamper changes a file like an attacker with push access.
 func (o ownedAssignment) tamper(t *testing.T, name string, change func(content string) string) {
 	t.Helper()
-	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
+	files := maps.Clone(o.world.files(o.config.repository, o.config.branch))
 	content, exists := files[name]
 	if files[name] = change(content); !exists || files[name] == content {
 		t.Fatalf("file %s did not change", name)
 	}
-	o.world.commit(o.w.repository, o.w.branch, files)
+	o.world.commit(o.config.repository, o.config.branch, files)
 }
 
 // requireFolderUnchanged checks the folder t0/w-a.
 func requireFolderUnchanged(t *testing.T, o ownedAssignment, before branchesState) {
 	t.Helper()
 	after := o.readBranches()
-	folder := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}
+	folder := ownedFolder{branchOf{o.config.repository, o.config.branch}, "clusters/all", "t0", "w-a"}
 	if before.folders[folder] == "" || after.folders[folder] != before.folders[folder] {
 		t.Error("the folder of the other assignment has changed")
 	}
@@ -85,7 +85,8 @@ func TestAForgedRecordIsShownByThePlanAndRepairedByAdopt(t *testing.T) {
 		second.adopt = true
 		o.mustApply(t)
 		requireFolderUnchanged(t, o, before)
-		if owner := o.readBranches().owners[ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}]; owner != "dev" {
+		folder := ownedFolder{branchOf{o.config.repository, o.config.branch}, "clusters/all", "t0", "w-a"}
+		if owner := o.readBranches().owners[folder]; owner != "dev" {
 			t.Errorf("the folder belongs to %q", owner)
 		}
 	})
@@ -101,9 +102,9 @@ func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) 
 	if diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
+	files := maps.Clone(o.world.files(o.config.repository, o.config.branch))
 	delete(files, "clusters/all/.flotilla/dev/t0.json")
-	o.world.commit(o.w.repository, o.w.branch, files)
+	o.world.commit(o.config.repository, o.config.branch, files)
 	if diags := o.runner.ApplyPlan(t.Context(), plan); diags.Bugs() != nil {
 		t.Errorf("got diagnostics %s", diags)
 	}
@@ -177,7 +178,7 @@ func TestADestroyWithAForgedRecordRemovesNoFoldersOfOthers(t *testing.T) {
 					t.Fatal(diags)
 				}
 				requireFolderUnchanged(t, o, before)
-				own := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-b"}
+				own := ownedFolder{branchOf{o.config.repository, o.config.branch}, "clusters/all", "t0", "w-b"}
 				if o.readBranches().folders[own] != "" {
 					t.Error("the destroy left the assignment's own folder")
 				}
@@ -237,7 +238,7 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 			t.Parallel()
 			playEverywhere(t, func(t *testing.T, o ownedAssignment) {
 				t.Helper()
-				branch, file := branchOf{o.w.repository, o.w.branch}, path.Join("clusters/all", test.file)
+				branch, file := branchOf{o.config.repository, o.config.branch}, path.Join("clusters/all", test.file)
 				before := o.readBranches()
 				o.tamper(t, file, test.change)
 				began := time.Now()

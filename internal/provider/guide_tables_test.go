@@ -59,7 +59,7 @@ func guideTables(page string) (tables []guideTable) {
 
 func guideTableOf(t *testing.T, guide, head string) guideTable {
 	t.Helper()
-	for _, table := range guideTables(documentation(t)["docs/guides/"+guide]) {
+	for _, table := range guideTables(readDocumentation(t)["docs/guides/"+guide]) {
 		if table.head == head {
 			return table
 		}
@@ -93,7 +93,7 @@ func TestEveryTableOfTheGuidesIsChecked(t *testing.T) {
 		}
 	}
 	found := map[string]bool{}
-	for name, page := range documentation(t) {
+	for name, page := range readDocumentation(t) {
 		guide, isGuide := strings.CutPrefix(name, "docs/guides/")
 		for _, table := range guideTables(page) {
 			key := strings.TrimSpace(guide + ": " + table.head)

@@ -102,7 +102,7 @@ var kindsOfGuides = []struct {
 func TestGuidesHaveFourKinds(t *testing.T) {
 	t.Parallel()
 	const most = 20
-	pages := documentation(t)
+	pages := readDocumentation(t)
 	guides := guidesOfTheStartPage(t)
 	if len(guides) > most {
 		t.Errorf("got %d guides, want at most %d", len(guides), most)
@@ -128,7 +128,7 @@ func TestGuidesHaveFourKinds(t *testing.T) {
 // Blocks with output are consoles, not shell.
 func TestShellCommandsHaveNoPrompt(t *testing.T) {
 	t.Parallel()
-	for name, text := range documentation(t) {
+	for name, text := range readDocumentation(t) {
 		for _, block := range strings.Split(text, "```shell\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			if strings.HasPrefix(block, "$ ") || strings.Contains(block, "\n$ ") {
@@ -142,7 +142,7 @@ func TestShellCommandsHaveNoPrompt(t *testing.T) {
 func TestShellCommandsCanBePasted(t *testing.T) {
 	t.Parallel()
 	asks := regexp.MustCompile(`(?m)^(?:terraform|tofu) (?:apply|destroy|force-unlock)(?: .*)?\n.`)
-	for name, text := range documentation(t) {
+	for name, text := range readDocumentation(t) {
 		for _, block := range strings.Split(text, "```shell\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			if asks.MatchString(strings.ReplaceAll(block, "-auto-approve", "\n")) {

@@ -11,10 +11,10 @@ import (
 // same path.
 func (o ownedAssignment) addSecondAssignment(t *testing.T) (second *assignmentConfig) {
 	t.Helper()
-	o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
+	o.config.shape.targets, o.config.protection = [hostCount]uint8{1, 1, 1}, "free"
 	o.mustApply(t)
 	second = &assignmentConfig{}
-	*second = *o.w
+	*second = *o.config
 	second.name, second.shape.targets = "dev-eu", [hostCount]uint8{2, 0, 0}
 	o.wants[addresses[1]] = second
 	o.mustApply(t)
@@ -27,9 +27,9 @@ func TestARenamedAddressWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for range acceptancetest.Count(2, 4) { // for both orders of plans
 		o := newOwnedAssignment(t)
-		o.w.shape.targets, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
+		o.config.shape.targets, o.config.protection = [hostCount]uint8{1, 1, 1}, "free"
 		o.mustApply(t)
-		o.wants[addresses[1]] = o.w
+		o.wants[addresses[1]] = o.config
 		delete(o.wants, addresses[0])
 		diags := o.requireRefusal(t, handoverSummary)
 		for _, want := range []string{`The assignment "dev" removes 3 folders that the assignment "dev" adds: clusters/all/t0/w-a`, "moved { from"} {
@@ -45,8 +45,8 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 	for range acceptancetest.Count(2, 4) {
 		o := newOwnedAssignment(t)
 		second := o.addSecondAssignment(t)
-		first := *o.w
-		o.w.shape.targets[0], second.shape.targets[0], second.adopt = 0, 3, true
+		first := *o.config
+		o.config.shape.targets[0], second.shape.targets[0], second.adopt = 0, 3, true
 		diags := o.requireRefusal(t, handoverSummary)
 		for _, want := range []string{`The assignment "dev" removes 1 folder that the assignment "dev-eu" adds: clusters/all/t0/w-a`, `first set adopt = true on "dev-eu" while "dev" keeps them`} {
 			if !strings.Contains(diags.String(), want) {
@@ -54,9 +54,9 @@ func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
 			}
 		}
 		before := o.readBranches()
-		*o.w = first
+		*o.config = first
 		for _, shape := range []uint8{first.shape.targets[0], 0} { // first adopt, then remove
-			o.w.shape.targets[0] = shape
+			o.config.shape.targets[0] = shape
 			o.mustApply(t)
 			now := o.readBranches()
 			for folder := range before.folders {
@@ -78,7 +78,7 @@ func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 	for _, spelling := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
 		o := newOwnedAssignment(t)
 		second := o.addSecondAssignment(t)
-		o.w.shape.targets[2], second.shape.targets[2], second.spelling = 7, 6, spelling
+		o.config.shape.targets[2], second.shape.targets[2], second.spelling = 7, 6, spelling
 		diags := o.requireRefusal(t, "Two assignments have the same folders")
 		for _, want := range []string{`"dev"`, `"dev-eu"`, "both add 2 folders: clusters/all/t2/w-b, clusters/all/t2/w-c"} {
 			if !strings.Contains(diags.String(), want) {
@@ -92,11 +92,11 @@ func TestTwoAssignmentsWithTheSameNewFoldersAreAnErrorOfThePlan(t *testing.T) {
 func TestADestroyRemovesNoFoldersOfAnotherHolder(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
-	o.w.protection = "free"
+	o.config.protection = "free"
 	o.mustApply(t)
 	another := ownedAssignment{o.sequence, o.people[1], &assignmentConfig{}}
-	*another.w = *o.w
-	another.wants[addresses[0]] = another.w
+	*another.config = *o.config
+	another.wants[addresses[0]] = another.config
 	another.mustApply(t)
 	before := o.readBranches()
 	delete(o.wants, addresses[0])

@@ -201,16 +201,16 @@ func newCanaries(t *testing.T) (canaries, *hostileServer) {
 		addCell(provider+"-401", provider, repo("401", "empty"), "", refused)
 		addCell(provider+"-redirect", provider, repo("redirect", "empty"), "", denied)
 		addCell(provider+"-push", provider, repo("push-report", "empty"), "", noCommit)
-		addCell(provider+"-forge", provider, repo("serve", "based"), pullRequest("gitea", server.URL+"/api/403"), hostRefuses)
+		addCell(provider+"-forge", provider, repo("serve", "based"), proposeThrough("gitea", server.URL+"/api/403"), hostRefuses)
 	}
 	for _, forge := range []string{"gitea", "github", "gitlab"} {
 		for api, want := range map[string]string{
 			"api/401": hostRefuses, "api/403": hostRefuses, "api/404": "Repository or pull request does not exist", "api/409": noRequest,
 			"api/422": noRequest, "api/429": "Git host limits requests", "api/503": noHost, "redirect": noHost, "page": noHost,
 		} {
-			addCell(forge+"-"+strings.ReplaceAll(api, "/", "-"), "token", repo("serve", "based"), pullRequest(forge, server.URL+"/"+api), want)
+			addCell(forge+"-"+strings.ReplaceAll(api, "/", "-"), "token", repo("serve", "based"), proposeThrough(forge, server.URL+"/"+api), want)
 		}
-		addCell(forge+"-unreachable", "token", repo("serve", "based"), pullRequest(forge, "http://127.0.0.1:1"), noHost)
+		addCell(forge+"-unreachable", "token", repo("serve", "based"), proposeThrough(forge, "http://127.0.0.1:1"), noHost)
 	}
 	addCell("hang", "token", repo("hang", "empty"), `timeouts = { read = "200ms" }`, "Timeout")
 	addCell("push-hang", "token", repo("push-hang", "empty"), `timeouts = { create = "3s" }`, "Timeout")
@@ -242,7 +242,7 @@ func newCanaries(t *testing.T) (canaries, *hostileServer) {
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-func pullRequest(forge, api string) string {
+func proposeThrough(forge, api string) string {
 	return fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, api_url = %q }", forge, api)
 }
 

@@ -15,7 +15,7 @@ import (
 type ownedAssignment struct {
 	*sequence
 	*person
-	w *assignmentConfig
+	config *assignmentConfig
 }
 
 // newOwnedAssignment creates the assignment on a Git host in memory.
@@ -29,12 +29,12 @@ func newOwnedAssignmentIn(t *testing.T, world world, runners ...providertest.Run
 	t.Helper()
 	s := newSequence(t, 0, world, runners...)
 	o := ownedAssignment{s, s.people[0], s.people[0].wants[addresses[0]]}
-	o.w.path, o.w.spelling = "clusters/all", 0
+	o.config.path, o.config.spelling = "clusters/all", 0
 	o.mustApply(t)
 	return o
 }
 
-// mustApply returns the plan, and the branches before and after. The next plan must be empty.
+// mustApply returns the plan, and the branches before and after. Without options, the next plan must be empty.
 func (o ownedAssignment) mustApply(t *testing.T, options ...providertest.Option) (plan *providertest.Plan, before, after branchesState) {
 	t.Helper()
 	before = o.readBranches()
@@ -93,7 +93,7 @@ func TestARespeltURLWritesNothing(t *testing.T) {
 	t.Parallel()
 	for spelling := range 5 {
 		o := newOwnedAssignment(t)
-		o.w.spelling, o.w.protection = spelling, "none"
+		o.config.spelling, o.config.protection = spelling, "none"
 		_, before, after := o.mustApply(t)
 		requireUnchanged(t, before, after, 0)
 	}
@@ -102,7 +102,7 @@ func TestARespeltURLWritesNothing(t *testing.T) {
 func TestARenameIsOneCommitWithoutAnyFolder(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
-	o.w.name, o.w.spelling, o.w.protection = "dev-eu", 2, "none"
+	o.config.name, o.config.spelling, o.config.protection = "dev-eu", 2, "none"
 	plan, before, after := o.mustApply(t)
 	requireUnchanged(t, before, after, 1)
 	if text := changesOf(plan); !strings.Contains(text, lineText(changes.Line{Kind: changes.HandoverLine, Names: []string{"dev"}})) {
@@ -118,7 +118,7 @@ func TestAReplacementRemovesNothing(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		for _, protection := range []string{"", "none", "free"} {
 			o := newOwnedAssignment(t)
-			o.w.createFirst, o.w.protection = first, protection
+			o.config.createFirst, o.config.protection = first, protection
 			o.mustApply(t)
 			// The commit names the new object in the records.
 			plan, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
@@ -140,9 +140,9 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{false, true} {
 		o := newOwnedAssignment(t)
-		o.w.createFirst, o.w.name = first, "dev-eu"
+		o.config.createFirst, o.config.name = first, "dev-eu"
 		o.requireRefusal(t, "Folder does not belong to this assignment", providertest.Replace(addresses[0]))
-		o.w.adopt = true
+		o.config.adopt = true
 		_, before, after := o.mustApply(t, providertest.Replace(addresses[0]))
 		for folder := range before.folders {
 			if _, stays := after.folders[folder]; !stays || after.owners[folder] != "dev-eu" {
@@ -159,7 +159,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 func TestAReplacementThatCreatesFirstKeepsTheFormerLocation(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
-	o.w.createFirst, o.w.branch = true, "live"
+	o.config.createFirst, o.config.branch = true, "live"
 	o.requireRefusal(t, "Mass deletion", providertest.Replace(addresses[0]))
 	o.runner.Taint(addresses[0])
 	_, before, after := o.mustApply(t)
@@ -177,7 +177,7 @@ func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
 	for _, spelling := range []int{0, 3, 4} { // the same URL, other spellings, a mirror
 		o := newOwnedAssignment(t)
-		second := *o.w
+		second := *o.config
 		second.spelling = spelling
 		o.wants[addresses[1]] = &second
 		o.requireRefusal(t, "Two assignments have the same name")
@@ -188,13 +188,13 @@ func TestASecondStateOfOneNameRemovesNothingWithoutAdopt(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	another := ownedAssignment{o.sequence, o.people[1], &assignmentConfig{}}
-	*another.w = *o.w
-	another.w.shape.targets = [hostCount]uint8{0, 0, 1}
-	another.wants[addresses[0]] = another.w
+	*another.config = *o.config
+	another.config.shape.targets = [hostCount]uint8{0, 0, 1}
+	another.wants[addresses[0]] = another.config
 	another.requireRefusal(t, "Another assignment has this name")
-	another.w.adopt = true
+	another.config.adopt = true
 	another.requireRefusal(t, "Mass deletion")
-	another.w.protection = "free"
+	another.config.protection = "free"
 	_, diags := another.runner.Plan(t.Context(), another.configuration(another.person))
 	if !diags.Has("Folders are there already") || strings.Count(diags.String(), "- t") != 14 {
 		t.Errorf("got diagnostics %s", diags)
@@ -212,9 +212,9 @@ func TestAMoveIsShownAndStoppedByProtection(t *testing.T) {
 		"repository": func(w *assignmentConfig) { w.repository = "two" },
 	} {
 		o := newOwnedAssignment(t)
-		move(o.w)
+		move(o.config)
 		o.requireRefusal(t, "Mass deletion")
-		o.w.protection = "free"
+		o.config.protection = "free"
 		_, diags := o.runner.Plan(t.Context(), o.configuration(o.person))
 		plan, before, after := o.mustApply(t)
 		if len(after.folders) != len(before.folders) {
@@ -241,13 +241,13 @@ func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	world := newBareWorld(t)
 	s := newSequence(t, 0, world, providertest.New(startProvider))
 	o := ownedAssignment{s, s.people[0], s.people[0].wants[addresses[0]]}
-	o.w.path, o.w.spelling, o.w.protection = "clusters/all", 0, "none"
+	o.config.path, o.config.spelling, o.config.protection = "clusters/all", 0, "none"
 	o.mustApply(t)
 	rename := func(from, to string) {
 		if _, err := world.git("one", nil, "branch", "-m", from, to); err != nil {
 			t.Fatal(err)
 		}
-		o.w.branch = to
+		o.config.branch = to
 		delete(o.foreign, spot{"one", "live", "README.md"})
 		delete(o.foreign, spot{"one", "dev", "README.md"})
 	}
@@ -270,7 +270,7 @@ func TestARenamedBranchIsTheSameLocation(t *testing.T) {
 	}
 
 	rename("live", "dev")
-	o.w.shape.version++
+	o.config.shape.version++
 	plan, _, after = o.mustApply(t)
 	if text := changesOf(plan); !strings.Contains(text, countLine(changes.Counts{Changed: 15})) {
 		t.Errorf("got changes %q", text)
@@ -286,7 +286,7 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	world := newBareWorld(t)
 	o := newOwnedAssignmentIn(t, world, providertest.New(startProvider))
 	const missing = "Branch does not exist any more"
-	o.w.protection = "free"
+	o.config.protection = "free"
 	o.mustApply(t)
 	if plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Destroy()); plan == nil || diags.Has(missing) {
 		t.Errorf("the destroy plan has diagnostics %s", diags)
@@ -297,12 +297,12 @@ func TestADestroyOfARenamedBranchReportsTheRemainingFolders(t *testing.T) {
 	for _, options := range [][]providertest.Option{{providertest.Destroy()}, {providertest.Destroy(), providertest.SkipRefresh()}} {
 		plan, diags := o.runner.Plan(t.Context(), o.configuration(o.person), options...)
 		if plan == nil || !diags.Has(missing) ||
-			!strings.Contains(diags.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
+			!strings.Contains(diags.String(), `the 15 folders of the assignment "`+o.config.name+`" at path "clusters/all" are still on it`) {
 			t.Errorf("the destroy plan has diagnostics %s", diags)
 		}
 	}
 
-	o.w.branch = "next"
+	o.config.branch = "next"
 	if plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || diags.Err() != nil {
 		t.Fatalf("got diagnostics %s", diags)
 	}
@@ -324,8 +324,8 @@ func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 		"repository": func(w *assignmentConfig) { w.repository = "two" },
 	} {
 		o := newOwnedAssignment(t)
-		move(o.w)
-		o.w.protection = "free"
+		move(o.config)
+		o.config.protection = "free"
 		_, diags := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
 		count := 0
 		for _, diagnostic := range diags {
@@ -341,9 +341,9 @@ func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 	if len(diags) > 0 {
 		t.Errorf("a replacement in place has diagnostics %s", diags)
 	}
-	o.w.keep = true
+	o.config.keep = true
 	o.mustApply(t)
-	o.w.path = ""
+	o.config.path = ""
 	if _, diags = o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0])); strings.Contains(
 		diags.String(),
 		"- t",
@@ -355,12 +355,12 @@ func TestAReplacementThatMovesListsTheRemovedFolders(t *testing.T) {
 func TestProtectionStopsTheLossOfAllFoldersOfAHost(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
-	o.w.shape.targets[1] = 0 // a third of all folders
+	o.config.shape.targets[1] = 0 // a third of all folders
 	diags := o.requireRefusal(t, "A host would lose everything")
 	if !strings.Contains(diags.String(), `emptied_hosts = ["t1"]`) {
 		t.Errorf("got diagnostics %s", diags)
 	}
-	o.w.protection = "free"
+	o.config.protection = "free"
 	if _, before, after := o.mustApply(t); len(before.folders)-len(after.folders) != targetCount {
 		t.Errorf("got %[2]d folders, want %[1]d", len(before.folders), len(after.folders))
 	}
@@ -372,8 +372,8 @@ func TestADestroyObeysTheLastAppliedProtection(t *testing.T) {
 	o.requireRefusal(t, "Mass deletion", providertest.Destroy())
 	delete(o.wants, addresses[0])
 	o.requireRefusal(t, "Mass deletion")
-	o.wants[addresses[0]] = o.w
-	o.w.protection = "free"
+	o.wants[addresses[0]] = o.config
+	o.config.protection = "free"
 	o.mustApply(t)
 	if _, _, after := o.mustApply(t, providertest.Destroy()); len(after.folders) > 0 || len(o.runner.Now()) > 0 {
 		t.Errorf("%d folders are left", len(after.folders))
@@ -384,8 +384,8 @@ func TestARollbackReachesACommitBeforeARename(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	world, _ := o.world.(*memoryWorld)
-	first, before := world.at[o.w.repository].Tip(o.w.branch).String(), o.readBranches()
-	o.w.shape.version, o.w.name = 1, "dev-eu"
+	first, before := world.at[o.config.repository].Tip(o.config.branch).String(), o.readBranches()
+	o.config.shape.version, o.config.name = 1, "dev-eu"
 	o.mustApply(t)
 	configuration := o.configuration(o.person)
 	configuration.Resources[addresses[0]].Attributes["rollback_to"] = first

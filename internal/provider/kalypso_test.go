@@ -132,7 +132,7 @@ func TestKalypsoControlPlaneWithBuiltinTemplates(t *testing.T) {
 					Check: func(*terraform.State) error {
 						got := yamlDocuments(t, repo.read(t, environment))
 						want := yamlDocuments(t, files(t, filepath.Join(root, "tutorial", "expected", environment)))
-						sameNamespacesAndConfiguration(t, got, want)
+						compareNamespacesAndConfiguration(t, got, want)
 						return nil
 					},
 				}},
@@ -141,7 +141,7 @@ func TestKalypsoControlPlaneWithBuiltinTemplates(t *testing.T) {
 	}
 }
 
-func sameNamespacesAndConfiguration(t *testing.T, got, want map[string][]any) {
+func compareNamespacesAndConfiguration(t *testing.T, got, want map[string][]any) {
 	t.Helper()
 	if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
 		t.Fatalf("files %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))

@@ -231,12 +231,12 @@ func (p *killRepository) recordContents() {
 func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 	p.t.Helper()
 	directory := p.cloneAndCheck()
-	commit, tree := branchTip(p.t, directory, branch)
+	commit, hash := branchTip(p.t, directory, branch)
 	if commit == before {
 		return false
 	}
-	if tree != p.contents[n] {
-		p.t.Errorf("the branch is at commit %s with content %s, want commit %q or content %s", commit, tree, before, p.contents[n])
+	if hash != p.contents[n] {
+		p.t.Errorf("the branch is at commit %s with content %s, want commit %q or content %s", commit, hash, before, p.contents[n])
 	}
 	if parent := git(p.t, directory, "log", "-1", "--format=%P", commit); parent != before {
 		p.t.Errorf("the branch's commit has the parent %q, want %q", parent, before)
@@ -244,35 +244,34 @@ func (p *killRepository) checkAfterKill(before string, n int) (after bool) {
 	return true
 }
 
-// checkConvergence applies the variant again, and compares the branch with an undisturbed apply. Then it must have one commit.
-// A last apply, without a state in half of all cases, makes none. Without a state, an apply may make a further commit, because
-// records name the state.
+// checkConvergence applies the variant again: the branch must have the content of an undisturbed apply, with one commit since
+// before. One more apply changes nothing. In half of all cases it has no state, and replaces the holder in the records.
 func (p *killRepository) checkConvergence(before string, n int) {
 	p.t.Helper()
 	found, _ := branchTip(p.t, p.cloneAndCheck(), branch)
-	most := "1"
+	want := "1"
 	if p.state == nil && found != before {
-		most = "2"
+		want = "2"
 	}
 	p.apply(n)
 	directory := p.cloneAndCheck()
-	commit, tree := branchTip(p.t, directory, branch)
-	if tree != p.contents[n] {
-		p.t.Errorf("the next apply results in content %s, want %s", tree, p.contents[n])
+	commit, hash := branchTip(p.t, directory, branch)
+	if hash != p.contents[n] {
+		p.t.Errorf("the next apply results in content %s, want %s", hash, p.contents[n])
 	}
 	since := []string{"rev-list", "--count", commit}
 	if before != "" {
 		since = append(since, "^"+before)
 	}
-	if commits := git(p.t, directory, since...); commits != most {
-		p.t.Errorf("got %s commits, want %s", commits, most)
+	if commits := git(p.t, directory, since...); commits != want {
+		p.t.Errorf("got %s commits, want %s", commits, want)
 	}
-	lost := commit[0] < '8'
-	if lost {
+	isStateLost := commit[0] < '8'
+	if isStateLost {
 		p.state, p.private = nil, nil
 	}
 	p.apply(n)
-	if again, now := branchTip(p.t, p.cloneAndCheck(), branch); again != commit && (!lost || now != tree) {
+	if again, now := branchTip(p.t, p.cloneAndCheck(), branch); again != commit && (!isStateLost || now != hash) {
 		p.t.Error("one more apply made a commit")
 	}
 }

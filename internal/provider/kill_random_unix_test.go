@@ -22,9 +22,9 @@ func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	same := func(next http.Handler) http.Handler { return next }
 	for i, server := range []struct {
-		name  string
-		kills int
-		place func(*testing.T) *killRepository
+		name          string
+		kills         int
+		newRepository func(*testing.T) *killRepository
 	}{
 		{"local path", reliabilitytest.Count(4, 450), newLocalRepository},
 		{"local path, repository created", reliabilitytest.Count(3, 250), newMissingRepository},
@@ -35,7 +35,7 @@ func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 			t.Parallel()
 			moments := &killMoments{t: t, kills: server.kills}
 			for moments.count() < server.kills {
-				moments.killSeries(server.place)
+				moments.killSeries(server.newRepository)
 			}
 			reliabilitytest.Report(t, fmt.Sprintf("50-killed-at-random-moments-%d", i),
 				"`kill -9` of the provider at random moments of an apply", server.name, fmt.Sprint(moments.count()), moments.String())
@@ -83,23 +83,23 @@ func (m *killMoments) killSeries(newRepository func(*testing.T) *killRepository)
 	p := newRepository(m.t)
 	defer p.finish()
 	creates := !p.exists()
-	trees, length, samples := p.contents, time.Duration(0), reliabilitytest.Count(1, 3)
+	contents, length, samples := p.contents, time.Duration(0), reliabilitytest.Count(1, 3)
 	if creates {
-		trees = contentsOfCreated(m.t, newRepository)
+		contents = contentsOfCreated(m.t, newRepository)
 		for n := range samples {
-			length += undisturbedDuration(m.t, newRepository(m.t).inputFor(n)) / time.Duration(samples)
+			length += measureUndisturbedApply(m.t, newRepository(m.t).inputFor(n)) / time.Duration(samples)
 		}
 	} else {
 		for n := range samples { // the first is large: from variant 0 to 2
 			n = (n + 2) % variants
-			length += undisturbedDuration(m.t, p.inputFor(n)) / time.Duration(samples)
+			length += measureUndisturbedApply(m.t, p.inputFor(n)) / time.Duration(samples)
 			p.apply(n)
 		}
 	}
 	for i := 0; i < perSeries && m.count() < m.kills; i++ {
 		if creates {
 			p = newRepository(m.t)
-			p.contents = trees
+			p.contents = contents
 		}
 		tenth := m.rarestTenth()
 		at := float64(tenth) + rand.Float64()
@@ -115,14 +115,14 @@ func (m *killMoments) rarestTenth() int {
 	return slices.MinFunc(order, func(a, b int) int { return (m.before[a] + m.after[a]) - (m.before[b] + m.after[b]) })
 }
 
-func contentsOfCreated(t *testing.T, newRepository func(*testing.T) *killRepository) (trees [variants]string) {
+func contentsOfCreated(t *testing.T, newRepository func(*testing.T) *killRepository) (contents [variants]string) {
 	t.Helper()
 	for n := range variants {
 		p := newRepository(t)
 		p.apply(n)
-		_, trees[n] = branchTip(t, p.cloneAndCheck(), branch)
+		_, contents[n] = branchTip(t, p.cloneAndCheck(), branch)
 	}
-	return trees
+	return contents
 }
 
 // kill kills a provider after a delay. If settled, its children end before the next apply.

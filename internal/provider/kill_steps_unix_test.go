@@ -118,44 +118,44 @@ type proposal struct {
 	openRequests int  // after the apply
 }
 
-func killDuringProposal(t *testing.T, found *killedSteps, how proposal) {
+func killDuringProposal(t *testing.T, found *killedSteps, expected proposal) {
 	t.Helper()
 	w := &webWatcher{}
 	p := newGiteaRepository(t, w.wrap)
-	p.delivery = map[string]string{"mode": "pull_request", "forge": "gitea", "merge": how.merge}
-	from := 2 - how.variant
-	for _, n := range []int{how.variant, from} { // the lookup of a first request differs
+	p.delivery = map[string]string{"mode": "pull_request", "forge": "gitea", "merge": expected.merge}
+	from := 2 - expected.variant
+	for _, n := range []int{expected.variant, from} { // the lookup of a first request differs
 		p.apply(n)
 	}
-	forEachStep(t, p.inputFor(how.variant), w, func(at step) {
+	forEachStep(t, p.inputFor(expected.variant), w, func(at step) {
 		p.apply(from)
-		before, tree := branchTip(t, p.cloneAndCheck(), branch)
-		if how.movesBranch {
-			tree = p.contents[how.variant]
+		before, wantHash := branchTip(t, p.cloneAndCheck(), branch)
+		if expected.movesBranch {
+			wantHash = p.contents[expected.variant]
 		}
-		killed := killAt(t, p.inputFor(how.variant), w, at)
+		killed := killAt(t, p.inputFor(expected.variant), w, at)
 		commit, hash := branchTip(t, p.cloneAndCheck(), branch)
-		if commit != before && (hash != tree || !how.movesBranch) {
+		if commit != before && (hash != wantHash || !expected.movesBranch) {
 			t.Errorf("the branch is at commit %s with tree %s, neither before nor after the apply", commit, hash)
 		}
 		if killed {
 			found.add(at.Name, commit != before)
 		}
-		p.checkProposal(how.variant, tree, how.openRequests)
+		p.checkProposal(expected.variant, wantHash, expected.openRequests)
 	})
 }
 
 // checkProposal applies the proposal again. The branch then has this tree, and as many open requests for the variant. One more
 // apply changes nothing.
-func (p *killRepository) checkProposal(n int, tree string, open int) {
+func (p *killRepository) checkProposal(n int, wantHash string, open int) {
 	p.t.Helper()
 	p.apply(n)
 	look := func() (string, []giteaPullRequest) {
 		p.t.Helper()
 		directory := p.cloneAndCheck()
 		commit, hash := branchTip(p.t, directory, branch)
-		if hash != tree {
-			p.t.Errorf("the branch has tree %s, want %s", hash, tree)
+		if hash != wantHash {
+			p.t.Errorf("the branch has tree %s, want %s", hash, wantHash)
 		}
 		all, found := p.requests(), 0
 		for _, one := range all {
@@ -180,7 +180,7 @@ func (p *killRepository) checkProposal(n int, tree string, open int) {
 }
 
 // killAtEachStep kills while the branch goes from the first variant to another.
-func killAtEachStep(t *testing.T, found *killedSteps, w watcher, newRepository func(*testing.T) *killRepository) {
+func killAtEachStep(t *testing.T, killed *killedSteps, w watcher, newRepository func(*testing.T) *killRepository) {
 	t.Helper()
 	const n = 2
 	p := newRepository(t)
@@ -192,7 +192,7 @@ func killAtEachStep(t *testing.T, found *killedSteps, w watcher, newRepository f
 		}
 		before, _ := branchTip(t, p.cloneAndCheck(), branch)
 		if killAt(t, p.inputFor(n), w, at) {
-			found.add(at.Name, p.checkAfterKill(before, n))
+			killed.add(at.Name, p.checkAfterKill(before, n))
 		}
 		p.checkConvergence(before, n)
 		if p.hasOnlyProviders() {

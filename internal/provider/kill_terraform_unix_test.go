@@ -32,8 +32,8 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 		t.Skip("terraform is not on this machine")
 	}
 	for i, server := range []struct {
-		name  string
-		place func(*testing.T) *killRepository
+		name          string
+		newRepository func(*testing.T) *killRepository
 	}{
 		{"local path", newMissingRepository},
 		{"http, git's http-backend", func(t *testing.T) *killRepository {
@@ -43,7 +43,7 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 		t.Run(server.name, func(t *testing.T) {
 			t.Parallel()
 			kills := reliabilitytest.Count(1, 20)
-			p := server.place(t)
+			p := server.newRepository(t)
 			defer p.finish()
 			terraform := newTerraformFolder(t, tool)
 			terraform.apply(p, 0)
@@ -160,20 +160,20 @@ func (p *terraformFolder) run(arguments ...string) (plugins []pluginStart, print
 }
 
 // plan plans a change to a value that is unique to the number.
-func (p *terraformFolder) plan(place *killRepository, number int) {
+func (p *terraformFolder) plan(repository *killRepository, number int) {
 	p.t.Helper()
 	writeFile(
 		p.t,
 		filepath.Join(p.folder, "main.tf"),
-		requiredProviders+small{database: fmt.Sprintf("\"mysql://%d\"", number)}.config(place.repository),
+		requiredProviders+small{database: fmt.Sprintf("\"mysql://%d\"", number)}.config(repository.repository),
 	)
 	p.run("plan", "-input=false", "-out=plan.out")
 }
 
 // apply measures the duration of an undisturbed apply.
-func (p *terraformFolder) apply(place *killRepository, number int) {
+func (p *terraformFolder) apply(repository *killRepository, number int) {
 	p.t.Helper()
-	p.plan(place, number)
+	p.plan(repository, number)
 	plugins, _ := p.run("apply", "-input=false", "plan.out")
 	if p.plugins = len(plugins); p.plugins == 0 {
 		p.t.Fatal("Terraform started no plugin")
@@ -183,10 +183,10 @@ func (p *terraformFolder) apply(place *killRepository, number int) {
 
 // applyAndKill kills the plugins after a delay. It returns the commits of the branch before and after, and whether the kill
 // came in time.
-func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay time.Duration) (before, after string, killed bool) {
+func (p *terraformFolder) applyAndKill(repository *killRepository, number int, delay time.Duration) (before, after string, killed bool) {
 	p.t.Helper()
-	p.plan(place, number)
-	before, _ = branchTip(p.t, place.cloneAndCheck(), branch)
+	p.plan(repository, number)
+	before, _ = branchTip(p.t, repository.cloneAndCheck(), branch)
 	var output bytes.Buffer
 	ended := p.start(&output, "apply", "-input=false", "plan.out")
 	var plugins []*os.Process
@@ -206,7 +206,7 @@ func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay 
 		}
 	}
 	err := <-ended
-	after, _ = branchTip(p.t, place.cloneAndCheck(), branch)
+	after, _ = branchTip(p.t, repository.cloneAndCheck(), branch)
 	killed = err != nil
 	if killed && !strings.Contains(output.String(), "lugin") {
 		p.t.Errorf("Terraform does not report the end of the plugin:\n%s", output.String())
@@ -214,7 +214,7 @@ func (p *terraformFolder) applyAndKill(place *killRepository, number int, delay 
 	p.run("show", "-json")
 	p.run("apply", "-input=false", "-auto-approve")
 	p.run("plan", "-input=false", "-detailed-exitcode")
-	directory := place.cloneAndCheck()
+	directory := repository.cloneAndCheck()
 	final, _ := branchTip(p.t, directory, branch)
 	if after != before && after != final {
 		p.t.Errorf("the branch was at %s after the kill, want %s as before or %s as in the end", after, before, final)

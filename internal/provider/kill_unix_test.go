@@ -223,7 +223,7 @@ func (d *providerProcess) waitForChildren() {
 	_ = d.descendants.Close()
 }
 
-func undisturbedDuration(t *testing.T, w applyInput) time.Duration {
+func measureUndisturbedApply(t *testing.T, w applyInput) time.Duration {
 	t.Helper()
 	d := startProviderProcess(t, w)
 	start := time.Now()

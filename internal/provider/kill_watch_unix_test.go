@@ -95,7 +95,7 @@ func (w *webWatcher) watch(at step, kill func()) {
 func (w *webWatcher) steps() (steps []step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, name := range numbered(w.requests) {
+	for i, name := range uniqueNames(w.requests) {
 		whens := []string{asked, sent, halfAnswered, answered}
 		switch {
 		case strings.HasPrefix(name, push):
@@ -108,7 +108,7 @@ func (w *webWatcher) steps() (steps []step) {
 	return steps
 }
 
-func numbered(requests []string) []string {
+func uniqueNames(requests []string) []string {
 	count, names := map[string]int{}, make([]string, len(requests))
 	for i, name := range requests {
 		if name == refs && slices.Contains(requests[:i], push) {
@@ -265,7 +265,7 @@ func (w *gitWatcher) steps() (steps []step) {
 		}
 		requests = append(requests, name)
 	}
-	for i, name := range numbered(requests) {
+	for i, name := range uniqueNames(requests) {
 		steps = append(steps, stepsOf(i, name, asked, answered)...)
 		number := strings.TrimPrefix(name, refs)
 		switch requests[i] {

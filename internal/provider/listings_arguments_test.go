@@ -24,7 +24,7 @@ func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 		"resource": schemas.ResourceSchemas, "data": schemas.DataSourceSchemas, "ephemeral": schemas.EphemeralResourceSchemas,
 	}
 	count := 0
-	for page, text := range documentation(t) {
+	for page, text := range readDocumentation(t) {
 		for _, listing := range strings.Split(text, "```terraform\n")[1:] {
 			listing, _, _ = strings.Cut(listing, "```")
 			file, problems := hclsyntax.ParseConfig([]byte(listing), filepath.Base(page), hcl.InitialPos)

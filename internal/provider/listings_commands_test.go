@@ -61,7 +61,7 @@ func TestCommandsOfPagesAreValid(t *testing.T) {
 			commands[block.page] = append(commands[block.page], commandLines(block)...)
 		}
 	}
-	pages, examples, schemas := documentation(t), exampleTexts(t), providerSchemas(t)
+	pages, examples, schemas := readDocumentation(t), exampleTexts(t), providerSchemas(t)
 	if len(commands) < 15 {
 		t.Errorf("only %d pages have commands", len(commands))
 	}

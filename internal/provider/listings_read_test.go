@@ -19,7 +19,7 @@ var fencePattern = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
 // listingsOf returns the listings of a language on all pages, in the order of the pages.
 func listingsOf(t *testing.T, language string) []pageListing {
 	t.Helper()
-	pages := documentation(t)
+	pages := readDocumentation(t)
 	var found []pageListing
 	for _, page := range slices.Sorted(maps.Keys(pages)) {
 		name := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md"))

@@ -196,7 +196,7 @@ resource "flotilla_agent" "store" {
 // The start page begins with a link to each question.
 func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
 	t.Parallel()
-	pages := documentation(t)
+	pages := readDocumentation(t)
 	beginning, _, _ := strings.Cut(pages["docs/index.md"], "\n## Five minutes\n")
 	night, _, _ := strings.Cut(pages["docs/guides/night.md"], "\n## Backup and recovery\n")
 	questions := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(night, ""), -1)[1:]

@@ -13,7 +13,7 @@ import (
 func heldReplacement(t *testing.T) ownedAssignment {
 	t.Helper()
 	o := newOwnedAssignment(t)
-	o.w.branch = "live"
+	o.config.branch = "live"
 	o.runner.Taint(addresses[0])
 	plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person))
 	if plan == nil || !diags.Has("Mass deletion") {
@@ -36,7 +36,7 @@ func countFolders(seen branchesState, branch string) int {
 func TestADestroyAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 	t.Parallel()
 	o := heldReplacement(t)
-	o.w.protection = "free"
+	o.config.protection = "free"
 	o.mustApply(t)
 	_, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
 	if left := o.runner.Now(); diags.Err() != nil || len(left) > 0 {
@@ -50,7 +50,7 @@ func TestADestroyAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 	t.Parallel()
 	o := heldReplacement(t)
-	o.w.branch, o.w.path, o.w.protection = "dev", "", "free"
+	o.config.branch, o.config.path, o.config.protection = "dev", "", "free"
 	o.mustApply(t)
 	_, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
 	if left := o.runner.Now(); diags.Err() != nil || len(left) > 0 {
@@ -65,10 +65,10 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 func interruptedReplacement(t *testing.T, change func(w *assignmentConfig)) ownedAssignment {
 	t.Helper()
 	o := newOwnedAssignment(t)
-	o.w.createFirst, o.w.protection = true, "free"
+	o.config.createFirst, o.config.protection = true, "free"
 	o.mustApply(t)
 	former := o.runner.Now()[addresses[0]].Current
-	change(o.w)
+	change(o.config)
 	o.mustApply(t, providertest.Replace(addresses[0]))
 	workspace, _ := o.runner.(*providertest.Workspace)
 	workspace.State[addresses[0]] = providertest.Instance{
@@ -99,10 +99,10 @@ func TestADeposedObjectRemovesNoFolder(t *testing.T) {
 func TestADeposedObjectAtAnotherLocationIsHeldAndReported(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
-	o.w.createFirst = true
+	o.config.createFirst = true
 	o.mustApply(t)
 	former := o.runner.Now()[addresses[0]].Current
-	o.w.branch = "live"
+	o.config.branch = "live"
 	o.runner.Taint(addresses[0])
 	o.mustApply(t)
 	workspace, _ := o.runner.(*providertest.Workspace)
@@ -126,9 +126,9 @@ func TestAMovingReplacementUsesItsOwnOnDestroy(t *testing.T) {
 			t.Run(fmt.Sprintf("keep %t, create_before_destroy %t", keep, first), func(t *testing.T) {
 				t.Parallel()
 				o := newOwnedAssignment(t)
-				o.w.keep, o.w.createFirst, o.w.protection = !keep, first, "free"
+				o.config.keep, o.config.createFirst, o.config.protection = !keep, first, "free"
 				o.mustApply(t)
-				o.w.keep, o.w.branch = keep, "live"
+				o.config.keep, o.config.branch = keep, "live"
 				plan, diags := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
 				if diags.Err() != nil || !plan.Change(addresses[0]).Action.Replaces() {
 					t.Fatalf("got %s", diags)
