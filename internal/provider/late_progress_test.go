@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// progressText returns the progress of a rollout: attributes of the assignment, and rollouts of flotilla_compliance.
+// progressText returns the progress in the assignment and in flotilla_compliance.
 func (r *rings) progressText(attributes map[string]any) string {
 	r.t.Helper()
 	read := mustReadCompliance(r.t, r.url, map[string]any{
@@ -82,7 +82,7 @@ func TestProgressInRefreshDestroyAndLateApply(t *testing.T) {
 	applyLate("2", "2 2 1") // the failure does not last yet
 	checkRefresh("2")
 	r.now = r.now.Add(24 * time.Hour)
-	applyLate("2", "1 1 1") // rolled back
+	applyLate("2", "1 1 1")
 	checkRefresh("2")
 	applyLate("3", "3 1 1")
 	r.report("canary", verdict.Ready)

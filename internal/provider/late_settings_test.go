@@ -7,7 +7,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// digestOf returns a digest that repeats one digit.
 func digestOf(digit string) string { return "sha256:" + strings.Repeat(digit, 64) }
 
 // Refreshes and destroys ignore a new digest of manifests. A late apply writes the digest of its plan.
@@ -54,7 +53,7 @@ func TestDigestsInRefreshDestroyAndLateApply(t *testing.T) {
 	}
 }
 
-// The provider's definitions check the final objects of a plan. Refreshes, destroys and late applies do not use them.
+// Only plans of changes check final objects by the provider's definitions.
 func TestDefinitionsInRefreshDestroyAndLateApply(t *testing.T) {
 	t.Parallel()
 	widgetOfSize := func(size string) string { return strings.Replace(widget, "size: large", "size: "+size, 1) }

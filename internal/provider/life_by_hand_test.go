@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A change by hand in a folder under a hold, or in one of a later stage, stays. The first plan counts it, and the next plan is empty.
+// A change by hand stays in a folder with a hold or of a later stage. The first plan counts it, and the next plan is empty.
 func TestChangesByHandToWaitingFoldersAreCountedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"changed": "by hand\n", "removed": ""} {
@@ -39,7 +39,7 @@ func TestChangesByHandToWaitingFoldersAreCountedAtOnce(t *testing.T) {
 	}
 }
 
-// newLifeWithRollout returns a life with a new version on the canary, and optionally a hold on the canary since then.
+// newLifeWithRollout returns a life with a new version on the canary, and optionally a hold there.
 func newLifeWithRollout(t *testing.T, held bool) *life {
 	t.Helper()
 	world, clock := newMemoryWorld(t, true), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}

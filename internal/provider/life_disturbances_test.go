@@ -43,7 +43,6 @@ func (l *life) writeForeignFile(name string) {
 	l.record("    somebody writes %s", name)
 }
 
-// editByHand changes or removes a file of the assignment.
 func (l *life) editByHand() {
 	var owned []string
 	for name := range l.branchFiles() {

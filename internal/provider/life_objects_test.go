@@ -13,13 +13,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// objectsLife makes random changes to stagedObjects: it renames cluster types and the branch, changes content, publishes the chart
-// again, rolls back, and applies from another state. After each apply, both hosts have a folder, although protection forbids
-// removals, and all objects follow folders of the commit. The state without the assignment cannot write.
+// objectsLife makes random changes to stagedObjects. After each apply, both hosts have a folder, although protection forbids removals,
+// and all objects follow folders of the commit. The state without the assignment cannot write.
 type objectsLife struct {
 	*stagedObjects
 	random *rand.Rand
-	// runners have a state each. The state of the first has the assignment.
+	// runners have a state each. The first has the assignment.
 	runners [2]providertest.Runner
 	names   int
 	commits []string
@@ -95,7 +94,7 @@ func (l *objectsLife) applyRandomChanges() {
 	}
 }
 
-// checkOtherState checks that the state that lost the assignment cannot apply.
+// checkOtherState expects the state that lost the assignment to refuse an apply.
 func (l *objectsLife) checkOtherState(tip string) {
 	state := l.runners[1].Now()[assignment].Current
 	if state == nil || !strings.Contains(string(state.Attributes), strconv.Quote(l.branch)) {
@@ -145,7 +144,6 @@ func TestALifeOfRenamesWithFinalObjectsAndTools(t *testing.T) {
 	}
 }
 
-// lifeSeeds returns the number of lives with each tool and reconciler.
 func lifeSeeds() int {
 	if acceptancetest.Either() {
 		return 1

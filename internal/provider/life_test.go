@@ -17,9 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// life simulates months with one assignment: new versions and values, some of them never ready, added and removed workloads and
-// hosts, renames, other spellings of the URL, lost states, edits by hand, and holds. Clusters follow the branch at random and report.
-// The guarantees are checked after each apply.
+// life simulates months with one assignment by random changes. Clusters follow the branch at random and report. The guarantees are
+// checked after each apply.
 type life struct {
 	t         *testing.T
 	random    *rand.Rand
@@ -29,24 +28,23 @@ type life struct {
 	onFailure string
 
 	wanted  lifeConfig
-	agents  map[string]*simulatedAgent // by cluster
+	agents  map[string]*simulatedAgent
 	foreign map[string]string
-	// hasStaleReports is set by edits by hand and renames: reports are read before the apply, and selected by the assignment's name,
-	// so the rollout may need one more apply.
+	// hasStaleReports: reports are read before the apply, and by the assignment's name. After an edit by hand or a rename, the rollout
+	// may need one more apply.
 	hasStaleReports bool
 	counter         int // of versions, values and notes
 	history         []string
 	tally           *lifeTally
 }
 
-// lifeConfig is the configuration of a life.
 type lifeConfig struct {
 	name      string
-	urlStyle  int               // a spelling of the URL
-	versions  map[string]string // of workloads
+	urlStyle  int // a spelling of the URL
+	versions  map[string]string
 	value     string
 	hosts     []string
-	hold      map[string]any // nil for none
+	hold      map[string]any
 	adopt     bool
 	allAtOnce bool // without a rollout
 }
@@ -92,7 +90,7 @@ func (l *life) record(format string, arguments ...any) {
 	l.history = append(l.history, fmt.Sprintf(format, arguments...))
 }
 
-// playSteps makes random changes and applies them, step by step, and then calls finish.
+// playSteps makes and applies random changes, and then calls finish.
 func (l *life) playSteps(steps int) {
 	defer func() {
 		if l.t.Failed() {
@@ -234,7 +232,6 @@ func anyList(texts []string) []any {
 	return list
 }
 
-// reports returns the reports of the clusters.
 func (l *life) reports() []any {
 	list := []any{}
 	for _, host := range l.wanted.hosts {
@@ -248,7 +245,7 @@ func (l *life) reports() []any {
 	return list
 }
 
-// apply applies the configuration, checks the branch, and expects an empty plan and no drift. It returns the plan.
+// apply applies, checks the branch, and expects an empty plan and no drift.
 func (l *life) apply() *providertest.Plan {
 	l.t.Helper()
 	commits := l.world.commits(gitops, "dev")
@@ -280,14 +277,14 @@ func (l *life) apply() *providertest.Plan {
 	if diags.Err() != nil || len(drift.Drifted) > 0 || l.clock != nil && drift.ExitCode != 0 {
 		l.t.Errorf("a refresh after an apply finds %q: %v", drift.Drifted, diags)
 	}
-	if l.wanted.adopt { // once only
+	if l.wanted.adopt {
 		l.wanted.adopt = false
 		return l.apply()
 	}
 	return plan
 }
 
-// checkBranch checks that only the canary has content that never gets ready, and that foreign files are unchanged.
+// checkBranch expects unchanged foreign files, and content that never gets ready only on the canary.
 func (l *life) checkBranch() {
 	l.t.Helper()
 	files := l.branchFiles()
@@ -303,7 +300,7 @@ func (l *life) checkBranch() {
 	}
 }
 
-// finish sets good versions, lifts the hold and lets all clusters follow. It expects all folders as configured, and then destroys.
+// finish sets good versions, lifts the hold, lets all clusters follow, expects all folders as configured, and destroys.
 func (l *life) finish() {
 	l.record("the end")
 	l.counter++
@@ -335,7 +332,7 @@ func (l *life) finish() {
 	l.world.check()
 }
 
-// folders returns the files of the assignment, without the label with its name: a rename does not change the label.
+// folders returns the assignment's files without the owner label, which a rename does not change.
 func (l *life) folders() map[string]string {
 	folders := map[string]string{}
 	for name, content := range l.branchFiles() {
@@ -372,8 +369,8 @@ func describeDifferences(got, want map[string]string) string {
 	return strings.Join(all, "\n")
 }
 
-// Versions that never get ready stay on the canary. Foreign files stay unchanged. An apply makes at most one commit, and the plan after
-// it is empty. In the end, all folders are as configured.
+// Versions that never get ready stay on the canary. Foreign files stay unchanged. An apply makes at most one commit and leaves an empty
+// plan. In the end, all folders are as configured.
 func TestReliabilityOfALifeFromOutside(t *testing.T) {
 	t.Parallel()
 	steps, seeds := reliabilitytest.Count(acceptancetest.Count(5, 60), 60), reliabilitytest.Count(1, 20)
@@ -409,8 +406,7 @@ func TestReliabilityOfALifeFromOutside(t *testing.T) {
 	)
 }
 
-// TestALifeWithTerraform plays a life with the provider's program, Terraform and OpenTofu. Each tool takes one value of on_failure;
-// reported runs take both.
+// Each tool plays one value of on_failure; reported runs play both.
 func TestALifeWithTerraform(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Tests describe lines of changes by their values: their English is in package changes alone.
+// Tests describe lines of changes by values: only package changes has English.
 
 func lineText(line changes.Line) string { return changes.English([]changes.Line{line})[0] }
 
@@ -15,38 +15,34 @@ func countLine(counts changes.Counts) string {
 	return lineText(changes.Line{Kind: changes.CountLine, Counts: counts})
 }
 
-// fileLine returns a line about keys of a file. keys is a list such as "a.b, c:new", assignments one such as "large/web, small/web".
+// fileLine takes lists such as "a.b, c:new" (keys) and "large/web, small/web" (assignments).
 func fileLine(file, keys, assignments string, causes ...changes.Cause) string {
 	return lineText(changedLine(changes.FileLine, file, keys, assignments, causes))
 }
 
-// objectLine returns a line about fields of a final object, like [fileLine].
+// objectLine is like [fileLine], for fields of a final object.
 func objectLine(object, fields, assignments string, causes ...changes.Cause) string {
 	return lineText(changedLine(changes.ObjectLine, object, fields, assignments, causes))
 }
 
-// noObjectLine returns the line about unchanged final objects.
 func noObjectLine(assignments string, causes ...changes.Cause) string {
 	line := changedLine(changes.ObjectLine, "", "", assignments, causes)
 	line.Keys[0].How = changes.NoChange
 	return lineText(line)
 }
 
-// formerUnknownLine returns the line about final objects without a known former version.
 func formerUnknownLine(reason, assignments string, causes ...changes.Cause) string {
 	line := changedLine(changes.ObjectLine, "", "", assignments, causes)
 	line.Keys[0] = changes.Key{Path: reason, How: changes.FormerUnknown}
 	return lineText(line)
 }
 
-// wholeObjectLine returns the line about a new or removed final object.
 func wholeObjectLine(how changes.How, object, assignments string, causes ...changes.Cause) string {
 	line := changedLine(changes.ObjectLine, object, "", assignments, causes)
 	line.How = how
 	return lineText(line)
 }
 
-// moveLine returns the line about added or removed folders.
 func moveLine(kind changes.LineKind, assignments string, causes ...changes.Cause) string {
 	return lineText(changes.Line{Kind: kind, Assignments: assignmentKeys(assignments), Causes: causes})
 }
@@ -77,7 +73,7 @@ func causeBy(kind changes.CauseKind, name string) changes.Cause {
 	return changes.Cause{Kind: kind, Name: name}
 }
 
-// causeText returns the end of a line: its causes.
+// causeText returns the causes at the end of a line.
 func causeText(causes ...changes.Cause) string {
 	return strings.TrimPrefix(fileLine("", "", "a/b", causes...), ", on a: b")
 }

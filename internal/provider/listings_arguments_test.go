@@ -15,8 +15,7 @@ import (
 // metaArguments are arguments that Terraform adds to each block.
 var metaArguments = []string{"for_each", "count", "depends_on", "provider"}
 
-// TestListingsUseArgumentsOfTheirSchemas checks the syntax of each HCL listing, the arguments of its blocks and the attributes of
-// elements, without Terraform.
+// TestListingsUseArgumentsOfTheirSchemas checks syntax, arguments of blocks and attributes of elements, without Terraform.
 func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 	t.Parallel()
 	schemas := providerSchemas(t)
@@ -57,8 +56,7 @@ func TestListingsUseArgumentsOfTheirSchemas(t *testing.T) {
 	}
 }
 
-// checkElements checks the attributes of elements in for expressions, and returns their number. Terraform checks them only for lists
-// and maps that are not empty.
+// checkElements checks and counts attributes of elements in for expressions. Terraform does not check them in empty lists and maps.
 func checkElements(t *testing.T, page string, schemas *tfprotov6.GetProviderSchemaResponse, body *hclsyntax.Body) int {
 	t.Helper()
 	count := 0
@@ -91,7 +89,6 @@ func checkElements(t *testing.T, page string, schemas *tfprotov6.GetProviderSche
 	return count
 }
 
-// elementAttributes returns the attributes of the objects in a list, set or map of a resource or data source, or nil.
 func elementAttributes(schemas *tfprotov6.GetProviderSchemaResponse, collection hclsyntax.Expression) map[string]tftypes.Type {
 	steps := strings.Split(strings.TrimPrefix(referenceText(collection), "data."), ".")
 	schema := schemas.ResourceSchemas[steps[0]]

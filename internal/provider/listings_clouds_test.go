@@ -35,7 +35,6 @@ func newCloudClusters(t *testing.T) *cloudClusters {
 	return &cloudClusters{url, ca, certificate, key}
 }
 
-// kubeconfig returns a kubeconfig with one context.
 func (c *cloudClusters) kubeconfig(cluster string) string {
 	return fmt.Sprintf(`{"current-context": %[1]q, "contexts": [{"name": %[1]q, "context": {"cluster": %[1]q, "user": %[1]q}}],
 "clusters": [{"name": %[1]q, "cluster": {"server": %[2]q, "certificate-authority-data": %[3]q}}],

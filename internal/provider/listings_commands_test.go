@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// commandPage is a page with commands. Its commands may use HCL and files that the page shows or links to.
+// commandPage is a page whose commands may use the HCL and files that it shows or links to.
 type commandPage struct {
 	t        *testing.T
 	name     string
@@ -41,8 +41,7 @@ var (
 	fileRead      = regexp.MustCompile(`(?:show -json |--config\.file=|--kubeconfig |>> ?)([\w.-]+\.\w+)`)
 )
 
-// Commands name existing make targets, subcommands and flags of Terraform, and Go tests, and the variables, addresses, attributes,
-// outputs and files of their page.
+// Commands name existing make targets, subcommands and flags of Terraform, and Go tests, and names and files of their page.
 func TestCommandsOfPagesAreValid(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
@@ -77,7 +76,7 @@ func TestCommandsOfPagesAreValid(t *testing.T) {
 	}
 }
 
-// commandLines returns the commands of a block. In a console block, commands begin with "$ ", and other lines are output.
+// commandLines returns the commands of a block. In a console, they begin with "$ ", and other lines are output.
 func commandLines(block pageListing) []string {
 	var lines []string
 	hasPrompt := strings.HasPrefix(block.text, "$ ")
@@ -156,7 +155,6 @@ func (p commandPage) checkCommand(command string) {
 	p.checkNames(command, require)
 }
 
-// checkNames checks the names of files and of parts of the configuration in a command.
 func (p commandPage) checkNames(command string, require func(ok bool, missing string)) {
 	p.t.Helper()
 	for _, match := range variableUse.FindAllStringSubmatch(command, -1) {

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// listingTests maps prefixes of keys of listings to their tests. HCL and commands have tests of their own.
+// listingTests maps prefixes of keys of listings, other than HCL and commands, to tests.
 var listingTests = map[string]string{
 	"guides/adopting/applicationsets":                    "TestTheGuideAdoptsAnApplicationSet",
 	"guides/assignments/read-a-plan":                     "TestTheGuideOnAssignmentsShowsTheLinesOfAPlan",
@@ -32,8 +32,7 @@ var listingTests = map[string]string{
 	"readme/the-core-of-a-configuration":                 "TestTheReadmeShowsThePlanOfItsConfiguration",
 }
 
-// TestListingsHaveTests finds listings of YAML and output without a test. It skips generated signatures of functions, drawings, and
-// commands (TestCommandsOfPagesAreValid).
+// TestListingsHaveTests skips generated signatures of functions, drawings, and commands (TestCommandsOfPagesAreValid).
 func TestListingsHaveTests(t *testing.T) {
 	t.Parallel()
 	isUsed := map[string]bool{}
@@ -96,7 +95,6 @@ func TestTheGuideShowsTheGuardAgainstPlainCredentials(t *testing.T) {
 	}
 }
 
-// The commands that trigger a reconciliation name objects of the agents.
 func TestGuideCommandsNameExistingAgents(t *testing.T) {
 	t.Parallel()
 	commands := annotateCommand.FindAllStringSubmatch(textListing(t, "shell", "guides/clusters/ask-agents-to-look-now"), -1)

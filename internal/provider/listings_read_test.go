@@ -16,7 +16,7 @@ type pageListing struct{ page, key, language, text string }
 
 var fencePattern = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
 
-// listingsOf returns the listings of a language on all pages, in the order of the pages.
+// listingsOf returns the listings of a language in the order of the pages.
 func listingsOf(t *testing.T, language string) []pageListing {
 	t.Helper()
 	pages := readDocumentation(t)
@@ -54,7 +54,7 @@ func textListing(t *testing.T, language, key string) string {
 	return strings.TrimSpace(blocks[i].text)
 }
 
-// exampleTexts maps the text of each file of examples to its name. Examples have tests of their own.
+// exampleTexts maps texts of files of examples to names.
 func exampleTexts(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -64,7 +64,6 @@ func exampleTexts(t *testing.T) map[string]string {
 	return texts
 }
 
-// requireTest fails if no test has this name.
 func requireTest(t *testing.T, name string) {
 	t.Helper()
 	for _, folder := range []string{".", "../views/metrics", "../testing/e2e"} {

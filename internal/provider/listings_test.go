@@ -98,7 +98,7 @@ func isReference(key string) bool { return referencePattern.MatchString(key) }
 
 var referencePattern = regexp.MustCompile(`^(?:resources|data-sources|functions|guides/reference-[a-z]+)/`)
 
-// listingFiles returns the files that listings read: generated keys, an example, and a listing of YAML.
+// listingFiles returns the files that listings read.
 func listingFiles(t *testing.T) map[string]string {
 	t.Helper()
 	extraFiles := map[string]string{"db.yaml": readFile(t, filepath.Join("..", "..", "examples", "secrets", "sops", "db.yaml"))}
@@ -118,7 +118,7 @@ func listingFiles(t *testing.T) map[string]string {
 // listingCheck is the check of a listing. The zero value applies it.
 type listingCheck struct {
 	mode      string // "Applied after", "Planned" or ""
-	wantError string // the expected error, or ""
+	wantError string
 	test      string // the test that applies it, or ""
 }
 
@@ -133,13 +133,12 @@ func readListingCheck(context string) listingCheck {
 	return listingCheck{mode: match[1] + match[2], wantError: match[3], test: match[4]}
 }
 
-// listingFolder is a folder where Terraform applies a listing, with the provider and stand-ins for the Git host and clusters in the
-// test's process.
+// listingFolder is a folder where Terraform applies a listing. The test's process serves the provider, a Git host and clusters.
 type listingFolder struct {
 	t           *testing.T
 	path        string
 	tool        string
-	host        string // the URL of the Git host
+	host        string
 	repository  string // the path of the GitOps repository
 	cluster     *cloudClusters
 	environment []string
@@ -190,7 +189,6 @@ func newListingFolder(t *testing.T, extraFiles map[string]string) *listingFolder
 
 var kubeconfigName = regexp.MustCompile(`[\w-]+\.kubeconfig`)
 
-// addExample adds the other files of an example, and its kubeconfigs.
 func (f *listingFolder) addExample(name string) {
 	f.t.Helper()
 	if name == "" {
@@ -230,8 +228,7 @@ func (f *listingFolder) checkListing(check listingCheck, texts []string) {
 
 var commitPattern = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 
-// writeConfiguration writes texts of HCL. A part that overrides an earlier one is in an override file. Terraform reads override files
-// in the order of their names.
+// writeConfiguration writes parts that override earlier ones into override files. Terraform reads them in the order of their names.
 func (f *listingFolder) writeConfiguration(texts []string) {
 	f.t.Helper()
 	written, seen := map[string]string{}, map[string]bool{}
@@ -250,7 +247,6 @@ func (f *listingFolder) writeConfiguration(texts []string) {
 	}
 }
 
-// localize replaces the servers and programs of a listing by stand-ins.
 func (f *listingFolder) localize(text string) string {
 	repository := filepath.ToSlash(filepath.Join(f.path, "gitops.git"))
 	text = strings.ReplaceAll(text, `"gitops.git"`, `"`+repository+`"`)
@@ -273,7 +269,7 @@ func (f *listingFolder) localize(text string) string {
 	return text
 }
 
-// gitHostKinds are the kinds of Git hosts that Flotilla recognizes by the URL. The stand-in needs the attribute forge.
+// gitHostKinds are the Git hosts that Flotilla recognizes by URL. At another URL they need forge.
 var gitHostKinds = map[string]string{
 	"https://github.com/example": "github", "https://dev.azure.com/example": "azure", "https://bitbucket.org/example": "bitbucket",
 }
@@ -281,13 +277,11 @@ var gitHostKinds = map[string]string{
 // requestPattern finds the mode of a delivery and the separator after it.
 var requestPattern = regexp.MustCompile(`(mode *= "pull_request")(,|\n)`)
 
-// hostPattern finds the Git host in URLs of repositories.
 var hostPattern = regexp.MustCompile(`(\b(?:url|repo) *= ")https://git\.example\.com(/(?:platform|checkout|payments|scm)\b)`)
 
 // execPattern finds the API version and the program in the exec of a cluster.
 var execPattern = regexp.MustCompile(`api_version *= "(client\.authentication\.k8s\.io/\w+)"\s+command *= "([\w-]+)"`)
 
-// serveProviders serves the provider and the clouds that a configuration uses.
 func (f *listingFolder) serveProviders(text string) {
 	f.t.Helper()
 	servers := map[string]json.RawMessage{}
@@ -318,7 +312,7 @@ func (f *listingFolder) serveProviders(text string) {
 		"TF_VAR_commit="+strings.Repeat("a1", 20))
 }
 
-// runTerraform runs Terraform and returns its output. It must fail with the error, unless that is "".
+// runTerraform returns the output of Terraform, which must fail with wantError unless that is "".
 func (f *listingFolder) runTerraform(command, fails string) string {
 	f.t.Helper()
 	terraform := exec.CommandContext(f.t.Context(), f.tool, append(strings.Fields(command), "-no-color")...)
@@ -362,7 +356,6 @@ func hclBody(t *testing.T, text string) *hclsyntax.Body {
 	return file.Body.(*hclsyntax.Body)
 }
 
-// hclPart is a block or a local value.
 type hclPart struct{ label, text string }
 
 // hclParts divides HCL into parts that an override file can replace.
@@ -383,7 +376,6 @@ func hclParts(t *testing.T, text string) []hclPart {
 	return parts
 }
 
-// The guide shows the plan of a new version of the chart in its example.
 func TestTheGuideShowsChangesOfFinalObjects(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	// Plans are short and leave little garbage: rare collections save time as long as there is memory.
 	debug.SetGCPercent(1000)
 	debug.SetMemoryLimit(2 << 30)
-	// Configurations without a terraform block mean this address. `make test` sets it, too.
+	// This is the address for configurations without a terraform block.
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "flotilla"))
 	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD", "FLOTILLA_GITHUB_APP_ID", "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "FLOTILLA_GITHUB_APP_PRIVATE_KEY"} {
 		os.Unsetenv(variable)
@@ -48,14 +48,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// factories serve the provider inside the test's own process.
+// factories serve the provider in the test's process.
 func factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"flotilla": startProvider,
 	}
 }
 
-// requiredProviders is the terraform block of configurations. The test framework adds it to steps other than imports.
+// requiredProviders is needed for imports. The test framework adds it to other steps.
 const requiredProviders = `
 terraform {
   required_providers {

@@ -7,7 +7,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fluxFleet returns a fleet with one cluster type, which has Flux, and one workload with these deployment targets.
 func fluxFleet(workload string, targets map[string]any) providertest.Call {
 	return providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
 		"environment":   "dev",

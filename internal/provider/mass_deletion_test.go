@@ -9,8 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 )
 
-// manyTypesConfig returns a fleet with cluster types that have one assignment each. number is an HCL expression. The first cluster
-// type has three clusters.
+// manyTypesConfig returns a number (in HCL) of cluster types with one assignment each. The first has three clusters.
 func manyTypesConfig(repo repository, number, extra string) string {
 	return repo.provider + fmt.Sprintf(`
 locals {

@@ -90,7 +90,7 @@ func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// repeatSecrets returns a handler that repeats secrets and received credentials wherever it can.
+// repeatSecrets returns a handler that repeats secrets and received credentials in errors, warnings and bodies.
 func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		secretText := strings.Join(append(slices.Sorted(maps.Values(secrets)), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key")), " ")
@@ -116,7 +116,6 @@ func repeatSecrets(secrets map[string]string) http.HandlerFunc {
 	}
 }
 
-// The server repeats credentials in errors, warnings and bodies.
 func TestSecretsRepeatedByAServerAreNotShown(t *testing.T) {
 	t.Parallel()
 	const token, password, key = "canary-token-7f3a", "canary-password-91bc", "canary-key-55de"

@@ -12,7 +12,7 @@ import (
 
 const measurementsGuide = "rollouts.md.tmpl"
 
-// measuredRollout is the configuration of the guide to measurements, with a stand-in for Prometheus.
+// measuredRollout is the configuration of the guide, with a stand-in for Prometheus.
 type measuredRollout struct {
 	*guideRollout
 	figures [2][4]string // errors and samples of canary-1, europe-1, america-1 and asia-1
@@ -45,7 +45,7 @@ func newMeasuredRollout(t *testing.T) *measuredRollout {
 	return m
 }
 
-// setErrors sets the share of errors of each cluster, with 12,400 requests. "" is a cluster without figures.
+// setErrors sets the share of errors of 12,400 requests, or "" for no figures.
 func (m *measuredRollout) setErrors(canary, europe, america, asia string) {
 	m.figures = [2][4]string{{canary, europe, america, asia}}
 	for i, errors := range m.figures[0] {
@@ -55,7 +55,7 @@ func (m *measuredRollout) setErrors(canary, europe, america, asia string) {
 	}
 }
 
-// run applies after a pause, and expects the versions of canary, europe, america and asia.
+// run applies after a pause, and expects versions of canary, europe, america and asia.
 func (m *measuredRollout) run(pause time.Duration, want string) {
 	m.t.Helper()
 	m.clock.now = m.clock.now.Add(pause)
@@ -128,7 +128,6 @@ func TestGuideToMeasurementsWaitsForSufficientFigures(t *testing.T) {
 	m.run(10*time.Minute, "2 2 2 2")
 }
 
-// guideLine returns the line of a guide with a text.
 func guideLine(t *testing.T, guide, part string) string {
 	t.Helper()
 	for line := range strings.Lines(guideText(t, guide)) {

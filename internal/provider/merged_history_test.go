@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// mergeRequest merges an open request by a method of Gitea, once Gitea reports that it is mergeable.
+// mergeRequest merges by a method of Gitea, once the request is mergeable.
 func (l *branchLife) mergeRequest(number int, method string) {
 	l.t.Helper()
 	for range 240 {
@@ -24,8 +24,7 @@ func (l *branchLife) mergeRequest(number int, method string) {
 	l.host.api(http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": method}, nil)
 }
 
-// For each way to merge a request, the history names the assignment and the commit of the configuration. A person's commit has no
-// assignment.
+// The history names the assignment and the configuration's commit for each way to merge. A person's commit has no assignment.
 func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	t.Parallel()
 	l, clock := newBranchLife(t), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}

@@ -7,7 +7,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// An error names the mistake, not its consequences.
 func TestMessagesNameTheMistake(t *testing.T) {
 	t.Parallel()
 	m := newMatrixWithAssignments(t)
@@ -52,7 +51,6 @@ func TestMessagesNameTheMistake(t *testing.T) {
 	}
 }
 
-// location returns the location of the first assignment.
 func (m *matrix) location() map[string]any {
 	return map[string]any{"url": m.url, "branch": "dev", "path": "all"}
 }

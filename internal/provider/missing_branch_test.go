@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// branchLife is an assignment in a repository, on Gitea or bare, where others delete, rename and recreate the branches.
+// branchLife is an assignment on Gitea or in a bare repository, whose branches others delete, rename and recreate.
 type branchLife struct {
 	t    *testing.T
 	host *hostedRepository // nil for a bare repository
@@ -22,7 +22,6 @@ type branchLife struct {
 	w    *providertest.Workspace
 }
 
-// proposedHead is the head of the pull requests of a branchLife.
 const proposedHead = "flotilla/dev/dev"
 
 func newBranchLife(t *testing.T) *branchLife {
@@ -50,13 +49,13 @@ func newBareBranchLife(t *testing.T) *branchLife {
 	return l
 }
 
-// commit adds a file to a branch of a bare repository.
+// commitFile adds a file to a branch of a bare repository.
 func (l *branchLife) commitFile(branch string) {
 	l.t.Helper()
 	gittest.Commit(l.t, l.repo.url, "main", branch, func(folder string) { writeFile(l.t, filepath.Join(folder, "by-hand"), branch) })
 }
 
-// configuration returns the assignment with a value for a branch. A nil delivery pushes.
+// configuration returns an assignment with a value. A nil delivery pushes.
 func (l *branchLife) configuration(branch, value string, delivery map[string]any) providertest.Configuration {
 	further := map[string]any{
 		"gitops_repo": map[string]any{"url": l.repo.url, "branch": branch},
@@ -73,7 +72,7 @@ func (l *branchLife) configuration(branch, value string, delivery map[string]any
 	return c
 }
 
-// requestDelivery returns a delivery by pull request, optionally with one more setting and its value.
+// requestDelivery returns a delivery by pull request, with an optional setting and its value.
 func requestDelivery(further ...any) map[string]any {
 	delivery := map[string]any{"mode": "pull_request", "forge": "gitea"}
 	if len(further) > 0 {
@@ -92,7 +91,6 @@ func (l *branchLife) hasBranch(branch string) bool {
 	)
 }
 
-// create creates a branch at the default branch.
 func (l *branchLife) create(branch string) {
 	l.t.Helper()
 	if l.host == nil {
@@ -124,7 +122,7 @@ func (l *branchLife) rename(branch, to string) {
 	}
 }
 
-// recreate deletes a branch and creates it at the default branch, with a person's commit.
+// recreate replaces a branch by the default branch with a person's commit.
 func (l *branchLife) recreate(branch string) {
 	l.t.Helper()
 	l.remove(branch)
@@ -135,7 +133,6 @@ func (l *branchLife) recreate(branch string) {
 	l.host.commit(branch, "main", "by-hand-"+strings.ReplaceAll(branch, "/", "-"))
 }
 
-// disturbances are changes of the branches of an assignment by others.
 var disturbances = []struct {
 	name string
 	do   func(l *branchLife)
@@ -153,7 +150,7 @@ var disturbances = []struct {
 	{"base deleted and head made anew", func(l *branchLife) { l.remove("dev"); l.recreate(proposedHead) }},
 }
 
-// planAndApply plans and applies, with a disturbance before the plan or, if isLate, before the apply. It returns the diagnostics.
+// planAndApply disturbs before the plan or, if isLate, between plan and apply.
 func (l *branchLife) planAndApply(
 	configuration providertest.Configuration,
 	disturb func(l *branchLife),
@@ -174,7 +171,7 @@ func (l *branchLife) planAndApply(
 	return l.w.ApplyPlan(l.t.Context(), plan)
 }
 
-// currentBase returns the base after a disturbance: dev or its new name. It creates dev if both are missing.
+// currentBase returns dev or its new name. It creates dev if both are missing.
 func (l *branchLife) currentBase() string {
 	l.t.Helper()
 	switch {
@@ -187,7 +184,7 @@ func (l *branchLife) currentBase() string {
 	return "dev"
 }
 
-// openRequests returns the open requests with the mark of the assignment.
+// openRequests returns the assignment's open requests.
 func (l *branchLife) openRequests() (open []giteaPullRequest) {
 	l.t.Helper()
 	if l.host == nil {
@@ -206,7 +203,6 @@ var branchErrors = []string{
 	"Branch does not exist", "Repository has changed since the plan", "Pull request goes into another branch",
 }
 
-// checkBranchErrors fails for errors other than branchErrors.
 func checkBranchErrors(t *testing.T, what string, diags providertest.Diagnostics) {
 	t.Helper()
 	if diags.Err() == nil {
@@ -220,8 +216,7 @@ func checkBranchErrors(t *testing.T, what string, diags providertest.Diagnostics
 	t.Errorf("%s: %s", what, diags)
 }
 
-// Others change the branches before a plan, or between a plan and its apply. Operations fail only with branchErrors. With an existing
-// branch, the next apply writes the configured content.
+// Disturbed operations fail only with branchErrors. With an existing branch, the next apply writes the configured content.
 func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) {
 	t.Parallel()
 	deliveries := map[string]map[string]any{"push": nil, "request": requestDelivery(), "merge": requestDelivery("merge", "now")}
@@ -313,8 +308,7 @@ func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) 
 	}
 }
 
-// isInMakeTest reports whether a case also runs in `make test`: each operation with one disturbance of the base, about half of them
-// late, and two operations with a request.
+// isInMakeTest selects cases for `make test`: one disturbance of the base for each operation, and two operations with a request.
 func isInMakeTest(disturbance, mode, operation string, isLate bool) bool {
 	switch mode + " " + operation + " " + disturbance {
 	case "request update base deleted", "request destroy both renamed",
@@ -326,8 +320,7 @@ func isInMakeTest(disturbance, mode, operation string, isLate bool) bool {
 	return false
 }
 
-// checkRecovery applies with an existing branch. It expects success, the new content on the branch or in the only request, and an
-// empty plan.
+// checkRecovery applies with an existing branch. It expects the new content on the branch or in the only request, and an empty plan.
 func (l *branchLife) checkRecovery(delivery map[string]any) {
 	l.t.Helper()
 	configuration := l.configuration(l.currentBase(), "four", delivery)
@@ -364,7 +357,7 @@ func (l *branchLife) checkRecovery(delivery map[string]any) {
 // On a missing branch, data sources return nothing, and claims of clusters fail only with branchErrors.
 func TestClaimsAndDataSourcesOnDeletedBranches(t *testing.T) {
 	t.Parallel()
-	for _, disturbance := range disturbances[:4] { // of the base
+	for _, disturbance := range disturbances[:4] {
 		for _, isLate := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/late=%t", disturbance.name, isLate), func(t *testing.T) {
 				playsAlways := disturbance.name == "base deleted" || disturbance.name == "base made anew" && isLate
@@ -438,8 +431,7 @@ func TestMoveFromADeletedBranchClearsNothing(t *testing.T) {
 	}
 }
 
-// A deleted branch is drift: the plan warns, and the apply recreates the branch with the folders of its assignment. The next apply of
-// another assignment restores its own folders.
+// The plan warns, and the apply recreates the branch with the folders of its assignment only.
 func TestEachAssignmentRestoresItsFoldersOnADeletedBranch(t *testing.T) {
 	t.Parallel()
 	l := newBareBranchLife(t)

@@ -21,15 +21,15 @@ type mistake struct {
 	place string // "flotilla_assignment.rollout.stages.max_failed"
 	kind  string
 	value tftypes.Value
-	// names are alternatives: one of them must be in the line of the error or in its attribute.
+	// names are alternatives: the error or its attribute must have one.
 	names []string
-	// plan plans with the mistake, planWithout without it. planWithout is nil for a required attribute.
+	// planWithout plans without the mistake. It is nil for a required attribute.
 	plan, planWithout func() (providertest.Diagnostics, error)
 }
 
 func (m mistake) String() string { return fmt.Sprintf("%s, %s: %s", m.place, m.kind, m.value) }
 
-// isCaught reports whether the plan names the place of the mistake.
+// isCaught reports whether the plan names the mistake, and returns the diagnostics if not.
 func (m mistake) isCaught(t *testing.T) (bool, string) {
 	t.Helper()
 	diags, err := m.plan()
@@ -58,7 +58,7 @@ func (m mistake) isCaught(t *testing.T) (bool, string) {
 	return false, diags.String()
 }
 
-// acceptedMistakes are mistakes that no plan catches, by the end of their place and their kind, with the reason.
+// acceptedMistakes maps mistakes that no plan catches to the reason. Keys are the end of the place, and the kind.
 var acceptedMistakes = map[string]string{
 	"flotilla_agent.cluster_type: a wrong cluster_type":    "an agent knows no fleet: its cluster type may be of any",
 	"flotilla_agent.cluster_type: a wrong type":            "likewise",
@@ -77,7 +77,6 @@ func nullValue(typ tftypes.Type) tftypes.Value {
 	return tftypes.NewValue(typ, nil)
 }
 
-// wrongTypes returns invalid values for an attribute of a type.
 func wrongTypes(typ fleet.Type) map[string]tftypes.Value {
 	list := tupleOf([]tftypes.Value{textValue("x")})
 	switch typ {
@@ -112,7 +111,6 @@ func wrongTypes(typ fleet.Type) map[string]tftypes.Value {
 	return nil
 }
 
-// mistakesOfKey returns the possible mistakes at a key of an object.
 func mistakesOfKey(where string, at keyOfObject, validate func(tftypes.Value) (providertest.Diagnostics, error)) []mistake {
 	key, attribute := at.keys[len(at.keys)-1], at.attribute
 	var all []mistake
@@ -165,7 +163,7 @@ func mistakesOfKey(where string, at keyOfObject, validate func(tftypes.Value) (p
 	return all
 }
 
-// mistakesOfScalars returns the possible mistakes in arguments with a fixed type.
+// mistakesOfScalars returns mistakes in arguments with a fixed type.
 func mistakesOfScalars(block string, schema *tfprotov6.Schema, try func(argument string, value any) providertest.Diagnostics) []mistake {
 	var all []mistake
 	for _, argument := range configurableArguments(schema) {
@@ -201,7 +199,7 @@ func mistakesOfScalars(block string, schema *tfprotov6.Schema, try func(argument
 	return all
 }
 
-// wrongTexts are invalid texts and names of missing objects, by the last word of an argument.
+// wrongTexts are invalid texts and missing names, by the last word of an argument.
 var wrongTexts = map[string]string{
 	"name": "No_Name", "environment": "No_Name", "cluster": "nowhere", "cluster_type": "nowhere", "deployment_target": "nothing-live",
 	"host": "nowhere", "key": "NO_KEY", "hub": "nowhere", "since": "yesterday", "interval": "often", "timeout": "long", "soak": "long", "duration": "long",
@@ -221,7 +219,6 @@ func withMembers(object tftypes.Value, further map[string]tftypes.Value) tftypes
 	return objectOf(all)
 }
 
-// listMistakes returns all mistakes.
 func listMistakes(t *testing.T) []mistake {
 	t.Helper()
 	m := newMatrixWithAssignments(t)

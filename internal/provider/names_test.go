@@ -7,14 +7,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A data source returns nothing for an unknown name. Without a warning, that looks like good news.
+// Without a warning, an empty result looks like good news.
 func TestUnknownNamesAreWarnings(t *testing.T) {
 	t.Parallel()
 	m := newMatrixWithAssignments(t)
 	for _, c := range []struct {
 		dataSource string
 		arguments  map[string]any
-		want       string // a warning, or ""
+		want       string
 	}{
 		{"flotilla_history", nil, ""},
 		{"flotilla_history", map[string]any{"name": "dev", "host": "drone", "deployment_target": "app-core"}, ""},
@@ -107,7 +107,7 @@ func TestUndecidableChecksAreWarningsOfThePlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  string
 		further map[string]any
-		want    string // a warning, or ""
+		want    string
 	}{
 		"right":                  {vectorResult(one, "0.1"), nil, ""},
 		"no series":              {vectorResult(), nil, ""},

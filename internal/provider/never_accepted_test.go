@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A plan already reports errors that every apply would return.
 func TestPlanReportsErrorsOfEveryApply(t *testing.T) {
 	t.Parallel()
 	beside := func(folder string) func(t *testing.T, repo repository) {

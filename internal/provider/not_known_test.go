@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// An unknown value may become valid, so the plan accepts it. The apply checks the value.
+// An unknown value may become valid. The apply checks it.
 func TestUnknownAdoptOnDestroyAndProtectionStopNoPlan(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

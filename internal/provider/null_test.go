@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// dataSourceArguments has valid arguments of each data source, for the repository of a matrix.
+// dataSourceArguments has valid arguments of each data source.
 var dataSourceArguments = map[string]func(m *matrix) map[string]any{
 	"flotilla_artifacts":     func(m *matrix) map[string]any { return map[string]any{"workloads": []any{}} },
 	"flotilla_cluster_facts": func(*matrix) map[string]any { return map[string]any{} },
@@ -46,7 +46,7 @@ var dataSourceArguments = map[string]func(m *matrix) map[string]any{
 	"flotilla_scheduling":       func(*matrix) map[string]any { return map[string]any{"fleet": matrixFleet(1)} },
 }
 
-// ownerArguments returns name and location of the first assignment, with further arguments.
+// ownerArguments identifies the first assignment.
 func ownerArguments(m *matrix, further map[string]any) map[string]any {
 	owner := map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all"}}
 	maps.Copy(owner, further)
@@ -58,7 +58,7 @@ var nullTypes = []tftypes.Type{
 	tftypes.String, tftypes.Bool, tftypes.Map{ElementType: tftypes.String}, tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String}},
 }
 
-// nullTypesOf returns one of nullTypes in turn, or all of them in `make acceptance`.
+// nullTypesOf returns one of nullTypes in turn, or all in `make acceptance`.
 func nullTypesOf(argument int) []tftypes.Type {
 	if acceptancetest.All() {
 		return nullTypes
@@ -66,7 +66,6 @@ func nullTypesOf(argument int) []tftypes.Type {
 	return nullTypes[argument%len(nullTypes):][:1]
 }
 
-// configurableArguments returns the arguments of a schema.
 func configurableArguments(schema *tfprotov6.Schema) []*tfprotov6.SchemaAttribute {
 	return slices.DeleteFunc(
 		slices.Clone(schema.Block.Attributes),
@@ -91,7 +90,6 @@ func providerSchemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
 	return schemas
 }
 
-// singleResource returns the configuration of one resource, with changed arguments.
 func (m *matrix) singleResource(name string, changed map[string]any) providertest.Configuration {
 	attributes := rows[name].attributes(m, m.version, "")
 	maps.Copy(attributes, changed)
@@ -130,7 +128,7 @@ func TestNoResourceHasTwoSensitiveAttributes(t *testing.T) {
 	}
 }
 
-// A module may pass a variable of a known type with the value null to each argument.
+// A module may pass a typed variable with the value null.
 func TestTypedNullArgumentsOfResourcesCountAsUnset(t *testing.T) {
 	t.Parallel()
 	for name, schema := range providerSchemas(t).ResourceSchemas {
@@ -177,7 +175,6 @@ func TestTypedNullArgumentsOfResourcesCountAsUnset(t *testing.T) {
 	}
 }
 
-// readData reads a data source with changed arguments.
 func (m *matrix) readData(name string, changed map[string]any) (map[string]any, providertest.Diagnostics) {
 	arguments := dataSourceArguments[name](m)
 	maps.Copy(arguments, changed)
@@ -189,7 +186,7 @@ func (m *matrix) readData(name string, changed map[string]any) (map[string]any, 
 	)
 }
 
-// newMatrixWithAssignments returns a matrix with two deployed assignments, for dataSourceArguments.
+// newMatrixWithAssignments deploys the two assignments that dataSourceArguments refers to.
 func newMatrixWithAssignments(t *testing.T) *matrix {
 	t.Helper()
 	m := newSimulatedMatrix(t)
@@ -229,7 +226,7 @@ func TestTypedNullArgumentsOfDataSourcesCountAsUnset(t *testing.T) {
 	}
 }
 
-// A module without a deployment has neither name nor repository, as with try(var.deployed.name, null).
+// Before a deployment, try(var.deployed.name, null) is null.
 func TestArtifactsBeforeTheFirstDeployment(t *testing.T) {
 	t.Parallel()
 	_, diags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", map[string]any{
@@ -260,7 +257,7 @@ func TestTypedNullPinAndCandidateCountAsUnset(t *testing.T) {
 	}
 }
 
-// An unknown value may become valid, so a plan accepts it.
+// An unknown value may become valid.
 func TestEachArgumentOfAResourceMayBeUnknown(t *testing.T) {
 	t.Parallel()
 	for name, schema := range providerSchemas(t).ResourceSchemas {
@@ -297,7 +294,7 @@ func TestEachArgumentOfADataSourceMayBeUnknown(t *testing.T) {
 	}
 }
 
-// keyOfObject is a key of an object in a dynamic argument: its path, and its attribute in the table.
+// keyOfObject is the path of a key in a dynamic argument, with its attribute in the table.
 type keyOfObject struct {
 	keys      []string
 	attribute *fleet.Attribute
@@ -306,7 +303,7 @@ type keyOfObject struct {
 
 func (p keyOfObject) String() string { return strings.Join(p.keys, ".") }
 
-// collectKeys returns the keys of the objects of a table and of nested objects, each table once.
+// collectKeys returns the keys of objects and nested objects, each table once.
 func collectKeys(
 	table *fleet.Table,
 	seen map[*fleet.Table]bool,
@@ -332,7 +329,6 @@ func collectKeys(
 	return all
 }
 
-// wrapObject puts an object into an attribute of a type.
 func wrapObject(typ fleet.Type, object tftypes.Value) tftypes.Value {
 	switch typ {
 	case fleet.ObjectsType, fleet.CollectionType, fleet.NamesOrObjectsType:

@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// registryWorkloads returns a workload with manifests in a registry, with further attributes.
 func registryWorkloads(further map[string]any) []any {
 	manifests := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop/till"}
 	maps.Copy(manifests, further)

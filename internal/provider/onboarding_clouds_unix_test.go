@@ -15,9 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// cloudAttributes has the attributes of a cluster of each cloud in the guide on onboarding, in the form of the cloud's provider. These
-// providers are not available in tests, so a local value of the same name replaces the cloud's resources. The attributes are unknown
-// before the apply. The behaviour of the cloud is not tested.
+// cloudAttributes replaces the clouds' providers, which tests do not have, by local values with attributes in the same form, unknown
+// before the apply. The behaviour of clouds is not tested.
 var cloudAttributes = map[string]string{
 	"azurerm_kubernetes_cluster": `kube_config = [{
       host = made.output.host, cluster_ca_certificate = base64encode(made.output.ca)
@@ -67,7 +66,7 @@ var (
 	versionPattern = regexp.MustCompile(`api_version *= "(.*)"`)
 )
 
-// newCloudConfiguration combines blocks of the guide. A block of a later text replaces the same block of an earlier one.
+// newCloudConfiguration combines blocks of the guide. Later texts override blocks of earlier ones.
 func newCloudConfiguration(t *testing.T, tool, cloud string, texts ...string) *cloudConfiguration {
 	t.Helper()
 	c := &cloudConfiguration{t: t, api: &standInCluster{}, url: bare(t), blocks: map[string]string{}}
@@ -138,7 +137,6 @@ func (c *cloudConfiguration) expectObjects(cluster string, want bool, paths ...s
 	}
 }
 
-// programArguments returns the recorded arguments of a cloud's program.
 func (c *cloudConfiguration) programArguments(program string) string {
 	c.t.Helper()
 	return readFile(c.t, filepath.Join(c.w.path, program+".asked"))
@@ -283,7 +281,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 	}
 }
 
-// The output of the example has the form that the provider azapi expects.
+// The example's output has the form that the provider azapi expects.
 func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 	t.Parallel()
 	arc := guideExample(t, onboardingGuide, "examples/onboarding/azure-arc/main.tf")

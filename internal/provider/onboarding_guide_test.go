@@ -84,7 +84,7 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 				t.Errorf("the Kustomization is still suspended: %v", live.Object["spec"])
 			}
 
-			// An unreachable cluster is no error of a plan, but one of a destroy. The agent stays in the state.
+			// An unreachable cluster fails a destroy, but no plan. The agent stays in the state.
 			setReachable(false)
 			run(true, "No changes", "plan", "-detailed-exitcode")
 			run(false, `on_unreachable = "forget"`, "destroy", "-auto-approve")

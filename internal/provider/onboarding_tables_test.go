@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The guide lists keys of credentials in the form "{ username, password }". The test gives each key a value.
+// The guide lists keys as "{ username, password }". The test gives each a value.
 func TestTheGuideOnOnboardingListsCredentialsThatFit(t *testing.T) {
 	t.Parallel()
 	certificate, key := kubetest.SelfSigned(t)
@@ -107,7 +107,7 @@ func TestTheGuideOnOnboardingIsRightAboutForeignSecretsAndAgents(t *testing.T) {
 	}
 }
 
-// Agents of several environments with one name share its objects on a hub, even if their repositories differ.
+// Environments share the objects of one name on a hub, even if their repositories differ.
 func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// BenchmarkOverview reads the page of the deployed reference fleet with evidence of all clusters, each time with a new provider. The
-// processor time hardly depends on the load of the machine. Terraform and its state are not measured.
+// BenchmarkOverview reads the page of the deployed reference fleet, with evidence of all clusters and a new provider each time. The
+// processor time hardly depends on the machine's load. Terraform and its state are not measured.
 func BenchmarkOverview(b *testing.B) {
 	url := filepath.ToSlash(filepath.Join(b.TempDir(), "gitops.git"))
 	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)
@@ -70,8 +70,8 @@ func BenchmarkOverview(b *testing.B) {
 	}
 }
 
-// BenchmarkComparison compares two deployed fleets of 20,000 assignments, each time with a new provider: identical fleets, and fleets
-// with other versions and values in all assignments.
+// BenchmarkComparison compares two deployed fleets of 20,000 assignments, with a new provider each time: identical fleets, and fleets
+// that differ in all versions and values.
 func BenchmarkComparison(b *testing.B) {
 	url := filepath.ToSlash(filepath.Join(b.TempDir(), "gitops.git"))
 	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)

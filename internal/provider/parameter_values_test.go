@@ -7,8 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 )
 
-// Kubernetes rejects an object with a value outside of the schema, and then the agent applies nothing on the host. The plan reports
-// each mistake at the attribute of the value.
+// An object that Kubernetes rejects stops the agent's whole host. The plan reports the mistake at the attribute of the value.
 func TestValuesThatKubernetesRefusesAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	const at = `cluster_types["edge"].parameters.`
@@ -82,7 +81,7 @@ resource "flotilla_assignment" "prod" {
 	}
 }
 
-// agent_manifests reports objects that a cluster would reject, before any apply.
+// agent_manifests reports objects that a cluster would reject.
 func TestAgentManifestsAreCheckedAgainstTheirSchemas(t *testing.T) {
 	t.Parallel()
 	const config = `

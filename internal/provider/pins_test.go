@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The pins of flotilla_artifacts are in the rendered files, the records and the inventory. A newer commit is a change. Without pins, the
-// manifests follow the branch again.
+// Pins are in rendered files, records and the inventory. A newer commit is a change. Without pins, manifests follow the branch.
 func TestPinsAreWrittenAndRecorded(t *testing.T) {
 	t.Parallel()
 	url := bare(t)

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pipeline has the commands of the jobs of an example.
 type pipeline struct{ plan, apply []string }
 
 type pipelineJob struct {
@@ -59,8 +58,7 @@ func readPipeline(t *testing.T, file string) pipeline {
 	return commands
 }
 
-// The test runs the commands of each pipeline in a shell, as its runner does. A script that keeps the comment replaces the clients of
-// the Git host.
+// A shell runs the commands, as a runner does. A script that keeps the comment replaces the clients of the Git host.
 func TestPipelinesPlanCommentAndApply(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("jq"); err != nil {
@@ -136,7 +134,7 @@ func TestPipelinesPlanCommentAndApply(t *testing.T) {
 	}
 }
 
-// The pipelines without a runner in tests are checked by their schemas.
+// These pipelines have no runner in tests.
 func TestPipelinesFollowTheirSchemas(t *testing.T) {
 	t.Parallel()
 	for file, schema := range map[string]string{"gitlab-ci.yml": "gitlab-ci.json", "spacelift/config.yml": "spacelift.yaml"} {
@@ -156,7 +154,7 @@ func TestPipelinesFollowTheirSchemas(t *testing.T) {
 	}
 }
 
-// pipelineSchema returns a validator of YAML for a schema in testdata/pipelines.
+// pipelineSchema returns a validator of YAML.
 func pipelineSchema(t *testing.T, name string) func(text string) error {
 	t.Helper()
 	decode := func(text string) (any, error) {
@@ -187,7 +185,6 @@ func pipelineSchema(t *testing.T, name string) func(text string) error {
 	}
 }
 
-// A stand-in takes the place of HCP Terraform.
 func TestHCPTerraformScheduleStartsARun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 )
 
-// configOf500Hosts returns one workload on 500 cluster types.
 func configOf500Hosts(url, tag string) string {
 	return fmt.Sprintf(`
 locals {
@@ -59,7 +58,7 @@ func TestPlanOfOneTagOn500HostsHas15LinesAndNoDrift(t *testing.T) {
 	}
 }
 
-// expectNoDrift expects plans without changes: a refresh, a full plan, and a plan without a refresh.
+// expectNoDrift expects no changes in a refresh, a full plan, and a plan without refresh.
 func expectNoDrift(t *testing.T, w workdir) {
 	t.Helper()
 	for _, arguments := range [][]string{{"-refresh-only"}, {}, {"-refresh=false"}} {

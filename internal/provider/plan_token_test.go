@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// Pipelines can therefore plan requests of people without write access.
+// Pipelines plan requests of people without write access.
 func TestPlanNeedsOnlyAReadToken(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)

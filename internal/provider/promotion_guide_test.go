@@ -10,7 +10,7 @@ import (
 
 const promotionGuide = "rollouts.md.tmpl"
 
-// The test applies the guide's HCL with each gate. TestPromotionInOneConfigurationMovesOneStagePerApply promotes without gates.
+// TestPromotionInOneConfigurationMovesOneStagePerApply promotes without gates.
 func TestTheGuideOnPromotionIsRightAboutGates(t *testing.T) {
 	t.Parallel()
 	guideExample(t, promotionGuide, "examples/rollouts/promotion/main.tf")
@@ -81,7 +81,6 @@ func TestTheGuideOnPromotionIsRightAboutGates(t *testing.T) {
 	})
 }
 
-// The configuration of stage reads the proven value from the state of dev.
 func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, dev *environments) {

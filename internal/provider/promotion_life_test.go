@@ -12,7 +12,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// environments is a configuration of several environments in one GitOps repository. Each environment has a branch of its name.
+// environments is a configuration of environments in one GitOps repository, each with a branch of its name.
 type environments struct {
 	w             workdir
 	configuration map[string]string
@@ -25,7 +25,7 @@ func newEnvironments(t *testing.T, tool string, configuration map[string]string,
 	return &environments{newWorkdir(t, tool, configuration), configuration, url, names}
 }
 
-// testEnvironments runs a test with each tool, on an example with a repository of its own.
+// testEnvironments runs a test with each tool on an example.
 func testEnvironments(t *testing.T, tools map[string]string, name string, names []string, test func(t *testing.T, e *environments)) {
 	t.Helper()
 	for tool, path := range tools {
@@ -37,7 +37,6 @@ func testEnvironments(t *testing.T, tools map[string]string, name string, names 
 	}
 }
 
-// branchTips returns the commits of the branches.
 func (e *environments) branchTips() map[string]string {
 	e.w.t.Helper()
 	tips := map[string]string{}
@@ -51,7 +50,7 @@ func (e *environments) branchTips() map[string]string {
 	return tips
 }
 
-// apply applies and returns the environments with a changed branch.
+// apply returns the environments with a changed branch.
 func (e *environments) apply() []string {
 	e.w.t.Helper()
 	before := e.branchTips()
@@ -66,7 +65,7 @@ func (e *environments) apply() []string {
 	return changed
 }
 
-// applyUntilSettled applies until a plan is empty. It expects the branches to change in this order, each in an apply of its own.
+// applyUntilSettled applies until a plan is empty, and expects branches to change in this order, one per apply.
 func (e *environments) applyUntilSettled(through ...string) {
 	e.w.t.Helper()
 	var order []string
@@ -86,7 +85,6 @@ func (e *environments) applyUntilSettled(through ...string) {
 	e.w.t.Fatalf("no plan is empty after changes of %v", order)
 }
 
-// replaceText replaces a text in all files of the configuration.
 func (e *environments) replaceText(from, to string) {
 	e.w.t.Helper()
 	for name, content := range e.configuration {
@@ -97,7 +95,7 @@ func (e *environments) replaceText(from, to string) {
 	}
 }
 
-// exampleConfiguration returns the files of an example, with this URL of the GitOps repository.
+// exampleConfiguration returns the files of an example for this GitOps repository.
 func exampleConfiguration(t *testing.T, name, url string) map[string]string {
 	t.Helper()
 	configuration := files(t, filepath.Join("..", "..", "examples", filepath.FromSlash(name)))
@@ -112,7 +110,7 @@ func exampleConfiguration(t *testing.T, name, url string) map[string]string {
 	return configuration
 }
 
-// The guide on promotion promises: no apply writes dev and prod, and a plan shows the proven value.
+// No apply writes dev and prod. A plan shows the proven value.
 func TestPromotionInOneConfigurationMovesOneStagePerApply(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
@@ -277,7 +275,7 @@ func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
 	}
 }
 
-// The gate of each workload is closed while its change rolls out, starting with the plan of the change.
+// A workload's gate is closed while its change rolls out, from the plan of the change on.
 func TestSingleWorkloadsArePromotedAtTheirOwnPace(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -319,7 +317,7 @@ resource "flotilla_assignment" "dev" {
 			promotedVersion := func(workload string, plan *tfjson.Plan) string {
 				return fieldText(resourceChange(t, plan, fmt.Sprintf("flotilla_promotion.stage[%q]", workload)).After, "promoted")
 			}
-			// applyUntil applies until both workloads are promoted, and checks that none is promoted during its rollout.
+			// applyUntil applies until both workloads are promoted, and fails if payments is promoted during its rollout.
 			applyUntil := func(payments string) {
 				t.Helper()
 				for run := range 8 {

@@ -11,13 +11,12 @@ import (
 
 const promotion = "flotilla_promotion.test"
 
-// promotionConfig returns the configuration of one promotion.
 func promotionConfig(attributes map[string]any) providertest.Configuration {
 	return providertest.Configuration{Resources: map[string]providertest.Resource{promotion: {Attributes: attributes}}}
 }
 
-// applyPromotion applies, expects an empty plan, and returns the attributes in the state. A new candidate needs a second apply,
-// regardless of open.
+// applyPromotion applies, twice if the candidate is new, expects an empty plan, and returns the attributes in the state. No plan
+// promotes a new candidate at once.
 func applyPromotion(t *testing.T, w *providertest.Workspace, attributes map[string]any) map[string]any {
 	t.Helper()
 	plan := apply(t, w, promotionConfig(attributes))

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// additionRollout is an assignment with two workloads on twelve cluster types. type-0 is the canary. A rollout adds the workload agent.
+// additionRollout is an assignment on twelve cluster types. type-0 is the canary. A rollout adds the workload agent.
 type additionRollout struct {
 	t       *testing.T
 	url     string
@@ -106,18 +106,15 @@ func (a *additionRollout) configuration(workloads ...string) providertest.Config
 	return assigned(a.url, a.fleet(workloads...), further)
 }
 
-// hasFolder reports whether the branch has a folder.
 func (a *additionRollout) hasFolder(folder string) bool {
 	return git(a.t, a.url, "ls-tree", "dev", "clusters/all/"+folder) != ""
 }
 
-// countAgentFolders counts the agent's folders on the branch.
 func (a *additionRollout) countAgentFolders() int {
 	a.t.Helper()
 	return strings.Count(git(a.t, a.url, "ls-tree", "-d", "-r", "--name-only", "dev"), "/agent-live")
 }
 
-// rollOutAgent adds the agent on all hosts, stage by stage.
 func (a *additionRollout) rollOutAgent() {
 	a.t.Helper()
 	for _, want := range []int{1, 12} {
@@ -173,7 +170,7 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 		argument["cluster_types"].([]any)[3].(map[string]any)["taints"] = []any{map[string]any{"key": "edge"}}
 	}
 	for name, test := range map[string]struct {
-		change  func(argument map[string]any) // of the fleet
+		change  func(argument map[string]any)
 		further func(*additionRollout) map[string]any
 		want    string
 	}{
@@ -234,7 +231,7 @@ func TestMeasurementsRollBackOnlyIdentifiedChanges(t *testing.T) {
 		of    evidence.SubjectKind
 		fails string // the subject of the figure
 		tags  map[string]string
-		want  string // the workload that is rolled back, or ""
+		want  string
 	}{
 		"a cluster, two changes":    {evidence.OfCluster, "c-type-0", map[string]string{"a": "v2", "b": "v2"}, ""},
 		"a cluster, one change":     {evidence.OfCluster, "c-type-0", map[string]string{"a": "v2"}, "a"},

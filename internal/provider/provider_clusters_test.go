@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// aKubeconfig is a kubeconfig with two contexts.
 const twoContextKubeconfig = `apiVersion: v1
 kind: Config
 current-context: eu-1
@@ -30,7 +29,7 @@ users:
 - {name: me, user: {token: hunter2}}
 `
 
-// Validation reports each mistake in a cluster, names the attribute, and shows no secret.
+// Validation names the attribute, and shows no secret.
 func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	cluster := func(attributes map[string]any) map[string]any { return map[string]any{"eu-1": attributes} }
@@ -47,7 +46,7 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 	unknown := providertest.Unknown{}
 	for name, c := range map[string]struct {
 		clusters any
-		want     string // an error, or ""
+		want     string
 	}{
 		"nothing":                    {},
 		"none":                       {clusters: map[string]any{}},
@@ -106,7 +105,7 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 	}
 }
 
-// A kubeconfig without certificate checks is accepted, with one warning that names the clusters.
+// One warning names all clusters whose kubeconfig turns certificate checks off.
 func TestUncheckedCertificatesAreWarnings(t *testing.T) {
 	t.Parallel()
 	unverified := strings.ReplaceAll(
@@ -136,7 +135,7 @@ func TestDocumentationStatesTheDeadlineOfClusterRequests(t *testing.T) {
 	}
 }
 
-// One plan reports all mistakes, and a mistake in many clusters once.
+// A mistake in many clusters is reported once.
 func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	t.Parallel()
 	clusters := map[string]any{
@@ -157,7 +156,7 @@ func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	}
 }
 
-// Each cluster receives only its own objects, with its own credentials, and compliance reads each cluster.
+// Each cluster receives only its own objects, with its own credentials.
 func TestOneProviderBlockServesAllClusters(t *testing.T) {
 	t.Parallel()
 	clusters, standIns := map[string]any{}, map[string]*standInCluster{}

@@ -18,7 +18,7 @@ func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		git  any
-		want string // an error, or ""
+		want string
 	}{
 		"nothing":                     {},
 		"null attributes":             {git: map[string]any{"token": nil, "credentials": nil}},
@@ -84,7 +84,6 @@ func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
 	}
 }
 
-// One plan reports all mistakes.
 func TestEveryMistakeInTheProvidersGitBlockIsReported(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)

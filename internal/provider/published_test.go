@@ -29,7 +29,7 @@ type chartServer struct {
 
 	mutex    sync.Mutex
 	index    string
-	archives map[string][]byte // by path
+	archives map[string][]byte
 	fetched  int
 	isDown   bool
 }
@@ -58,7 +58,7 @@ func newChartServer(t *testing.T) *chartServer {
 	return p
 }
 
-// publish publishes a version with files beside Chart.yaml, and returns the pin.
+// publish adds a version with further files, and returns the pin.
 func (p *chartServer) publish(t *testing.T, version string, files map[string]string) folder.Pin {
 	t.Helper()
 	all := map[string]string{
@@ -75,7 +75,6 @@ func (p *chartServer) publish(t *testing.T, version string, files map[string]str
 	return folder.Pin{Version: version, Digest: "sha256:" + digest}
 }
 
-// republish publishes a version of the chart again, with other content.
 func (p *chartServer) republish(t *testing.T, version string, files map[string]string) folder.Pin {
 	t.Helper()
 	p.mutex.Lock()
@@ -114,7 +113,6 @@ func chartArchive(t testing.TB, chart string, files map[string]string) []byte {
 	return buffer.Bytes()
 }
 
-// tillFiles are the files of a chart with a Deployment, a Secret and a hook.
 var tillFiles = map[string]string{
 	"values.yaml": "replicas: 1\ntag: v1\n",
 	"templates/all.yaml": `
@@ -140,8 +138,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: migrate, imag
 `,
 }
 
-// renderedFleet returns a fleet with one rendered deployment target on one cluster type. further and clusterType have attributes of
-// the two.
+// renderedFleet returns a fleet with one rendered deployment target (attributes: further) on one cluster type.
 func renderedFleet(pin folder.Pin, manifests, further, clusterType map[string]any) map[string]any {
 	target := mergeMaps(map[string]any{"environment": "dev", "manifests": manifests}, further)
 	fleet := map[string]any{
@@ -169,8 +166,7 @@ func tillManifests(p *chartServer) map[string]any {
 	return map[string]any{"storage": "helm", "repo": p.url, "chart": "till", "version": "1.x"}
 }
 
-// readFinalObjects returns the objects and images of a fleet from flotilla_manifests. The keys of objects are
-// "<api_version> <kind> <namespace>/<name> by <made_by> <hook>".
+// readFinalObjects reads flotilla_manifests. Keys of yaml are "<api_version> <kind> <namespace>/<name> by <made_by> <hook>".
 func readFinalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, problems string) {
 	t.Helper()
 	read, diagnostics := providertest.New(startProvider).
@@ -217,7 +213,7 @@ func writeAll(t *testing.T, folder string, files map[string]string) {
 	}
 }
 
-// serveWorkingCopy serves a repository like serveRepository, and also returns the path of its working copy.
+// serveWorkingCopy is like serveRepository, with a working copy.
 func serveWorkingCopy(t *testing.T, files map[string]string) (url, commit, repository string) {
 	t.Helper()
 	root := t.TempDir()

@@ -12,8 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// A person edits a file of an open request on its base. Gitea does not merge conflicting requests, and reports them like requests whose
-// check is not complete.
+// A person edits a file of an open request on its base. Gitea does not merge conflicting requests, and reports them like unchecked ones.
 func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -27,7 +26,7 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	editByHand := func(text string) {
 		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, filepath.FromSlash(file)), text) })
 	}
-	// checkMergedBase checks that the head of the request contains the tip of dev and the configured value.
+	// checkMergedBase expects the tip of dev and the configured value in the head of the request.
 	checkMergedBase := func(database string) {
 		t.Helper()
 		clone := repo.clone(t, "flotilla/dev/dev")

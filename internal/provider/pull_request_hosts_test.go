@@ -28,7 +28,6 @@ func (h hostedRepository) api(method, path string, in, out any) {
 	h.server.API(h.t, h.user, method, "/repos/"+h.user.Name+"/gitops"+path, in, out)
 }
 
-// commit adds a file to a new branch.
 func (h hostedRepository) commit(branch, from, file string) {
 	h.t.Helper()
 	in := map[string]any{"message": "By hand", "content": base64.StdEncoding.EncodeToString([]byte("x")), "branch": from, "new_branch": branch}
@@ -39,7 +38,6 @@ func (h hostedRepository) commit(branch, from, file string) {
 	h.api(http.MethodPost, "/contents/"+file, in, nil)
 }
 
-// propose opens a request by hand.
 func (h hostedRepository) propose(head string) (number int) {
 	h.t.Helper()
 	var opened giteaPullRequest
@@ -47,7 +45,6 @@ func (h hostedRepository) propose(head string) (number int) {
 	return opened.Number
 }
 
-// stampedRequest is a pull request with the time of its last update.
 type stampedRequest struct {
 	giteaPullRequest
 	Updated   string `json:"updated_at"`
@@ -73,7 +70,7 @@ func (h hostedRepository) open() map[string]giteaPullRequest {
 	return found
 }
 
-// awaitMerge waits until Gitea has merged the first request. Gitea merges asynchronously.
+// awaitMerge waits for the merge of the first request. Gitea merges asynchronously.
 func (h hostedRepository) awaitMerge() {
 	h.t.Helper()
 	for range 1200 { // two minutes: a merge starts dozens of processes
@@ -85,7 +82,6 @@ func (h hostedRepository) awaitMerge() {
 	h.t.Error("the request was not merged")
 }
 
-// emptyPlanBeforeApply expects an empty plan before the apply.
 var emptyPlanBeforeApply = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
 func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// ownerConfig returns an assignment with a fleet of its own: one folder with a value.
+// ownerConfig returns an assignment with one folder and a value.
 func ownerConfig(repo repository, name, value, delivery string) string {
 	return fmt.Sprintf(`
 resource "flotilla_assignment" %[1]q {
@@ -61,7 +61,7 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: config("1", "1", "")},
-			{ // each owner opens a request
+			{
 				PreConfig: func() {
 					host.commit("topic", "dev", "by-hand")
 					foreignRequest = host.propose("topic")
@@ -90,7 +90,7 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 					return nil
 				},
 			},
-			{ // a destroy is proposed
+			{
 				Config: config("", "2", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
@@ -124,7 +124,6 @@ func namesakeConfig(repo repository, label, branch, path, value, delivery string
 	).Replace(ownerConfig(repo, "fleet", value, delivery))
 }
 
-// valueAt returns the value on a branch at a path.
 func valueAt(t *testing.T, repo repository, branch, path string) string {
 	t.Helper()
 	_, value, _ := strings.Cut(repo.read(t, branch)[path+"/drone/app-all/platform-config.yaml"], "VALUE: ")

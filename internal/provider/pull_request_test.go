@@ -26,7 +26,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// giteaPullRequest is a pull request in Gitea's API.
 type giteaPullRequest struct {
 	Number int    `json:"number"`
 	Title  string `json:"title"`
@@ -46,8 +45,8 @@ func listPullRequests(t *testing.T, server gitHost, user giteatest.User) []gitea
 	return all
 }
 
-// mergeRequest merges a request as a person does, once Gitea reports that it is mergeable. Gitea does not repeat a check that failed on
-// a busy machine, so a protection rule is added and removed to trigger another check.
+// mergeRequest merges as a person, once the request is mergeable. Gitea does not repeat a check that failed on a busy machine: adding
+// and removing a protection rule triggers another check.
 func mergeRequest(t *testing.T, server gitHost, user giteatest.User, number int, head string) {
 	t.Helper()
 	repository := fmt.Sprintf("/repos/%s/gitops", user.Name)
@@ -98,7 +97,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				base = tip()
 				return nil
 			}},
-			{ // a change of delivery alone proposes nothing
+			{
 				Config: config("mysql://one"),
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 0 || tip() != base {
@@ -125,7 +124,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 					return nil
 				},
 			},
-			{ // another change updates the request
+			{
 				Config: config("mysql://three"), ConfigStateChecks: []statecheck.StateCheck{url},
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
@@ -239,7 +238,6 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 	})
 }
 
-// The test mostly changes the delivery alone, while the change is only proposed.
 func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
@@ -354,7 +352,7 @@ func TestUnclosableFormerRequestIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var refusedMethod atomic.Pointer[string] // method
+	var refusedMethod atomic.Pointer[string]
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: giteaURL.Scheme, Host: giteaURL.Host})
 	proxyServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if method := refusedMethod.Load(); method != nil && *method == r.Method && strings.HasPrefix(r.URL.Path, "/api/") {
