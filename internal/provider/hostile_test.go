@@ -215,7 +215,7 @@ func newCanaries(t *testing.T) (canaries, *hostileServer) {
 	addCell("hang", "token", repo("hang", "empty"), `timeouts = { read = "200ms" }`, "Timeout")
 	addCell("push-hang", "token", repo("push-hang", "empty"), `timeouts = { create = "3s" }`, "Timeout")
 	addCell("taken", "token", repo("serve", "taken"), "", "Folder does not belong to this assignment")
-	addCell("no-commit", "token", repo("serve", "based"), rollbackArgument(strings.Repeat("1", 40)), "Cannot roll back to this commit")
+	addCell("no-commit", "token", repo("serve", "based"), rollbackTo(strings.Repeat("1", 40)), "Cannot roll back to this commit")
 	addCell("unreachable", "token", `"http://127.0.0.1:1/o/r.git"`, "", unreachable)
 	addCell("unknown-ca", "token", strconv.Quote(tls.URL+"/serve/empty.git"), "", unreachable)
 	addCell("no-ca", "ca", repo("serve", "empty"), "", "Invalid certificates")

@@ -193,7 +193,6 @@ resource "flotilla_agent" "store" {
 	}
 }
 
-// The start page begins with a link to each question.
 func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
 	t.Parallel()
 	pages := readDocumentation(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The second plan adds a label to a cluster type and must have the changes that the README shows.
+// The second plan adds a label and must have the changes in the README.
 func TestTheReadmeShowsThePlanOfItsConfiguration(t *testing.T) {
 	t.Parallel()
 	_, after, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "README.md")), "\n```terraform\n")

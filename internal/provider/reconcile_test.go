@@ -57,7 +57,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 			server,
 		), "dead": map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4714"}, "waiting": map[string]any{"host": providertest.Unknown{}},
 	}}}
-	argumentsFor := func(clusters []any, further map[string]any) map[string]any {
+	arguments := func(clusters []any, further map[string]any) map[string]any {
 		attributes := map[string]any{"clusters": clusters, "gitops_repo": map[string]any{"url": url + ".git", "branch": "dev"}}
 		for name, value := range further {
 			attributes[name] = value
@@ -69,7 +69,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 
 	// Unreachable clusters are named. The third cluster is asked all the same.
-	progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"dead", "edge-1", "waiting"}, nil))
+	progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, arguments([]any{"dead", "edge-1", "waiting"}, nil))
 	if diags.Err() != nil || !diags.Has("Agents were not asked") || strings.Contains(diags.String(), "canary") ||
 		!strings.Contains(
 			diags.String(),
@@ -92,7 +92,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 	defer silent.Close()
 	configuration.Provider["clusters"].(map[string]any)["deaf"] = map[string]any{"host": "http://" + silent.Addr().String()}
-	if progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"deaf", "edge-1"}, nil)); diags.Err() != nil ||
+	if progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, arguments([]any{"deaf", "edge-1"}, nil)); diags.Err() != nil ||
 		len(progress) != 1 ||
 		!strings.Contains(diags.String(), "deaf: ") ||
 		!strings.Contains(diags.String(), "within 10s") {
@@ -101,14 +101,14 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	first = requested()
 
 	// Each call writes a new request.
-	if _, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(
+	if _, diags := w.Invoke(t.Context(), configuration, reconcileAction, arguments([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(
 		diags,
 	) > 0 ||
 		requested() == first {
 		t.Errorf("the second request is %q, the first was %q: %s", requested(), first, diags)
 	}
 	for _, reconciler := range []string{"argocd", "argocd-hub"} {
-		progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor([]any{"edge-1"}, map[string]any{"reconciler": reconciler}))
+		progress, diags := w.Invoke(t.Context(), configuration, reconcileAction, arguments([]any{"edge-1"}, map[string]any{"reconciler": reconciler}))
 		if want := []string{"edge-1: asked Application " + namespace + "/flotilla-cluster"}; len(diags) > 0 || !slices.Equal(progress, want) {
 			t.Errorf("%s: the progress is %q, and the messages are %s", reconciler, progress, diags)
 		}
@@ -132,7 +132,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		{[]any{"edge-1"}, map[string]any{"reconciler": "fluxx"}, "Invalid reconciler", "reconciler", `"fluxx" is none of argocd, argocd-hub, flux`},
 		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "brunch": "dev"}}, "Invalid GitOps repository", "gitops_repo", "brunch"},
 	} {
-		_, diags := w.Invoke(t.Context(), configuration, reconcileAction, argumentsFor(c.clusters, c.further))
+		_, diags := w.Invoke(t.Context(), configuration, reconcileAction, arguments(c.clusters, c.further))
 		if diags.Err() == nil || !diags.Has(c.summary) || diags[0].At != fmt.Sprintf("AttributeName(%q)", c.at) ||
 			!strings.Contains(diags.String(), c.detail) ||
 			!strings.Contains(diags.String(), "/troubleshooting.md#") {
@@ -146,7 +146,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 }
 
-// The example asks the cluster after each change, and only then. `make matrix` runs this test.
+// The example asks the cluster after each change, and only then.
 func TestActionsAfterAnUpdate(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)

@@ -11,8 +11,8 @@ import (
 
 const reconcilerChanges = "Reconciler changes"
 
-// fleetReconciledBy returns a fleet with a deployment target on each of the named cluster types, and one on a cluster of the first.
-// The last reconciler is for all remaining cluster types. level is a value of the config container.
+// fleetReconciledBy returns a fleet whose cluster types have these reconcilers, in order. The last reconciler is for the rest.
+// level is a value of the config container.
 func fleetReconciledBy(level any, names []string, reconcilers ...string) providertest.Call {
 	var types []any
 	for i, name := range names {

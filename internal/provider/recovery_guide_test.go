@@ -94,7 +94,7 @@ func (p *assignmentPair) expectDone() {
 	}
 }
 
-// TestAnAgentIsPutOntoAClusterAndKeptThere loses the state of an agent. TestAClaimThatLostItsStateIsImported loses the state of a claim.
+// TestAnAgentIsPutOntoAClusterAndKeptThere and TestAClaimThatLostItsStateIsImported lose the states of agents and claims.
 func testLostState(t *testing.T) {
 	p := newAssignmentPair(t)
 	tip := git(t, p.url, "rev-parse", "dev")

@@ -26,7 +26,7 @@ var fleetSchema = sync.OnceValue(func() *jsonschema.Schema {
 	return jsonschema.MustCompileString("fleet.json", string(reference.Schemas()["fleet.json"]))
 })
 
-// objectSchemas are the JSON Schemas of objects, by type of resource.
+// objectSchemas are JSON Schemas by type of resource.
 var objectSchemas = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := map[string]*jsonschema.Schema{}
 	for name, text := range reference.Schemas() {

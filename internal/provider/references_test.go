@@ -42,7 +42,6 @@ func vaultReference(version any) map[string]any {
 	return map[string]any{"store": "vault", "key": "prod/db", "property": "password", "version": version}
 }
 
-// The reference is written to the folders that its config container reaches. A new version of the secret is a line of the plan.
 func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -66,7 +65,7 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 	}
 }
 
-// A config container with the label "workspace" reaches only workloads of that workspace. Labels of other teams do not count.
+// Only the label "workspace" of the config container counts.
 func TestLabelsGiveATeamNoSecretsOfAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -104,7 +103,6 @@ func TestLabelsGiveATeamNoSecretsOfAnotherWorkspace(t *testing.T) {
 	}
 }
 
-// An unknown version of a secret makes only the hosts of its config container unknown.
 func TestAnUnknownReferenceDelaysOnlyItsOwnHosts(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
@@ -167,7 +165,7 @@ func TestUnknownManifestsReserveNoNames(t *testing.T) {
 	}
 }
 
-// The plan schedules although the version of the secret is unknown.
+// The schedule does not depend on the version.
 func TestAnUnknownVersionOfASecretMakesOnlyItsOwnHostsUnknown(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)

@@ -15,7 +15,7 @@ func registrationYAML(name, repo, workspace string) string {
 		"spec: {workload: {repo: %q, branch: main}%s}\n", name, repo, workspace)
 }
 
-// The provider does not even connect to a server outside the sources of the workspace.
+// The provider does not even connect to other servers.
 func TestARegistrationReachesOnlyTheSourcesOfItsWorkspace(t *testing.T) {
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
@@ -131,7 +131,6 @@ func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
 	}
 }
 
-// A redirect to a server outside the sources is refused.
 func TestARegistrationCannotRedirectOutsideItsSources(t *testing.T) {
 	t.Parallel()
 	victim, connected := newListener(t)

@@ -45,7 +45,7 @@ output "commit" {
 }
 `
 
-// TestReliabilityStates applies independent states to one branch at the same time: first all content, then one changed tag.
+// TestReliabilityStates applies independent states to one branch at the same time: first all content, then a changed tag.
 func TestReliabilityStates(t *testing.T) {
 	if reliabilitytest.Count(0, 1) == 0 {
 		t.Parallel()
@@ -118,7 +118,7 @@ func runConcurrently(workdirs []workdir, run func(workdir)) {
 	all.Wait()
 }
 
-// newCountingPlace returns a repository behind git's http-backend, with files of others, and the number of pushes to it.
+// newCountingPlace counts the pushes to a repository behind git's http-backend, which has files of others.
 func newCountingPlace(t *testing.T) (p *killRepository, pushes *atomic.Int64) {
 	t.Helper()
 	pushes = new(atomic.Int64)

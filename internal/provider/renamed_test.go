@@ -276,7 +276,7 @@ func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 	}
 }
 
-// Agents prune everything that leaves a folder, so a folder moves only as a whole.
+// Agents prune what leaves a folder, so a folder moves only as a whole.
 func TestARenameOfASharedFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)

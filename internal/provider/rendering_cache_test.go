@@ -45,7 +45,7 @@ func fleetWithPin(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[
 	return fleet
 }
 
-// The commit or digest of another team's files gives a team neither the files nor the objects rendered from them.
+// A known commit or digest of another team gives neither files nor rendered objects.
 func TestAPinReadsOnlyItsOwnRepository(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)
@@ -111,7 +111,7 @@ func TestAPinReadsOnlyItsOwnRepository(t *testing.T) {
 	}
 }
 
-// Two repositories offer the same chart at the same time. The failure of one does not fail the other.
+// Two repositories fetch the same digest at the same time.
 func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 	useNewCache(t)
 	charts := newChartServer(t)

@@ -23,7 +23,7 @@ var canaryValues = map[string]any{
 	"address": "postgres://me:" + shortCanary + "@db.example.com/shop", "text": "a line\n" + longCanary + " with\tmore\n",
 }
 
-// expectNoCanary refuses messages with a canary or without one of the wanted texts.
+// expectNoCanary refuses canaries and requires the wanted texts.
 func expectNoCanary(t *testing.T, name, messages string, want ...string) {
 	t.Helper()
 	plain := strings.Join(strings.Fields(messages), " ")

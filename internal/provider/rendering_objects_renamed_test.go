@@ -46,7 +46,6 @@ func checkFollowedPaths(t *testing.T, files map[string]string, url, branch strin
 	}
 }
 
-// hasFolder reports whether a folder has files.
 func hasFolder(files map[string]string, folder string) bool {
 	for name := range files {
 		if strings.HasPrefix(name, folder+"/") {
@@ -92,7 +91,6 @@ func followedSources(value any) (all []followedSource) {
 	return all
 }
 
-// filesOfCommit returns the files of a commit.
 func filesOfCommit(t *testing.T, url, commit string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -121,7 +121,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 	}
 }
 
-// The object keeps its kind and name, so the cluster deletes nothing.
+// The object keeps its kind and name, so nothing is deleted.
 func TestAChangeOfRenderingKeepsTheReconcilerObject(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -195,7 +195,6 @@ func TestChangedObjectsUpdateTheirReconcilerObject(t *testing.T) {
 	}
 }
 
-// The plan lists objects instead of their files.
 func TestAPlanListsCommittedObjects(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

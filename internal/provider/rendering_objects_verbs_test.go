@@ -88,9 +88,9 @@ func TestCommittedObjectsThroughEachOperation(t *testing.T) {
 			commits() != before {
 			t.Errorf("%s: a late apply says %s, and makes %s commits of %s", reconciler, messages, commits(), before)
 		}
-		for operation, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
+		for verb, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
 			if _, diags := w.Plan(t.Context(), configure(4, nil), options...); diags.Err() != nil {
-				t.Errorf("%s: the plan of %s says %s", reconciler, operation, diags)
+				t.Errorf("%s: the plan of %s says %s", reconciler, verb, diags)
 			}
 		}
 		setDown(false)

@@ -114,7 +114,6 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 	}
 }
 
-// The chart has 30 objects.
 func TestAChartUpdateOnManyHostsTakesFewLines(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

@@ -85,7 +85,7 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 	}
 }
 
-// Files in the team's repository can change the output of an agent. The plan shows the output or refuses the file.
+// Such a file changes the output of an agent. The plan shows the output or refuses the file.
 func TestFilesOfTheTeamCannotHideObjects(t *testing.T) {
 	t.Parallel()
 	object := func(name string) string {
@@ -222,7 +222,7 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 	}
 }
 
-// A team cannot bypass the rules for final objects, on one cluster type or on many.
+// This holds for one cluster type and for many.
 func TestADeploymentTargetCannotWeakenRendering(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)
@@ -259,7 +259,7 @@ func TestADeploymentTargetCannotWeakenRendering(t *testing.T) {
 	}
 }
 
-// The chart renders harmless objects on install and others on upgrade. Flux upgrades; the plan applies the rules to both.
+// The chart renders harmless objects on install and others on upgrade. The rules apply to both.
 func TestThePlanShowsTheObjectsOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	charts := newChartServer(t)

@@ -48,9 +48,9 @@ func TestAPreviewThroughEachOperation(t *testing.T) {
 		commits() != before {
 		t.Errorf("a late apply says %s, and makes %s commits of %s", messages, commits(), before)
 	}
-	for operation, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
+	for verb, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
 		if _, diags := w.Plan(t.Context(), configure(3), options...); diags.Err() != nil {
-			t.Errorf("the plan of %s says %s", operation, diags)
+			t.Errorf("the plan of %s says %s", verb, diags)
 		}
 	}
 	setDown(false)

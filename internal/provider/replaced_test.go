@@ -22,7 +22,6 @@ func heldReplacement(t *testing.T) ownedAssignment {
 	return o
 }
 
-// countFolders counts the folders on a branch.
 func countFolders(seen branchesState, branch string) int {
 	count := 0
 	for folder := range seen.folders {

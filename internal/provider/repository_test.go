@@ -27,7 +27,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// repository is a GitOps repository, and the way to read it with git.
+// repository is a GitOps repository that a test reads with git.
 type repository struct {
 	url      string // in the configuration
 	provider string // provider block with credentials, or ""
@@ -124,7 +124,7 @@ func giteaWithUser(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) 
 	return startGitea(t)
 }
 
-// startGitea creates a repository on Gitea, also in `make test`.
+// startGitea is giteaWithUser in `make test`, too.
 func startGitea(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
 	t.Helper()
 	requireAcceptance(t)
@@ -171,7 +171,6 @@ func git(t *testing.T, folder string, arguments ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// clone checks out a branch and returns the folder.
 func (r repository) clone(t *testing.T, branch string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -179,7 +178,6 @@ func (r repository) clone(t *testing.T, branch string) string {
 	return folder
 }
 
-// commits counts the commits of a branch.
 func (r repository) commits(t *testing.T, branch string) int {
 	t.Helper()
 	number, err := strconv.Atoi(git(t, cmp.Or(r.folder, r.cloneURL), "rev-list", "--count", branch))
@@ -225,7 +223,7 @@ func (r repository) changeByGit(t *testing.T, branch string, edit func(folder st
 	git(t, folder, "push", "--quiet", r.cloneURL, "HEAD:"+branch)
 }
 
-// files returns the content of all files below a folder except .git, by slash-separated path.
+// files returns the files below a folder except .git, by slash-separated path.
 func files(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	contents := map[string]string{}

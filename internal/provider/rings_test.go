@@ -85,11 +85,11 @@ func (r *rings) evidence() string {
 	}
 	tip := r.trees(e.Tip, ringHosts...)
 	for _, name := range ringHosts {
-		current := r.verdicts[name]
-		if current == "" {
-			current = verdict.Unknown
+		found := r.verdicts[name]
+		if found == "" {
+			found = verdict.Unknown
 		}
-		e.Clusters[name] = observe.ClusterEvidence{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: current, Since: r.since[name]}}
+		e.Clusters[name] = observe.ClusterEvidence{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: found, Since: r.since[name]}}
 		if commit := r.commits[name]; commit != "" && e.Trees[commit] == nil {
 			e.Trees[commit] = map[string]string{}
 			trees := r.trees(commit, ringHosts...)
@@ -156,7 +156,7 @@ func (r *rings) versions() string {
 	return strings.Join(versions[1:], " ")
 }
 
-// applyVersion applies a version and expects the deployed versions: "2 1 1".
+// applyVersion expects the deployed versions: "2 1 1".
 func (r *rings) applyVersion(version, want string) *providertest.Plan {
 	r.t.Helper()
 	plan := apply(r.t, r.w, r.configuration(version))
@@ -177,7 +177,6 @@ func (r *rings) expectWarning(version, summary, want string) {
 	}
 }
 
-// assignmentAfter returns the planned attributes of the assignment.
 func assignmentAfter(plan *providertest.Plan) map[string]any { return plan.Change(assignment).After }
 
 func rolloutText(plan *providertest.Plan) string {

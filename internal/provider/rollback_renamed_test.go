@@ -17,7 +17,7 @@ func rollbackAttributes(commit string, further map[string]any) map[string]any {
 	return attributes
 }
 
-// expectNoChanges applies a configuration twice more and expects no change.
+// expectNoChanges applies the configuration twice more.
 func expectNoChanges(t *testing.T, w *providertest.Workspace, url string, configuration providertest.Configuration) {
 	t.Helper()
 	tip := git(t, url, "rev-parse", "dev")

@@ -18,7 +18,7 @@ import (
 // emptyPlan expects an empty plan after the apply.
 var emptyPlan = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
-func rollbackArgument(commit string) string { return fmt.Sprintf("rollback_to = %q", commit) }
+func rollbackTo(commit string) string { return fmt.Sprintf("rollback_to = %q", commit) }
 
 // removedBlock removes the assignment from the state and keeps the repository.
 const removedBlock = "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"
@@ -38,7 +38,7 @@ func applyEach(t *testing.T, repo repository, configs ...string) (commits []stri
 	return commits
 }
 
-// applyTwoVersions changes a value on the host large.
+// applyTwoVersions changes a value of large.
 func applyTwoVersions(t *testing.T, repo repository) (first, second string) {
 	t.Helper()
 	commits := applyEach(t, repo, small{}.config(repo), small{database: `"mysql://two"`}.config(repo))
@@ -58,7 +58,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		first, _ := applyTwoVersions(t, repo) // the first apply of a lost state commits records
-		back := small{database: `"mysql://two"`, extra: rollbackArgument(first)}
+		back := small{database: `"mysql://two"`, extra: rollbackTo(first)}
 		// expectBranch expects a number of commits, and the value of the host large.
 		expectBranch := func(commits int, database string) resource.TestCheckFunc {
 			return func(*terraform.State) error {
@@ -85,7 +85,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					Check: expectBranch(4, "mysql://one"),
 				},
 				{ // changes of the fleet wait
-					Config: small{database: `"mysql://three"`, extra: rollbackArgument(first)}.config(repo),
+					Config: small{database: `"mysql://three"`, extra: rollbackTo(first)}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						plancheck.ExpectResourceAction(assignment, plancheck.ResourceActionNoop),
 					}},
@@ -98,7 +98,7 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 					ExpectNonEmptyPlan: true,
 				},
 				{ // drift is compared with the rollback
-					Config: small{database: `"mysql://three"`, extra: rollbackArgument(first)}.config(repo),
+					Config: small{database: `"mysql://three"`, extra: rollbackTo(first)}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						expectOnlyChanges{assignment, []string{"changes", "commit", "content"}},
 					}},
@@ -126,7 +126,7 @@ func TestRollbackWorksWithoutAStateAndWithAnInvalidFleet(t *testing.T) {
 	broken := `templates = [{ name = "default", type = "namespace", manifests = ["a: {{ .ConfigData.NOTHING }}\n"] }]`
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{{
-			Config: small{fleet: broken, extra: rollbackArgument(first)}.config(repo), ConfigPlanChecks: emptyPlan,
+			Config: small{fleet: broken, extra: rollbackTo(first)}.config(repo), ConfigPlanChecks: emptyPlan,
 			Check: func(*terraform.State) error {
 				if got := repo.database(t, "dev"); got != "mysql://one" {
 					t.Errorf("the folder has %q", got)
@@ -181,7 +181,7 @@ func TestRollbackToAForeignCommitFailsThePlan(t *testing.T) {
 			foreign:                    `has no record of the assignment "dev"`,
 		} {
 			steps = append(steps, resource.TestStep{
-				Config: small{extra: rollbackArgument(commit)}.config(repo), PlanOnly: true, ExpectError: words(want),
+				Config: small{extra: rollbackTo(commit)}.config(repo), PlanOnly: true, ExpectError: words(want),
 			})
 		}
 		testSteps(t, resource.TestCase{Steps: steps})
@@ -195,8 +195,8 @@ func TestProtectionHoldsARollback(t *testing.T) {
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: manyTypesConfig(repo, "24", "")},
-			{Config: manyTypesConfig(repo, "24", rollbackArgument(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
-			{Config: manyTypesConfig(repo, "24", rollbackArgument(few)+"\n protection = { max_removed = 22 }"), ConfigPlanChecks: emptyPlan},
+			{Config: manyTypesConfig(repo, "24", rollbackTo(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
+			{Config: manyTypesConfig(repo, "24", rollbackTo(few)+"\n protection = { max_removed = 22 }"), ConfigPlanChecks: emptyPlan},
 		},
 	})
 }
@@ -211,7 +211,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 		Steps: []resource.TestStep{
 			{Config: small{database: `"mysql://two"`, extra: request}.config(repo)},
 			{
-				Config: small{database: `"mysql://two"`, extra: request + "\n" + rollbackArgument(first)}.config(repo), ConfigPlanChecks: emptyPlan,
+				Config: small{database: `"mysql://two"`, extra: request + "\n" + rollbackTo(first)}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Errorf("got requests %+v, want one open request", all)

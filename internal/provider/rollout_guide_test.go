@@ -34,7 +34,7 @@ type guideRollout struct {
 
 const prodAssignment = "flotilla_assignment.prod"
 
-// newGuideRollout applies version 1 to all hosts, edits the HCL, and lets all clusters report ready.
+// newGuideRollout applies version 1 to all hosts, edits the HCL, and reports all clusters ready.
 func newGuideRollout(t *testing.T, edits ...string) *guideRollout {
 	t.Helper()
 	return newRolloutOfExample(t, stagesExample, edits...)
@@ -81,7 +81,6 @@ func (s *guideRollout) editHCL(pairs ...string) {
 	}
 }
 
-// setVersion changes the tag of the manifests.
 func (s *guideRollout) setVersion(version string) {
 	s.t.Helper()
 	s.editHCL(regexp.MustCompile(`tag = "v[0-9]+"`).FindString(s.hcl), fmt.Sprintf(`tag = "v%s"`, version))
@@ -102,7 +101,6 @@ func (s *guideRollout) tip() string { return s.world.tip("one", "prod") }
 
 func (s *guideRollout) files() map[string]string { return s.world.files("one", "prod") }
 
-// hasFolder reports whether the branch has a folder.
 func (s *guideRollout) hasFolder(folder string) bool {
 	for name := range s.files() {
 		if strings.HasPrefix(name, folder+"/") {
@@ -152,7 +150,6 @@ func (s *guideRollout) applyAfter(pause time.Duration, want string) *providertes
 	return plan
 }
 
-// expectText expects a text in the last plan.
 func (s *guideRollout) expectText(want string) {
 	s.t.Helper()
 	if !strings.Contains(s.planText, want) {
@@ -180,7 +177,7 @@ func (s *guideRollout) versions() string {
 
 func prodAfter(plan *providertest.Plan) map[string]any { return plan.Change(prodAssignment).After }
 
-// reportAndApply takes pairs of clusters and versions: the clusters report ready, then an apply must deploy the versions.
+// reportAndApply takes pairs: clusters that report ready, and the versions that the next apply deploys.
 func (s *guideRollout) reportAndApply(turns ...string) {
 	s.t.Helper()
 	for i := 0; i < len(turns); i += 2 {
@@ -189,7 +186,6 @@ func (s *guideRollout) reportAndApply(turns ...string) {
 	}
 }
 
-// expectEnd expects the rollout to end after the report of the last cluster.
 func (s *guideRollout) expectEnd(cluster, versions string) {
 	s.t.Helper()
 	s.report("ready", cluster)
@@ -198,7 +194,6 @@ func (s *guideRollout) expectEnd(cluster, versions string) {
 	}
 }
 
-// contentID returns the id of the content in rolling_out.
 func (s *guideRollout) contentID() string {
 	s.t.Helper()
 	return regexp.MustCompile(`payments-live@[0-9a-f-]+`).FindString(s.planText)
@@ -243,7 +238,7 @@ func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 		t.Errorf("after the rollout, a run plans %s", s.planText)
 	}
 	s.setVersion("3")
-	s.applyWithoutRollout() // without the rollout
+	s.applyWithoutRollout()
 	if got := s.versions(); got != "3 3 3 3" {
 		t.Errorf("without the rollout, an apply writes %s", got)
 	}

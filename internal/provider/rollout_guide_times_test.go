@@ -9,7 +9,6 @@ import (
 
 // These tests play the guide on staged rollouts: windows of a stage, and removals.
 
-// setTime sets the clock to a time in January.
 func (s *guideRollout) setTime(day, hour, minute int) {
 	s.clock.now = time.Date(s.clock.now.Year(), 1, day, hour, minute, 0, 0, time.UTC)
 }
@@ -30,7 +29,7 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	if plan := s.applyHourLater("2 1 1 1"); !plan.Empty() {
 		t.Errorf("a run without progress plans %s", s.planText)
 	}
-	s.expectText("waits for a window: " + s.notBefore(11, 21)) // as a warning
+	s.expectText("waits for a window: " + s.notBefore(11, 21)) // a warning
 	s.setTime(11, 19, 59)
 	s.applyHourLater("2 1 1 1")
 	s.applyAfter(time.Minute, "2 2 1 1") // 22:00 in Berlin

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// checkedRings has a list as evidence: the reports of agents, and a check of errors on each cluster.
+// checkedRings has the reports of agents, and a check of errors, as evidence.
 type checkedRings struct {
 	*rings
 	runner     providertest.Runner
@@ -58,7 +58,7 @@ func (l *checkedRings) checkedConfiguration(version string) providertest.Configu
 	return configuration
 }
 
-// applyChecked applies a version, expects the deployed versions, and returns the plan with all its messages.
+// applyChecked expects the deployed versions and returns the plan with all messages.
 func (l *checkedRings) applyChecked(version, want string) (*providertest.Plan, string) {
 	l.t.Helper()
 	plan, diags := l.runner.Apply(l.t.Context(), l.checkedConfiguration(version))

@@ -10,7 +10,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// crowdSize is the number of workloads of crowdFleet.
 var crowdSize = acceptancetest.Count(30, 100)
 
 // crowdFleet returns a fleet whose workloads are on one host in the first of five stages, and on two hosts in each other stage.

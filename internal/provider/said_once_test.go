@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// fleetMistakes are fleets with three cluster types and two deployment targets. Each has one mistake that affects all six assignments.
+// fleetMistakes are fleets of three cluster types and two deployment targets, whose mistake affects all six assignments.
 var fleetMistakes = map[string]struct {
 	further map[string]any // attributes of the fleet
 	summary string
@@ -117,7 +117,6 @@ func appWorkload(attribute string, value any) map[string]any {
 	return app
 }
 
-// A mistake is one error or one warning, for any number of hosts and resources.
 func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range fleetMistakes {
@@ -185,7 +184,7 @@ func TestAnUnreachableRepositoryIsReportedOnce(t *testing.T) {
 	}
 }
 
-// Seven resources use one fleet. One of them shows the whole error.
+// Seven resources use the fleet, and one shows the whole error.
 func TestTerraformShowsAMistakeOfAFleetOnce(t *testing.T) {
 	t.Parallel()
 	const seven = `

@@ -54,7 +54,7 @@ func applyDestroyable(t *testing.T) (repository, *providertest.Workspace, provid
 	return repo, w, configuration
 }
 
-// checkLateDestroy applies the plan of a destroy after a push. Without a folder in conflict, it must remove all folders.
+// checkLateDestroy applies a destroy after a push. Without a folder in conflict, all folders must go.
 func checkLateDestroy(t *testing.T, repo repository, folder string, apply func() string) {
 	t.Helper()
 	if folder != "" {

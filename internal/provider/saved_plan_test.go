@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// latePushes are changes of the branch between a plan and its apply, by people or other assignments.
+// latePushes change the branch between a plan and its apply.
 func latePushes() map[string]struct {
 	byHand func(t *testing.T, folder string)
 	folder string // folder that the error of the apply must name, with the commit; "" for success

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// The apply succeeds and opens a new request with the wanted content.
+// The apply opens a new request.
 func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)

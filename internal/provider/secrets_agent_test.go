@@ -31,16 +31,16 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 			Data map[string]string `json:"data"`
 		}
 		_ = json.Unmarshal(body, &object)
-		received := string(body) + " " + r.Header.Get("Authorization")
+		echoed := string(body) + " " + r.Header.Get("Authorization")
 		for _, name := range slices.Sorted(maps.Keys(object.Data)) {
 			text, _ := base64.StdEncoding.DecodeString(object.Data[name])
-			received = string(text) + " " + received
+			echoed = string(text) + " " + echoed
 		}
 		route, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		code, _ := strconv.Atoi(strings.TrimPrefix(route, "code-"))
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).
-			Encode(map[string]any{"kind": "Status", "message": `admission webhook "x" denied the request: ` + received, "reason": received, "code": code})
+			Encode(map[string]any{"kind": "Status", "message": `admission webhook "x" denied the request: ` + echoed, "reason": echoed, "code": code})
 	}
 	agents := map[string]string{
 		"token":    `credentials_wo = { token = var.secret.token, feedback = { token = var.secret.feedback } }, feedback = { forge = "gitea" }`,
@@ -89,12 +89,12 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 		}
 		return requiredProviders + text.String()
 	}
-	hostAttributes := func(url, certificate, path string) string {
+	hostArgs := func(url, certificate, path string) string {
 		return fmt.Sprintf("host = %q, cluster_ca_certificate = %q", url+"/"+path, certificate)
 	}
 	refusingClusters := map[string]string{}
 	for _, code := range []string{"400", "401", "403", "409", "422", "500"} {
-		refusingClusters["code-"+code] = hostAttributes(refusingURL, refusingCertificate, "code-"+code)
+		refusingClusters["code-"+code] = hostArgs(refusingURL, refusingCertificate, "code-"+code)
 	}
 	encoded, err := json.Marshal(secrets)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_secret", string(encoded))
-			w := newWorkdir(t, tool, map[string]string{"main.tf": config(map[string]string{"good": hostAttributes(goodURL, certificate, "good")})})
+			w := newWorkdir(t, tool, map[string]string{"main.tf": config(map[string]string{"good": hostArgs(goodURL, certificate, "good")})})
 			for i, arguments := range [][]string{
 				{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"}, {"plan", "-input=false", "-detailed-exitcode", "-out=after.out"}, {"show", "-json", "after.out"},
 			} {
@@ -116,7 +116,7 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 			if err == nil || !strings.Contains(printed, "denied the request") {
 				t.Errorf("no cluster refuses: %v\n%s", err, printed)
 			}
-			writeFile(t, filepath.Join(w.path, "main.tf"), config(map[string]string{"later": hostAttributes(laterURL, laterCertificate, "code-422")}))
+			writeFile(t, filepath.Join(w.path, "main.tf"), config(map[string]string{"later": hostArgs(laterURL, laterCertificate, "code-422")}))
 			printed, err = w.runTraced(t, "later", "apply", "-input=false", "-no-color", "-auto-approve")
 			if err == nil || !strings.Contains(printed, "denied the request") {
 				t.Errorf("no cluster refuses: %v\n%s", err, printed)

@@ -97,7 +97,7 @@ func answerAsHub(w http.ResponseWriter, r *http.Request, canary string) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// clusterCell is an entry of clusters with secrets, and the expected message.
+// clusterCell is an entry with secrets, and the expected message.
 type clusterCell struct{ entry, want string }
 
 // clusterCanaries returns the secrets and the clusters, by name.
@@ -286,7 +286,6 @@ output "metrics" {
 	}
 }
 
-// clusterMessages returns the message of each cluster in the state.
 func clusterMessages(t *testing.T, w workdir) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.path, "terraform.tfstate"))
