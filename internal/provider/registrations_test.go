@@ -60,7 +60,7 @@ data "flotilla_repository_files" "workloads" {
 			if n := connected.Load(); n > 0 {
 				t.Fatalf("the provider connected %d times to a server outside the sources", n)
 			}
-			plan("") // without sources, the listener is reached
+			plan("") // without workspaces, the attack succeeds
 			if connected.Load() == 0 {
 				t.Error("without workspaces, the provider did not connect")
 			}

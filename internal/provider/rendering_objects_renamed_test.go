@@ -57,14 +57,14 @@ func hasFolder(files map[string]string, folder string) bool {
 
 // replicasByHost returns the replicas of each host with final objects: "lab 3, store 3".
 func replicasByHost(files map[string]string) string {
-	var has []string
+	var replicas []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		host, _, isObjects := strings.Cut(name, "/till-live/objects/")
 		if found := replicasPattern.FindStringSubmatch(files[name]); isObjects && found != nil {
-			has = append(has, path.Base(host)+" "+found[1])
+			replicas = append(replicas, path.Base(host)+" "+found[1])
 		}
 	}
-	return strings.Join(has, ", ")
+	return strings.Join(replicas, ", ")
 }
 
 type followedSource struct{ path, branch, url string }
@@ -176,8 +176,8 @@ func (s *stagedObjects) applyAndCheck(want string) *providertest.Plan {
 		s.t.Errorf("the branch has %s, want %s; the plan says %s", got, want, rolloutText(plan))
 	}
 	checkFollowedPaths(s.t, files, s.url, s.branch)
-	if again, diags2 := s.w.Plan(s.t.Context(), s.configuration()); again == nil || !again.Empty() {
-		s.t.Errorf("the next plan says %v %s", again, diags2)
+	if again, diags := s.w.Plan(s.t.Context(), s.configuration()); again == nil || !again.Empty() {
+		s.t.Errorf("the next plan says %v %s", again, diags)
 	}
 	return plan
 }

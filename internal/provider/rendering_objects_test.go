@@ -109,14 +109,14 @@ func TestObjectsAreCommitted(t *testing.T) {
 		if !strings.Contains(text, "helm.sh/hook: pre-upgrade") || strings.Contains(text, "app.kubernetes.io/managed-by: Helm") {
 			t.Errorf("%s: the objects are %s", reconciler, text)
 		}
-		reads, diags2 := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
+		reads, readDiags := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
 			"fleet": fleetOf(
 				objectsFleet(charts, pin, 3, "objects", reconciler),
 			), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		})
 		files, _ := reads["files"].(map[string]any)
 		if file, _ := files["store/till-live/"+file].(string); strings.TrimSuffix(file, "\n") != text {
-			t.Errorf("%s: flotilla_manifests has %q, %s", reconciler, slices.Sorted(maps.Keys(files)), diags2)
+			t.Errorf("%s: flotilla_manifests has %q, %s", reconciler, slices.Sorted(maps.Keys(files)), readDiags)
 		}
 	}
 }

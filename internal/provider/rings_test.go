@@ -128,8 +128,8 @@ func (r *rings) tree(commit, host string) string {
 }
 
 // report sets the verdict of a cluster at the tip.
-func (r *rings) report(cluster string, is verdict.Verdict) {
-	r.verdicts[cluster], r.commits[cluster], r.since[cluster] = is, git(r.t, r.url, "rev-parse", "dev"), r.now.Add(30*time.Minute)
+func (r *rings) report(cluster string, reported verdict.Verdict) {
+	r.verdicts[cluster], r.commits[cluster], r.since[cluster] = reported, git(r.t, r.url, "rev-parse", "dev"), r.now.Add(30*time.Minute)
 }
 
 func (r *rings) configuration(version string) providertest.Configuration {

@@ -199,6 +199,7 @@ func (s *guideRollout) contentID() string {
 	return regexp.MustCompile(`payments-live@[0-9a-f-]+`).FindString(s.planText)
 }
 
+// Parts of the examples that tests replace. Tests insert attributes of the rollout at rolloutAnchor.
 const (
 	guideCanary    = `name = "canary", cluster_type_selector = { match_labels = { ring = "canary" } }`
 	guideRegions   = `name = "regions", cluster_type_selector = { match_labels = { ring = "region" } }, max_concurrent = 1, soak = "30m"`
@@ -256,35 +257,35 @@ func TestTheGuideOnStagedRolloutsShowsThePlans(t *testing.T) {
 	r, version := newRings(t), "1"
 	for _, row := range rows {
 		cells := strings.Split(row, " | ")
-		for _, happens := range strings.Split(cells[1], ", ") {
-			who, what, _ := strings.Cut(strings.ReplaceAll(happens, "the last one", "rest"), " ")
-			switch what {
+		for _, change := range strings.Split(cells[1], ", ") {
+			cluster, event, _ := strings.Cut(strings.ReplaceAll(change, "the last one", "rest"), " ")
+			switch event {
 			case "is ready":
-				r.report(who, verdict.Ready)
+				r.report(cluster, verdict.Ready)
 			case "has failed":
-				r.report(who, verdict.Failed)
+				r.report(cluster, verdict.Failed)
 			case "restarts":
-				r.report(who, verdict.Progressing)
+				r.report(cluster, verdict.Progressing)
 			case "is no report yet":
 			default:
-				found := regexp.MustCompile(`^(\d) is wanted$`).FindStringSubmatch(what)
+				found := regexp.MustCompile(`^(\d) is wanted$`).FindStringSubmatch(event)
 				if found == nil {
-					t.Fatalf("the table has an unknown event %q", happens)
+					t.Fatalf("the table has an unknown event %q", change)
 				}
 				version = found[1]
 			}
 		}
 		plan := r.applyVersion(version, strings.ReplaceAll(cells[2], ",", ""))
-		switch says := strings.TrimSuffix(cells[3], " |"); {
-		case says == "the plan is empty: it waits as before":
+		switch want := strings.TrimSuffix(cells[3], " |"); {
+		case want == "the plan is empty: it waits as before":
 			if !plan.Empty() {
 				t.Errorf("%s: the plan says %s", row, rolloutText(plan))
 			}
-		case says == "nothing: it is rolled out":
+		case want == "nothing: it is rolled out":
 			if assignmentAfter(plan)["rolled_out"] != true {
 				t.Errorf("%s: the plan says %s", row, rolloutText(plan))
 			}
-		case !strings.Contains(rolloutText(plan), says):
+		case !strings.Contains(rolloutText(plan), want):
 			t.Errorf("%s: the plan says %s", row, rolloutText(plan))
 		}
 	}
