@@ -45,7 +45,7 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	v.passHour()
 	state = v.applyAndExpect("1.31", "1.31", "1.31", "1.31")
 	if !strings.Contains(fmt.Sprint(state["changes"]), "prod-1, prod-2: 1.30 -> 1.31") || state["proven"] != "1.30" {
-		t.Errorf("%v", state)
+		t.Errorf("after the canary the state is %v", state)
 	}
 	v.reportVersion("1.31", v.clusters...)
 	v.passHour()

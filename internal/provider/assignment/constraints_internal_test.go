@@ -13,12 +13,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Rules that were kept are not evaluated again while neither they nor what is rendered change: that is what makes a plan
-// that changes nothing as fast with them as without.
+// Passed rules are not evaluated again until they or the rendered files change, so an empty plan with rules is as fast as without.
 func TestPassedRulesAreEvaluatedAgainOnlyAfterAChange(t *testing.T) {
 	t.Parallel()
-	const kept, other = `{"name":"a","expression":"host.name != ''","mode":"enforce"}`, `{"name":"b","expression":"target.name != ''","mode":"inform"}`
-	m, rendering := remembered(t, 100)
+	const passed, informational = `{"name":"a","expression":"host.name != ''","mode":"enforce"}`, `{"name":"b","expression":"target.name != ''","mode":"inform"}`
+	m, rendering := newPrivateState(t, 100)
 	run := func(release string, before *assignmentPrivate, after folder.Trees, entries map[string]string) (savedRules, []string) {
 		rules, err := fleetvalue.EntriesOf(entries, nil, true)
 		if err != nil {
@@ -41,29 +40,29 @@ func TestPassedRulesAreEvaluatedAgainOnlyAfterAChange(t *testing.T) {
 		}
 		return outcome.saved, evaluated
 	}
-	rules := map[string]string{"a": kept, "b": other}
+	rules := map[string]string{"a": passed, "b": informational}
 	saved, evaluated := run("1.0.0", m, m.Trees, rules)
 	if !slices.Equal(evaluated, []string{"a", "b"}) {
-		t.Fatalf("at first %q are evaluated", evaluated)
+		t.Fatalf("the first run evaluates %q", evaluated)
 	}
 	m.Constraints = saved
 
 	if _, evaluated = run("1.0.0", m, m.Trees, rules); len(evaluated) > 0 {
-		t.Errorf("where nothing changed %q are evaluated", evaluated)
+		t.Errorf("a run without changes evaluates %q", evaluated)
 	}
-	changed := map[string]string{"a": kept, "b": kept[:9] + "b" + kept[10:]}
+	changed := map[string]string{"a": passed, "b": passed[:9] + "b" + passed[10:]}
 	if _, evaluated = run("1.0.0", m, m.Trees, changed); !slices.Equal(evaluated, []string{"b"}) {
-		t.Errorf("where one rule changed %q are evaluated", evaluated)
+		t.Errorf("a run with one changed rule evaluates %q", evaluated)
 	}
 	for name, release := range map[string]string{"another release": "1.0.1", "a local build": developmentRelease} {
 		if _, evaluated = run(release, m, m.Trees, rules); !slices.Equal(evaluated, []string{"a", "b"}) {
-			t.Errorf("by %s %q are evaluated", name, evaluated)
+			t.Errorf("a run of %s evaluates %q", name, evaluated)
 		}
 	}
 	drifted := m.Trees.Clone()
 	first := m.Trees.Keys()[0]
 	drifted[first.Host][first.DeploymentTarget] = "by hand"
 	if _, evaluated = run("1.0.0", m, drifted, rules); len(evaluated) != 2 {
-		t.Errorf("where a folder changes %q are evaluated", evaluated)
+		t.Errorf("a run with a changed folder evaluates %q", evaluated)
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// remembered is what is kept of a fleet of the generator.
-func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Rendering) {
+// newPrivateState returns the private state and the rendering of a generated fleet.
+func newPrivateState(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Rendering) {
 	t.Helper()
 	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(assignments, 1)))
 	if len(findings) > 0 {
@@ -46,13 +46,13 @@ func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Re
 	return m, rendering
 }
 
-// In `make test` a fifth of the fleet has a fifth of the bytes.
+// `make test` checks a fifth of the fleet against a fifth of the size.
 func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes 20,000 assignments")
 	}
 	t.Parallel()
-	m, rendering := remembered(t, acceptancetest.Count(fleettest.ReferenceAssignments/5, fleettest.ReferenceAssignments))
+	m, rendering := newPrivateState(t, acceptancetest.Count(fleettest.ReferenceAssignments/5, fleettest.ReferenceAssignments))
 	for name, out := range map[string]*rollout.Outcome{"deployed": {State: &rollout.StepState{}}, "in the middle of a rollout of everything": rollingOut(t, m)} {
 		m.Rollout = out.State
 		noteAll(m)
@@ -63,7 +63,7 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 	checkSize(t, "imported", imported, rendering, &rollout.Outcome{})
 }
 
-// noteAll keeps what the records say of folders, which 20 commits have changed. A tenth is written, as in a first stage.
+// noteAll notes the records of all folders. Commits changed them in 20 steps, and a tenth has the new content, as in a first stage.
 func noteAll(m *assignmentPrivate) {
 	records := map[folder.Key]gitops.FolderRecord{}
 	for i, key := range m.Trees.Keys() {
@@ -84,7 +84,7 @@ func noteAll(m *assignmentPrivate) {
 	m.noteWritten(records)
 }
 
-// rollingOut decides a change of all that a private state has, which is at the first of four stages.
+// rollingOut returns a rollout of all folders at the first of four stages.
 func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
 	t.Helper()
 	settings := &rollout.Settings{Stages: []rollout.Stage{
@@ -101,7 +101,7 @@ func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
 	}
 	out := rollout.Advance(in)
 	if len(out.State.Targets) == 0 {
-		t.Fatal("nothing is under way")
+		t.Fatal("the rollout has no deployment target")
 	}
 	return out
 }
@@ -112,17 +112,17 @@ func checkSize(t *testing.T, name string, m *assignmentPrivate, rendering *pipel
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := len(rollout.MarshalProgress(out.Progress))
+	progress := len(rollout.MarshalProgress(out.Progress))
 	share := min(1, float64(len(rendering.Trees))/20_000)
-	if most := int(share * (400 << 10)); said > most { // an entry for each of 2,000 deployment targets
-		t.Errorf("%s: progress takes %d bytes, more than %d", name, said, most)
+	if most := int(share * (400 << 10)); progress > most { // 2,000 entries of deployment targets
+		t.Errorf("%s: progress takes %d bytes, more than %d", name, progress, most)
 	}
-	// The framework keeps a JSON object of base64 values, and Terraform the base64 of that.
+	// The framework saves a JSON object of base64 values, and Terraform saves it as base64.
 	private, err := json.Marshal(map[string][]byte{ownerEntry: text})
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := base64.StdEncoding.EncodedLen(len(private)) + said + 2*len(contentValue(rendering.Wanted()).ValueString())
+	size := base64.StdEncoding.EncodedLen(len(private)) + progress + 2*len(contentValue(rendering.Wanted()).ValueString())
 	t.Logf(
 		"%s: %d assignments: %d bytes of state, %d of them for %d bytes of model",
 		name,
@@ -138,7 +138,7 @@ func checkSize(t *testing.T, name string, m *assignmentPrivate, rendering *pipel
 
 func TestPrivateStateIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	m, _ := remembered(t, 1000)
+	m, _ := newPrivateState(t, 1000)
 	m.Label = "first"
 	first := m.Trees.Keys()[0]
 	m.Drift = delivery.Drift{
@@ -158,17 +158,17 @@ func TestPrivateStateIsReadAsItWasWritten(t *testing.T) {
 	if again.Label != "first" || again.Model != m.Model || !maps.Equal(again.Config, m.Config) || !maps.Equal(again.Records, m.Records) ||
 		!maps.EqualFunc(again.Trees, m.Trees, maps.Equal[map[string]string, map[string]string]) ||
 		drift.Trees[first] != "" || drift.Since[first] != "abc" || !drift.IsGone() || drift.Touched[0] != "large" {
-		t.Errorf("read back: %+v", again.Drift)
+		t.Errorf("got drift %+v", again.Drift)
 	}
 	if version := again.version(nil); version == nil || len(version.Schedule.Assignments) < 900 {
-		t.Errorf("the fleet of then is %v", version)
+		t.Errorf("got version %v of the fleet", version)
 	}
 }
 
 func TestRefreshWritesOnlyItsFindings(t *testing.T) {
 	t.Parallel()
 	first := folder.Key{Host: "large", DeploymentTarget: "web-all"}
-	found := func(change func(*delivery.OwnerState)) *delivery.OwnerState {
+	findings := func(change func(*delivery.OwnerState)) *delivery.OwnerState {
 		known := &delivery.OwnerState{SavedState: delivery.SavedState{
 			Trees: folder.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
 			Drift: delivery.Drift{Trees: map[folder.Key]string{}},
@@ -176,16 +176,16 @@ func TestRefreshWritesOnlyItsFindings(t *testing.T) {
 		change(known)
 		return known
 	}
-	nothing := found(func(*delivery.OwnerState) {})
+	unchanged := findings(func(*delivery.OwnerState) {})
 	var none *assignmentPrivate
-	before := none.refreshed(nothing)
+	before := none.refreshed(unchanged)
 	before.Model, before.Label = "{}", "first"
 	if none.equal(before) || before.equal(nil) {
-		t.Error("no private state is the same as one")
+		t.Error("a missing private state equals an existing one")
 	}
-	after := before.refreshed(nothing)
+	after := before.refreshed(unchanged)
 	if !before.equal(after) || after.Model != "{}" || after.Label != "first" {
-		t.Errorf("nothing was found, and %+v became %+v", before, after)
+		t.Errorf("a refresh without findings changes %+v to %+v", before, after)
 	}
 	for name, change := range map[string]func(*delivery.OwnerState){
 		"another tree":      func(k *delivery.OwnerState) { k.Trees["large"]["web-all"] = "3" },
@@ -196,38 +196,38 @@ func TestRefreshWritesOnlyItsFindings(t *testing.T) {
 		"a touched host":    func(k *delivery.OwnerState) { k.Drift.Touched = []string{"large"} },
 		"nothing there":     func(k *delivery.OwnerState) { k.Drift.Cause = delivery.BranchGone },
 	} {
-		if after := before.refreshed(found(change)); before.equal(after) {
-			t.Errorf("%s: nothing is written of %+v", name, after)
+		if after := before.refreshed(findings(change)); before.equal(after) {
+			t.Errorf("%s: a refresh does not write %+v", name, after)
 		}
 	}
 }
 
 func TestTreesAreReusedOnlyIfThisReleaseRenderedThemAll(t *testing.T) {
 	t.Parallel()
-	m, rendering := remembered(t, 100)
+	m, rendering := newPrivateState(t, 100)
 	to, release := rendering.Destination, "1.0.0"
 	if m.rendering(rendering.Computation, to, release) != nil {
-		t.Error("trees of an older version, which noted no fingerprint, are taken for rendered")
+		t.Error("trees without a fingerprint, from an older release, are reused")
 	}
 	m.noteRendering(rendering, release)
 	if again := m.rendering(rendering.Computation, to, release); again == nil ||
 		!maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
-		t.Error("trees are rendered again")
+		t.Error("trees are not reused")
 	}
 	text, err := privatestate.Seal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if read, err := unseal(text); err != nil || read.rendering(rendering.Computation, to, release) == nil {
-		t.Errorf("the fingerprint is not in private state: %v", err)
+		t.Errorf("private state has no fingerprint: %v", err)
 	}
 	if after := m.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Computation, to, release) == nil {
-		t.Error("a refresh forgets what was rendered")
+		t.Error("a refresh loses the fingerprint")
 	}
 	lost := *m
 	lost.Trees = nil
 	if after := lost.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Computation, to, release) != nil {
-		t.Error("trees of records are taken for rendered")
+		t.Error("trees from records are reused")
 	}
 
 	none := &assignmentPrivate{}
@@ -238,22 +238,22 @@ func TestTreesAreReusedOnlyIfThisReleaseRenderedThemAll(t *testing.T) {
 		"another destination": m.rendering(rendering.Computation, pipeline.Destination{Owner: "other", Repo: to.Repo}, release),
 	} {
 		if rendering != nil {
-			t.Errorf("%s: trees are taken for rendered", name)
+			t.Errorf("%s: trees are reused", name)
 		}
 	}
 	for name, change := range map[string]func(m *assignmentPrivate, release *string){
-		"a build for development": func(_ *assignmentPrivate, release *string) { *release = "dev" },
-		"a folder that was kept": func(m *assignmentPrivate, _ *string) {
+		"a development build": func(_ *assignmentPrivate, release *string) { *release = "dev" },
+		"a held folder": func(m *assignmentPrivate, _ *string) {
 			m.Trees = m.Trees.Clone()
 			m.Trees[m.Trees.Keys()[0].Host] = nil
 		},
-		"a host of another's more": func(m *assignmentPrivate, _ *string) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
+		"a host of another owner": func(m *assignmentPrivate, _ *string) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
 	} {
 		m, release := *m, release
 		change(&m, &release)
 		m.noteRendering(rendering, release)
 		if m.rendering(rendering.Computation, to, release) != nil {
-			t.Errorf("%s: trees are taken for rendered", name)
+			t.Errorf("%s: trees are reused", name)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func TestPrivateStateHoldsNoValue(t *testing.T) {
 	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: "{}", Config: map[string]string{"all": `{"KEY":"canary-value"}`}}
 	m.noteFleet(&fleetGoal{result: &pipeline.Computation{Value: value}})
 	if text := fmt.Sprint(m); strings.Contains(text, "canary-value") {
-		t.Error(text)
+		t.Errorf("private state has a value: %s", text)
 	}
 }
 
@@ -275,7 +275,7 @@ func TestPrivateStateThatCannotBeReadIsAnError(t *testing.T) {
 		"not packed": `{"format":1,"data":"aGVsbG8="}`,
 	} {
 		if _, err := unseal([]byte(text)); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }
@@ -285,7 +285,6 @@ func unseal(text []byte) (*assignmentPrivate, error) {
 	return m, privatestate.Unseal(text, m)
 }
 
-// What was edited, or damaged, is not taken for what was written.
 func TestADamagedPrivateStateIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{`{"rollout":{"targets":{"app":null}}}`, `{"rollout":{"targets":{"app":{"hosts":{"edge":null}}}}}`, `[]`} {

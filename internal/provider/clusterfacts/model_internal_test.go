@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// Clusters that together say more than evidence may have are an error, and not evidence that no rollout reads.
+// Rollouts refuse evidence of more than 64 MiB, so the data source reports an error.
 func TestTooLargeFactsAreAnError(t *testing.T) {
 	t.Parallel()
 	properties := map[string]any{}

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 )
 
-// What an ID says is what is imported: the same ID can be made of it.
+// FuzzParseID checks that an ID made from the imported attributes has the same attributes.
 func FuzzParseID(f *testing.F) {
 	for _, seed := range []string{
 		"https://github.com/team/app#2222222222222222222222222222222222222222:flotilla/dev", "https://x/a/b?forge=gitea&api_url=https://x/#c:a:b#c", "?#:", "a?forge=gitea&forge=x#:", "a?%zz#b:c",

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// What is not known yet is a cluster that cannot be asked yet, and leaves the others alone.
+// A cluster with unknown arguments waits and does not affect other clusters.
 func TestUnknownClustersWait(t *testing.T) {
 	t.Parallel()
 	object := func(attributes map[string]attr.Value) attr.Value {
@@ -42,23 +42,23 @@ func TestUnknownClustersWait(t *testing.T) {
 		t.Fatal(diagnostics)
 	}
 	if got := slices.Sorted(maps.Keys(settings.Known)); !slices.Equal(got, []string{"command", "known"}) || settings.Unknown {
-		t.Errorf("known are %q, unknown %t", got, settings.Unknown)
+		t.Errorf("got known clusters %q, unknown %t", got, settings.Unknown)
 	}
 	if got := slices.Sorted(maps.Keys(settings.Waiting)); !slices.Equal(
 		got,
 		[]string{"unknown", "unknown-argument", "unknown-dynamic", "unknown-host"},
 	) {
-		t.Errorf("waiting are %q", got)
+		t.Errorf("got waiting clusters %q", got)
 	}
 	if known := settings.Known["known"]; known.Host != "https://api.example.com" || known.Token != "t" || known.Exec != nil {
-		t.Errorf("the known one is %q %q %v", known.Host, known.Token, known.Exec)
+		t.Errorf("cluster \"known\" has %q %q %v", known.Host, known.Token, known.Exec)
 	}
 	if exec := settings.Known["command"].Exec; exec == nil || !slices.Equal(exec.Args, []string{"eks", "get-token"}) ||
 		!maps.Equal(exec.Env, map[string]string{"A": "b"}) {
-		t.Errorf("the command is %v", exec)
+		t.Errorf("cluster \"command\" has exec %v", exec)
 	}
 	if all := DecodeClusters(types.DynamicUnknown(), &diagnostics); !all.Unknown || len(all.Known)+len(all.Waiting) > 0 ||
 		diagnostics.HasError() {
-		t.Errorf("of nothing known is %v: %v", all, diagnostics)
+		t.Errorf("an unknown value is decoded as %v: %v", all, diagnostics)
 	}
 }

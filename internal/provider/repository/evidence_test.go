@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-func text(given string) attr.Value { return types.StringValue(given) }
+func text(value string) attr.Value { return types.StringValue(value) }
 
 func tuple(elements ...attr.Value) types.Dynamic {
 	kinds := make([]attr.Type, len(elements))
@@ -38,37 +38,37 @@ func TestEvidenceIsOneTextOrAList(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		value  types.Dynamic
-		at     string
+		paths  string
 		known  bool
 		errors string
 	}{
 		{"nothing", types.DynamicNull(), "[]", true, ""},
 		{"not known yet", types.DynamicUnknown(), "[]", false, ""},
-		{"one", types.DynamicValue(compliance), "[evidence]", true, ""},
+		{"one document", types.DynamicValue(compliance), "[evidence]", true, ""},
 		{"a list", types.DynamicValue(types.ListValueMust(types.StringType, []attr.Value{compliance, facts})), "[evidence[0] evidence[1]]", true, ""},
-		{"a list with what is null", tuple(compliance, types.StringNull(), facts), "[evidence[0] evidence[2]]", true, ""},
-		{"a list without elements", tuple(), "[]", true, ""},
-		{"a list of which one is not known yet", tuple(compliance, types.StringUnknown()), "[]", false, ""},
+		{"a list with a null", tuple(compliance, types.StringNull(), facts), "[evidence[0] evidence[2]]", true, ""},
+		{"an empty list", tuple(), "[]", true, ""},
+		{"a list with an unknown element", tuple(compliance, types.StringUnknown()), "[]", false, ""},
 		{"a list with mistakes", tuple(text("{}"), compliance, types.NumberUnknown(), types.BoolValue(true)), "[]", false,
 			"evidence[0]: the evidence is not what flotilla_compliance gives\nevidence[3]: the evidence is a text"},
 	} {
 		var diagnostics diag.Diagnostics
-		given := repository.DecodeEvidence(c.value, &diagnostics)
-		if fmt.Sprint(given.At) != c.at || given.Known != c.known || len(given.List) != len(given.At) {
-			t.Errorf("%s: %v, known %t", c.name, given.At, given.Known)
+		got := repository.DecodeEvidence(c.value, &diagnostics)
+		if fmt.Sprint(got.At) != c.paths || got.Known != c.known || len(got.List) != len(got.At) {
+			t.Errorf("%s: got paths %v, known %t", c.name, got.At, got.Known)
 		}
 		var wanted []string
 		if c.errors != "" {
 			wanted = strings.Split(c.errors, "\n")
 		}
 		if len(diagnostics) != len(wanted) {
-			t.Errorf("%s: %v", c.name, diagnostics)
+			t.Errorf("%s: got %v", c.name, diagnostics)
 			continue
 		}
 		for i, want := range wanted {
 			at, _, _ := strings.Cut(want, ":")
 			if with, ok := diagnostics[i].(diag.DiagnosticWithPath); !ok || with.Path().String() != at || !strings.Contains(with.Detail(), want) {
-				t.Errorf("%s: %v", c.name, diagnostics[i])
+				t.Errorf("%s: got %v, want %s", c.name, diagnostics[i], want)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func TestEvidenceIsOneTextOrAList(t *testing.T) {
 
 func TestEvidenceOfAnotherFleetIsRefusedAtItsElement(t *testing.T) {
 	t.Parallel()
-	of := &fleet.Fleet{Environment: "dev", Clusters: []fleet.Cluster{{Name: "a"}, {Name: "b"}}}
+	ownFleet := &fleet.Fleet{Environment: "dev", Clusters: []fleet.Cluster{{Name: "a"}, {Name: "b"}}}
 	facts := func(names ...string) evidence.Document {
 		f := &evidence.Facts{Time: noon, Clusters: map[string]evidence.ClusterFacts{}}
 		for _, name := range names {
@@ -95,25 +95,25 @@ func TestEvidenceOfAnotherFleetIsRefusedAtItsElement(t *testing.T) {
 		list   evidence.List
 		errors string
 	}{
-		"of the fleet":                     {evidence.List{compliance("a"), facts("b")}, "[]"},
-		"empty":                            {evidence.List{compliance(), facts()}, "[]"},
-		"one of two documents of facts is": {evidence.List{facts("x"), facts("a")}, "[]"},
-		"facts of others":                  {evidence.List{compliance("a"), facts(), facts("x")}, "[evidence[2]]"},
-		"what clusters report, of others":  {evidence.List{facts("a"), compliance("x")}, "[evidence[1]]"},
-		"both of others":                   {evidence.List{facts("x"), compliance("x")}, "[evidence[1] evidence[0]]"},
+		"documents of the fleet":             {evidence.List{compliance("a"), facts("b")}, "[]"},
+		"empty documents":                    {evidence.List{compliance(), facts()}, "[]"},
+		"one of two documents of facts":      {evidence.List{facts("x"), facts("a")}, "[]"},
+		"facts of another fleet":             {evidence.List{compliance("a"), facts(), facts("x")}, "[evidence[2]]"},
+		"reports of another fleet":           {evidence.List{facts("a"), compliance("x")}, "[evidence[1]]"},
+		"facts and reports of another fleet": {evidence.List{facts("x"), compliance("x")}, "[evidence[1] evidence[0]]"},
 	} {
 		given := repository.GivenEvidence{List: c.list, Known: true}
 		for i := range c.list {
 			given.At = append(given.At, path.Root("evidence").AtListIndex(i))
 		}
 		var diagnostics diag.Diagnostics
-		given.CheckFleet(of, &diagnostics)
+		given.CheckFleet(ownFleet, &diagnostics)
 		at := []string{}
 		for _, d := range diagnostics {
 			at = append(at, d.(diag.DiagnosticWithPath).Path().String())
 		}
 		if fmt.Sprint(at) != c.errors {
-			t.Errorf("%s: %v", name, at)
+			t.Errorf("%s: got errors at %v, want %s", name, at, c.errors)
 		}
 	}
 }

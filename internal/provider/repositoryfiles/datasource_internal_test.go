@@ -20,11 +20,11 @@ func TestRepositoryErrorsAreReportedAtTheURL(t *testing.T) {
 	cancel()
 	for _, test := range []struct {
 		ctx      context.Context
-		complete bool // whether all credentials are known
+		complete bool // all credentials known
 		url      string
 		err      error
 		summary  string
-		says     string
+		detail   string
 	}{
 		{t.Context(), true, "https://x/y", git.ErrUnauthorized, "Repository refuses the credentials", "git.credentials"},
 		{t.Context(), false, "https://x/y", git.ErrUnauthorized, "Credentials are not known yet", "-target"},
@@ -46,8 +46,8 @@ func TestRepositoryErrorsAreReportedAtTheURL(t *testing.T) {
 			fmt.Errorf("repository %q: %w", test.url, test.err),
 		)
 		diags := diagnostics.Errors()
-		if len(diags) != 1 || diags[0].Summary() != test.summary || !strings.Contains(diags[0].Detail(), test.says) {
-			t.Errorf("%v: %v", test.err, diags)
+		if len(diags) != 1 || diags[0].Summary() != test.summary || !strings.Contains(diags[0].Detail(), test.detail) {
+			t.Errorf("%v: got %v", test.err, diags)
 			continue
 		}
 		if at := diags[0].(diag.DiagnosticWithPath).Path(); !at.Equal(path.Root("url")) {

@@ -18,15 +18,15 @@ import (
 
 var update = flag.Bool("update", false, "write the list of titles")
 
-// A diagnostic's summary is the title of a section of the guide to troubleshooting, and each section is of a summary that
-// the code has. The list that the provider has of them is rewritten by -update.
+// TestEachTitleHasASectionInTheGuide compares the summaries in the code with the sections of the guide on troubleshooting. -update writes
+// the provider's list of titles.
 func TestEachTitleHasASectionInTheGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../templates/guides/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(guide), "\n## Removals and protection\n") // questions come before
+	_, after, _ := strings.Cut(string(guide), "\n## Removals and protection\n") // skips the questions
 	sections := map[string]string{}
 	var title string
 	for line := range strings.Lines(after) {
@@ -40,7 +40,7 @@ func TestEachTitleHasASectionInTheGuide(t *testing.T) {
 		}
 	}
 	inCode := summaries(t)
-	inCode["Invalid attribute"] = "the title of all attributes that have no section of their own"
+	inCode["Invalid attribute"] = "the title of attributes without their own section"
 	if len(inCode) < 150 {
 		t.Errorf("only %d summaries were found", len(inCode))
 	}
@@ -64,26 +64,26 @@ func TestEachTitleHasASectionInTheGuide(t *testing.T) {
 		}
 	}
 	if known, err := os.ReadFile("titles.txt"); err != nil || string(known) != list {
-		t.Errorf("titles.txt is not what the guide has (%v): run the test with -update", err)
+		t.Errorf("titles.txt differs from the guide (%v): run the test with -update", err)
 	}
 }
 
-// title is what a summary looks like: words, without a full stop or a colon.
+// titleForm matches summaries: words without a full stop or a colon.
 var titleForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9 _'-]+$`)
 
-// reporting has the functions that take a summary at a certain place among their arguments. Functions of packages without Terraform
-// have a name with one of the prefixes, and the summary anywhere. holding has the types with a summary.
+// reporters maps functions to the position of the summary in their arguments. In functions with a prefix of reporterPrefixes, which are
+// those of packages without Terraform, the position varies. summaryTypes are the types with a summary.
 var (
-	reporting = map[string]int{
+	reporters = map[string]int{
 		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2, "AddErrorf": 2, "AddWarningf": 2,
 		"addAll": 0, "Error": 2, "Warning": 2, "NewAttributeErrorDiagnostic": 1, "unreadable": 0, "KindOf": 1,
 		"newError": 1, "newWarning": 1,
 	}
-	reportingPrefixes = regexp.MustCompile(`^(add|warn|join|report)`)
-	holding           = map[string]bool{"Kind": true, "PlanProblem": true, "Problem": true, "Refusal": true, "Error": true, "QueryError": true, "Finding": true}
+	reporterPrefixes = regexp.MustCompile(`^(add|warn|join|report)`)
+	summaryTypes     = map[string]bool{"Kind": true, "PlanProblem": true, "Problem": true, "Refusal": true, "Error": true, "QueryError": true, "Finding": true}
 )
 
-// summaries are those in the code, each with a place that has it.
+// summaries returns the summaries in the code, each with a position.
 func summaries(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -97,7 +97,7 @@ func summaries(t *testing.T) map[string]string {
 			if err != nil {
 				return err
 			}
-			note := func(at int, arguments ...ast.Expr) {
+			addSummaries := func(at int, arguments ...ast.Expr) {
 				for i, argument := range arguments {
 					if field, isField := argument.(*ast.KeyValueExpr); isField {
 						if name, isName := field.Key.(*ast.Ident); !isName || name.Name != "Summary" {
@@ -117,29 +117,29 @@ func summaries(t *testing.T) map[string]string {
 			ast.Inspect(file, func(node ast.Node) bool {
 				switch node := node.(type) {
 				case *ast.CallExpr:
-					at, takes := reporting[nameOf(node.Fun)]
-					if !takes && reportingPrefixes.MatchString(nameOf(node.Fun)) {
-						at, takes = -1, true
+					at, isReporter := reporters[nameOf(node.Fun)]
+					if !isReporter && reporterPrefixes.MatchString(nameOf(node.Fun)) {
+						at, isReporter = -1, true
 					}
-					if takes {
-						note(at, node.Args...)
+					if isReporter {
+						addSummaries(at, node.Args...)
 					}
 				case *ast.CompositeLit:
-					if node.Type == nil || holding[nameOf(node.Type)] || isList(node.Type) {
-						note(-1, node.Elts...)
+					if node.Type == nil || summaryTypes[nameOf(node.Type)] || isList(node.Type) {
+						addSummaries(-1, node.Elts...)
 					} else if nameOf(node.Type) != "Definition" { // of a function
-						note(len(node.Elts), node.Elts...) // fields called Summary alone
+						addSummaries(len(node.Elts), node.Elts...) // only fields with the name Summary
 					}
 				case *ast.ValueSpec:
 					for i, name := range node.Names {
 						if strings.HasSuffix(name.Name, "Summary") && i < len(node.Values) {
-							note(0, node.Values[i])
+							addSummaries(0, node.Values[i])
 						}
 					}
 				case *ast.AssignStmt:
 					for i, to := range node.Lhs {
 						if name := nameOf(to); (name == "Summary" || name == "summary" || name == "kind") && len(node.Lhs) == len(node.Rhs) {
-							note(0, node.Rhs[i])
+							addSummaries(0, node.Rhs[i])
 						}
 					}
 				}
@@ -166,5 +166,5 @@ func nameOf(expression ast.Expr) string {
 
 func isList(expression ast.Expr) bool {
 	list, ok := expression.(*ast.ArrayType)
-	return ok && holding[nameOf(list.Elt)]
+	return ok && summaryTypes[nameOf(list.Elt)]
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// What is kept of 3,000 clusters in the middle of a rollout is small, and comes back.
+// TestMemoryOfManyClustersIsSmall saves and reads a rollout over 3,000 clusters.
 func TestMemoryOfManyClustersIsSmall(t *testing.T) {
 	t.Parallel()
-	of := &fleet.Fleet{Environment: "prod", ClusterTypes: []fleet.ClusterType{{Name: "store"}}}
+	stores := &fleet.Fleet{Environment: "prod", ClusterTypes: []fleet.ClusterType{{Name: "store"}}}
 	for i := range 3000 {
-		of.Clusters = append(of.Clusters, fleet.Cluster{Name: fmt.Sprintf("store-%04d", i), ClusterType: "store"})
+		stores.Clusters = append(stores.Clusters, fleet.Cluster{Name: fmt.Sprintf("store-%04d", i), ClusterType: "store"})
 	}
 	settings, _, _ := rollout.Decode(map[string]any{"stages": []any{map[string]any{"name": "first", "hosts": []any{"store-0000"}}}})
 	in := rollout.Values{
 		Name: "kubernetes", Now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Wanted: rollout.ByCluster{All: `"1.31"`},
-		Released: rollout.ByCluster{All: `"1.30"`}, Hosts: hostsOf(of), Settings: settings,
+		Released: rollout.ByCluster{All: `"1.30"`}, Hosts: hostsOf(stores), Settings: settings,
 	}
 	for range 3 {
 		out := rollout.AdvanceValues(in)
@@ -35,15 +35,14 @@ func TestMemoryOfManyClustersIsSmall(t *testing.T) {
 	}
 	text, err := privatestate.Seal(in.Memory)
 	if err != nil || len(text) > 100<<10 {
-		t.Errorf("%d bytes, %v", len(text), err)
+		t.Errorf("the memory has %d bytes, want at most 100 KiB: %v", len(text), err)
 	}
 	read := &rollout.Memory{}
 	if err := privatestate.Unseal(text, read); err != nil || len(read.Assigned) != 3000 || !reflect.DeepEqual(read.Rollout, in.Memory.Rollout) {
-		t.Errorf("read %d, %v", len(read.Assigned), err)
+		t.Errorf("got %d assigned values, want 3000: %v", len(read.Assigned), err)
 	}
 }
 
-// What was edited, or damaged, is not taken for what was given.
 func TestADamagedPrivateStateIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{`null`, `{"given":{"a":{"value":"x"}},"contents":{}}`, `{"given":{},"rollout":{"targets":{"":{"hosts":{"a":null}}}}}`} {
@@ -58,17 +57,17 @@ func TestADamagedPrivateStateIsAWarning(t *testing.T) {
 	}
 }
 
-// A value that is null, as Terraform keeps one that an apply has left unknown, is none that a cluster was given.
+// Terraform saves a null for a value that an apply left unknown.
 func TestNullsInTheStateAreNoValues(t *testing.T) {
 	t.Parallel()
-	given, err := parseID(`{"a":"1.30"}`)
+	values, err := parseID(`{"a":"1.30"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	given["b"] = types.StringNull()
-	before := past{state: rolloutModel{Values: types.DynamicValue(mapOf(t.Context(), given))}}
+	values["b"] = types.StringNull()
+	before := past{state: rolloutModel{Values: types.DynamicValue(mapOf(t.Context(), values))}}
 	if former := before.addTo(rollout.ByCluster{All: `"1.29"`}); former.Value("a") != `"1.30"` || former.Value("b") != `"1.29"` {
-		t.Errorf("former values %+v", former)
+		t.Errorf("got former values %+v", former)
 	}
 }
 
@@ -81,7 +80,7 @@ func (e entry) GetKey(context.Context, string) ([]byte, diag.Diagnostics) { retu
 // SetKey implements [privatestate.State].
 func (e entry) SetKey(context.Context, string, []byte) diag.Diagnostics { return nil }
 
-// What an ID says is what is imported: each cluster has a value, and it is the same as JSON.
+// FuzzParseID checks that the imported value of each cluster equals the value in the ID.
 func FuzzParseID(f *testing.F) {
 	for _, seed := range []string{
 		`{"edge-1":"1.30","edge-2":"1.31"}`, `{}`, `{"a":{"ports":[443,null]},"b":[],"c":true,"d":1.50}`, `{"a":null}`, `{"a":1e400}`, `{"a":1e-400}`, `{"a":1e99999999999}`, `{"a":1e9870}`,
@@ -102,7 +101,7 @@ func FuzzParseID(f *testing.F) {
 			text, err := fleet.CanonicalJSON(tfvalue.Plain(given))
 			want, wantErr := fleet.CanonicalJSON(value.(map[string]any)[cluster])
 			if err != nil || wantErr != nil || text != want {
-				t.Errorf("%q is imported as %s, and not %s: %v, %v", cluster, text, want, err, wantErr)
+				t.Errorf("%q is imported as %s, want %s: %v, %v", cluster, text, want, err, wantErr)
 			}
 		}
 	})

@@ -25,7 +25,7 @@ func TestRandomValuesAreReadAsTheFrameworkReadsThem(t *testing.T) {
 		message := messageOf(t, value)
 		got, err := wire.Plain(message)
 		if err != nil && (value.IsNull() || !value.IsKnown()) {
-			continue // what is null or unknown as a whole may be left to the framework
+			continue // a null or unknown value may be left to the framework
 		}
 		if err != nil {
 			t.Fatalf("value %d, %s: %s", i, value, err)
@@ -61,32 +61,32 @@ func TestMalformedMessagesAreErrors(t *testing.T) {
 		"unknown":                      "\xd4\x00\x00",
 		"three elements":               "\x93\xc4\x08\"string\"\xa1a\xa1b",
 		"type that is text":            "\x92\xa8\"string\"\xa1a",
-		"type that is none":            typed(`"text"`, "\xa1a"),
-		"compound type that is none":   typed(`["array","string"]`, "\x90"),
-		"type with more behind it":     typed(`"string""string"`, "\xa1a"),
-		"type that ends early":         typed(`["list","stri`, "\x90"),
+		"unknown type":                 typed(`"text"`, "\xa1a"),
+		"unknown compound type":        typed(`["array","string"]`, "\x90"),
+		"two types":                    typed(`"string""string"`, "\xa1a"),
+		"incomplete type":              typed(`["list","stri`, "\x90"),
 		"type with optional attribute": typed(`["object",{"a":"string"},["a"]]`, "\x81\xa1a\xa1b"),
 		"type with a bad escape":       typed(`["object",{"\x":"string"}]`, "\x81\xa1a\xa1b"),
 		"type without a comma":         typed(`["tuple",["string""string"]]`, "\x92\xa1a\xa1b"),
 		"bool for text":                typed(`"string"`, "\xc2"),
 		"text for bool":                typed(`"bool"`, "\xa1a"),
 		"list for number":              typed(`"number"`, "\x90"),
-		"text that is no number":       typed(`"number"`, "\xa3Inf"),
-		"number that is none":          typed(`"number"`, "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x01"),
+		"text for number":              typed(`"number"`, "\xa3Inf"),
+		"not a number":                 typed(`"number"`, "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x01"),
 		"map for list":                 typed(`["list","string"]`, "\x80"),
 		"list for map":                 typed(`["map","string"]`, "\x90"),
 		"short tuple":                  typed(`["tuple",["string","string"]]`, "\x91\xa1a"),
 		"object without an attribute":  typed(`["object",{"a":"string","b":"string"}]`, "\x81\xa1a\xa1a"),
 		"object of other attributes":   typed(`["object",{"a":"string"}]`, "\x81\xa1b\xa1a"),
-		"key that comes twice":         typed(`["map","string"]`, "\x82\xa1a\xa1a\xa1a\xa1b"),
-		"key that is no text":          typed(`["map","string"]`, "\x81\x01\xa1a"),
+		"duplicate key":                typed(`["map","string"]`, "\x82\xa1a\xa1a\xa1a\xa1b"),
+		"number for key":               typed(`["map","string"]`, "\x81\x01\xa1a"),
 		"value of any type":            typed(`["list","dynamic"]`, "\x91\xa1a"),
 		"list longer than the message": typed(`["list","string"]`, "\xdd\xff\xff\xff\xff"),
 		"deep type": "\x92\xc6\x00\x00\x75\x38" + strings.Repeat(`["list",`, 3000) + strings.Repeat(" ", 6000) +
 			"\x90",
 	} {
 		if value, err := wire.Plain([]byte(message)); err == nil {
-			t.Errorf("%s: %#v", name, value)
+			t.Errorf("%s: got %#v, want an error", name, value)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestRefinedUnknownValuesAreUnknown(t *testing.T) {
 	refined := []byte("\x92\xc4\x10[\"map\",\"string\"]\x82\xa1a\xc7\x03\x0c\x81\x01\xc2\xa1b\xd4\x00\x00")
 	got, err := wire.Plain(refined)
 	if want := (map[string]any{"a": fleet.Unknown{}, "b": fleet.Unknown{}}); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %#v, %v", got, err)
+		t.Errorf("got %#v, want %#v: %v", got, want, err)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 	}
 }
 
-// Terraform reads a number that is a text as it reads one from a state.
+// Terraform reads numbers in a state as text, too.
 func TestNumbersAreTexts(t *testing.T) {
 	for _, number := range []string{"0", "1", "-1", "127", "128", "-33", "65536", "18446744073709551615", "-9223372036854775808", "1.5", "0.1", "3.14159265358979323846264338327950288", "1e30"} {
 		exact, _, err := big.ParseFloat(number, 10, 512, big.ToNearestEven)
@@ -227,7 +227,7 @@ func FuzzPlain(f *testing.F) {
 		}
 		value, err := (tfprotov6.DynamicValue{MsgPack: message}).Unmarshal(tftypes.DynamicPseudoType)
 		if err != nil {
-			t.Fatalf("Terraform's own reader refuses it: %s", err)
+			t.Fatalf("Terraform's own reader refuses the message: %s", err)
 		}
 		if want := plain(t, value); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %#v, want %#v", got, want)
@@ -258,7 +258,7 @@ func messageOf(t testing.TB, value tftypes.Value) []byte {
 	return message.MsgPack
 }
 
-// plain is what a value is to package fleet.
+// plain returns a value in the form of package fleet.
 func plain(t testing.TB, value tftypes.Value) any {
 	t.Helper()
 	switch {
@@ -292,7 +292,7 @@ func plain(t testing.TB, value tftypes.Value) any {
 		}
 		return attributes
 	}
-	t.Fatalf("%s is no value of HCL", value)
+	t.Fatalf("%s is not a value of HCL", value)
 	return nil
 }
 
@@ -350,7 +350,7 @@ func randomValue(random *rand.Rand, typ tftypes.Type) tftypes.Value {
 	case random.IntN(12) == 0:
 		return tftypes.NewValue(typ, tftypes.UnknownValue)
 	}
-	some := func(element tftypes.Type) []tftypes.Value {
+	randomValues := func(element tftypes.Type) []tftypes.Value {
 		values := make([]tftypes.Value, random.IntN(4)*random.IntN(8))
 		for i := range values {
 			values[i] = randomValue(random, element)
@@ -359,12 +359,12 @@ func randomValue(random *rand.Rand, typ tftypes.Type) tftypes.Value {
 	}
 	switch typ := typ.(type) {
 	case tftypes.List:
-		return tftypes.NewValue(typ, some(typ.ElementType))
+		return tftypes.NewValue(typ, randomValues(typ.ElementType))
 	case tftypes.Set:
-		return tftypes.NewValue(typ, some(typ.ElementType))
+		return tftypes.NewValue(typ, randomValues(typ.ElementType))
 	case tftypes.Map:
 		values := map[string]tftypes.Value{}
-		for _, value := range some(typ.ElementType) {
+		for _, value := range randomValues(typ.ElementType) {
 			values[randomText(random)] = value
 		}
 		return tftypes.NewValue(typ, values)
