@@ -384,7 +384,7 @@ func TestARollbackReachesACommitBeforeARename(t *testing.T) {
 	t.Parallel()
 	o := newOwnedAssignment(t)
 	world, _ := o.world.(*memoryWorld)
-	first, before := world.at[o.config.repository].Tip(o.config.branch).String(), o.readBranches()
+	first, before := world.byName[o.config.repository].Tip(o.config.branch).String(), o.readBranches()
 	o.config.shape.version, o.config.name = 1, "dev-eu"
 	o.mustApply(t)
 	configuration := o.configuration(o.person)

@@ -65,8 +65,8 @@ func checkNoSecrets(t *testing.T, folder string, secrets map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		for which, secret := range secrets {
 			for form, text := range leakedForms(secret) {
-				if at := strings.Index(texts[name], text); at >= 0 {
-					t.Errorf("%s shows %s, %s: …%s…", name, which, form, texts[name][max(0, at-200):min(len(texts[name]), at+40)])
+				if start := strings.Index(texts[name], text); start >= 0 {
+					t.Errorf("%s shows %s, %s: …%s…", name, which, form, texts[name][max(0, start-200):min(len(texts[name]), start+40)])
 				}
 			}
 		}
@@ -157,7 +157,7 @@ func TestAWrongTokenIsNotShown(t *testing.T) {
 	}
 }
 
-// canaries are assignments whose providers have secrets. Each leads to another error.
+// canaries are assignments whose providers have secrets in some fields. Most of them provoke an error.
 type canaries struct {
 	secrets   map[string]string
 	providers map[string]string // attribute git in HCL, by alias
@@ -169,7 +169,7 @@ type cell struct {
 	want                 string // summary of the error; "" for none
 }
 
-// config returns the configuration of the cells for which keep is true.
+// config returns the configuration of the cells selected by keep.
 func (c canaries) config(keep func(name string) bool) string {
 	var b strings.Builder
 	b.WriteString(requiredProviders + "variable \"secret\" {\n  type      = map(string)\n  ephemeral = true\n}\n")

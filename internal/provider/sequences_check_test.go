@@ -183,17 +183,17 @@ func (s *sequence) allowsRemoval(
 		}
 		w := p.wants[change.Address]
 		for host := range hostCount {
-			had, lost := 0, 0
+			emptied, lost := 0, 0
 			for _, folder := range folders {
 				if folder.host == hostName(host) {
 					lost++
 				}
 			}
 			if lost == targetCount { // all folders of a host
-				had = lost
+				emptied = lost
 			}
 			limits, _ := protection.(map[string]any)
-			if had >= 5 && limits["emptied_hosts"] == nil && limits["allow_empty"] == nil && w != nil &&
+			if emptied >= 5 && limits["emptied_hosts"] == nil && limits["allow_empty"] == nil && w != nil &&
 				w.branch == folders[0].branch && w.repository == folders[0].repository && w.path == folders[0].path {
 				return false
 			}

@@ -18,16 +18,16 @@ import (
 
 // memoryWorld has repositories on a Git host in memory.
 type memoryWorld struct {
-	t    *testing.T
-	host *gittest.Host
-	at   map[string]*gittest.MemoryRepository // by name
+	t      *testing.T
+	host   *gittest.Host
+	byName map[string]*gittest.MemoryRepository
 }
 
 func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
-	w := &memoryWorld{t: t, host: gittest.NewHost(), at: map[string]*gittest.MemoryRepository{}}
+	w := &memoryWorld{t: t, host: gittest.NewHost(), byName: map[string]*gittest.MemoryRepository{}}
 	for _, name := range w.repositories() {
-		w.at[name] = w.host.Create("team/"+name, filters)
-		w.host.Alias("mirrors/"+name, w.at[name])
+		w.byName[name] = w.host.Create("team/"+name, filters)
+		w.host.Alias("mirrors/"+name, w.byName[name])
 	}
 	return w
 }
@@ -52,22 +52,22 @@ func (w *memoryWorld) spell(repository string, spelling int) string {
 }
 
 func (w *memoryWorld) files(repository, branch string) map[string]string {
-	if w.at[repository].Tip(branch).IsZero() {
+	if w.byName[repository].Tip(branch).IsZero() {
 		return nil
 	}
-	return w.at[repository].Files(branch)
+	return w.byName[repository].Files(branch)
 }
 
 func (w *memoryWorld) commit(repository, branch string, files map[string]string) {
-	w.at[repository].Write(branch, files)
+	w.byName[repository].Write(branch, files)
 }
 
 func (w *memoryWorld) commits(repository, branch string) int {
-	return w.at[repository].Commits(branch, gitclient.Hash{})
+	return w.byName[repository].Commits(branch, gitclient.Hash{})
 }
 
 func (w *memoryWorld) tip(repository, branch string) string {
-	if tip := w.at[repository].Tip(branch); !tip.IsZero() {
+	if tip := w.byName[repository].Tip(branch); !tip.IsZero() {
 		return tip.String()
 	}
 	return ""
@@ -75,7 +75,7 @@ func (w *memoryWorld) tip(repository, branch string) string {
 
 // check has git check all objects.
 func (w *memoryWorld) check() {
-	for _, repository := range w.at {
+	for _, repository := range w.byName {
 		directory := w.t.TempDir()
 		gittest.Run(w.t, directory, "git", "init", "--quiet", "--bare")
 		gittest.Feed(w.t, directory, gittest.Pack(repository), "index-pack", "--strict", "--stdin")

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference/settings"
 )
 
-// withoutTable has the dynamic attributes without a table, by the end of their names, each with the reason.
+// withoutTable maps the ends of names of dynamic attributes without a table to their forms.
 var withoutTable = map[string]string{
 	".labels":                               "a map of texts",
 	".parameters":                           "an object of any shape",

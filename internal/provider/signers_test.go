@@ -40,9 +40,9 @@ func newSignedBranch(t *testing.T) signedBranch {
 // addFolderToRecord adds a folder and its entry in the record.
 func addFolderToRecord(t *testing.T) func(folder string) {
 	return func(folder string) {
-		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
-		writeFile(t, at, strings.Replace(
-			readFile(t, at),
+		path := filepath.Join(folder, filepath.FromSlash(signedRecord))
+		writeFile(t, path, strings.Replace(
+			readFile(t, path),
 			`"deployment_targets": {`,
 			`"deployment_targets": {"shop-live": {"workload": "shop", "deployment_target": "live", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},`,
 			1,
@@ -54,8 +54,8 @@ func addFolderToRecord(t *testing.T) func(folder string) {
 // changeRecord changes the entry of a folder in the record.
 func changeRecord(t *testing.T) func(folder string) {
 	return func(folder string) {
-		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
-		writeFile(t, at, strings.Replace(readFile(t, at), `"workload": "app"`, `"workload": "other"`, 1))
+		path := filepath.Join(folder, filepath.FromSlash(signedRecord))
+		writeFile(t, path, strings.Replace(readFile(t, path), `"workload": "app"`, `"workload": "other"`, 1))
 	}
 }
 
@@ -146,7 +146,7 @@ func TestFoldersOfUnsignedRecordsAreNotRemoved(t *testing.T) {
 					t.Errorf("adopt = %t: the diagnostics are %s", adopt, diags)
 				}
 			}
-			// The remedy of the error: remove the entry from the record by hand.
+			// The error's remedy: revert the commit.
 			bad := s.tip(t)
 			s.repo.changeByGit(t, "dev", func(folder string) { git(t, folder, "revert", "--no-commit", bad) })
 			apply(t, s.w, s.configure(map[string]any{"adopt": true}))
@@ -271,8 +271,8 @@ func TestUnsignedClaimRecordIsIgnored(t *testing.T) {
 	web.Provider = map[string]any{"git": map[string]any{"signing_key": private, "allowed_signers": []any{public}}}
 	apply(t, w, web)
 	commitByHand(t, url, "prod", func(folder string) {
-		at := claimRecordPath(folder, "web")
-		writeFile(t, at, strings.Replace(readFile(t, at), "pool-2", "pool-4", 1))
+		path := claimRecordPath(folder, "web")
+		writeFile(t, path, strings.Replace(readFile(t, path), "pool-2", "pool-4", 1))
 	})
 	message := fmt.Sprintf(
 		"record %q was changed by commit %s, which none of allowed_signers has signed",

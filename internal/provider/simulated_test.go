@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// startProvider returns a new provider for the stand-in of Terraform, which runs under the race detector.
+// startProvider returns a new provider. Tests use it with the stand-in for Terraform, also under the race detector.
 func startProvider() (tfprotov6.ProviderServer, error) {
 	server, err := provider.StartAt(nil)()
 	if err != nil {

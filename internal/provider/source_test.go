@@ -104,7 +104,7 @@ func TestASourceIsReadStrictly(t *testing.T) {
 	commit := strings.Repeat("a", 40)
 	for name, test := range map[string]struct {
 		source any
-		says   string
+		want   string
 	}{
 		"credentials":     {map[string]any{"url": "https://ci:secret@git.example.com/x", "commit": commit}, "the URL has credentials in it"},
 		"another scheme":  {map[string]any{"url": "ftp://git.example.com/x", "commit": commit}, `scheme "ftp" is not supported`},
@@ -118,7 +118,7 @@ func TestASourceIsReadStrictly(t *testing.T) {
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
 			_, diags := w.Apply(t.Context(), assigned(url, fleetOf(nil), map[string]any{"source": test.source}))
-			if len(diags) != 1 || !diags[0].Error || diags[0].At != `AttributeName("source")` || !strings.Contains(diags[0].Detail, test.says) ||
+			if len(diags) != 1 || !diags[0].Error || diags[0].At != `AttributeName("source")` || !strings.Contains(diags[0].Detail, test.want) ||
 				strings.Contains(diags[0].Detail, "secret") {
 				t.Errorf("the diagnostics are %s", diags)
 			}

@@ -29,7 +29,7 @@ type sources struct {
 }
 
 // newSources creates the repositories of testdata/sources: a control plane with the branches main and dev, repositories of two teams,
-// and applications for Argo CD. Main is one commit ahead of dev.
+// and applications for Argo CD. Dev promotes the last commit but one of main.
 func newSources(t *testing.T) *sources {
 	t.Helper()
 	s := &sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}
@@ -133,7 +133,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 				slices.Sort(found)
 				return strings.Join(found, " ")
 			}
-			// The registration decides the workspace of workload metrics, although its name differs.
+			// Registration observability decides the workspace of workload metrics.
 			if got, want := targets(), "large/metrics-agent large/payments-live small/metrics-agent"; got != want {
 				t.Errorf("folders are %s, want %s", got, want)
 			}
@@ -141,7 +141,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 			if !strings.Contains(text, "postgres://east.example.com/payments") {
 				t.Errorf("the configuration is\n%s", text)
 			}
-			// The tip of main is promoted.
+			// Promote the tip of main.
 			base := strings.Replace(files(t, filepath.Join("testdata", "sources", "control-plane", "dev"))["base-repo.yaml"],
 				strings.Repeat("0", 40), git(t, s.url("platform/control-plane.git"), "rev-parse", "main"), 1)
 			s.commit("platform/control-plane.git", "dev", map[string]string{"base-repo.yaml": base})
@@ -205,7 +205,7 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 				sample := func(path ...string) map[string]string {
 					return files(t, filepath.Join(append([]string{root}, path...)...))
 				}
-				// useLocalURLs replaces the URLs of repositories, but not those of manifests.
+				// useLocalURLs replaces the URLs of repositories, but not of manifests.
 				useLocalURLs := func(contents map[string]string) map[string]string {
 					for name, text := range contents {
 						if strings.Contains(text, "kind: WorkloadRegistration") || strings.Contains(text, "kind: BaseRepo") {

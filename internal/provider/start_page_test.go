@@ -88,8 +88,8 @@ func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 			n.play(t, blocks[1:2])
 			n.play(t, []codeBlock{{"console", "$ terraform plan\nPlan: 1 to add, 0 to change, 0 to destroy.\n"}})
 			n.play(t, blocks[2:])
-			if left, err := filepath.Glob(filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "*")); err != nil || len(left) > 0 {
-				t.Errorf("the folder still has %q: %v", left, err)
+			if remaining, err := filepath.Glob(filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "*")); err != nil || len(remaining) > 0 {
+				t.Errorf("the folder still has %q: %v", remaining, err)
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func (s *states) versions(t *testing.T, host string) string {
 	return strings.Join(found, " ")
 }
 
-// readyReports returns feedback that clusters have been ready for long, with the tip of the branch.
+// readyReports returns feedback of clusters that have been ready since January, with the tip of the branch.
 func (s *states) readyReports(t *testing.T, clusters ...string) string {
 	t.Helper()
 	tip := strings.TrimSpace(git(t, s.url, "rev-parse", "prod"))

@@ -340,7 +340,7 @@ func TestObjectsOfTwoTeamsWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
 	}}})
 }
 
-// A hub has the objects of all clusters, so a team could choose names that make its Applications or its project those of another team.
+// A hub has the objects of all clusters, so a team could choose names of another team's Applications or project.
 func TestObjectsOfTwoTeamsOnAHubWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
 	t.Parallel()
 	hub := fmt.Sprintf(tenantConfig, "", "argocd-hub", "", tenantGit, bareRepository(t).url)

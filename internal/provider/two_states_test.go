@@ -179,8 +179,8 @@ func TestStateKeepsItsAssignmentThroughItsChanges(t *testing.T) {
 			apply(s.t, s.ours, s.configuration("mysql://ours", map[string]any{"name": "other"}))
 		},
 		"moved": func(s *twoStates) {
-			at := map[string]any{"gitops_repo": map[string]any{"url": s.url, "branch": "dev", "path": "elsewhere"}}
-			apply(s.t, s.ours, s.configuration("mysql://ours", at))
+			location := map[string]any{"gitops_repo": map[string]any{"url": s.url, "branch": "dev", "path": "elsewhere"}}
+			apply(s.t, s.ours, s.configuration("mysql://ours", location))
 		},
 		"a holder changed by hand": func(s *twoStates) {
 			repository{url: s.url, cloneURL: s.url}.change(s.t, "dev", func(folder string) {

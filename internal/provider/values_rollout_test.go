@@ -115,7 +115,7 @@ func TestExistingClustersAreNotUpgradedAtOnce(t *testing.T) {
 		t.Errorf("with one measured cluster the diagnostics are %s", diags)
 	}
 	v = newVersions(t)
-	v.overrides = map[string]any{"released": "1.30"} // needs no proof
+	v.overrides = map[string]any{"released": "1.30"} // trusted without a proof
 	v.reportVersion("1.29", v.clusters...)
 	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
@@ -137,8 +137,8 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 		func(w *providertest.Workspace) { w.State = providertest.State{} },
 		func(w *providertest.Workspace) {
 			w.State = providertest.State{}
-			given, _ := json.Marshal(map[string]any{"canary": "1.31", "prod-1": "1.30", "prod-2": "1.30"})
-			if diags := w.Import(t.Context(), v.configuration("1.31"), kubernetes, string(given)); diags.Err() != nil {
+			id, _ := json.Marshal(map[string]any{"canary": "1.31", "prod-1": "1.30", "prod-2": "1.30"})
+			if diags := w.Import(t.Context(), v.configuration("1.31"), kubernetes, string(id)); diags.Err() != nil {
 				t.Fatal(diags)
 			}
 		},

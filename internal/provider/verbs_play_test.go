@@ -176,7 +176,7 @@ func (m *matrix) target(verb string) {
 	m.checkSettled(verb)
 }
 
-// moved gives all resources new addresses and changes nothing else.
+// moved gives all resources new addresses. Nothing else changes.
 func (m *matrix) moved(verb string) {
 	before := m.readOutside()
 	var blocks []providertest.Option
@@ -311,7 +311,7 @@ func (m *matrix) twoInOneApply(verb string) {
 	m.planDuplicates(verb)
 }
 
-// planDuplicates checks that a plan refuses two resources with one name, if they have objects outside of the state.
+// planDuplicates plans two resources of each type with one name. The plan has an error for each type with a duplicateError only.
 func (m *matrix) planDuplicates(verb string) {
 	configuration := m.configuration()
 	for _, name := range rowTypes() {

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// matrix plays each verb of Terraform with each resource of the provider. Each apply does what its plan showed, in the state, in
-// repositories and on clusters, and the next plan is empty.
+// matrix plays each verb of Terraform with each resource of the provider. Each apply makes the planned changes in
+// the state, in repositories and on clusters, and the next plan is empty.
 type matrix struct {
 	t       *testing.T
 	runner  providertest.Runner

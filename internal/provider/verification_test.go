@@ -147,7 +147,7 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	ids["changed"], ids["unsigned"] = strings.TrimSpace(string(output)), unsigned
 	git(t, repository, "update-ref", "refs/heads/changed", ids["changed"])
 	ours := trustSources([]string{strings.TrimSuffix(repo, "/.git"), sshPublic, pgpPublic})
-	at := func(id string, clusterType map[string]any) map[string]any {
+	fleetAt := func(id string, clusterType map[string]any) map[string]any {
 		return renderedFleet(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, clusterType)
 	}
 	argocd := map[string]any{"render": "preview", "reconciler": "argocd"}
@@ -175,18 +175,18 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 		"a tag": {"by ssh", ours, requireSigned(map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "Tag"}}}), `spec.verify.mode can only be "HEAD" to be rendered`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := verifyError(t, test.block, at(ids[test.commit], test.by)); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			if got := verifyError(t, test.block, fleetAt(ids[test.commit], test.by)); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 	// Content in the cache is verified again with the current keys.
 	for name, block := range map[string]map[string]any{"none": nil, "unsigned": trustSources([]string{repo})} {
-		if got := verifyError(t, block, at(ids["by another key"], argocd)); got != "" {
+		if got := verifyError(t, block, fleetAt(ids["by another key"], argocd)); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if got := verifyError(t, ours, at(ids["by another key"], argocd)); !strings.Contains(got, refusal(ids["by another key"])) {
+	if got := verifyError(t, ours, fleetAt(ids["by another key"], argocd)); !strings.Contains(got, refusal(ids["by another key"])) {
 		t.Errorf("content from the cache is rendered: %q", got)
 	}
 }

@@ -108,7 +108,7 @@ func rollingOut(state map[string]any) string {
 func (v *versions) state() map[string]any {
 	state := v.w.Now().Values(kubernetes)
 	for name, value := range state {
-		if typed, is := value.(map[string]any); is && typed["type"] != nil {
+		if typed, isObject := value.(map[string]any); isObject && typed["type"] != nil {
 			state[name] = typed["value"]
 		}
 	}

@@ -58,8 +58,8 @@ func acceptanceTools(t *testing.T) map[string]string {
 	return tools(t)
 }
 
-// mirror builds a mirror from which both tools install the provider. It is outside of the module, because Go does not cache results of
-// tests that read new files in the module.
+// mirror builds a mirror of the provider for both tools. It is outside of the module, because Go does not cache results of tests that
+// read new files in the module.
 var mirror = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "flotilla-mirror-"); err != nil {
 		return "", err

@@ -63,7 +63,7 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 	checkSize(t, "imported", imported, rendering, &rollout.Outcome{})
 }
 
-// noteAll notes the records of all folders. Commits changed them in 20 steps, and a tenth has the new content, as in a first stage.
+// noteAll notes records of all folders from 20 commits. A tenth has the new content, as in a first stage.
 func noteAll(m *assignmentPrivate) {
 	records := map[folder.Key]gitops.FolderRecord{}
 	for i, key := range m.Trees.Keys() {

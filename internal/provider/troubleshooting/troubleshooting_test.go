@@ -71,8 +71,8 @@ func TestEachTitleHasASectionInTheGuide(t *testing.T) {
 // titleForm matches summaries: words without a full stop or a colon.
 var titleForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9 _'-]+$`)
 
-// reporters maps functions to the position of the summary in their arguments. In functions with a prefix of reporterPrefixes, which are
-// those of packages without Terraform, the position varies. summaryTypes are the types with a summary.
+// reporters maps functions to the position of the summary in their arguments. Functions with a prefix of reporterPrefixes, in packages
+// without Terraform, have it at any position. summaryTypes are the types with a summary.
 var (
 	reporters = map[string]int{
 		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2, "AddErrorf": 2, "AddWarningf": 2,
@@ -97,14 +97,14 @@ func summaries(t *testing.T) map[string]string {
 			if err != nil {
 				return err
 			}
-			addSummaries := func(at int, arguments ...ast.Expr) {
+			addSummaries := func(position int, arguments ...ast.Expr) {
 				for i, argument := range arguments {
 					if field, isField := argument.(*ast.KeyValueExpr); isField {
 						if name, isName := field.Key.(*ast.Ident); !isName || name.Name != "Summary" {
 							continue
 						}
 						argument = field.Value
-					} else if at >= 0 && i != at {
+					} else if position >= 0 && i != position {
 						continue
 					}
 					if literal, isLiteral := argument.(*ast.BasicLit); isLiteral && literal.Kind == token.STRING {
@@ -117,12 +117,12 @@ func summaries(t *testing.T) map[string]string {
 			ast.Inspect(file, func(node ast.Node) bool {
 				switch node := node.(type) {
 				case *ast.CallExpr:
-					at, isReporter := reporters[nameOf(node.Fun)]
+					position, isReporter := reporters[nameOf(node.Fun)]
 					if !isReporter && reporterPrefixes.MatchString(nameOf(node.Fun)) {
-						at, isReporter = -1, true
+						position, isReporter = -1, true
 					}
 					if isReporter {
-						addSummaries(at, node.Args...)
+						addSummaries(position, node.Args...)
 					}
 				case *ast.CompositeLit:
 					if node.Type == nil || summaryTypes[nameOf(node.Type)] || isList(node.Type) {
