@@ -18,6 +18,7 @@ func fluxDeployment(name string, args ...any) map[string]any {
 	}
 }
 
+// TestAPlanWarnsOfFluxThatDoesNotConfineTeams plans flotilla_agent on a cluster with an existing Flux.
 func TestAPlanWarnsOfFluxThatDoesNotConfineTeams(t *testing.T) {
 	t.Parallel()
 	const warning = "Flux does not confine teams"
