@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// branchesState is the content of all branches at one time.
 type branchesState struct {
 	files   map[branchOf]map[string]string
 	commits map[branchOf]int
@@ -86,7 +85,6 @@ func (seen branchesState) changedBranch(now branchesState) string {
 	return ""
 }
 
-// checkForeign checks that files without an owner are unchanged.
 func (s *sequence) checkForeign(now branchesState) {
 	for at, content := range s.foreign {
 		if got, ok := now.files[branchOf{at.repository, at.branch}][at.file]; !ok || got != content {
@@ -275,7 +273,6 @@ func (s *sequence) checkRenames(p *person, before, after branchesState) {
 	}
 }
 
-// writeForeign writes a file without an owner.
 func (s *sequence) writeForeign(at spot) {
 	files := maps.Clone(s.world.files(at.repository, at.branch))
 	if files == nil {

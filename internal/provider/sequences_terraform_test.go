@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// bareWorld has bare repositories in a folder.
 type bareWorld struct {
 	t      *testing.T
 	folder string
@@ -113,7 +112,6 @@ func TestSequencesOfAssignmentsInLocalRepositories(t *testing.T) {
 	}
 }
 
-// TestReliabilitySequencesWithTerraform plays sequences with Terraform and OpenTofu themselves.
 func TestReliabilitySequencesWithTerraform(t *testing.T) {
 	t.Parallel()
 	const steps = 20

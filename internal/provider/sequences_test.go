@@ -36,7 +36,6 @@ type world interface {
 
 type spot struct{ repository, branch, file string }
 
-// person has a state and a configuration.
 type person struct {
 	name   string
 	runner providertest.Runner
@@ -45,7 +44,6 @@ type person struct {
 	lastApplied map[string]assignmentConfig
 }
 
-// assignmentConfig has the configured attributes of one assignment.
 type assignmentConfig struct {
 	name, repository, branch, path string
 	spelling                       int // of the URL
@@ -81,7 +79,6 @@ var (
 	}
 )
 
-// tally counts outcomes of steps.
 type tally struct{ steps, applied, refused, removed, renamed int }
 
 func newSequence(t *testing.T, seed uint64, world world, runners ...providertest.Runner) *sequence {
@@ -106,7 +103,6 @@ func (s *sequence) newAssignment() *assignmentConfig {
 	}
 }
 
-// play plays steps and destroys everything.
 func (s *sequence) play(steps int) {
 	for range steps {
 		s.step()
@@ -124,7 +120,6 @@ func (s *sequence) logf(format string, arguments ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, arguments...))
 }
 
-// step plays one random step.
 func (s *sequence) step() {
 	s.tally.steps++
 	p := s.people[0]
@@ -222,7 +217,6 @@ func (s *sequence) add(p *person) {
 	}
 }
 
-// configuration returns the configuration of a person.
 func (s *sequence) configuration(p *person) providertest.Configuration {
 	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{}}
 	for address, w := range p.wants {
@@ -288,7 +282,6 @@ func (s *sequence) importAssignment(p *person, address string) {
 	}
 }
 
-// plan checks that a plan changes no branch.
 func (s *sequence) plan(p *person) {
 	before := s.readBranches()
 	_, diags := p.runner.Plan(s.t.Context(), s.configuration(p))
@@ -315,7 +308,6 @@ func (s *sequence) checkDiagnostics(diags providertest.Diagnostics) {
 	}
 }
 
-// apply applies and checks the outcome.
 func (s *sequence) apply(p *person, options ...providertest.Option) {
 	before := s.readBranches()
 	plan, diags := p.runner.Apply(s.t.Context(), s.configuration(p), options...)

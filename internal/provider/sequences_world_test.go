@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
-// memoryWorld has repositories on a Git host in memory.
 type memoryWorld struct {
 	t      *testing.T
 	host   *gittest.Host
@@ -32,12 +31,10 @@ func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
 	return w
 }
 
-// start starts a provider with access to the host.
 func (w *memoryWorld) start() (tfprotov6.ProviderServer, error) {
 	return provider.StartWith(nil, gitclient.ConnectorOptions{Over: w.host})()
 }
 
-// startAt starts a provider with a clock.
 func (w *memoryWorld) startAt(clock compliance.Clock) providertest.Start {
 	return provider.StartWith(clock, gitclient.ConnectorOptions{Over: w.host})
 }
@@ -73,7 +70,6 @@ func (w *memoryWorld) tip(repository, branch string) string {
 	return ""
 }
 
-// check has git check all objects.
 func (w *memoryWorld) check() {
 	for _, repository := range w.byName {
 		directory := w.t.TempDir()

@@ -194,7 +194,6 @@ func configurationWith(schema *tfprotov6.Schema, name string, value tftypes.Valu
 	return tftypes.NewValue(schema.ValueType(), attributes)
 }
 
-// extraKey is missing from every table.
 const extraKey = "unheard_of"
 
 // filledObject returns an object with each attribute of a table, and extraKey in each object. It counts the objects.
@@ -236,7 +235,6 @@ func filledAttribute(attribute *fleet.Attribute, objects *int) tftypes.Value {
 	return tftypes.NewValue(tftypes.String, "x")
 }
 
-// settingsTables returns the tables of both guides by guide and anchor.
 func settingsTables() map[string]*fleet.Table {
 	tables := map[string]*fleet.Table{}
 	var add func(guide string, table *fleet.Table)

@@ -19,7 +19,6 @@ import (
 	"time"
 )
 
-// signedRegistry is a local OCI registry with signatures.
 type signedRegistry struct {
 	host  string
 	paths map[string]blob

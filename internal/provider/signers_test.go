@@ -37,7 +37,6 @@ func newSignedBranch(t *testing.T) signedBranch {
 	return s
 }
 
-// addFolderToRecord adds a folder and its entry in the record.
 func addFolderToRecord(t *testing.T) func(folder string) {
 	return func(folder string) {
 		path := filepath.Join(folder, filepath.FromSlash(signedRecord))
@@ -51,7 +50,6 @@ func addFolderToRecord(t *testing.T) func(folder string) {
 	}
 }
 
-// changeRecord changes the entry of a folder in the record.
 func changeRecord(t *testing.T) func(folder string) {
 	return func(folder string) {
 		path := filepath.Join(folder, filepath.FromSlash(signedRecord))
@@ -290,7 +288,6 @@ func TestUnsignedClaimRecordIsIgnored(t *testing.T) {
 	}
 }
 
-// readData returns a data source of the branch and its warnings.
 func (s signedBranch) readData(t *testing.T, source string, configuration providertest.Configuration) (map[string]any, string) {
 	t.Helper()
 	values, diags := s.w.ReadData(

@@ -87,7 +87,6 @@ func bare(t *testing.T) string {
 	return filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 }
 
-// apply applies a configuration and fails the test on an error.
 func apply(
 	t *testing.T,
 	w providertest.Runner,

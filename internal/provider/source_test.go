@@ -13,7 +13,6 @@ func sourceAt(digit string) map[string]any {
 	return map[string]any{"url": "https://git.example.com/platform/control-plane", "commit": strings.Repeat(digit, 40)}
 }
 
-// changedContainers returns other config values for host "large".
 func changedContainers() map[string]any {
 	return map[string]any{"config_containers": []any{
 		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
@@ -21,7 +20,6 @@ func changedContainers() map[string]any {
 	}}
 }
 
-// sourcesOf returns the sources in flotilla_inventory by host and deployment target.
 func sourcesOf(t *testing.T, w *providertest.Workspace, url string) map[string]any {
 	t.Helper()
 	read, diags := w.ReadData(

@@ -21,7 +21,6 @@ import (
 // sourceHost is the Git host of testdata/sources in examples and guides.
 const sourceHost = "https://git.example.com/"
 
-// sources has local bare repositories for the examples.
 type sources struct {
 	t      *testing.T
 	folder string
@@ -37,7 +36,6 @@ func newSources(t *testing.T) *sources {
 	return s
 }
 
-// fill commits testdata/sources with local URLs.
 func (s *sources) fill() {
 	s.t.Helper()
 	t := s.t
@@ -78,7 +76,6 @@ func (s *sources) config(text string) string {
 	return text
 }
 
-// serve starts a web server for the repositories.
 func (s *sources) serve() *sources {
 	s.t.Helper()
 	server := httptest.NewServer(httpBackend(s.t, s.folder))
@@ -101,7 +98,6 @@ func (s *sources) commit(name, branch string, contents map[string]string) string
 	return git(s.t, s.url(name), "rev-parse", branch)
 }
 
-// kalypsoExample returns the configuration of examples/sources/kalypso.
 func kalypsoExample(t *testing.T) string {
 	t.Helper()
 	return files(t, filepath.Join("..", "..", "examples", "sources", "kalypso"))["main.tf"] + requiredProviders

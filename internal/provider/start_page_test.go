@@ -166,7 +166,6 @@ func normalized(printed string) string {
 	return spaces.ReplaceAllString(variableText.ReplaceAllString(printed, "~"), " ")
 }
 
-// codeBlock is a fenced code block of Markdown.
 type codeBlock struct{ language, text string }
 
 func codeBlocks(markdown string) (blocks []codeBlock) {

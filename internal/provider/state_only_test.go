@@ -8,7 +8,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// stateOnlyConfiguration has a resource of each kind with labels.
 func stateOnlyConfiguration(labels any) providertest.Configuration {
 	with := func(attributes map[string]any) providertest.Resource {
 		if labels != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/postgrestest"
 )
 
-// states has the configurations of an example with states in PostgreSQL.
 type states struct {
 	url           string
 	configuration map[string]string
@@ -41,7 +40,6 @@ func (s *states) apply(folder string) {
 	s.workdirs[folder].run("apply", "-input=false", "-auto-approve")
 }
 
-// change replaces a text in a configuration.
 func (s *states) change(folder, from, to string) {
 	w := s.workdirs[folder]
 	w.t.Helper()
@@ -52,7 +50,6 @@ func (s *states) change(folder, from, to string) {
 	writeFile(w.t, filepath.Join(w.path, "main.tf"), strings.Replace(text, from, to, 1))
 }
 
-// versions returns the tags in the folders of a host.
 func (s *states) versions(t *testing.T, host string) string {
 	t.Helper()
 	var found []string

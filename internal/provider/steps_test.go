@@ -163,7 +163,6 @@ func (p *stepPlayer) plan(module *providertest.Module, options ...providertest.O
 	return p.workspace.Plan(p.t.Context(), module.Configuration, options...)
 }
 
-// destroyAll destroys the remaining resources without a refresh.
 func (p *stepPlayer) destroyAll() {
 	if len(p.workspace.State) == 0 {
 		return
@@ -237,7 +236,6 @@ func splitUnknown(value any) (known, unknown any) {
 	return value, nil
 }
 
-// values returns the attributes of resources and data sources by address.
 func (p *stepPlayer) values(data map[string]map[string]any) map[string]map[string]any {
 	values := maps.Clone(data)
 	for address := range p.workspace.State {
@@ -246,7 +244,6 @@ func (p *stepPlayer) values(data map[string]map[string]any) map[string]map[strin
 	return values
 }
 
-// stateOf returns a state in the form of terraform-plugin-testing.
 func stateOf(values map[string]map[string]any) *terraform.State {
 	root := &terraform.ModuleState{Path: []string{"root"}, Resources: map[string]*terraform.ResourceState{}}
 	for address, attributes := range values {

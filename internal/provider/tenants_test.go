@@ -270,7 +270,6 @@ func TestSignaturesRequiredByAClusterTypeStayRequired(t *testing.T) {
 	testSteps(t, resource.TestCase{Steps: steps})
 }
 
-// TestTerraformRefusesATenantsAttack runs plan and apply in Terraform itself.
 func TestTerraformRefusesATenantsAttack(t *testing.T) {
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {

@@ -57,7 +57,6 @@ data "flotilla_scheduling" "all" {
 	}
 }
 
-// sizings has the numbers of assignments of BenchmarkSizing.
 var sizings = []int{1_000, 10_000, 100_000}
 
 // BenchmarkSizing is BenchmarkTerraform without data sources. `make sizing` writes its figures into a guide.
@@ -126,7 +125,6 @@ func addCharts(b *testing.B, input map[string]any, render string) {
 	archives["/index.yaml"] = []byte(index)
 }
 
-// timedTerraform runs a tool on a configuration, with a provider in this process.
 type timedTerraform struct {
 	program, folder string
 	server          *timedServer

@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// silentRepository returns the URL of a chart repository that never answers.
 func silentRepository(t *testing.T) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -21,7 +20,6 @@ func silentRepository(t *testing.T) (url string) {
 	return server.URL
 }
 
-// workloadsWithCharts returns workloads with charts from different repositories below a URL.
 func workloadsWithCharts(url string, count int) []any {
 	var workloads []any
 	for i := range count {

@@ -64,7 +64,6 @@ func TestSentencesOfAGuideAreFound(t *testing.T) {
 	}
 }
 
-// readProofs returns the names of tests by sentence.
 func readProofs(t *testing.T) map[string][]string {
 	t.Helper()
 	proofs, sentence := map[string][]string{}, ""
@@ -90,7 +89,6 @@ var (
 	sentenceEnd  = regexp.MustCompile(`[.!?] `)
 )
 
-// testNames returns the names of all tests and fuzz targets of the repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

@@ -33,7 +33,6 @@ func TestAnUpgradeOfTheProviderIsACause(t *testing.T) {
 	}
 }
 
-// The guide on assignments shows these lines.
 func TestAPlanNamesTenNewClusterTypesAtOnceAndKeysInsideAnObject(t *testing.T) {
 	t.Parallel()
 	url, runner := bare(t), providertest.New(startProvider)

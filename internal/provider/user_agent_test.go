@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// TestEveryRequestNamesTheRelease checks the user agent of requests to repositories, Git hosts and clusters.
 func TestEveryRequestNamesTheRelease(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -111,7 +110,6 @@ func (r *recorder) hasRequest(prefix string) bool {
 	return false
 }
 
-// agentOf returns the configuration of an agent on cluster drone-1.
 func agentOf(url string) string {
 	return `resource "flotilla_agent" "drone" {
   cluster      = "drone-1"

@@ -126,7 +126,6 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 			i.setVersion("1.30", "aks-canary")
 			i.errors["aks-canary"] = 0.1
 			i.applyAndExpect("1.31", "1.30 1.30 1.30 1.30 1.30") // no second try
-			// Version 1.32 works.
 			i.applyAndExpect("1.32", "1.32 1.30 1.30 1.30 1.30")
 			i.setVersion("1.32", "aks-canary")
 			i.applyAndExpect("1.32", "1.32 1.32 1.30 1.30 1.30")

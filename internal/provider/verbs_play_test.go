@@ -45,7 +45,6 @@ func (m *matrix) refreshOnly(verb string) {
 	}
 }
 
-// destroyPlan shows each removal and removes nothing.
 func (m *matrix) destroyPlan(verb string) {
 	m.checkActions(verb, m.plan(verb, 2, providertest.Destroy()), rowTypes(), providertest.Delete)
 	m.checkSettled(verb)
@@ -287,7 +286,6 @@ func (m *matrix) lostState(verb string) {
 	m.checkSettled(verb)
 }
 
-// twoInOneApply creates and destroys two resources of each type in one apply.
 func (m *matrix) twoInOneApply(verb string) {
 	m.twins = true
 	m.apply(verb)
@@ -333,7 +331,6 @@ func (m *matrix) planDuplicates(verb string) {
 	}
 }
 
-// destroy destroys all resources.
 func (m *matrix) destroy(verb string) {
 	plan := m.plan(verb, 2, providertest.Destroy())
 	m.checkActions(verb, plan, rowTypes(), providertest.Delete)

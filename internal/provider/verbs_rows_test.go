@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// row is a type of resource in the matrix.
 type row struct {
 	// attributes returns the attributes at a version. twin is "" or "-2", the suffix of names of the second resource.
 	attributes func(m *matrix, version int, twin string) map[string]any
@@ -176,7 +175,6 @@ var rows = map[string]row{
 	}},
 }
 
-// gitops is the repository of the matrix.
 const gitops = "one"
 
 func labelled(version int) map[string]any { return map[string]any{"version": fmt.Sprint("v", version)} }

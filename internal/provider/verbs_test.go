@@ -128,7 +128,6 @@ func newMatrix(t *testing.T, world world, runner providertest.Runner) *matrix {
 	return m
 }
 
-// createAll applies all resources for the first time.
 func (m *matrix) createAll() {
 	m.t.Helper()
 	m.bumpVersion()
@@ -138,7 +137,6 @@ func (m *matrix) createAll() {
 
 func rowTypes() []string { return slices.Sorted(maps.Keys(rows)) }
 
-// outsideTypes returns the types with objects outside of the state.
 func outsideTypes() []string {
 	return slices.DeleteFunc(rowTypes(), func(name string) bool { return rows[name].outside == nil })
 }
@@ -221,7 +219,6 @@ func (m *matrix) planOf(
 	return plan
 }
 
-// describeChanges lists the changes of a plan.
 func describeChanges(plan *providertest.Plan) string {
 	var all []string
 	for _, change := range plan.Changes {
@@ -232,7 +229,6 @@ func describeChanges(plan *providertest.Plan) string {
 	return strings.Join(all, "\n")
 }
 
-// changedAttributes lists the attributes of a change with both values.
 func changedAttributes(change *providertest.Change) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(change.After)) {
@@ -260,7 +256,6 @@ func (m *matrix) checkActions(verb string, plan *providertest.Plan, names []stri
 	}
 }
 
-// applyPlan requires that the apply of a plan succeeds.
 func (m *matrix) applyPlan(verb string, plan *providertest.Plan) {
 	m.t.Helper()
 	diags := m.runner.ApplyPlan(m.t.Context(), plan)
@@ -299,7 +294,6 @@ func (m *matrix) checkSettled(verb string) {
 	}
 }
 
-// checkObjects checks that state and world match the configuration.
 func (m *matrix) checkObjects(verb string) {
 	m.t.Helper()
 	state := m.runner.Now()
@@ -331,7 +325,6 @@ func (m *matrix) wantOutside(name string) string {
 	return rows[name].outside(m.reference, "")
 }
 
-// readOutside returns all objects outside of the state.
 func (m *matrix) readOutside() string {
 	var all []string
 	for _, branch := range []string{"dev", "prod"} {
@@ -349,7 +342,6 @@ func (m *matrix) commits(branch string) int { return m.world.commits(gitops, bra
 
 func (m *matrix) show(branch, file string) string { return m.world.files(gitops, branch)[file] }
 
-// folder returns the files below a path with a part in their names.
 func (m *matrix) folder(branch, path, part string) string {
 	files, found := m.world.files(gitops, branch), []string{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -360,14 +352,12 @@ func (m *matrix) folder(branch, path, part string) string {
 	return strings.Join(found, "\n")
 }
 
-// edit commits a change of a file by hand.
 func (m *matrix) edit(branch, file string, change func(text string) string) {
 	files := maps.Clone(m.world.files(gitops, branch))
 	files[file] = change(files[file])
 	m.world.commit(gitops, branch, files)
 }
 
-// commitForeignFiles commits files without an owner.
 func (m *matrix) commitForeignFiles() {
 	m.t.Helper()
 	m.foreignCommits++

@@ -95,7 +95,6 @@ func signCommits(t *testing.T, repository, base string, keys map[string]string) 
 	return ids
 }
 
-// openPGPKey returns an armored key pair.
 func openPGPKey(t *testing.T) (private, public string) {
 	t.Helper()
 	entity, err := openpgp.NewEntity("Team", "", "team@example.com", nil)

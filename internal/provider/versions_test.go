@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// versions is a rollout of Kubernetes versions over a canary and two production clusters.
+// versions is a rollout of Kubernetes versions over three clusters.
 type versions struct {
 	t         *testing.T
 	w         providertest.Runner

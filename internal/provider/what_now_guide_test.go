@@ -71,7 +71,6 @@ func TestTheGuideSaysWhatToDoAfterAnAccident(t *testing.T) {
 	})
 }
 
-// twoRunsAtOnce applies two plans of one state without a lock.
 func twoRunsAtOnce(t *testing.T) {
 	h, first := planOnTokenHost(t)
 	second := providertest.New(startProvider)
@@ -86,7 +85,6 @@ func twoRunsAtOnce(t *testing.T) {
 	h.applyAndExpect("three")
 }
 
-// anEditByHand keeps an edit with a hold.
 func anEditByHand(t *testing.T) {
 	p := newAssignmentPair(t)
 	const file = "clusters/all/large/app-core/platform-config.yaml"
@@ -157,7 +155,6 @@ func (r *rings) withEvidence(c providertest.Configuration, fleet providertest.Ca
 	return c
 }
 
-// aGitServerThatIsDown plans and applies during the outage.
 func aGitServerThatIsDown(t *testing.T) {
 	h, plan := planOnTokenHost(t)
 	before := h.tip()

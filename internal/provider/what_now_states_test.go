@@ -64,7 +64,6 @@ func aStoppedDestroy(t *testing.T) {
 	}
 }
 
-// aRebuiltCluster replaces a cluster by an empty one.
 func aRebuiltCluster(t *testing.T) {
 	api := &standInCluster{}
 	url, certificate := api.start(t)
@@ -122,7 +121,6 @@ func aRenamedCluster(t *testing.T) {
 	applyAgent(t, w, named("south", "north"))
 }
 
-// aValueWithoutEffect changes values without an effect on folders.
 func aValueWithoutEffect(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	fleet := func(value string) providertest.Call {
@@ -151,7 +149,6 @@ func aValueWithoutEffect(t *testing.T) {
 	}
 }
 
-// twoWorkloadsOfOneName has two workloads with one name in one fleet, then in two.
 func twoWorkloadsOfOneName(t *testing.T) {
 	url := bare(t)
 	workload := func(workspace string) map[string]any {
@@ -176,7 +173,6 @@ func twoWorkloadsOfOneName(t *testing.T) {
 	}
 }
 
-// aMovedRepository copies a repository with its history to another URL.
 func aMovedRepository(t *testing.T) {
 	p := newAssignmentPair(t)
 	moved := p.url + ".moved.git"

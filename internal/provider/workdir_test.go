@@ -86,10 +86,8 @@ var mirror = sync.OnceValues(func() (folder string, err error) {
 	return folder, os.WriteFile(filepath.Join(folder, "cli.tfrc"), []byte(settings), 0o600)
 })
 
-// removeMirror runs after all tests.
 var removeMirror = func() {}
 
-// workdir is a folder with a configuration, a tool and the built provider.
 type workdir struct {
 	t    *testing.T
 	tool string
@@ -125,7 +123,6 @@ func initWorkdir(t *testing.T, tool string, configuration map[string]string, env
 	return w
 }
 
-// try runs the tool and returns its output.
 func (w workdir) try(arguments ...string) (stdout, stderr string, err error) {
 	command := exec.CommandContext(w.t.Context(), w.tool, arguments...)
 	command.Dir = w.path
@@ -145,7 +142,6 @@ func (w workdir) run(arguments ...string) string {
 	return stdout
 }
 
-// plan writes a plan file and returns the plan.
 func (w workdir) plan(arguments ...string) *tfjson.Plan {
 	w.t.Helper()
 	w.run(append([]string{"plan", "-input=false", "-out=plan.out"}, arguments...)...)

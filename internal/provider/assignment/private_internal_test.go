@@ -22,7 +22,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// newPrivateState returns the private state and the rendering of a generated fleet.
 func newPrivateState(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Rendering) {
 	t.Helper()
 	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(assignments, 1)))
@@ -84,7 +83,6 @@ func noteAll(m *assignmentPrivate) {
 	m.noteWritten(records)
 }
 
-// rollingOut returns a rollout of all folders at the first of four stages.
 func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
 	t.Helper()
 	settings := &rollout.Settings{Stages: []rollout.Stage{

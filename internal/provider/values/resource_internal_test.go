@@ -17,7 +17,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// TestMemoryOfManyClustersIsSmall saves and reads a rollout over 3,000 clusters.
 func TestMemoryOfManyClustersIsSmall(t *testing.T) {
 	t.Parallel()
 	stores := &fleet.Fleet{Environment: "prod", ClusterTypes: []fleet.ClusterType{{Name: "store"}}}
@@ -71,7 +70,6 @@ func TestNullsInTheStateAreNoValues(t *testing.T) {
 	}
 }
 
-// entry is a private state with one entry.
 type entry []byte
 
 // GetKey implements [privatestate.State].

@@ -145,7 +145,7 @@ func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 	}
 }
 
-// Terraform reads numbers in a state as text, too.
+// Terraform accepts numbers as text, as in states.
 func TestNumbersAreTexts(t *testing.T) {
 	for _, number := range []string{"0", "1", "-1", "127", "128", "-33", "65536", "18446744073709551615", "-9223372036854775808", "1.5", "0.1", "3.14159265358979323846264338327950288", "1e30"} {
 		exact, _, err := big.ParseFloat(number, 10, 512, big.ToNearestEven)
