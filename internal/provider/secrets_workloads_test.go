@@ -170,7 +170,7 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			writeInput(nil, "")
 			printed, err := w.runTraced(t, "refused-resource", "plan", "-input=false", "-no-color", "-out=refused.out")
 			if err == nil || !strings.Contains(printed, "data.DB_PASSWORD") && !strings.Contains(printed, "DB_PASSWORD: looks like a credential") {
-				t.Errorf("a resource: %v\n%s", err, printed)
+				t.Errorf("flotilla_config_container with a secret: %v\n%s", err, printed)
 			}
 			if err := os.Remove(resource); err != nil {
 				t.Fatal(err)

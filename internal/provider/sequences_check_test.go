@@ -88,7 +88,7 @@ func (seen branchesState) changedBranch(now branchesState) string {
 func (s *sequence) checkForeign(now branchesState) {
 	for at, content := range s.foreign {
 		if got, ok := now.files[branchOf{at.repository, at.branch}][at.file]; !ok || got != content {
-			s.t.Errorf("%s on branch %q of %s is %q now, was %q", at.file, at.branch, at.repository, got, content)
+			s.t.Errorf("%s on branch %q of %s: got %q, want %q", at.file, at.branch, at.repository, got, content)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (s *sequence) checkRemovals(p *person, before, after branchesState, plan *p
 			s.t.Errorf("%d of %d folders of %q at %v %q were removed, although the plan does not show it or protection forbids it: %v",
 				len(folders), total, owner, folders[0].branchOf, folders[0].path, folders)
 			for _, change := range plan.Changes {
-				s.t.Errorf("the plan: %s %s: %v", change.Action, change.Address, shownLines(change, diags))
+				s.t.Errorf("the plan has %s %s: %v", change.Action, change.Address, shownLines(change, diags))
 			}
 		}
 	}

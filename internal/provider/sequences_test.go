@@ -107,12 +107,12 @@ func (s *sequence) play(steps int) {
 	for range steps {
 		s.step()
 		if s.t.Failed() {
-			s.t.Fatalf("after:\n%s", strings.Join(s.log, "\n"))
+			s.t.Fatalf("failed after these steps:\n%s", strings.Join(s.log, "\n"))
 		}
 	}
 	s.destroyAll()
 	if s.t.Failed() {
-		s.t.Fatalf("after:\n%s", strings.Join(s.log, "\n"))
+		s.t.Fatalf("failed after these steps:\n%s", strings.Join(s.log, "\n"))
 	}
 }
 
@@ -278,7 +278,7 @@ func (s *sequence) importAssignment(p *person, address string) {
 	diags := p.runner.Import(s.t.Context(), s.configuration(p), address, id)
 	p.lastApplied = nil
 	if diags.Bugs() != nil {
-		s.t.Errorf("import of %s: %s", id, diags)
+		s.t.Errorf("the import of %s reports %s", id, diags)
 	}
 }
 

@@ -399,7 +399,7 @@ func TestTerraformReportsUnsignedRecords(t *testing.T) {
 			repo.change(t, "dev", func(folder string) {
 				found, err := filepath.Glob(filepath.Join(folder, ".flotilla", "*", "large.json"))
 				if err != nil || len(found) != 1 {
-					t.Fatalf("%v, %v", found, err)
+					t.Fatalf("got records %v, want one: %v", found, err)
 				}
 				record, _ = filepath.Rel(folder, found[0])
 				writeFile(t, found[0], strings.Replace(readFile(t, found[0]), `"workload": "`, `"workload": "x`, 1))

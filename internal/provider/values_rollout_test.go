@@ -87,7 +87,7 @@ func TestAVersionThatFailsIsRolledBack(t *testing.T) {
 		v.passHour()
 		state := v.applyAndExpect("1.31", want, "1.30", "1.30")
 		if !strings.Contains(rollingOut(state), "failed") {
-			t.Errorf("%s: %v, %v", onFailure, state["rolling_out"], state["changes"])
+			t.Errorf("%s: got rolling_out %v and changes %v", onFailure, state["rolling_out"], state["changes"])
 		}
 		if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !diags.Has("Rollout has failed") {
 			t.Errorf("%s: the next plan reports %v", onFailure, diags)
@@ -191,7 +191,7 @@ func TestAValueMayBeOfAnyType(t *testing.T) {
 		state := v.applyAndExpect(values[1], values[1], values[0], values[0])
 		if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "[canary: ") || !strings.Contains(changes, " -> ") ||
 			strings.Contains(changes, "prod-1") {
-			t.Errorf("%s: %s", name, changes)
+			t.Errorf("%s: got changes %s", name, changes)
 		}
 		v.passHour()
 		v.applyAndExpect(values[1], values[1], values[1], values[1])
@@ -258,7 +258,7 @@ func TestUnknownArgumentsKeepHeldValues(t *testing.T) {
 		}
 		attributes[attribute] = providertest.Unknown{Then: laterValue}
 		if _, diags := v.w.Apply(t.Context(), configuration); diags.Err() != nil {
-			t.Errorf("%s: %s", attribute, diags)
+			t.Errorf("with unknown %s the apply reports %s", attribute, diags)
 		}
 		v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	}
@@ -312,7 +312,7 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 		v := newVersions(t)
 		maps.Copy(v.overrides, c.overrides)
 		if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), c.want) || diags.Err() == nil {
-			t.Errorf("%s: %s", name, diags)
+			t.Errorf("%s: got diagnostics %s, want %q", name, diags, c.want)
 		}
 	}
 }

@@ -182,7 +182,7 @@ func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 	// Content in the cache is verified again with the current keys.
 	for name, block := range map[string]map[string]any{"none": nil, "unsigned": trustSources([]string{repo})} {
 		if got := verifyError(t, block, fleetAt(ids["by another key"], argocd)); got != "" {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("keys %s: got %q, want none", name, got)
 		}
 	}
 	if got := verifyError(t, ours, fleetAt(ids["by another key"], argocd)); !strings.Contains(got, refusal(ids["by another key"])) {
