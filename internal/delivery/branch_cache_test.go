@@ -36,19 +36,19 @@ func (s *site) applyFourOwners(location folder.Location) []*delivery.OwnerState 
 // planWithoutChanges refreshes and plans all owners in one process, as an empty plan does.
 func (s *site) planWithoutChanges(states []*delivery.OwnerState) {
 	s.t.Helper()
-	process := s.process()
+	service := s.newService()
 	var group sync.WaitGroup
 	for _, state := range states {
 		group.Go(func() {
 			refreshed := *state
-			if err := process.Refresh(context.Background(), &refreshed); err != nil {
+			if err := service.Refresh(context.Background(), &refreshed); err != nil {
 				s.t.Error(err)
 				return
 			}
 			if !refreshed.Drift.IsNone() {
 				s.t.Errorf("%s: drift %+v", state.Owner.Name, refreshed.Drift)
 			}
-			outlook, err := process.Plan(context.Background(), delivery.Desired{State: &refreshed, Owner: state.Owner, Settings: state.Settings, After: state.Trees})
+			outlook, err := service.Plan(context.Background(), delivery.Desired{State: &refreshed, Owner: state.Owner, Settings: state.Settings, After: state.Trees})
 			if err != nil || outlook.HasError() {
 				s.t.Errorf("%s: %+v, %v", state.Owner.Name, outlook, err)
 			}
@@ -100,11 +100,11 @@ func TestRefusedCredentialsAreTriedOnce(t *testing.T) {
 		http.Error(w, "no", http.StatusUnauthorized)
 	}))
 	t.Cleanup(server.Close)
-	process := s.process()
+	service := s.newService()
 	for _, name := range []string{"dev", "stage", "prod"} {
-		at := folder.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
-		state := &delivery.OwnerState{Owner: owner(at, name), SavedState: delivery.SavedState{Trees: wantedTrees(t, "1", 1, "drone")}}
-		if err := process.Refresh(t.Context(), state); !errors.Is(err, git.ErrUnauthorized) {
+		location := folder.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
+		state := &delivery.OwnerState{Owner: owner(location, name), SavedState: delivery.SavedState{Trees: wantedTrees(t, "1", 1, "drone")}}
+		if err := service.Refresh(t.Context(), state); !errors.Is(err, git.ErrUnauthorized) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

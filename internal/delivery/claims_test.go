@@ -15,7 +15,7 @@ import (
 // writeClaim claims clusters in a new process and returns the state.
 func (s *site) writeClaim(claim delivery.Claim, formerName string, clusters ...string) delivery.ClaimState {
 	s.t.Helper()
-	result, err := s.process().WriteClaim(context.Background(), claim, gitops.ClaimEdit{
+	result, err := s.newService().WriteClaim(context.Background(), claim, gitops.ClaimEdit{
 		FormerName: formerName, Environment: "prod", Holder: "h", Holders: []string{""},
 		Choose: func(gitops.ClaimTip) ([]string, error) { return clusters, nil },
 	})
@@ -27,7 +27,7 @@ func (s *site) writeClaim(claim delivery.Claim, formerName string, clusters ...s
 
 func (s *site) refreshClaim(state delivery.ClaimState) delivery.SeenClaim {
 	s.t.Helper()
-	seen, err := s.process().RefreshClaim(context.Background(), state)
+	seen, err := s.newService().RefreshClaim(context.Background(), state)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestRefreshFindsChangesOfAClaim(t *testing.T) {
 	}
 	invalid := state
 	invalid.Location.Path = "../x"
-	if _, err := s.process().RefreshClaim(context.Background(), invalid); err == nil {
+	if _, err := s.newService().RefreshClaim(context.Background(), invalid); err == nil {
 		t.Error("the invalid path is read")
 	}
 }
@@ -77,15 +77,15 @@ func TestOnlyItsHolderReleasesAClaim(t *testing.T) {
 		foreign bool
 		commits string
 	}{{"x", true, "1"}, {"h", false, "2"}, {"h", false, "2"}} {
-		foreign, err := s.process().ReleaseClaim(context.Background(), web, []string{step.holder}, "")
+		foreign, err := s.newService().ReleaseClaim(context.Background(), web, []string{step.holder}, "")
 		if err != nil || foreign != step.foreign || s.commitCount("gitops.git", "prod") != step.commits {
 			t.Errorf("%+v: %v, %v, %s commits", step, foreign, err, s.commitCount("gitops.git", "prod"))
 		}
 	}
-	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Location: s.location("nowhere.git", "prod"), Name: "web"}, []string{"h"}, ""); err != nil {
+	if _, err := s.newService().ReleaseClaim(context.Background(), delivery.Claim{Location: s.location("nowhere.git", "prod"), Name: "web"}, []string{"h"}, ""); err != nil {
 		t.Errorf("a missing repository: %v", err)
 	}
-	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Location: web.Location, Name: "aux"}, nil, ""); err == nil {
+	if _, err := s.newService().ReleaseClaim(context.Background(), delivery.Claim{Location: web.Location, Name: "aux"}, nil, ""); err == nil {
 		t.Error("the claim with an invalid name is released")
 	}
 }
@@ -109,7 +109,7 @@ func TestTildeAndHomeDirectoryAreOneLocation(t *testing.T) {
 
 func TestDuplicateClaimsAreRefused(t *testing.T) {
 	s := newSite(t)
-	client := s.process()
+	client := s.newService()
 	web := delivery.Claim{Location: s.location("gitops.git", "prod"), Name: "web"}
 	respelt := web
 	respelt.Location.URL = "file://" + filepath.ToSlash(web.Location.URL)

@@ -31,8 +31,8 @@ func newSite(t *testing.T) *site {
 	return &site{t, t.TempDir()}
 }
 
-// process returns a client without memory of earlier ones. In `make acceptance`, Git serves its repositories.
-func (s *site) process() *delivery.Service {
+// newService returns a service without memory of earlier ones. In `make acceptance`, Git serves its repositories.
+func (s *site) newService() *delivery.Service {
 	return delivery.New(delivery.ServiceOptions{Git: gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(gittest.Options())})})
 }
 
@@ -79,7 +79,7 @@ func newApplyRequest(intent delivery.Desired, version string) delivery.ApplyRequ
 // apply applies in a new process and returns the new state.
 func (s *site) apply(intent delivery.Desired, version string) (*delivery.OwnerState, error) {
 	s.t.Helper()
-	done, err := s.process().Apply(context.Background(), newApplyRequest(intent, version))
+	done, err := s.newService().Apply(context.Background(), newApplyRequest(intent, version))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 		s.folder + "/./gitops.git", "file://" + filepath.ToSlash(s.folder) + "/gitops.git", s.folder + "/gitops.git/", s.folder + "/link.git",
 	} {
 		respelt := folder.Location{URL: url, Branch: "dev"}
-		outlook, err := s.process().Plan(context.Background(), delivery.Desired{Owner: owner(respelt, "dev"), State: state, After: after})
+		outlook, err := s.newService().Plan(context.Background(), delivery.Desired{Owner: owner(respelt, "dev"), State: state, After: after})
 		if err != nil || outlook.Identity != delivery.Same || len(outlook.Problems) > 0 || outlook.Remove.Count()+outlook.Cleared.Count() > 0 {
 			t.Fatalf("%s: %+v, %v", url, outlook, err)
 		}
@@ -187,7 +187,7 @@ func TestARenameIsOneCommitWithoutChangedFolders(t *testing.T) {
 	state := s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: after}, "1")
 	before := s.folders("gitops.git", "dev")
 	intent := delivery.Desired{Owner: owner(location, "dev-eu"), State: state, After: after}
-	outlook, err := s.process().Plan(context.Background(), intent)
+	outlook, err := s.newService().Plan(context.Background(), intent)
 	if err != nil || outlook.Identity != delivery.Renamed || len(outlook.Problems) > 0 || outlook.Remove.Count() > 0 {
 		t.Fatalf("%+v, %v", outlook, err)
 	}
@@ -201,7 +201,7 @@ func TestARenameIsOneCommitWithoutChangedFolders(t *testing.T) {
 	if records := s.git("gitops.git", "ls-tree", "--name-only", "dev", ".flotilla/"); records != ".flotilla/dev-eu" {
 		t.Errorf("got records %q", records)
 	}
-	client := s.process()
+	client := s.newService()
 	if err := client.Refresh(context.Background(), state); err != nil || !state.Drift.IsNone() {
 		t.Errorf("drift after a rename: %+v, %v", state.Drift, err)
 	}
@@ -212,7 +212,7 @@ func TestAnAllowedMoveClearsTheFormerLocation(t *testing.T) {
 	after := wantedTrees(t, "1", 12, "drone", "large")
 	state := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
 	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "next"), "dev"), State: state, After: after}
-	outlook, err := s.process().Plan(context.Background(), intent)
+	outlook, err := s.newService().Plan(context.Background(), intent)
 	if err != nil || outlook.Identity != delivery.Moved || outlook.Cleared.Count() != 24 || !outlook.HasError() {
 		t.Fatalf("%+v, %v", outlook, err)
 	}
@@ -270,7 +270,7 @@ func TestALostStateChangesNoFolder(t *testing.T) {
 
 func TestDuplicateOwnersAreRefused(t *testing.T) {
 	s := newSite(t)
-	location, client := s.location("gitops.git", "dev"), s.process()
+	location, client := s.location("gitops.git", "dev"), s.newService()
 	if err := client.RegisterOwner(owner(location, "dev")); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestDuplicateOwnersAreRefused(t *testing.T) {
 
 func TestAnUnreadableLocationMayMirrorAnotherOwner(t *testing.T) {
 	s := newSite(t)
-	location, after, client := s.location("gitops.git", "dev"), wantedTrees(t, "1", 2, "drone"), s.process()
+	location, after, client := s.location("gitops.git", "dev"), wantedTrees(t, "1", 2, "drone"), s.newService()
 	state := s.mustApply(delivery.Desired{Owner: owner(location, "dev"), After: after}, "1")
 	state.Owner = owner(folder.Location{URL: "http://127.0.0.1:1/mirror.git", Branch: "dev"}, "dev")
 	for _, planned := range []delivery.Owner{owner(location, "dev"), state.Owner} {
@@ -329,7 +329,7 @@ func TestProtectionRefusesADestroy(t *testing.T) {
 		delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wantedTrees(t, "1", 12, "drone", "large")},
 		"1",
 	)
-	if err := s.process().Destroy(context.Background(), state, rollout.Protection{}, false, ""); !slices.Equal(
+	if err := s.newService().Destroy(context.Background(), state, rollout.Protection{}, false, ""); !slices.Equal(
 		summaries(err),
 		[]string{"Mass deletion"},
 	) {
@@ -339,7 +339,7 @@ func TestProtectionRefusesADestroy(t *testing.T) {
 		t.Fatalf("got %d folders after a refused destroy", got)
 	}
 	percent := int64(100)
-	if err := s.process().Destroy(context.Background(), state, rollout.Protection{MaxRemovedPercent: &percent}, false, ""); err != nil {
+	if err := s.newService().Destroy(context.Background(), state, rollout.Protection{MaxRemovedPercent: &percent}, false, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(s.folders("gitops.git", "dev")); got != 0 {
@@ -352,7 +352,7 @@ func TestDestroyKeepsTheFoldersOfARecreatedOwner(t *testing.T) {
 	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wantedTrees(t, "1", 12, "drone", "large")}
 	state := s.mustApply(intent, "1")
 	s.mustApply(intent, "1") // create_before_destroy
-	if err := s.process().Destroy(context.Background(), state, rollout.Protection{}, false, ""); err != nil {
+	if err := s.newService().Destroy(context.Background(), state, rollout.Protection{}, false, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.commitCount("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
@@ -367,10 +367,10 @@ func TestAMissingRepositoryIsWrittenAnew(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(s.folder, "gitops.git")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.process().Refresh(context.Background(), state); err != nil || state.Current().Count() != 0 {
+	if err := s.newService().Refresh(context.Background(), state); err != nil || state.Current().Count() != 0 {
 		t.Fatalf("refresh: %v, %v", state.Drift, err)
 	}
-	if err := s.process().Destroy(context.Background(), state, rollout.Protection{}, false, ""); err != nil {
+	if err := s.newService().Destroy(context.Background(), state, rollout.Protection{}, false, ""); err != nil {
 		t.Errorf("destroy without a repository: %v", err)
 	}
 	intent.State = state
@@ -396,7 +396,7 @@ func TestRefreshFindsDriftAndItsCommit(t *testing.T) {
 	s.git("work", "-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "commit", "-qam", "by hand")
 	s.git("work", "push", "-q")
 	manualCommit := s.git("work", "rev-parse", "HEAD")
-	if err := s.process().Refresh(context.Background(), state); err != nil {
+	if err := s.newService().Refresh(context.Background(), state); err != nil {
 		t.Fatal(err)
 	}
 	drifted := slices.Sorted(maps.Keys(keysByText(state.Drift.Trees)))

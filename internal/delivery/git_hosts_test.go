@@ -82,7 +82,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilTheCallerStops(t *testing.T) {
 	h := newStatusHost(t)
 	commits := strings.Fields(h.git("owner/r.git", "rev-list", "main"))
 	if len(commits) < 4 {
-		t.Fatalf("there are %d commits", len(commits))
+		t.Fatalf("got %d commits, want at least 4", len(commits))
 	}
 	h.answer = func(commit string) ([]string, int) {
 		if commit == commits[0] {
@@ -101,7 +101,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilTheCallerStops(t *testing.T) {
 		"no statuses": {1, 20, nil, commits[:1]},
 	} {
 		h.requested = nil
-		statuses, err := h.process().
+		statuses, err := h.newService().
 			ReadStatuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(statuses []delivery.CommitStatuses) bool {
 				return len(statuses) == test.enough
 			})
@@ -125,7 +125,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilTheCallerStops(t *testing.T) {
 		}
 		return []string{"a"}, 0
 	}
-	statuses, err := h.process().
+	statuses, err := h.newService().
 		ReadStatuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: 20}, func([]delivery.CommitStatuses) bool { return false })
 	if !errors.Is(err, forge.ErrUnauthorized) || len(statuses) != 1 {
 		t.Errorf("refused: %+v, %v", statuses, err)
@@ -145,7 +145,7 @@ func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
 		"https://gitea.com/owner/../owner/r.git": "\"..\"",
 	} {
 		location := folder.Location{URL: url, Branch: "main"}
-		client := s.process()
+		client := s.newService()
 		if err := client.CheckStatuses(delivery.Settings{}, location, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
@@ -154,7 +154,7 @@ func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if err := s.process().CheckStatuses(delivery.Settings{}, folder.Location{URL: "https://github.com/owner/r.git"}, true); err != nil {
+	if err := s.newService().CheckStatuses(delivery.Settings{}, folder.Location{URL: "https://github.com/owner/r.git"}, true); err != nil {
 		t.Error(err)
 	}
 }

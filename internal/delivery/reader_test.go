@@ -26,7 +26,7 @@ func TestRecordsAreFoundBeforeARename(t *testing.T) {
 		"none": {nil, 0, ""},
 		"edge": {folder.Trees{"edge": {"target-00": ""}}, 0, ""}, // a new owner does not read folders of other owners
 	} {
-		written, err := s.process().ReadOwner(context.Background(), owner(location, name), test.wanted)
+		written, err := s.newService().ReadOwner(context.Background(), owner(location, name), test.wanted)
 		if err != nil || len(written.Records) != test.records {
 			t.Fatalf("%s: %v, %v", name, written.Records, err)
 		}
@@ -39,7 +39,7 @@ func TestRecordsAreFoundBeforeARename(t *testing.T) {
 	// If the folders belong to two owners, neither is the former owner.
 	s.mustApply(delivery.Desired{Owner: owner(location, "edge"), After: wantedTrees(t, "1", 1, "edge")}, "1")
 	more["edge"] = map[string]string{"target-00": ""}
-	if written, err := s.process().ReadOwner(context.Background(), owner(location, "next"), more); err != nil || len(written.Records) != 0 {
+	if written, err := s.newService().ReadOwner(context.Background(), owner(location, "next"), more); err != nil || len(written.Records) != 0 {
 		t.Errorf("with two owners: got %v, %v", written.Records, err)
 	}
 }

@@ -29,9 +29,9 @@ type site struct {
 
 func newSite(t *testing.T, settings map[string]any) *site {
 	t.Helper()
-	given := map[string]any{"stages": []any{ringStage("canary"), ringStage("region")}}
-	maps.Copy(given, settings)
-	decoded, known, findings := rollout.Decode(given)
+	config := map[string]any{"stages": []any{ringStage("canary"), ringStage("region")}}
+	maps.Copy(config, settings)
+	decoded, known, findings := rollout.Decode(config)
 	if !known || len(findings) > 0 {
 		t.Fatal(known, findings)
 	}
@@ -81,10 +81,10 @@ func (s *site) run(t *testing.T) (*rollout.Outcome, string) {
 		out = rollout.Advance(s.StepInput)
 	}
 	after := out.Decisions.Trees(s.Deployed)
-	for _, at := range after.Keys() {
-		tree, was := after[at.Host][at.DeploymentTarget], s.Deployed[at.Host][at.DeploymentTarget]
-		if tree != was {
-			s.Records[at] = rollout.Record{Tree: tree, Before: was, Changed: s.Now.Add(time.Minute)}
+	for _, key := range after.Keys() {
+		tree, before := after[key.Host][key.DeploymentTarget], s.Deployed[key.Host][key.DeploymentTarget]
+		if tree != before {
+			s.Records[key] = rollout.Record{Tree: tree, Before: before, Changed: s.Now.Add(time.Minute)}
 		}
 	}
 	s.Deployed, s.State = after, out.State
@@ -209,19 +209,19 @@ func TestAFailureHaltsAndNewerContentMendsIt(t *testing.T) {
 
 func TestAClusterNotReadyByTheDeadlineHasFailed(t *testing.T) {
 	t.Parallel()
-	for is, fails := range map[verdict.Verdict]bool{verdict.Progressing: true, verdict.Behind: true, verdict.Unknown: true} {
+	for status, fails := range map[verdict.Verdict]bool{verdict.Progressing: true, verdict.Behind: true, verdict.Unknown: true} {
 		s := newSite(t, map[string]any{"progress_deadline": "90m"})
 		s.expectVersions(t, "2 1 1")
 		s.reports["canary"] = rollout.Report{
-			Known:  is != verdict.Unknown,
+			Known:  status != verdict.Unknown,
 			Tree:   "canary-v2-tree",
-			Status: verdict.Status{Verdict: is, Since: s.Now},
+			Status: verdict.Status{Verdict: status, Since: s.Now},
 		}
 		if out := s.expectVersions(t, "2 1 1"); out.Progress[0].IsHalted() {
-			t.Errorf("%s fails before the deadline", is)
+			t.Errorf("%s fails before the deadline", status)
 		}
 		if out := s.expectVersions(t, "2 1 1"); out.Progress[0].IsHalted() != fails {
-			t.Errorf("%s after the deadline: got halted %v, want %v", is, out.Progress[0].IsHalted(), fails)
+			t.Errorf("%s after the deadline: got halted %v, want %v", status, out.Progress[0].IsHalted(), fails)
 		}
 	}
 }

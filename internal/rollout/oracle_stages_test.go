@@ -18,7 +18,6 @@ func (w *simWorld) turns() int {
 	return 1
 }
 
-// turn returns the turn of a host.
 func (w *simWorld) turn(host, want string) int {
 	if want == "" && len(w.settings.Stages) > 0 {
 		return w.rings[host] + len(w.settings.Stages) + 1
@@ -70,7 +69,6 @@ func (w *simWorld) stage(number int) rollout.Stage {
 	return rollout.Stage{ReadyPercent: 100}
 }
 
-// countFailures counts the failed clusters of a stage.
 func (w *simWorld) countFailures(
 	target string, o *targetOracle, number int, countClusters func(target string, o *targetOracle, host, want string) clusterCount,
 ) (failed, lasting int) {
@@ -110,7 +108,6 @@ func (w *simWorld) checkStages(target string, o *targetOracle, writes map[string
 	}
 }
 
-// isProven reports whether a stage is proven.
 func (w *simWorld) isProven(target string, o *targetOracle, number int) bool {
 	stage := w.stage(number)
 	hosts, held := 0, 0
@@ -158,7 +155,6 @@ type clusterCount struct {
 	fresh   int // not counted, without reports for a short time
 }
 
-// countClusters counts the clusters of a host.
 func (w *simWorld) countClusters(target string, o *targetOracle, host, want string, stage rollout.Stage) (c clusterCount) {
 	clusters := w.hosts[host].Clusters
 	key := folder.Key{Host: host, DeploymentTarget: target}
@@ -312,7 +308,7 @@ func (w *simWorld) checkShare(target string, o *targetOracle, writes map[string]
 }
 
 func (w *simWorld) isShareProven(target string, o *targetOracle, writes map[string]bool, removes bool) bool {
-	reached, free, held, proven, unproven, written := 0, 0, 0, 0, 0, 0
+	reached, unheld, held, proven, unproven, written := 0, 0, 0, 0, 0, 0
 	for host, want := range o.hosts {
 		if removes != (want == "") {
 			continue
@@ -327,7 +323,7 @@ func (w *simWorld) isShareProven(target string, o *targetOracle, writes map[stri
 			}
 			continue
 		}
-		free++
+		unheld++
 		if writes[host] {
 			written++
 		}
@@ -343,7 +339,7 @@ func (w *simWorld) isShareProven(target string, o *targetOracle, writes map[stri
 	if o.possible != nil { // the share may be of all hosts, and hosts written before the last step may be outside it
 		most = 2 * share(len(w.hosts))
 	}
-	isProven := proven >= min(share(reached)-held, free)
+	isProven := proven >= min(share(reached)-held, unheld)
 	if !isProven && written > 0 && unproven > most {
 		w.t.Errorf("%s: %d of %d hosts get unproven content", target, unproven, len(o.hosts))
 	}

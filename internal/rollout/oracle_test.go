@@ -73,7 +73,7 @@ func (w *simWorld) checkStep(out *rollout.Outcome) {
 func (w *simWorld) checkTarget(target string, o *targetOracle, after folder.Trees) {
 	w.updateOracle(target, o)
 	failing, lasting := w.passStages(target, o)
-	writes, back := map[string]bool{}, map[string]bool{}
+	writes, rollbacks := map[string]bool{}, map[string]bool{}
 	for host := range w.hosts {
 		was, is := w.repo[host][target], after[host][target]
 		switch {
@@ -81,10 +81,10 @@ func (w *simWorld) checkTarget(target string, o *targetOracle, after folder.Tree
 		case is == w.wanted[host][target]:
 			writes[host] = true
 		default:
-			back[host] = true
+			rollbacks[host] = true
 		}
 	}
-	w.checkRollback(target, o, after, back, lasting)
+	w.checkRollback(target, o, after, rollbacks, lasting)
 	if failing && len(writes) > 0 && o.possible == nil && !w.isReleased(target, o) {
 		w.t.Errorf("%s is written on %v after clusters failed with it", target, slices.Sorted(maps.Keys(writes)))
 	}
@@ -202,8 +202,8 @@ func (w *simWorld) isRetried(target string) bool { // an approval with the numbe
 
 // updateOracle notes new content, and hosts that joined or left.
 func (w *simWorld) updateOracle(target string, o *targetOracle) {
-	for _, of := range []map[string]string{o.hosts, o.former, o.proven} {
-		maps.DeleteFunc(of, func(host, _ string) bool { return w.hosts[host] == nil })
+	for _, byHost := range []map[string]string{o.hosts, o.former, o.proven} {
+		maps.DeleteFunc(byHost, func(host, _ string) bool { return w.hosts[host] == nil })
 	}
 	if o.isIdle = w.isChangeComplete(target, o); o.isIdle {
 		o.resetChange()

@@ -30,7 +30,6 @@ func expectPlace(t *testing.T, out *rollout.Outcome, at rollout.StagePlace, done
 	}
 }
 
-// expectNotes expects the notes of a step.
 func expectNotes(t *testing.T, out *rollout.Outcome, want ...rollout.Note) {
 	t.Helper()
 	if !reflect.DeepEqual(out.Notes, want) {
@@ -244,13 +243,13 @@ func TestASlowHostBlocksNoBatch(t *testing.T) {
 			if stuck == "" {
 				stuck = host // the first written host
 			}
-			is := verdict.Ready
+			status := verdict.Ready
 			if host == stuck {
-				is = verdict.Progressing
+				status = verdict.Progressing
 			} else if s.reports[host].Verdict != verdict.Ready {
 				current++
 			}
-			s.setReport(host, is)
+			s.setReport(host, status)
 		}
 		if current > 1 {
 			t.Errorf("run %d: %d hosts are under way in addition to the slow one", run, current)
@@ -287,7 +286,7 @@ func TestAllClustersOfAStageAreCounted(t *testing.T) {
 		t.Errorf("got %s, want %s", out.Progress[0].NotBefore, at)
 	}
 	out, _ = s.run(t)
-	if is := out.Progress[0]; is.WaitsFor != rollout.WaitsForClusters || is.Detail.Clusters.Ready != 1 || s.Deployed["pair-1"]["app"] != "pair-1-v2-tree" ||
+	if p := out.Progress[0]; p.WaitsFor != rollout.WaitsForClusters || p.Detail.Clusters.Ready != 1 || s.Deployed["pair-1"]["app"] != "pair-1-v2-tree" ||
 		s.Deployed["pair-2"]["app"] != "pair-2-v2-tree" {
 		t.Errorf("got %v deployed", s.Deployed)
 	}

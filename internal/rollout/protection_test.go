@@ -225,7 +225,7 @@ func TestProtectionCountsClusters(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	wanted, back := folder.Trees{"a": {"x": "1", "y": ""}, "b": {}}, folder.Trees{"a": {"z": "9"}}
+	wanted, former := folder.Trees{"a": {"x": "1", "y": ""}, "b": {}}, folder.Trees{"a": {"z": "9"}}
 	writes := rollout.Decide(wanted, rollout.Write)
 	if got := writes["a"]["x"]; got != (rollout.Decision{Action: rollout.Write, Tree: "1"}) {
 		t.Error(got)
@@ -233,7 +233,7 @@ func TestDecide(t *testing.T) {
 	if _, ok := writes["b"]; !ok {
 		t.Error("the host without deployment targets is missing")
 	}
-	if got := rollout.Decide(back, rollout.RollBack); len(got) != 1 ||
+	if got := rollout.Decide(former, rollout.RollBack); len(got) != 1 ||
 		got["a"]["z"] != (rollout.Decision{Action: rollout.RollBack, Tree: "9"}) {
 		t.Error(got)
 	}

@@ -86,25 +86,25 @@ func TestRemovalsObeyTheSettingsOfTheirStage(t *testing.T) {
 	s.Deployed["second"] = map[string]string{"app": "second-v1-tree"}
 	s.Wanted["region"], s.Wanted["second"] = map[string]string{}, map[string]string{}
 	s.Wanted["rest"] = map[string]string{"app": "rest-v1-tree"}
-	left := func() int {
+	countFolders := func() int {
 		return len(s.Deployed["region"]) + len(s.Deployed["second"])
 	}
 	s.run(t) // at 13:00
 	s.setReport("canary", verdict.Ready)
-	if s.run(t); left() != 1 {
-		t.Errorf("at 14:00, %d folders are left", left())
+	if s.run(t); countFolders() != 1 {
+		t.Errorf("at 14:00, %d folders are left", countFolders())
 	}
 	out, _ := s.run(t)
-	if p := out.Progress[0]; p.WaitsFor != rollout.WaitsForSoak || !p.NotBefore.Equal(noon.Add(6*time.Hour)) || left() != 1 {
-		t.Errorf("at 15:00, %d folders are left", left())
+	if p := out.Progress[0]; p.WaitsFor != rollout.WaitsForSoak || !p.NotBefore.Equal(noon.Add(6*time.Hour)) || countFolders() != 1 {
+		t.Errorf("at 15:00, %d folders are left", countFolders())
 	}
 	for range 2 {
-		if out, _ := s.run(t); left() != 1 {
-			t.Errorf("at %s, %d folders are left: %v", s.Now, left(), out.Lines())
+		if out, _ := s.run(t); countFolders() != 1 {
+			t.Errorf("at %s, %d folders are left: %v", s.Now, countFolders(), out.Lines())
 		}
 	}
-	if s.run(t); left() != 0 {
-		t.Errorf("at 18:00, %d folders are left", left())
+	if s.run(t); countFolders() != 0 {
+		t.Errorf("at 18:00, %d folders are left", countFolders())
 	}
 }
 

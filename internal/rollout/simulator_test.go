@@ -276,9 +276,9 @@ func (w *simWorld) apply(out *rollout.Outcome) {
 			_ = tree
 		}
 	}
-	at := w.now.Add(time.Minute)
+	committed := w.now.Add(time.Minute)
 	if w.values != nil {
-		at = w.now.Add(time.Second)
+		committed = w.now.Add(time.Second)
 	}
 	changed := false
 	for _, key := range append(after.Keys(), w.repo.Keys()...) {
@@ -286,7 +286,7 @@ func (w *simWorld) apply(out *rollout.Outcome) {
 		then, was := w.repo[key.Host][key.DeploymentTarget]
 		switch {
 		case is && now != then:
-			w.records[key] = rollout.Record{Tree: now, Before: then, Changed: at}
+			w.records[key] = rollout.Record{Tree: now, Before: then, Changed: committed}
 			w.Written++
 			changed = true
 		case was && !is:

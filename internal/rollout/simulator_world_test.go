@@ -17,7 +17,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// simCluster is a cluster of a host.
 type simCluster struct {
 	host   string
 	silent bool

@@ -24,9 +24,9 @@ type valuesSite struct {
 
 func newValuesSite(t testing.TB, settings map[string]any) *valuesSite {
 	t.Helper()
-	given := map[string]any{"stages": []any{ringStage("canary")}}
-	maps.Copy(given, settings)
-	decoded, _, findings := rollout.Decode(given)
+	config := map[string]any{"stages": []any{ringStage("canary")}}
+	maps.Copy(config, settings)
+	decoded, _, findings := rollout.Decode(config)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// serveInProcess serves a repository from another process.
 func serveInProcess(b testing.TB, r *repository) git.Remote {
 	b.Helper()
 	input, output := processtest.Piped(b, newProcess(b, "serve"))

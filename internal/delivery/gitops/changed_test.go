@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// applyAt applies an edit at the given time.
 func applyAt(t *testing.T, r *repository, at time.Time, edit gitops.Edit) gitops.ApplyResult {
 	t.Helper()
 	if edit.Remove == nil {

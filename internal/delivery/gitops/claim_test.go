@@ -24,24 +24,22 @@ func pool(size int) []string {
 }
 
 // claimEdit wants the given number of clusters of a pool. The fleet has all of them.
-func claimEdit(name string, number int, from []string) gitops.ClaimEdit {
+func claimEdit(name string, number int, clusters []string) gitops.ClaimEdit {
 	return gitops.ClaimEdit{
 		Name: name, Path: "prod", Environment: "prod", Holder: "holder-of-" + name,
 		Choose: func(tip gitops.ClaimTip) ([]string, error) {
-			d, err := claim.Decide(claim.Situation{Number: number, Fleet: from, Pool: from, Held: tip.Held, Elsewhere: tip.Elsewhere})
+			d, err := claim.Decide(claim.Situation{Number: number, Fleet: clusters, Pool: clusters, Held: tip.Held, Elsewhere: tip.Elsewhere})
 			return d.Clusters, err
 		},
 	}
 }
 
-// releaseEdit returns an edit that ends a claim.
 func releaseEdit(name string) gitops.ClaimEdit {
 	edit := claimEdit(name, 0, nil)
 	edit.Choose = nil
 	return edit
 }
 
-// writeClaim writes a claim with a new client.
 func writeClaim(t testing.TB, r *repository, edit gitops.ClaimEdit) gitops.ClaimResult {
 	t.Helper()
 	result, err := newClient(gitops.BranchOptions{Now: func() time.Time { return time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC) }}).
@@ -90,27 +88,27 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 				t.Errorf("%s: the record is %s, and %s in the result, %v", step, recorded, result.Record, err)
 			}
 		}
-		from := pool(5)
-		expectClaim("two", claimEdit("web", 2, from), "claim web: 2 taken", "pool-00", "pool-01")
+		clusters := pool(5)
+		expectClaim("two", claimEdit("web", 2, clusters), "claim web: 2 taken", "pool-00", "pool-01")
 		if text := r.git("log", "-1", "--format=%B"); !strings.Contains(
 			text,
 			"Taken:\n- pool-00\n- pool-01\n\nFlotilla-Claim: web\nFlotilla-Environment: prod",
 		) {
 			t.Error(text)
 		}
-		expectClaim("again", claimEdit("web", 2, from), "", "pool-00", "pool-01")
-		expectClaim("another", claimEdit("api", 1, from), "claim api: 1 taken", "pool-02")
-		expectClaim("more", claimEdit("web", 3, from), "claim web: 1 taken", "pool-00", "pool-01", "pool-03")
-		expectClaim("fewer", claimEdit("web", 2, from), "claim web: 1 released", "pool-00", "pool-01")
-		expectClaim("a cluster outside the fleet", claimEdit("web", 2, from[1:]), "claim web: 1 taken, 1 released", "pool-01", "pool-03")
+		expectClaim("again", claimEdit("web", 2, clusters), "", "pool-00", "pool-01")
+		expectClaim("another", claimEdit("api", 1, clusters), "claim api: 1 taken", "pool-02")
+		expectClaim("more", claimEdit("web", 3, clusters), "claim web: 1 taken", "pool-00", "pool-01", "pool-03")
+		expectClaim("fewer", claimEdit("web", 2, clusters), "claim web: 1 released", "pool-00", "pool-01")
+		expectClaim("a cluster outside the fleet", claimEdit("web", 2, clusters[1:]), "claim web: 1 taken, 1 released", "pool-01", "pool-03")
 		expectRefusal(
 			t,
 			r,
-			claimEdit("big", 3, from[1:]),
+			claimEdit("big", 3, clusters[1:]),
 			`3 clusters are wanted, and the pool of 4 clusters has 1 free: claim "api" has pool-02; claim "web" has pool-01, pool-03`,
 			nil,
 		)
-		expectClaim("none", claimEdit("idle", 0, from), "claim idle: has no cluster")
+		expectClaim("none", claimEdit("idle", 0, clusters), "claim idle: has no cluster")
 		expectClaim("release", releaseEdit("web"), "claim web: 2 released")
 		expectClaim("second release", releaseEdit("web"), "")
 		expectClaim("release without clusters", releaseEdit("idle"), "claim idle: ends")
@@ -172,9 +170,9 @@ func TestAClaimBelongsToOneHolder(t *testing.T) {
 		w.write("prod/.flotilla/.claims/web.json", `{"format":1,"clusters":[{"name":"pool-03"}],"note":"by hand"}`)
 	})
 	expectRefusal(t, r, claimEdit("web", 1, pool(4)), "another Terraform state", gitops.ErrClaimHeld)
-	known := claimEdit("web", 1, pool(4))
-	known.Holders = []string{""}
-	if result := writeClaim(t, r, known); !slices.Equal(result.Clusters, []string{"pool-03"}) ||
+	withoutHolder := claimEdit("web", 1, pool(4))
+	withoutHolder.Holders = []string{""}
+	if result := writeClaim(t, r, withoutHolder); !slices.Equal(result.Clusters, []string{"pool-03"}) ||
 		!strings.Contains(r.files()["prod/.flotilla/.claims/web.json"], `"note": "by hand"`) {
 		t.Errorf("%+v", result)
 	}
@@ -367,9 +365,9 @@ func TestAnInventoryHasTheClaims(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		writeFourOwners(t, r)
-		for i, at := range []string{"", "dev", "env/eu/prod", "pools"} {
+		for i, path := range []string{"", "dev", "env/eu/prod", "pools"} {
 			edit := claimEdit(fmt.Sprintf("claim-%d", i), i, pool(4))
-			edit.Path = at
+			edit.Path = path
 			writeClaim(t, r, edit)
 		}
 		r.commitByHand(func(w *workTree) { w.write("pools/.flotilla/.claims/bad.json", "{}") })

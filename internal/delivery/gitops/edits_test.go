@@ -53,7 +53,6 @@ func devEdit(t testing.TB, folders map[string]gitops.FolderEdit) gitops.Edit {
 	return gitops.Edit{Owner: dev, Hosts: folderEdits(t, folders)}
 }
 
-// treesOf returns the trees of an edit.
 func treesOf(edit gitops.Edit) deployedTrees {
 	want := deployedTrees{}
 	for host, h := range edit.Hosts {

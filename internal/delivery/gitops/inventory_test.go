@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// recordedFolder returns a folder with its record.
 func recordedFolder(t testing.TB, workload, workspace, clusterType, content string) gitops.FolderEdit {
 	t.Helper()
 	recorded := newFolder(t, "a", content)
@@ -234,8 +233,8 @@ func TestRecordsOfOtherVersionsAreInTheInventory(t *testing.T) {
 func TestAnAmbiguousCommitIsUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	at := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
-	client := newClient(gitops.BranchOptions{Now: func() time.Time { return at }})
+	now := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
+	client := newClient(gitops.BranchOptions{Now: func() time.Time { return now }})
 	write := func(owner gitops.Owner, target, content string) string {
 		edit := gitops.Edit{Owner: owner, Hosts: folderEdits(t, map[string]gitops.FolderEdit{"drone/" + target: recordedFolder(t, "shop", "team", "", content)})}
 		result, err := client.Apply(t.Context(), r.remote, edit)
@@ -246,14 +245,14 @@ func TestAnAmbiguousCommitIsUnknown(t *testing.T) {
 	}
 	other := gitops.Owner{Name: "other", Path: "dev"}
 	write(dev, "app", "1")
-	mine := write(other, "app-of-other", "1")
+	otherCommit := write(other, "app-of-other", "1")
 	write(dev, "app", "2")
 	commits := map[string]string{}
 	for _, a := range readInventory(t, readBranch(t, r.remote), gitops.InventoryFilter{}).Assignments {
 		commits[a.DeploymentTarget] = a.Commit
 	}
-	if commits["app-of-other"] != mine || commits["app"] != "" || len(commits) != 2 {
-		t.Errorf("got commits %v, want %s for the other owner", commits, mine)
+	if commits["app-of-other"] != otherCommit || commits["app"] != "" || len(commits) != 2 {
+		t.Errorf("got commits %v, want %s for the other owner", commits, otherCommit)
 	}
 }
 

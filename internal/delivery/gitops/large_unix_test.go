@@ -108,7 +108,6 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	)
 }
 
-// changeInProcess changes a folder in another process.
 func changeInProcess(t *testing.T, order largeOrder) resourceUsage {
 	t.Helper()
 	text, err := json.Marshal(order)

@@ -48,10 +48,10 @@ func TestAFolderOfAnotherOwnerIsAConflict(t *testing.T) {
 		"theirs inside ours, from between": {
 			side{gitops.Owner{Name: "b", Path: "dev/drone"}, "app/more"}, side{gitops.Owner{Name: "a", Path: "dev"}, "drone/app"},
 		},
-		"their host is our folder": {
+		"our folder as their host": {
 			side{gitops.Owner{Name: "b", Path: "dev/drone"}, "app/"}, side{gitops.Owner{Name: "a", Path: "dev"}, "drone/app"},
 		},
-		"their clusters are in our folder": {
+		"their clusters in our folder": {
 			side{gitops.Owner{Name: "b", Path: "dev/drone"}, "clusters/one/app"}, side{gitops.Owner{Name: "a", Path: "dev"}, "drone/clusters"},
 		},
 	} {
@@ -217,7 +217,7 @@ func TestOwnersOfOneHostRemoveOnlyTheirOwnFolders(t *testing.T) {
 		}
 		r.commitByHand(func(w *workTree) { w.remove("dev") })
 		if r.git("rev-parse", "main^{tree}") != "4b825dc642cb6eb9a060e54bf8d69288fbee4904" {
-			t.Error("the branch is not an empty tree")
+			t.Error("the branch has files")
 		}
 		apply(t, r, a)
 		if got := r.files(); !equalExceptRecords(got, withA) {
@@ -257,18 +257,18 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 		pushed bool
 		path   string
 	}{
-		"the path is a link":         {link("dev"), false, "dev"},
-		"the path is a file":         {file("dev"), false, "dev"},
-		"the path is a submodule":    {submodule("dev"), true, "dev"},
-		"the host is a link":         {link("dev/drone"), false, "dev/drone"},
-		"the host is a submodule":    {submodule("dev/drone"), true, "dev/drone"},
-		"the folder is a link":       {link("dev/drone/app"), false, "dev/drone/app"},
-		"the folder is a file":       {file("dev/drone/app"), false, "dev/drone/app"},
-		"clusters is a link":         {link("dev/clusters"), false, "dev/clusters"},
-		"the records are a link":     {link("dev/.flotilla"), false, "dev/.flotilla"},
-		"the owner's record: a link": {link("dev/.flotilla/dev"), false, "dev/.flotilla/dev"},
-		"the marker is a link":       {link("dev/drone/dev.md"), false, "dev/drone/dev.md"},
-		"the marker is a folder":     {file("dev/drone/dev.md/x"), false, "dev/drone/dev.md"},
+		"a link as the path":           {link("dev"), false, "dev"},
+		"a file as the path":           {file("dev"), false, "dev"},
+		"a submodule as the path":      {submodule("dev"), true, "dev"},
+		"a link as the host":           {link("dev/drone"), false, "dev/drone"},
+		"a submodule as the host":      {submodule("dev/drone"), true, "dev/drone"},
+		"a link as the folder":         {link("dev/drone/app"), false, "dev/drone/app"},
+		"a file as the folder":         {file("dev/drone/app"), false, "dev/drone/app"},
+		"a link as clusters":           {link("dev/clusters"), false, "dev/clusters"},
+		"a link as the records":        {link("dev/.flotilla"), false, "dev/.flotilla"},
+		"a link as the owner's record": {link("dev/.flotilla/dev"), false, "dev/.flotilla/dev"},
+		"a link as the marker":         {link("dev/drone/dev.md"), false, "dev/drone/dev.md"},
+		"a folder as the marker":       {file("dev/drone/dev.md/x"), false, "dev/drone/dev.md"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,6 @@ type fileEditor interface {
 	remove(name string)
 }
 
-// memoryBranch is a branch in memory.
 type memoryBranch struct{ *gittest.MemoryRepository }
 
 func (b memoryBranch) files() map[string]string { return b.Files("main") }
@@ -43,7 +42,6 @@ func (h memoryFiles) remove(name string) {
 	maps.DeleteFunc(h, func(file, _ string) bool { return file == name || strings.HasPrefix(file, name+"/") })
 }
 
-// gitBranch is a branch of a real repository.
 type gitBranch struct{ *repository }
 
 func (b gitBranch) commitByHand(change func(w fileEditor)) {

@@ -108,9 +108,9 @@ func (m *model) randomFolder(owner gitops.Owner, key string) gitops.FolderEdit {
 			break
 		}
 		for _, i := range m.random.Perm(len(m.past)) {
-			then := m.past[i]
-			if folder, ok := then.owned[key]; ok && then.owner.Path == owner.Path {
-				folder.Action, folder.From = gitops.RollBack, then.commit
+			earlier := m.past[i]
+			if folder, ok := earlier.owned[key]; ok && earlier.owner.Path == owner.Path {
+				folder.Action, folder.From = gitops.RollBack, earlier.commit
 				return folder
 			}
 		}
@@ -208,7 +208,6 @@ func (m *model) apply(edit gitops.Edit) {
 	}
 }
 
-// formerOwner returns the edit's owner with its former name.
 func formerOwner(edit gitops.Edit) gitops.Owner {
 	return gitops.Owner{Name: edit.FormerName, Path: edit.Owner.Path}
 }
@@ -240,7 +239,6 @@ func splitKey(key string) (host, target string) {
 	return key[:i], key[i+1:]
 }
 
-// applyToModel applies an edit to the model.
 func (m *model) applyToModel(edit gitops.Edit) {
 	before, after := m.foldersBefore(edit), map[string]gitops.FolderEdit{}
 	for host, h := range edit.Hosts {

@@ -112,7 +112,6 @@ func overFullSSH(t testing.TB, directory string) git.Remote {
 	return overSSHWith(t, directory, fullDisk)
 }
 
-// protectBranch forbids pushes to main.
 func protectBranch(t *testing.T, r *repository) {
 	t.Helper()
 	server := giteatest.Start(t)

@@ -157,8 +157,8 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 			func(w *workTree) { w.remove("dev/large") },
 		} {
 			r.commitByHand(func(w *workTree) { change(w); w.write("README.md", sprint(len(r.git("log")))) })
-			left := r.files()
-			if again := apply(t, r, less); again.Committed || !maps.Equal(r.files(), left) {
+			before := r.files()
+			if again := apply(t, r, less); again.Committed || !maps.Equal(r.files(), before) {
 				t.Errorf("again: %+v", again)
 			}
 		}

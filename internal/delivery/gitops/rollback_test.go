@@ -38,36 +38,36 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 			), "drone/gone": withVersion(newFolder(t, "a", "1", "b", "2"), "v1"), "clusters/one/app": withVersion(newFolder(t, "a", "1"), "v1"),
 		})
 		first := apply(t, r, edit)
-		then := r.files()
+		wantFiles := r.files()
 		edit = devEdit(t, map[string]gitops.FolderEdit{"drone/app": withVersion(newFolder(t, "a", "2"), "v2"), "large/new": newFolder(t, "a", "1")})
 		second := apply(t, r, edit)
 		other := teamEdit(t, "other", "1")
 		apply(t, r, other)
 		for name, content := range r.files() {
 			if strings.Contains(name, "other") {
-				then[name] = content
+				wantFiles[name] = content
 			}
 		}
 		r.git("gc", "--quiet", "--prune=now")
 
-		back := editFromCommit(t, r, first.Commit)
+		rollback := editFromCommit(t, r, first.Commit)
 		want := deployedTrees{
 			"drone":        {"app": newFolder(t, "a", "1").Tree, "gone": newFolder(t, "a", "1", "b", "2").Tree},
 			"clusters/one": {"app": newFolder(t, "a", "1").Tree},
 		}
-		if got := back.Wanted(); !reflect.DeepEqual(got, want) {
+		if got := rollback.Wanted(); !reflect.DeepEqual(got, want) {
 			t.Errorf("the first commit: got %v\nwant %v", got, want)
 		}
 
-		back.Written = treesOf(edit)
-		result := apply(t, r, back)
+		rollback.Written = treesOf(edit)
+		result := apply(t, r, rollback)
 		if !result.Committed || len(changedKeys(result, "added")) != 2 || len(changedKeys(result, "changed")) != 1 || len(changedKeys(result, "removed")) != 1 ||
 			result.Changes[1].Before != "v2" || result.Changes[1].After != "v1" {
 			t.Errorf("result = %+v", result)
 		}
-		then["dev/large/dev.md"] = leftMarker("dev")
-		if got := r.files(); !equalExceptRecords(got, then) {
-			t.Errorf("files = %q\nwant %q", got, then)
+		wantFiles["dev/large/dev.md"] = leftMarker("dev")
+		if got := r.files(); !equalExceptRecords(got, wantFiles) {
+			t.Errorf("files = %q\nwant %q", got, wantFiles)
 		}
 		if got, want := r.git("log", "-1", "--format=%s"), "dev: 2 added, 1 changed, 1 removed, 3 rolled back to "+first.Commit[:12]; got != want {
 			t.Errorf("subject = %q, want %q", got, want)
@@ -79,14 +79,14 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 			t.Errorf("body = %q, want %q", got, want)
 		}
 		r.fsck()
-		if again := apply(t, r, back); again.Committed {
+		if again := apply(t, r, rollback); again.Committed {
 			t.Errorf("again: %+v", again)
 		}
 		if redone := apply(t, r, editFromCommit(t, r, second.Commit)); !redone.Committed || r.files()["dev/drone/app/a"] != "2" {
 			t.Errorf("forth: %+v", redone)
 		}
-		back.Head = "flotilla/dev"
-		if proposed := apply(t, r, back); !proposed.Committed || r.git("show", "flotilla/dev:dev/drone/gone/b") != "2" {
+		rollback.Head = "flotilla/dev"
+		if proposed := apply(t, r, rollback); !proposed.Committed || r.git("show", "flotilla/dev:dev/drone/gone/b") != "2" {
 			t.Errorf("proposed: %+v", proposed)
 		}
 		r.fsck()

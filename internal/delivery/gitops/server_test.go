@@ -268,7 +268,6 @@ func (r *repository) git(args ...string) string {
 	return strings.TrimSpace(run(r.t, r.directory, "git", args...))
 }
 
-// update updates a mirror.
 func (r *repository) update() {
 	r.t.Helper()
 	if r.mirror {

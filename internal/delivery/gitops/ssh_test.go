@@ -124,12 +124,12 @@ func TestSSHSupportsAllOperations(t *testing.T) {
 			if err != nil || !second.Committed {
 				t.Errorf("second: %+v, %v", second, err)
 			}
-			then, err := view.ReadFoldersAt(context.Background(), first.Commit)
+			former, err := view.ReadFoldersAt(context.Background(), first.Commit)
 			if err != nil {
 				t.Errorf("read folders: %v", err)
 			}
-			if back, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, Hosts: then}); err != nil || !back.Committed {
-				t.Errorf("back: %+v, %v", back, err)
+			if rollback, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, Hosts: former}); err != nil || !rollback.Committed {
+				t.Errorf("rollback: %+v, %v", rollback, err)
 			}
 			if got := runGit("show", "main:dev/drone/app/a"); got != "1" {
 				t.Errorf("after the rollback: got %q, want 1", got)

@@ -84,8 +84,8 @@ func TestNoErrorContainsACredential(t *testing.T) {
 			http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", http.StatusFound),
 		) + "/r",
 	}
-	for name, at := range urls {
-		remote := git.Remote{IsGitOps: true, URL: at, Branch: "main", Credentials: credentials}
+	for name, address := range urls {
+		remote := git.Remote{IsGitOps: true, URL: address, Branch: "main", Credentials: credentials}
 		_, readErr := readOwnerWith(context.Background(), newClient(gitops.BranchOptions{}), remote, dev)
 		_, applyErr := newClient(
 			gitops.BranchOptions{},

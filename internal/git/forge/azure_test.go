@@ -177,7 +177,7 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		) + `}`,
 	}
 	none := exchange{request: azOpen, answer: azList()}
-	there := func(changes ...fields) exchange { return exchange{request: azOpen, answer: azList(azPull(changes...))} }
+	existing := func(changes ...fields) exchange { return exchange{request: azOpen, answer: azList(azPull(changes...))} }
 	anna := azPeople("Anna%40example.com", azAnna, "Anna", "anna@example.com", "")
 	team := azPeople("%5BMy+Project%5D%5CPlatform+Team", azTeam, `[My Project]\Platform Team`, "Platform Team", "")
 	put := func(id string) exchange {
@@ -205,7 +205,7 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		}},
 		"requested reviewers and finished reviews": {
 			wanted: func() forge.Wanted { w := demanding; w.Labels = nil; return w }(),
-			exchanges: []exchange{there(fields{"reviewers": []fields{
+			exchanges: []exchange{existing(fields{"reviewers": []fields{
 				{"id": azAnna, "displayName": "Anna", "uniqueName": "anna@example.com", "vote": 10},
 				{"id": azTeam, "displayName": `[My Project]\Platform Team`, "uniqueName": `vstfs:///Classification/TeamProject/x\Platform Team`, "isContainer": true, "vote": 0},
 			}})},
@@ -236,7 +236,7 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			kind: forge.ErrUnauthorized, wantText: "it asks to sign in with a browser",
 		},
 		"a draft": {wanted: shortRequest(), exchanges: []exchange{
-			there(fields{"title": "Old", "isDraft": true}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoteJSON(devBody) + `}`, answer: azPull()},
+			existing(fields{"title": "Old", "isDraft": true}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoteJSON(devBody) + `}`, answer: azPull()},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -229,20 +229,20 @@ func TestCloudMergeNow(t *testing.T) {
 		pull["destination"].(fields)["branch"].(fields)["merge_strategies"] = all
 		return exchange{request: cloudGet, answer: pull}
 	}
-	by := func(way string) exchange {
+	mergeBy := func(way string) exchange {
 		return exchange{
 			request: cloudMerge,
 			body:    `{"close_source_branch": false, "merge_strategy": "` + way + `"}`,
 			answer:  cloudPull(cloudMerged),
 		}
 	}
-	do := concat(ways("squash", "merge_commit"), by("merge_commit"))
+	do := concat(ways("squash", "merge_commit"), mergeBy("merge_commit"))
 	refused := func(status int, message string) []exchange {
-		e := by("merge_commit")
+		e := mergeBy("merge_commit")
 		e.status, e.answer = status, cloudRefusal(message)
 		return concat(ways("merge_commit"), e)
 	}
-	long := by("merge_commit")
+	long := mergeBy("merge_commit")
 	long.status, long.answer = 202, nil
 	long.header = map[string]string{
 		"Location": "https://api.bitbucket.org/2.0/repositories/owner/gitops/pullrequests/7/merge/task-status/task-1",
@@ -264,8 +264,8 @@ func TestCloudMergeNow(t *testing.T) {
 		wantText  string
 	}{
 		"merged":                        {concat(cloudReads(), do, cloudReads(cloudMerged)), nil, ""},
-		"a strategy that keeps commits": {concat(cloudReads(), ways("squash_fast_forward", "squash", "rebase_merge"), by("rebase_merge"), cloudReads(cloudMerged)), nil, ""},
-		"the only strategy":             {concat(cloudReads(), ways("squash"), by("squash"), cloudReads(cloudMerged)), nil, ""},
+		"a strategy that keeps commits": {concat(cloudReads(), ways("squash_fast_forward", "squash", "rebase_merge"), mergeBy("rebase_merge"), cloudReads(cloudMerged)), nil, ""},
+		"the only strategy":             {concat(cloudReads(), ways("squash"), mergeBy("squash"), cloudReads(cloudMerged)), nil, ""},
 		"the repository's strategy": {concat(
 			cloudReads(), exchange{request: cloudGet, answer: cloudPull()}, exchange{request: cloudMerge, body: `{"close_source_branch": false}`, answer: cloudPull(cloudMerged)}, cloudReads(cloudMerged),
 		), nil, ""},

@@ -101,11 +101,11 @@ func TestGiteaForeignPullRequestsAreNotChanged(t *testing.T) {
 		p.ensure(wantedRequest(dev))
 	}
 	p.api("POST", "/branches", map[string]any{"new_branch_name": "other", "old_branch_name": "main"}, nil)
-	into := dev
-	into.Base = "other"
+	otherBase := dev
+	otherBase.Base = "other"
 	wantError(
 		t,
-		p.host.CheckHead(t.Context(), into),
+		p.host.CheckHead(t.Context(), otherBase),
 		forge.ErrNotOwned,
 		`of assignment "dev" goes from "flotilla/dev" into "main", not into "other"`,
 	)
@@ -127,7 +127,7 @@ func TestGiteaForksWithOurBranchAndMarkAreForeign(t *testing.T) {
 	p.server.API(t, stranger, "POST", "/repos/"+p.user.Name+"/gitops/forks", map[string]any{}, nil)
 	fork := &project{t: t, server: p.server, user: stranger}
 	if fork.commit(dev.Head, "", "evil", "1") == head {
-		t.Fatal("the fork is not another commit")
+		t.Fatal("the fork has the same commit")
 	}
 	var opened pull
 	p.server.API(t, stranger, "POST", "/repos/"+p.user.Name+"/gitops/pulls", map[string]any{

@@ -87,13 +87,13 @@ func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// toOneServer sends all requests to one server.
-type toOneServer struct{ to *url.URL }
+// fixedServerTransport sends all requests to one server.
+type fixedServerTransport struct{ server *url.URL }
 
-func (a toOneServer) RoundTrip(r *http.Request) (*http.Response, error) {
-	to := r.Clone(r.Context())
-	to.Host, to.URL.Host, to.URL.Scheme = r.URL.Host, a.to.Host, "http"
-	return webtest.Transport.RoundTrip(to)
+func (a fixedServerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	redirected := r.Clone(r.Context())
+	redirected.Host, redirected.URL.Host, redirected.URL.Scheme = r.URL.Host, a.server.Host, "http"
+	return webtest.Transport.RoundTrip(redirected)
 }
 
 func startAppServer(t *testing.T, lifetime time.Duration) (*appServer, http.RoundTripper) {
@@ -101,11 +101,11 @@ func startAppServer(t *testing.T, lifetime time.Duration) (*appServer, http.Roun
 	s := &appServer{lifetime: lifetime}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	at, err := url.Parse(server.URL)
+	address, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, toOneServer{at}
+	return s, fixedServerTransport{address}
 }
 
 func newApp(t *testing.T, id, installation, key, api string) *forge.GitHubApp {
@@ -118,11 +118,11 @@ func newApp(t *testing.T, id, installation, key, api string) *forge.GitHubApp {
 }
 
 func fetchToken(ctx context.Context, app *forge.GitHubApp, repository string, over http.RoundTripper) (string, error) {
-	at, err := url.Parse(repository)
+	address, err := url.Parse(repository)
 	if err != nil {
 		return "", err
 	}
-	return app.Token(ctx, at, over)
+	return app.Token(ctx, address, over)
 }
 
 // A token is replaced minutes before it expires. Concurrent callers share one request.
@@ -235,15 +235,15 @@ func TestEachMistakeInAGitHubAppIsFound(t *testing.T) {
 		id, installation, key, api string
 		want                       []string
 	}{
-		"as GitHub makes it": {"1", "2", appPEM(), "", nil},
-		"as PKCS #8":         {"1", "2", encodePEM("PRIVATE KEY", pkcs8), "https://github.example.com/api/v3", nil},
-		"nothing":            {"", "", "", "", []string{"id", "installation_id", "private_key"}},
-		"a client ID":        {"Iv23li", "-2", appPEM(), "", []string{"id", "installation_id"}},
-		"a cut key":          {"1", "2", appPEM()[:900], "", []string{"private_key"}},
-		"a public key":       {"1", "2", encodePEM("PUBLIC KEY", x509.MarshalPKCS1PublicKey(&appKey().PublicKey)), "", []string{"private_key"}},
-		"a URL with a user":  {"1", "2", appPEM(), "https://me:hunter2@github.example.com", []string{"url"}},
-		"no URL":             {"1", "2", appPEM(), "github.example.com", []string{"url"}},
-		"a URL of http":      {"1", "2", appPEM(), "http://github.example.com/api/v3", []string{"url"}},
+		"GitHub's format":   {"1", "2", appPEM(), "", nil},
+		"as PKCS #8":        {"1", "2", encodePEM("PRIVATE KEY", pkcs8), "https://github.example.com/api/v3", nil},
+		"nothing":           {"", "", "", "", []string{"id", "installation_id", "private_key"}},
+		"a client ID":       {"Iv23li", "-2", appPEM(), "", []string{"id", "installation_id"}},
+		"a cut key":         {"1", "2", appPEM()[:900], "", []string{"private_key"}},
+		"a public key":      {"1", "2", encodePEM("PUBLIC KEY", x509.MarshalPKCS1PublicKey(&appKey().PublicKey)), "", []string{"private_key"}},
+		"a URL with a user": {"1", "2", appPEM(), "https://me:hunter2@github.example.com", []string{"url"}},
+		"no URL":            {"1", "2", appPEM(), "github.example.com", []string{"url"}},
+		"a URL of http":     {"1", "2", appPEM(), "http://github.example.com/api/v3", []string{"url"}},
 	} {
 		app, mistakes := forge.NewGitHubApp(c.id, c.installation, c.key, c.api)
 		if got := slices.Sorted(maps.Keys(mistakes)); !slices.Equal(got, c.want) {

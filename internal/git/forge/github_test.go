@@ -294,7 +294,7 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 		"auto_merge": fields{"enabled_by": fields{"login": "bot"}, "merge_method": "merge", "commit_title": "x", "commit_message": "x"},
 	}
 	blocked := fields{"mergeable_state": "blocked"}
-	asked := func(answer any) []exchange {
+	enabling := func(answer any) []exchange {
 		return []exchange{
 			{request: hubGet, answer: hubPull(blocked)},
 			hubRepository(true, true, true),
@@ -308,33 +308,33 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 		wantText  string
 	}{
 		"turned on": {
-			append(asked(fields{"data": fields{"enablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}), exchange{request: hubGet, answer: hubPull(blocked, autoMerge)}),
+			append(enabling(fields{"data": fields{"enablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}), exchange{request: hubGet, answer: hubPull(blocked, autoMerge)}),
 			forge.Open, nil, "",
 		},
 		"already turned on": {[]exchange{{request: hubGet, answer: hubPull(blocked, autoMerge)}, {request: hubGet, answer: hubPull(blocked, autoMerge)}}, forge.Open, nil, ""},
 		"nothing to wait for": {
-			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in clean status")),
+			append(enabling(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in clean status")),
 				hubRepository(true, true, true), exchange{request: hubMerge, body: hubAsk, answer: fields{"sha": mergedAs, "merged": true}}, exchange{request: hubGet, answer: hubPull(hubMerged)}),
 			forge.Merged, nil, "",
 		},
 		"optional checks": {
-			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in unstable status")), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "unstable"})}),
+			append(enabling(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in unstable status")), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "unstable"})}),
 			"", forge.ErrNotMergeable, "require them in the protection of the base branch",
 		},
-		"auto-merge is off": {
-			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Auto merge is not allowed for this repository")), exchange{request: hubGet, answer: hubPull(blocked)}),
+		"auto-merge turned off in the settings": {
+			append(enabling(hubGraphQLError("UNPROCESSABLE", "Pull request Auto merge is not allowed for this repository")), exchange{request: hubGet, answer: hubPull(blocked)}),
 			"", forge.ErrNotMergeable, "allow auto-merge in the settings",
 		},
 		"the head moved": {
-			append(asked(hubGraphQLError("UNPROCESSABLE", "Head branch is out of date.")), exchange{request: hubGet, answer: hubPull(hubOldHead)}),
+			append(enabling(hubGraphQLError("UNPROCESSABLE", "Head branch is out of date.")), exchange{request: hubGet, answer: hubPull(hubOldHead)}),
 			"", forge.ErrHeadMoved, oldHead,
 		},
 		"not allowed": {
-			append(asked(hubGraphQLError("FORBIDDEN", "Resource not accessible by personal access token")), exchange{request: hubGet, answer: hubPull(blocked)}),
+			append(enabling(hubGraphQLError("FORBIDDEN", "Resource not accessible by personal access token")), exchange{request: hubGet, answer: hubPull(blocked)}),
 			"", forge.ErrUnauthorized, "by personal access token",
 		},
 		"a rate limit": {
-			append(asked(hubGraphQLError("RATE_LIMITED", "API rate limit exceeded for user ID 1.")), exchange{request: hubGet, answer: hubPull(blocked)}),
+			append(enabling(hubGraphQLError("RATE_LIMITED", "API rate limit exceeded for user ID 1.")), exchange{request: hubGet, answer: hubPull(blocked)}),
 			"", forge.ErrRateLimited, "API rate limit exceeded",
 		},
 	} {

@@ -78,15 +78,15 @@ func cloudStatusFields(key, name, state, word, at string) fields {
 }
 
 func centerStatusFields(key, name, state, word string, minute int) fields {
-	at := time.Date(2026, 1, 26, 19, minute, 0, 0, time.UTC).UnixMilli()
+	updated := time.Date(2026, 1, 26, 19, minute, 0, 0, time.UTC).UnixMilli()
 	return fields{
 		"key":         key,
 		"name":        name,
 		"state":       state,
 		"description": "said " + word,
 		"url":         "https://ci.example.com/" + name,
-		"createdDate": at - 1000,
-		"updatedDate": at,
+		"createdDate": updated - 1000,
+		"updatedDate": updated,
 	}
 }
 
