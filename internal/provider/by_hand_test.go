@@ -180,7 +180,7 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 		"an unknown reviewer": requestDelivery("reviewers", []any{"nobody-of-that-name"}),
 		"a missing approval":  requestDelivery("merge", "now"),
 	} {
-		l.host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
+		l.host.callAPI(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
 		if _, diags := l.w.Apply(t.Context(), l.configuration("dev", "three", delivery)); diags.Err() == nil {
 			t.Fatalf("%s: the apply succeeds", name)
 		}
@@ -192,14 +192,14 @@ func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 		if diags.Err() != nil {
 			t.Errorf("%s: the plan says %s", name, diags)
 		}
-		l.host.api(http.MethodDelete, "/branch_protections/dev", nil, nil)
+		l.host.callAPI(http.MethodDelete, "/branch_protections/dev", nil, nil)
 		apply(t, l.w, l.configuration("dev", "two", requestDelivery()))
 		if plan, diags := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery())); !plan.Empty() || request() != first {
 			t.Errorf("%s: one more plan has %q %s, and the state has request %s", name, linesOf(plan), diags, request())
 		}
 	}
 
-	l.host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
+	l.host.callAPI(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
 	plan, _ := mustPlan(t, l.w, l.configuration("dev", "two", requestDelivery()))
 	checkRepaired(t, "a closed request", plan, "the pull request was closed and not merged")
 }

@@ -16,7 +16,7 @@ import (
 func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 	g := newStatusGitea(t)
 	reader := g.gitea.User(t)
-	g.api(http.MethodPut, "/collaborators/"+reader.Name, map[string]any{"permission": "read"}, nil)
+	g.callAPI(http.MethodPut, "/collaborators/"+reader.Name, map[string]any{"permission": "read"}, nil)
 	for name, test := range map[string]struct {
 		configuration     providertest.Configuration
 		at, summary, says string
@@ -47,7 +47,7 @@ func TestACommitStatusOfADeletedRepository(t *testing.T) {
 	g := newStatusGitea(t)
 	w := providertest.New(startProvider)
 	apply(t, w, g.configuration(g.attributes()))
-	g.api(http.MethodDelete, "", nil, nil)
+	g.callAPI(http.MethodDelete, "", nil, nil)
 	if action, _ := planStatus(t, w, g.configuration(g.attributes())); action != providertest.Create {
 		t.Errorf("the plan is to %s", action)
 	}

@@ -33,7 +33,7 @@ func newStatusGitea(t *testing.T) *statusGitea {
 	g := &statusGitea{hostedRepository: hostedRepository{t, server, user}, gitea: server, url: repo.url}
 	for i := range 2 {
 		var created struct{ Commit struct{ SHA string } }
-		g.api(
+		g.callAPI(
 			http.MethodPost,
 			fmt.Sprintf("/contents/file-%d", i),
 			map[string]any{"message": "By hand", "content": "eA==", "branch": "main"},
@@ -90,7 +90,7 @@ func (g *statusGitea) history(commit int, context string) (received []string) {
 		Context, Status, Description string
 		TargetURL                    string `json:"target_url"`
 	}
-	g.api(http.MethodGet, "/commits/"+g.commits[commit]+"/statuses?limit=50", nil, &all)
+	g.callAPI(http.MethodGet, "/commits/"+g.commits[commit]+"/statuses?limit=50", nil, &all)
 	slices.SortFunc(all, func(a, b struct {
 		ID                           int
 		Context, Status, Description string
@@ -163,7 +163,7 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 	step("neither text nor link", providertest.Update, g.attributes("state", "success"), received...)
 
 	// A change by others is drift, and the next apply repairs it.
-	g.api(
+	g.callAPI(
 		http.MethodPost,
 		"/statuses/"+g.commits[0],
 		map[string]any{"context": "flotilla/dev", "state": "failure", "description": "by hand", "target_url": link},
@@ -178,7 +178,7 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 	}
 	received = append(received, "failure by hand https://ci.example.com/7", "success")
 	step("changed by hand", providertest.Update, g.attributes("state", "success"), received...)
-	g.api(http.MethodPost, "/statuses/"+g.commits[0], map[string]any{"context": "ci", "state": "failure"}, nil)
+	g.callAPI(http.MethodPost, "/statuses/"+g.commits[0], map[string]any{"context": "ci", "state": "failure"}, nil)
 	step("the status of others", providertest.NoOp, g.attributes("state", "success"), received...)
 
 	// After a lost state, the apply does not set the existing status again. The status can be imported.

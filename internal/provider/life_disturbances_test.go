@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func (l *life) joinOrLeave(host string) {
+func (l *life) toggleHost(host string) {
 	if i := slices.Index(l.wanted.hosts, host); i >= 0 {
 		l.wanted.hosts = slices.Delete(slices.Clone(l.wanted.hosts), i, i+1)
 		if l.wanted.hold != nil && l.wanted.hold["hosts"].([]any)[0] == host {

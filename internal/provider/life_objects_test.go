@@ -168,17 +168,17 @@ func (l *objectsLife) playSteps(steps int) {
 func TestNewStateTakesOverARenamedAssignment(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *stagedObjects, first string){
-		"while another rename arrives": func(s *stagedObjects, _ string) { s.lab, s.replicas = namedType("desk", "lab", "bench"), 5 },
-		"and rolls back":               func(s *stagedObjects, first string) { s.further["rollback_to"] = first },
-		"and rolls back and renames": func(s *stagedObjects, first string) {
+		"another rename": func(s *stagedObjects, _ string) { s.lab, s.replicas = namedType("desk", "lab", "bench"), 5 },
+		"rollback":       func(s *stagedObjects, first string) { s.further["rollback_to"] = first },
+		"rollback and rename": func(s *stagedObjects, first string) {
 			s.further["rollback_to"], s.lab = first, namedType("desk", "lab", "bench")
 		},
-		"while a stage waits on a renamed branch": func(s *stagedObjects, _ string) {
+		"renamed branch while a stage waits": func(s *stagedObjects, _ string) {
 			git(s.t, s.url, "branch", "-m", s.branch, "main")
 			git(s.t, s.url, "symbolic-ref", "HEAD", "refs/heads/main")
 			s.branch = "main"
 		},
-		"with a hold": func(s *stagedObjects, _ string) {
+		"hold": func(s *stagedObjects, _ string) {
 			s.replicas = 5
 			s.further["holds"] = []any{map[string]any{"hosts": []any{"bench"}, "reason": "an audit"}}
 		},

@@ -30,8 +30,8 @@ type life struct {
 	wanted  lifeConfig
 	agents  map[string]*simulatedAgent
 	foreign map[string]string
-	// hasStaleReports: reports are read before the apply, and by the assignment's name. After an edit by hand or a rename, the rollout
-	// may need one more apply.
+	// hasStaleReports is set after an edit by hand or a rename. Reports are read before the apply, and by the assignment's name, so the
+	// rollout may need one more apply.
 	hasStaleReports bool
 	counter         int // of versions, values and notes
 	history         []string
@@ -140,10 +140,10 @@ func (l *life) makeRandomChanges() {
 				delete(w.versions, pick(l.random, workloads))
 			}
 		}},
-		{6, func() { l.joinOrLeave(pick(l.random, lifeHosts[1:])) }},
+		{6, func() { l.toggleHost(pick(l.random, lifeHosts[1:])) }},
 		{6, func() { w.name = pickOther(l.random, names, former) }},
 		{5, func() { w.urlStyle = l.random.IntN(4) }},
-		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, former }}, // a lost state and another name: nothing links the two
+		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, former }}, // without a state, nothing links two names
 		{8, l.editByHand},
 		{4, func() {
 			l.writeForeignFile(pick(l.random, []string{"NOTES.md", lifePath + "/" + canary + "/notes.txt", "other/x.yaml"}))
@@ -259,7 +259,7 @@ func (l *life) apply() *providertest.Plan {
 	}
 	added := l.world.commits(gitops, "dev") - commits
 	if l.tally.commits.Add(int64(added)); added > 1 {
-		l.t.Errorf("one apply makes %d commits", added)
+		l.t.Errorf("one apply makes %d commits, want at most one", added)
 	}
 	l.checkBranch()
 	next, diags := l.runner.Plan(l.t.Context(), l.configuration())
@@ -322,11 +322,11 @@ func (l *life) finish() {
 		l.t.Errorf("the folders differ from the configuration:\n%s", describeDifferences(got, want))
 	}
 	if rolledOut := l.runner.Now().Values(assignment)["rolled_out"]; rolledOut != true {
-		l.t.Errorf("rolled_out is %v", rolledOut)
+		l.t.Errorf("got rolled_out %v, want true", rolledOut)
 	}
 	if _, diags := l.runner.Apply(l.t.Context(), l.configuration(), providertest.Destroy()); diags.Err() != nil || len(l.runner.Now()) > 0 ||
 		len(l.folders()) > 0 {
-		l.t.Errorf("the destroy leaves something: %s", diags)
+		l.t.Errorf("the destroy fails or leaves folders or state: %s", diags)
 	}
 	l.checkBranch()
 	l.world.check()

@@ -63,8 +63,8 @@ func changedLine(kind changes.LineKind, file, keys, assignments string, causes [
 
 func assignmentKeys(list string) (keys []folder.Key) {
 	for one := range strings.SplitSeq(list, ", ") {
-		at := strings.LastIndex(one, "/")
-		keys = append(keys, folder.Key{Host: one[:at], DeploymentTarget: one[at+1:]})
+		slash := strings.LastIndex(one, "/")
+		keys = append(keys, folder.Key{Host: one[:slash], DeploymentTarget: one[slash+1:]})
 	}
 	return keys
 }

@@ -91,7 +91,7 @@ func TestTheGuideShowsTheGuardAgainstPlainCredentials(t *testing.T) {
 		"config_containers": []any{map[string]any{"name": "db", "data": map[string]any{"DB_PASSWORD": "canary-4714"}}},
 	}))
 	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("the error is %v, want %s", err, want)
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestGuideCommandsNameExistingAgents(t *testing.T) {
 	t.Parallel()
 	commands := annotateCommand.FindAllStringSubmatch(textListing(t, "shell", "guides/clusters/ask-agents-to-look-now"), -1)
 	if len(commands) != 2 {
-		t.Fatalf("the commands are %q", commands)
+		t.Fatalf("got commands %q, want two", commands)
 	}
 	for i, reconciler := range []string{"flux", "argocd"} {
 		value, err := providertest.New(startProvider).Evaluate(t.Context(), providertest.Call{Function: "agent_manifests", Arguments: []any{

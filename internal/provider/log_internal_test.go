@@ -30,9 +30,9 @@ func TestLogRecordsRepositoryOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(lines) != 2 || lines[0]["@level"] != "debug" || lines[0]["branch"] != "main" || lines[0]["repository"] != remote.URL {
-		t.Fatalf("log: %v", lines)
+		t.Fatalf("got log %v, want two lines of level debug with branch and repository", lines)
 	}
 	if field, ok := lines[1]["field"].(string); !ok || strings.Contains(field, "canary") {
-		t.Errorf("log: %v", lines[1])
+		t.Errorf("the log contains the token: %v", lines[1])
 	}
 }

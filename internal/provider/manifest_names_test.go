@@ -44,7 +44,7 @@ func TestReleasesWithLongNamesStayDistinct(t *testing.T) {
 			if name, isName := strings.CutPrefix(strings.TrimSpace(line), "releaseName: "); isName {
 				releases[name] = true
 				if len(strings.Trim(name, `"`)) > 53 {
-					t.Errorf("Helm does not take the release name %s", name)
+					t.Errorf("release name %s has more than 53 characters", name)
 				}
 			}
 		}
@@ -61,7 +61,7 @@ func TestShortSSHURLsGetASchemeForFlux(t *testing.T) {
 	}}))
 	for path, text := range files {
 		if strings.HasSuffix(path, "reconciler.yaml") && !strings.Contains(text.(string), `url: "ssh://git@git.example.com/shop/till.git"`) {
-			t.Errorf("%s is\n%s", path, text)
+			t.Errorf("%s has no URL with ssh://:\n%s", path, text)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 				),
 			},
 			{Config: manyTypesConfig(repo, "23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
-			// a destroy, and a removal from the configuration
+			// A destroy, and a removal from the configuration.
 			{Config: manyTypesConfig(repo, "24", ""), Destroy: true, ExpectError: words(wantRefusal("the default of 50 %"))},
 			{
 				Config: "locals {}\n",
@@ -120,7 +120,7 @@ func TestMassDeletionFoundAtApplyIsStopped(t *testing.T) {
 			{
 				PreConfig: func() {
 					if commits := repo.commits(t, "dev"); commits != 1 {
-						t.Errorf("%d commits, want one", commits)
+						t.Errorf("got %d commits, want one", commits)
 					}
 				},
 				Config: manyTypesConfig(repo, "4", "protection = { max_removed = 20 }"),

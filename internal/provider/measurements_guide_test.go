@@ -75,7 +75,7 @@ func (m *measuredRollout) run(pause time.Duration, want string) {
 	}
 	m.planText = fmt.Sprint(prodAfter(plan)["changes"], prodAfter(plan)["rolling_out"], diags)
 	if got := m.versions(); got != want {
-		m.t.Fatalf("deployed %q, want %q: %s", got, want, m.planText)
+		m.t.Fatalf("got versions %q, want %q: %s", got, want, m.planText)
 	}
 }
 

@@ -16,12 +16,12 @@ import (
 func (l *branchLife) mergeRequest(number int, method string) {
 	l.t.Helper()
 	for range 240 {
-		if l.host.pull(number).Mergeable {
+		if l.host.getRequest(number).Mergeable {
 			break
 		}
 		time.Sleep(250 * time.Millisecond)
 	}
-	l.host.api(http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": method}, nil)
+	l.host.callAPI(http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": method}, nil)
 }
 
 // The history names the assignment and the configuration's commit for each way to merge. A person's commit has no assignment.
@@ -55,7 +55,7 @@ func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	}
 	commits, _ := read["commits"].([]any)
 	if len(commits) != len(methods)+2 {
-		t.Fatalf("there are %d commits: %v", len(commits), commits)
+		t.Fatalf("got %d commits, want %d: %v", len(commits), len(methods)+2, commits)
 	}
 	if person := field(commits[0], "assignments"); fmt.Sprint(person) != "[]" {
 		t.Errorf("a person's commit: got assignments %v, want none", person)

@@ -17,7 +17,7 @@ func TestMessagesNameTheMistake(t *testing.T) {
 		return map[string]any{"left": ownerArguments(m, map[string]any{"commit": commit})}
 	}
 	for _, c := range []struct {
-		of      string
+		block   string
 		changed map[string]any
 		want    string
 		never   string
@@ -38,15 +38,15 @@ func TestMessagesNameTheMistake(t *testing.T) {
 		{"flotilla_config_schema", map[string]any{"schema": `{"properties":{"A":{"pattern":"^(?!x)"}}}`}, "has no lookahead", ""},
 	} {
 		var diags providertest.Diagnostics
-		if dataSourceArguments[c.of] != nil {
-			_, diags = m.readData(c.of, c.changed)
+		if dataSourceArguments[c.block] != nil {
+			_, diags = m.readData(c.block, c.changed)
 		} else {
-			_, diags = providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.singleResource(c.of, c.changed))
+			_, diags = providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.singleResource(c.block, c.changed))
 		}
 		text := diags.String()
 		if diags.Err() == nil || !strings.Contains(strings.ToLower(text), strings.ToLower(c.want)) ||
 			c.never != "" && strings.Contains(text, c.never) {
-			t.Errorf("%s %v: got %s, want %q and not %q", c.of, c.changed, text, c.want, c.never)
+			t.Errorf("%s %v: got %s, want %q and not %q", c.block, c.changed, text, c.want, c.never)
 		}
 	}
 }

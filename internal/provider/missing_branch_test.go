@@ -33,7 +33,7 @@ func newBranchLife(t *testing.T) *branchLife {
 func newBranchLifeAt(t *testing.T, repo repository, server gitHost, user giteatest.User) *branchLife {
 	t.Helper()
 	l := &branchLife{t: t, host: &hostedRepository{t, server, user}, repo: repo, w: providertest.New(startProvider)}
-	l.host.commit("main", "", "README.md") // the default branch, which Gitea does not delete
+	l.host.commitFile("main", "", "README.md") // the default branch, which Gitea does not delete
 	l.create("dev")
 	return l
 }
@@ -97,7 +97,7 @@ func (l *branchLife) create(branch string) {
 		git(l.t, l.repo.folder, "branch", branch, "main")
 		return
 	}
-	l.host.api(http.MethodPost, "/branches", map[string]any{"new_branch_name": branch, "old_branch_name": "main"}, nil)
+	l.host.callAPI(http.MethodPost, "/branches", map[string]any{"new_branch_name": branch, "old_branch_name": "main"}, nil)
 }
 
 func (l *branchLife) remove(branch string) {
@@ -107,7 +107,7 @@ func (l *branchLife) remove(branch string) {
 	case l.host == nil:
 		git(l.t, l.repo.folder, "branch", "--quiet", "-D", branch)
 	default:
-		l.host.api(http.MethodDelete, branchPath(branch), nil, nil)
+		l.host.callAPI(http.MethodDelete, branchPath(branch), nil, nil)
 	}
 }
 
@@ -118,7 +118,7 @@ func (l *branchLife) rename(branch, to string) {
 	case l.host == nil:
 		git(l.t, l.repo.folder, "branch", "-m", branch, to)
 	default:
-		l.host.api(http.MethodPatch, branchPath(branch), map[string]any{"name": to}, nil)
+		l.host.callAPI(http.MethodPatch, branchPath(branch), map[string]any{"name": to}, nil)
 	}
 }
 
@@ -130,7 +130,7 @@ func (l *branchLife) recreate(branch string) {
 		l.commitFile(branch)
 		return
 	}
-	l.host.commit(branch, "main", "by-hand-"+strings.ReplaceAll(branch, "/", "-"))
+	l.host.commitFile(branch, "main", "by-hand-"+strings.ReplaceAll(branch, "/", "-"))
 }
 
 var disturbances = []struct {
@@ -139,15 +139,15 @@ var disturbances = []struct {
 }{
 	{"base deleted", func(l *branchLife) { l.remove("dev") }},
 	{"base renamed", func(l *branchLife) { l.rename("dev", "trunk") }},
-	{"base made anew", func(l *branchLife) { l.recreate("dev") }},
-	{"base renamed and made anew", func(l *branchLife) { l.rename("dev", "trunk"); l.recreate("dev") }},
+	{"base recreated", func(l *branchLife) { l.recreate("dev") }},
+	{"base renamed and recreated", func(l *branchLife) { l.rename("dev", "trunk"); l.recreate("dev") }},
 	{"head deleted", func(l *branchLife) { l.remove(proposedHead) }},
 	{"head renamed", func(l *branchLife) { l.rename(proposedHead, "proposal") }},
-	{"head made anew", func(l *branchLife) { l.recreate(proposedHead) }},
-	{"head renamed and made anew", func(l *branchLife) { l.rename(proposedHead, "proposal"); l.recreate(proposedHead) }},
+	{"head recreated", func(l *branchLife) { l.recreate(proposedHead) }},
+	{"head renamed and recreated", func(l *branchLife) { l.rename(proposedHead, "proposal"); l.recreate(proposedHead) }},
 	{"both deleted", func(l *branchLife) { l.remove("dev"); l.remove(proposedHead) }},
 	{"both renamed", func(l *branchLife) { l.rename("dev", "trunk"); l.rename(proposedHead, "proposal") }},
-	{"base deleted and head made anew", func(l *branchLife) { l.remove("dev"); l.recreate(proposedHead) }},
+	{"base deleted and head recreated", func(l *branchLife) { l.remove("dev"); l.recreate(proposedHead) }},
 }
 
 // planAndApply disturbs before the plan or, if isLate, between plan and apply.
@@ -312,9 +312,9 @@ func TestAssignmentsRecoverFromDeletedRenamedAndRecreatedBranches(t *testing.T) 
 func isInMakeTest(disturbance, mode, operation string, isLate bool) bool {
 	switch mode + " " + operation + " " + disturbance {
 	case "request update base deleted", "request destroy both renamed",
-		"push create base deleted", "push update base renamed and made anew", "push shrink base renamed", "push destroy base made anew":
+		"push create base deleted", "push update base renamed and recreated", "push shrink base renamed", "push destroy base recreated":
 		return isLate
-	case "push rollback base made anew", "push move base renamed", "push import base deleted":
+	case "push rollback base recreated", "push move base renamed", "push import base deleted":
 		return !isLate
 	}
 	return false
@@ -360,7 +360,7 @@ func TestClaimsAndDataSourcesOnDeletedBranches(t *testing.T) {
 	for _, disturbance := range disturbances[:4] {
 		for _, isLate := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/late=%t", disturbance.name, isLate), func(t *testing.T) {
-				playsAlways := disturbance.name == "base deleted" || disturbance.name == "base made anew" && isLate
+				playsAlways := disturbance.name == "base deleted" || disturbance.name == "base recreated" && isLate
 				if !playsAlways {
 					acceptancetest.Only(t)
 				}
@@ -403,7 +403,7 @@ func TestPlanWarnsOfTheMissingBaseOfARequest(t *testing.T) {
 	}
 	if diags := l.w.ApplyPlan(t.Context(), plan); !diags.Has("Branch does not exist") ||
 		!strings.Contains(diags.String(), "If it was deleted, create it.") {
-		t.Errorf("the apply says %s", diags)
+		t.Errorf("the apply: got %s, want an error with the remedy", diags)
 	}
 	plan, _ = mustPlan(t, l.w, configuration)
 	l.create("dev") // as another resource of the same run does

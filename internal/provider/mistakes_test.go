@@ -293,7 +293,7 @@ func TestMistakesAreCaughtAtPlan(t *testing.T) {
 			slices.Collect(maps.Keys(acceptedMistakes)),
 			func(suffix string) bool { return strings.HasSuffix(one.place+": "+one.kind, suffix) },
 		) {
-			t.Errorf("%s: the plan says %q", one, diags)
+			t.Errorf("%s is not caught: got %q", one, diags)
 		}
 	}
 	t.Logf("%d of %d mistakes are not caught", missed, len(all))

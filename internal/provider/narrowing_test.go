@@ -49,22 +49,22 @@ func TestSchedulingListsTheSelectedAssignments(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	for _, c := range []struct {
-		by   map[string]any
-		want []string
+		arguments map[string]any
+		want      []string
 	}{
 		{map[string]any{}, []string{"drone/app-core", "drone/app-edge", "large/app-core"}},
 		{map[string]any{"cluster_type": "drone"}, []string{"drone/app-core", "drone/app-edge"}},
 		{map[string]any{"deployment_target": "app-core"}, []string{"drone/app-core", "large/app-core"}},
 		{map[string]any{"cluster_type": "large", "deployment_target": "app-core"}, []string{"large/app-core"}},
 	} {
-		c.by["fleet"] = fleetOf(nil)
-		values, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", c.by)
+		c.arguments["fleet"] = fleetOf(nil)
+		values, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", c.arguments)
 		assignments, _ := values["assignments"].(map[string]any)
 		if got := slices.Sorted(maps.Keys(assignments)); diags.Err() != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%v: got %q, want %q: %s", c.by, got, c.want, diags)
+			t.Errorf("%v: got %q, want %q: %s", c.arguments, got, c.want, diags)
 		}
 		if targets, _ := values["deployment_targets"].(map[string]any); len(targets) != 2 {
-			t.Errorf("%v: the deployment targets are %v", c.by, targets)
+			t.Errorf("%v: got deployment targets %v, want two", c.arguments, targets)
 		}
 	}
 }

@@ -22,8 +22,8 @@ func TestPlanReportsErrorsOfEveryApply(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		there func(t *testing.T, repo repository)
-		says  string
+		prepare func(t *testing.T, repo repository)
+		want    string
 	}{
 		"a host in other letters":              {beside("clusters/all/Large"), "Large"},
 		"a part of the path in other letters":  {beside("Clusters/all/other"), "Clusters"},
@@ -37,10 +37,10 @@ func TestPlanReportsErrorsOfEveryApply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)
-			test.there(t, repo)
+			test.prepare(t, repo)
 			_, diags := providertest.New(startProvider).Plan(t.Context(), assigned(repo.url, fleetOf(nil), nil))
-			if diags.Err() == nil || !words(test.says).MatchString(diags.String()) {
-				t.Errorf("got %s, want an error with %s", diags, test.says)
+			if diags.Err() == nil || !words(test.want).MatchString(diags.String()) {
+				t.Errorf("got %s, want an error with %s", diags, test.want)
 			}
 			if _, err := os.Stat(repo.url); err != nil {
 				t.Fatal(err)

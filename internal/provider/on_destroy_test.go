@@ -30,7 +30,7 @@ func TestKeptFoldersStayAndMayBeAdopted(t *testing.T) {
 			return func(*terraform.State) error {
 				sameFiles(t, repo.read(t, "dev"), removeRecords(written, ""))
 				if got := repo.commits(t, "dev"); got != commits {
-					t.Errorf("%d commits, want %d", got, commits)
+					t.Errorf("got %d commits, want %d", got, commits)
 				}
 				return nil
 			}
@@ -76,7 +76,7 @@ func TestProtectionIgnoresKeptFolders(t *testing.T) {
 		},
 	})
 	if kept := repo.read(t, "dev"); len(kept) != 24*4 {
-		t.Errorf("%d files are left, want the marker and three files of 24 assignments", len(kept))
+		t.Errorf("got %d files, want %d", len(kept), 24*4)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestKeepingFoldersIsProposedInAPullRequest(t *testing.T) {
 					all := listPullRequests(t, server, user)
 					if len(all) != 1 || all[0].Title != "dev: 3 no longer managed" ||
 						!strings.Contains(all[0].Body, "The records of this assignment are removed, and its folders stay.") {
-						t.Errorf("requests %+v", all)
+						t.Errorf("got requests %+v, want one that removes the records", all)
 					}
 					return nil
 				},

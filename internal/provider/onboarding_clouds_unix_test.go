@@ -148,7 +148,10 @@ const (
 	emptyPlanCommand     = "plan -input=false -detailed-exitcode"
 )
 
-func (c *cloudConfiguration) run(command string) { c.t.Helper(); c.w.run(strings.Fields(command)...) }
+func (c *cloudConfiguration) runTool(command string) {
+	c.t.Helper()
+	c.w.run(strings.Fields(command)...)
+}
 
 func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 	t.Parallel()
@@ -174,13 +177,13 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			}
 			c.blocks["locals fleet"] = labels
 			c.writeFiles("azurerm_kubernetes_cluster")
-			c.run(applyCommand)
+			c.runTool(applyCommand)
 			c.expectObjects("berlin", true, clusterKustomization)
 			c.expectObjects("lyon", true, clusterKustomization, "api/v1/namespaces/flux-system/secrets/flotilla-repository")
 			if tree := git(t, c.url, "ls-tree", "-r", "--name-only", "prod"); !strings.Contains(tree, "clusters/berlin/checkout-live/") || strings.Contains(tree, "clusters/lyon/checkout-live/") {
 				t.Errorf("the repository has\n%s", tree)
 			}
-			c.run(emptyPlanCommand)
+			c.runTool(emptyPlanCommand)
 			// A command replaces the certificate and its key.
 			certificates := regexp.MustCompile(`(?m)^ *client_certificate .*\n *client_key .*\n`)
 			former := c.blocks["provider flotilla"]
@@ -188,9 +191,9 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 				t.Fatalf("the provider has %s", former)
 			}
 			c.writeFiles("azurerm_kubernetes_cluster")
-			c.run(emptyPlanCommand)
-			if asked := c.programArguments("kubelogin"); !strings.HasPrefix(asked, "get-token --login azurecli --server-id ") {
-				t.Errorf("got arguments %q of kubelogin", asked)
+			c.runTool(emptyPlanCommand)
+			if arguments := c.programArguments("kubelogin"); !strings.HasPrefix(arguments, "get-token --login azurecli --server-id ") {
+				t.Errorf("got arguments %q of kubelogin", arguments)
 			}
 			// The apply that deletes a cluster removes it from the provider's clusters, and its agent from the state.
 			stores := c.blocks["locals gitops_repo"]
@@ -212,12 +215,12 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			}
 			c.blocks[agent] = strings.Replace(c.blocks[agent], "  wait         = true\n", "", 1) // the stand-in has no Flux that becomes ready
 			c.writeFiles("aws_eks_cluster")
-			c.run(applyCommand)
+			c.runTool(applyCommand)
 			c.expectObjects("berlin", true, clusterKustomization)
-			if asked := strings.Fields(c.programArguments("aws")); !slices.Contains(asked, "berlin") || !slices.Contains(asked, "lyon") {
-				t.Errorf("got arguments %q of aws", asked)
+			if arguments := strings.Fields(c.programArguments("aws")); !slices.Contains(arguments, "berlin") || !slices.Contains(arguments, "lyon") {
+				t.Errorf("got arguments %q of aws", arguments)
 			}
-			c.run(emptyPlanCommand)
+			c.runTool(emptyPlanCommand)
 		},
 		"google, with feedback": func(t *testing.T, tool string) {
 			agent := hclBlocks(t, azure)["resource flotilla_agent store"]
@@ -225,7 +228,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			attributes = regexp.MustCompile(`(?m)^  (install|credentials_wo) .*\n`).ReplaceAllLiteralString(strings.TrimSuffix(attributes, "}"), "")
 			feedback := strings.Replace(block("feedback       ="), "  # …\n", attributes, 1)
 			c := newCloudConfiguration(t, tool, "google_container_cluster", azure, block("gke-gcloud-auth-plugin"), feedback)
-			c.run(applyCommand)
+			c.runTool(applyCommand)
 			const namespace = "namespaces/flux-system/"
 			c.expectObjects("berlin", true, clusterKustomization, "apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"providers/flotilla-status",
 				"apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"alerts/flotilla-status", "api/v1/"+namespace+"secrets/flotilla-status")
@@ -240,7 +243,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			if c.programArguments("gke-gcloud-auth-plugin") == "" {
 				t.Error("the plugin was not called")
 			}
-			c.run(emptyPlanCommand)
+			c.runTool(emptyPlanCommand)
 		},
 		"a hub": func(t *testing.T, tool string) {
 			// The provider's clusters include the hub.
@@ -251,7 +254,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			fleet := c.blocks["locals fleet"]
 			c.blocks["locals fleet"] = strings.Replace(fleet, `reconciler = "flux"`, `reconciler = "argocd-hub"`, 1)
 			c.writeFiles("aws_eks_cluster")
-			c.run(applyCommand)
+			c.runTool(applyCommand)
 			const namespace = "namespaces/argocd/"
 			argo := func(object string) string { return "apis/argoproj.io/v1alpha1/" + namespace + object }
 			c.expectObjects("central", true, argo("applicationsets/flotilla-prod-store"), argo("applications/flotilla-prod-store-hub"), argo("applications/flotilla-prod-clusters-berlin"),
@@ -264,10 +267,10 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 				}
 			}
 			labels := fmt.Sprint(c.api.objects["central/api/v1/"+namespace+"secrets/flotilla-prod-clusters-berlin"]["metadata"])
-			selects := fmt.Sprint(c.api.objects["central/"+argo("applicationsets/flotilla-prod-store")]["spec"])
+			selector := fmt.Sprint(c.api.objects["central/"+argo("applicationsets/flotilla-prod-store")]["spec"])
 			for _, label := range []string{"flotilla.dev/environment:prod", "flotilla.dev/cluster-type:store"} {
-				if !strings.Contains(labels, label) || !strings.Contains(selects, label) {
-					t.Errorf("label %s is missing: the Secret has %s, and the ApplicationSet selects by %s", label, labels, selects)
+				if !strings.Contains(labels, label) || !strings.Contains(selector, label) {
+					t.Errorf("label %s is missing: the Secret has %s, and the ApplicationSet selects by %s", label, labels, selector)
 				}
 			}
 		},

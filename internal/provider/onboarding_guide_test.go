@@ -57,11 +57,11 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			normalize := func(text string) string {
 				return strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(text)), " ")
 			}
-			run := func(succeeds bool, wants string, arguments ...string) {
+			run := func(wantSuccess bool, want string, arguments ...string) {
 				t.Helper()
 				stdout, stderr, err := w.try(append(arguments, "-input=false", "-no-color")...)
-				if (err == nil) != succeeds || !strings.Contains(normalize(stdout+stderr), wants) {
-					t.Fatalf("%s: %v, without %q:\n%s%s", strings.Join(arguments, " "), err, wants, stdout, stderr)
+				if (err == nil) != wantSuccess || !strings.Contains(normalize(stdout+stderr), want) {
+					t.Fatalf("%s: %v, without %q:\n%s%s", strings.Join(arguments, " "), err, want, stdout, stderr)
 				}
 			}
 			hasSecret := func() bool { return server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil }

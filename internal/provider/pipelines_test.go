@@ -140,7 +140,7 @@ func TestPipelinesFollowTheirSchemas(t *testing.T) {
 	for file, schema := range map[string]string{"gitlab-ci.yml": "gitlab-ci.json", "spacelift/config.yml": "spacelift.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			valid := pipelineSchema(t, schema)
+			valid := pipelineValidator(t, schema)
 			text := readFile(t, filepath.Join("..", "..", "examples", "pipelines", file))
 			if err := valid(text); err != nil {
 				t.Error(err)
@@ -154,8 +154,8 @@ func TestPipelinesFollowTheirSchemas(t *testing.T) {
 	}
 }
 
-// pipelineSchema returns a validator of YAML.
-func pipelineSchema(t *testing.T, name string) func(text string) error {
+// pipelineValidator returns a validator of YAML by a schema.
+func pipelineValidator(t *testing.T, name string) func(text string) error {
 	t.Helper()
 	decode := func(text string) (any, error) {
 		converted, err := yaml.YAMLToJSON([]byte(text))
@@ -190,7 +190,7 @@ func TestHCPTerraformScheduleStartsARun(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
-	valid := pipelineSchema(t, "hcp-run.yaml")
+	valid := pipelineValidator(t, "hcp-run.yaml")
 	requests := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)

@@ -61,9 +61,9 @@ func plannedChanges(change *tfjson.Change) []string {
 	return changedPaths("", change.Before, change.After, change.AfterUnknown)
 }
 
-func changedPaths(at string, before, after, unknown any) []string {
+func changedPaths(path string, before, after, unknown any) []string {
 	if unknown == true {
-		return []string{strings.TrimPrefix(at, ".")}
+		return []string{strings.TrimPrefix(path, ".")}
 	}
 	former, wasMap := before.(map[string]any)
 	current, isMap := after.(map[string]any)
@@ -71,7 +71,7 @@ func changedPaths(at string, before, after, unknown any) []string {
 		if reflect.DeepEqual(before, after) {
 			return nil
 		}
-		return []string{strings.TrimPrefix(at, ".")}
+		return []string{strings.TrimPrefix(path, ".")}
 	}
 	unknowns, _ := unknown.(map[string]any)
 	keys := map[string]bool{}
@@ -86,7 +86,7 @@ func changedPaths(at string, before, after, unknown any) []string {
 	}
 	var places []string
 	for key := range keys {
-		places = append(places, changedPaths(at+"."+key, former[key], current[key], unknowns[key])...)
+		places = append(places, changedPaths(path+"."+key, former[key], current[key], unknowns[key])...)
 	}
 	return places
 }

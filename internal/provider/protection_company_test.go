@@ -21,7 +21,7 @@ import (
 // companyLocals evaluates the locals of examples/company, after replacing the text old.
 func companyLocals(t *testing.T, old, replacement string) map[string]any {
 	t.Helper()
-	left := map[string]hclsyntax.Expression{}
+	unevaluated := map[string]hclsyntax.Expression{}
 	replaced := old == ""
 	for _, name := range []string{"hosts.tf", "policies.tf", "teams.tf"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "examples", "company", name))
@@ -35,7 +35,7 @@ func companyLocals(t *testing.T, old, replacement string) map[string]any {
 		}
 		for _, block := range file.Body.(*hclsyntax.Body).Blocks {
 			for name, attribute := range block.Body.Attributes {
-				left[name] = attribute.Expr
+				unevaluated[name] = attribute.Expr
 			}
 		}
 	}
@@ -45,12 +45,12 @@ func companyLocals(t *testing.T, old, replacement string) map[string]any {
 	functions := map[string]function.Function{
 		"concat": stdlib.ConcatFunc, "flatten": stdlib.FlattenFunc, "jsonencode": stdlib.JSONEncodeFunc,
 	}
-	known, values := map[string]cty.Value{}, map[string]any{}
-	for progress := true; len(left) > 0 && progress; { // a local may refer to others
+	evaluated, values := map[string]cty.Value{}, map[string]any{}
+	for progress := true; len(unevaluated) > 0 && progress; { // a local may refer to others
 		progress = false
-		for name, expression := range maps.Clone(left) {
+		for name, expression := range maps.Clone(unevaluated) {
 			value, problems := expression.Value(
-				&hcl.EvalContext{Functions: functions, Variables: map[string]cty.Value{"local": cty.ObjectVal(known)}},
+				&hcl.EvalContext{Functions: functions, Variables: map[string]cty.Value{"local": cty.ObjectVal(evaluated)}},
 			)
 			if problems.HasErrors() {
 				continue
@@ -63,12 +63,12 @@ func companyLocals(t *testing.T, old, replacement string) map[string]any {
 			if err != nil {
 				t.Fatal(err)
 			}
-			delete(left, name)
-			known[name], values[name], progress = value, plain, true
+			delete(unevaluated, name)
+			evaluated[name], values[name], progress = value, plain, true
 		}
 	}
-	if len(left) > 0 {
-		t.Fatalf("locals that cannot be evaluated: %v", left)
+	if len(unevaluated) > 0 {
+		t.Fatalf("locals that cannot be evaluated: %v", unevaluated)
 	}
 	return values
 }

@@ -132,15 +132,15 @@ func TestProtectionLetsARolloutRemoveItsAdditions(t *testing.T) {
 		workloads []string
 		further   func(*additionRollout) map[string]any
 	}{
-		"it rolls back":                  {workloads: []string{"a", "b", "agent"}},
-		"it halts, and is reverted":      {rollout: ringRollout(nil), workloads: []string{"a", "b"}},
-		"it is reverted without rollout": {workloads: []string{"a", "b"}},
-		"it halts, and rollback_to": {rollout: ringRollout(nil), workloads: []string{"a", "b", "agent"}, further: func(a *additionRollout) map[string]any {
+		"rollback":               {workloads: []string{"a", "b", "agent"}},
+		"halt and revert":        {rollout: ringRollout(nil), workloads: []string{"a", "b"}},
+		"revert without rollout": {workloads: []string{"a", "b"}},
+		"halt and rollback_to": {rollout: ringRollout(nil), workloads: []string{"a", "b", "agent"}, further: func(a *additionRollout) map[string]any {
 			return map[string]any{"rollback_to": git(a.t, a.url, "rev-list", "--max-parents=0", "dev")}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playAlways(t, name, "it rolls back", "it halts, and rollback_to")
+			playAlways(t, name, "rollback", "halt and rollback_to")
 			t.Parallel()
 			a := newAdditionRollout(t)
 			if test.rollout != nil {
@@ -148,7 +148,7 @@ func TestProtectionLetsARolloutRemoveItsAdditions(t *testing.T) {
 			}
 			a.rollOutAgent()
 			a.failed["c-type-0"] = true
-			if name == "it is reverted without rollout" {
+			if name == "revert without rollout" {
 				a.rollout = nil
 			}
 			if test.further != nil {

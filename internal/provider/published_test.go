@@ -194,11 +194,11 @@ func serveRepository(t *testing.T, files map[string]string) (url, commit string)
 	server := httptest.NewServer(httpBackend(t, root))
 	t.Cleanup(server.Close)
 	bare := initHosted(t, root, "team.git", "main")
-	gittest.Commit(t, bare, "main", "main", func(folder string) { writeAll(t, folder, files) })
+	gittest.Commit(t, bare, "main", "main", func(folder string) { writeFiles(t, folder, files) })
 	return server.URL + "/team.git", git(t, bare, "rev-parse", "main")
 }
 
-func writeAll(t *testing.T, folder string, files map[string]string) {
+func writeFiles(t *testing.T, folder string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(folder, filepath.FromSlash(name))
@@ -229,7 +229,7 @@ func serveWorkingCopy(t *testing.T, files map[string]string) (url, commit, repos
 		)
 	}
 	run("init", "-q", "-b", "main")
-	writeAll(t, repository, files)
+	writeFiles(t, repository, files)
 	run("add", ".")
 	run("commit", "-qm", "one")
 	return server.URL + "/team/.git", run("rev-parse", "HEAD"), repository

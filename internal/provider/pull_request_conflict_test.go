@@ -63,13 +63,13 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 
 	// A person closed the request, and its content conflicts.
 	editByHand("by: another\n")
-	host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
+	host.callAPI(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
 	checkLine(
 		apply(t, w, proposedConfiguration("mysql://two", "")),
 		`pull request 1 was closed and not merged: another one is opened from branch "flotilla/dev/dev", into which branch "dev" is merged`,
 	)
 	checkMergedBase("mysql://two")
-	if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number != 2 {
+	if open := host.openRequests(); len(open) != 1 || open["flotilla/dev/dev"].Number != 2 {
 		t.Errorf("got open requests %+v, want the second", open)
 	}
 
@@ -77,7 +77,7 @@ func TestConflictingPullRequestGetsItsBaseMerged(t *testing.T) {
 	editByHand("by: a third\n")
 	apply(t, w, proposedConfiguration("mysql://two", `, merge = "now"`))
 	if all := listPullRequests(t, server, user); len(all) != 2 || !all[1].Merged {
-		t.Errorf("requests %+v, want the second one merged", all)
+		t.Errorf("got requests %+v, want the second one merged", all)
 	}
 	if content := repo.read(t, "dev")[file]; !strings.Contains(content, "mysql://two") {
 		t.Errorf("dev has\n%s", content)

@@ -23,25 +23,25 @@ type hostedRepository struct {
 	user   giteatest.User
 }
 
-func (h hostedRepository) api(method, path string, in, out any) {
+func (h hostedRepository) callAPI(method, path string, in, out any) {
 	h.t.Helper()
 	h.server.API(h.t, h.user, method, "/repos/"+h.user.Name+"/gitops"+path, in, out)
 }
 
-func (h hostedRepository) commit(branch, from, file string) {
+func (h hostedRepository) commitFile(branch, from, file string) {
 	h.t.Helper()
 	in := map[string]any{"message": "By hand", "content": base64.StdEncoding.EncodeToString([]byte("x")), "branch": from, "new_branch": branch}
 	if from == "" {
 		in["branch"] = branch
 		delete(in, "new_branch")
 	}
-	h.api(http.MethodPost, "/contents/"+file, in, nil)
+	h.callAPI(http.MethodPost, "/contents/"+file, in, nil)
 }
 
-func (h hostedRepository) propose(head string) (number int) {
+func (h hostedRepository) openRequest(head string) (number int) {
 	h.t.Helper()
 	var opened giteaPullRequest
-	h.api(http.MethodPost, "/pulls", map[string]any{"base": "dev", "head": head, "title": "By hand", "body": "Please"}, &opened)
+	h.callAPI(http.MethodPost, "/pulls", map[string]any{"base": "dev", "head": head, "title": "By hand", "body": "Please"}, &opened)
 	return opened.Number
 }
 
@@ -51,15 +51,15 @@ type stampedRequest struct {
 	Mergeable bool
 }
 
-func (h hostedRepository) pull(number int) stampedRequest {
+func (h hostedRepository) getRequest(number int) stampedRequest {
 	h.t.Helper()
 	var pull stampedRequest
-	h.api(http.MethodGet, fmt.Sprintf("/pulls/%d", number), nil, &pull)
+	h.callAPI(http.MethodGet, fmt.Sprintf("/pulls/%d", number), nil, &pull)
 	return pull
 }
 
-// open returns the open requests by their heads.
-func (h hostedRepository) open() map[string]giteaPullRequest {
+// openRequests returns the open requests by head.
+func (h hostedRepository) openRequests() map[string]giteaPullRequest {
 	h.t.Helper()
 	found := map[string]giteaPullRequest{}
 	for _, one := range listPullRequests(h.t, h.server, h.user) {
@@ -90,7 +90,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 	repo, server, user := giteaWithUser(t)
 	host := hostedRepository{t, server, user}
 	status := func(state string) {
-		host.api(http.MethodPost, "/statuses/"+host.open()["flotilla/dev/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
+		host.callAPI(http.MethodPost, "/statuses/"+host.openRequests()["flotilla/dev/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
 	}
 	proposed := small{
 		database: `"mysql://two"`,
@@ -103,7 +103,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 			{Config: small{}.config(repo)},
 			{ // a protected branch rejects pushes
 				PreConfig: func() {
-					host.api(http.MethodPost, "/branch_protections", map[string]any{
+					host.callAPI(http.MethodPost, "/branch_protections", map[string]any{
 						"rule_name": "dev", "enable_push": false, "enable_status_check": true, "status_check_contexts": []string{"ci"},
 					}, nil)
 				},
@@ -118,10 +118,10 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 				Config: proposed, ConfigPlanChecks: emptyPlanBeforeApply,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
-						t.Fatalf("requests %+v, want one that is open", all)
+						t.Fatalf("got requests %+v, want one that is open", all)
 					}
 					for range 600 { // Gitea ignores a success that it receives during its check for conflicts
-						if host.pull(1).Mergeable {
+						if host.getRequest(1).Mergeable {
 							break
 						}
 						time.Sleep(100 * time.Millisecond)
@@ -156,7 +156,7 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 			{Config: config(`"mysql://two"`)},
 			{
 				PreConfig: func() {
-					host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
+					host.callAPI(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
 				},
 				Config:      proposed,
 				ExpectError: words("Does not have enough approvals"),
@@ -165,16 +165,16 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 			{
 				PreConfig: func() {
 					reviewer := server.User(t)
-					host.api(http.MethodPut, "/collaborators/"+reviewer.Name, map[string]any{"permission": "write"}, nil)
-					path := fmt.Sprintf("/repos/%s/gitops/pulls/%d/reviews", user.Name, host.open()["flotilla/dev/dev"].Number)
+					host.callAPI(http.MethodPut, "/collaborators/"+reviewer.Name, map[string]any{"permission": "write"}, nil)
+					path := fmt.Sprintf("/repos/%s/gitops/pulls/%d/reviews", user.Name, host.openRequests()["flotilla/dev/dev"].Number)
 					server.API(t, reviewer, http.MethodPost, path, map[string]any{"event": "APPROVED", "body": "Fine"}, nil)
 				},
 				Config: proposed,
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 2 || !all[1].Merged {
-						t.Errorf("requests %+v, want two that are merged", all)
+						t.Errorf("got requests %+v, want two that are merged", all)
 					}
-					host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) // allows the destroy
+					host.callAPI(http.MethodDelete, "/branch_protections/dev", nil, nil) // allows the destroy
 					return nil
 				},
 			},
@@ -197,14 +197,14 @@ func TestRefusedMergeIsRetried(t *testing.T) {
 			{Config: config(`"mysql://two"`, "none")},
 			{
 				PreConfig: func() {
-					host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "enable_merge_whitelist": true}, nil)
+					host.callAPI(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "enable_merge_whitelist": true}, nil)
 				},
 				Config:      arranged,
 				ExpectError: words("not allowed to merge"),
 			},
 			{Config: arranged, ExpectError: words("not allowed to merge")}, // the request is open without auto-merge
 			{
-				PreConfig: func() { host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) },
+				PreConfig: func() { host.callAPI(http.MethodDelete, "/branch_protections/dev", nil, nil) },
 				Config:    arranged,
 				Check: func(*terraform.State) error {
 					host.awaitMerge()

@@ -53,7 +53,7 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 	checkUnchanged := func(numbers ...int) {
 		t.Helper()
 		for _, number := range numbers {
-			if now := host.pull(number); now != before[number] {
+			if now := host.getRequest(number); now != before[number] {
 				t.Errorf("request %d: got\n%+v\nwant\n%+v", number, now, before[number])
 			}
 		}
@@ -63,18 +63,18 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 			{Config: config("1", "1", "")},
 			{
 				PreConfig: func() {
-					host.commit("topic", "dev", "by-hand")
-					foreignRequest = host.propose("topic")
-					before[foreignRequest] = host.pull(foreignRequest)
+					host.commitFile("topic", "dev", "by-hand")
+					foreignRequest = host.openRequest("topic")
+					before[foreignRequest] = host.getRequest(foreignRequest)
 				},
 				Config: config("2", "2", proposes),
 				Check: func(*terraform.State) error {
-					if open := host.open(); len(open) != 3 || open["flotilla/dev/one/one"].Number == 0 || open["flotilla/dev/two/two"].Number == 0 {
-						t.Fatalf("requests %+v, want one of each owner and the person's", open)
+					if open := host.openRequests(); len(open) != 3 || open["flotilla/dev/one/one"].Number == 0 || open["flotilla/dev/two/two"].Number == 0 {
+						t.Fatalf("got requests %+v, want one of each owner and the person's", open)
 					}
 					checkUnchanged(foreignRequest)
-					for _, one := range host.open() {
-						before[one.Number] = host.pull(one.Number)
+					for _, one := range host.openRequests() {
+						before[one.Number] = host.getRequest(one.Number)
 					}
 					return nil
 				},
@@ -82,10 +82,10 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 			{ // a change of one owner leaves the other requests unchanged
 				Config: config("3", "2", proposes),
 				Check: func(*terraform.State) error {
-					open := host.open()
+					open := host.openRequests()
 					checkUnchanged(foreignRequest, open["flotilla/dev/two/two"].Number)
 					if one := open["flotilla/dev/one/one"]; len(open) != 3 || one.Head.SHA == before[one.Number].Head.SHA {
-						t.Errorf("requests %+v, want that of one with another head", open)
+						t.Errorf("got requests %+v, want that of one with another head", open)
 					}
 					return nil
 				},
@@ -93,10 +93,10 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 			{
 				Config: config("", "2", proposes),
 				Check: func(*terraform.State) error {
-					open := host.open()
+					open := host.openRequests()
 					checkUnchanged(foreignRequest, open["flotilla/dev/two/two"].Number)
 					if body := open["flotilla/dev/one/one"].Body; len(open) != 3 || !strings.Contains(body, "| removed |") {
-						t.Errorf("requests %+v, want one that removes", open)
+						t.Errorf("got requests %+v, want one that removes", open)
 					}
 					return nil
 				},
@@ -104,10 +104,10 @@ func TestPullRequestsOfSeveralOwnersAreIndependent(t *testing.T) {
 			{ // without changes, only the owner's request is closed
 				Config: config("", "1", proposes),
 				Check: func(*terraform.State) error {
-					open := host.open()
+					open := host.openRequests()
 					checkUnchanged(foreignRequest)
 					if len(open) != 2 || open["flotilla/dev/one/one"].Number == 0 {
-						t.Errorf("requests %+v, want those of one and of the person", open)
+						t.Errorf("got requests %+v, want those of one and of the person", open)
 					}
 					return nil
 				},
@@ -142,8 +142,8 @@ func TestPullRequestsOfOneNameAreIndependent(t *testing.T) {
 	}
 	checkOpen := func(want ...string) {
 		t.Helper()
-		if heads := slices.Sorted(maps.Keys(host.open())); !slices.Equal(heads, want) {
-			t.Errorf("open requests from %q, want %q", heads, want)
+		if heads := slices.Sorted(maps.Keys(host.openRequests())); !slices.Equal(heads, want) {
+			t.Errorf("got open requests from %q, want %q", heads, want)
 		}
 	}
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
@@ -154,13 +154,13 @@ func TestPullRequestsOfOneNameAreIndependent(t *testing.T) {
 				Config: config("2", "us", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					checkOpen("flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
-					for _, at := range []struct{ branch, path, value string }{
+					for _, location := range []struct{ branch, path, value string }{
 						{"flotilla/dev/eu/fleet", "eu", "2"}, {"flotilla/dev/eu/fleet", "us", "1"},
 						{"flotilla/dev/us/fleet", "eu", "1"}, {"flotilla/dev/us/fleet", "us", "2"},
 						{"flotilla/prod/eu/fleet", "eu", "2"}, {"flotilla/prod/eu/fleet", "us", ""},
 					} {
-						if value := valueAt(t, repo, at.branch, at.path); value != at.value {
-							t.Errorf("branch %s has value %q at %s, want %q", at.branch, value, at.path, at.value)
+						if value := valueAt(t, repo, location.branch, location.path); value != location.value {
+							t.Errorf("branch %s: got value %q at %s, want %q", location.branch, value, location.path, location.value)
 						}
 					}
 					return nil
@@ -172,7 +172,7 @@ func TestPullRequestsOfOneNameAreIndependent(t *testing.T) {
 					checkOpen("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
 					for branch, value := range map[string]string{"flotilla/dev/asia/fleet": "1", "flotilla/dev/us/fleet": ""} {
 						if got := valueAt(t, repo, branch, "us"); got != value {
-							t.Errorf("branch %s has value %q at us, want %q", branch, got, value)
+							t.Errorf("branch %s: got value %q at us, want %q", branch, got, value)
 						}
 					}
 					return nil
@@ -209,10 +209,10 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 			{ // the branch is used for the new location; the old one gets another branch
 				Config: config("dev", "us", "1", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					if heads := slices.Sorted(maps.Keys(host.open())); !slices.Equal(heads, []string{"flotilla/dev/eu/fleet", "shared"}) {
-						t.Errorf("open requests from %q", heads)
+					if heads := slices.Sorted(maps.Keys(host.openRequests())); !slices.Equal(heads, []string{"flotilla/dev/eu/fleet", "shared"}) {
+						t.Errorf("got open requests from %q, want one for each location", heads)
 					}
-					host.api(http.MethodPost, "/branches", map[string]any{"new_branch_name": "prod", "old_branch_name": "dev"}, nil)
+					host.callAPI(http.MethodPost, "/branches", map[string]any{"new_branch_name": "prod", "old_branch_name": "dev"}, nil)
 					return nil
 				},
 			},
@@ -245,15 +245,15 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 			{Config: small{}.config(repo)},
 			{
 				PreConfig: func() {
-					host.commit("flotilla/dev/dev", "dev", "by-hand")
-					foreignRequest = host.propose("flotilla/dev/dev")
-					before = host.pull(foreignRequest)
+					host.commitFile("flotilla/dev/dev", "dev", "by-hand")
+					foreignRequest = host.openRequest("flotilla/dev/dev")
+					before = host.getRequest(foreignRequest)
 				},
 				Config:      small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
 				ExpectError: words("was not opened by assignment"),
 			},
 			{Config: small{}.config(repo), ConfigPlanChecks: emptyPlanBeforeApply, Check: func(*terraform.State) error {
-				if now := host.pull(foreignRequest); now != before {
+				if now := host.getRequest(foreignRequest); now != before {
 					t.Errorf("got request\n%+v\nwant\n%+v", now, before)
 				}
 				return nil
@@ -269,11 +269,11 @@ func TestDestroyClosesUnmergedRequests(t *testing.T) {
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{
-				PreConfig: func() { host.commit("dev", "", "by-hand") },
+				PreConfig: func() { host.commitFile("dev", "", "by-hand") },
 				Config:    small{extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
 				Check: func(*terraform.State) error {
-					if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number == 0 {
-						t.Errorf("requests %+v, want one", open)
+					if open := host.openRequests(); len(open) != 1 || open["flotilla/dev/dev"].Number == 0 {
+						t.Errorf("got requests %+v, want one", open)
 					}
 					return nil
 				},
@@ -281,8 +281,8 @@ func TestDestroyClosesUnmergedRequests(t *testing.T) {
 			{
 				Config: repo.provider,
 				Check: func(*terraform.State) error {
-					if open := host.open(); len(open) != 0 {
-						t.Errorf("requests %+v, want none", open)
+					if open := host.openRequests(); len(open) != 0 {
+						t.Errorf("got requests %+v, want none", open)
 					}
 					if commits := repo.commits(t, "dev"); commits != 1 {
 						t.Errorf("got %d commits, want only the commit by hand", commits)

@@ -101,7 +101,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				Config: config("mysql://one"),
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); len(all) != 0 || tip() != base {
-						t.Errorf("%d requests, want none, and no commit", len(all))
+						t.Errorf("got %d requests, want none, and no commit", len(all))
 					}
 					return nil
 				},
@@ -113,7 +113,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
 					if len(all) != 1 || all[0].State != "open" || all[0].Head.Ref != "flotilla/dev/dev" {
-						t.Fatalf("requests %+v, want one that is open", all)
+						t.Fatalf("got requests %+v, want one that is open", all)
 					}
 					if !strings.Contains(all[0].Body, "| `large` | `app-core` |") {
 						t.Errorf("the body does not list the change:\n%s", all[0].Body)
@@ -129,7 +129,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
 					if len(all) != 1 {
-						t.Fatalf("%d requests, want one", len(all))
+						t.Fatalf("got %d requests, want one", len(all))
 					}
 					mergeRequest(t, server, user, all[0].Number, all[0].Head.SHA)
 					return nil
@@ -152,7 +152,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 					all := listPullRequests(t, server, user)
 					last := all[len(all)-1]
 					if len(all) != 2 || last.State != "open" {
-						t.Fatalf("requests %+v, want a second one that is open", all)
+						t.Fatalf("got requests %+v, want a second one that is open", all)
 					}
 					server.API(t, user, http.MethodPatch, fmt.Sprintf("/repos/%s/gitops/pulls/%d", user.Name, last.Number),
 						map[string]any{"state": "closed"}, nil)
@@ -164,7 +164,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				Config: config("mysql://four"),
 				Check: func(*terraform.State) error {
 					if all := listPullRequests(t, server, user); all[len(all)-1].State != "open" {
-						t.Errorf("requests %+v, want the last one open", all)
+						t.Errorf("got requests %+v, want the last one open", all)
 					}
 					return nil
 				},
@@ -202,7 +202,7 @@ func TestPullRequestIsMergedAtOnceOnRequest(t *testing.T) {
 				Check: func(*terraform.State) error {
 					all := listPullRequests(t, server, user)
 					if len(all) != 1 || !all[0].Merged || all[0].Title != "Roll out" {
-						t.Errorf("requests %+v, want one that is merged", all)
+						t.Errorf("got requests %+v, want one that is merged", all)
 					}
 					return nil
 				},
@@ -216,7 +216,7 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 	repo, server, user := giteaWithUser(t)
 	check := func(*terraform.State) error {
 		if commits, all := repo.commits(t, "dev"), listPullRequests(t, server, user); commits != 1 || len(all) != 0 {
-			t.Errorf("%d commits and %d requests, want one and none", commits, len(all))
+			t.Errorf("got %d commits and %d requests, want one and none", commits, len(all))
 		}
 		return nil
 	}
@@ -256,7 +256,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	checkUnmoved := func() {
 		t.Helper()
 		if now := repo.commits(t, "dev"); now != commits {
-			t.Errorf("%d commits on the branch, want %d", now, commits)
+			t.Errorf("got %d commits on the branch, want %d", now, commits)
 		}
 	}
 	checkDeployed := func(database string) {
@@ -276,7 +276,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 			got = append(got, state+" "+one.Head.Ref)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("requests %q, want %q", got, want)
+			t.Errorf("got requests %q, want %q", got, want)
 		}
 	}
 	testSteps(t, resource.TestCase{
@@ -291,7 +291,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", title = "Roll out" }`, func(all []giteaPullRequest) {
 				checkRequests(all, "open flotilla/dev/dev")
 				if all[0].Title != "Roll out" || all[0].Head.SHA != head {
-					t.Errorf("request %+v", all[0])
+					t.Errorf("got request %+v, want the same head with another title", all[0])
 				}
 				checkUnmoved()
 			}),
@@ -389,7 +389,7 @@ func TestUnclosableFormerRequestIsReported(t *testing.T) {
 		t.Errorf("the branch holds\n%s", content)
 	}
 	if all := listPullRequests(t, server, user); len(all) != 1 || all[0].State != "open" {
-		t.Errorf("requests %+v, want one that is open", all)
+		t.Errorf("got requests %+v, want one that is open", all)
 	}
 	setRefused(http.MethodGet)
 	if plan := apply(t, w, config("")); !plan.Empty() {
