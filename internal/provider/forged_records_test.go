@@ -104,7 +104,7 @@ func TestManyCopiesOfARecordAreErrorsAndTakeNoMemory(t *testing.T) {
 	}
 }
 
-// An assignment reads the records of its name, a claim those with any name.
+// An assignment reads the records with its name. A claim reads the records of all claims.
 func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	t.Parallel()
 	f := newTreeWriter(t)

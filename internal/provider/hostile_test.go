@@ -252,7 +252,7 @@ func TestCanariesAppearInNoComparison(t *testing.T) {
 	for name, tool := range tools {
 		t.Run(name, func(t *testing.T) {
 			var credentials, others strings.Builder
-			used, read := map[string]bool{}, map[string]string{} // wanted error by data source
+			used, wantErrors := map[string]bool{}, map[string]string{} // wanted error by data source
 			for _, name := range slices.Sorted(maps.Keys(c.cells)) {
 				cell, to := c.cells[name], &others
 				switch {
@@ -261,10 +261,10 @@ func TestCanariesAppearInNoComparison(t *testing.T) {
 				case !strings.HasPrefix(name, "web-") && !strings.HasPrefix(name, "ssh-") && name != "named-401" && name != "password-401" && name != "hang" && name != "no-commit" && name != "fine":
 					continue
 				}
-				used[cell.provider], read[name] = true, cell.want
+				used[cell.provider], wantErrors[name] = true, cell.want
 				commit := "null"
 				if name == "no-commit" {
-					commit, read[name] = strconv.Quote(strings.Repeat("1", 40)), "No such commit"
+					commit, wantErrors[name] = strconv.Quote(strings.Repeat("1", 40)), "No such commit"
 				}
 				fmt.Fprintf(
 					to,
@@ -302,7 +302,7 @@ func TestCanariesAppearInNoComparison(t *testing.T) {
 					found[source] = summary
 				}
 			}
-			for name, want := range read {
+			for name, want := range wantErrors {
 				if name == "url-credentials" {
 					want = "Invalid left"
 				}

@@ -144,13 +144,14 @@ func runProviderProcess() error {
 	return err
 }
 
+// providerProcess is a provider in a process of its own, so that a test can kill it.
 type providerProcess struct {
 	t           *testing.T
 	command     *exec.Cmd
 	in          io.WriteCloser
 	out         *bufio.Scanner
 	stderr      bytes.Buffer
-	descendants *os.File // reaches its end after the process and its children
+	descendants *os.File // ends after the process and its children
 	onApplied   func()   // called after the apply, before the process ends
 }
 
@@ -165,11 +166,11 @@ func startProviderProcess(t *testing.T, w applyInput, environment ...string) *pr
 	d.command.Args = []string{providerProcessName}
 	d.command.Env = append(os.Environ(), environment...)
 	d.command.Stderr = &d.stderr
-	family, inherited, err := os.Pipe()
+	reader, inherited, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.descendants, d.command.ExtraFiles = family, []*os.File{inherited}
+	d.descendants, d.command.ExtraFiles = reader, []*os.File{inherited}
 	if d.in, err = d.command.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ type gitWatcher struct {
 
 // Only PATH reaches this git, so it reads its settings from files.
 const (
-	watchFolder       = "FLOTILLA_TEST_WATCH" // tells the provider the folder
+	watchFolder       = "FLOTILLA_TEST_WATCH" // variable of the provider process: the folder
 	realGit           = "real-git"            // path
 	providerProcessID = "doomed"              // id of the provider process
 	targetStep        = "orders"
@@ -282,6 +282,7 @@ func (w *gitWatcher) steps() (steps []step) {
 	return steps
 }
 
+// advertised is a moment between asked and sent, when one git process serves both refs and objects.
 const advertised = "advertised"
 
 func runWatchedGit() error {
