@@ -75,10 +75,10 @@ func (w *simWorld) checkTarget(target string, o *targetOracle, after folder.Tree
 	failing, lasting := w.passStages(target, o)
 	writes, rollbacks := map[string]bool{}, map[string]bool{}
 	for host := range w.hosts {
-		was, is := w.repo[host][target], after[host][target]
+		before, decided := w.repo[host][target], after[host][target]
 		switch {
-		case was == is:
-		case is == w.wanted[host][target]:
+		case before == decided:
+		case decided == w.wanted[host][target]:
 			writes[host] = true
 		default:
 			rollbacks[host] = true
@@ -150,35 +150,35 @@ func (w *simWorld) checkRemoval(target string, o *targetOracle, host string) {
 
 // checkRollback expects a failed change to be rolled back at once, on all of its hosts and on no others, to their former trees.
 // The former trees may be unknown only after the loss of the state.
-func (w *simWorld) checkRollback(target string, o *targetOracle, after folder.Trees, back map[string]bool, failing bool) {
-	if len(back) == 0 && (!failing || !w.settings.RollBack || o.possible != nil || w.percent) {
+func (w *simWorld) checkRollback(target string, o *targetOracle, after folder.Trees, rollbacks map[string]bool, failing bool) {
+	if len(rollbacks) == 0 && (!failing || !w.settings.RollBack || o.possible != nil || w.percent) {
 		return
 	}
 	if !w.settings.RollBack || !failing && !o.rolledBack && !w.percent && o.possible == nil {
-		w.t.Errorf("%s is rolled back on %v without a failure, or though on_failure is halt", target, slices.Sorted(maps.Keys(back)))
+		w.t.Errorf("%s is rolled back on %v without a failure, or though on_failure is halt", target, slices.Sorted(maps.Keys(rollbacks)))
 	}
 	for host, want := range o.hosts {
-		is := after[host][target]
+		decided := after[host][target]
 		switch {
 		case w.isHeld(host, target):
-			if back[host] {
+			if rollbacks[host] {
 				w.t.Errorf("%s/%s is rolled back while it is held", host, target)
 			}
 		case w.percent: // any written host may be in the share, so the proven hosts are unknown
-			if back[host] && !w.hadBefore(host, target, is) {
-				w.t.Errorf("%s/%s is rolled back to %q, which it never had", host, target, is)
+			if rollbacks[host] && !w.hadBefore(host, target, decided) {
+				w.t.Errorf("%s/%s is rolled back to %q, which it never had", host, target, decided)
 			}
 		case w.repo[host][target] != want: // the failed content was not written here
-			if back[host] {
+			if rollbacks[host] {
 				w.t.Errorf("%s/%s is rolled back without the failed content", host, target)
 			}
-		case is != o.former[host] && !o.possible[host][is] && (w.isEstablished(target, o, host) || is != ""):
-			w.t.Errorf("%s/%s after the rollback: got %q, want %q", host, target, is, o.former[host])
+		case decided != o.former[host] && !o.possible[host][decided] && (w.isEstablished(target, o, host) || decided != ""):
+			w.t.Errorf("%s/%s after the rollback: got %q, want %q", host, target, decided, o.former[host])
 		}
 		o.failed[host+want] = true
 		delete(o.proven, host)
 	}
-	for host := range back {
+	for host := range rollbacks {
 		if _, reached := o.hosts[host]; !reached && o.possible == nil {
 			w.t.Errorf("%s/%s is rolled back, and is not part of the failed change", host, target)
 		}
@@ -215,7 +215,7 @@ func (w *simWorld) updateOracle(target string, o *targetOracle) {
 		w.beginChange(target, o)
 	}
 	for host := range w.hosts {
-		if !w.isOfOwner(host) && w.wanted[host][target] != "" {
+		if !w.isExisting(host) && w.wanted[host][target] != "" {
 			o.initial[host] = w.wanted[host][target]
 		}
 	}
@@ -337,7 +337,7 @@ func (w *simWorld) isChangeComplete(target string, o *targetOracle) bool {
 // content, since the loss of the state. A host that joined since then seems to be part of a current change.
 func (w *simWorld) isEstablished(target string, o *targetOracle, host string) bool {
 	want, joined := o.initial[host]
-	return w.isOfOwner(host) && (o.possible == nil || !joined || want != w.wanted[host][target])
+	return w.isExisting(host) && (o.possible == nil || !joined || want != w.wanted[host][target])
 }
 
 // isReleased reports whether all hosts except new ones have their wanted content.

@@ -63,8 +63,8 @@ func (w *simWorld) content(host, version string) string {
 	return host + version
 }
 
-// isOfOwner reports whether the host was there before this step.
-func (w *simWorld) isOfOwner(host string) bool {
+// isExisting reports whether the host existed before this step.
+func (w *simWorld) isExisting(host string) bool {
 	_, known := w.repo[host]
 	return known && (w.values == nil || !w.values.fresh[host])
 }

@@ -24,11 +24,11 @@ func TestReliabilityClaims(t *testing.T) {
 			runParallel(t)
 			serving := servings[slices.IndexFunc(servings, func(s serving) bool { return s.name == name })]
 			processes, rounds := reliabilitytest.Count(4, 16), reliabilitytest.Count(2, 100)
-			r, from := newRepository(t, serving), pool(processes*maxClaimed)
+			r, clusters := newRepository(t, serving), pool(processes*maxClaimed)
 			start := time.Now()
 			orders := make([]claimOrder, processes)
 			for i := range orders {
-				orders[i] = claimOrder{Remote: r.remote, Name: fmt.Sprintf("claim-%d", i), Index: i, Rounds: rounds, Pool: from}
+				orders[i] = claimOrder{Remote: r.remote, Name: fmt.Sprintf("claim-%d", i), Index: i, Rounds: rounds, Pool: clusters}
 			}
 			outputs := runProcesses(t, "claim", processes, func(i int) any { return orders[i] })
 			pushes, commits := 0, map[string]bool{}
@@ -51,7 +51,7 @@ func TestReliabilityClaims(t *testing.T) {
 			t.Logf("%s for %d commits", time.Since(start).Round(time.Millisecond), len(commits))
 			checkClaims(t, r, orders, reported)
 			reliabilitytest.Report(t, fmt.Sprintf("15-claims-%d", i),
-				fmt.Sprintf("processes claim from one pool of %d clusters", len(from)), server, fmt.Sprintf("%d × %d", processes, rounds),
+				fmt.Sprintf("processes claim from one pool of %d clusters", len(clusters)), server, fmt.Sprintf("%d × %d", processes, rounds),
 				fmt.Sprintf("no cluster twice, none lost; pushes per commit: %.2f on average", float64(pushes)/float64(len(commits))))
 		})
 	}

@@ -167,12 +167,12 @@ func pullFixtures() map[forge.Forge]pullFixture {
 type checkPromise = func(name string, promise func(*testing.T, *forge.GitHost), exchanges ...any)
 
 // forEachPullFixture checks promises with scripts of each kind of Git host. Tests of Gitea run a real server.
-func forEachPullFixture(t *testing.T, play func(w pullFixture, check checkPromise)) {
+func forEachPullFixture(t *testing.T, test func(w pullFixture, check checkPromise)) {
 	t.Helper()
 	for kind, w := range pullFixtures() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			play(w, func(name string, promise func(*testing.T, *forge.GitHost), exchanges ...any) {
+			test(w, func(name string, promise func(*testing.T, *forge.GitHost), exchanges ...any) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					promise(t, newScriptedHost(t, kind, w.path, concat(exchanges...)))
@@ -190,7 +190,7 @@ func (w pullFixture) refuse(status int, e exchange, message string) exchange {
 func TestFindPrefersTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
 	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
-		finds := func(state forge.RequestState, mergeCommit string) func(*testing.T, *forge.GitHost) {
+		wantFound := func(state forge.RequestState, mergeCommit string) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) {
 				t.Helper()
 				got, err := host.Find(t.Context(), dev, 7)
@@ -211,30 +211,30 @@ func TestFindPrefersTheOpenPullRequest(t *testing.T) {
 				}
 			}
 		}
-		others := w.withText(prodMark)
-		check("none", finds("", ""), w.open(false), w.refuse(404, w.missing, "none"))
-		check("open", finds(forge.Open, ""), w.open(false, fields{}))
-		check("merged", finds(forge.Merged, mergedAs), w.open(false), w.get(w.merged))
-		check("closed", finds(forge.Closed, ""), w.open(false), w.get(w.closed))
-		check("a text with CRLF", finds(forge.Closed, ""), w.open(false), w.get(w.closed, w.withText("Hello\r\n"+devMark+"\r\n")))
-		check("foreign pull requests", finds("", ""), w.open(false, w.fork, others, w.withText(otherText)), w.get(w.closed, others))
+		foreign := w.withText(prodMark)
+		check("none", wantFound("", ""), w.open(false), w.refuse(404, w.missing, "none"))
+		check("open", wantFound(forge.Open, ""), w.open(false, fields{}))
+		check("merged", wantFound(forge.Merged, mergedAs), w.open(false), w.get(w.merged))
+		check("closed", wantFound(forge.Closed, ""), w.open(false), w.get(w.closed))
+		check("a text with CRLF", wantFound(forge.Closed, ""), w.open(false), w.get(w.closed, w.withText("Hello\r\n"+devMark+"\r\n")))
+		check("foreign pull requests", wantFound("", ""), w.open(false, w.fork, foreign, w.withText(otherText)), w.get(w.closed, foreign))
 	})
 }
 
 func TestABranchIsFreeUnlessAnotherPullRequestUsesIt(t *testing.T) {
 	t.Parallel()
 	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
-		frees := func(wantText string) func(*testing.T, *forge.GitHost) {
+		wantFree := func(wantText string) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) { t.Helper(); wantFreeHead(t, host, wantText) }
 		}
 		const from = `pull request #7 from "flotilla/dev" into `
-		check("no pull request", frees(""), w.open(true))
-		check("ours", frees(""), w.open(true, fields{}))
-		check("a fork's", frees(""), w.open(true, withFields(w.fork, w.withText(prodMark))))
-		check("ours into another branch", frees(`pull request #7 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`),
+		check("no pull request", wantFree(""), w.open(true))
+		check("ours", wantFree(""), w.open(true, fields{}))
+		check("a fork's", wantFree(""), w.open(true, withFields(w.fork, w.withText(prodMark))))
+		check("ours into another branch", wantFree(`pull request #7 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`),
 			w.open(true, w.elsewhere))
-		check("another's", frees(from+`"main" belongs to assignment "prod", not to "dev"`), w.open(true, w.withText(prodMark)))
-		check("a person's into another branch", frees(from+`"prod" was not opened by assignment "dev"`),
+		check("another's", wantFree(from+`"main" belongs to assignment "prod", not to "dev"`), w.open(true, w.withText(prodMark)))
+		check("a person's into another branch", wantFree(from+`"prod" was not opened by assignment "dev"`),
 			w.open(true, withFields(w.elsewhere, w.withText(otherText))))
 	})
 }
@@ -242,29 +242,29 @@ func TestABranchIsFreeUnlessAnotherPullRequestUsesIt(t *testing.T) {
 func TestEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
-		ensures := func(kind error, wantText string) func(*testing.T, *forge.GitHost) {
+		wantEnsure := func(kind error, wantText string) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) {
 				t.Helper()
 				wantEnsured(t, host, shortRequest(), kind, wantText, false)
 			}
 		}
-		succeeds := ensures(nil, "")
+		succeeds := wantEnsure(nil, "")
 		none, existing := w.open(false), w.open(false, fields{})
-		others, persons := w.open(false, w.withText(prodMark)), w.open(false, w.withText(otherText))
+		foreign, manual := w.open(false, w.withText(prodMark)), w.open(false, w.withText(otherText))
 		check("a new pull request", succeeds, none, w.create, w.created)
 		check("no change", succeeds, existing)
 		check("no change, with CRLF", succeeds, w.open(false, w.withText(strings.ReplaceAll(devBody, "\n", "\r\n"))))
 		check("an update", succeeds, w.open(false, fields{"title": "Old"}), w.update)
-		check("a person's", ensures(forge.ErrNotOwned, "pull request #7"), persons)
-		check("another owner's", ensures(forge.ErrNotOwned, `belongs to assignment "prod"`), others)
-		check("a concurrent pull request", ensures(forge.ErrNotOwned, `belongs to assignment "prod"`), none, w.refuse(w.refuses, w.create, "exists"), others)
+		check("a person's", wantEnsure(forge.ErrNotOwned, "pull request #7"), manual)
+		check("another owner's", wantEnsure(forge.ErrNotOwned, `belongs to assignment "prod"`), foreign)
+		check("a concurrent pull request", wantEnsure(forge.ErrNotOwned, `belongs to assignment "prod"`), none, w.refuse(w.refuses, w.create, "exists"), foreign)
 		check("a lost answer", succeeds, none, w.refuse(502, w.create, "oh no"), existing)
-		check("the host is down", ensures(forge.ErrUnreachable, "502 Bad Gateway"), none, w.refuse(502, w.create, "oh no"), none)
-		check("refused", ensures(forge.ErrRefused, "nothing to merge"), none, w.refuse(w.refuses, w.create, "nothing to merge"), none)
+		check("the host is down", wantEnsure(forge.ErrUnreachable, "502 Bad Gateway"), none, w.refuse(502, w.create, "oh no"), none)
+		check("refused", wantEnsure(forge.ErrRefused, "nothing to merge"), none, w.refuse(w.refuses, w.create, "nothing to merge"), none)
 		check("an unnoticed branch", succeeds, none, w.refuse(w.unknownStatus, w.create, w.unknownBranch), none, w.create, w.created)
-		check("a token without rights", ensures(forge.ErrUnauthorized, "you may not"), none, w.refuse(403, w.create, "you may not"))
-		check("a wrong token", ensures(forge.ErrUnauthorized, "401 Unauthorized"), w.refuse(401, w.noRepo, "who are you"))
-		check("a missing repository", ensures(forge.ErrNotFound, "404 Not Found: there is none"), w.refuse(404, w.noRepo, "there is none"))
+		check("a token without rights", wantEnsure(forge.ErrUnauthorized, "you may not"), none, w.refuse(403, w.create, "you may not"))
+		check("a wrong token", wantEnsure(forge.ErrUnauthorized, "401 Unauthorized"), w.refuse(401, w.noRepo, "who are you"))
+		check("a missing repository", wantEnsure(forge.ErrNotFound, "404 Not Found: there is none"), w.refuse(404, w.noRepo, "there is none"))
 	})
 }
 
@@ -273,14 +273,14 @@ var devRequest = forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"
 func TestMergeNow(t *testing.T) {
 	t.Parallel()
 	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
-		merges := func(kind error, wantText string) func(*testing.T, *forge.GitHost) {
+		wantMerge := func(kind error, wantText string) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) {
 				t.Helper()
 				request := devRequest
 				wantMerged(t, host, &request, forge.Now, kind, wantText)
 			}
 		}
-		succeeds, merged := merges(nil, ""), w.get(w.merged)
+		succeeds, merged := wantMerge(nil, ""), w.get(w.merged)
 		refused := func(status int, message string) []exchange {
 			return concat(w.get(), w.refuseLast(w.merge, status, message))
 		}
@@ -289,25 +289,25 @@ func TestMergeNow(t *testing.T) {
 		check("already merged", succeeds, merged)
 		check("an unnoticed push", succeeds, w.get(w.oldHead), w.get(), w.merge, w.afterMerge, merged)
 		check("a lost answer", succeeds, refused(502, "oh no"), merged)
-		check("the head moved meanwhile", merges(forge.ErrHeadMoved, "the head of pull request #7 is "+oldHead+", not "+newHead),
+		check("the head moved meanwhile", wantMerge(forge.ErrHeadMoved, "the head of pull request #7 is "+oldHead+", not "+newHead),
 			refused(409, "modified"), w.get(w.oldHead))
-		check("the head moved, and was merged", merges(forge.ErrHeadMoved, "was merged at "+oldHead),
+		check("the head moved, and was merged", wantMerge(forge.ErrHeadMoved, "was merged at "+oldHead),
 			w.get(), w.merge, w.afterMerge, w.get(w.merged, w.oldHead))
-		check("already merged with another head", merges(forge.ErrHeadMoved, "was merged at "+oldHead), w.get(w.merged, w.oldHead))
-		check("not allowed", merges(forge.ErrUnauthorized, "you may not"), refused(403, "you may not"), w.get())
-		check("down", merges(forge.ErrUnreachable, "500 Internal Server Error"), refused(500, "oh no"), w.get())
-		check("closed", merges(forge.ErrNotMergeable, "was closed"), w.get(w.closed))
-		check("closed meanwhile", merges(forge.ErrNotMergeable, "was closed"), refused(409, "closed"), w.get(w.closed))
-		check("another's", merges(forge.ErrNotOwned, "is not changed"), w.get(w.withText(prodMark)))
-		check("a fork's", merges(forge.ErrNotOwned, "does not come from branch"), w.get(w.fork)[:1])
-		check("does not exist", merges(forge.ErrNotFound, "pull request #7"), w.refuse(404, w.missing, "none"))
+		check("already merged with another head", wantMerge(forge.ErrHeadMoved, "was merged at "+oldHead), w.get(w.merged, w.oldHead))
+		check("not allowed", wantMerge(forge.ErrUnauthorized, "you may not"), refused(403, "you may not"), w.get())
+		check("down", wantMerge(forge.ErrUnreachable, "500 Internal Server Error"), refused(500, "oh no"), w.get())
+		check("closed", wantMerge(forge.ErrNotMergeable, "was closed"), w.get(w.closed))
+		check("closed meanwhile", wantMerge(forge.ErrNotMergeable, "was closed"), refused(409, "closed"), w.get(w.closed))
+		check("another's", wantMerge(forge.ErrNotOwned, "is not changed"), w.get(w.withText(prodMark)))
+		check("a fork's", wantMerge(forge.ErrNotOwned, "does not come from branch"), w.get(w.fork)[:1])
+		check("does not exist", wantMerge(forge.ErrNotFound, "pull request #7"), w.refuse(404, w.missing, "none"))
 	})
 }
 
 func TestClose(t *testing.T) {
 	t.Parallel()
 	forEachPullFixture(t, func(w pullFixture, check checkPromise) {
-		closes := func(kind error) func(*testing.T, *forge.GitHost) {
+		wantClose := func(kind error) func(*testing.T, *forge.GitHost) {
 			return func(t *testing.T, host *forge.GitHost) {
 				t.Helper()
 				request := devRequest
@@ -320,11 +320,11 @@ func TestClose(t *testing.T) {
 			}
 		}
 		failed := w.refuse(500, w.close, "oh no")
-		check("open", closes(nil), w.get(), w.close)
-		check("closed", closes(nil), w.get(w.closed))
-		check("merged", closes(nil), w.get(w.merged))
-		check("a lost answer", closes(nil), w.get(), failed, w.get(w.closed))
-		check("down", closes(forge.ErrUnreachable), w.get(), failed, w.get())
-		check("another's", closes(forge.ErrNotOwned), w.get(w.withText(devMark+"er")))
+		check("open", wantClose(nil), w.get(), w.close)
+		check("closed", wantClose(nil), w.get(w.closed))
+		check("merged", wantClose(nil), w.get(w.merged))
+		check("a lost answer", wantClose(nil), w.get(), failed, w.get(w.closed))
+		check("down", wantClose(forge.ErrUnreachable), w.get(), failed, w.get())
+		check("another's", wantClose(forge.ErrNotOwned), w.get(w.withText(devMark+"er")))
 	})
 }

@@ -20,28 +20,28 @@ const (
 )
 
 const (
-	ciLink   = "https://ci.example.com/7"
-	ciLink2  = "https://ci.example.com/8"
-	ourText  = "2 of 3 stages"
-	longText = "a description\nthat goes on "
+	ciLink     = "https://ci.example.com/7"
+	ciLink2    = "https://ci.example.com/8"
+	statusText = "2 of 3 stages"
+	longText   = "a description\nthat goes on "
 )
 
 func ownStatus(state forge.StatusState) forge.Status {
-	return forge.Status{Context: statusContext, State: state, Description: ourText, URL: ciLink}
+	return forge.Status{Context: statusContext, State: state, Description: statusText, URL: ciLink}
 }
 
 func TestAStatusIsSetOnlyIfItChanges(t *testing.T) {
 	t.Parallel()
 	for kind, w := range statusFixtures() {
-		words := map[forge.StatusState]string{forge.Success: w.success, forge.Failure: w.failure, forge.Error: w.error, forge.Pending: w.pending}
-		statusAs := func(state forge.StatusState) fields { return w.status(words[state], ourText, ciLink) }
-		for state, word := range words {
-			sent := w.writeExchange(w.body(word, ourText, ciLink))
+		stateNames := map[forge.StatusState]string{forge.Success: w.success, forge.Failure: w.failure, forge.Error: w.error, forge.Pending: w.pending}
+		statusAs := func(state forge.StatusState) fields { return w.status(stateNames[state], statusText, ciLink) }
+		for state, word := range stateNames {
+			sent := w.writeExchange(w.body(word, statusText, ciLink))
 			for name, exchanges := range map[string][]exchange{
 				"no status":          append(w.read(), sent),
 				"the same status":    w.read(statusAs(state)),
 				"another text":       append(w.read(w.status(word, "1 of 3 stages", ciLink)), sent),
-				"another link":       append(w.read(w.status(word, ourText, ciLink2)), sent),
+				"another link":       append(w.read(w.status(word, statusText, ciLink2)), sent),
 				"an unreadable list": {{request: w.read()[0].request, status: 403, answer: `{"message": "no"}`}, sent},
 				"a missing list":     {{request: w.read()[0].request, status: 404, answer: `{"message": "no"}`}, sent},
 			} {
@@ -65,7 +65,7 @@ func TestAStatusIsSetOnlyIfItChanges(t *testing.T) {
 					t.Errorf("got %+v, %v", got, err)
 				}
 				got, err := newScriptedHost(t, kind, repositoryPath(kind), w.read(w.status(word, "by hand", ciLink2))).Status(t.Context(), newHead, wanted)
-				if err != nil || got == nil || got.Description != "by hand" || got.URL != ciLink2 || words[got.State] != word {
+				if err != nil || got == nil || got.Description != "by hand" || got.URL != ciLink2 || stateNames[got.State] != word {
 					t.Errorf("after a manual change: got %+v, %v", got, err)
 				}
 				if got, err := newScriptedHost(t, kind, repositoryPath(kind), w.read()).Status(t.Context(), newHead, wanted); err != nil || got != nil {
@@ -166,18 +166,18 @@ func TestTheTextOfAPendingStatusChangesOnGitLab(t *testing.T) {
 	t.Parallel()
 	w := statusFixtures()[forge.GitLab]
 	refused := func(event, from, state string) exchange {
-		return exchange{request: w.write, body: w.body(state, ourText, ciLink), status: 400, answer: fields{
+		return exchange{request: w.write, body: w.body(state, statusText, ciLink), status: 400, answer: fields{
 			"message": fmt.Sprintf("Cannot transition status via :%s from :%s (Reason(s): Status cannot transition via \"%s\")", event, from, event),
 		}}
 	}
-	set := func(state string) exchange { return w.writeExchange(w.body(state, ourText, ciLink)) }
+	set := func(state string) exchange { return w.writeExchange(w.body(state, statusText, ciLink)) }
 	for name, exchanges := range map[string][]exchange{
 		"pending": append(w.read(w.status("pending", "1 of 3 stages", ciLink)), refused("enqueue", "pending", "pending"), set("running")),
 		"running": append(w.read(w.status("running", "1 of 3 stages", ciLink)),
 			refused("enqueue", "running", "pending"), refused("run", "running", "running"), set("canceled"), set("pending")),
 		"a concurrent update": append(w.read(),
-			exchange{request: w.write, body: w.body("pending", ourText, ciLink), status: 409, answer: fields{"message": "Another update to this commit status is in progress"}}, set("pending")),
-		"no change": w.read(w.status("running", ourText, ciLink)),
+			exchange{request: w.write, body: w.body("pending", statusText, ciLink), status: 409, answer: fields{"message": "Another update to this commit status is in progress"}}, set("pending")),
+		"no change": w.read(w.status("running", statusText, ciLink)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,7 +192,7 @@ func TestErrorsOfSetStatusNameTheCause(t *testing.T) {
 	t.Parallel()
 	const no = `{"message": "no"}`
 	for kind, w := range statusFixtures() {
-		sent := w.body(w.success, ourText, ciLink)
+		sent := w.body(w.success, statusText, ciLink)
 		refused := func(status int) []exchange {
 			return append(w.read(), exchange{request: w.write, body: sent, status: status, answer: no})
 		}
