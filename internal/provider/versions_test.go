@@ -22,7 +22,7 @@ type versions struct {
 	now       time.Time
 	clusters  []string
 	facts     map[string]evidence.ClusterFacts
-	overrides map[string]any
+	overrides map[string]any // of attributes
 	provider  map[string]any // block
 }
 
