@@ -57,7 +57,7 @@ func (found killedSteps) summary(after bool) (count int, names string) {
 	return count, cmp.Or(text.String(), "none")
 }
 
-// In `make test`, aKilledProcess plays one kill.
+// In `make test`, testKilledProcess plays one kill.
 func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
