@@ -298,7 +298,7 @@ func TestOverviewHasValuesOnlyWithShowValues(t *testing.T) {
 	}
 }
 
-// show_values adds the store and the key there, but never the version.
+// The page shows the name of a reference. show_values adds its store and key, but never the version.
 func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
