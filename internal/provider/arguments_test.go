@@ -15,10 +15,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
@@ -29,50 +25,37 @@ import (
 
 func TestPlacementIsApplied(t *testing.T) {
 	t.Parallel()
-	const config = `
-resource "flotilla_target_policy" "some" {
-  name                  = "some"
-  environment           = "dev"
-  cluster_type_selector = {}
-  placement = {
-    number_of_hosts = 2
-    prefer          = [{ selector = { match_labels = { region = "west" } }, weight = -7 }]
-    spread          = [{ key = "region", max_skew = 2 }]
-  }
-}
-
-locals {
-  fleet = provider::flotilla::fleet({
-    environment = "dev"
-    workspaces  = [{ name = "team" }]
-    cluster_types = [
-      { name = "a", labels = { region = "west" } },
-      { name = "b", labels = { region = "east" } },
-      { name = "c", labels = { region = "east" } },
-    ]
-    workloads = [{
-      name               = "app"
-      workspace          = "team"
-      deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/app" } } }
-    }]
-    target_policies = [flotilla_target_policy.some]
-  })
-}
-
-data "flotilla_scheduling" "dev" { fleet = local.fleet }
-`
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps: []resource.TestStep{{Config: config, ConfigStateChecks: []statecheck.StateCheck{
-			statecheck.ExpectKnownValue(
-				"data.flotilla_scheduling.dev",
-				tfjsonpath.New("assignments"),
-				knownvalue.MapExact(map[string]knownvalue.Check{
-					"b/app-live": knownvalue.NotNull(), "c/app-live": knownvalue.NotNull(),
-				}),
-			),
+	const policy = "flotilla_target_policy.some"
+	w := providertest.New(startProvider)
+	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{policy: {Attributes: map[string]any{
+		"name": "some", "environment": "dev", "cluster_type_selector": map[string]any{},
+		"placement": map[string]any{
+			"number_of_hosts": 2,
+			"prefer":          []any{map[string]any{"selector": map[string]any{"match_labels": map[string]any{"region": "west"}}, "weight": -7}},
+			"spread":          []any{map[string]any{"key": "region", "max_skew": 2}},
+		},
+	}}}}
+	apply(t, w, configuration)
+	plan, _ := mustPlan(t, w, configuration)
+	clusterType := func(name, region string) any {
+		return map[string]any{"name": name, "labels": map[string]any{"region": region}}
+	}
+	fleet := providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
+		"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}},
+		"cluster_types": []any{clusterType("a", "west"), clusterType("b", "east"), clusterType("c", "east")},
+		"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{
+			"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app"}},
 		}}},
-	})
+		"target_policies": []any{plan.Change(policy).After},
+	}}}
+	values, diags := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": fleet})
+	if diags.Err() != nil {
+		t.Fatal(diags)
+	}
+	assignments, _ := values["assignments"].(map[string]any)
+	if names := slices.Sorted(maps.Keys(assignments)); !slices.Equal(names, []string{"b/app-live", "c/app-live"}) {
+		t.Errorf("assignments are %q", names)
+	}
 }
 
 // rareArguments has the arguments that no example needs.

@@ -2,12 +2,14 @@ package provider_test
 
 import (
 	"fmt"
-	"regexp"
+	"reflect"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
@@ -38,22 +40,23 @@ func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
 func TestImportReadsTheRecords(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		repo.provider += requiredProviders
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
-			Steps: []resource.TestStep{
-				{Config: small{path: "a/b"}.config(repo)},
-				{
-					Config: small{path: "a/b"}.config(repo), ResourceName: assignment,
-					ImportState: true, ImportStateId: repo.url + "#dev:a/b:dev", ImportStateVerify: true,
-					ImportStateVerifyIdentifierAttribute: "name",
-					ImportStateVerifyIgnore:              []string{"fleet", "changes"},
-				},
-				{
-					Config: small{}.config(repo), ResourceName: assignment,
-					ImportState: true, ImportStateId: repo.url + "#dev::dev", ExpectError: regexp.MustCompile("Nothing to import"),
-				},
-			},
-		})
+		w, imported := providertest.New(startProvider), providertest.New(startProvider)
+		configuration := moduleOf(t, small{path: "a/b"}.config(repo)).Configuration
+		apply(t, w, configuration)
+		if diags := imported.Import(t.Context(), configuration, assignment, repo.url+"#dev:a/b:dev"); diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		want, got := w.State.Values(assignment), imported.State.Values(assignment)
+		for _, name := range []string{"fleet", "changes"} { // known after the next apply
+			delete(want, name)
+			delete(got, name)
+		}
+		if !reflect.DeepEqual(want, got) {
+			t.Errorf("the import reads\n%v\nwant\n%v", got, want)
+		}
+		diags := providertest.New(startProvider).Import(t.Context(), configuration, assignment, repo.url+"#dev::dev")
+		if diags.Err() == nil || !diags.Has("Nothing to import") {
+			t.Errorf("the import of another path says %s", diags)
+		}
 	})
 }

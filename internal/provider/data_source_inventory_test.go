@@ -19,6 +19,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -202,7 +203,9 @@ func TestUnreadableRecordsAreReported(t *testing.T) {
 	}
 }
 
+// The tests before it read the inventory through the stand-in for Terraform.
 func TestTheInventoryThroughTerraform(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	url := bare(t)
 	repo := repository{url: url}

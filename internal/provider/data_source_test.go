@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 const explainedFleet = `
@@ -193,7 +195,6 @@ func TestManifestsEqualTheFilesOfTheAssignment(t *testing.T) {
 
 func TestFunctions(t *testing.T) {
 	t.Parallel()
-	outputs, checks := "", []resource.TestCheckFunc(nil)
 	for name, test := range map[string]struct{ expression, want, err string }{
 		"merge":                   {`provider::flotilla::merge([{ a = { b = 1, c = [1] }, d = true }, { a = { b = 2, c = [2] }, d = null }])`, `{"a":{"b":2,"c":[2]}}`, ""},
 		"merge appends":           {`provider::flotilla::merge([{ c = [1] }, { c = [2] }], { lists = "append" })`, `{"c":[1,2]}`, ""},
@@ -207,23 +208,18 @@ func TestFunctions(t *testing.T) {
 		"bad selector":            {`provider::flotilla::selector_matches({ expression = "a in" }, {})`, "", `at character 1`},
 		"bad label":               {`provider::flotilla::selector_matches({}, { "a b" = "c" })`, "", `is not the key of a label`},
 	} {
-		if test.err == "" {
-			key := strings.ReplaceAll(name, " ", "_")
-			outputs += "output \"" + key + "\" {\n  value = jsonencode(" + test.expression + ")\n}\n"
-			checks = append(checks, resource.TestCheckOutput(key, test.want))
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
-				Config: "output \"result\" {\n  value = " + test.expression + "\n}\n", ExpectError: words(test.err),
-			}}})
+			output := "output \"result\" {\n  value = " + test.expression + "\n}\n"
+			result, err := providertest.New(startProvider).Evaluate(t.Context(), moduleOf(t, output).Outputs["result"])
+			switch {
+			case test.err != "" && (err == nil || !strings.Contains(strings.Join(strings.Fields(err.Error()), " "), test.err)):
+				t.Errorf("the error is %v, want %q", err, test.err)
+			case test.err == "" && (err != nil || asJSON(t, result) != test.want):
+				t.Errorf("it returns %s, %v, want %s", asJSON(t, result), err, test.want)
+			}
 		})
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps:                    []resource.TestStep{{Config: outputs, Check: resource.ComposeAggregateTestCheckFunc(checks...)}},
-	})
 }
 
 func TestHistoryListsCommitsAndTheirChanges(t *testing.T) {

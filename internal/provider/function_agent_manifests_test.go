@@ -7,48 +7,48 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 func TestAgentManifestsAreKnownOnceAllArgumentsAre(t *testing.T) {
 	t.Parallel()
-	config := `
-resource "terraform_data" "cluster" {
-  input = "store-17"
-}
-
-locals {
-  manifests = provider::flotilla::agent_manifests({
-    cluster      = terraform_data.cluster.output
-    cluster_type = "store"
-    gitops_repo  = { url = "https://git.example.com/platform/gitops", branch = "dev" }
-  })
-}
-
-output "manifests" {
-  value = local.manifests
-}
-
-output "kinds" {
-  value = join(" ", [for text in local.manifests : yamldecode(text).kind])
-}
-`
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps: []resource.TestStep{{
-			Config: config,
-			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-				plancheck.ExpectUnknownOutputValue("manifests"),
+	evaluate := func(cluster any) any {
+		t.Helper()
+		manifests, err := providertest.New(startProvider).Evaluate(t.Context(), providertest.Call{
+			Function: "agent_manifests", Arguments: []any{map[string]any{
+				"cluster": cluster, "cluster_type": "store",
+				"gitops_repo": map[string]any{"url": "https://git.example.com/platform/gitops", "branch": "dev"},
 			}},
-			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownOutputValue("kinds", knownvalue.StringExact("Namespace GitRepository Kustomization Kustomization")),
-			},
-		}},
-	})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return manifests
+	}
+	if manifests, isUnknown := evaluate(providertest.Unknown{Then: "store-17"}).(providertest.Unknown); !isUnknown {
+		t.Errorf("the manifests of an unknown cluster are %v", manifests)
+	}
+	var kinds []string
+	manifests, _ := evaluate("store-17").([]any)
+	for _, text := range manifests {
+		var object struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(text.(string)), &object); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, object.Kind)
+	}
+	if got := strings.Join(kinds, " "); got != "Namespace GitRepository Kustomization Kustomization" {
+		t.Errorf("the kinds are %q", got)
+	}
 }
 
+// Terraform, not the provider, marks results of secret arguments as sensitive.
 func TestAgentManifestsOfASecretAreSecret(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -12,11 +13,11 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/zclconf/go-cty/cty"
 	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // kalypsoRoot returns Kalypso's sample control plane, with the output of its tutorial.
@@ -171,72 +172,60 @@ func field(value any, keys ...string) any {
 // Flux uses kustomize, which reads NO and on as strings. YAML 1.1 reads them as bools.
 func TestControlPlanesReadWordsAsKustomizeDoes(t *testing.T) {
 	t.Parallel()
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps: []resource.TestStep{{
-			Config: `
-locals {
-  fleet = provider::flotilla::control_plane("dev", { "all.yaml" = <<-YAML
-    apiVersion: scheduler.kalypso.io/v1alpha1
-    kind: ClusterType
-    metadata: { name: drone, labels: { on: yes } }
-    spec: { reconciler: flux, namespaceService: default, configType: configmap }
-    ---
-    apiVersion: scheduler.kalypso.io/v1alpha1
-    kind: WorkloadRegistration
-    metadata: { name: shop }
-    spec: { workload: { repo: https://git.example.com/shop, branch: on, path: . }, workspace: shop }
-    ---
-    apiVersion: scheduler.kalypso.io/v1alpha1
-    kind: Workload
-    metadata: { name: shop }
-    spec:
-      deploymentTargets:
-        - { name: live, environment: dev, manifests: { repo: https://git.example.com/shop, branch: off, path: ./live } }
-    ---
-    apiVersion: scheduler.kalypso.io/v1alpha1
-    kind: SchedulingPolicy
-    metadata: { name: all }
-    spec:
-      deploymentTargetSelector: { labelSelector: { matchLabels: {} } }
-      clusterTypeSelector: { labelSelector: { matchLabels: { on: yes } } }
-    ---
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: { name: depots, labels: { platform-config: "true" } }
-    data:
-      DE: berlin
-      NO: oslo
-      ON: toronto
-      y: 2026-01-31
-      n: yes
-  YAML
-  })
-}
-
-data "flotilla_config_snapshots" "test" {
-  fleet = local.fleet
-}
-
-data "flotilla_manifests" "test" {
-  fleet = local.fleet
-}
-
-output "values" {
-  value = jsondecode(data.flotilla_config_snapshots.test.snapshots["drone/shop-live"].json)
-}
-
-output "branch" {
-  value = anytrue([for name, text in data.flotilla_manifests.test.files : strcontains(text, "branch: \"off\"") || strcontains(text, "branch: off")])
-}
-`,
-			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownOutputValue("branch", knownvalue.Bool(true)),
-				statecheck.ExpectKnownOutputValue("values", knownvalue.ObjectExact(map[string]knownvalue.Check{
-					"DE": knownvalue.StringExact("berlin"), "NO": knownvalue.StringExact("oslo"), "ON": knownvalue.StringExact("toronto"),
-					"y": knownvalue.StringExact("2026-01-31"), "n": knownvalue.StringExact("yes"),
-				})),
-			},
-		}},
-	})
+	const objects = `apiVersion: scheduler.kalypso.io/v1alpha1
+kind: ClusterType
+metadata: { name: drone, labels: { on: yes } }
+spec: { reconciler: flux, namespaceService: default, configType: configmap }
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: WorkloadRegistration
+metadata: { name: shop }
+spec: { workload: { repo: https://git.example.com/shop, branch: on, path: . }, workspace: shop }
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Workload
+metadata: { name: shop }
+spec:
+  deploymentTargets:
+    - { name: live, environment: dev, manifests: { repo: https://git.example.com/shop, branch: off, path: ./live } }
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: SchedulingPolicy
+metadata: { name: all }
+spec:
+  deploymentTargetSelector: { labelSelector: { matchLabels: {} } }
+  clusterTypeSelector: { labelSelector: { matchLabels: { on: yes } } }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: depots, labels: { platform-config: "true" } }
+data:
+  DE: berlin
+  NO: oslo
+  ON: toronto
+  y: 2026-01-31
+  n: yes
+`
+	fleet := providertest.Call{Function: "control_plane", Arguments: []any{"dev", map[string]any{"all.yaml": objects}}}
+	read := func(dataSource, attribute string) map[string]any {
+		t.Helper()
+		values, diags := providertest.New(startProvider).
+			ReadData(t.Context(), providertest.Configuration{}, dataSource, map[string]any{"fleet": fleet})
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		return values[attribute].(map[string]any)
+	}
+	var data map[string]any
+	text := field(read("flotilla_config_snapshots", "snapshots"), "drone/shop-live", "json").(string)
+	if err := json.Unmarshal([]byte(text), &data); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"DE": "berlin", "NO": "oslo", "ON": "toronto", "y": "2026-01-31", "n": "yes"}
+	if !reflect.DeepEqual(data, want) {
+		t.Errorf("the configuration is %v, want %v", data, want)
+	}
+	if files := fmt.Sprint(read("flotilla_manifests", "files")); !strings.Contains(files, `branch: "off"`) && !strings.Contains(files, "branch: off") {
+		t.Errorf("no file has the branch off:\n%s", files)
+	}
 }

@@ -168,49 +168,38 @@ func TestUnknownManifestsReserveNoNames(t *testing.T) {
 // The schedule does not depend on the version.
 func TestAnUnknownVersionOfASecretMakesOnlyItsOwnHostsUnknown(t *testing.T) {
 	t.Parallel()
-	repo := bareRepository(t)
-	config := repo.provider + fmt.Sprintf(`
-resource "terraform_data" "version" {
-  input = "3"
-}
-locals {
-  fleet = provider::flotilla::fleet({
-    environment     = "dev"
-    workspaces      = [{ name = "team" }]
-    cluster_types   = [for name in ["one", "two"] : { name = name, secret_service = "external-secrets", secret_stores = { vault = {} } }]
-    workloads       = [{ name = "app", workspace = "team", deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/app", tag = "v1" } } } }]
-    target_policies = [{ name = "all", deployment_target_selector = {}, cluster_type_selector = {} }]
-    config_containers = [
-      { name = "all", data = { LOG_LEVEL = "info" } },
-      { name = "db", labels = { cluster-type = "two" }, secrets = { DB_PASSWORD = { store = "vault", key = "prod/db", version = terraform_data.version.output } } },
-    ]
-  })
-}
-data "flotilla_scheduling" "test" {
-  fleet = local.fleet
-}
-output "known_before_apply" {
-  value = length(data.flotilla_scheduling.test.assignments)
-}
-resource "flotilla_assignment" "test" {
-  name        = "dev"
-  fleet       = local.fleet
-  gitops_repo = { url = %q, branch = "dev" }
-}
-`, repo.url)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps: []resource.TestStep{{
-			Config: config,
-			ConfigPlanChecks: resource.ConfigPlanChecks{
-				PreApply: []plancheck.PlanCheck{
-					plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("content")),
-					plancheck.ExpectKnownOutputValue("known_before_apply", knownvalue.Int64Exact(2)),
-				},
-				PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+	clusterType := func(name string) any {
+		return map[string]any{"name": name, "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}}}
+	}
+	fleet := func(version any) any {
+		return providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
+			"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}}, "cluster_types": []any{clusterType("one"), clusterType("two")},
+			"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
+				"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "tag": "v1"},
+			}}}},
+			"target_policies": []any{
+				map[string]any{"name": "all", "deployment_target_selector": map[string]any{}, "cluster_type_selector": map[string]any{}},
 			},
-		}},
-	})
+			"config_containers": []any{
+				map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+				map[string]any{"name": "db", "labels": map[string]any{"cluster-type": "two"}, "secrets": map[string]any{
+					"DB_PASSWORD": map[string]any{"store": "vault", "key": "prod/db", "version": version},
+				}},
+			},
+		}}}
+	}
+	url, w, unknown := bare(t), providertest.New(startProvider), fleet(providertest.Unknown{Then: "3"})
+	values, diags := w.PlanData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": unknown})
+	if assignments, _ := values["assignments"].(map[string]any); len(assignments) != 2 || diags.Err() != nil {
+		t.Errorf("before the apply %d assignments are known: %s", len(assignments), diags)
+	}
+	plan := apply(t, w, assigned(url, unknown, nil))
+	if content, isUnknown := plan.Change(assignment).After["content"].(providertest.Unknown); !isUnknown {
+		t.Errorf("at plan the content is %v", content)
+	}
+	if plan, diags := mustPlan(t, w, assigned(url, fleet("3"), nil)); !plan.Empty() {
+		t.Errorf("the next plan has %q: %s", linesOf(plan), diags)
+	}
 }
 
 func TestMistakesInReferencesAreReportedAtPlan(t *testing.T) {
