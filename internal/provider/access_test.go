@@ -1,8 +1,6 @@
 package provider_test
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -62,7 +60,7 @@ func (w *witness) address() string { return w.Listener.Addr().String() }
 // plainCredentials returns every form of credentials for the GitOps repository.
 func plainCredentials(t *testing.T) map[string]map[string]any {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := gitHubKey()
 	if err != nil {
 		t.Fatal(err)
 	}

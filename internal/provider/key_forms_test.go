@@ -1,8 +1,6 @@
 package provider_test
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -32,7 +30,7 @@ func newKeyTexts(t *testing.T) (keys keyTexts) {
 	keys.ssh, _ = sshKey(t, "")
 	keys.pgp, keys.pgpPublic = openPGPKey(t)
 	_, keys.cosign = cosignKey(t)
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	private, err := gitHubKey()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
@@ -97,7 +98,7 @@ func signCommits(t *testing.T, repository, base string, keys map[string]string) 
 
 func openPGPKey(t *testing.T) (private, public string) {
 	t.Helper()
-	entity, err := openpgp.NewEntity("Team", "", "team@example.com", nil)
+	entity, err := openpgp.NewEntity("Team", "", "team@example.com", &packet.Config{Algorithm: packet.PubKeyAlgoEdDSA})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func aRestoredState(t *testing.T) {
 func anExpiredSigningKey(t *testing.T) {
 	created := time.Now().Add(-2 * time.Hour)
 	entity, err := openpgp.NewEntity("Fleet", "", "fleet@example.com", &packet.Config{
-		KeyLifetimeSecs: 3600, Time: func() time.Time { return created },
+		Algorithm: packet.PubKeyAlgoEdDSA, KeyLifetimeSecs: 3600, Time: func() time.Time { return created },
 	})
 	if err != nil {
 		t.Fatal(err)
