@@ -220,6 +220,10 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 			t.Parallel()
 			onEveryServer(t, func(t *testing.T, repo repository) {
 				var original map[string]string
+				change := repo.change
+				if strings.Contains(name, "became") {
+					change = repo.changeByGit
+				}
 				places := []string{"changes", "commit", "content"}
 				if strings.HasPrefix(name, "marker") || strings.HasPrefix(name, "record") {
 					places = []string{"changes", "commit"} // the folders are unchanged
@@ -230,7 +234,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 							Config: small{}.config(repo),
 							Check: func(*terraform.State) error {
 								original = repo.read(t, "dev")
-								repo.changeByGit(t, "dev", func(folder string) {
+								change(t, "dev", func(folder string) {
 									tamper(t, folder)
 									writeFile(t, filepath.Join(folder, "drone/somebody/else.yaml"), "kind: Foreign\n")
 									writeFile(t, filepath.Join(folder, "README.md"), "Ours, by hand\r\n")

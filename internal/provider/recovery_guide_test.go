@@ -76,7 +76,7 @@ func (p *assignmentPair) configuration(value string) providertest.Configuration 
 }
 
 func (p *assignmentPair) files() map[string]string {
-	return removeTimes(files(p.t, repository{cloneURL: p.url}.clone(p.t, "dev")))
+	return removeTimes(repository{cloneURL: p.url}.read(p.t, "dev"))
 }
 
 // recover applies. The branch must have its former files, and the next plan must be empty.
