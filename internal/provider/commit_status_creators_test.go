@@ -14,7 +14,7 @@ import (
 // One of two accounts sets the statuses of both clusters.
 func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 	t.Parallel()
-	repo, server, owner := startGitea(t)
+	repo, server, owner := requestHost(t)
 	drone1, drone2 := server.User(t), server.User(t)
 	path := "/repos/" + owner.Name + "/gitops"
 	for _, user := range []giteatest.User{drone1, drone2} {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 
 type gitHost interface {
 	API(t testing.TB, user giteatest.User, method, path string, in, out any)
+	User(t testing.TB) giteatest.User
 }
 
 // standInGitea imitates a repository of Gitea, whose changes take a second of CPU time each. `make acceptance` runs the same
@@ -33,19 +36,29 @@ type standInGitea struct {
 	mu        sync.Mutex
 	pulls     []*standInPull
 	protected map[string]bool // by branch; merges need an approval
+	users     []giteatest.User
+	statuses  []standInStatus // oldest first
+}
+
+type standInStatus struct {
+	commit  string
+	ID      int               `json:"id"`
+	Context string            `json:"context"`
+	Status  string            `json:"status"`
+	Creator map[string]string `json:"creator"`
 }
 
 type standInPull struct{ title, body, state, head, base, merged, mergedHead string }
 
 type standInBody struct {
-	Title, State, Base, Head, Name, Branch, Do string
-	Body                                       *string
-	NewBranch                                  string `json:"new_branch"`
-	NewBranchName                              string `json:"new_branch_name"`
-	OldBranchName                              string `json:"old_branch_name"`
-	RuleName                                   string `json:"rule_name"`
-	Approvals                                  int    `json:"required_approvals"`
-	HeadCommit                                 string `json:"head_commit_id"`
+	Title, State, Base, Head, Name, Branch, Do, Context string
+	Body                                                *string
+	NewBranch                                           string `json:"new_branch"`
+	NewBranchName                                       string `json:"new_branch_name"`
+	OldBranchName                                       string `json:"old_branch_name"`
+	RuleName                                            string `json:"rule_name"`
+	Approvals                                           int    `json:"required_approvals"`
+	HeadCommit                                          string `json:"head_commit_id"`
 }
 
 func newStandInGitea(t *testing.T) (repository, *standInGitea) {
@@ -55,6 +68,7 @@ func newStandInGitea(t *testing.T) (repository, *standInGitea) {
 		t: t, bare: initHosted(t, root, "owner/gitops.git", "main"), protected: map[string]bool{},
 		user: giteatest.User{Name: "owner", Token: "a-token-of-the-owner"},
 	}
+	s.users = []giteatest.User{s.user}
 	checkObjects(t, s.bare)
 	backend := httpBackend(t, root)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,6 +122,15 @@ func (s *standInGitea) API(t testing.TB, user giteatest.User, method, path strin
 	}
 }
 
+// User adds a user who may set statuses.
+func (s *standInGitea) User(testing.TB) giteatest.User {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := fmt.Sprintf("user%d", len(s.users))
+	s.users = append(s.users, giteatest.User{Name: name, Token: "a-token-of-" + name})
+	return s.users[len(s.users)-1]
+}
+
 func (s *standInGitea) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +151,8 @@ func (s *standInGitea) tip(branch string) string {
 }
 
 func (s *standInGitea) answer(r *http.Request) (int, any) {
-	if r.Header.Get("Authorization") != "token "+s.user.Token {
+	by := slices.IndexFunc(s.users, func(user giteatest.User) bool { return r.Header.Get("Authorization") == "token "+user.Token })
+	if by < 0 {
 		return refusal(http.StatusUnauthorized, "user does not exist")
 	}
 	path, isRepository := strings.CutPrefix(r.URL.Path, "/api/v1/repos/owner/gitops")
@@ -165,6 +189,15 @@ func (s *standInGitea) answer(r *http.Request) (int, any) {
 	case action == "DELETE branch_protections":
 		delete(s.protected, rest)
 		return http.StatusNoContent, nil
+	case action == "PUT collaborators":
+		return http.StatusNoContent, nil
+	case action == "POST statuses":
+		s.statuses = append(s.statuses, standInStatus{
+			rest, len(s.statuses) + 1, sent.Context, sent.State, map[string]string{"login": s.users[by].Name},
+		})
+		return http.StatusCreated, s.statuses[len(s.statuses)-1]
+	case action == "GET commits":
+		return http.StatusOK, map[string]any{"statuses": s.latestStatuses(strings.TrimSuffix(rest, "/status"), r.URL.Query().Get("page"))}
 	case action == "GET labels":
 		return http.StatusOK, []any{map[string]any{"id": 1, "name": "flotilla"}}
 	case action == "POST issues": // adds labels to a request
@@ -173,6 +206,17 @@ func (s *standInGitea) answer(r *http.Request) (int, any) {
 		return s.answerPulls(r, rest, sent)
 	}
 	return refusal(http.StatusNotFound, r.Method+" "+path+" is not imitated")
+}
+
+// latestStatuses returns the last status of each context. All are on page 1.
+func (s *standInGitea) latestStatuses(commit, page string) []standInStatus {
+	latest := map[string]standInStatus{}
+	for _, status := range s.statuses {
+		if status.commit == commit && page == "1" {
+			latest[status.Context] = status
+		}
+	}
+	return slices.AppendSeq([]standInStatus{}, maps.Values(latest))
 }
 
 func (s *standInGitea) answerPulls(r *http.Request, rest string, sent standInBody) (int, any) {
