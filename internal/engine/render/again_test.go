@@ -6,10 +6,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-// An apply renders each folder twice: once to see what changes, and once to write it.
-func TestWhatIsRenderedAgainTakesNoMoreMemory(t *testing.T) {
+// An apply renders each folder twice: to find the changes and to write them.
+func TestRenderingAgainTakesNoMoreMemory(t *testing.T) {
 	t.Parallel()
-	templates, subjects := reference(t, 1000)
+	templates, subjects := compileReference(t, 1000)
 	kept := 0
 	for again := range 2 {
 		for _, subject := range subjects {
@@ -18,7 +18,7 @@ func TestWhatIsRenderedAgainTakesNoMoreMemory(t *testing.T) {
 			}
 		}
 		if again == 1 && render.Shapes(templates) != kept {
-			t.Errorf("%d shapes are kept, and %d after each folder was rendered again", kept, render.Shapes(templates))
+			t.Errorf("got %d shapes after the first rendering and %d after the second", kept, render.Shapes(templates))
 		}
 		kept = render.Shapes(templates)
 	}

@@ -31,11 +31,11 @@ func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
 	}
 	documents := documentsOf(t, []byte(files["drone/b-dev/reconciler.yaml"]))
 	wantSources := []any{"https://charts.example.com", "https://git.example.com/hello", "oci://registry.example.com/charts/podinfo"}
-	if got := at(documents[0], "spec.sourceRepos"); !reflect.DeepEqual(got, wantSources) {
+	if got := valueAt(documents[0], "spec.sourceRepos"); !reflect.DeepEqual(got, wantSources) {
 		t.Errorf("sources %v, want %v", got, wantSources)
 	}
 	var namespaces []string
-	for _, destination := range at(documents[0], "spec.destinations").([]any) {
+	for _, destination := range valueAt(documents[0], "spec.destinations").([]any) {
 		namespaces = append(namespaces, textAt(destination, "namespace"))
 	}
 	if want := []string{"dev-drone-1-a-dev", "dev-drone-b-dev", "given"}; !slices.Equal(namespaces, want) {
@@ -57,7 +57,7 @@ func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
 	}
 }
 
-func TestOnAHubEveryHostHasAProjectOfItsOwn(t *testing.T) {
+func TestEveryHostHasItsOwnProjectOnAHub(t *testing.T) {
 	team := fleet.Workspace{
 		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
 	}
@@ -90,10 +90,10 @@ func TestOnAHubEveryHostHasAProjectOfItsOwn(t *testing.T) {
 		documents := documentsOf(t, []byte(files[path+"/reconciler.yaml"]))
 		project := textAt(documents[len(documents)-1], "spec.template.spec.project")
 		if projects["AppProject argocd/"+project] == nil {
-			t.Errorf("%s is in project %q, which is not there", path, project)
+			t.Errorf("%s is in project %q, which does not exist", path, project)
 		}
 		if len(documents) == 2 {
-			if got := fmt.Sprint(at(documents[0], "spec.destinations.0")); !strings.Contains(got, want) {
+			if got := fmt.Sprint(valueAt(documents[0], "spec.destinations.0")); !strings.Contains(got, want) {
 				t.Errorf("%s: the project allows %s, want %s", path, got, want)
 			}
 		}
@@ -114,9 +114,8 @@ func TestAProjectIsRenderedForOneWorkspace(t *testing.T) {
 	}
 }
 
-// What an AppProject allows is not known as long as the sources of one deployment target are not; every
-// other folder is.
-func TestAProjectOfSourcesThatAreNotKnownYet(t *testing.T) {
+// If the sources of one deployment target are unknown, so is the folder with the AppProject. Other folders are known.
+func TestAProjectWithUnknownSourcesIsUnknown(t *testing.T) {
 	team := fleet.Workspace{
 		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
 	}

@@ -17,8 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// neighbours is a fleet of one workload with several deployment targets, each with a name, and where it
-// goes: to the cluster type drone, or to its clusters.
+// neighbours is a fleet with one workload for each target. Its hosts are the cluster type drone or clusters of that type.
 type neighbours struct {
 	reconciler string
 	templates  []fleet.Template
@@ -38,11 +37,11 @@ type neighbour struct {
 	configAs  fleet.ConfigAs
 	requires  []string
 	encrypted []encrypted.File
-	isPending bool // what reaches it is not known yet
+	isPending bool // its encrypted files are not known yet
 	secrets   map[string]fleet.SecretReference
 }
 
-// render schedules and renders: contents by path, and what Arrange finds.
+// render schedules the fleet and renders its folders. It returns contents by path and the findings and warnings of the checks.
 func (n neighbours) render(t *testing.T) (files map[string]string, findings, warnings fleet.Findings) {
 	t.Helper()
 	f := &fleet.Fleet{
@@ -130,7 +129,7 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	return files, findings, warnings
 }
 
-// identities are the objects of files, and in which files each is.
+// identities returns the paths of the files with each object.
 func identities(t *testing.T, files map[string]string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -143,7 +142,7 @@ func identities(t *testing.T, files map[string]string) map[string][]string {
 	return found
 }
 
-func TestOneOfThoseThatShareANamespaceWritesIt(t *testing.T) {
+func TestASharedNamespaceHasOneWriter(t *testing.T) {
 	team := fleet.Workspace{Name: "kaizen", ContributorGroups: []string{"devs"}}
 	for name, test := range map[string]struct {
 		targets map[string]neighbour
@@ -176,7 +175,7 @@ func TestOneOfThoseThatShareANamespaceWritesIt(t *testing.T) {
 			}
 			for identity, paths := range found {
 				if strings.HasPrefix(paths[0], "clusters/") {
-					continue // both clusters have theirs
+					continue // each cluster has its own
 				}
 				if len(paths) > 1 {
 					t.Errorf("%s is in %q", identity, paths)
@@ -186,8 +185,8 @@ func TestOneOfThoseThatShareANamespaceWritesIt(t *testing.T) {
 	}
 }
 
-func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
-	at := `workloads["b"].deployment_targets["dev"].`
+func TestConflictsInASharedNamespaceAreFindings(t *testing.T) {
+	prefix := `workloads["b"].deployment_targets["dev"].`
 	own := []fleet.Template{{Type: "config", Name: "configmap", Manifests: []string{""}}}
 	for name, test := range map[string]struct {
 		templates []fleet.Template
@@ -196,21 +195,21 @@ func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
 	}{
 		"the configuration": {nil, map[string]neighbour{
 			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"drone"}, namespace: "shared"},
-		}, at + `config_as: deployment target "a-dev" writes "platform-config" into namespace "shared", too: give one of them another name, "configmap:<name>", or another form`},
+		}, prefix + `config_as: deployment target "a-dev" writes "platform-config" into namespace "shared", too: give one of them another name, "configmap:<name>", or another form`},
 		"the configuration of a type": {nil, map[string]neighbour{
 			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "shared"},
-		}, at + `config_as: deployment target "a-dev" writes "platform-config"`},
+		}, prefix + `config_as: deployment target "a-dev" writes "platform-config"`},
 		"other configuration": {nil, map[string]neighbour{
 			"a": {hosts: []string{"drone"}, namespace: "shared"},
 			"b": {hosts: []string{"drone"}, namespace: "shared", configAs: fleet.ConfigAs{"substitute"}},
 		}, ""},
-		"configuration by a template of one's own": {own, map[string]neighbour{
+		"configuration by a custom template": {own, map[string]neighbour{
 			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"drone"}, namespace: "shared"},
 		}, ""},
 		"two workspaces": {nil, map[string]neighbour{
 			"a": {hosts: []string{"drone"}, namespace: "shared"},
 			"b": {hosts: []string{"drone"}, namespace: "shared", workspace: "other", configAs: fleet.ConfigAs{"substitute"}},
-		}, at + `namespace: namespace "shared" is shared with deployment target "a-dev" of workspace "kaizen": a namespace belongs to one workspace, here "other"`},
+		}, prefix + `namespace: namespace "shared" is shared with deployment target "a-dev" of workspace "kaizen": a namespace belongs to one workspace, here "other"`},
 		"different clusters": {nil, map[string]neighbour{
 			"a": {hosts: []string{"clusters/drone-1"}, namespace: "shared"}, "b": {hosts: []string{"clusters/drone-2"}, namespace: "shared"},
 		}, ""},
@@ -231,11 +230,11 @@ func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
 	}
 }
 
-func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
+func TestOrderThatAReconcilerCannotKeepIsAWarning(t *testing.T) {
 	for name, test := range map[string]struct {
-		reconciler  string
-		api, needed neighbour
-		want        string
+		reconciler string
+		api, db    neighbour
+		want       string
 	}{
 		"Flux, two Kustomizations": {"flux", neighbour{}, neighbour{}, ""},
 		"Flux, two charts":         {"flux", neighbour{manifests: helmChart}, neighbour{manifests: ociChart}, ""},
@@ -253,10 +252,10 @@ func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 			if test.api.hosts == nil {
 				test.api.hosts = []string{"drone"}
 			}
-			test.needed.hosts = []string{"drone"}
+			test.db.hosts = []string{"drone"}
 			_, findings, warnings := neighbours{
 				reconciler: test.reconciler,
-				targets:    map[string]neighbour{"api": test.api, "db": test.needed},
+				targets:    map[string]neighbour{"api": test.api, "db": test.db},
 			}.render(
 				t,
 			)
@@ -271,7 +270,7 @@ func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 	}
 }
 
-func TestDependenciesAreNamedWhereTheyAre(t *testing.T) {
+func TestDependenciesNameExistingKustomizations(t *testing.T) {
 	files, _, _ := neighbours{reconciler: "flux", targets: map[string]neighbour{
 		"api":   {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, requires: []string{"db", "queue"}},
 		"db":    {hosts: []string{"drone"}},
@@ -285,20 +284,20 @@ func TestDependenciesAreNamedWhereTheyAre(t *testing.T) {
 	}
 	for _, cluster := range []string{"drone-1", "drone-2"} {
 		documents := documentsOf(t, []byte(files["clusters/"+cluster+"/api-dev/reconciler.yaml"]))
-		needed := at(documents[1], "spec.dependsOn").([]any)
+		needed := valueAt(documents[1], "spec.dependsOn").([]any)
 		if len(needed) != 2 {
-			t.Errorf("depends on %v", needed)
+			t.Errorf("got dependencies %v, want two", needed)
 		}
-		for _, one := range needed {
-			if name := textAt(one, "name"); !exists["Kustomization "+name] {
-				t.Errorf("%s depends on %q, which is not there", cluster, name)
+		for _, dependency := range needed {
+			if name := textAt(dependency, "name"); !exists["Kustomization "+name] {
+				t.Errorf("%s depends on %q, which does not exist", cluster, name)
 			}
 		}
 	}
 }
 
-// Whatever shares namespaces, on cluster types and clusters: no cluster gets an object twice, everything
-// that is waited for is there, and a namespace is written wherever something is in it.
+// TestNoClusterGetsAnObjectTwice renders random fleets with shared namespaces. Each cluster gets every object once, each
+// dependency, and the namespace of each ConfigMap.
 func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 	rendered := 0
 	for seed := range uint64(acceptancetest.Count(40, 150)) {
@@ -340,13 +339,13 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 		}
 		rendered++
 		for _, cluster := range []string{"clusters/drone-1/", "clusters/drone-2/"} {
-			there := map[string]string{}
+			onCluster := map[string]string{}
 			for path, content := range files {
 				if strings.HasPrefix(path, "drone/") || strings.HasPrefix(path, cluster) {
-					there[path] = content
+					onCluster[path] = content
 				}
 			}
-			found := identities(t, there)
+			found := identities(t, onCluster)
 			for identity, paths := range found {
 				if len(paths) > 1 {
 					t.Fatalf("seed %d: %s is in %q", seed, identity, paths)
@@ -358,12 +357,12 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 					}
 				}
 			}
-			for path, content := range there {
+			for path, content := range onCluster {
 				for _, document := range documentsOf(t, []byte(content)) {
-					needed, _ := at(document, "spec.dependsOn").([]any)
-					for _, one := range needed {
-						if name := textAt(one, "name"); name != "" && !strings.Contains(fmt.Sprint(slices.Sorted(maps.Keys(found))), "/"+name) {
-							t.Fatalf("seed %d: %s waits for %q, which is not there", seed, path, name)
+					needed, _ := valueAt(document, "spec.dependsOn").([]any)
+					for _, dependency := range needed {
+						if name := textAt(dependency, "name"); name != "" && !strings.Contains(fmt.Sprint(slices.Sorted(maps.Keys(found))), "/"+name) {
+							t.Fatalf("seed %d: %s waits for %q, which does not exist", seed, path, name)
 						}
 					}
 				}
@@ -371,23 +370,23 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 		}
 	}
 	if rendered < acceptancetest.Count(10, 40) {
-		t.Errorf("%d of the fleets could be rendered", rendered)
+		t.Errorf("only %d of the fleets could be rendered", rendered)
 	}
 }
 
-// Each folder has the namespace of its deployment target, and Config Sync applies nothing where two files have it.
-func TestNamespacesThatConfigSyncWouldFindTwiceAreFindings(t *testing.T) {
+// Each folder has the namespace of its deployment target. Config Sync applies nothing if two files have the same object.
+func TestDuplicateNamespacesOfConfigSyncAreFindings(t *testing.T) {
 	for name, test := range map[string]struct {
 		reconciler string
 		api, db    neighbour
 		want       string
 	}{
-		"one folder":         {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
-		"type and cluster":   {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
-		"two clusters":       {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"clusters/drone-2"}, namespace: "shop"}, ""},
-		"other namespaces":   {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "bar"}, ""},
-		"another reconciler": {"flux", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, ""},
-		"namespaces made up": {"config-sync", neighbour{hosts: []string{"drone"}}, neighbour{hosts: []string{"drone"}}, ""},
+		"one folder":           {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
+		"type and cluster":     {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
+		"two clusters":         {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"clusters/drone-2"}, namespace: "shop"}, ""},
+		"other namespaces":     {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "bar"}, ""},
+		"another reconciler":   {"flux", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, ""},
+		"generated namespaces": {"config-sync", neighbour{hosts: []string{"drone"}}, neighbour{hosts: []string{"drone"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings, _ := neighbours{reconciler: test.reconciler, targets: map[string]neighbour{"api": test.api, "db": test.db}}.render(t)

@@ -16,8 +16,8 @@ import (
 
 var benchmarkSizes = []int{1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments}
 
-// reference is the reference fleet, ready to be rendered.
-func reference(b testing.TB, size int) (*render.Templates, []render.Subject) {
+// compileReference returns the compiled templates of the reference fleet and a subject for each assignment.
+func compileReference(b testing.TB, size int) (*render.Templates, []render.Subject) {
 	b.Helper()
 	f, subjects := referenceFleet(b, size)
 	templates, findings := render.Compile(f)
@@ -27,7 +27,7 @@ func reference(b testing.TB, size int) (*render.Templates, []render.Subject) {
 	return templates, subjects
 }
 
-// referenceFleet is the reference fleet, and all of its assignments with their configuration.
+// referenceFleet returns the reference fleet and a subject for each assignment.
 func referenceFleet(b testing.TB, size int) (*fleet.Fleet, []render.Subject) {
 	b.Helper()
 	f, config := fleettest.Reference(size, 1)
@@ -66,7 +66,7 @@ func onAllCores(count int, do func(i int)) {
 func BenchmarkRender(b *testing.B) {
 	for _, size := range benchmarkSizes {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			templates, subjects := reference(b, size)
+			templates, subjects := compileReference(b, size)
 			var files atomic.Int64
 			b.ReportAllocs()
 			for b.Loop() {
@@ -88,7 +88,7 @@ func BenchmarkRender(b *testing.B) {
 func BenchmarkCheck(b *testing.B) {
 	for _, size := range benchmarkSizes[:2] {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			templates, subjects := reference(b, size)
+			templates, subjects := compileReference(b, size)
 			folders := make([][]render.AssignmentFile, len(subjects))
 			for i, subject := range subjects {
 				folders[i], _ = templates.Render(subject)
@@ -106,8 +106,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkFirst is what a first apply does: templates that are compiled anew, every folder rendered and
-// checked.
+// BenchmarkFirst measures a first apply: it compiles the templates, then renders and checks every folder.
 func BenchmarkFirst(b *testing.B) {
 	for _, size := range benchmarkSizes[:2] {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

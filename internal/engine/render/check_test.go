@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-// checked renders a template of a content type without the other files, and returns what is wrong.
-func checked(t *testing.T, kind, contentType string, manifests ...string) fleet.Findings {
+// checkTemplate renders one template of a content type, with the other templates empty, and returns the findings.
+func checkTemplate(t *testing.T, kind, contentType string, manifests ...string) fleet.Findings {
 	t.Helper()
 	deployment := deployment{namespaceService: "own", configType: "own", reconciler: "own"}
 	empty := fleet.Template{Name: "own", Manifests: []string{""}}
@@ -35,44 +35,44 @@ func configMap(lines ...string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n" + strings.Join(lines, "\n") + "\n"
 }
 
-func TestCheckFindsWhatAClusterWouldRefuse(t *testing.T) {
+func TestCheckFindsInvalidFiles(t *testing.T) {
 	for name, example := range map[string]struct {
 		manifest string
 		want     string // after `templates["own"]: config template: platform-config.yaml`
 	}{
-		"no YAML":               {"a: 1\nb: [\n", ", line 2: is not YAML: did not find expected node content"},
-		"a tab":                 {"a:\n\tb: 1\n", ", line 2: is not YAML: found character that cannot start any token"},
-		"an alias":              {"a: *secret\n", ": is not YAML: a value that starts with \"*\" must be in quotes"},
-		"an open quote":         {"a: \"b\n", ", line 2: is not YAML: found unexpected end of stream"},
-		"the second document":   {"a: 1\n---\nb: [", ", line 3: is not YAML: did not find expected node content"},
-		"a key that is twice":   {"a: 1\nb: 2\na: 3\n", `, line 3: key "a" appears twice, first in line 1`},
-		"no kind":               {"apiVersion: v1\n", ", line 1: has no kind"},
-		"no apiVersion":         {"kind: ConfigMap\n", ", line 1: has no apiVersion"},
-		"an empty kind":         {"apiVersion: v1\nkind: \"\"\n", ", line 1: has no kind"},
-		"no metadata":           {"apiVersion: v1\nkind: ConfigMap\n", ", line 1: has no metadata.name"},
-		"no name":               {"apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n", ", line 3: has no metadata.name"},
-		"a name that is number": {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: 12\n", ", line 4: metadata.name is not a string"},
-		"an invalid name":       {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: A_b\n", `, line 4: metadata.name "A_b" is not a DNS subdomain: lower case letters, digits, "-" and ".", starting and ending with a letter or digit, at most 253 characters`},
-		"a namespace's dots":    {"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a.b\n", `, line 4: metadata.name "a.b" is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`},
-		"an invalid namespace":  {configMap("  namespace: a.b"), `, line 5: metadata.namespace "a.b" is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`},
-		"a boolean label":       {configMap("  labels:", "    a: true"), `, line 6: labels["a"] is not a string: put it in quotes`},
-		"a boolean of YAML 1.1": {configMap("  labels:", "    a: on"), `, line 6: labels["a"] is not a string: put it in quotes`},
-		"a number annotation":   {configMap("  annotations:", "    a: 1"), `, line 6: annotations["a"] is not a string: put it in quotes`},
-		"a label's key":         {configMap("  labels:", "    a b: c"), `, line 6: "a b" is not the key of a label`},
-		"a label's value":       {configMap("  labels:", "    a: b c"), `, line 6: labels["a"]: "b c" is not the value of a label`},
-		"data that is no text":  {configMap("data:", "  PORT: 80"), `, line 6: data["PORT"] is not a string: put it in quotes`},
-		"data that is a list":   {configMap("data:", "  PORT: []"), `, line 6: data["PORT"] is not a string: put it in quotes`},
-		"too much data":         {configMap(`data: {"a": "{{ repeat 600000 "x" }}", "b": "{{ repeat 600000 "x" }}"}`), ", line 1: the ConfigMap's values have 1200000 bytes, and Kubernetes accepts 1048576; the largest is \"a\", with 600000"},
-		"a key with a space":    {configMap("data:", "  my key: x"), `, line 6: key "my key" cannot be one of a ConfigMap: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`},
-		"a key of dots":         {configMap("data:", "  ..: x"), `, line 6: key ".." cannot be one of a ConfigMap`},
-		"a long key":            {configMap(`data: {"{{ repeat 254 "x" }}": x}`), `, line 5: key "` + strings.Repeat("x", 254) + `" cannot be one of a ConfigMap`},
-		"the same twice":        {configMap() + "---\n" + configMap(), `, line 7: ConfigMap "a" is written twice, first in platform-config.yaml, line 1`},
-		"in another version":    {"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\n---\napiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: a}\n", `, line 5: Role "a" is written twice`},
-		"inside a list":         {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n", ", line 4: has no metadata.name"},
-		"a role's name":         {"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a/b}\n", `, line 3: metadata.name "a/b" may not contain '/'`},
+		"no YAML":                        {"a: 1\nb: [\n", ", line 2: is not YAML: did not find expected node content"},
+		"a tab":                          {"a:\n\tb: 1\n", ", line 2: is not YAML: found character that cannot start any token"},
+		"an alias":                       {"a: *secret\n", ": is not YAML: a value that starts with \"*\" must be in quotes"},
+		"an open quote":                  {"a: \"b\n", ", line 2: is not YAML: found unexpected end of stream"},
+		"the second document":            {"a: 1\n---\nb: [", ", line 3: is not YAML: did not find expected node content"},
+		"a duplicate key":                {"a: 1\nb: 2\na: 3\n", `, line 3: key "a" appears twice, first in line 1`},
+		"no kind":                        {"apiVersion: v1\n", ", line 1: has no kind"},
+		"no apiVersion":                  {"kind: ConfigMap\n", ", line 1: has no apiVersion"},
+		"an empty kind":                  {"apiVersion: v1\nkind: \"\"\n", ", line 1: has no kind"},
+		"no metadata":                    {"apiVersion: v1\nkind: ConfigMap\n", ", line 1: has no metadata.name"},
+		"no name":                        {"apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n", ", line 3: has no metadata.name"},
+		"a number as name":               {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: 12\n", ", line 4: metadata.name is not a string"},
+		"an invalid name":                {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: A_b\n", `, line 4: metadata.name "A_b" is not a DNS subdomain: lower case letters, digits, "-" and ".", starting and ending with a letter or digit, at most 253 characters`},
+		"a namespace with a dot":         {"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a.b\n", `, line 4: metadata.name "a.b" is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`},
+		"an invalid namespace":           {configMap("  namespace: a.b"), `, line 5: metadata.namespace "a.b" is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`},
+		"a boolean label":                {configMap("  labels:", "    a: true"), `, line 6: labels["a"] is not a string: put it in quotes`},
+		"a boolean of YAML 1.1":          {configMap("  labels:", "    a: on"), `, line 6: labels["a"] is not a string: put it in quotes`},
+		"a number annotation":            {configMap("  annotations:", "    a: 1"), `, line 6: annotations["a"] is not a string: put it in quotes`},
+		"a label's key":                  {configMap("  labels:", "    a b: c"), `, line 6: "a b" is not the key of a label`},
+		"a label's value":                {configMap("  labels:", "    a: b c"), `, line 6: labels["a"]: "b c" is not the value of a label`},
+		"a number as data":               {configMap("data:", "  PORT: 80"), `, line 6: data["PORT"] is not a string: put it in quotes`},
+		"a list as data":                 {configMap("data:", "  PORT: []"), `, line 6: data["PORT"] is not a string: put it in quotes`},
+		"too much data":                  {configMap(`data: {"a": "{{ repeat 600000 "x" }}", "b": "{{ repeat 600000 "x" }}"}`), ", line 1: the ConfigMap's values have 1200000 bytes, and Kubernetes accepts 1048576; the largest is \"a\", with 600000"},
+		"a key with a space":             {configMap("data:", "  my key: x"), `, line 6: key "my key" cannot be one of a ConfigMap: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`},
+		"a key of dots":                  {configMap("data:", "  ..: x"), `, line 6: key ".." cannot be one of a ConfigMap`},
+		"a long key":                     {configMap(`data: {"{{ repeat 254 "x" }}": x}`), `, line 5: key "` + strings.Repeat("x", 254) + `" cannot be one of a ConfigMap`},
+		"a duplicate object":             {configMap() + "---\n" + configMap(), `, line 7: ConfigMap "a" is written twice, first in platform-config.yaml, line 1`},
+		"a duplicate in another version": {"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\n---\napiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: a}\n", `, line 5: Role "a" is written twice`},
+		"inside a list":                  {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n", ", line 4: has no metadata.name"},
+		"a role's name":                  {"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a/b}\n", `, line 3: metadata.name "a/b" may not contain '/'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			findings := checked(t, "config", "yaml", example.manifest)
+			findings := checkTemplate(t, "config", "yaml", example.manifest)
 			want := `templates["own"]: config template: platform-config.yaml` + example.want
 			if len(findings) != 1 || !strings.HasPrefix(findings[0].String(), want) {
 				t.Errorf("findings\n%s\nwant\n%s", findings, want)
@@ -81,7 +81,7 @@ func TestCheckFindsWhatAClusterWouldRefuse(t *testing.T) {
 	}
 }
 
-func TestCheckAcceptsWhatClustersTake(t *testing.T) {
+func TestCheckAcceptsValidFiles(t *testing.T) {
 	for name, manifest := range map[string]string{
 		"plain values":                   "a: 1\nb: [x]\n",
 		"nothing but comments":           "# nothing\n",
@@ -94,20 +94,20 @@ func TestCheckAcceptsWhatClustersTake(t *testing.T) {
 		"anchors":                        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: &name a, labels: {app: *name}}\ndata: {a: *name}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if findings := checked(t, "config", "yaml", manifest); len(findings) > 0 {
+			if findings := checkTemplate(t, "config", "yaml", manifest); len(findings) > 0 {
 				t.Error(findings)
 			}
 		})
 	}
 }
 
-func TestCheckWantsKubernetesDocumentsOfEveryOtherType(t *testing.T) {
+func TestCheckRequiresKubernetesDocumentsOfOtherTypes(t *testing.T) {
 	for manifest, want := range map[string]string{
 		"a: 1\n": "has no apiVersion\n",
 		"- 1\n":  "is not a Kubernetes document: it has no apiVersion and kind",
 		"text\n": "is not a Kubernetes document: it has no apiVersion and kind",
 	} {
-		findings := checked(t, "reconciler", "yaml", manifest)
+		findings := checkTemplate(t, "reconciler", "yaml", manifest)
 		if len(findings) == 0 || !strings.Contains(findings.Error()+"\n", want) {
 			t.Errorf("%q: findings %v, want %s", manifest, findings, want)
 		}
@@ -126,7 +126,7 @@ func TestCheckReadsJSON(t *testing.T) {
 		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": 1}}`:    `data["a"] is not a string`,
 		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "\/"}}`: "",
 	} {
-		findings := checked(t, "config", "json", manifest)
+		findings := checkTemplate(t, "config", "json", manifest)
 		if want == "" && len(findings) > 0 || want != "" && !strings.Contains(findings.Error(), want) {
 			t.Errorf("%s: findings %v, want %q", manifest, findings, want)
 		}
@@ -135,7 +135,7 @@ func TestCheckReadsJSON(t *testing.T) {
 
 func TestCheckLeavesOtherContentAlone(t *testing.T) {
 	for _, contentType := range []string{"env", "properties", "sh", "text"} {
-		if findings := checked(t, "config", contentType, "a: ["); len(findings) > 0 {
+		if findings := checkTemplate(t, "config", contentType, "a: ["); len(findings) > 0 {
 			t.Errorf("%s: %v", contentType, findings)
 		}
 	}
@@ -159,7 +159,7 @@ func TestCheckFindsTheSameObjectInTwoFiles(t *testing.T) {
 
 func TestRenderedYAMLIsBounded(t *testing.T) {
 	deployment := withTemplate("yaml", "a: 1")
-	deployment.reconciler = "zarf" // not of Kubernetes, which wants manifests
+	deployment.reconciler = "zarf" // the others accept only manifests
 	templates, subject := deployment.compile(t)
 	check := func(content string) fleet.Findings {
 		return templates.Check(subject, []render.AssignmentFile{{Name: "platform-config.yaml", Content: []byte(content)}})
@@ -176,8 +176,8 @@ func TestRenderedYAMLIsBounded(t *testing.T) {
 	}
 }
 
-// A glance is enough for common files; else a first apply of a large fleet takes seconds longer.
-func TestCommonFilesAreCheckedAtAGlance(t *testing.T) {
+// The quick check is enough for common files. Without it, a first apply of a large fleet takes seconds longer.
+func TestCommonFilesPassTheQuickCheck(t *testing.T) {
 	config := map[string]any{
 		"DATABASE_URL": "postgres://db.example.com:5432/app", "REPLICAS": json.Number("3"), "EMERGENCY": "0911", "DEBUG": true, "EMPTY": "",
 		"FEATURES": map[string]any{"a": true, "rollout": map[string]any{"percent": json.Number("5")}}, "HOSTS": []any{"a", "b"},
@@ -189,8 +189,8 @@ func TestCommonFilesAreCheckedAtAGlance(t *testing.T) {
 	}
 	content := ""
 	for _, file := range files {
-		if !render.IsPlainlyRight(templates, subject, file) {
-			t.Errorf("%s is not plain:\n%s", file.Name, file.Content)
+		if !render.IsQuicklyValid(templates, subject, file) {
+			t.Errorf("%s fails the quick check:\n%s", file.Name, file.Content)
 		}
 		if file.Name == "platform-config.yaml" {
 			content = string(file.Content)
@@ -206,8 +206,8 @@ func TestCommonFilesAreCheckedAtAGlance(t *testing.T) {
 		strings.Replace(content, "name:", "Name:", 1), strings.Replace(content, "apiVersion:", "version:", 1), strings.Replace(content, "kind:", "kinds:", 1),
 	} {
 		file := render.AssignmentFile{Name: "platform-config.yaml", Content: []byte(other)}
-		if render.IsPlainlyRight(templates, subject, file) && len(render.FullCheck(templates, subject, file)) > 0 {
-			t.Errorf("accepted at a glance:\n%s", other)
+		if render.IsQuicklyValid(templates, subject, file) && len(render.FullCheck(templates, subject, file)) > 0 {
+			t.Errorf("the quick check accepts:\n%s", other)
 		}
 	}
 }

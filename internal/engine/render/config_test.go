@@ -10,18 +10,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// A folder that Argo CD reads has nothing in it that is no manifest, and what Flux reads is a manifest.
+// Every file in a folder of Flux, Argo CD or Rancher Fleet is a manifest. A ConfigMap contains configuration of other formats.
 func TestConfigurationOfEveryTypeArrivesOnTheCluster(t *testing.T) {
 	for _, reconciler := range []string{"flux", "argocd", "fleet"} {
 		for _, configType := range []string{"configmap", "json", "env", "properties", "symphony"} {
 			files := deployment{reconciler: reconciler, configType: configType, config: awkward}.render(t)
 			for name, content := range files {
 				if path.Ext(name) != ".yaml" {
-					t.Errorf("%s, %s: %s is no manifest", reconciler, configType, name)
+					t.Errorf("%s, %s: %s is not a manifest", reconciler, configType, name)
 				}
 				for _, document := range documentsOf(t, []byte(content)) {
 					if textAt(document, "apiVersion") == "" || textAt(document, "metadata.name") == "" {
-						t.Errorf("%s, %s: %s holds what is no manifest:\n%s", reconciler, configType, name, content)
+						t.Errorf("%s, %s: %s has a document that is not a manifest:\n%s", reconciler, configType, name, content)
 					}
 				}
 			}
@@ -29,16 +29,16 @@ func TestConfigurationOfEveryTypeArrivesOnTheCluster(t *testing.T) {
 				continue
 			}
 			raw := deployment{reconciler: "zarf", configType: configType, config: awkward}.render(t)["platform-config."+configType]
-			data := at(documentsOf(t, []byte(files["platform-config.yaml"]))[0], "data").(map[string]any)
+			data := valueAt(documentsOf(t, []byte(files["platform-config.yaml"]))[0], "data").(map[string]any)
 			if len(data) != 1 || data["platform-config."+configType] != raw || raw == "" {
-				t.Errorf("%s, %s: holds\n%v\nwant\n%s", reconciler, configType, data, raw)
+				t.Errorf("%s, %s: got data\n%v\nwant\n%s", reconciler, configType, data, raw)
 			}
 		}
 	}
 }
 
-func TestFormsOfConfigurationThatDoNotFit(t *testing.T) {
-	at := `workloads["hello"].deployment_targets["dev"].config_as: `
+func TestUnsuitableFormsOfConfigurationAreErrors(t *testing.T) {
+	prefix := `workloads["hello"].deployment_targets["dev"].config_as: `
 	substitute := func(config map[string]any) deployment {
 		return deployment{configAs: fleet.ConfigAs{"substitute"}, config: config}
 	}
@@ -46,23 +46,23 @@ func TestFormsOfConfigurationThatDoNotFit(t *testing.T) {
 		deployment deployment
 		want       string
 	}{
-		"values without a chart":    {deployment{configAs: fleet.ConfigAs{"values"}}, at + `"values" is for charts, which these manifests are not`},
-		"values for Zarf":           {deployment{reconciler: "zarf", manifests: helmChart, configAs: fleet.ConfigAs{"values"}}, at + `"values" is not possible with reconciler "zarf" of cluster type "drone"`},
-		"variables of a chart":      {deployment{manifests: helmChart, configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is for manifests other than charts`},
-		"variables for Argo CD":     {deployment{reconciler: "argocd", configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is not possible with reconciler "argocd" of cluster type "drone"`},
-		"variables for Config Sync": {deployment{reconciler: "config-sync", configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is not possible with reconciler "config-sync" of cluster type "drone"`},
+		"values without a chart":    {deployment{configAs: fleet.ConfigAs{"values"}}, prefix + `"values" is for charts, which these manifests are not`},
+		"values for Zarf":           {deployment{reconciler: "zarf", manifests: helmChart, configAs: fleet.ConfigAs{"values"}}, prefix + `"values" is not possible with reconciler "zarf" of cluster type "drone"`},
+		"variables of a chart":      {deployment{manifests: helmChart, configAs: fleet.ConfigAs{"substitute"}}, prefix + `"substitute" is for manifests other than charts`},
+		"variables for Argo CD":     {deployment{reconciler: "argocd", configAs: fleet.ConfigAs{"substitute"}}, prefix + `"substitute" is not possible with reconciler "argocd" of cluster type "drone"`},
+		"variables for Config Sync": {deployment{reconciler: "config-sync", configAs: fleet.ConfigAs{"substitute"}}, prefix + `"substitute" is not possible with reconciler "config-sync" of cluster type "drone"`},
 		"a chart for Config Sync": {deployment{reconciler: "config-sync", manifests: helmChart}, `workloads["hello"].deployment_targets["dev"].manifests: ` +
 			`reconciler "config-sync" of cluster type "drone" deploys manifests of storage "git" or "oci" that are no charts, and these manifests are something else`},
 		"a variable's name": {substitute(map[string]any{"a-b": "x"}), `deployment target "hello-dev": config_as "substitute": key "a-b" cannot be a variable: use letters, digits and _, and no digit at the beginning`},
 		"a list":            {substitute(map[string]any{"a": []any{"x"}}), `deployment target "hello-dev": config_as "substitute": the value of key "a" is an object or a list, and Flux substitutes text`},
 		"several lines":     {substitute(map[string]any{"a": "x\ny"}), `deployment target "hello-dev": config_as "substitute": the value of key "a" has several lines, which Flux would join`},
-		"a template of one's own": {
+		"a custom template": {
 			deployment{reconciler: "own", configAs: fleet.ConfigAs{"substitute"}, templates: []fleet.Template{{Type: "reconciler", Name: "own", Manifests: []string{""}}}}, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			templates, subject := test.deployment.compile(t)
-			for range 3 { // whatever is remembered
+			for range 3 { // with and without remembered shapes
 				if _, err := templates.Render(subject); err != nil && err.Error() != test.want || err == nil && test.want != "" {
 					t.Errorf("got %v, want %q", err, test.want)
 				}
@@ -71,7 +71,7 @@ func TestFormsOfConfigurationThatDoNotFit(t *testing.T) {
 	}
 }
 
-func TestKeysThatNoConfigMapCanHaveAreReportedAtTheirContainer(t *testing.T) {
+func TestInvalidConfigMapKeysAreReportedAtTheirContainer(t *testing.T) {
 	for name, test := range map[string]struct {
 		deployment deployment
 		want       string
@@ -99,7 +99,7 @@ func TestKeysThatNoConfigMapCanHaveAreReportedAtTheirContainer(t *testing.T) {
 	}
 }
 
-func TestConfigurationThatNoConfigMapTakesIsReportedAtItsContainer(t *testing.T) {
+func TestConfigurationTooLargeForAConfigMapIsReportedAtItsContainer(t *testing.T) {
 	for _, configType := range []string{"configmap", "json"} {
 		templates, subject := deployment{
 			configType: configType, config: map[string]any{"a": strings.Repeat("x", 600_000), "b": strings.Repeat("y", 600_001)},
@@ -115,7 +115,7 @@ func TestConfigurationThatNoConfigMapTakesIsReportedAtItsContainer(t *testing.T)
 	}
 }
 
-func TestReconcilersOfKubernetesWantManifests(t *testing.T) {
+func TestKubernetesReconcilersRequireManifests(t *testing.T) {
 	for name, test := range map[string]struct {
 		reconciler, contentType, manifest, want string
 	}{
@@ -145,8 +145,8 @@ func TestReconcilersOfKubernetesWantManifests(t *testing.T) {
 	}
 }
 
-func TestConfigurationIsOverTheValuesOfAChart(t *testing.T) {
-	manifests := with(helmChart, object(t, `{"values": {"a": 1, "deep": {"b": 2, "c": 3}}, "helm_release": {"values": {"a": 4}}}`))
+func TestConfigurationOverridesTheValuesOfAChart(t *testing.T) {
+	manifests := withParameters(helmChart, parseObject(t, `{"values": {"a": 1, "deep": {"b": 2, "c": 3}}, "helm_release": {"values": {"a": 4}}}`))
 	for forms, want := range map[string]string{
 		"values":         `map[a:4 deep:map[b:5 c:3] new:6]`,
 		"values:deep":    `map[a:4 deep:map[a:0 b:2 c:3 deep:map[b:5] new:6]]`,
@@ -155,22 +155,21 @@ func TestConfigurationIsOverTheValuesOfAChart(t *testing.T) {
 		files := deployment{
 			manifests: manifests,
 			configAs:  fleet.ConfigAs{forms},
-			config:    object(t, `{"a": 0, "deep": {"b": 5}, "new": 6}`),
+			config:    parseObject(t, `{"a": 0, "deep": {"b": 5}, "new": 6}`),
 		}.render(
 			t,
 		)
 		documents := documentsOf(t, []byte(files["reconciler.yaml"]))
-		if got := fmt.Sprint(at(documents[1], "spec.values")); got != want {
+		if got := fmt.Sprint(valueAt(documents[1], "spec.values")); got != want {
 			t.Errorf("%s: got %s, want %s", forms, got, want)
 		}
 		if _, written := files["platform-config.yaml"]; written {
-			t.Errorf("%s: there is a ConfigMap", forms)
+			t.Errorf("%s: platform-config.yaml exists", forms)
 		}
 	}
 }
 
-// Two assignments of a target with other configuration are reconciled with other objects.
-func TestAChangeOfConfigurationIsAChangeOfWhatIsReconciled(t *testing.T) {
+func TestAChangeOfConfigurationChangesTheReconcilerObjects(t *testing.T) {
 	for _, deployment := range []deployment{
 		{configAs: fleet.ConfigAs{"substitute"}},
 		{manifests: helmChart, configAs: fleet.ConfigAs{"values"}},
@@ -191,7 +190,7 @@ func TestAChangeOfConfigurationIsAChangeOfWhatIsReconciled(t *testing.T) {
 			}
 		}
 		if len(seen) != 2 {
-			t.Errorf("%d reconciler.yaml of 2 configurations", len(seen))
+			t.Errorf("got %d different reconciler.yaml of 2 configurations", len(seen))
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// schema is the part of a CRD's OpenAPI schema that built-in templates meet.
+// schema is the part of a CRD's OpenAPI schema used by built-in templates.
 type schema struct {
 	Type                 string             `json:"type"`
 	Properties           map[string]*schema `json:"properties"`
@@ -34,7 +34,7 @@ type schema struct {
 	IntOrString          bool               `json:"x-kubernetes-int-or-string"`
 }
 
-// violations are what a value breaks, with the place of each.
+// violations returns the violations of the schema in a value, each with its place.
 func (s *schema) violations(place string, value any) []string {
 	var broken []string
 	report := func(format string, arguments ...any) {
@@ -115,7 +115,7 @@ type definition struct {
 	}
 }
 
-// publishedSchemas are the schemas by apiVersion and kind.
+// publishedSchemas returns the schemas of all kinds by apiVersion and kind.
 func publishedSchemas(t *testing.T) map[string]*schema {
 	t.Helper()
 	if testing.Short() {
@@ -144,7 +144,7 @@ func publishedSchemas(t *testing.T) map[string]*schema {
 
 func TestBuiltinReconcilersMatchThePublishedDefinitions(t *testing.T) {
 	schemas := publishedSchemas(t)
-	met := map[string]bool{}
+	checked := map[string]bool{}
 	files, err := filepath.Glob(filepath.Join("testdata", "builtin", "*", "reconciler.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestBuiltinReconcilersMatchThePublishedDefinitions(t *testing.T) {
 			}
 			name := fmt.Sprint(object["apiVersion"], " ", object["kind"])
 			if schema := schemas[name]; schema != nil {
-				met[name] = true
+				checked[name] = true
 				for _, violation := range schema.violations("", object) {
 					t.Errorf("%s: %s: %s", file, name, violation)
 				}
@@ -173,20 +173,20 @@ func TestBuiltinReconcilersMatchThePublishedDefinitions(t *testing.T) {
 		"source.toolkit.fluxcd.io/v1 HelmRepository", "kustomize.toolkit.fluxcd.io/v1 Kustomization", "argoproj.io/v1alpha1 Application",
 		"argoproj.io/v1alpha1 ApplicationSet",
 	} {
-		if !met[name] {
+		if !checked[name] {
 			t.Errorf("nothing of %s was checked", name)
 		}
 	}
 }
 
-func TestFieldsThatAreKnownAreThoseOfThePublishedDefinitions(t *testing.T) {
+func TestKnownFieldsMatchThePublishedDefinitions(t *testing.T) {
 	compared := 0
 	for name, schema := range publishedSchemas(t) {
 		version, kind, _ := strings.Cut(name, " ")
 		if known := reconciler.KindNamed(kind); known != nil && known.Settings != nil && !strings.Contains(version, "beta") {
 			compared++
 			if published := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(known.FieldNames(), published) {
-				t.Errorf("%s has the fields\n%q, known are\n%q", name, published, known.FieldNames())
+				t.Errorf("%s has the fields\n%q, known fields are\n%q", name, published, known.FieldNames())
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// encryptedFile is a file that sops or kubeseal has written, for Secret "db" in namespace "shop", as if container "db" gave it.
+// encryptedFile returns a file by sops or kubeseal for Secret "db" in namespace "shop", from config container "db".
 func encryptedFile(t *testing.T, name string) encrypted.File {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "encrypted", "testdata", name))
@@ -34,7 +34,7 @@ func encryptedPaths(files map[string]string) []string {
 	})
 }
 
-// withOwnConfig gives each deployment target a ConfigMap of another name, as those that share a namespace need.
+// withOwnConfig gives each deployment target a ConfigMap with another name, because they share a namespace.
 func withOwnConfig(targets map[string]neighbour) map[string]neighbour {
 	for name, target := range targets {
 		if target.configAs == nil {
@@ -47,26 +47,26 @@ func withOwnConfig(targets map[string]neighbour) map[string]neighbour {
 
 func TestEncryptedFilesAreCopiedByteForByte(t *testing.T) {
 	sops, sealed := encryptedFile(t, "sops.yaml"), encryptedFile(t, "sealed.yaml")
-	other := sealed // of which the folder has two, in the order of files
+	other := sealed // the second SealedSecret, in the order of files
 	other.Name, other.Text = "db-2", strings.Replace(sealed.Text, "  name: db\n  namespace", "  name: db-2\n  namespace", 1)
 	for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "fleet", "config-sync", "zarf"} {
 		want := map[string]string{"drone/web-dev/encrypted-db.yaml": sealed.Text, "drone/web-dev/encrypted-db-2.yaml": other.Text}
-		given := []encrypted.File{sealed, other}
+		inputs := []encrypted.File{sealed, other}
 		if reconciler == "flux" {
-			given[0], want["drone/web-dev/encrypted-db.yaml"] = sops, sops.Text
+			inputs[0], want["drone/web-dev/encrypted-db.yaml"] = sops, sops.Text
 		}
 		files, findings, _ := neighbours{
 			reconciler: reconciler, decryption: &fleet.Decryption{Secret: "sops-age"},
-			targets: map[string]neighbour{"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: given}},
+			targets: map[string]neighbour{"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: inputs}},
 		}.render(t)
 		maps.DeleteFunc(files, func(path, _ string) bool { return !strings.Contains(path, "encrypted-") })
 		if len(findings) > 0 || !maps.Equal(files, want) {
-			t.Errorf("%s: %v, %s", reconciler, findings, files)
+			t.Errorf("%s: got findings %v, files %s", reconciler, findings, files)
 		}
 	}
 }
 
-func TestOneOfThoseThatShareANamespaceWritesItsEncryptedFile(t *testing.T) {
+func TestAnEncryptedFileOfASharedNamespaceHasOneWriter(t *testing.T) {
 	sealed := []encrypted.File{encryptedFile(t, "sealed.yaml")}
 	for name, example := range map[string]struct {
 		targets map[string]neighbour
@@ -77,7 +77,7 @@ func TestOneOfThoseThatShareANamespaceWritesItsEncryptedFile(t *testing.T) {
 			"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
 			"cms": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
 		}, []string{"drone/cms-dev/encrypted-db.yaml"}},
-		"that of the cluster type": {map[string]neighbour{
+		"the cluster type before a cluster": {map[string]neighbour{
 			"api": {hosts: []string{"clusters/drone-1"}, namespace: "shop", encrypted: sealed},
 			"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
 		}, []string{"drone/web-dev/encrypted-db.yaml"}},
@@ -85,28 +85,28 @@ func TestOneOfThoseThatShareANamespaceWritesItsEncryptedFile(t *testing.T) {
 			"web": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "shop", encrypted: sealed},
 			"cms": {hosts: []string{"clusters/drone-2"}, namespace: "shop", encrypted: sealed},
 		}, []string{"clusters/drone-1/web-dev/encrypted-db.yaml", "clusters/drone-2/cms-dev/encrypted-db.yaml"}},
-		"not known yet before it": {map[string]neighbour{
+		"an unknown target before the writer": {map[string]neighbour{
 			"api": {hosts: []string{"drone"}, namespace: "shop", isPending: true},
 			"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
 			"zoo": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
 		}, []string{"drone/web-dev/unknown"}},
-		"not known yet after it": {map[string]neighbour{
+		"an unknown target after the writer": {map[string]neighbour{
 			"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
 			"zoo": {hosts: []string{"drone"}, namespace: "shop", isPending: true},
 		}, []string{"drone/web-dev/encrypted-db.yaml"}},
-		"not known yet on the cluster type": {map[string]neighbour{
+		"an unknown target on the cluster type": {map[string]neighbour{
 			"api": {hosts: []string{"clusters/drone-1"}, namespace: "shop", encrypted: sealed},
 			"zoo": {hosts: []string{"drone"}, namespace: "shop", isPending: true},
 		}, []string{"clusters/drone-1/api-dev/unknown"}},
 	} {
 		files, findings, _ := neighbours{targets: withOwnConfig(example.targets)}.render(t)
 		if got := encryptedPaths(files); len(findings) > 0 || !slices.Equal(got, example.want) {
-			t.Errorf("%s: %v, %q, want %q", name, findings, got, example.want)
+			t.Errorf("%s: got findings %v, files %q, want files %q", name, findings, got, example.want)
 		}
 	}
 }
 
-func TestEncryptedFilesThatCannotBeUsedAreFindings(t *testing.T) {
+func TestUnusableEncryptedFilesAreFindings(t *testing.T) {
 	sops, sealed := encryptedFile(t, "sops.yaml"), encryptedFile(t, "sealed.yaml")
 	second := sealed
 	second.Container, second.Index, second.Text = "other", 1, "# another\n"+sealed.Text
@@ -116,28 +116,28 @@ func TestEncryptedFilesThatCannotBeUsedAreFindings(t *testing.T) {
 	}
 	references := target(sealed, "shop", "drone")
 	references.secrets, references.configAs = map[string]fleet.SecretReference{"A": {Store: "vault", Key: "a"}}, fleet.ConfigAs{"secret:db"}
-	const at = `config_containers["db"].encrypted[0]: `
+	const prefix = `config_containers["db"].encrypted[0]: `
 	for name, example := range map[string]struct {
 		neighbours
 		want []string
 	}{
 		"another namespace": {neighbours{targets: map[string]neighbour{"web": target(sealed, "cms", "drone")}}, []string{
-			at + `is for namespace "shop", but reaches deployment target "web-dev" on "drone" in namespace "cms": encrypt a file for each namespace, or give the deployment targets this one`,
+			prefix + `is for namespace "shop", but reaches deployment target "web-dev" on "drone" in namespace "cms": encrypt a file for each namespace, or give the deployment targets this one`,
 		}},
 		"namespaces of their own": {neighbours{targets: map[string]neighbour{"web": target(sealed, "", "clusters/drone-1", "clusters/drone-2")}}, []string{
-			at + `is for namespace "shop", but reaches deployment target "web-dev" on "clusters/drone-1" in namespace "dev-drone-1-web-dev", ` +
+			prefix + `is for namespace "shop", but reaches deployment target "web-dev" on "clusters/drone-1" in namespace "dev-drone-1-web-dev", ` +
 				`deployment target "web-dev" on "clusters/drone-2" in namespace "dev-drone-2-web-dev": encrypt a file for each namespace, or give the deployment targets this one`,
 		}},
 		"no key": {neighbours{targets: map[string]neighbour{
 			"web": target(sops, "shop", "clusters/drone-1", "clusters/drone-2"), "cms": target(sops, "shop", "clusters/drone-1"),
 		}}, []string{
-			at + `is encrypted with SOPS, but reaches cluster type "drone", whose agent has no key for it: set the cluster type's decryption`,
+			prefix + `is encrypted with SOPS, but reaches cluster type "drone", whose agent has no key for it: set the cluster type's decryption`,
 		}},
 		"Argo CD": {neighbours{reconciler: "argocd", decryption: key, targets: map[string]neighbour{"web": target(sops, "shop", "drone")}}, []string{
-			at + `is encrypted with SOPS, but reaches cluster type "drone": Argo CD decrypts nothing without a plugin; give a SealedSecret there, or references to a store, in secrets`,
+			prefix + `is encrypted with SOPS, but reaches cluster type "drone": Argo CD decrypts nothing without a plugin; give a SealedSecret there, or references to a store, in secrets`,
 		}},
 		"Zarf": {neighbours{reconciler: "zarf", targets: map[string]neighbour{"web": target(sops, "shop", "drone")}}, []string{
-			at + `is encrypted with SOPS, but reaches cluster type "drone": Zarf decrypts nothing; give a SealedSecret there, or references to a store, in secrets`,
+			prefix + `is encrypted with SOPS, but reaches cluster type "drone": Zarf decrypts nothing; give a SealedSecret there, or references to a store, in secrets`,
 		}},
 		"another file of the Secret": {neighbours{targets: map[string]neighbour{
 			"web": target(second, "shop", "drone"), "api": target(sealed, "shop", "drone"),
@@ -146,14 +146,14 @@ func TestEncryptedFilesThatCannotBeUsedAreFindings(t *testing.T) {
 				`than deployment target "web-dev": give one of the Secrets another name`,
 		}},
 		"the Secret of references": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{"web": references}}, []string{
-			at + `is of Secret "db", which the references to secrets of deployment target "web-dev" become: give one of the two another name`,
+			prefix + `is of Secret "db", which the references to secrets of deployment target "web-dev" become: give one of the two another name`,
 		}},
-		"the Secret of references of a neighbour": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{
+		"the Secret of references of another target": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{
 			"api": {hosts: []string{"drone"}, namespace: "shop", secrets: references.secrets, configAs: fleet.ConfigAs{"secret:db"}},
 			"job": {hosts: []string{"clusters/drone-1"}, namespace: "shop", secrets: references.secrets, configAs: fleet.ConfigAs{"secret:job"}},
 			"web": target(sealed, "shop", "clusters/drone-1", "clusters/drone-2"),
 		}}, []string{
-			at + `is of Secret "db", which the references to secrets of deployment target "api-dev" become: give one of the two another name`,
+			prefix + `is of Secret "db", which the references to secrets of deployment target "api-dev" become: give one of the two another name`,
 		}},
 		"the Secret of references on another cluster": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{
 			"api": {hosts: []string{"clusters/drone-1"}, namespace: "shop", secrets: references.secrets, configAs: fleet.ConfigAs{"secret:db"}},
@@ -162,7 +162,7 @@ func TestEncryptedFilesThatCannotBeUsedAreFindings(t *testing.T) {
 		"several": {neighbours{targets: map[string]neighbour{
 			"web": target(sealed, "cms", "drone"), "api": target(second, "api", "drone"), "job": target(sops, "shop", "drone"),
 		}}, []string{
-			at + `is encrypted with SOPS, but`, at + `is for namespace "shop", but`, `config_containers["other"].encrypted[1]: is for namespace "shop", but`,
+			prefix + `is encrypted with SOPS, but`, prefix + `is for namespace "shop", but`, `config_containers["other"].encrypted[1]: is for namespace "shop", but`,
 		}},
 	} {
 		withOwnConfig(example.targets)
@@ -179,8 +179,8 @@ func TestEncryptedFilesThatCannotBeUsedAreFindings(t *testing.T) {
 	}
 }
 
-// A file that reaches many hosts is one finding with some of them, and how many more there are.
-func TestAnEncryptedFileOfManyPlacesIsOneFinding(t *testing.T) {
+// The finding names some of the hosts and the number of the others.
+func TestAnEncryptedFileOnManyHostsIsOneFinding(t *testing.T) {
 	targets := map[string]neighbour{}
 	for _, name := range strings.Split("abcdefghijklmno", "") {
 		targets[name] = neighbour{hosts: []string{"drone"}, encrypted: []encrypted.File{encryptedFile(t, "sealed.yaml")}}
@@ -192,10 +192,10 @@ func TestAnEncryptedFileOfManyPlacesIsOneFinding(t *testing.T) {
 }
 
 func TestATemplateCannotWriteTheSecretOfAnEncryptedFile(t *testing.T) {
-	one := deployment{namespace: "shop", reconciler: "own", templates: []fleet.Template{{
+	d := deployment{namespace: "shop", reconciler: "own", templates: []fleet.Template{{
 		Type: "reconciler", Name: "own", Manifests: []string{"apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n  namespace: shop\n"},
 	}}}
-	templates, subject := one.compile(t)
+	templates, subject := d.compile(t)
 	subject.Encrypted = []encrypted.File{encryptedFile(t, "sops.yaml")}
 	files, err := templates.Render(subject)
 	if err != nil {
@@ -203,11 +203,11 @@ func TestATemplateCannotWriteTheSecretOfAnEncryptedFile(t *testing.T) {
 	}
 	want := `templates["own"]: reconciler template: reconciler.yaml, line 1: Secret "db" is written twice, first in encrypted-db.yaml, line 1`
 	if findings := templates.Check(subject, files); len(findings) != 1 || findings[0].String() != want {
-		t.Errorf("%v, want %s", findings, want)
+		t.Errorf("got %v, want %s", findings, want)
 	}
 }
 
-// A SealedSecret has a status, which says whether its Secret is there. A file of SOPS is that Secret.
+// The status of a SealedSecret reports on its Secret. A file of SOPS is the Secret itself.
 func TestSealedSecretsAreRecorded(t *testing.T) {
 	templates, subject := deployment{namespace: "shop"}.compile(t)
 	sealed, sops := encryptedFile(t, "sealed.yaml"), encryptedFile(t, "sops.yaml")

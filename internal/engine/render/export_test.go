@@ -2,16 +2,16 @@ package render
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 
-// ParameterNames are the names of all parameters of built-in templates.
+// ParameterNames has the names of all parameters of built-in templates.
 var ParameterNames = parameterNames
 
-// HasShape says whether the files of a template of the user's own are written from shapes.
+// HasShape reports whether a custom template is written from shapes.
 func HasShape(kind, manifest string) bool {
 	template, _ := compileTemplate(&fleet.Template{Type: kind, Name: "own", Manifests: []string{manifest}})
 	return template.hasShape
 }
 
-// Shapes is how many shapes are kept.
+// Shapes returns the number of remembered shapes.
 func Shapes(t *Templates) (kept int) {
 	for i := range t.shapes.shards {
 		for _, seen := range t.shapes.shards[i].all {
@@ -23,16 +23,16 @@ func Shapes(t *Templates) (kept int) {
 	return kept
 }
 
-// ForgetShapes lets templates render as if they had rendered nothing yet.
+// ForgetShapes removes all remembered shapes.
 func ForgetShapes(t *Templates) { t.shapes = shapeCache{} }
 
-// IsPlainlyRight says whether Check leaves a file at a glance.
-func IsPlainlyRight(t *Templates, subject Subject, file AssignmentFile) bool {
+// IsQuicklyValid reports whether the quick check accepts a file.
+func IsQuicklyValid(t *Templates, subject Subject, file AssignmentFile) bool {
 	check := newFolderCheck(t, hostOf(t, subject), subject)
 	return check.isQuicklyValid(&uncheckedFile{template: templateOf(t, subject, file), file: &file})
 }
 
-// FullCheck checks files with all that Check has.
+// FullCheck checks files without the quick check.
 func FullCheck(t *Templates, subject Subject, files ...AssignmentFile) fleet.Findings {
 	check := newFolderCheck(t, hostOf(t, subject), subject)
 	for _, file := range files {

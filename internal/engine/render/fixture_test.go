@@ -11,8 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// deployment is one assignment: the deployment target hello-dev on the cluster type drone, or on the
-// cluster drone-1 of that type.
+// deployment is one assignment: the deployment target hello-dev on the cluster type drone or its cluster drone-1.
 type deployment struct {
 	reconciler, namespaceService, configType string
 	cluster                                  bool
@@ -35,7 +34,7 @@ func fromGit() fleet.Manifests {
 	return fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Branch: "dev", Path: "./deploy"}}
 }
 
-// fleet is the fleet of the deployment, with what is not set as users have it by default.
+// fleet returns the fleet of the deployment, with the defaults for unset fields.
 func (d deployment) fleet() *fleet.Fleet {
 	orDefault := func(name, byDefault string) string {
 		if name == "" {
@@ -77,7 +76,7 @@ func (d deployment) fleet() *fleet.Fleet {
 	}
 }
 
-// subject is the deployment's assignment.
+// subject returns the deployment's assignment and its inputs.
 func (d deployment) subject(f *fleet.Fleet) render.Subject {
 	workload := &f.Workloads[0]
 	target := &workload.DeploymentTargets[0]
@@ -107,7 +106,7 @@ func (d deployment) subject(f *fleet.Fleet) render.Subject {
 	}
 }
 
-// compile compiles the deployment's templates, which must be right.
+// compile compiles the deployment's templates, which must be valid.
 func (d deployment) compile(t testing.TB) (*render.Templates, render.Subject) {
 	t.Helper()
 	f := d.fleet()
@@ -118,7 +117,7 @@ func (d deployment) compile(t testing.TB) (*render.Templates, render.Subject) {
 	return templates, d.subject(f)
 }
 
-// render renders and checks the deployment: contents by file name.
+// render renders and checks the deployment. It returns contents by file name.
 func (d deployment) render(t testing.TB) map[string]string {
 	t.Helper()
 	templates, subject := d.compile(t)
@@ -136,7 +135,7 @@ func (d deployment) render(t testing.TB) map[string]string {
 	return contents
 }
 
-// withTemplate is a deployment whose configuration is rendered by a template of the user's own.
+// withTemplate returns a deployment with a custom template of type config.
 func withTemplate(contentType string, manifests ...string) deployment {
 	return deployment{
 		configType: "own",
@@ -153,8 +152,8 @@ func withTemplate(contentType string, manifests ...string) deployment {
 	}
 }
 
-// text renders a template of content type text for a deployment with some configuration.
-func text(t testing.TB, manifest string) (string, error) {
+// renderText renders a template of content type text for the deployment of withTemplate.
+func renderText(t testing.TB, manifest string) (string, error) {
 	t.Helper()
 	templates, subject := withTemplate("text", manifest).compile(t)
 	files, err := templates.Render(subject)

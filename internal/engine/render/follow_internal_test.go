@@ -10,15 +10,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-func TestPartsOfObjectsAreFiles(t *testing.T) {
+func TestObjectsAreSplitIntoFiles(t *testing.T) {
 	t.Parallel()
 	var all [][]byte
 	for i := range 5 {
 		all = append(all, fmt.Appendf(nil, "kind: ConfigMap\nmetadata:\n  name: a%d\n", i))
 	}
-	whole := func(objects int) int { return len(skipped) + objects*len(all[0]) + (objects-1)*len(separator) }
+	sizeOf := func(objects int) int { return len(skipped) + objects*len(all[0]) + (objects-1)*len(separator) }
 	for maxFile, want := range map[int]string{
-		whole(5): "01234", whole(5) - 1: "0123 4", whole(2): "01 23 4", whole(2) - 1: "0 1 2 3 4", 1: "0 1 2 3 4",
+		sizeOf(5): "01234", sizeOf(5) - 1: "0123 4", sizeOf(2): "01 23 4", sizeOf(2) - 1: "0 1 2 3 4", 1: "0 1 2 3 4",
 	} {
 		var names []string
 		parts := joinParts(all, maxFile)
@@ -32,7 +32,7 @@ func TestPartsOfObjectsAreFiles(t *testing.T) {
 			names = append(names, name)
 		}
 		if got := strings.Join(names, " "); got != want {
-			t.Errorf("of at most %d bytes: the objects of files are %s, want %s", maxFile, got, want)
+			t.Errorf("files of at most %d bytes: got objects %s, want %s", maxFile, got, want)
 		}
 		chart, err := chartFiles(&objects.Chart{Name: "till", Version: "1.0.0"}, parts, parts, "0123456789ab")
 		if err != nil {
@@ -42,11 +42,11 @@ func TestPartsOfObjectsAreFiles(t *testing.T) {
 		checkParts(t, chart, "charts/rendered/", "charts/rendered/templates/all.yaml", "{{ .Files.Get %q }}\n", len(parts), 2*len(all))
 	}
 	if got := len(joinParts(nil, 1)); got != 1 {
-		t.Errorf("no objects are %d files", got)
+		t.Errorf("without objects: got %d files, want 1", got)
 	}
 }
 
-// checkParts checks that each part is a file below a folder, that another file lists it, and that all objects are read back.
+// checkParts checks that each part is a listed file below a folder, and that FormerObjects reads all objects.
 func checkParts(t *testing.T, files []AssignmentFile, below, list, entry string, parts, objects int) {
 	t.Helper()
 	var committed []folder.File
@@ -66,17 +66,17 @@ func checkParts(t *testing.T, files []AssignmentFile, below, list, entry string,
 	}
 	former, err := FormerObjects(committed, nil)
 	if err != nil || len(former) != objects {
-		t.Errorf("%d objects are read, %v, want %d", len(former), err, objects)
+		t.Errorf("got %d objects, %v, want %d", len(former), err, objects)
 	}
 }
 
-func TestTheWordOfASecretIsWhereItsPatternIs(t *testing.T) {
+func TestContainsSecretMatchesItsPattern(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"kind: Secret": true, "KIND : 'SECRET'": true, `"kind": "sEcReT`: true, "kind: \u017fecret": true, "kind: xxe-secre": false, "": false,
 	} {
 		if got := containsSecret([]byte(text)); got != want || maybeSecret.MatchString(text) != want {
-			t.Errorf("%q has the word: %v, want %v", text, got, want)
+			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// TestEveryFunctionIsKnownToUs fails when an upgrade of sprig brings a function that nobody has
-// decided about: add it to testdata/functions.txt with -update, or refuse it.
-func TestEveryFunctionIsKnownToUs(t *testing.T) {
+// TestEveryTemplateFunctionIsListed fails if an upgrade of sprig adds a function. Add it to testdata/functions.txt with -update, or
+// refuse it.
+func TestEveryTemplateFunctionIsListed(t *testing.T) {
 	got := strings.Join(slices.Sorted(maps.Keys(functions())), "\n") + "\n"
 	path := filepath.Join("testdata", "functions.txt")
 	if flag.Lookup("update").Value.String() == "true" {
@@ -33,11 +33,11 @@ func TestEveryFunctionIsKnownToUs(t *testing.T) {
 	}
 }
 
-func TestRefusedFunctionsAreSprigsAndAbsent(t *testing.T) {
+func TestRefusedFunctionsExistInSprigAlone(t *testing.T) {
 	available := functions()
 	for name := range refusedFunctions {
 		if _, ok := sprig.GenericFuncMap()[name]; !ok {
-			t.Errorf("%s is refused, but no function of sprig's", name)
+			t.Errorf("%s is refused, but sprig has no such function", name)
 		}
 		if _, ok := available[name]; ok {
 			t.Errorf("%s is refused, but available", name)
@@ -45,7 +45,7 @@ func TestRefusedFunctionsAreSprigsAndAbsent(t *testing.T) {
 	}
 }
 
-func TestRefusedFunctionIsAnErrorThatSaysWhy(t *testing.T) {
+func TestErrorsOfRefusedFunctionsGiveTheReason(t *testing.T) {
 	for template, want := range map[string]string{
 		"{{ now }}":                         `function "now" is not for templates: it reads the clock, or the time zone of the machine that renders`,
 		"a\n{{ env \"HOME\" }}":             `line 2: function "env" is not for templates: it reads the environment of the machine that renders`,
@@ -66,13 +66,13 @@ func TestRefusedFunctionIsAnErrorThatSaysWhy(t *testing.T) {
 			continue
 		}
 		if findings[0].Path != "manifests[1]" || !strings.Contains(findings[0].Message, want) {
-			t.Errorf("%s: %s, want manifests[1]: %s", template, findings[0], want)
+			t.Errorf("%s: got %s, want manifests[1]: %s", template, findings[0], want)
 		}
 	}
 }
 
-// TestHashIsKalypsos has the numbers that github.com/mitchellh/hashstructure v1.1.0 gave.
-func TestHashIsKalypsos(t *testing.T) {
+// TestHashMatchesKalypso compares hashes with the results of github.com/mitchellh/hashstructure v1.1.0.
+func TestHashMatchesKalypso(t *testing.T) {
 	for text, want := range hashes {
 		value, err := fleet.ParseJSON(text)
 		if err != nil {

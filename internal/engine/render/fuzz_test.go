@@ -15,8 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// FuzzTemplate renders any text as a template: it ends, does not panic, gives the same twice, and
-// prints no missing value.
+// FuzzTemplate renders any text as a template twice. Both renderings end, are equal, and print no missing value.
 func FuzzTemplate(f *testing.F) {
 	seeds, err := filepath.Glob(filepath.Join("templates", "*", "*"))
 	if err != nil {
@@ -73,7 +72,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzCheck checks any content: it does not panic, and what it accepts Kubernetes' own parser reads.
+// FuzzCheck checks any content. Kubernetes' own parser must read all accepted content.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {a: b}\ndata:\n  a: |\n    b\n",
@@ -102,9 +101,9 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzPlainlyRight: what is accepted at a glance has nothing that a full check would find, and Kubernetes reads what was
-// written.
-func FuzzPlainlyRight(f *testing.F) {
+// FuzzQuickCheck compares the quick check with the full check, which must have no findings in accepted files. Kubernetes'
+// parser must read them.
+func FuzzQuickCheck(f *testing.F) {
 	for _, seed := range []string{
 		`{"A": "b", "URL": "postgres://x:5432/app", "N": 3, "B": true, "E": "", "Q": "yes", "Z": "0911", "C": "key: value # no"}`,
 		`{"O": {"a": [1, {"b": null}], "c": "x y"}, "M": "a\n  b\n\nc\n", "T": "a\nb", "S": " a\nb", "I": "|", "J": ">-"}`,
@@ -137,7 +136,7 @@ func FuzzPlainlyRight(f *testing.F) {
 			}
 		}
 		for _, file := range files {
-			if file.Name != "platform-config.yaml" || !render.IsPlainlyRight(templates, subject, file) {
+			if file.Name != "platform-config.yaml" || !render.IsQuicklyValid(templates, subject, file) {
 				continue
 			}
 			if findings := render.FullCheck(templates, subject, file); len(findings) > 0 {

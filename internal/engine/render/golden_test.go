@@ -50,7 +50,7 @@ func required(name string, manifests fleet.Manifests) fleet.Workload {
 	}
 }
 
-// team is a workspace that uses all that the built-in policy knows.
+// team is a workspace with every setting of the built-in policy.
 var team = fleet.Workspace{
 	Name: "kaizen", ContributorGroups: []string{"kaizen-devs", `the "A" team`}, ReaderGroups: []string{"auditors"},
 	ResourceQuota: map[string]string{"requests.cpu": "4", "pods": "20"}, NetworkPolicy: "isolated",
@@ -66,7 +66,7 @@ var team = fleet.Workspace{
 	ServiceAccount: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"},
 }
 
-// awkward are values that break out of careless templates.
+// awkward has values that break careless templates.
 var awkward = map[string]any{
 	"BOOLEAN":   true,
 	"COLON":     "key: value # no comment",
@@ -94,11 +94,11 @@ var (
 		"csi-aws":   {Provider: "aws", Parameters: map[string]string{"region": "eu-west-1"}},
 		"csi-gcp":   {Provider: "gcp", Parameters: map[string]string{"project": "apps", "auth": "provider-adc"}},
 	}
-	ofVault = map[string]fleet.SecretReference{
+	vaultSecrets = map[string]fleet.SecretReference{
 		"DB_PASSWORD": {Store: "vault", Key: "prod/db", Property: "password", Version: "3"},
 		"tls.crt":     {Store: "vault", Key: `it's "quoted" {{ .Namespace }}`},
 	}
-	ofTwoStores = map[string]fleet.SecretReference{
+	twoStoreSecrets = map[string]fleet.SecretReference{
 		"API_TOKEN": {
 			Store:   "cloud",
 			Key:     "api-token",
@@ -107,26 +107,26 @@ var (
 	}
 )
 
-// ofProvider are references to a store: one with all that it can have, and one with less.
-func ofProvider(store, key, property, version string) map[string]fleet.SecretReference {
-	less := fleet.SecretReference{Store: store, Key: "cert/" + key}
+// providerSecrets returns two references to a store: one with all attributes of its provider, and one with fewer.
+func providerSecrets(store, key, property, version string) map[string]fleet.SecretReference {
+	minimal := fleet.SecretReference{Store: store, Key: "cert/" + key}
 	switch store {
 	case "csi-vault":
-		less.Property = "user"
+		minimal.Property = "user"
 	case "csi-aws":
-		less = fleet.SecretReference{
+		minimal = fleet.SecretReference{
 			Store:   store,
 			Key:     "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-AbCdEf",
 			Version: "uuid/01234567-89ab-cdef-0123-456789abcdef",
 		}
 	case "csi-gcp":
-		less.Key = "projects/other/locations/europe-west1/secrets/" + key
+		minimal.Key = "projects/other/locations/europe-west1/secrets/" + key
 	}
-	return map[string]fleet.SecretReference{"DB_PASSWORD": {Store: store, Key: key, Property: property, Version: version}, "other.key": less}
+	return map[string]fleet.SecretReference{"DB_PASSWORD": {Store: store, Key: key, Property: property, Version: version}, "other.key": minimal}
 }
 
-// pinned are manifests with what flotilla_artifacts resolves them to.
-func pinned(manifests fleet.Manifests) fleet.Manifests {
+// pin adds a pin to manifests, as flotilla_artifacts does.
+func pin(manifests fleet.Manifests) fleet.Manifests {
 	manifests.Pin = folder.Pin{Commit: strings.Repeat("c0", 20)}
 	if manifests.Storage != "git" {
 		manifests.Pin = folder.Pin{Version: cmp.Or(manifests.Tag, "6.7.1"), Digest: "sha256:" + strings.Repeat("d1", 32)}
@@ -158,7 +158,7 @@ func TestBuiltinTemplates(t *testing.T) {
 		"fleet-helm":       {reconciler: "fleet", manifests: helmChart, requires: []fleet.Workload{api, redis}},
 		"fleet-oci-chart":  {reconciler: "fleet", manifests: ociChart},
 		"sync-git":         {reconciler: "config-sync", requires: []fleet.Workload{api}},
-		"sync-git-tag":     {reconciler: "config-sync", manifests: with(gitTag, map[string]any{"secret_ref": "hello-git"})},
+		"sync-git-tag":     {reconciler: "config-sync", manifests: withParameters(gitTag, map[string]any{"secret_ref": "hello-git"})},
 		"sync-git-ssh": {
 			reconciler: "config-sync",
 			manifests: fleet.Manifests{
@@ -185,19 +185,19 @@ func TestBuiltinTemplates(t *testing.T) {
 		"zarf-env":        {reconciler: "zarf", configType: "env", config: awkward},
 		"zarf-properties": {reconciler: "zarf", configType: "properties", config: awkward},
 
-		"secrets-one-store":      {secretService: "external-secrets", stores: stores, secrets: ofVault, config: awkward},
-		"secrets-several-stores": {secretService: "external-secrets", stores: stores, secrets: ofTwoStores},
+		"secrets-one-store":      {secretService: "external-secrets", stores: stores, secrets: vaultSecrets, config: awkward},
+		"secrets-several-stores": {secretService: "external-secrets", stores: stores, secrets: twoStoreSecrets},
 		"secrets-named": {
 			secretService: "external-secrets",
 			stores:        stores,
-			secrets:       ofVault,
+			secrets:       vaultSecrets,
 			configAs:      fleet.ConfigAs{"secret:credentials"},
 			reconciler:    "argocd",
 		},
 		"secrets-values-flux": {
 			secretService: "external-secrets",
 			stores:        stores,
-			secrets:       ofVault,
+			secrets:       vaultSecrets,
 			configAs:      fleet.ConfigAs{"configmap", "values:global.platform"},
 			manifests:     helmChart,
 			config:        map[string]any{"REGION": "east"},
@@ -205,37 +205,37 @@ func TestBuiltinTemplates(t *testing.T) {
 		"secrets-values-alone": {
 			secretService: "external-secrets",
 			stores:        stores,
-			secrets:       ofVault,
+			secrets:       vaultSecrets,
 			configAs:      fleet.ConfigAs{"values"},
-			manifests: with(
+			manifests: withParameters(
 				ociChart,
-				object(t, `{"helm_release": {"valuesFrom": [{"kind": "ConfigMap", "name": "more"}]}, "values": {"DB_PASSWORD": "none"}}`),
+				parseObject(t, `{"helm_release": {"valuesFrom": [{"kind": "ConfigMap", "name": "more"}]}, "values": {"DB_PASSWORD": "none"}}`),
 			),
 		},
 		"secrets-values-fleet": {
 			secretService: "external-secrets",
 			stores:        stores,
-			secrets:       ofTwoStores,
+			secrets:       twoStoreSecrets,
 			configAs:      fleet.ConfigAs{"values:{{ fail }}"},
-			manifests:     with(helmChart, object(t, `{"helm_op": {"helm": {"valuesFrom": [{"configMapKeyRef": {"name": "more"}}]}}}`)),
+			manifests:     withParameters(helmChart, parseObject(t, `{"helm_op": {"helm": {"valuesFrom": [{"configMapKeyRef": {"name": "more"}}]}}}`)),
 			reconciler:    "fleet",
 		},
 		"secrets-csi-vault": {
 			secretService: "secrets-store-csi",
 			stores:        providers,
-			secrets:       ofProvider("csi-vault", "secret/data/db", "password", "3"),
+			secrets:       providerSecrets("csi-vault", "secret/data/db", "password", "3"),
 		},
 		"secrets-csi-azure": {
 			secretService: "secrets-store-csi",
 			stores:        providers,
-			secrets:       ofProvider("csi-azure", "db-password", "", "0123456789abcdef"),
+			secrets:       providerSecrets("csi-azure", "db-password", "", "0123456789abcdef"),
 		},
 		"secrets-csi-aws": {
 			secretService: "secrets-store-csi",
 			stores:        providers,
-			secrets:       ofProvider("csi-aws", "prod/db", "user.pass-word", "AWSPREVIOUS"),
+			secrets:       providerSecrets("csi-aws", "prod/db", "user.pass-word", "AWSPREVIOUS"),
 		},
-		"secrets-csi-gcp": {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-gcp", "db", "password", "3")},
+		"secrets-csi-gcp": {secretService: "secrets-store-csi", stores: providers, secrets: providerSecrets("csi-gcp", "db", "password", "3")},
 		"secrets-none":    {secretService: "external-secrets", stores: stores},
 
 		"values-flux":     {manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"configmap:settings", "values:global.platform"}},
@@ -254,18 +254,18 @@ func TestBuiltinTemplates(t *testing.T) {
 		"namespace-given":   {namespace: "monitoring", requires: []fleet.Workload{api}},
 	}
 	for name, manifests := range map[string]fleet.Manifests{"git": fromGit(), "tag": gitTag, "helm": helmChart, "oci": ociManifests, "oci-chart": ociChart} {
-		manifests = pinned(manifests)
-		for of, charts := range map[string]bool{"flux": true, "argocd": true, "argocd-hub": true, "config-sync": false, "fleet": true, "zarf": true} {
+		manifests = pin(manifests)
+		for reconciler, deploysCharts := range map[string]bool{"flux": true, "argocd": true, "argocd-hub": true, "config-sync": false, "fleet": true, "zarf": true} {
 			isChart := strings.Contains(name, "helm") || strings.Contains(name, "chart")
-			if name == "oci" && (of == "fleet" || of == "zarf") || isChart && !charts {
-				continue // it does not deploy them
+			if name == "oci" && (reconciler == "fleet" || reconciler == "zarf") || isChart && !deploysCharts {
+				continue // the reconciler does not deploy them
 			}
-			cases["pinned-"+of+"-"+name] = deployment{reconciler: of, manifests: manifests}
+			cases["pinned-"+reconciler+"-"+name] = deployment{reconciler: reconciler, manifests: manifests}
 		}
 	}
 	for name, test := range everyField {
 		cases["parameters-"+name] = deployment{
-			reconciler: test.reconciler, workspace: allowing(name), manifests: with(test.manifests, object(t, test.parameters)),
+			reconciler: test.reconciler, workspace: workspaceAllowing(name), manifests: withParameters(test.manifests, parseObject(t, test.parameters)),
 		}
 	}
 	for name, deployment := range cases {
@@ -324,10 +324,10 @@ func TestEveryBuiltinTemplateOfTheModelExists(t *testing.T) {
 		}
 		slices.Sort(files)
 		if !slices.Equal(files, slices.Sorted(slices.Values(names))) {
-			t.Errorf("templates/%s holds %q, the model names %q", kind, files, names)
+			t.Errorf("templates/%s has %q, the model has %q", kind, files, names)
 		}
 	}
 	if kinds := slices.Sorted(maps.Keys(fleet.BuiltinTemplates)); !slices.Equal(kinds, slices.Sorted(slices.Values(fleet.TemplateTypes))) {
-		t.Errorf("built-in templates are of the types %q, want all of %q", kinds, fleet.TemplateTypes)
+		t.Errorf("got types %q of built-in templates, want %q", kinds, fleet.TemplateTypes)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-// The guide lists every parameter, and shows each in an example, which the provider's tests apply.
+// The guide lists every parameter and has an example of each. The provider's tests apply the examples.
 func TestTheGuideShowsEveryParameter(t *testing.T) {
 	var guide []byte
 	for _, name := range []string{"reference-rendering.md.tmpl", "rendering.md.tmpl"} {
@@ -63,7 +63,7 @@ func TestParametersAreSorted(t *testing.T) {
 	}
 }
 
-// TestTheGuideHasEveryFieldOfTemplates finds the fields where the code sets them.
+// TestTheGuideHasEveryFieldOfTemplates reads the fields from the Go files that set them.
 func TestTheGuideHasEveryFieldOfTemplates(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "reference-rendering.md.tmpl"))
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// made is what Argo CD makes of an ApplicationSet's template for a cluster: every text in it is a template, keys
-// among them.
-func made(t *testing.T, value any, cluster map[string]any) any {
+// expandTemplate expands the template of an ApplicationSet for a cluster, as Argo CD does. Every text is a template, including keys.
+func expandTemplate(t *testing.T, value any, cluster map[string]any) any {
 	t.Helper()
 	switch value := value.(type) {
 	case string:
@@ -27,20 +26,20 @@ func made(t *testing.T, value any, cluster map[string]any) any {
 	case map[string]any:
 		object := map[string]any{}
 		for key, element := range value {
-			object[made(t, key, cluster).(string)] = made(t, element, cluster)
+			object[expandTemplate(t, key, cluster).(string)] = expandTemplate(t, element, cluster)
 		}
 		return object
 	case []any:
 		list := make([]any, len(value))
 		for i, element := range value {
-			list[i] = made(t, element, cluster)
+			list[i] = expandTemplate(t, element, cluster)
 		}
 		return list
 	}
 	return value
 }
 
-func TestWhatPeopleWroteIsNoTemplateOfAHub(t *testing.T) {
+func TestHubsDoNotExpandUserValues(t *testing.T) {
 	cluster := map[string]any{"name": "drone_1", "nameNormalized": "drone-1"}
 	for _, value := range hostile {
 		config := map[string]any{"a": value, "{{.name}}": []any{value, "{{ not a template", "}}"}}
@@ -49,22 +48,22 @@ func TestWhatPeopleWroteIsNoTemplateOfAHub(t *testing.T) {
 			"values":      map[string]any{"b": value},
 			"application": map[string]any{"info": []any{map[string]any{"name": "x", "value": value}}},
 		}
-		there := deployment{reconciler: "argocd", manifests: manifests, config: config, configAs: fleet.ConfigAs{"values"}}
-		hub := there
+		single := deployment{reconciler: "argocd", manifests: manifests, config: config, configAs: fleet.ConfigAs{"values"}}
+		hub := single
 		hub.reconciler = "argocd-hub"
-		want := documentsOf(t, []byte(there.render(t)["reconciler.yaml"]))[0]
+		want := documentsOf(t, []byte(single.render(t)["reconciler.yaml"]))[0]
 		set := documentsOf(t, []byte(hub.render(t)["reconciler.yaml"]))[0]
-		got := made(t, at(set, "spec.template"), cluster)
+		got := expandTemplate(t, valueAt(set, "spec.template"), cluster)
 		for _, path := range []string{"spec.source", "spec.syncPolicy.automated", "spec.project", "spec.info", "metadata.labels"} {
-			if !reflect.DeepEqual(at(got, path), at(want, path)) {
-				t.Errorf("%q: %s is\n%v\nwant\n%v", value, path, at(got, path), at(want, path))
+			if !reflect.DeepEqual(valueAt(got, path), valueAt(want, path)) {
+				t.Errorf("%q: %s is\n%v\nwant\n%v", value, path, valueAt(got, path), valueAt(want, path))
 			}
 		}
-		if got := at(got, "spec.destination"); !reflect.DeepEqual(got, map[string]any{"name": "drone_1", "namespace": "dev-drone-hello-dev"}) {
-			t.Errorf("the destination is %v", got)
+		if got := valueAt(got, "spec.destination"); !reflect.DeepEqual(got, map[string]any{"name": "drone_1", "namespace": "dev-drone-hello-dev"}) {
+			t.Errorf("got destination %v", got)
 		}
 		if got := textAt(got, "metadata.name"); got != "dev-drone-hello-dev-drone-1" {
-			t.Errorf("the Application is %q", got)
+			t.Errorf("got name %q", got)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const kalypsoSample = "../../../../shared/kalypso"
 
-// readKalypso reads Kalypso's sample control plane with its tutorial, for one environment.
+// readKalypso reads Kalypso's sample control plane and tutorial for one environment.
 func readKalypso(t *testing.T, environment string) *fleet.Decoded {
 	t.Helper()
 	if _, err := os.Stat(kalypsoSample); err != nil {
@@ -59,7 +59,7 @@ func readFolder(t *testing.T, root string) map[string][]byte {
 	return files
 }
 
-// renderFleet schedules, hydrates, renders and checks a fleet: files by path.
+// renderFleet schedules, hydrates, renders and checks a fleet. It returns the files by path.
 func renderFleet(t *testing.T, decoded *fleet.Decoded) map[string][]byte {
 	t.Helper()
 	scheduled, findings := schedule.Schedule(decoded.Fleet)
@@ -97,7 +97,7 @@ func renderFleet(t *testing.T, decoded *fleet.Decoded) map[string][]byte {
 	return files
 }
 
-// documentsOf are the YAML documents of a file.
+// documentsOf returns the YAML documents of a file.
 func documentsOf(t *testing.T, content []byte) []any {
 	t.Helper()
 	var documents []any
@@ -115,7 +115,7 @@ func documentsOf(t *testing.T, content []byte) []any {
 	}
 }
 
-func TestKalypsoTutorialIsRenderedAsKalypsoDoes(t *testing.T) {
+func TestKalypsoTutorialIsRenderedAsByKalypso(t *testing.T) {
 	for _, environment := range []string{"dev", "stage"} {
 		t.Run(environment, func(t *testing.T) {
 			files := renderFleet(t, readKalypso(t, environment))
@@ -148,7 +148,7 @@ func TestKalypsoTutorialHasTheSameConfigurationWithBuiltinTemplates(t *testing.T
 		}
 		got, want := documentsOf(t, files[path])[0].(map[string]any), documentsOf(t, content)[0].(map[string]any)
 		if !reflect.DeepEqual(got["data"], want["data"]) {
-			t.Errorf("%s holds %v, want %v", path, got["data"], want["data"])
+			t.Errorf("%s: got data %v, want %v", path, got["data"], want["data"])
 		}
 	}
 }

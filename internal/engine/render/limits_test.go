@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-func TestTemplatesThatNeverEndOrGrowAreErrorsThatNameTheLimit(t *testing.T) {
+func TestErrorsOfEndlessOrGrowingTemplatesNameTheLimit(t *testing.T) {
 	for template, want := range map[string]string{
 		`{{ range 1000000000000 }}{{ end }}`:                                                                                                  "loops and calls of templates take more than 100000 steps",
 		`{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}`:                                                                      "loops and calls of templates take more than 100000 steps",
@@ -58,7 +58,7 @@ func TestTemplatesThatNeverEndOrGrowAreErrorsThatNameTheLimit(t *testing.T) {
 		_, err := templates.Render(subject)
 		var failure *render.TemplateError
 		if !errors.As(err, &failure) {
-			t.Errorf("%s: %v, want an error", template, err)
+			t.Errorf("%s: got error %v, want a TemplateError", template, err)
 		} else if !strings.Contains(failure.Message, want) {
 			t.Errorf("%s: %q, want %q in it", template, failure.Message, want)
 		}
@@ -68,11 +68,11 @@ func TestTemplatesThatNeverEndOrGrowAreErrorsThatNameTheLimit(t *testing.T) {
 func TestTemplateTextsAreLimited(t *testing.T) {
 	_, findings := render.Compile(withTemplate("text", strings.Repeat(" ", 1<<20+1)).fleet())
 	if len(findings) != 1 || !strings.Contains(findings[0].Message, "is longer than 1 MiB") {
-		t.Errorf("findings %v", findings)
+		t.Errorf("got findings %v", findings)
 	}
 }
 
-// Adding steps to a number would pass the largest integer, and never reach the end.
+// If a sum overflowed the largest integer, the list would never end.
 func TestListsOfNumbersEndAtTheLargestInteger(t *testing.T) {
 	for template, want := range map[string]string{
 		`{{ untilStep 0 9223372036854775807 9223372036854775806 }}`:                             "[0 9223372036854775806]",
@@ -93,7 +93,7 @@ func TestListsOfNumbersEndAtTheLargestInteger(t *testing.T) {
 	}
 }
 
-func TestLimitsAreOfOneFile(t *testing.T) {
+func TestLimitsApplyToOneFile(t *testing.T) {
 	templates, subject := withTemplate("text", `{{ range until 60000 }}{{ end }}x`).compile(t)
 	for range 5 {
 		if _, err := templates.Render(subject); err != nil {
@@ -102,7 +102,7 @@ func TestLimitsAreOfOneFile(t *testing.T) {
 	}
 }
 
-func TestTemplatesDoNotChangeWhatOthersSee(t *testing.T) {
+func TestTemplatesCannotChangeTheInputsOfOthers(t *testing.T) {
 	deployment := withTemplate("text",
 		`{{ $_ := set .ConfigData "ADDED" "x" }}{{ $_ := unset .Labels "workload" }}{{ $_ := set .ConfigData.LIMITS "cpu" "1" }}`+
 			`{{ $_ := set . "Namespace" "elsewhere" }}{{ .ConfigData.ADDED }} {{ .ConfigData.LIMITS.cpu }}`,
@@ -121,7 +121,7 @@ func TestTemplatesDoNotChangeWhatOthersSee(t *testing.T) {
 					t.Errorf("rendered %q", got)
 				}
 				if got := string(files[0].Content); !strings.Contains(got, "dev-drone-hello-dev") || !strings.Contains(got, `workload: "hello"`) {
-					t.Errorf("the namespace is %q", got)
+					t.Errorf("got namespace %q", got)
 				}
 			}
 		})
@@ -152,24 +152,24 @@ func TestRenderingIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
-func TestManifestsOfATemplateJoin(t *testing.T) {
+func TestManifestsOfATemplateAreJoined(t *testing.T) {
 	for name, example := range map[string]struct {
 		contentType string
 		manifests   []string
 		want        string
 	}{
-		"YAML documents are parted":         {"yaml", []string{"a: 1", "b: 2\n", "c: 3"}, "a: 1\n---\nb: 2\n---\nc: 3\n"},
-		"what parts itself is left":         {"yaml", []string{"---\na: 1\n", "---\nb: 2\n"}, "---\na: 1\n---\nb: 2\n"},
-		"empty manifests are left out":      {"yaml", []string{" \n", "a: 1\n", "{{ if false }}b: 2{{ end }}\n", "c: 3\n"}, "a: 1\n---\nc: 3\n"},
-		"other content follows each other":  {"env", []string{"A=1", "B=2\n"}, "A=1\nB=2\n"},
-		"a file of nothing is not written":  {"text", []string{" \n", "{{/* comment */}}\n"}, ""},
-		"a template without any manifests":  {"text", nil, ""},
-		"a template of definitions only":    {"text", []string{`{{ define "x" }}x{{ end }}`}, ""},
-		"definitions are of their manifest": {"text", []string{`{{ define "x" }}1{{ end }}{{ template "x" }}`, `{{ define "x" }}2{{ end }}{{ template "x" }}`}, "1\n2\n"},
+		"YAML documents":                    {"yaml", []string{"a: 1", "b: 2\n", "c: 3"}, "a: 1\n---\nb: 2\n---\nc: 3\n"},
+		"YAML documents with separators":    {"yaml", []string{"---\na: 1\n", "---\nb: 2\n"}, "---\na: 1\n---\nb: 2\n"},
+		"empty manifests":                   {"yaml", []string{" \n", "a: 1\n", "{{ if false }}b: 2{{ end }}\n", "c: 3\n"}, "a: 1\n---\nc: 3\n"},
+		"other content":                     {"env", []string{"A=1", "B=2\n"}, "A=1\nB=2\n"},
+		"a file without content":            {"text", []string{" \n", "{{/* comment */}}\n"}, ""},
+		"a template without manifests":      {"text", nil, ""},
+		"a template with definitions alone": {"text", []string{`{{ define "x" }}x{{ end }}`}, ""},
+		"definitions of two manifests":      {"text", []string{`{{ define "x" }}1{{ end }}{{ template "x" }}`, `{{ define "x" }}2{{ end }}{{ template "x" }}`}, "1\n2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployment := withTemplate(example.contentType, example.manifests...)
-			deployment.reconciler = "zarf" // not of Kubernetes, which wants manifests
+			deployment.reconciler = "zarf" // the others accept only manifests
 			files := deployment.render(t)
 			extension := map[string]string{"yaml": "yaml", "env": "env", "text": "txt"}[example.contentType]
 			got, written := files["platform-config."+extension]
@@ -215,7 +215,7 @@ func TestErrorsNameTemplateManifestLineAndAction(t *testing.T) {
 		templates, subject := withTemplate("text", "fine", template).compile(t)
 		_, err := templates.Render(subject)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\n  is %v\nwant %s", template, err, want)
+			t.Errorf("%s\ngot  %v\nwant %s", template, err, want)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestEveryFailingTemplateIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestCompileReportsEveryTemplateThatIsUsed(t *testing.T) {
+func TestCompileReportsEveryUsedTemplate(t *testing.T) {
 	deployment := withTemplate("text", "fine", "{{ now }}\n", "a\n{{ if }}")
 	deployment.reconciler, deployment.namespaceService = "fluxx", "none"
 	unused := deployment.templates[0]

@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-// TestLongNamesStayDifferent renders two deployment targets whose long names differ in their last characters only, by every
-// reconciler. No value that is made of the name may be the same in both, or longer than its readers allow.
+// TestLongNamesStayDifferent renders two deployment targets for every reconciler. Their long names differ only in the last
+// characters. Values derived from the names must be different and within the limits of their readers.
 func TestLongNamesStayDifferent(t *testing.T) {
 	const workload = "order-processing-background-workers"
 	longest := map[string]int{"releaseName": 53, "components.charts.name": 40, "components.manifests.name": 40}
@@ -23,19 +23,19 @@ func TestLongNamesStayDifferent(t *testing.T) {
 			}
 			for _, namespace := range []string{"", "orders"} {
 				t.Run(fmt.Sprintf("%s, %s, namespace %q", reconciler, form, namespace), func(t *testing.T) {
-					var made [2]map[string]string
+					var names [2]map[string]string
 					for i, target := range []string{"partition-europe-one", "partition-europe-two"} {
 						d := deployment{
 							reconciler: reconciler, manifests: manifests, namespace: namespace, secretService: "external-secrets",
-							stores: stores, secrets: ofVault,
+							stores: stores, secrets: vaultSecrets,
 						}
-						made[i] = d.namesMadeOf(t, workload, target)
+						names[i] = d.namesFrom(t, workload, target)
 					}
-					if len(made[0]) == 0 {
-						t.Fatal("no value is made of the name")
+					if len(names[0]) == 0 {
+						t.Fatal("no value is derived from the name")
 					}
-					for path, value := range made[0] {
-						if value == made[1][path] {
+					for path, value := range names[0] {
+						if value == names[1][path] {
 							t.Errorf("both have %s: %q", path, value)
 						}
 						limit := 63
@@ -45,7 +45,7 @@ func TestLongNamesStayDifferent(t *testing.T) {
 							}
 						}
 						if len(value) > limit {
-							t.Errorf("%s: %q has %d characters, and at most %d are allowed", path, value, len(value), limit)
+							t.Errorf("%s: %q has %d characters, want at most %d", path, value, len(value), limit)
 						}
 					}
 				})
@@ -54,9 +54,9 @@ func TestLongNamesStayDifferent(t *testing.T) {
 	}
 }
 
-// namesMadeOf renders the deployment for a workload and target of these names, and returns the values that contain the
-// beginning of the workload's name, by the path of their keys. Fields that take any text are left out.
-func (d deployment) namesMadeOf(t *testing.T, workload, target string) map[string]string {
+// namesFrom renders the deployment for a workload and target with these names. It returns all values with the beginning of the
+// workload's name, by path, except for fields that accept any text.
+func (d deployment) namesFrom(t *testing.T, workload, target string) map[string]string {
 	t.Helper()
 	f := d.fleet()
 	f.Workloads[0].Name, f.Workloads[0].DeploymentTargets[0].Name = workload, target
@@ -68,7 +68,7 @@ func (d deployment) namesMadeOf(t *testing.T, workload, target string) map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := map[string]string{}
+	names := map[string]string{}
 	var walk func(path string, value any)
 	walk = func(path string, value any) {
 		switch value := value.(type) {
@@ -83,7 +83,7 @@ func (d deployment) namesMadeOf(t *testing.T, workload, target string) map[strin
 		case string:
 			isOfWorkload := strings.HasSuffix(path, "workload") || strings.HasSuffix(path, "components.name")
 			if !isOfWorkload && strings.Contains(value, "order-processing") && !strings.ContainsAny(value, "/ {") {
-				made[path] = value
+				names[path] = value
 			}
 		}
 	}
@@ -96,5 +96,5 @@ func (d deployment) namesMadeOf(t *testing.T, workload, target string) map[strin
 			walk(fmt.Sprintf("%s#%d", file.Name, i), document)
 		}
 	}
-	return made
+	return names
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-func TestMissingValuesMayBeTested(t *testing.T) {
+func TestTemplatesCanTestForMissingValues(t *testing.T) {
 	for template, want := range map[string]string{
 		`{{ if .ConfigData.NOPE }}yes{{ else }}no{{ end }}`:                                  "no",
 		`{{ if .ConfigData.NOPE.DEEPER }}yes{{ else }}no{{ end }}`:                           "no",
@@ -41,16 +41,16 @@ func TestMissingValuesMayBeTested(t *testing.T) {
 		`{{ if .Nope }}yes{{ else }}no{{ end }}`:                                             "no",
 		`{{ define "x" }}{{ .a | default "x" }}{{ end }}{{ template "x" .ConfigData.NOPE }}`: "x",
 	} {
-		got, err := text(t, template)
+		got, err := renderText(t, template)
 		if err != nil {
 			t.Errorf("%s: %s", template, err)
 		} else if strings.TrimSpace(got) != want {
-			t.Errorf("%s is %q, want %q", template, got, want)
+			t.Errorf("%s: got %q, want %q", template, got, want)
 		}
 	}
 }
 
-func TestPrintingAMissingValueIsAnErrorThatNamesIt(t *testing.T) {
+func TestPrintingAMissingValueIsAnErrorWithItsName(t *testing.T) {
 	for template, missing := range map[string]string{
 		`{{ .ConfigData.NOPE }}`:                                                          `.ConfigData.NOPE has no value`,
 		`{{ .ConfigData.NOPE.DEEPER }}`:                                                   `.ConfigData.NOPE.DEEPER has no value`,
@@ -97,16 +97,16 @@ func TestPrintingAMissingValueIsAnErrorThatNamesIt(t *testing.T) {
 		`{{ fromJson "{\"a\":null}" }}`:                                                   `has a null`,
 		`{{ (fromJson "{\"a\":null}").a }}`:                                               `(fromJson "{\"a\":null}").a has no value`,
 	} {
-		got, err := text(t, template)
+		got, err := renderText(t, template)
 		if missing == "" {
 			if strings.Contains(got, "<no value>") || strings.Contains(got, "<nil>") {
-				t.Errorf("%s is %q", template, got)
+				t.Errorf("%s: got %q", template, got)
 			}
 			continue
 		}
 		var failure *render.TemplateError
 		if !errors.As(err, &failure) {
-			t.Errorf("%s is %q, %v; want an error", template, got, err)
+			t.Errorf("%s: got %q, %v, want an error", template, got, err)
 		} else if !strings.Contains(failure.Message, missing) {
 			t.Errorf("%s: %q, want %q in it", template, failure.Message, missing)
 		}
@@ -114,14 +114,14 @@ func TestPrintingAMissingValueIsAnErrorThatNamesIt(t *testing.T) {
 }
 
 func TestEveryKeyOfManifestsExists(t *testing.T) {
-	got, err := text(t, `{{ range $key, $value := .Manifests }}{{ $key }}={{ $value }} {{ end }}`)
+	got, err := renderText(t, `{{ range $key, $value := .Manifests }}{{ $key }}={{ $value }} {{ end }}`)
 	want := "branch=dev chart= commit= digest= parameters=map[] path=./deploy repo=https://git.example.com/hello storage=git tag= type= version= \n"
 	if err != nil || got != want {
-		t.Errorf("%q, %v, want %q", got, err, want)
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 
-func TestParametersStandBesideManifestsUnlessTheyClash(t *testing.T) {
+func TestTemplatesReadParametersBesideManifests(t *testing.T) {
 	subject := withTemplate("text", `{{ .Manifests.kustomization }} {{ .Manifests.repo }} {{ .Manifests.parameters.repo }}`)
 	subject.manifests = fromGit()
 	subject.manifests.Parameters = map[string]any{"kustomization": "overlays/dev", "repo": "another"}
@@ -164,7 +164,7 @@ func TestValuesAreNoTemplates(t *testing.T) {
 	}
 }
 
-func TestRepositoryThatIsNotKnownYet(t *testing.T) {
+func TestTemplatesThatReadAnUnknownRepositoryAreUnknown(t *testing.T) {
 	for template, isUnknown := range map[string]bool{
 		`{{ .Repo.URL }}`:                        true,
 		`{{ .Repo }}`:                            true,
@@ -188,9 +188,9 @@ func TestRepositoryThatIsNotKnownYet(t *testing.T) {
 		`{{ hasKey . "Repo" }} {{ keys . | len }}`: false,
 		`{{ $x := .Repo }}x`:                       false,
 	} {
-		got, err := text(t, template)
+		got, err := renderText(t, template)
 		if isUnknown && !errors.Is(err, render.ErrUnknown) {
-			t.Errorf("%s is %q, %v; want that it is unknown", template, got, err)
+			t.Errorf("%s: got %q, %v, want ErrUnknown", template, got, err)
 		}
 		if !isUnknown && err != nil {
 			t.Errorf("%s: %s", template, err)
@@ -198,21 +198,21 @@ func TestRepositoryThatIsNotKnownYet(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForManifestsIsUnknown(t *testing.T) {
+func TestTemplatesThatReadPendingManifestsAreUnknown(t *testing.T) {
 	api := required("api", fromGit())
 	api.DeploymentTargets[0].ManifestsPending = true
 	for name, test := range map[string]struct {
 		template  string
 		isUnknown bool
 	}{
-		"a reconciler of ours":      {"", true},
-		"turns over dependencies":   {"{{ range .Dependencies }}{{ .name }}{{ end }}", true},
-		"a condition inside":        {"{{ range $d := .Dependencies }}{{ if $d.isChart }}x{{ end }}{{ end }}", true},
-		"one of them":               {"{{ (index .Dependencies 0).name }}", true},
-		"all of them":               {"{{ toYaml .Dependencies }}", true},
-		"the root":                  {"{{ toJson . }}", true},
-		"whether there are any":     {"{{ if .Dependencies }}some{{ end }}", false},
-		"something else altogether": {"{{ .Namespace }}", false},
+		"the built-in reconciler":      {"", true},
+		"a loop over dependencies":     {"{{ range .Dependencies }}{{ .name }}{{ end }}", true},
+		"a condition in the loop":      {"{{ range $d := .Dependencies }}{{ if $d.isChart }}x{{ end }}{{ end }}", true},
+		"one dependency":               {"{{ (index .Dependencies 0).name }}", true},
+		"all dependencies":             {"{{ toYaml .Dependencies }}", true},
+		"the root":                     {"{{ toJson . }}", true},
+		"the presence of dependencies": {"{{ if .Dependencies }}some{{ end }}", false},
+		"another field":                {"{{ .Namespace }}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployment := deployment{requires: []fleet.Workload{api}, repo: &folder.Location{}}
@@ -222,17 +222,17 @@ func TestWhatWaitsForManifestsIsUnknown(t *testing.T) {
 			}
 			templates, subject := deployment.compile(t)
 			if _, err := templates.Render(subject); errors.Is(err, render.ErrUnknown) != test.isUnknown || !test.isUnknown && err != nil {
-				t.Errorf("%v, want that it is unknown: %t", err, test.isUnknown)
+				t.Errorf("got error %v, want ErrUnknown: %t", err, test.isUnknown)
 			}
 			subject.Assignment.Target.Target.ManifestsPending = true
 			if _, err := templates.Render(subject); !errors.Is(err, render.ErrUnknown) {
-				t.Errorf("its own manifests pending: %v", err)
+				t.Errorf("with pending manifests of the target: got error %v, want ErrUnknown", err)
 			}
 		})
 	}
 }
 
-func TestErrorIsUnknownOnlyWhereNothingElseIsWrong(t *testing.T) {
+func TestOtherErrorsPrecedeErrUnknown(t *testing.T) {
 	deployment := withTemplate("text", `{{ .Repo.URL }}`)
 	deployment.namespaceService = "own"
 	deployment.templates = append(deployment.templates,
@@ -240,10 +240,10 @@ func TestErrorIsUnknownOnlyWhereNothingElseIsWrong(t *testing.T) {
 	templates, subject := deployment.compile(t)
 	_, err := templates.Render(subject)
 	if errors.Is(err, render.ErrUnknown) {
-		t.Errorf("%v hides what is wrong", err)
+		t.Errorf("ErrUnknown hides the other error: %v", err)
 	}
 	var failure *render.TemplateError
 	if !errors.As(err, &failure) || failure.Type != "namespace" || failure.Line != 2 {
-		t.Errorf("%v, want the namespace template, line 2", err)
+		t.Errorf("got error %v, want line 2 of the namespace template", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// onDrone is a fleet of two teams, whose workloads are on the cluster types drone and large.
-func onDrone(reconciler string, workloads ...fleet.Workload) *fleet.Fleet {
+// fleetOf returns a fleet of two teams, with every workload on the cluster types drone and large.
+func fleetOf(reconciler string, workloads ...fleet.Workload) *fleet.Fleet {
 	f := &fleet.Fleet{
 		Environment: "dev",
 		Workspaces:  []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}},
@@ -31,8 +31,8 @@ func onDrone(reconciler string, workloads ...fleet.Workload) *fleet.Fleet {
 	return f
 }
 
-// arranged are the names of the reconciler objects, by assignment, and what ChooseWriters finds.
-func arranged(t *testing.T, f *fleet.Fleet) (names map[string]string, findings fleet.Findings) {
+// arrange returns the names of the reconciler objects by assignment, and the findings of ChooseWriters.
+func arrange(t *testing.T, f *fleet.Fleet) (names map[string]string, findings fleet.Findings) {
 	t.Helper()
 	scheduled, wrong := schedule.Schedule(f)
 	if wrong != nil {
@@ -57,31 +57,31 @@ func workloadOf(team, name, target, namespace string, manifests fleet.Manifests)
 	}
 }
 
-// Names of deployment targets are chosen by teams, and the objects of all are in one namespace.
-func TestObjectsOfTwoTeamsThatCollideNameBoth(t *testing.T) {
+// Teams choose the names of deployment targets, and the objects of all teams share one namespace.
+func TestCollisionsNameBothTeams(t *testing.T) {
 	for _, reconciler := range []string{"flux", "argocd", "fleet"} {
 		pay := workloadOf("kaizen", "pay", "live", "dev-drone-apps", fromGit())
-		names, findings := arranged(t, onDrone(reconciler, pay))
+		names, findings := arrange(t, fleetOf(reconciler, pay))
 		name := names["drone/pay-live"]
 		if findings != nil || !strings.HasPrefix(name, "dev-drone-apps-pay-live-") {
 			t.Fatal(name, findings)
 		}
 		hash := name[strings.LastIndex(name, "-")+1:]
-		_, findings = arranged(t, onDrone(reconciler, pay, workloadOf("other", "apps-pay-live", hash, "", fromGit())))
+		_, findings = arrange(t, fleetOf(reconciler, pay, workloadOf("other", "apps-pay-live", hash, "", fromGit())))
 		want := `its objects on "drone" would be called "` + name + `", as those of deployment target "apps-pay-live-` + hash + `" of workspace "other"`
 		other := `its objects on "drone" would be called "` + name + `", as those of deployment target "pay-live" of workspace "kaizen"`
 		if len(findings) != 1 || !strings.Contains(findings.Error(), want) && !strings.Contains(findings.Error(), other) {
-			t.Errorf("%s: found %v", reconciler, findings)
+			t.Errorf("%s: got findings %v", reconciler, findings)
 		}
 	}
 }
 
-// The objects of all hosts are in one namespace on a hub.
-func TestNamesOnAHubAreThoseOfTheirHosts(t *testing.T) {
-	f := onDrone("argocd-hub", workloadOf("kaizen", "pay", "live", "shop", fromGit()))
-	names, findings := arranged(t, f)
+// On a hub, the objects of all hosts share one namespace.
+func TestNamesOnAHubDifferByHostAndEnvironment(t *testing.T) {
+	f := fleetOf("argocd-hub", workloadOf("kaizen", "pay", "live", "shop", fromGit()))
+	names, findings := arrange(t, f)
 	f.Environment = "stage"
-	elsewhere, _ := arranged(t, f)
+	elsewhere, _ := arrange(t, f)
 	if findings != nil || names["drone/pay-live"] == names["large/pay-live"] || names["drone/pay-live"] == elsewhere["drone/pay-live"] {
 		t.Error(names, elsewhere, findings)
 	}
@@ -89,11 +89,11 @@ func TestNamesOnAHubAreThoseOfTheirHosts(t *testing.T) {
 
 func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	include := func(name string) fleet.Manifests {
-		return with(fromGit(), object(t, `{"git_repository": {"include": [{"repository": {"name": "`+name+`"}}]}}`))
+		return withParameters(fromGit(), parseObject(t, `{"git_repository": {"include": [{"repository": {"name": "`+name+`"}}]}}`))
 	}
-	_, findings := arranged(
+	_, findings := arrange(
 		t,
-		onDrone(
+		fleetOf(
 			"flux",
 			workloadOf("kaizen", "pay", "live", "", fromGit()),
 			workloadOf("other", "spy", "live", "", include("dev-large-pay-live")),
@@ -102,58 +102,58 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	const want = `workloads["spy"].deployment_targets["live"].manifests.parameters.git_repository.include[0].repository.name: ` +
 		`"dev-large-pay-live" is an object of a workload of workspace "kaizen", which this workload of workspace "other" cannot use`
 	if findings.Error() != want {
-		t.Errorf("found %v", findings)
+		t.Errorf("got findings %v", findings)
 	}
-	_, findings = arranged(
+	_, findings = arrange(
 		t,
-		onDrone("flux", workloadOf("other", "pay", "live", "", fromGit()), workloadOf("other", "spy", "live", "", include("dev-large-pay-live"))),
+		fleetOf("flux", workloadOf("other", "pay", "live", "", fromGit()), workloadOf("other", "spy", "live", "", include("dev-large-pay-live"))),
 	)
 	if findings != nil {
-		t.Errorf("a team's own: %v", findings)
+		t.Errorf("a source of the same team: got findings %v", findings)
 	}
-	// The names of a host and of a deployment target can be read in two ways, on two hosts.
-	two := onDrone("flux", workloadOf("kaizen", "a-pay", "live", "", fromGit()), workloadOf("other", "pay", "live", "", fromGit()),
+	// The name of an object may match two pairs of host and deployment target.
+	two := fleetOf("flux", workloadOf("kaizen", "a-pay", "live", "", fromGit()), workloadOf("other", "pay", "live", "", fromGit()),
 		workloadOf("other", "spy", "live", "", include("dev-drone-a-pay-live")))
 	two.ClusterTypes[1].Name, two.Assignments[3].ClusterType, two.Assignments[4].ClusterType, two.Assignments[5].ClusterType = "drone-a", "drone-a", "drone-a", "drone-a"
-	if _, findings := arranged(t, two); !strings.Contains(
+	if _, findings := arrange(t, two); !strings.Contains(
 		findings.Error(),
 		`"dev-drone-a-pay-live" is an object of a workload of workspace "kaizen"`,
 	) {
-		t.Errorf("found %v", findings)
+		t.Errorf("got findings %v", findings)
 	}
 }
 
-// The agent's namespace has the Secrets with values of all teams' charts.
+// The agent's namespace contains the Secrets with chart values of all teams.
 func TestNoWorkloadReadsTheSecretValuesOfAnotherTeam(t *testing.T) {
 	const parameters = `workloads["spy"].deployment_targets["live"].manifests.parameters.`
-	for name, test := range map[string]struct{ reconciler, parameters, at string }{
+	for name, test := range map[string]struct{ reconciler, parameters, field string }{
 		"values":   {"flux", `{"helm_release": {"valuesFrom": [{"kind": "Secret", "name": "NAME"}]}}`, "helm_release.valuesFrom[0].name"},
 		"source":   {"flux", `{"secret_ref": "NAME"}`, "secret_ref"},
 		"a HelmOp": {"fleet", `{"helm_op": {"helm": {"valuesFrom": [{"secretKeyRef": {"name": "NAME", "namespace": "dev-drone-pay-live"}}]}}}`, "helm_op.helm.valuesFrom[0].secretKeyRef.name"},
 	} {
 		spying := func(team string) fleet.Findings {
-			spy := with(helmChart, object(t, strings.ReplaceAll(test.parameters, "NAME", "dev-drone-pay-live-platform-values")))
-			_, findings := arranged(
+			spy := withParameters(helmChart, parseObject(t, strings.ReplaceAll(test.parameters, "NAME", "dev-drone-pay-live-platform-values")))
+			_, findings := arrange(
 				t,
-				onDrone(test.reconciler, workloadOf("kaizen", "pay", "live", "", helmChart), workloadOf(team, "spy", "live", "", spy)),
+				fleetOf(test.reconciler, workloadOf("kaizen", "pay", "live", "", helmChart), workloadOf(team, "spy", "live", "", spy)),
 			)
 			return findings
 		}
-		want := parameters + test.at + `: "dev-drone-pay-live-platform-values" is the Secret with the values of a workload of workspace "kaizen", ` +
+		want := parameters + test.field + `: "dev-drone-pay-live-platform-values" is the Secret with the values of a workload of workspace "kaizen", ` +
 			`which this workload of workspace "other" cannot use`
 		if findings := spying("other"); findings.Error() != want {
-			t.Errorf("%s: found %v, want %s", name, findings, want)
+			t.Errorf("%s: got findings %v, want %s", name, findings, want)
 		}
 		if findings := spying("kaizen"); findings != nil {
-			t.Errorf("%s, a team's own: %v", name, findings)
+			t.Errorf("%s, a Secret of the same team: got findings %v", name, findings)
 		}
 	}
 }
 
-// A workspace that is confined lists no Secret to get what its own references name.
+// A confined workspace need not list the Secret of its own references.
 func TestAConfinedWorkspaceGetsItsOwnSecretValues(t *testing.T) {
 	files := deployment{
-		workspace: withAccount, manifests: with(helmChart, nil), secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"values"},
+		workspace: withAccount, manifests: withParameters(helmChart, nil), secretService: "external-secrets", stores: stores, secrets: vaultSecrets, configAs: fleet.ConfigAs{"values"},
 	}.render(t)
 	if !strings.Contains(files["reconciler.yaml"], "name: \"dev-drone-hello-dev-platform-values\"") {
 		t.Error(files["reconciler.yaml"])

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// confined are workspaces whose workloads may use only what is allowed.
+// Workspaces that confine their workloads.
 var (
 	withAccount = fleet.Workspace{Name: "kaizen", ServiceAccount: "kaizen"}
 	withProject = fleet.Workspace{Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}}
@@ -16,15 +16,15 @@ var (
 
 const parametersPath = `workloads["hello"].deployment_targets["dev"].manifests.parameters.`
 
-// attacks are what a team that may only add workloads tried. Each is refused with its field, and allowed by way.
+// attacks are parameters of a team that may only add workloads. Rendering refuses each with its field, unless permission is set.
 var attacks = map[string]struct {
 	deployment deployment
 	parameters string
-	field      string          // below the parameters
+	field      string          // path below the parameters
 	reaches    string          // a part of the message
-	way        fleet.Workspace // what allows it
+	permission fleet.Workspace // settings that permit the field
 }{
-	"a Secret of others for its source": {
+	"another team's Secret for the source": {
 		deployment{}, `{"secret_ref": "other-team"}`, "secret_ref", "Secrets", fleet.Workspace{Secrets: []string{"other-team"}},
 	},
 	"values from any Secret": {
@@ -37,7 +37,7 @@ var attacks = map[string]struct {
 		deployment{}, `{"kustomization": {"postBuild": {"substituteFrom": [{"kind": "Secret", "name": "db"}]}}}`,
 		"kustomization.postBuild.substituteFrom[0].name", "Secrets", fleet.Workspace{Parameters: []string{"kustomization.postBuild"}},
 	},
-	"the keys of others": {
+	"another team's keys": {
 		deployment{}, `{"kustomization": {"decryption": {"secretRef": {"name": "sops"}}}}`,
 		"kustomization.decryption.secretRef.name", "Secrets", fleet.Workspace{Secrets: []string{"sops"}},
 	},
@@ -53,7 +53,7 @@ var attacks = map[string]struct {
 		deployment{manifests: helmChart}, `{"helm_release": {"kubeConfig": {"configMapRef": {"name": "hub"}}}}`,
 		"helm_release.kubeConfig.configMapRef.name", "other clusters", fleet.Workspace{Parameters: []string{"helm_release.kubeConfig.configMapRef"}},
 	},
-	"this cluster, where its type has another": {
+	"the local cluster in place of another": {
 		deployment{}, `{"kustomization": {"kubeConfig": null}}`,
 		"kustomization.kubeConfig", "other clusters", fleet.Workspace{Parameters: []string{"kustomization"}},
 	},
@@ -65,7 +65,7 @@ var attacks = map[string]struct {
 		deployment{manifests: ociManifests}, `{"oci_repository": {"provider": "aws"}}`,
 		"oci_repository.provider", "another account", fleet.Workspace{Parameters: []string{"oci_repository"}},
 	},
-	"what another's source has": {
+	"another team's source": {
 		deployment{}, `{"git_repository": {"include": [{"repository": {"name": "dev-drone-other"}, "fromPath": "a"}]}}`,
 		"git_repository.include[0].repository.name", "other objects", fleet.Workspace{Parameters: []string{"git_repository.include"}},
 	},
@@ -73,7 +73,7 @@ var attacks = map[string]struct {
 		deployment{}, `{"kustomization": {"dependsOn": [{"name": "a", "namespace": "other"}]}}`,
 		"kustomization.dependsOn[0].namespace", "namespaces", fleet.Workspace{Parameters: []string{"kustomization.dependsOn"}},
 	},
-	"a field that nobody knows": {
+	"an unknown field": {
 		deployment{}, `{"kustomization": {"tokenRef": {"name": "x"}}}`,
 		"kustomization.tokenRef.name", "what Flotilla does not know", fleet.Workspace{Parameters: []string{"kustomization"}},
 	},
@@ -99,7 +99,7 @@ var attacks = map[string]struct {
 		deployment{reconciler: "fleet", manifests: helmChart}, `{"helm_op": {"resources": [{"name": "x", "content": "kind: Secret"}]}}`,
 		"helm_op.resources[0].content", "content", fleet.Workspace{Parameters: []string{"helm_op.resources"}},
 	},
-	"the labels of another's bundle": {
+	"the labels of another bundle": {
 		deployment{reconciler: "fleet", manifests: helmChart}, `{"helm_op": {"labels": {"flotilla.dev/owner": "x"}}}`,
 		"helm_op.labels.flotilla.dev/owner", "other objects", fleet.Workspace{Parameters: []string{"helm_op.labels"}},
 	},
@@ -129,7 +129,7 @@ var attacks = map[string]struct {
 	},
 }
 
-// refusal is why a deployment cannot be rendered, or "".
+// refusal returns the error of rendering a deployment, or "".
 func refusal(t *testing.T, d deployment) string {
 	t.Helper()
 	templates, subject := d.compile(t)
@@ -139,49 +139,48 @@ func refusal(t *testing.T, d deployment) string {
 	return ""
 }
 
-func TestAWorkloadReachesOnlyWhatItsWorkspaceAllows(t *testing.T) {
+func TestAWorkloadUsesOnlyFieldsPermittedByItsWorkspace(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
 			base := attack.deployment
 			if base.manifests.Repo == "" {
 				base.manifests = fromGit()
 			}
-			base.manifests.Parameters = object(t, attack.parameters)
+			base.manifests.Parameters = parseObject(t, attack.parameters)
 			for _, team := range []fleet.Workspace{withAccount, withProject} {
 				if team.ArgocdProject != nil && strings.HasSuffix(attack.field, "project") {
-					continue // decided by the workspace
+					continue // the workspace sets the project
 				}
 				base.workspace = team
-				if said := refusal(t, base); !strings.Contains(said, attack.reaches) ||
-					!strings.Contains(said, parametersPath+attack.field+": reaches ") ||
-					!strings.Contains(said, `which workspace "kaizen" does not allow its workloads: add `) {
-					t.Errorf("said %q, want %s, %s", said, attack.field, attack.reaches)
+				if got := refusal(t, base); !strings.Contains(got, attack.reaches) ||
+					!strings.Contains(got, parametersPath+attack.field+": reaches ") ||
+					!strings.Contains(got, `which workspace "kaizen" does not allow its workloads: add `) {
+					t.Errorf("got %q, want %s, %s", got, attack.field, attack.reaches)
 				}
-				base.workspace.Secrets, base.workspace.Sources, base.workspace.Parameters = attack.way.Secrets, attack.way.Sources, attack.way.Parameters
-				if said := refusal(t, base); said != "" {
-					t.Errorf("with %v it says %s", attack.way, said)
+				base.workspace.Secrets, base.workspace.Sources, base.workspace.Parameters = attack.permission.Secrets, attack.permission.Sources, attack.permission.Parameters
+				if got := refusal(t, base); got != "" {
+					t.Errorf("with %v: got error %s", attack.permission, got)
 				}
 			}
 			base.workspace = fleet.Workspace{Name: "kaizen"}
-			if said := refusal(t, base); said != "" && !strings.Contains(said, "programs of the agent") {
-				t.Errorf("a workspace that confines nothing refuses it: %s", said)
+			if got := refusal(t, base); got != "" && !strings.Contains(got, "programs of the agent") {
+				t.Errorf("with a workspace that confines nothing: got error %s", got)
 			}
 			base.workspace = fleet.Workspace{Name: "kaizen", Sources: []string{"https://git.example.com"}}
-			if said := refusal(t, base); said == "" {
-				t.Error("a workspace that says what its workloads may use allows everything else")
+			if got := refusal(t, base); got == "" {
+				t.Error("with a workspace that lists other sources: got no error")
 			}
 		})
 	}
 }
 
-// registryChart is a chart of a registry that a HelmRepository names.
+// registryChart is a chart in a registry with storage "helm".
 var registryChart = fleet.Manifests{
 	Manifests: folder.Manifests{Storage: "helm", Repo: "oci://registry.example.com/charts", Chart: "app", Version: "1.2.3"},
 }
 
-// trusted are fields that decide what is trusted, each with the deployment that has it. The values make a check ineffective, or
-// take it away.
-var trusted = map[string]struct {
+// trustFields has the fields that control trust, by path. Each value weakens or removes a check.
+var trustFields = map[string]struct {
 	deployment deployment
 	parameters string
 }{
@@ -225,33 +224,33 @@ var trusted = map[string]struct {
 	},
 }
 
-// What is trusted belongs to the platform, also where a workspace confines nothing, or lists the Secret as its own.
-func TestAWorkloadDecidesNothingOfWhatIsTrusted(t *testing.T) {
-	for field, attack := range trusted {
+// Trust belongs to the platform, even if a workspace confines nothing or lists the Secret as its own.
+func TestAWorkloadCannotChangeTrust(t *testing.T) {
+	for field, attack := range trustFields {
 		t.Run(field, func(t *testing.T) {
 			base := attack.deployment
 			if base.manifests.Repo == "" {
 				base.manifests = fromGit()
 			}
-			base.manifests.Parameters = object(t, attack.parameters)
+			base.manifests.Parameters = parseObject(t, attack.parameters)
 			for _, team := range []fleet.Workspace{{Name: "kaizen"}, withAccount, {Name: "kaizen", Secrets: []string{"mine"}}} {
 				base.workspace = team
-				if said := refusal(t, base); !strings.Contains(said, parametersPath+field+": decides which content or which server is trusted, "+
+				if got := refusal(t, base); !strings.Contains(got, parametersPath+field+": decides which content or which server is trusted, "+
 					`which workspace "kaizen" does not allow its workloads: leave it to the parameters of the cluster type, or add "`) {
-					t.Errorf("said %q", said)
+					t.Errorf("got %q", got)
 				}
 			}
 			whole, _, _ := strings.Cut(field, "[")
 			base.workspace = fleet.Workspace{Name: "kaizen", Parameters: []string{whole}}
-			if said := refusal(t, base); said != "" {
-				t.Errorf("a workspace that allows %s: %s", whole, said)
+			if got := refusal(t, base); got != "" {
+				t.Errorf("with a workspace that permits %s: got error %s", whole, got)
 			}
 		})
 	}
 }
 
-// A cluster type requires signatures by kinds of sources. The storage, which the team chooses, must not make that ineffective.
-func TestWhatAClusterTypeRequiresToBeSignedIsVerified(t *testing.T) {
+// A cluster type requires signatures for kinds of sources. A team must not evade them by its choice of storage.
+func TestRequiredSignaturesAreVerified(t *testing.T) {
 	const artifacts, charts, git = `"oci_repository": {"verify": {"provider": "cosign"}}`, `"helm_release": {"chart": {"spec": {"verify": {"provider": "cosign"}}}}`,
 		`"git_repository": {"verify": {"mode": "HEAD"}}`
 	gitChart := fromGit()
@@ -272,27 +271,27 @@ func TestWhatAClusterTypeRequiresToBeSignedIsVerified(t *testing.T) {
 		{charts + "," + artifacts, fromGit(), ""},
 		{artifacts, helmChart, ""},
 	} {
-		said := refusal(t, deployment{manifests: test.manifests, parameters: object(t, "{"+test.parameters+"}")})
-		if test.want == "" && said != "" || !strings.Contains(said, test.want) {
-			t.Errorf("%s, storage %s: %q, want %q", test.parameters, test.manifests.Storage, said, test.want)
+		got := refusal(t, deployment{manifests: test.manifests, parameters: parseObject(t, "{"+test.parameters+"}")})
+		if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s, storage %s: %q, want %q", test.parameters, test.manifests.Storage, got, test.want)
 		}
 	}
 }
 
-func TestNoWorkloadUsesWhatIsTheAgentsOrAnotherTeams(t *testing.T) {
+func TestNoWorkloadUsesSecretsOfTheAgentOrAnotherTeam(t *testing.T) {
 	for name, test := range map[string]struct{ parameters, want string }{
 		"the Secret of the agent": {`{"secret_ref": "flotilla-repository"}`,
 			`secret_ref: "flotilla-repository" is an object or a Secret of the agent itself, which no workload can use`},
 		"by its field":            {`{"git_repository": {"secretRef": {"name": "flux-system"}}}`, `"flux-system" is an object or a Secret of the agent itself`},
 		"the source of the agent": {`{"git_repository": {"include": [{"repository": {"name": "flotilla"}}]}}`, `"flotilla" is an object or a Secret of the agent itself`},
-		"the Secret of a team": {`{"secret_ref": "of-others"}`,
+		"the Secret of another team": {`{"secret_ref": "of-others"}`,
 			`secret_ref: "of-others" is a Secret of workspace "other", which this workload of workspace "kaizen" cannot use`},
-		"an ordinary one": {`{"secret_ref": "shared"}`, ""},
+		"an ordinary Secret": {`{"secret_ref": "shared"}`, ""},
 	} {
 		for _, team := range []fleet.Workspace{
 			{Name: "kaizen"}, {Name: "kaizen", Parameters: []string{"secret_ref", "git_repository"}},
 		} {
-			d := deployment{workspace: team, manifests: with(fromGit(), object(t, test.parameters))}
+			d := deployment{workspace: team, manifests: withParameters(fromGit(), parseObject(t, test.parameters))}
 			f := d.fleet()
 			f.Workspaces = append(f.Workspaces, fleet.Workspace{Name: "other", Secrets: []string{"of-others"}})
 			templates := compile(t, f)
@@ -304,7 +303,7 @@ func TestNoWorkloadUsesWhatIsTheAgentsOrAnotherTeams(t *testing.T) {
 	}
 }
 
-func TestSourcesOfAWorkspace(t *testing.T) {
+func TestAWorkloadUsesOnlySourcesOfItsWorkspace(t *testing.T) {
 	team := fleet.Workspace{Name: "kaizen", Sources: []string{"https://git.example.com/team", "oci://registry.example.com/team/"}}
 	for name, test := range map[string]struct {
 		manifests fleet.Manifests
@@ -317,49 +316,49 @@ func TestSourcesOfAWorkspace(t *testing.T) {
 		"a chart":             {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/team", Chart: "app", Version: "1"}}, false},
 		"a chart that climbs": {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/team", Chart: "../other/app", Version: "1"}}, true},
 	} {
-		said := refusal(t, deployment{workspace: team, manifests: test.manifests})
+		got := refusal(t, deployment{workspace: team, manifests: test.manifests})
 		const want = `workloads["hello"].deployment_targets["dev"].manifests.repo: is not among the sources of workspace "kaizen", which are ` +
 			`https://git.example.com/team, oci://registry.example.com/team/`
-		if test.refused != (said == want) || !test.refused && said != "" {
-			t.Errorf("%s: %q", name, said)
+		if test.refused != (got == want) || !test.refused && got != "" {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if said := refusal(t, deployment{workspace: fleet.Workspace{Name: "kaizen", Sources: []string{}}}); !strings.HasSuffix(
-		said,
+	if got := refusal(t, deployment{workspace: fleet.Workspace{Name: "kaizen", Sources: []string{}}}); !strings.HasSuffix(
+		got,
 		"which are none",
 	) {
-		t.Errorf("a list that came out empty allows something: %s", said)
+		t.Errorf("with an empty list of sources: got %q", got)
 	}
 }
 
-func TestNamespacesOfAConfinedWorkspace(t *testing.T) {
+func TestAConfinedWorkspaceUsesItsOwnNamespaces(t *testing.T) {
 	for namespace, allowed := range map[string]bool{"kaizen": true, "kaizen-shop": true, "kaizenshop": false, "monitoring": false, "cert-manager": false} {
-		said := refusal(t, deployment{workspace: withAccount, namespace: namespace})
-		if allowed != (said == "") ||
-			!allowed && !strings.HasPrefix(said, `workloads["hello"].deployment_targets["dev"].namespace: workspace "kaizen" does not allow`) {
-			t.Errorf("%s: %q", namespace, said)
+		got := refusal(t, deployment{workspace: withAccount, namespace: namespace})
+		if allowed != (got == "") ||
+			!allowed && !strings.HasPrefix(got, `workloads["hello"].deployment_targets["dev"].namespace: workspace "kaizen" does not allow`) {
+			t.Errorf("%s: %q", namespace, got)
 		}
 		free := withAccount
 		free.Parameters = []string{"namespace"}
-		if said := refusal(t, deployment{workspace: free, namespace: namespace}); said != "" {
-			t.Errorf("%s: %q", namespace, said)
+		if got := refusal(t, deployment{workspace: free, namespace: namespace}); got != "" {
+			t.Errorf("%s: %q", namespace, got)
 		}
 	}
 }
 
-func TestLabelsOfNamespacesAreDecided(t *testing.T) {
+func TestParametersCannotSetNamespacesAndTheirLabels(t *testing.T) {
 	for parameters, want := range map[string]string{
 		`{"application": {"syncPolicy": {"managedNamespaceMetadata": {"labels": {"workspace": "other"}}}}}`: `application.syncPolicy.managedNamespaceMetadata: cannot be set: Flotilla decides the labels and annotations of namespaces`,
 		`{"application": {"source": {"kustomize": {"namespace": "other"}}}}`:                                `application.source.kustomize.namespace: cannot be set: the deployment target's namespace sets this`,
 		`{"application": {"source": {"plugin": {"name": "x"}}}}`:                                            `application.source.plugin.name: reaches programs of the agent`,
 		`{"helm_op": {"namespaceLabels": {"pod-security.kubernetes.io/enforce": "privileged"}}}`:            `helm_op.namespaceLabels: cannot be set: Flotilla decides the labels and annotations of namespaces`,
 	} {
-		d := deployment{reconciler: "argocd", manifests: with(fromGit(), object(t, parameters))}
+		d := deployment{reconciler: "argocd", manifests: withParameters(fromGit(), parseObject(t, parameters))}
 		if strings.Contains(parameters, "helm_op") {
-			d = deployment{reconciler: "fleet", manifests: with(helmChart, object(t, parameters))}
+			d = deployment{reconciler: "fleet", manifests: withParameters(helmChart, parseObject(t, parameters))}
 		}
-		if said := refusal(t, d); !strings.Contains(said, parametersPath+want) {
-			t.Errorf("%s: %q, want %s", parameters, said, want)
+		if got := refusal(t, d); !strings.Contains(got, parametersPath+want) {
+			t.Errorf("%s: %q, want %s", parameters, got, want)
 		}
 	}
 }

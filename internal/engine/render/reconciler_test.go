@@ -11,11 +11,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// source is what a reconciler is told: where an assignment's manifests are and where they go.
+// source has the origin and the destination of an assignment's manifests.
 type source struct{ repository, revision, path, namespace string }
 
-// at reads a value of a YAML document: "spec.source.path", "components.0.charts".
-func at(document any, place string) any {
+// valueAt reads a value of a YAML document by its path: "spec.source.path", "components.0.charts".
+func valueAt(document any, place string) any {
 	for _, step := range strings.Split(place, ".") {
 		switch value := document.(type) {
 		case map[string]any:
@@ -32,10 +32,10 @@ func at(document any, place string) any {
 	return document
 }
 
-// textAt is the first of the places that holds something.
+// textAt returns the first value at one of the places.
 func textAt(document any, places ...string) string {
 	for _, place := range places {
-		if value := at(document, place); value != nil {
+		if value := valueAt(document, place); value != nil {
 			return fmt.Sprint(value)
 		}
 	}
@@ -43,21 +43,21 @@ func textAt(document any, places ...string) string {
 }
 
 func fluxSource(documents []any) source {
-	from, what := documents[0], documents[1]
-	repository := textAt(from, "spec.url")
-	if chart := textAt(what, "spec.chart.spec.chart"); chart != "" && textAt(from, "kind") == "HelmRepository" {
+	origin, applied := documents[0], documents[1]
+	repository := textAt(origin, "spec.url")
+	if chart := textAt(applied, "spec.chart.spec.chart"); chart != "" && textAt(origin, "kind") == "HelmRepository" {
 		repository += "/" + chart
 	}
-	place := textAt(what, "spec.path")
-	if textAt(from, "kind") == "GitRepository" && place == "" {
-		place = textAt(what, "spec.chart.spec.chart")
+	place := textAt(applied, "spec.path")
+	if textAt(origin, "kind") == "GitRepository" && place == "" {
+		place = textAt(applied, "spec.chart.spec.chart")
 	}
 	return source{
 		repository: repository,
-		revision: cmp.Or(textAt(what, "spec.chart.spec.version"),
-			textAt(from, "spec.ref.commit", "spec.ref.tag", "spec.ref.semver", "spec.ref.branch")),
+		revision: cmp.Or(textAt(applied, "spec.chart.spec.version"),
+			textAt(origin, "spec.ref.commit", "spec.ref.tag", "spec.ref.semver", "spec.ref.branch")),
 		path:      place,
-		namespace: textAt(what, "spec.targetNamespace"),
+		namespace: textAt(applied, "spec.targetNamespace"),
 	}
 }
 
@@ -73,8 +73,10 @@ func argoSource(documents []any) source {
 	}
 }
 
-// hubSource is that of the Application which an ApplicationSet makes for a cluster.
-func hubSource(documents []any) source { return argoSource([]any{at(documents[0], "spec.template")}) }
+// hubSource reads the source from the template of an ApplicationSet.
+func hubSource(documents []any) source {
+	return argoSource([]any{valueAt(documents[0], "spec.template")})
+}
 
 func fleetSource(documents []any) source {
 	resource := documents[0]
@@ -89,7 +91,7 @@ func fleetSource(documents []any) source {
 }
 
 func zarfSource(documents []any) source {
-	component := at(documents[0], "components.0")
+	component := valueAt(documents[0], "components.0")
 	if kustomization := textAt(component, "manifests.0.kustomizations.0"); kustomization != "" {
 		location, revision, _ := strings.Cut(kustomization, "?ref=")
 		scheme, rest, _ := strings.Cut(location, "://")
@@ -111,7 +113,7 @@ func zarfSource(documents []any) source {
 	}
 }
 
-func TestAllReconcilersGetTheSame(t *testing.T) {
+func TestAllReconcilersGetTheSameSource(t *testing.T) {
 	const namespace = "dev-drone-hello-dev"
 	for name, example := range map[string]struct {
 		manifests fleet.Manifests
@@ -119,7 +121,7 @@ func TestAllReconcilersGetTheSame(t *testing.T) {
 	}{
 		"git, a branch":        {fromGit(), source{"https://git.example.com/hello", "dev", "deploy", namespace}},
 		"git, a tag":           {gitTag, source{"https://git.example.com/hello", "v1.2.3", ".", namespace}},
-		"git, nothing said":    {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello"}}, source{"https://git.example.com/hello", "main", ".", namespace}},
+		"git, defaults":        {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello"}}, source{"https://git.example.com/hello", "main", ".", namespace}},
 		"git, a commit":        {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Branch: "dev", Commit: "c0ffee", Path: "a/b"}}, source{"https://git.example.com/hello", "c0ffee", "a/b", namespace}},
 		"git, a chart":         {gitChart, source{"ssh://git@git.example.com/hello", gitChart.Commit, "charts/hello", namespace}},
 		"helm":                 {helmChart, source{"https://charts.example.com/podinfo", "6.7.x", ".", namespace}},
@@ -127,7 +129,7 @@ func TestAllReconcilersGetTheSame(t *testing.T) {
 		"helm from a registry": {fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "oci://registry.example.com/charts", Chart: "podinfo", Version: "1.2.3"}}, source{"oci://registry.example.com/charts/podinfo", "1.2.3", ".", namespace}},
 		"oci, a chart":         {ociChart, source{"oci://registry.example.com/charts/podinfo", "6.7.x", ".", namespace}},
 		"oci, a chart's URL":   {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo", Tag: "1.2.3"}, Type: "helm"}, source{"oci://registry.example.com/podinfo", "1.2.3", ".", namespace}},
-		"oci, nothing said":    {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo"}, Type: "helm"}, source{"oci://registry.example.com/podinfo", "latest", ".", namespace}},
+		"oci, defaults":        {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo"}, Type: "helm"}, source{"oci://registry.example.com/podinfo", "latest", ".", namespace}},
 	} {
 		for reconciler, read := range map[string]func([]any) source{
 			"flux": fluxSource, "argocd": argoSource, "argocd-hub": hubSource, "fleet": fleetSource, "zarf": zarfSource,
@@ -137,7 +139,7 @@ func TestAllReconcilersGetTheSame(t *testing.T) {
 				got := read(documentsOf(t, []byte(files["reconciler.yaml"])))
 				got.path = path.Clean(got.path)
 				if got != example.want {
-					t.Errorf("%s says\n%v\nwant\n%v\n%s", reconciler, got, example.want, files["reconciler.yaml"])
+					t.Errorf("%s: got\n%v\nwant\n%v\n%s", reconciler, got, example.want, files["reconciler.yaml"])
 				}
 			})
 		}
@@ -163,28 +165,28 @@ func TestRequirementsComeFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents := documentsOf(t, []byte(example.deployment.render(t)["reconciler.yaml"]))
-			if got := fmt.Sprint(at(documents[len(documents)-1], example.place)); got != example.want {
+			if got := fmt.Sprint(valueAt(documents[len(documents)-1], example.place)); got != example.want {
 				t.Errorf("got %s, want %s", got, example.want)
 			}
 		})
 	}
 }
 
-// hostile are values that try to get out of their place in a template.
+// hostile has values that may escape from their place in a template.
 var hostile = []string{
 	`x" # y`, `x' y`, "x\ny: z", "x\"\n  y: z", `{{ .Namespace }}`, `\`, `x\`, "\t", "\u0085\u2028", "é🚢", `- x`, `*x`, `&x`, `!x`, `%x`, `@x`, "`x`", "x: y", "x #y",
 	"true", "0x1f", "1e3", "~", "null", "---", "...", "", " ", "\x00", "\x7f", "a\r\nb",
 }
 
 func TestValuesStayInTheirPlace(t *testing.T) {
-	wants := map[[2]string]string{} // shapes by reconciler and storage
+	wants := map[[2]string]string{} // by reconciler and storage
 	for _, value := range hostile {
 		for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "config-sync", "fleet", "zarf"} {
 			for _, storage := range []string{"git", "helm", "oci"} {
 				if reconciler == "config-sync" && storage != "git" {
-					continue // charts
+					continue // it deploys no charts
 				}
-				line := strings.ReplaceAll(value, "\n", "") // no URL has several
+				line := strings.ReplaceAll(value, "\n", "") // a URL has one line
 				scheme := map[string]string{"git": "https://", "helm": "https://", "oci": "oci://"}[storage]
 				manifests := fleet.Manifests{
 					Manifests:  folder.Manifests{Storage: storage, Repo: scheme + "x/" + line, Version: value, Chart: line, Path: value, Branch: value},
@@ -204,20 +206,20 @@ func TestValuesStayInTheirPlace(t *testing.T) {
 				}
 				got, want := shape(documentsOf(t, []byte(files["reconciler.yaml"]))), wants[key]
 				if value != "" && got != want {
-					t.Errorf("%s, %s: with %q it is\n%s\nwant\n%s\n%s", reconciler, storage, value, got, want, files["reconciler.yaml"])
+					t.Errorf("%s, %s: with %q, got\n%s\nwant\n%s\n%s", reconciler, storage, value, got, want, files["reconciler.yaml"])
 				}
 			}
 		}
 		groups := fleet.Workspace{Name: "kaizen", ContributorGroups: []string{value}, ReaderGroups: []string{value}}
 		policy := documentsOf(t, []byte(deployment{workspace: groups}.render(t)["policy.yaml"]))
-		if got := fmt.Sprint(at(policy[0], "subjects.0.name")); got != value {
-			t.Errorf("group %q is bound as %q", value, got)
+		if got := fmt.Sprint(valueAt(policy[0], "subjects.0.name")); got != value {
+			t.Errorf("group %q: got subject %q", value, got)
 		}
 		config := map[string]any{"a": value, "list": []any{value}}
 		for _, configType := range []string{"configmap", "symphony"} {
 			documents := documentsOf(t, []byte(deployment{configType: configType, config: config}.render(t)["platform-config.yaml"]))
 			if got := textAt(documents[len(documents)-1], "data.a", "spec.properties.a"); got != value {
-				t.Errorf("%s: %q is written as %q", configType, value, got)
+				t.Errorf("%s: value %q: got %q", configType, value, got)
 			}
 		}
 	}
@@ -236,7 +238,7 @@ func plainReconciler(t *testing.T, reconciler, scheme string, plain fleet.Manife
 	return deployment{reconciler: reconciler, manifests: plain}.render(t)["reconciler.yaml"]
 }
 
-// shape is a document with every scalar left out.
+// shape returns a document without its scalars.
 func shape(value any) string {
 	switch value := value.(type) {
 	case map[string]any:

@@ -9,18 +9,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// TestReferencesInARowAreTheFileOfTheTemplate renders references one by one, and the template with all of them.
-func TestReferencesInARowAreTheFileOfTheTemplate(t *testing.T) {
+// TestExternalSecretsEqualTheTemplate compares renderExternalSecrets with the template.
+func TestExternalSecretsEqualTheTemplate(t *testing.T) {
 	t.Parallel()
 	f, config := fleettest.ReferenceWithSecrets(400, 24)
 	for i := range f.ConfigContainers {
-		if i%3 == 0 { // some are of another store, or have what others lack
+		if i%3 == 0 { // some have another store or unusual texts
 			container := &f.ConfigContainers[i]
 			secrets, _, err := config.Secrets(container)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i%8 < 5 { // so that some files have only plain texts
+			if i%8 < 5 { // some files have plain texts alone
 				continue
 			}
 			for _, reference := range secrets.References {
@@ -44,7 +44,7 @@ func TestReferencesInARowAreTheFileOfTheTemplate(t *testing.T) {
 		t.Fatal(findings)
 	}
 	other := templates.runners.Get().(*runner)
-	inARow, right := 0, 0
+	compared, valid := 0, 0
 	for range 2 {
 		for i, assignment := range scheduled.Assignments {
 			snapshot := hydrated.All[i]
@@ -64,21 +64,21 @@ func TestReferencesInARowAreTheFileOfTheTemplate(t *testing.T) {
 				if !ok {
 					continue
 				}
-				inARow++
+				compared++
 				other.isFilled = false
 				want, err := other.renderTemplate(templates, template, subject)
 				if err != nil || string(got.Content) != string(want) {
 					t.Fatalf("%v\n got: %s\nwant: %s", err, got.Content, want)
 				}
 				if found := templates.Check(subject, []AssignmentFile{{Name: got.Name, Content: got.Content}}); got.isValid && len(found) > 0 {
-					t.Fatalf("a file that is right has %v:\n%s", found, got.Content)
+					t.Fatalf("a valid file has findings %v:\n%s", found, got.Content)
 				} else if got.isValid {
-					right++
+					valid++
 				}
 			}
 		}
 	}
-	if inARow < 100 || right < 10 {
-		t.Errorf("only %d files, of which %d are known to be right", inARow, right)
+	if compared < 100 || valid < 10 {
+		t.Errorf("only %d files were compared, %d of them valid", compared, valid)
 	}
 }

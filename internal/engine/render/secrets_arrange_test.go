@@ -9,19 +9,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-func TestReferencesThatCannotArriveAreFindings(t *testing.T) {
+func TestUndeliverableReferencesAreFindings(t *testing.T) {
 	const (
 		key  = `config_containers["db"].secrets["DB_PASSWORD"]`
 		form = `workloads["web"].deployment_targets["dev"].config_as: `
 	)
-	of := func(reference fleet.SecretReference, more ...fleet.SecretReference) map[string]fleet.SecretReference {
+	referencesTo := func(reference fleet.SecretReference, more ...fleet.SecretReference) map[string]fleet.SecretReference {
 		references := map[string]fleet.SecretReference{"DB_PASSWORD": reference}
-		for i, one := range more {
-			references[string("ABC"[i])] = one
+		for i, reference := range more {
+			references[string("ABC"[i])] = reference
 		}
 		return references
 	}
-	vault := of(fleet.SecretReference{Store: "vault", Key: "db", Property: "password"})
+	vault := referencesTo(fleet.SecretReference{Store: "vault", Key: "db", Property: "password"})
 	both := []string{"clusters/drone-1", "clusters/drone-2"}
 	web := func(target neighbour) map[string]neighbour {
 		if target.hosts == nil {
@@ -42,7 +42,7 @@ func TestReferencesThatCannotArriveAreFindings(t *testing.T) {
 			`cluster_types["drone"].secret_service: is not set, and config container "db" has references to secrets for assignments there: ` +
 				`use one of external-secrets, secrets-store-csi, or a template of your own of type "secret"`,
 		}},
-		"no such store": {neighbours{secretService: "external-secrets", stores: stores, targets: web(neighbour{secrets: of(fleet.SecretReference{Store: "valut", Key: "db"})})}, []string{
+		"no such store": {neighbours{secretService: "external-secrets", stores: stores, targets: web(neighbour{secrets: referencesTo(fleet.SecretReference{Store: "valut", Key: "db"})})}, []string{
 			key + `.store: cluster type "drone" has no store "valut" among its secret_stores; did you mean "vault"?`,
 		}},
 		"no store": {neighbours{secretService: "external-secrets", targets: web(neighbour{secrets: vault})}, []string{
@@ -51,28 +51,28 @@ func TestReferencesThatCannotArriveAreFindings(t *testing.T) {
 		"no key of a Secret": {neighbours{secretService: "external-secrets", stores: stores, targets: web(neighbour{secrets: map[string]fleet.SecretReference{"a b": vault["DB_PASSWORD"]}})}, []string{
 			`config_containers["db"].secrets["a b"]: key "a b" cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`,
 		}},
-		"several stores": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: web(neighbour{secrets: of(
+		"several stores": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: web(neighbour{secrets: referencesTo(
 			fleet.SecretReference{Store: "csi-vault", Key: "db", Property: "password"}, fleet.SecretReference{Store: "csi-azure", Key: "db"})})}, []string{
 			key + `.store: is "csi-vault", and the store of "A" is "csi-azure": "secrets-store-csi", the secret_service of cluster type "drone", gets all secrets of an assignment from one store`,
 		}},
-		"a property of Azure": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: web(neighbour{secrets: of(fleet.SecretReference{Store: "csi-azure", Key: "db", Property: "password"})})}, []string{
+		"a property of Azure": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: web(neighbour{secrets: referencesTo(fleet.SecretReference{Store: "csi-azure", Key: "db", Property: "password"})})}, []string{
 			key + `.property: is not possible with the provider azure, which reads whole secrets; cluster type "drone" has it for store "csi-azure"`,
 		}},
-		"no property of Vault": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: web(neighbour{secrets: of(fleet.SecretReference{Store: "csi-vault", Key: "db"})})}, []string{
+		"no property of Vault": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: web(neighbour{secrets: referencesTo(fleet.SecretReference{Store: "csi-vault", Key: "db"})})}, []string{
 			key + `.property: is not set, and without it the provider vault gives the whole answer of Vault; cluster type "drone" has it for store "csi-vault"`,
 		}},
 		"a chart and Argo CD":                          {neighbours{reconciler: "argocd", secretService: "external-secrets", stores: stores, targets: chart(vault, "values", "configmap")}, []string{form + noArgo}},
 		"a chart and a hub":                            {neighbours{reconciler: "argocd-hub", secretService: "external-secrets", stores: stores, targets: chart(vault, "values")}, []string{form + noArgo}},
 		"a chart and a Secret of its own with Argo CD": {neighbours{reconciler: "argocd", secretService: "external-secrets", stores: stores, targets: chart(vault, "secret", "values")}, nil},
-		"a chart and a driver": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: chart(of(fleet.SecretReference{Store: "csi-azure", Key: "db"}), "values")}, []string{
+		"a chart and a driver": {neighbours{secretService: "secrets-store-csi", stores: providers, targets: chart(referencesTo(fleet.SecretReference{Store: "csi-azure", Key: "db"}), "values")}, []string{
 			form + `"values" cannot have the references to secrets on cluster type "drone": Secrets Store CSI Driver makes a Secret only for a pod that mounts it. ` +
 				`Add "secret", and let the chart use the existing Secret "platform-secrets"`,
 		}},
-		"a chart and the store of a namespace": {neighbours{secretService: "external-secrets", stores: stores, targets: chart(of(fleet.SecretReference{Store: "team", Key: "db"}), "values")}, []string{
+		"a chart and the store of a namespace": {neighbours{secretService: "external-secrets", stores: stores, targets: chart(referencesTo(fleet.SecretReference{Store: "team", Key: "db"}), "values")}, []string{
 			form + `"values" cannot have the references to secrets on cluster type "drone": store "team" is a SecretStore, in the namespace of the workload, ` +
 				`and Flux reads values in flux-system. Add "secret", and let the chart use the existing Secret "platform-secrets"`,
 		}},
-		"the store of a namespace and Rancher Fleet": {neighbours{reconciler: "fleet", secretService: "external-secrets", stores: stores, targets: chart(of(fleet.SecretReference{Store: "team", Key: "db"}), "values")}, nil},
+		"the store of a namespace and Rancher Fleet": {neighbours{reconciler: "fleet", secretService: "external-secrets", stores: stores, targets: chart(referencesTo(fleet.SecretReference{Store: "team", Key: "db"}), "values")}, nil},
 		"variables": {neighbours{secretService: "external-secrets", stores: stores, targets: web(neighbour{secrets: vault, configAs: fleet.ConfigAs{"substitute"}})}, []string{
 			form + `has no form for the references to secrets that reach the deployment target: add "secret"`,
 		}},
@@ -105,29 +105,29 @@ func TestReferencesThatCannotArriveAreFindings(t *testing.T) {
 	}
 }
 
-func TestStoresThatASecretServiceCannotUseAreFindings(t *testing.T) {
-	const at = `cluster_types["drone"].secret_stores["v"].`
+func TestUnusableStoresAreFindings(t *testing.T) {
+	const prefix = `cluster_types["drone"].secret_stores["v"].`
 	for name, test := range map[string]struct {
 		service string
 		store   fleet.SecretStore
 		want    []string
 	}{
-		"an object":     {"external-secrets", fleet.SecretStore{Name: "vault", Kind: "SecretStore"}, nil},
-		"a provider":    {"secrets-store-csi", fleet.SecretStore{Provider: "gcp"}, nil},
-		"of a template": {"own", fleet.SecretStore{Name: "vault", Provider: "any", Parameters: map[string]string{"objects": "a"}}, nil},
-		"of another service": {"external-secrets", fleet.SecretStore{Provider: "vault", Parameters: map[string]string{"roleName": "a"}}, []string{
-			at + "provider: is for secret services with providers: a store of external-secrets is an object on the clusters",
-			at + "parameters: are for secret services with providers: a store of external-secrets is an object on the clusters",
+		"an object":         {"external-secrets", fleet.SecretStore{Name: "vault", Kind: "SecretStore"}, nil},
+		"a provider":        {"secrets-store-csi", fleet.SecretStore{Provider: "gcp"}, nil},
+		"a custom template": {"own", fleet.SecretStore{Name: "vault", Provider: "any", Parameters: map[string]string{"objects": "a"}}, nil},
+		"attributes of another service": {"external-secrets", fleet.SecretStore{Provider: "vault", Parameters: map[string]string{"roleName": "a"}}, []string{
+			prefix + "provider: is for secret services with providers: a store of external-secrets is an object on the clusters",
+			prefix + "parameters: are for secret services with providers: a store of external-secrets is an object on the clusters",
 		}},
 		"no provider": {"secrets-store-csi", fleet.SecretStore{Name: "vault", Kind: "SecretStore"}, []string{
-			at + "name: is for stores that are objects on the clusters: secrets-store-csi has providers in place of them",
-			at + "kind: is for stores that are objects on the clusters: secrets-store-csi has providers in place of them",
-			at + "provider: has to be one of vault, azure, aws, gcp",
+			prefix + "name: is for stores that are objects on the clusters: secrets-store-csi has providers in place of them",
+			prefix + "kind: is for stores that are objects on the clusters: secrets-store-csi has providers in place of them",
+			prefix + "provider: has to be one of vault, azure, aws, gcp",
 		}},
-		"an unknown provider": {"secrets-store-csi", fleet.SecretStore{Provider: "azur"}, []string{at + `provider: has to be one of vault, azure, aws, gcp; did you mean "azure"?`}},
+		"an unknown provider": {"secrets-store-csi", fleet.SecretStore{Provider: "azur"}, []string{prefix + `provider: has to be one of vault, azure, aws, gcp; did you mean "azure"?`}},
 		"parameters": {"secrets-store-csi", fleet.SecretStore{Provider: "azure", Parameters: map[string]string{"tenantId": "a", "objects": "a"}}, []string{
-			at + "parameters: lack keyvaultName, which the provider azure needs",
-			at + "parameters.objects: cannot be set: Flotilla writes it of the references",
+			prefix + "parameters: lack keyvaultName, which the provider azure needs",
+			prefix + "parameters.objects: cannot be set: Flotilla writes it of the references",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// FuzzReferencesStayTexts renders references with any texts. In each object, and in the YAML text inside of a
-// SecretProviderClass, a reference is one entry with these texts and nothing else.
+// FuzzReferencesStayTexts renders references with any texts. Each object, and the YAML text in a SecretProviderClass, must have
+// one entry with exactly these texts.
 func FuzzReferencesStayTexts(f *testing.F) {
 	for _, text := range []string{
 		"prod/db", `{{ "{{" }} .password }}`, "{{ .DB }}", "a\"\n- objectName: \"other", "- |\n  objectName: other", "a: b\n# c", "'a' \"b\" \\",
@@ -29,24 +29,24 @@ func FuzzReferencesStayTexts(f *testing.F) {
 		if key == "" || folder.CheckText(key, property, version) != nil {
 			return // the fleet refuses them
 		}
-		one := objectFrom(t, "external-secrets", stores, fleet.SecretReference{Store: "vault", Key: key, Property: property, Version: version})
+		object := objectFrom(t, "external-secrets", stores, fleet.SecretReference{Store: "vault", Key: key, Property: property, Version: version})
 		remote := map[string]any{"key": key, "conversionStrategy": "Default", "decodingStrategy": "None", "metadataPolicy": "None"}
 		setText(remote, "property", property)
 		setText(remote, "version", version)
-		equalTo(t, dig(one, "spec", "data"), []any{map[string]any{"secretKey": "DB", "remoteRef": remote}})
+		checkEqual(t, dig(object, "spec", "data"), []any{map[string]any{"secretKey": "DB", "remoteRef": remote}})
 		for store, expected := range entriesOf(key, property, version) {
 			reference := fleet.SecretReference{Store: store, Key: key, Property: property, Version: version}
 			provider := secretservice.SecretsStoreCSI.Provider(providers[store])
 			if attribute, _ := provider.Cannot(providers[store], reference); attribute != "" {
 				continue
 			}
-			one := objectFrom(t, "secrets-store-csi", providers, reference)
-			text, _ := dig(one, "spec", "parameters", provider.Objects).(string)
+			object := objectFrom(t, "secrets-store-csi", providers, reference)
+			text, _ := dig(object, "spec", "parameters", provider.Objects).(string)
 			var entries any
 			if err := yaml.UnmarshalStrict([]byte(text), &entries); err != nil {
 				t.Fatalf("%s: %v\n%s", store, err, text)
 			}
-			if store == "csi-azure" { // whose entries are texts
+			if store == "csi-azure" { // its entries are texts
 				list, _ := dig(entries, "array").([]any)
 				entries = nil
 				if len(list) == 1 {
@@ -58,12 +58,12 @@ func FuzzReferencesStayTexts(f *testing.F) {
 					entries = []any{entry}
 				}
 			}
-			equalTo(t, entries, []any{expected})
+			checkEqual(t, entries, []any{expected})
 		}
 	})
 }
 
-// entriesOf are what a list of each provider has for the reference "DB".
+// entriesOf returns the expected entry of the reference "DB" by store.
 func entriesOf(key, property, version string) map[string]map[string]any {
 	path := key
 	if version != "" {
@@ -102,7 +102,7 @@ func setText(object map[string]any, name, text string) {
 	}
 }
 
-// objectFrom is the object that brings the reference "DB".
+// objectFrom renders the object of the reference "DB".
 func objectFrom(t *testing.T, service string, stores map[string]fleet.SecretStore, reference fleet.SecretReference) any {
 	t.Helper()
 	d := deployment{secretService: service, stores: stores, secrets: map[string]fleet.SecretReference{"DB": reference}}
@@ -122,7 +122,7 @@ func dig(value any, names ...string) any {
 	return value
 }
 
-func equalTo(t *testing.T, got, want any) {
+func checkEqual(t *testing.T, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%#v\nwant\n%#v", got, want)

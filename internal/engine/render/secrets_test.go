@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
+func TestAKubernetesAPIAcceptsTheObjectsOfSecretServices(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Secrets: true})
 	files, err := filepath.Glob(filepath.Join("testdata", "builtin", "*", "platform-secrets.yaml"))
@@ -36,7 +36,7 @@ func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Log(name)
-			server.Apply(t, string(content)) // server-side apply refuses fields that the kind does not have
+			server.Apply(t, string(content)) // server-side apply refuses unknown fields
 		}
 	}
 	for resource, wrong := range map[string]*unstructured.Unstructured{
@@ -48,19 +48,19 @@ func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
 		}},
 	} {
 		parts := strings.Split(resource, "/")
-		at := server.Client().
+		resources := server.Client().
 			Resource(kinds.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}).
 			Namespace("flux-system")
-		if _, err := at.Apply(t.Context(), "wrong", wrong, metav1.ApplyOptions{FieldManager: "test"}); err == nil ||
+		if _, err := resources.Apply(t.Context(), "wrong", wrong, metav1.ApplyOptions{FieldManager: "test"}); err == nil ||
 			!strings.Contains(err.Error(), "store") {
-			t.Errorf("%s with a field that it does not have: %v", resource, err)
+			t.Errorf("%s with an unknown field: got error %v", resource, err)
 		}
 	}
 }
 
-// Folders that are alike are written from one another: what differs between them has to be part of what says so.
-func TestFoldersWithSecretsAreWrittenForTheirClusterTypeAndName(t *testing.T) {
-	d := deployment{secretService: "external-secrets", stores: stores, secrets: ofVault, manifests: helmChart}
+// Render writes similar folders from one shape. The key of a shape must contain each difference between folders.
+func TestFoldersWithSecretsFitTheirClusterTypeAndName(t *testing.T) {
+	d := deployment{secretService: "external-secrets", stores: stores, secrets: vaultSecrets, manifests: helmChart}
 	f := d.fleet()
 	for i, store := range []fleet.SecretStore{{Name: "second"}, {Kind: "SecretStore"}} {
 		f.ClusterTypes = append(f.ClusterTypes, f.ClusterTypes[0])
@@ -100,7 +100,7 @@ func TestATemplateOfTypeSecretSeesTheReferences(t *testing.T) {
 		"{{ .SecretName }}: {{ range .Secrets }}{{ .key }} {{ .store }} {{ .storeName }} {{ .storeKind }} {{ .provider }} {{ .parameters.a }} {{ .remoteKey }} {{ .property }} {{ .version }}\n{{ end }}",
 	}}
 	d := deployment{
-		secretService: "own", templates: []fleet.Template{own}, secrets: ofVault,
+		secretService: "own", templates: []fleet.Template{own}, secrets: vaultSecrets,
 		stores: map[string]fleet.SecretStore{"vault": {Name: "v", Provider: "p", Parameters: map[string]string{"a": "b"}}},
 	}
 	const want = "platform-secrets: DB_PASSWORD vault v ClusterSecretStore p b prod/db password 3\ntls.crt vault v ClusterSecretStore p b it's \"quoted\" {{ .Namespace }}  \n"
@@ -113,12 +113,12 @@ func TestATemplateOfTypeSecretSeesTheReferences(t *testing.T) {
 	}
 }
 
-// A parameter gives way to a reference only where the secret of that is among the values.
-func TestAParameterStaysWhereNoSecretIsAmongTheValues(t *testing.T) {
-	chart := with(helmChart, object(t, `{"values": {"DB_PASSWORD": "from-parameters"}}`))
+// A reference replaces a parameter only if its secret is among the values.
+func TestAParameterStaysUnlessASecretReplacesIt(t *testing.T) {
+	chart := withParameters(helmChart, parseObject(t, `{"values": {"DB_PASSWORD": "from-parameters"}}`))
 	for reconciler, stays := range map[string]bool{"flux": false, "fleet": false, "argocd": true, "argocd-hub": true} {
 		d := deployment{
-			reconciler: reconciler, secretService: "external-secrets", stores: stores, secrets: ofVault, manifests: chart, configAs: fleet.ConfigAs{"secret", "values"},
+			reconciler: reconciler, secretService: "external-secrets", stores: stores, secrets: vaultSecrets, manifests: chart, configAs: fleet.ConfigAs{"secret", "values"},
 		}
 		if file := d.render(t)["reconciler.yaml"]; strings.Contains(file, "from-parameters") != stays {
 			t.Errorf("%s:\n%s", reconciler, file)

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-const ownObject = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: x\n"
+const repositoryObject = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: x\n"
 
 // Manifests of templates of type config.
 var (
@@ -20,26 +20,26 @@ var (
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  namespace: {{ .Namespace}}\ndata:\n{{ toYaml .ConfigData | indent 2}}",
 		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: \"{{ .DeploymentTargetName }}\"\n  namespace: \"{{ .Namespace }}\"\n  labels: {a: b}\n",
 		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {{ .Name }}\n  namespace: {{ .Namespace }}\n  labels:\n    host: {{ .HostLabel }}\n",
-		ownObject + "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: {{ .Namespace }}\n",
-		ownObject + "  labels:\n    a: x{{ .Namespace }}x\n", ownObject + "  labels:\n    {{ .Namespace }}: x\n    n1: x\n",
-		ownObject + "  labels:\n    a: 0{{ .Namespace }}\n", ownObject + "  labels:\n    a: {{ .Namespace }}2x\n", ownObject + "  labels:\n    a: |\n      {{ .Namespace }}\n",
-		ownObject + "  labels:\n    a: {{ .HostLabel }}\n", ownObject + "  labels:\n    a: {{ .ConfigData.a }}\n", "a: {{ .Namespace }}\n", "- {{ .Namespace }}\n",
-		ownObject + "  labels:\n    a: {{ if .Manifests.parameters }}x{{ else }}y{{ end }}\n", ownObject + "spec: {{ .Namespace }}\n# {{ .Namespace }}\n",
-		"apiVersion: v1\nkind: {{ .Namespace }}\nmetadata:\n  name: x\n---\napiVersion: v1\nkind: n1\nmetadata:\n  name: x\n", ownObject + "  namespace: {{ .Workload }}\n", "",
-		ownObject + "  labels:\n    secret: {{ .Namespace }}\n", ownObject + "spec: {name: {{ .Namespace }}, value: a1b2}\n",
-		ownObject + "spec: [--password, {{ .Namespace }}]\n", ownObject + "  labels:\n    token: {{ .ConfigData.a }}1a\n",
+		repositoryObject + "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: {{ .Namespace }}\n",
+		repositoryObject + "  labels:\n    a: x{{ .Namespace }}x\n", repositoryObject + "  labels:\n    {{ .Namespace }}: x\n    n1: x\n",
+		repositoryObject + "  labels:\n    a: 0{{ .Namespace }}\n", repositoryObject + "  labels:\n    a: {{ .Namespace }}2x\n", repositoryObject + "  labels:\n    a: |\n      {{ .Namespace }}\n",
+		repositoryObject + "  labels:\n    a: {{ .HostLabel }}\n", repositoryObject + "  labels:\n    a: {{ .ConfigData.a }}\n", "a: {{ .Namespace }}\n", "- {{ .Namespace }}\n",
+		repositoryObject + "  labels:\n    a: {{ if .Manifests.parameters }}x{{ else }}y{{ end }}\n", repositoryObject + "spec: {{ .Namespace }}\n# {{ .Namespace }}\n",
+		"apiVersion: v1\nkind: {{ .Namespace }}\nmetadata:\n  name: x\n---\napiVersion: v1\nkind: n1\nmetadata:\n  name: x\n", repositoryObject + "  namespace: {{ .Workload }}\n", "",
+		repositoryObject + "  labels:\n    secret: {{ .Namespace }}\n", repositoryObject + "spec: {name: {{ .Namespace }}, value: a1b2}\n",
+		repositoryObject + "spec: [--password, {{ .Namespace }}]\n", repositoryObject + "  labels:\n    token: {{ .ConfigData.a }}1a\n",
 	}
 	withoutShape = []string{
-		ownObject + "  namespace: {{ .Namespace | upper }}\n", ownObject + "  namespace: {{ if hasPrefix \"n\" .Namespace }}a{{ else }}b{{ end }}\n",
-		ownObject + "  namespace: {{ $n := .Namespace }}{{ $n }}\n", ownObject + "  namespace: {{ with .Namespace }}{{ . }}{{ end }}\n",
-		ownObject + "  labels:\n    a: {{ .HostLabels.number }}\n", ownObject + "  labels:\n    a: {{ $.HostLabels.number }}\n",
-		ownObject + "  namespace: {{ tpl \"{{ .Namespace }}\" . }}\n", ownObject + "  namespace: {{ (index . \"Namespace\") }}\n",
-		"{{ define \"n\" }}{{ .Namespace }}{{ end }}" + ownObject + "  namespace: {{ template \"n\" . }}\n",
-		"{{ set .Labels \"a\" .Namespace | toJson | len }}", "{{ range list . }}{{ .Namespace }}{{ end }}", "{{ (dict \"a\" .).a.Namespace }}", ownObject + "  namespace: {{ print .Namespace }}\n",
+		repositoryObject + "  namespace: {{ .Namespace | upper }}\n", repositoryObject + "  namespace: {{ if hasPrefix \"n\" .Namespace }}a{{ else }}b{{ end }}\n",
+		repositoryObject + "  namespace: {{ $n := .Namespace }}{{ $n }}\n", repositoryObject + "  namespace: {{ with .Namespace }}{{ . }}{{ end }}\n",
+		repositoryObject + "  labels:\n    a: {{ .HostLabels.number }}\n", repositoryObject + "  labels:\n    a: {{ $.HostLabels.number }}\n",
+		repositoryObject + "  namespace: {{ tpl \"{{ .Namespace }}\" . }}\n", repositoryObject + "  namespace: {{ (index . \"Namespace\") }}\n",
+		"{{ define \"n\" }}{{ .Namespace }}{{ end }}" + repositoryObject + "  namespace: {{ template \"n\" . }}\n",
+		"{{ set .Labels \"a\" .Namespace | toJson | len }}", "{{ range list . }}{{ .Namespace }}{{ end }}", "{{ (dict \"a\" .).a.Namespace }}", repositoryObject + "  namespace: {{ print .Namespace }}\n",
 	}
 )
 
-func TestOnlyTemplatesThatWriteNamesAsTheyAreHaveShapes(t *testing.T) {
+func TestOnlyTemplatesWithUnchangedNamesHaveShapes(t *testing.T) {
 	t.Parallel()
 	for _, manifest := range withShape {
 		if !render.HasShape("config", manifest) {
@@ -56,8 +56,8 @@ func TestOnlyTemplatesThatWriteNamesAsTheyAreHaveShapes(t *testing.T) {
 	}
 }
 
-// FuzzShapes writes and checks folders by templates of one's own, and compares each with what templates write that have
-// written nothing before, what a full check finds, and the objects that the full reader of YAML reads.
+// FuzzShapes renders and checks folders with custom templates. Files, findings and objects must be the same as with templates
+// without shapes, the full check and the full YAML reader.
 func FuzzShapes(f *testing.F) {
 	for _, manifest := range append(withShape, withoutShape...) {
 		for seed := range uint64(acceptancetest.Count(1, 3)) {
@@ -71,7 +71,7 @@ func FuzzShapes(f *testing.F) {
 			}}}
 			d.templates = []fleet.Template{
 				{Type: kinds[0], Name: "own", Manifests: []string{manifest}},
-				{Type: kinds[1], Name: "own", Manifests: []string{strings.Replace(ownObject, "name: x", "name: n1", 1)}},
+				{Type: kinds[1], Name: "own", Manifests: []string{strings.Replace(repositoryObject, "name: x", "name: n1", 1)}},
 				{Type: "reconciler", Name: "own", Manifests: []string{"{{/* nothing */}}"}},
 			}
 			compareShapes(t, d, manifest, rand.New(rand.NewPCG(seed, 0)))
@@ -120,7 +120,7 @@ func compareShapes(t *testing.T, d deployment, manifest string, random *rand.Ran
 	}
 }
 
-// contents are names and contents of files, or the error.
+// contents returns the names and contents of files, or the error.
 func contents(files []render.AssignmentFile, err error) []string {
 	if err != nil {
 		return []string{err.Error()}

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// longNumber is what the library has no order for: it depends on that of the map.
+// longNumber matches numbers that the library does not order. Their order depends on the map.
 var longNumber = regexp.MustCompile(`\pN{18}`)
 
 func TestOrderOfKeysWithLongNumbersIsAlwaysTheSame(t *testing.T) {
@@ -24,8 +24,8 @@ func TestOrderOfKeysWithLongNumbersIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
-// A key "<<" would merge an object into the one that it stands in, and one "=" stop some readers.
-func TestKeysOfYAMLsOwnAreTexts(t *testing.T) {
+// Without quotes, a key "<<" would merge its object into the parent, and some readers fail on "=".
+func TestSpecialKeysOfYAMLAreTexts(t *testing.T) {
 	object := map[string]any{"<<": map[string]any{"kubeConfig": "<<", "b\nc": 1}, "=": "=", "a": "b"}
 	for name, write := range map[string]func(any) (string, error){"writer": (&yamlWriter{}).marshal, "library": libraryYAML} {
 		text, err := write(object)
@@ -40,7 +40,7 @@ func TestKeysOfYAMLsOwnAreTexts(t *testing.T) {
 	}
 }
 
-// FuzzYAMLWriter holds the fast writer to the bytes of the library.
+// FuzzYAMLWriter compares the fast writer with the library, byte by byte.
 func FuzzYAMLWriter(f *testing.F) {
 	for _, text := range []string{
 		`{"b":"x","a":{"c":[1,{"d":"yes","e":[[],{},[{"f":null}]]}]},"a10":1,"a2":true}`,
@@ -63,7 +63,7 @@ func FuzzYAMLWriter(f *testing.F) {
 		}
 		value = natural(value)
 		writer := &yamlWriter{}
-		for range 2 { // the second time from what is remembered
+		for range 2 { // the second time from the cache
 			got, err := writer.marshal(value)
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func FuzzYAMLWriter(f *testing.F) {
 				t.Fatal(err)
 			}
 			if got != want {
-				t.Fatalf("%s is\n%s\nand the library's\n%s", text, got, want)
+				t.Fatalf("%s is\n%s\nwant, as by the library,\n%s", text, got, want)
 			}
 		}
 	})
