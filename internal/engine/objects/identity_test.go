@@ -16,7 +16,7 @@ func TestObjectsWithoutANameAreGenerated(t *testing.T) {
 		"apiVersion: v1\ndata:\n  a: |\n    metadata:\n      generateName: a-\nkind: ConfigMap\n": false,
 	} {
 		if got := (&objects.FinalObject{YAML: []byte(text)}).IsGenerated(); got != want {
-			t.Errorf("%q: %t, want %t", text, got, want)
+			t.Errorf("%q: got %t, want %t", text, got, want)
 		}
 	}
 }

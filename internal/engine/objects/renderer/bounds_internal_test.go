@@ -19,7 +19,7 @@ func TestOutputOfManyFilesIsBounded(t *testing.T) {
 	for left, want := range map[int]error{0: errOutput, len(object) - 1: errOutput, asJSON - 1: errOutput, asJSON: nil} {
 		all := collector{size: maxOutput - left}
 		if err := all.add([]byte(object), "a.yaml", "", objects.Origin("")); !errors.Is(err, want) {
-			t.Errorf("%d bytes before the bound: the error is %v, want %v", left, err, want)
+			t.Errorf("%d bytes before the bound: got error %v, want %v", left, err, want)
 		}
 	}
 }
@@ -42,6 +42,6 @@ func TestFilesOfAnArtifactAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readTree(archive); err == nil || !strings.Contains(err.Error(), "its files have more than 128 MiB") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

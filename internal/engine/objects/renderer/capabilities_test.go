@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
 )
 
-func TestAChartSeesAPIsAsItsAgentFindsThemOut(t *testing.T) {
+func TestAChartSeesTheAPIsOfItsAgent(t *testing.T) {
 	t.Parallel()
 	const template = `apiVersion: v1
 kind: ConfigMap
@@ -28,19 +28,19 @@ data:
 		helm          objects.Helm
 		want, missing string
 	}{
-		"on the cluster": {
+		"Helm on the cluster": {
 			objects.Helm{OnCluster: true},
 			"apps/v1/Deployment batch/v1beta1 batch/v1beta1/CronJob example.com/v1 example.com/v1/Till v1.24.3", "named.example.com/v1/Name",
 		},
-		"as helm template": {
+		"helm template": {
 			objects.Helm{KubernetesVersion: "1.24.3"},
 			"apps/v1/Deployment batch/v1beta1 batch/v1beta1/CronJob example.com/v1 example.com/v1/Till v1.24.3", "named.example.com/v1/Name",
 		},
-		"with another version, and the APIs of the clusters": {
+		"another version with the APIs of the clusters": {
 			objects.Helm{OnCluster: true, KubernetesVersion: "1.30"},
 			"apps/v1/Deployment batch/v1beta1 batch/v1beta1/CronJob example.com/v1 example.com/v1/Till v1.30", "named.example.com/v1/Name",
 		},
-		"as the object says": {
+		"the APIs of the object": {
 			objects.Helm{APIVersions: []string{"named.example.com/v1/Name"}},
 			"batch/v1beta1 named.example.com/v1/Name v1.24.3", "",
 		},
@@ -52,16 +52,16 @@ data:
 			t.Fatalf("%s: %v", name, err)
 		}
 		if got := strings.Join(strings.Fields(string(result.Objects[0].YAML)), " "); !strings.Contains(got, " a: "+test.want+" kind") {
-			t.Errorf("%s: the object is %s, want %s", name, got, test.want)
+			t.Errorf("%s: got object %s, want %s", name, got, test.want)
 		}
 		if got := strings.Join(result.MissingAPIs, " "); got != test.missing {
-			t.Errorf("%s: %q is missing, want %q", name, got, test.missing)
+			t.Errorf("%s: got missing APIs %q, want %q", name, got, test.missing)
 		}
 	}
 }
 
-// What is missing is kept with the objects: also after variables are replaced, and by another process.
-func TestMissingAPIsAreKept(t *testing.T) {
+// The missing APIs are in the cache, with replaced variables and for another process.
+func TestMissingAPIsAreCached(t *testing.T) {
 	t.Parallel()
 	archives := objectstest.NewArchives(t)
 	template := settings + `{{ $.Capabilities.APIVersions.Has "example.com/v1" | ternary "" "" }}`

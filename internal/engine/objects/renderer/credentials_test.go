@@ -16,8 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
 )
 
-// There is no false alarm in the final objects of charts and kustomizations that others wrote, with all values that they ship.
-// Secrets are not counted: they are refused as a whole. `make test` renders the files of podinfo.
+// TestChartsOfOthersHaveNoCredentials expects no false alarm in the final objects of published charts and kustomizations, with
+// all their value files. It skips Secrets, because they are refused as a whole. `make test` renders only podinfo.
 func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 	t.Parallel()
 	rendered := 0
@@ -37,7 +37,7 @@ func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 		}
 	}
 	archives := objectstest.NewArchives(t)
-	others(t, "helm", func(t *testing.T, folder string) {
+	eachFolderOfOthers(t, "helm", func(t *testing.T, folder string) {
 		charts, err := filepath.Glob(filepath.Join(folder, "*", "Chart.yaml"))
 		if err != nil || len(charts) == 0 {
 			t.Fatalf("%d charts, %v", len(charts), err)
@@ -58,13 +58,14 @@ func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 				if values != "" {
 					request.Helm.ValueFiles = []string{values}
 				}
-				if result, err := renderer.InProcess(archives).Render(t.Context(), &request); err == nil { // the oracle is asked elsewhere
+				// TestChartsAreRenderedAsByHelm checks the errors.
+				if result, err := renderer.InProcess(archives).Render(t.Context(), &request); err == nil {
 					count(filepath.Base(chart)+" "+values, result)
 				}
 			}
 		}
 	})
-	others(t, "kustomize", func(t *testing.T, folder string) {
+	eachFolderOfOthers(t, "kustomize", func(t *testing.T, folder string) {
 		all := archives.Add(shop, objectstest.Folder(t, folder))
 		err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Name() != "kustomization.yaml" {

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// InProcess returns a renderer without worker processes, and so without bounds of time and memory, and without a cache.
+// InProcess returns a renderer without worker processes and without a cache. It has no bounds of time and memory.
 func InProcess(fetcher artifact.Fetcher) objects.Renderer { return inProcess{fetcher} }
 
 type inProcess struct{ fetcher artifact.Fetcher }

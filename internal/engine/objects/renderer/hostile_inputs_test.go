@@ -11,18 +11,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// ofTemplate is a chart with one template.
-func ofTemplate(text, want string) hostile {
+// chartOfTemplate returns a chart with one template.
+func chartOfTemplate(text, want string) hostile {
 	return hostile{files: chart(map[string]string{"templates/all.yaml": text}), want: want}
 }
 
-// ofChart is a chart with files beside Chart.yaml.
-func ofChart(want string, files map[string]string) hostile {
+// chartOfFiles returns a chart with files beside Chart.yaml.
+func chartOfFiles(want string, files map[string]string) hostile {
 	return hostile{files: chart(files), want: want}
 }
 
-// built is a folder that kustomize builds, as with Flux' bounds.
-func built(want, kustomization string, further map[string]string) hostile {
+// kustomizationOf returns a folder for kustomize with the bounds of Flux.
+func kustomizationOf(want, kustomization string, further map[string]string) hostile {
 	files := map[string]string{"apps/kustomization.yaml": kustomization, "secret.yaml": settings}
 	for name, content := range further {
 		files[name] = content
@@ -30,13 +30,13 @@ func built(want, kustomization string, further map[string]string) hostile {
 	return hostile{files: files, request: objects.Request{Kustomize: &objects.Kustomize{Generate: true}}, want: want}
 }
 
-func plain(want string, files map[string]string) hostile {
+func manifestsOf(want string, files map[string]string) hostile {
 	return hostile{files: files, request: objects.Request{Directory: &objects.Directory{Recurse: true}}, want: want}
 }
 
-// packed is a chart in an archive, below the folder of its name, with a file of zeros. `make test` writes only its header, at
-// which reading must end.
-func packed(t *testing.T, files map[string]string, zeros int64) string {
+// packChart returns an archive with a chart in the folder sub and a file of zeros. `make test` writes only the header of that
+// file: reading must end there.
+func packChart(t *testing.T, files map[string]string, zeros int64) string {
 	t.Helper()
 	var buffer bytes.Buffer
 	compressed := gzip.NewWriter(&buffer)
@@ -62,19 +62,19 @@ func packed(t *testing.T, files map[string]string, zeros int64) string {
 	return buffer.String()
 }
 
-func nested(depth int) map[string]string {
+func nestedCharts(depth int) map[string]string {
 	files := map[string]string{}
-	at := ""
+	path := ""
 	for i := range depth {
-		at += fmt.Sprintf("charts/c%d/", i)
-		files[at+"Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: c%d\nversion: 1.0.0\n", i)
+		path += fmt.Sprintf("charts/c%d/", i)
+		files[path+"Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: c%d\nversion: 1.0.0\n", i)
 	}
-	files[at+"templates/all.yaml"] = `{{ fail "as deep as it can be" }}`
+	files[path+"templates/all.yaml"] = `{{ fail "as deep as it can be" }}`
 	return files
 }
 
-// many are so many objects, each in a file of its own.
-func many(number int, template string) map[string]string {
+// manyObjects returns a number of objects, each in its own file.
+func manyObjects(number int, template string) map[string]string {
 	files := map[string]string{}
 	for i := range number {
 		files[fmt.Sprintf("apps/f%d.yaml", i)] = fmt.Sprintf(template, i)

@@ -33,7 +33,7 @@ func TestLooseFilesAreRendered(t *testing.T) {
 	}
 	loose.Close()
 	if left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*")); len(left) > 0 {
-		t.Errorf("%s is left", left)
+		t.Errorf("Close leaves %s", left)
 	}
 	(&renderer.Loose{}).Close()
 }

@@ -11,14 +11,14 @@ import (
 
 func TestManifestsAreReadAsByHelm(t *testing.T) {
 	const object = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n"
-	of := func(annotations string) string { return object + "  annotations: " + annotations + "\n" }
+	annotated := func(annotations string) string { return object + "  annotations: " + annotations + "\n" }
 	for _, text := range []string{
 		object, object + "---\n# nothing\n---\n" + object, "# a\n---\n\n", "{}", "null", "hello", "- a", "a: [", "a: b\n c", "%",
-		of("{}"), of("{a: b, c: 1, d: true, e: null}"), of("[a]"), of("{a: {b: c}}"), of("text"), "metadata: text", "metadata: null\nkind: 5",
-		of("{helm.sh/hook: test}"), of("{helm.sh/hook: 'test-success, pre-install'}"), of("{helm.sh/hook: ' Pre-Install,POST-upgrade'}"),
-		of("{helm.sh/hook: other}"), of("{helm.sh/hook: ''}"), of("{helm.sh/hook: null}"), of("{helm.sh/hook: true}"), of("{helm.sh/hook: [test]}"),
-		of("{helm.sh/hook: pre-delete, a: 1}"), of("{'helm\\u002esh/hook': test}"), of(`{"helm\u002esh/hook": test}`),
-		object + "---\n" + of("{helm.sh/hook: test}") + "--- " + of("{helm.sh/hook: x}") + "---\n" + of("{helm.sh/hook: post-install}"),
+		annotated("{}"), annotated("{a: b, c: 1, d: true, e: null}"), annotated("[a]"), annotated("{a: {b: c}}"), annotated("text"), "metadata: text", "metadata: null\nkind: 5",
+		annotated("{helm.sh/hook: test}"), annotated("{helm.sh/hook: 'test-success, pre-install'}"), annotated("{helm.sh/hook: ' Pre-Install,POST-upgrade'}"),
+		annotated("{helm.sh/hook: other}"), annotated("{helm.sh/hook: ''}"), annotated("{helm.sh/hook: null}"), annotated("{helm.sh/hook: true}"), annotated("{helm.sh/hook: [test]}"),
+		annotated("{helm.sh/hook: pre-delete, a: 1}"), annotated("{'helm\\u002esh/hook': test}"), annotated(`{"helm\u002esh/hook": test}`),
+		object + "---\n" + annotated("{helm.sh/hook: test}") + "--- " + annotated("{helm.sh/hook: x}") + "---\n" + annotated("{helm.sh/hook: post-install}"),
 	} {
 		files := map[string]string{"a.yaml": text, "_b.yaml": text}
 		var want, got []string
@@ -31,7 +31,7 @@ func TestManifestsAreReadAsByHelm(t *testing.T) {
 		}
 		manifests, gotErr := readManifests(files, false)
 		if fmt.Sprint(gotErr) != fmt.Sprint(err) {
-			t.Errorf("%q: the error is %v, Helm's %v", text, gotErr, err)
+			t.Errorf("%q: got error %v, Helm has %v", text, gotErr, err)
 		}
 		for _, m := range manifests {
 			got = append(got, strings.TrimPrefix(m.hook+" "+m.text, " "))

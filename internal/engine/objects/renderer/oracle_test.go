@@ -29,10 +29,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// charts has charts and kustomizations that others wrote.
+// charts is the folder of published charts and kustomizations.
 const charts = "../../../../../shared/charts"
 
-// tool is a program that make builds; the test is skipped where it was not built.
+// tool returns the path of a program that `make acceptance` builds. It skips the test if the program is missing.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	acceptancetest.Only(t)
@@ -46,14 +46,14 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// others calls do with each folder of charts ("helm"), or of kustomizations ("kustomize"), that others wrote: that of
-// ../shared, and those in the folders of FLOTILLA_CHARTS.
-func others(t *testing.T, kind string, do func(t *testing.T, folder string)) {
+// eachFolderOfOthers calls do with each folder of published charts ("helm") or kustomizations ("kustomize"): the folder in
+// ../shared, and the folders of FLOTILLA_CHARTS.
+func eachFolderOfOthers(t *testing.T, kind string, do func(t *testing.T, folder string)) {
 	t.Helper()
 	t.Run("shared", func(t *testing.T) {
 		folder := filepath.Join(charts, kind)
 		if _, err := os.Stat(folder); err != nil {
-			t.Skipf("shared/charts/%s is absent: what others wrote cannot be rendered", kind)
+			t.Skipf("shared/charts/%s is absent: the published files cannot be rendered", kind)
 		}
 		do(t, folder)
 	})
@@ -64,8 +64,8 @@ func others(t *testing.T, kind string, do func(t *testing.T, folder string)) {
 	})
 }
 
-// printed is what a program prints.
-func printed(t *testing.T, program string, arguments ...string) (string, error) {
+// runProgram returns the output of a program.
+func runProgram(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
 	command := exec.CommandContext(t.Context(), program, arguments...)
@@ -88,8 +88,8 @@ func printed(t *testing.T, program string, arguments ...string) (string, error) 
 
 var separator = regexp.MustCompile(`(?m)^---[ \t]*(#.*)?$`)
 
-// normal sorts the objects of a stream of YAML, and the fields in each.
-func normal(t *testing.T, stream string) []string {
+// normalize sorts the objects of a stream of YAML, and the fields in each.
+func normalize(t *testing.T, stream string) []string {
 	t.Helper()
 	var all []string
 	for _, document := range separator.Split(stream, -1) {
@@ -110,14 +110,14 @@ func normal(t *testing.T, stream string) []string {
 	return all
 }
 
-// sameAs checks that a result is what a program printed.
-func sameAs(t *testing.T, result *objects.Rendering, want string) int {
+// checkSame compares a result with the output of a program and returns the number of objects.
+func checkSame(t *testing.T, result *objects.Rendering, want string) int {
 	t.Helper()
 	var texts []string
 	for _, o := range result.Objects {
 		texts = append(texts, string(o.YAML))
 	}
-	rendered, oracle := normal(t, strings.Join(texts, "---\n")), normal(t, want)
+	rendered, oracle := normalize(t, strings.Join(texts, "---\n")), normalize(t, want)
 	for _, object := range rendered {
 		if !slices.Contains(oracle, object) {
 			t.Errorf("the oracle has no\n%s", object)
@@ -125,16 +125,16 @@ func sameAs(t *testing.T, result *objects.Rendering, want string) int {
 	}
 	for _, object := range oracle {
 		if !slices.Contains(rendered, object) {
-			t.Errorf("there is no\n%s", object)
+			t.Errorf("the result has no\n%s", object)
 		}
 	}
 	if len(rendered) != len(oracle) {
-		t.Errorf("there are %d objects, the oracle has %d", len(rendered), len(oracle))
+		t.Errorf("got %d objects, the oracle has %d", len(rendered), len(oracle))
 	}
 	return len(rendered)
 }
 
-// refusals are the causes for which a chart that Helm renders is refused, by a part of the error.
+// refusals has the causes for the refusal of charts that Helm renders, and a part of each error.
 var refusals = []struct{ cause, text string }{
 	{byChance, "renders something else each time"},
 	{"chance, clock or cluster, with which it fails", "fails when rendered again with another result"},
@@ -145,7 +145,7 @@ var refusals = []struct{ cause, text string }{
 	{"more than a bound", " MiB"},
 }
 
-// refusedBy returns the cause for which a chart is refused; "" for another error.
+// refusedBy returns the cause of a refusal, or "" for another error.
 func refusedBy(err error) string {
 	for _, refusal := range refusals {
 		if strings.Contains(err.Error(), refusal.text) {
@@ -155,7 +155,7 @@ func refusedBy(err error) string {
 	return ""
 }
 
-// counts counts charts and their values by outcome. It is safe for concurrent use.
+// counts has the numbers of renderings by outcome. It is safe for concurrent use.
 type counts struct {
 	mutex sync.Mutex
 	by    map[string]int
@@ -167,8 +167,8 @@ func (c *counts) add(outcome string) {
 	c.by[outcome]++
 }
 
-// knownRefusals reads how many charts of a folder are refused by each cause, with an agent: refused.json beside the charts. None is
-// refused without the file.
+// knownRefusals reads the numbers of refusals by agent and cause from refused.json beside the charts. Without the file, there
+// are no refusals.
 func knownRefusals(t *testing.T, folder string) map[string]int {
 	t.Helper()
 	known := map[string]int{}
@@ -190,15 +190,15 @@ func knownRefusals(t *testing.T, folder string) map[string]int {
 
 const asByHelm, byChance = "equal", "chance, clock or cluster"
 
-// saltedValueFiles have prometheus-pushgateway hash a password with a random salt.
+// saltedValueFiles is the number of value files that make prometheus-pushgateway hash a password with a random salt.
 const saltedValueFiles = 3
 
-// TestChartsAreRenderedAsByHelm renders each chart for each agent, with its own values and with those that it ships, in `make test` with
-// one of these, and compares the objects with those of `helm template`. It counts the charts that are refused, by cause, and fails if
-// there are more than before.
+// TestChartsAreRenderedAsByHelm renders each chart for each agent, with its default values and with each of its value files (in
+// `make test`, with one of them). It compares the objects with the output of `helm template`. It counts refusals by cause, and
+// fails if a number grows.
 func TestChartsAreRenderedAsByHelm(t *testing.T) {
 	helm := tool(t, "helm4")
-	others(t, "helm", func(t *testing.T, folder string) {
+	eachFolderOfOthers(t, "helm", func(t *testing.T, folder string) {
 		outcomes := &counts{by: map[string]int{}}
 		t.Run("charts", func(t *testing.T) { renderAll(t, folder, helm, outcomes) })
 		known := knownRefusals(t, folder)
@@ -206,7 +206,7 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 			number := outcomes.by[outcome]
 			t.Logf("%s: %d", outcome, number)
 			if _, cause, _ := strings.Cut(outcome, ": "); !strings.HasPrefix(cause, asByHelm) && number > known[outcome] {
-				t.Errorf("%s: %d are refused, and %d were before", outcome, number, known[outcome])
+				t.Errorf("%s: got %d refusals, want at most %d", outcome, number, known[outcome])
 			}
 		}
 	})
@@ -231,7 +231,7 @@ func renderAll(t *testing.T, folder, helm string, outcomes *counts) {
 	}
 }
 
-// deploying are objects of agents that deploy a chart as the release "eu".
+// deploying has the agents' objects that deploy a chart as the release "eu".
 var deploying = map[string]map[string]any{
 	"argocd": {
 		"kind": "Application", "metadata": map[string]any{"name": "eu"}, "spec": map[string]any{"source": map[string]any{"helm": map[string]any{}}},
@@ -239,7 +239,8 @@ var deploying = map[string]map[string]any{
 	"flux": {"kind": "HelmRelease", "spec": map[string]any{"releaseName": "eu"}},
 }
 
-// compareWithHelm renders a chart with a file of values for each agent. Helm prints no upgrade, and tests, which no agent runs.
+// compareWithHelm renders a chart with a value file for each agent. It leaves out upgrades, because Helm does not print them,
+// and tests, because no agent runs them.
 func compareWithHelm(
 	t *testing.T, archives *objectstest.Archives, shipped artifact.Artifact, chart, values, helm string, outcomes *counts,
 ) {
@@ -264,12 +265,12 @@ func compareWithHelm(
 				outcomes.add(agent + ": " + asByHelm + ", with a schema that is not read")
 			}
 		}
-		want, oracleErr := printed(t, helm, arguments...)
+		want, oracleErr := runProgram(t, helm, arguments...)
 		switch {
 		case err != nil && oracleErr != nil:
 			outcomes.add(agent + ": " + asByHelm + ", as both refuse the values")
 		case err == nil && oracleErr == nil:
-			sameAs(t, result, want)
+			checkSame(t, result, want)
 			outcomes.add(agent + ": " + asByHelm)
 			for _, violation := range result.Violations {
 				o := &result.Objects[violation.Object]
@@ -284,7 +285,7 @@ func compareWithHelm(
 	}
 }
 
-// clusterAPIs are the APIs of clusters with Kubernetes 1.34 and monitoring, which Argo CD passes to Helm.
+// clusterAPIs returns the APIs of a cluster with Kubernetes 1.34 and monitoring, as Argo CD passes them to Helm.
 func clusterAPIs(t *testing.T) string {
 	t.Helper()
 	apis, err := served.APIs("1.34")
@@ -294,8 +295,8 @@ func clusterAPIs(t *testing.T) string {
 	return strings.Join(append(slices.Clone(apis), "monitoring.coreos.com/v1"), ",")
 }
 
-// TestParametersAreSetAsByHelm sets parameters, over values of a chart and of a file, and compares their types and texts with
-// those that `helm template` has with --set and --set-string; in `make test` with one of these each.
+// TestParametersAreSetAsByHelm sets parameters over the values of a chart and a file. It compares types and texts with
+// `helm template` with --set and --set-string (in `make test`, with one of them for each parameter).
 func TestParametersAreSetAsByHelm(t *testing.T) {
 	helm := tool(t, "helm4")
 	files := map[string]string{
@@ -341,7 +342,7 @@ data:
 			}
 			result, err := renderer.InProcess(archives).Render(t.Context(), &objects.Request{Artifact: chart, Helm: &objects.Helm{
 				ReleaseName: "eu", ValueFiles: []string{"more.yaml"}, Parameters: []objects.Parameter{parameter}}})
-			want, oracleErr := printed(
+			want, oracleErr := runProgram(
 				t,
 				helm,
 				"template",
@@ -355,13 +356,13 @@ data:
 			if (err == nil) != (oracleErr == nil) {
 				t.Errorf("%s %s=%s: %v; helm template: %v", flag, parameter.Name, parameter.Value, err, oracleErr)
 			} else if err == nil {
-				sameAs(t, result, want)
+				checkSame(t, result, want)
 			}
 		}
 	}
 }
 
-// valueFiles are "", for a chart's own values, and every other file of values that it ships.
+// valueFiles returns "" for the default values, and the further value files of a chart.
 func valueFiles(t *testing.T, chart string) []string {
 	t.Helper()
 	files := []string{""}
@@ -384,11 +385,11 @@ func valueFiles(t *testing.T, chart string) []string {
 	return files
 }
 
-// TestKustomizationsAreBuiltAsByKustomize builds every folder with a kustomization, and compares the objects with those
-// of `kustomize build`.
+// TestKustomizationsAreBuiltAsByKustomize builds every folder with a kustomization, and compares the objects with the output of
+// `kustomize build`.
 func TestKustomizationsAreBuiltAsByKustomize(t *testing.T) {
 	kustomize := tool(t, "kustomize")
-	others(t, "kustomize", func(t *testing.T, folder string) { buildAll(t, folder, kustomize) })
+	eachFolderOfOthers(t, "kustomize", func(t *testing.T, folder string) { buildAll(t, folder, kustomize) })
 }
 
 func buildAll(t *testing.T, folder, kustomize string) {
@@ -400,21 +401,21 @@ func buildAll(t *testing.T, folder, kustomize string) {
 		if err != nil || entry.Name() != "kustomization.yaml" {
 			return err
 		}
-		at := filepath.Dir(file)
-		name, err := filepath.Rel(folder, at)
+		path := filepath.Dir(file)
+		name, err := filepath.Rel(folder, path)
 		if err != nil {
 			return err
 		}
 		t.Run(filepath.ToSlash(name), func(t *testing.T) {
 			result, err := renderer.InProcess(archives).Render(t.Context(),
 				&objects.Request{Artifact: all, Path: filepath.ToSlash(name), Namespace: "default", Kustomize: &objects.Kustomize{}})
-			want, oracleErr := printed(t, kustomize, "build", at)
+			want, oracleErr := runProgram(t, kustomize, "build", path)
 			switch {
 			case err != nil && oracleErr != nil: // a file is missing
 			case err != nil || oracleErr != nil:
 				t.Error(errors.Join(err, oracleErr))
 			default:
-				t.Logf("%d objects", sameAs(t, result, want))
+				t.Logf("%d objects", checkSame(t, result, want))
 				built++
 			}
 		})

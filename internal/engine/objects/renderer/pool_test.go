@@ -23,7 +23,7 @@ func pool(t testing.TB, archives *objectstest.Archives, options renderer.PoolOpt
 	return p
 }
 
-func TestWorkersRenderWhatThisProcessRenders(t *testing.T) {
+func TestWorkersRenderTheSameAsOneProcess(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	artifact := archives.Add(shop, map[string]string{"apps/settings.yaml": settings, "apps/broken/a.yaml": "kind: A\nmetadata: {"})
 	p := pool(t, archives, renderer.PoolOptions{})
@@ -39,7 +39,7 @@ func TestWorkersRenderWhatThisProcessRenders(t *testing.T) {
 	}
 }
 
-func TestWhatComesToItsBoundsIsAnErrorAndTheNextIsRendered(t *testing.T) {
+func TestExceededBoundsAreErrorsAndRenderingContinues(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	files := chart(map[string]string{"templates/_self.tpl": `{{ define "self" }}{{ template "self" . }}{{ end }}`, "templates/all.yaml": `
 {{- if .Values.loops }}{{ range 10000000000 }}{{ end }}{{ end }}
@@ -60,10 +60,10 @@ data: {text: {{ repeat 1000000 "x" }}}
 		if value == "loops" {
 			p = short
 		}
-		what := shop
-		what.Pin.Commit += value // what came to its bounds is not tried again
+		source := shop
+		source.Pin.Commit += value // the pool does not retry an artifact that exceeded a bound
 		request := objects.Request{
-			Artifact: archives.Add(what, files),
+			Artifact: archives.Add(source, files),
 			Path:     "chart",
 			Helm:     &objects.Helm{ReleaseName: "till", Values: map[string]any{value: true}},
 		}
@@ -84,7 +84,7 @@ data: {text: {{ repeat 1000000 "x" }}}
 	}
 }
 
-func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
+func TestAnArtifactThatExceedsABoundIsNotRetried(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	looping := archives.Add(
 		shop,
@@ -94,9 +94,9 @@ func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 	other.Pin.Commit = "07e3"
 	other = archives.Add(other, chart(map[string]string{"templates/all.yaml": `{{ repeat 2000 "x" | len }}`}))
 	p := pool(t, archives, renderer.PoolOptions{Time: 300 * time.Millisecond, Memory: 256 << 20, Workers: renderer.NewWorkers(1)})
-	render := func(what artifact.Artifact, values map[string]any) string {
+	render := func(source artifact.Artifact, values map[string]any) string {
 		return outcome(
-			p.Render(t.Context(), &objects.Request{Artifact: what, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}),
+			p.Render(t.Context(), &objects.Request{Artifact: source, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}),
 		)
 	}
 	const name = `error: folder "chart" of https://git.example.com/shop at `

@@ -14,8 +14,8 @@ import (
 
 var shop = artifact.Artifact{Storage: "git", Repo: "https://git.example.com/shop", Pin: folder.Pin{Commit: "5ca1ab1e"}}
 
-// rendered is what a request on files comes to: each object with what is to be known of it and its YAML, or the error.
-func rendered(t *testing.T, files map[string]string, request objects.Request) string {
+// renderFiles renders files, and returns each object with its identity and YAML, or the error.
+func renderFiles(t *testing.T, files map[string]string, request objects.Request) string {
 	t.Helper()
 	archives := objectstest.NewArchives(t)
 	request.Artifact = archives.Add(shop, files)
@@ -81,7 +81,7 @@ items:
 		"templates/tests/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata:\n  name: test\n  annotations: {helm.sh/hook: test}\n",
 		"templates/hook.yaml":       "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {helm.sh/hook: 'pre-install, pre-upgrade'}\n",
 	})
-	got := rendered(
+	got := renderFiles(
 		t,
 		files,
 		objects.Request{
@@ -167,7 +167,7 @@ spec:
     spec: {containers: [{name: till, image: "till:0"}]}
 `,
 	}
-	got := rendered(
+	got := renderFiles(
 		t,
 		files,
 		objects.Request{Path: "prod", Namespace: "default", Substitute: map[string]string{"WORLD": "earth"}, Kustomize: &objects.Kustomize{
@@ -221,7 +221,7 @@ spec:
 	}
 }
 
-func TestAFolderWithoutAKustomizationIsBuiltAsFluxDoes(t *testing.T) {
+func TestAFolderWithoutAKustomizationIsBuiltAsByFlux(t *testing.T) {
 	files := map[string]string{
 		"apps/settings.yaml":          settings,
 		"apps/notes.txt":              "no manifest",
@@ -230,7 +230,7 @@ func TestAFolderWithoutAKustomizationIsBuiltAsFluxDoes(t *testing.T) {
 		"shared/account.yaml":         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: till}\n",
 		"pages/a b/[id]+é@1.tsx":      "as repositories have it",
 	}
-	got := rendered(t, files, objects.Request{Path: "apps", Kustomize: &objects.Kustomize{Generate: true}})
+	got := renderFiles(t, files, objects.Request{Path: "apps", Kustomize: &objects.Kustomize{Generate: true}})
 	for _, want := range []string{"kind: ConfigMap", "kind: ServiceAccount"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
@@ -238,7 +238,7 @@ func TestAFolderWithoutAKustomizationIsBuiltAsFluxDoes(t *testing.T) {
 	}
 }
 
-func TestManifestsAreTakenAsArgoCDDoes(t *testing.T) {
+func TestManifestsAreSelectedAsByArgoCD(t *testing.T) {
 	object := func(name string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n", name)
 	}
@@ -256,10 +256,10 @@ func TestManifestsAreTakenAsArgoCDDoes(t *testing.T) {
 		directory objects.Directory
 		want      string
 	}{
-		{"alone", objects.Directory{}, "a a2 b"},
-		{"with folders", objects.Directory{Recurse: true}, "a a2 b c d"},
-		{"excluded", objects.Directory{Recurse: true, Exclude: "{below/c.yaml,b.json}"}, "a a2 d"},
-		{"included", objects.Directory{Recurse: true, Include: "*/*.yaml"}, "c d"},
+		{"one folder", objects.Directory{}, "a a2 b"},
+		{"folders below", objects.Directory{Recurse: true}, "a a2 b c d"},
+		{"an exclusion", objects.Directory{Recurse: true, Exclude: "{below/c.yaml,b.json}"}, "a a2 d"},
+		{"an inclusion", objects.Directory{Recurse: true, Include: "*/*.yaml"}, "c d"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			archives := objectstest.NewArchives(t)
@@ -279,7 +279,7 @@ func TestManifestsAreTakenAsArgoCDDoes(t *testing.T) {
 	}
 }
 
-func TestOfSeveralFormsTheOneIsUsedThatTheFolderIsMadeFor(t *testing.T) {
+func TestTheFolderDecidesTheForm(t *testing.T) {
 	files := chart(map[string]string{"templates/all.yaml": settings, "crds/till.yaml": `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: tills.example.com}
@@ -295,18 +295,18 @@ spec: {group: example.com, scope: Cluster, names: {kind: Till}}
 			Kustomize: &objects.Kustomize{},
 			Directory: &objects.Directory{},
 		}
-		if got := rendered(t, files, request); !strings.HasPrefix(got, want) {
+		if got := renderFiles(t, files, request); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: want %q, got\n%s", folder, want, got)
 		}
 	}
 	labelled := &objects.Helm{ReleaseName: "a", After: &objects.Kustomize{Labels: map[string]string{"team": "kaizen"}}}
-	if got := rendered(t, files, objects.Request{Path: "chart", Helm: labelled}); strings.Count(got, "team: kaizen") != 2 {
-		t.Errorf("with labels it is\n%s", got)
+	if got := renderFiles(t, files, objects.Request{Path: "chart", Helm: labelled}); strings.Count(got, "team: kaizen") != 2 {
+		t.Errorf("with labels, got\n%s", got)
 	}
 	archives := objectstest.NewArchives(t)
 	result, err := renderer.InProcess(archives).
 		Render(t.Context(), &objects.Request{Artifact: archives.Add(shop, files), Path: "chart", Helm: labelled})
 	if err != nil || len(result.Objects) != 2 || result.Objects[0].IsCRD || !result.Objects[1].IsCRD {
-		t.Errorf("%+v, %v: one of them is in the folder crds", result, err)
+		t.Errorf("got %+v, %v, want one object and one CRD", result, err)
 	}
 }

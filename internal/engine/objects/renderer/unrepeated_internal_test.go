@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-func TestErrorsShowNamesOfChartsAndNoSecret(t *testing.T) {
+func TestErrorsShowNamesOfChartsButNoSecrets(t *testing.T) {
 	t.Parallel()
 	files := &tree{files: map[string][]byte{
 		"Chart.yaml": []byte("name: storefront\ndependencies: [{name: storefront-api, repository: \"file://../storefront-api\"}]\n"),

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
 )
 
-// occasions renders a chart for an agent that installs and upgrades, and returns "<name> <occasion> <data.a>" of each object.
+// occasions renders a chart for an agent with installations and upgrades. It returns "<name> <occasion> <data.a>" of each object.
 func occasions(t *testing.T, files map[string]string, values map[string]any) []string {
 	t.Helper()
 	archives := objectstest.NewArchives(t)
@@ -33,7 +33,7 @@ func occasions(t *testing.T, files map[string]string, values map[string]any) []s
 	return all
 }
 
-func TestAChartIsRenderedAsInstalledAndAsUpgraded(t *testing.T) {
+func TestAChartIsRenderedForInstallationAndUpgrade(t *testing.T) {
 	t.Parallel()
 	object := func(name, value string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: '" + value + "'}\n"
@@ -44,23 +44,23 @@ func TestAChartIsRenderedAsInstalledAndAsUpgraded(t *testing.T) {
 		values   map[string]any
 		want     []string
 	}{
-		"the same":            {same, nil, []string{"same  eu"}},
-		"another value":       {same + "---\n" + object("other", state), nil, []string{"other install good", "other upgrade evil", "same  eu"}},
-		"only on upgrade":     {same + "{{ if .Release.IsUpgrade }}\n---\n" + object("more", "x") + "{{ end }}", nil, []string{"more upgrade x", "same  eu"}},
-		"only on install":     {"{{ if .Release.IsInstall }}\n" + object("first", "x") + "{{ end }}", nil, []string{"first install x"}},
-		"the revision":        {object("other", "{{ .Release.Revision }}"), nil, []string{`other install "1"`, `other upgrade "2"`}},
-		"by a key":            {object("other", "{{ index .Release `IsUpgrade` }}"), nil, []string{`other install "false"`, `other upgrade "true"`}},
-		"by a variable":       {"{{ $r := .Release }}" + object("other", "{{ $r.IsUpgrade }}"), nil, []string{`other install "false"`, `other upgrade "true"`}},
-		"by keys of all":      {object("other", "{{ index (index . \"Release\") (printf \"Is%s\" \"Upgrade\") }}"), nil, []string{`other install "false"`, `other upgrade "true"`}},
-		"all of the release":  {object("other", "{{ toJson .Release | sha256sum | len }}") + "---\n" + object("more", "{{ toJson .Release | contains `true,\"Name` }}"), nil, []string{`more install "false"`, `more upgrade "true"`, `other  "64"`}},
-		"by a file":           {object("other", "{{ tpl (.Files.Get `a.txt`) . }}"), nil, []string{"other install good", "other upgrade evil"}},
-		"by a default value":  {object("other", "{{ tpl .Values.text . }}"), nil, []string{"other install good", "other upgrade evil"}},
-		"by a value":          {object("other", "{{ tpl .Values.given . }}"), map[string]any{"given": state}, []string{"other install good", "other upgrade evil"}},
-		"in a dependency":     {same + "{{ include `below` . }}", nil, []string{"below upgrade x", "same  eu"}},
-		"which fails":         {"{{ if .Release.IsUpgrade }}{{ fail `no upgrades` }}{{ end }}", nil, []string{"error"}},
-		"which is by chance":  {object("other", "{{ if .Release.IsUpgrade }}{{ randAlpha 5 }}{{ end }}"), nil, []string{"error"}},
-		"with equal results":  {"{{ if .Release.IsUpgrade }}\n" + same + "{{ else }}\n" + same + "{{ end }}", nil, []string{"same  eu"}},
-		"with the same twice": {same + "{{ if .Release.IsUpgrade }}\n---\n" + same + "{{ end }}", nil, []string{"error"}},
+		"the same":               {same, nil, []string{"same  eu"}},
+		"another value":          {same + "---\n" + object("other", state), nil, []string{"other install good", "other upgrade evil", "same  eu"}},
+		"only on upgrade":        {same + "{{ if .Release.IsUpgrade }}\n---\n" + object("more", "x") + "{{ end }}", nil, []string{"more upgrade x", "same  eu"}},
+		"only on install":        {"{{ if .Release.IsInstall }}\n" + object("first", "x") + "{{ end }}", nil, []string{"first install x"}},
+		"the revision":           {object("other", "{{ .Release.Revision }}"), nil, []string{`other install "1"`, `other upgrade "2"`}},
+		"by a key":               {object("other", "{{ index .Release `IsUpgrade` }}"), nil, []string{`other install "false"`, `other upgrade "true"`}},
+		"by a variable":          {"{{ $r := .Release }}" + object("other", "{{ $r.IsUpgrade }}"), nil, []string{`other install "false"`, `other upgrade "true"`}},
+		"by a key of the root":   {object("other", "{{ index (index . \"Release\") (printf \"Is%s\" \"Upgrade\") }}"), nil, []string{`other install "false"`, `other upgrade "true"`}},
+		"all of the release":     {object("other", "{{ toJson .Release | sha256sum | len }}") + "---\n" + object("more", "{{ toJson .Release | contains `true,\"Name` }}"), nil, []string{`more install "false"`, `more upgrade "true"`, `other  "64"`}},
+		"by a file":              {object("other", "{{ tpl (.Files.Get `a.txt`) . }}"), nil, []string{"other install good", "other upgrade evil"}},
+		"by a default value":     {object("other", "{{ tpl .Values.text . }}"), nil, []string{"other install good", "other upgrade evil"}},
+		"by a value":             {object("other", "{{ tpl .Values.given . }}"), map[string]any{"given": state}, []string{"other install good", "other upgrade evil"}},
+		"in a dependency":        {same + "{{ include `below` . }}", nil, []string{"below upgrade x", "same  eu"}},
+		"a failure on upgrade":   {"{{ if .Release.IsUpgrade }}{{ fail `no upgrades` }}{{ end }}", nil, []string{"error"}},
+		"a random upgrade":       {object("other", "{{ if .Release.IsUpgrade }}{{ randAlpha 5 }}{{ end }}"), nil, []string{"error"}},
+		"equal objects":          {"{{ if .Release.IsUpgrade }}\n" + same + "{{ else }}\n" + same + "{{ end }}", nil, []string{"same  eu"}},
+		"a duplicate on upgrade": {same + "{{ if .Release.IsUpgrade }}\n---\n" + same + "{{ end }}", nil, []string{"error"}},
 	} {
 		files := chart(map[string]string{
 			"templates/all.yaml": test.template, "values.yaml": "text: same\n", "charts/below/Chart.yaml": "apiVersion: v2\nname: below\nversion: 1.0.0\n",
@@ -82,39 +82,39 @@ func TestAChartIsRenderedAsInstalledAndAsUpgraded(t *testing.T) {
 			continue
 		}
 		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: it has\n%q, want\n%q", name, got, test.want)
+			t.Errorf("%s: got\n%q, want\n%q", name, got, test.want)
 		}
 	}
 }
 
-// Argo CD renders charts as `helm template` does: always as installed.
-func TestATemplatedChartIsInstalled(t *testing.T) {
+// Argo CD renders charts as `helm template` does: always for an installation.
+func TestATemplatedChartIsRenderedForInstallation(t *testing.T) {
 	t.Parallel()
-	files := chart(map[string]string{"templates/all.yaml": named("{{ ternary `evil` `good` .Release.IsUpgrade }}")})
-	got := rendered(t, files, objects.Request{Path: "chart", Helm: &objects.Helm{ReleaseName: "eu"}})
+	files := chart(map[string]string{"templates/all.yaml": configMap("{{ ternary `evil` `good` .Release.IsUpgrade }}")})
+	got := renderFiles(t, files, objects.Request{Path: "chart", Helm: &objects.Helm{ReleaseName: "eu"}})
 	if !strings.Contains(got, "name: good") || strings.Contains(got, "evil") {
-		t.Errorf("it is\n%s", got)
+		t.Errorf("got\n%s", got)
 	}
 }
 
-func TestWhatDiffersOnUpgradeKeepsMetadataAndPostRenderers(t *testing.T) {
+func TestObjectsOfAnUpgradeKeepMetadataAndPostRenderers(t *testing.T) {
 	t.Parallel()
-	files := chart(map[string]string{"templates/all.yaml": named("{{ ternary `new` `old` .Release.IsUpgrade }}")})
-	got := rendered(t, files, objects.Request{Path: "chart", Helm: &objects.Helm{OnCluster: true, ReleaseName: "eu", After: &objects.Kustomize{
+	files := chart(map[string]string{"templates/all.yaml": configMap("{{ ternary `new` `old` .Release.IsUpgrade }}")})
+	got := renderFiles(t, files, objects.Request{Path: "chart", Helm: &objects.Helm{OnCluster: true, ReleaseName: "eu", After: &objects.Kustomize{
 		Labels: map[string]string{
 			"team": "kaizen",
 		}, Patches: []objects.Patch{{Patch: "- {op: add, path: /data, value: {a: b}}", Target: &objects.PatchTarget{Kind: "ConfigMap"}}},
 	}}})
 	for text, count := range map[string]int{"name: new": 1, "name: old": 1, "team: kaizen": 2, "a: b": 2} {
 		if strings.Count(got, text) != count {
-			t.Errorf("%q is there %d times, want %d:\n%s", text, strings.Count(got, text), count, got)
+			t.Errorf("got %q %d times, want %d:\n%s", text, strings.Count(got, text), count, got)
 		}
 	}
 }
 
-func TestAnAgentGivesTheVersionOfAChartMetadata(t *testing.T) {
+func TestAnAgentAddsMetadataToTheVersionOfAChart(t *testing.T) {
 	t.Parallel()
-	label := map[string]string{"templates/all.yaml": named("{{ printf `%s-%s` .Chart.Name .Chart.Version | replace `+` `_` | quote }}")}
+	label := map[string]string{"templates/all.yaml": configMap("{{ printf `%s-%s` .Chart.Name .Chart.Version | replace `+` `_` | quote }}")}
 	for version, want := range map[string]string{"1.0.0": "till-1.0.0_5ca1ab1e", "v1.2": "till-1.2.0_5ca1ab1e", "1.0.0+old": "till-1.0.0_5ca1ab1e"} {
 		files := chart(label)
 		maps.Copy(files, map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: till\nversion: " + version + "\n"})

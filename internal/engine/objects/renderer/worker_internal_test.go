@@ -8,17 +8,17 @@ import (
 
 func TestPeakMemoryIncludesFreedMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux reports it")
+		t.Skip("only Linux reports peak memory")
 	}
 	before := peakMemory()
 	if before == 0 {
-		t.Fatal("there is no peak")
+		t.Fatal("got no peak")
 	}
 	const added = 32 << 20
 	touchMemory(before + added)
 	runtime.GC()
 	if after := peakMemory(); after < before+added {
-		t.Errorf("the peak is %d MiB after %d MiB", after>>20, before>>20)
+		t.Errorf("got a peak of %d MiB after %d MiB", after>>20, before>>20)
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
 
-func TestAPIsAreServedFromOneReleaseUntilAnother(t *testing.T) {
+func TestAPIsAreServedInARangeOfReleases(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		api           string
-		with, without []string
+		api            string
+		served, absent []string
 	}{
 		{"v1/Pod", []string{"1.16", "1.34", "1.99"}, nil},
 		{"apps/v1", []string{"1.16", "1.34"}, nil},
@@ -49,21 +49,21 @@ func TestAPIsAreServedFromOneReleaseUntilAnother(t *testing.T) {
 		{"v1/RangeAllocation", nil, []string{"1.34"}},                                             // no resource
 		{"monitoring.coreos.com/v1", nil, []string{"1.34"}},
 	} {
-		for isServed, versions := range map[bool][]string{true: test.with, false: test.without} {
+		for isServed, versions := range map[bool][]string{true: test.served, false: test.absent} {
 			for _, version := range versions {
 				apis, err := served.APIs(version)
 				if err != nil || slices.Contains(apis, test.api) != isServed {
-					t.Errorf("Kubernetes %s has %s: %v, %v, want %v", version, test.api, !isServed, err, isServed)
+					t.Errorf("Kubernetes %s serves %s: got %v, %v, want %v", version, test.api, !isServed, err, isServed)
 				}
 			}
 		}
 	}
 	if apis, err := served.APIs("next"); err == nil {
-		t.Errorf("a version that is none serves %v", apis)
+		t.Errorf("an invalid version serves %v", apis)
 	}
 }
 
-func TestAPIsAreOfKubernetesByTheirGroup(t *testing.T) {
+func TestAPIsOfKubernetesAreKnownByGroup(t *testing.T) {
 	t.Parallel()
 	for api, want := range map[string]bool{
 		"v1": true, "v1/Pod": true, "apps/v1": true, "policy/v1beta1/PodSecurityPolicy": true, "networking.k8s.io/v9/Ingress": true,
@@ -73,13 +73,13 @@ func TestAPIsAreOfKubernetesByTheirGroup(t *testing.T) {
 		"snapshot.storage.k8s.io/v1/VolumeSnapshot": false,
 	} {
 		if got := served.IsOfKubernetes(api); got != want {
-			t.Errorf("%s is of Kubernetes: %v, want %v", api, got, want)
+			t.Errorf("%s: got %v, want %v", api, got, want)
 		}
 	}
 }
 
-// A kube-apiserver has the same resources, but for kinds of subresources.
-func TestAPIsAreThoseOfAServer(t *testing.T) {
+// TestAPIsMatchARealServer compares the APIs with the resources of a kube-apiserver, without subresources.
+func TestAPIsMatchARealServer(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
@@ -109,6 +109,6 @@ func TestAPIsAreThoseOfAServer(t *testing.T) {
 	slices.Sort(want)
 	got, err := served.APIs(version.GitVersion)
 	if want = slices.Compact(want); err != nil || !slices.Equal(got, want) {
-		t.Errorf("Kubernetes %s serves\n%v, %v\nby this package, and\n%v", version.GitVersion, got, err, want)
+		t.Errorf("Kubernetes %s: got APIs\n%v, %v\nwant\n%v", version.GitVersion, got, err, want)
 	}
 }
