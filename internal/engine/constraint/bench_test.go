@@ -11,18 +11,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// fiftyRules are of all kinds, as a company may have them: ten over hosts, ten over deployment targets, twenty over
-// assignments, half of these about config, and ten over objects, five of which say of what kind.
-func fiftyRules() (rules, ofObjects []fleet.Constraint) {
+// fiftyRules returns ten rules about hosts, ten about deployment targets, twenty about assignments (half of them read config),
+// and ten about objects, five of them limited to a kind.
+func fiftyRules() (rules, objectRules []fleet.Constraint) {
 	add := func(expression string, kinds ...string) {
 		rule := fleet.Constraint{
-			Name:       fmt.Sprintf("rule-%02d", len(rules)+len(ofObjects)),
+			Name:       fmt.Sprintf("rule-%02d", len(rules)+len(objectRules)),
 			Expression: expression,
 			Mode:       fleet.Inform,
 			Match:      fleet.ConstraintMatch{Kinds: kinds},
 		}
 		if len(rules) == 40 {
-			ofObjects = append(ofObjects, rule)
+			objectRules = append(objectRules, rule)
 			return
 		}
 		rules = append(rules, rule)
@@ -41,11 +41,11 @@ func fiftyRules() (rules, ofObjects []fleet.Constraint) {
 		add(fmt.Sprintf(`object.kind != "Service" || object.spec.type != "LoadBalancer%d"`, i))
 		add(fmt.Sprintf(`object.data.all(k, k != "password%d")`, i), "ConfigMap")
 	}
-	return rules, ofObjects
+	return rules, objectRules
 }
 
-// BenchmarkFiftyRules evaluates fifty rules over the reference fleet, without those about objects and with them. What
-// renders the objects is counted. The rules are compiled before.
+// BenchmarkFiftyRules evaluates the rules over the reference fleet, with and without those about objects. It includes the
+// rendering of the objects, but not the compilation of the rules.
 func BenchmarkFiftyRules(b *testing.B) {
 	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(fleettest.ReferenceAssignments, 1)))
 	if len(findings) > 0 {
@@ -55,16 +55,16 @@ func BenchmarkFiftyRules(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	result := resultOf(b, value)
+	result := compute(b, value)
 	subjects := subjectsOf(result)
-	rules, ofObjects := fiftyRules()
+	rules, objectRules := fiftyRules()
 	for _, test := range []struct {
 		name  string
 		rules []fleet.Constraint
 	}{
 		{"forty-without-objects", rules},
-		{"fifty", append(rules, ofObjects...)},
-		{"five-of-config-maps", []fleet.Constraint{ofObjects[1], ofObjects[3], ofObjects[5], ofObjects[7], ofObjects[9]}},
+		{"fifty", append(rules, objectRules...)},
+		{"five-of-config-maps", []fleet.Constraint{objectRules[1], objectRules[3], objectRules[5], objectRules[7], objectRules[9]}},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -73,29 +73,29 @@ func BenchmarkFiftyRules(b *testing.B) {
 				b.Fatal(findings)
 			}
 			runtime.GC()
-			looked, rounds, began := 0, 0, fleettest.ProcessorTime()
+			evaluations, rounds, began := 0, 0, fleettest.ProcessorTime()
 			for b.Loop() {
 				rounds++
 				results, err := program.Check(context.Background(), subjects)
 				if err != nil {
 					b.Fatal(err)
 				}
-				looked = 0
+				evaluations = 0
 				for _, rule := range results.Rules {
 					if rule.Error != "" {
 						b.Fatal(rule.Name, rule.Error)
 					}
-					looked += rule.Looked
+					evaluations += rule.Looked
 				}
 			}
-			b.ReportMetric(float64(looked), "evaluations")
+			b.ReportMetric(float64(evaluations), "evaluations")
 			b.ReportMetric(float64((fleettest.ProcessorTime()-began).Milliseconds())/float64(rounds), "cpu-ms/op")
 		})
 	}
 	b.Run("compile", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, findings := constraint.Compile(append(rules, ofObjects...)); len(findings) > 0 {
+			if _, findings := constraint.Compile(append(rules, objectRules...)); len(findings) > 0 {
 				b.Fatal(findings)
 			}
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-func TestARuleThatCannotBeEvaluatedHasFailedAndSaysWhy(t *testing.T) {
+func TestFailedEvaluationNamesItsCause(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, replaced(t, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, secret: hunter2, level: 7")))
+	subjects := subjectsOf(computeFleet(t, replace(t, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, secret: hunter2, level: 7")))
 	for _, test := range []struct{ expression, want string }{
 		{`host.labels["site"] == "harbour"`, "cannot be evaluated at line 1, column 12: there is no key \"site\"; test with has() or `in`, or use `[?…].orValue(…)`"},
 		{`host.labels.site == "harbour"`, "cannot be evaluated at line 1, column 12: there is no key \"site\"; test with has() or `in`, or use `[?…].orValue(…)`"},
@@ -36,23 +36,23 @@ func TestARuleThatCannotBeEvaluatedHasFailedAndSaysWhy(t *testing.T) {
 		{`config.missing.sortBy(m, string(m)).size() == 0`, "cannot be evaluated at line 1, column 7: there is no key \"missing\"; test with has() or `in`, or use `[?…].orValue(…)`"},
 		{`config.?missing.value() == 1`, "cannot be evaluated at line 1, column 22: an optional value that is absent is used"},
 	} {
-		result := one(t, subjects, fleet.Constraint{Expression: test.expression, Message: "is not evaluated"})
+		result := checkRule(t, subjects, fleet.Constraint{Expression: test.expression, Message: "is not evaluated"})
 		if result.Failed == 0 || len(result.Violations) == 0 || result.Holds() || !result.Enforced() {
 			t.Errorf("%s: %+v", test.expression, result)
 			continue
 		}
 		if got := result.Violations[0]; got.Message != test.want || !got.Failed {
-			t.Errorf("%s: %s, not %s", test.expression, got.Message, test.want)
+			t.Errorf("%s: message %q, want %q", test.expression, got.Message, test.want)
 		}
 		if text := fmt.Sprintf("%+v", result); strings.Contains(text, "hunter2") {
-			t.Errorf("%s tells a value: %s", test.expression, text)
+			t.Errorf("%s reveals a value: %s", test.expression, text)
 		}
 	}
 }
 
-func TestWhatIsNotKnownYetIsPendingOnlyWhereItDecides(t *testing.T) {
+func TestUnknownValueIsPendingOnlyIfItDecides(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, replaced(t, shop,
+	subjects := subjectsOf(computeFleet(t, replace(t, shop,
 		`data: {LOG_LEVEL: debug, EAST: "yes"}`, `data: UNKNOWN`, `tag: latest}`, `tag: UNKNOWN}`)))
 	for _, test := range []struct {
 		expression                string
@@ -88,32 +88,32 @@ func TestWhatIsNotKnownYetIsPendingOnlyWhereItDecides(t *testing.T) {
 		{`has(target.manifests)`, 4, 0, 0, ""},
 		{`config.size() > 0 && target.manifests.tag != "latest"`, 3, 0, 2, `the manifests of deployment target "site-one"`},
 	} {
-		result := one(t, subjects, fleet.Constraint{Expression: test.expression})
+		result := checkRule(t, subjects, fleet.Constraint{Expression: test.expression})
 		if result.Passed != test.passed || result.Violated != test.violated || result.Undecided != test.pending || result.Failed != 0 ||
 			len(result.WaitsFor) != test.pending {
 			t.Errorf("%s: %+v", test.expression, result)
 			continue
 		}
 		if test.pending > 0 && result.WaitsFor[0] != test.waitsFor {
-			t.Errorf("%s waits for %q, not %q", test.expression, result.WaitsFor[0], test.waitsFor)
+			t.Errorf("%s waits for %q, want %q", test.expression, result.WaitsFor[0], test.waitsFor)
 		}
 	}
-	objects := one(t, subjects, fleet.Constraint{Expression: `object.kind != "ConfigMap" || object.data.LOG_LEVEL == "info"`})
+	objects := checkRule(t, subjects, fleet.Constraint{Expression: `object.kind != "ConfigMap" || object.data.LOG_LEVEL == "info"`})
 	if objects.Undecided != 2 || objects.Failed != 0 || objects.Violated != 0 || objects.Passed < 10 {
 		t.Errorf("%+v", objects)
 	}
 	bare := constraint.Subjects{Fleet: subjects.Fleet, Schedule: subjects.Schedule}
 	for _, expression := range []string{`config.size() > 0`, `object.kind != ""`, `assignment.config_version != ""`, `"base" in assignment.config_containers`} {
-		if result := one(t, bare, fleet.Constraint{Expression: expression}); result.Looked != 5 || result.Undecided != 5 {
+		if result := checkRule(t, bare, fleet.Constraint{Expression: expression}); result.Looked != 5 || result.Undecided != 5 {
 			t.Errorf("%s without values: %+v", expression, result)
 		}
 	}
 }
 
-func TestAMessageIsTheOneThatCanBeShown(t *testing.T) {
+func TestUnprintableMessageExpressionFallsBackToMessage(t *testing.T) {
 	t.Parallel()
 	subjects := subjectsOf(
-		computed(t, replaced(t, shop, "LOG_LEVEL: info", `LOG_LEVEL: info, escape: "\u001b[31mred", lines: "a\nb", trojan: "a\u202eb"`)),
+		computeFleet(t, replace(t, shop, "LOG_LEVEL: info", `LOG_LEVEL: info, escape: "\u001b[31mred", lines: "a\nb", trojan: "a\u202eb"`)),
 	)
 	for _, test := range []struct{ messageExpression, message, want string }{
 		{`"level " + config.LOG_LEVEL + " on " + host.name`, "unused", "level info on clusters/c1"},
@@ -136,16 +136,16 @@ func TestAMessageIsTheOneThatCanBeShown(t *testing.T) {
 				rule.MessageExpression = strings.Replace(rule.MessageExpression, "config."+key, "string(config."+key+")", 1)
 			}
 		}
-		result := one(t, subjects, rule)
+		result := checkRule(t, subjects, rule)
 		if result.Violated != 5 || result.Violations[0].Message != test.want {
 			t.Errorf("%s: %+v", test.messageExpression, result.Violations)
 		}
 	}
 }
 
-func TestARuleHoldsForWhatItMatches(t *testing.T) {
+func TestRuleAppliesToMatchedSubjects(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, shop))
+	subjects := subjectsOf(computeFleet(t, shop))
 	selector := func(expression string) *fleet.Selector { return &fleet.Selector{Expression: expression} }
 	for _, test := range []struct {
 		expression string
@@ -173,7 +173,7 @@ func TestARuleHoldsForWhatItMatches(t *testing.T) {
 		{`object.kind == ""`, fleet.ConstraintMatch{Kinds: []string{"kustomize.toolkit.fluxcd.io/v1/Kustomization"}, ClusterTypeSelector: selector("size=small")}, "Kustomization flux-system/prod-small-site-all"},
 		{`object.kind == ""`, fleet.ConstraintMatch{Kinds: []string{"apps/Kustomization", "apps/v1/Namespace", "kustomization"}}, ""},
 	} {
-		result := one(t, subjects, fleet.Constraint{Expression: test.expression, Match: test.match})
+		result := checkRule(t, subjects, fleet.Constraint{Expression: test.expression, Match: test.match})
 		var got []string
 		for _, violation := range result.Violations {
 			s := violation.Subject
@@ -195,9 +195,9 @@ func TestARuleHoldsForWhatItMatches(t *testing.T) {
 	}
 }
 
-func TestASubjectNamesWhatItIs(t *testing.T) {
+func TestSubjectHasAReadableName(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, shop))
+	subjects := subjectsOf(computeFleet(t, shop))
 	for expression, want := range map[string]string{
 		`environment == ""`:                                  "the fleet",
 		`workspace.name == "web"`:                            `workspace "payments"`,
@@ -208,16 +208,16 @@ func TestASubjectNamesWhatItIs(t *testing.T) {
 		`object.kind != "Namespace" || host.name != "small"`: `assignment "small/site-all", Namespace prod-small-site-all (namespace.yaml)`,
 		`object.kind != "ConfigMap" || host.name != "small"`: `assignment "small/site-all", ConfigMap prod-small-site-all/platform-config (platform-config.yaml)`,
 	} {
-		result := one(t, subjects, fleet.Constraint{Expression: expression})
+		result := checkRule(t, subjects, fleet.Constraint{Expression: expression})
 		if len(result.Violations) == 0 || result.Violations[0].Subject.String() != want {
 			t.Errorf("%s: %v", expression, result.Violations)
 		}
 	}
 }
 
-func TestFilesThatCannotBeReadOrRenderedFailTheRulesThatLookAtThem(t *testing.T) {
+func TestRuleFailsOnFilesThatCannotBeReadOrRendered(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, shop))
+	subjects := subjectsOf(computeFleet(t, shop))
 	subjects.Files = func(i int) ([]render.AssignmentFile, string, error) {
 		switch i {
 		case 0:
@@ -239,7 +239,7 @@ func TestFilesThatCannotBeReadOrRenderedFailTheRulesThatLookAtThem(t *testing.T)
 		}
 		return nil, "", nil
 	}
-	result := one(t, subjects, fleet.Constraint{Expression: `object.kind == "Pod"`})
+	result := checkRule(t, subjects, fleet.Constraint{Expression: `object.kind == "Pod"`})
 	var got []string
 	for _, violation := range result.Violations {
 		got = append(got, violation.Subject.String()+": "+violation.Message)
@@ -254,7 +254,7 @@ assignment "large/site-all", Service  (list.json): failed expression: object.kin
 	}
 }
 
-func TestARuleThatTakesTooLongIsAnErrorThatSaysSo(t *testing.T) {
+func TestExpensiveEvaluationIsAnError(t *testing.T) {
 	t.Parallel()
 	many := map[string]any{}
 	for i := range 500 {
@@ -264,11 +264,11 @@ func TestARuleThatTakesTooLongIsAnErrorThatSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subjects := subjectsOf(computed(t, replaced(t, shop, "{LOG_LEVEL: info,", strings.TrimSuffix(string(data), "}")+", LOG_LEVEL: info,")))
+	subjects := subjectsOf(computeFleet(t, replace(t, shop, "{LOG_LEVEL: info,", strings.TrimSuffix(string(data), "}")+", LOG_LEVEL: info,")))
 	for _, expression := range []string{
 		`config.all(a, config.all(b, a != "none" || b != "none"))`,
 	} {
-		results := check(
+		results := checkRules(
 			t,
 			subjects,
 			fleet.Constraint{Name: "slow", Expression: expression + ` && host.name != ""`},
@@ -285,14 +285,14 @@ func TestARuleThatTakesTooLongIsAnErrorThatSaysSo(t *testing.T) {
 	}
 }
 
-func TestARuleThatTakesTooLongForTheWholeFleetIsAnError(t *testing.T) {
+func TestExpensiveRuleOverTheFleetIsAnError(t *testing.T) {
 	t.Parallel()
-	for most, want := range map[uint64]string{100: "takes too long: over the whole fleet it costs more than 100, the most; let match select less, or look at less in one evaluation", 1000: ""} {
+	for limit, want := range map[uint64]string{100: "takes too long: over the whole fleet it costs more than 100, the most; let match select less, or look at less in one evaluation", 1000: ""} {
 		program, findings := constraint.Compile([]fleet.Constraint{{Name: "rule", Expression: `config.map(k, k).all(k, k != "none")`}})
 		if len(findings) > 0 {
 			t.Fatal(findings)
 		}
-		results, err := program.WithFleetCost(most).Check(context.Background(), subjectsOf(computed(t, shop)))
+		results, err := program.WithFleetCost(limit).Check(context.Background(), subjectsOf(computeFleet(t, shop)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,27 +302,27 @@ func TestARuleThatTakesTooLongForTheWholeFleetIsAnError(t *testing.T) {
 	}
 }
 
-func TestARuleAboutThousandsOfHostsDoesNotTakeTooLong(t *testing.T) {
+func TestRuleCanReadThousandsOfHosts(t *testing.T) {
 	t.Parallel()
 	var types strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&types, "- {name: type-%d, labels: {region: r%d}}\n", i, i%5)
 	}
-	subjects := subjectsOf(computed(t, replaced(t, shop, "- {name: small, labels", types.String()+"- {name: small, labels")))
+	subjects := subjectsOf(computeFleet(t, replace(t, shop, "- {name: small, labels", types.String()+"- {name: small, labels")))
 	for _, expression := range []string{
 		`target.name != "site-all" || target.hosts.map(h, h.labels[?"region"].orValue("")).distinct().size() == 7`,
 		`target.name != "site-all" || target.hosts.exists(h, h.labels[?"region"] != target.hosts[0].labels[?"region"])`,
 		`target.name != "site-all" || target.hosts.filter(h, h.labels[?"region"].orValue("") == "r1").size() == 400`,
 	} {
-		if result := one(t, subjects, fleet.Constraint{Expression: expression}); !result.Holds() || result.Passed != 4 {
+		if result := checkRule(t, subjects, fleet.Constraint{Expression: expression}); !result.Holds() || result.Passed != 4 {
 			t.Errorf("%s: %+v", expression, result)
 		}
 	}
 }
 
-func TestNoFunctionTakesAllMemoryOrHours(t *testing.T) {
+func TestFunctionsAreBoundedInMemoryAndTime(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, replaced(t, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, much: 1e999999999, small: 1E-99999999")))
+	subjects := subjectsOf(computeFleet(t, replace(t, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, much: 1e999999999, small: 1E-99999999")))
 	for expression, want := range map[string]string{
 		`lists.range(9000000).size() > 0`: "the result is too large, or negative",
 		`lists.range(2000).map(i, "x").join("").replace("x", "` + strings.Repeat("y", 10000) + `").size() > 0`: "what it would make is too large",
@@ -333,8 +333,8 @@ func TestNoFunctionTakesAllMemoryOrHours(t *testing.T) {
 		`quantity(string(config.much)).isGreaterThan(quantity("1"))`:                                           "what it would make is too large",
 		`quantity("1e-999999999") == quantity("1")`:                                                            "what it would make is too large",
 	} {
-		result := one(t, subjects, fleet.Constraint{Expression: expression + ` && config.size() > 0`})
-		if want == "" { // what it is given costs too much already
+		result := checkRule(t, subjects, fleet.Constraint{Expression: expression + ` && config.size() > 0`})
+		if want == "" { // the arguments alone exceed the limit
 			if !strings.HasPrefix(result.Error, "takes too long: ") {
 				t.Errorf("%.100s: %+v", expression, result)
 			}
@@ -344,12 +344,12 @@ func TestNoFunctionTakesAllMemoryOrHours(t *testing.T) {
 			t.Errorf("%.100s: %+v", expression, result)
 		}
 	}
-	if result := one(t, subjects, fleet.Constraint{Expression: `!isQuantity("1e999999999") && isQuantity("1e3") && quantity("12e-3") == quantity("12m") && environment == "prod"`}); !result.Holds() {
+	if result := checkRule(t, subjects, fleet.Constraint{Expression: `!isQuantity("1e999999999") && isQuantity("1e3") && quantity("12e-3") == quantity("12m") && environment == "prod"`}); !result.Holds() {
 		t.Errorf("%+v", result)
 	}
 }
 
-func TestACheckEndsWithItsContext(t *testing.T) {
+func TestCheckStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	program, findings := constraint.Compile([]fleet.Constraint{{Name: "rule", Expression: `config.size() > 0`}})
 	if len(findings) > 0 {
@@ -357,14 +357,14 @@ func TestACheckEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if results, err := program.Check(ctx, subjectsOf(computed(t, shop))); !errors.Is(err, context.Canceled) || results != nil {
+	if results, err := program.Check(ctx, subjectsOf(computeFleet(t, shop))); !errors.Is(err, context.Canceled) || results != nil {
 		t.Errorf("%v, %v", results, err)
 	}
 }
 
-func TestNoRulesComeToNothing(t *testing.T) {
+func TestCheckWithoutRulesReturnsNoResults(t *testing.T) {
 	t.Parallel()
-	if results := check(t, subjectsOf(computed(t, shop))); len(results.Rules) != 0 {
+	if results := checkRules(t, subjectsOf(computeFleet(t, shop))); len(results.Rules) != 0 {
 		t.Errorf("%+v", results)
 	}
 }

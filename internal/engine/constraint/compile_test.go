@@ -8,12 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestARuleThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
+func TestCompileErrorNamesPlaceAndCause(t *testing.T) {
 	t.Parallel()
 	all := &fleet.Selector{}
 	for _, test := range []struct {
 		rule fleet.Constraint
-		want string // of the findings; lines in order
+		want string // start of each finding, one per line
 	}{
 		{fleet.Constraint{}, `expression: must be an expression, and is empty`},
 		{fleet.Constraint{Expression: "  \n"}, `expression: must be an expression, and is empty`},
@@ -71,7 +71,7 @@ func TestARuleThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
 		}
 		for i, want := range wanted {
 			if !strings.HasPrefix(lines[i], want) {
-				t.Errorf("%.80q: %s, not %s", test.rule.Expression, lines[i], want)
+				t.Errorf("%.80q: got %s, want %s", test.rule.Expression, lines[i], want)
 			}
 		}
 		for _, line := range lines {
@@ -98,7 +98,7 @@ constraints["two.three"].message_expression: must give a string, and gives a int
 	}
 }
 
-func TestANameOfAMacroIsNoVariable(t *testing.T) {
+func TestMacroVariableShadowsSubject(t *testing.T) {
 	t.Parallel()
 	for expression, over := range map[string]constraint.Over{
 		`[1].exists(object, object == 1)`:                                                constraint.OverFleet,
@@ -111,16 +111,16 @@ func TestANameOfAMacroIsNoVariable(t *testing.T) {
 		`workspace.name != "" && target.name != ""`:                                      constraint.OverDeploymentTargets,
 		`has(object.spec)`: constraint.OverObjects,
 	} {
-		subjects := subjectsOf(computed(t, shop))
-		if got := one(t, subjects, fleet.Constraint{Expression: expression}); got.Over != over {
-			t.Errorf("%s is evaluated over %s, not %s", expression, got.Over, over)
+		subjects := subjectsOf(computeFleet(t, shop))
+		if got := checkRule(t, subjects, fleet.Constraint{Expression: expression}); got.Over != over {
+			t.Errorf("%s is evaluated over %s, want %s", expression, got.Over, over)
 		}
 	}
 }
 
-func TestAMessageExpressionCountsForWhatARuleIsEvaluatedOver(t *testing.T) {
+func TestMessageExpressionWidensTheSubjectsOfARule(t *testing.T) {
 	t.Parallel()
-	result := one(t, subjectsOf(computed(t, shop)), fleet.Constraint{
+	result := checkRule(t, subjectsOf(computeFleet(t, shop)), fleet.Constraint{
 		Expression: `!target.name.startsWith("site-all")`, MessageExpression: `assignment.key + " is of " + workspace.name`,
 	})
 	if result.Over != constraint.OverAssignments || result.Looked != 5 || result.Violated != 2 ||
@@ -129,7 +129,7 @@ func TestAMessageExpressionCountsForWhatARuleIsEvaluatedOver(t *testing.T) {
 	}
 }
 
-func TestContentsAreNeededWhereTheRulesLookAtThem(t *testing.T) {
+func TestContentsAreNeededOnlyByRulesAboutThem(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]bool{
 		`host.name != ""`:                        false,

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Functions are the names of all functions and macros that rules can call, sorted; operators are not among them.
+// Functions returns the names of the functions and macros of rules, sorted and without operators.
 func Functions() []string {
 	l, err := newLanguage()
 	if err != nil {
@@ -35,12 +35,12 @@ func isName(name string) bool {
 	return true
 }
 
-// WithFleetCost is the program with another bound for what a rule may cost over the whole fleet.
-func (p *Program) WithFleetCost(most uint64) *Program {
-	return &Program{language: p.language, rules: p.rules, maxFleetCost: most}
+// WithFleetCost returns a copy of the program with another limit for the cost of a rule over the fleet.
+func (p *Program) WithFleetCost(limit uint64) *Program {
+	return &Program{language: p.language, rules: p.rules, maxFleetCost: limit}
 }
 
-// VariableRows are the rows of the guide's table of variables.
+// VariableRows returns the rows of the guide's table of variables.
 func VariableRows() []string {
 	var rows []string
 	for _, variable := range newVocabulary().variables {
@@ -49,11 +49,11 @@ func VariableRows() []string {
 	return rows
 }
 
-// FieldRows are the rows of the guide's table of fields.
+// FieldRows returns the rows of the guide's table of fields.
 func FieldRows() []string {
 	v := newVocabulary()
 	var rows []string
-	for _, of := range []struct {
+	for _, owner := range []struct {
 		path  string
 		class *class
 	}{
@@ -61,8 +61,8 @@ func FieldRows() []string {
 		{"target", v.target}, {"target.manifests", v.manifests}, {"assignment", v.assignment}, {"secrets[…]", v.secret},
 		{"pods[…]", v.pod},
 	} {
-		for _, field := range of.class.fields {
-			rows = append(rows, fmt.Sprintf("| `%s.%s` | %s | %s |", of.path, field.name, field.kind, field.doc))
+		for _, field := range owner.class.fields {
+			rows = append(rows, fmt.Sprintf("| `%s.%s` | %s | %s |", owner.path, field.name, field.kind, field.doc))
 		}
 	}
 	return rows

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the tables of the guide")
 
-// TestGuideHasEveryVariableFieldAndFunction keeps the tables of the guide to what there is.
+// TestGuideHasEveryVariableFieldAndFunction compares the guide's tables with the code.
 func TestGuideHasEveryVariableFieldAndFunction(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join("..", "..", "..", "templates", "guides", "reference-observing.md.tmpl")

@@ -7,13 +7,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// TestEveryVariableAndFieldIsAsTheGuideSays evaluates each field over one subject whose value is known.
-func TestEveryVariableAndFieldIsAsTheGuideSays(t *testing.T) {
+// TestVariablesAndFieldsMatchTheGuide evaluates each field over a subject with a known value.
+func TestVariablesAndFieldsMatchTheGuide(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, shop))
+	subjects := subjectsOf(computeFleet(t, shop))
 	for _, test := range []struct {
 		over       constraint.Over
-		expression string // of one subject
+		expression string // true for every subject
 	}{
 		{constraint.OverFleet, `environment == "prod"`},
 
@@ -78,9 +78,9 @@ func TestEveryVariableAndFieldIsAsTheGuideSays(t *testing.T) {
 		{constraint.OverAssignments, `host.name != "" && workspace.name != ""`},
 		{constraint.OverFleet, `true`},
 	} {
-		result := one(t, subjects, fleet.Constraint{Expression: test.expression})
+		result := checkRule(t, subjects, fleet.Constraint{Expression: test.expression})
 		if result.Over != test.over {
-			t.Errorf("%s is evaluated over %s, not %s", test.expression, result.Over, test.over)
+			t.Errorf("%s is evaluated over %s, want %s", test.expression, result.Over, test.over)
 		}
 		if !result.Holds() || result.Looked == 0 || result.Passed != result.Looked {
 			t.Errorf("%s: %+v", test.expression, result)

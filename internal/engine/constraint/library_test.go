@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// kept is a fleet that keeps all rules of the library, and has something for each of them to look at.
-const kept = `
+// compliantFleet satisfies all rules of the library, and each of them applies to some part of it.
+const compliantFleet = `
 environment: prod
 workspaces:
 - {name: shop, contributor_groups: [shop-developers], resource_quota: {limits.cpu: "16"}, network_policy: isolated}
@@ -62,8 +62,8 @@ templates:
     spec: {type: ClusterIP}
 `
 
-// broken says what makes the fleet break each rule of the library, and how the message begins.
-var broken = map[string]struct{ from, to, message string }{
+// breaches maps each rule of the library to a change that makes compliantFleet violate it, and to the start of the message.
+var breaches = map[string]struct{ from, to, message string }{
 	"no-mutable-refs":        {"tag: v1.4.0", "branch: main", "A branch, or a tag such as latest"},
 	"charts-have-versions":   {"version: 4.2.1", `version: ">=4.2"`, "the chart db has no exact version"},
 	"allowed-repositories":   {"https://git.example.com/till", "https://git.example.org/till", "Manifests come from"},
@@ -89,39 +89,39 @@ var broken = map[string]struct{ from, to, message string }{
 	"no-load-balancers-on-edge":       {"type: ClusterIP", "type: LoadBalancer", "There is nobody on the edge"},
 }
 
-func TestEveryRuleOfTheLibraryIsKeptByOneFleetAndBrokenByAnother(t *testing.T) {
+func TestEachLibraryRuleAcceptsAndRejects(t *testing.T) {
 	t.Parallel()
-	rules := library(t, "library")
-	if len(rules) != len(broken) {
-		t.Errorf("the library has %d rules, and %d are tried", len(rules), len(broken))
+	rules := readConstraints(t, "library")
+	if len(rules) != len(breaches) {
+		t.Errorf("the library has %d rules, and %d of them are tested", len(rules), len(breaches))
 	}
-	good := check(t, subjectsOf(computed(t, kept)), rules...)
+	good := checkRules(t, subjectsOf(computeFleet(t, compliantFleet)), rules...)
 	for _, result := range good.Rules {
 		if !result.Holds() || result.Looked == 0 || result.Passed != result.Looked {
-			t.Errorf("kept, %s: %+v", result.Name, result)
+			t.Errorf("compliant fleet, rule %s: %+v", result.Name, result)
 		}
 	}
 	for _, rule := range rules {
-		change, ok := broken[rule.Name]
+		change, ok := breaches[rule.Name]
 		if !ok {
-			t.Errorf("%s is not tried", rule.Name)
+			t.Errorf("rule %s is not tested", rule.Name)
 		}
 		if change.from == "" {
-			continue // needs hundreds of deployment targets on one host
+			continue // a breach needs hundreds of deployment targets on one host
 		}
-		result := one(t, subjectsOf(computed(t, replaced(t, kept, change.from, change.to))), rule)
+		result := checkRule(t, subjectsOf(computeFleet(t, replace(t, compliantFleet, change.from, change.to))), rule)
 		if result.Violated == 0 || result.Failed > 0 {
-			t.Errorf("broken, %s: %+v", rule.Name, result)
+			t.Errorf("breach of rule %s: %+v", rule.Name, result)
 			continue
 		}
 		if got := result.Violations[0].Message; len(got) < len(change.message) || got[:len(change.message)] != change.message {
-			t.Errorf("%s says %q, not %q", rule.Name, got, change.message)
+			t.Errorf("message of rule %s: %q, want %q", rule.Name, got, change.message)
 		}
 	}
 }
 
-// library reads the constraints of an example.
-func library(t *testing.T, example string) []fleet.Constraint {
+// readConstraints reads the constraints of an example.
+func readConstraints(t *testing.T, example string) []fleet.Constraint {
 	t.Helper()
 	file, diagnostics := hclparse.NewParser().ParseHCLFile(filepath.Join("..", "..", "..", "examples", "constraints", example, "main.tf"))
 	if diagnostics.HasErrors() {

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// TestCountsAreThoseOfAnOracle compares with counts made in plain Go, over random fleets.
-func TestCountsAreThoseOfAnOracle(t *testing.T) {
+// TestCountsEqualAnOracleInPlainGo compares the counts over random fleets with counts made in plain Go.
+func TestCountsEqualAnOracleInPlainGo(t *testing.T) {
 	t.Parallel()
 	type counts struct{ looked, passed, violated, failed int }
 	east := &fleet.Selector{Expression: "region"}
@@ -31,7 +31,7 @@ func TestCountsAreThoseOfAnOracle(t *testing.T) {
 			continue
 		}
 		subjects := constraint.Subjects{Fleet: f, Schedule: scheduled, Snapshots: hydrated.All, Config: config}
-		results := check(
+		results := checkRules(
 			t,
 			subjects,
 			fleet.Constraint{Name: "a-host", Expression: `host.labels["region"] != "east"`},
@@ -73,29 +73,28 @@ func TestCountsAreThoseOfAnOracle(t *testing.T) {
 			if _, ok := assignment.Host.Labels["region"]; ok {
 				add(2, len(assignment.Policies) < 2, false)
 			}
-			values, some := hydrated.All[i].Values(), false
+			values, hasKeyWithA := hydrated.All[i].Values(), false
 			for key := range values {
-				some = some || strings.Contains(key, "a")
+				hasKeyWithA = hasKeyWithA || strings.Contains(key, "a")
 			}
 			add(3, len(values)%2 == 0, false)
-			add(4, assignment.Target.Name < assignment.Host.Name || some, false)
+			add(4, assignment.Target.Name < assignment.Host.Name || hasKeyWithA, false)
 		}
 		for i, result := range results.Rules {
 			got := counts{result.Looked, result.Passed, result.Violated, result.Failed}
 			if got != want[i] || result.Undecided != 0 || len(result.Violations) != min(result.Violated+result.Failed, constraint.MaxListed) {
-				t.Errorf("seed %d, rule %s: %+v, not %+v", seed, result.Name, got, want[i])
+				t.Errorf("seed %d, rule %s: %+v, want %+v", seed, result.Name, got, want[i])
 			}
 			looked += result.Looked
 		}
 	}
 	if looked < 500 {
-		t.Errorf("only %d subjects were looked at", looked)
+		t.Errorf("rules were evaluated over %d subjects, want at least 500", looked)
 	}
 }
 
-// TestTheFirstViolationsAreListedAndAllAreCounted has more of them than are listed, in an order that does not depend on
-// who was first.
-func TestTheFirstViolationsAreListedAndAllAreCounted(t *testing.T) {
+// TestFirstViolationsAreListedAndAllCounted checks that the list is bounded and follows the order of the assignments.
+func TestFirstViolationsAreListedAndAllCounted(t *testing.T) {
 	t.Parallel()
 	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(1_000, 1)))
 	if len(findings) > 0 {
@@ -112,7 +111,7 @@ func TestTheFirstViolationsAreListedAndAllAreCounted(t *testing.T) {
 	subjects := subjectsOf(result)
 	var first *constraint.Results
 	for range 3 {
-		results := check(t, subjects, fleet.Constraint{Name: "none", Expression: `assignment.key == ""`, MessageExpression: `assignment.key`},
+		results := checkRules(t, subjects, fleet.Constraint{Name: "none", Expression: `assignment.key == ""`, MessageExpression: `assignment.key`},
 			fleet.Constraint{Name: "some", Expression: `config.size() % 3 == 0 || object.kind == "Namespace"`})
 		if first == nil {
 			first = results
@@ -123,17 +122,16 @@ func TestTheFirstViolationsAreListedAndAllAreCounted(t *testing.T) {
 	}
 	none := first.Rules[0]
 	if none.Violated != len(subjects.Schedule.Assignments) || len(none.Violations) != constraint.MaxListed {
-		t.Errorf("%d of %d, %d listed", none.Violated, len(subjects.Schedule.Assignments), len(none.Violations))
+		t.Errorf("%d of %d assignments violate the rule, %d are listed", none.Violated, len(subjects.Schedule.Assignments), len(none.Violations))
 	}
 	for i, violation := range none.Violations {
 		if want := subjects.Schedule.Assignments[i].Key(); violation.Message != want || violation.Subject.Assignment != want {
-			t.Fatalf("violation %d is of %s, not %s", i, violation.Subject.Assignment, want)
+			t.Fatalf("violation %d is of %s, want %s", i, violation.Subject.Assignment, want)
 		}
 	}
 }
 
-// FuzzExpression: whatever is written, it compiles or does not, and is evaluated or has failed; nothing hangs, panics or
-// tells a value of configuration by itself.
+// FuzzExpression compiles and evaluates any text. Nothing panics, and no message reveals a configuration value.
 func FuzzExpression(f *testing.F) {
 	for _, group := range groups {
 		for _, expression := range group.expressions {
@@ -146,10 +144,10 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(expression)
 	}
-	text := replaced(f, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, secret: hunter2")
-	subjects := subjectsOf(computed(f, text))
+	text := replace(f, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, secret: hunter2")
+	subjects := subjectsOf(computeFleet(f, text))
 	pending := subjectsOf(
-		computed(f, replaced(f, text, `data: {LOG_LEVEL: debug, EAST: "yes"}`, `data: UNKNOWN`, `tag: latest}`, `tag: UNKNOWN}`)),
+		computeFleet(f, replace(f, text, `data: {LOG_LEVEL: debug, EAST: "yes"}`, `data: UNKNOWN`, `tag: latest}`, `tag: UNKNOWN}`)),
 	)
 	f.Fuzz(func(t *testing.T, expression string) {
 		program, findings := constraint.Compile([]fleet.Constraint{{Name: "rule", Expression: expression}})

@@ -19,8 +19,8 @@ import (
 
 type fields = map[string]any
 
-// at wraps a value in objects: at("a.b", value) is {a: {b: value}}.
-func at(path string, value any) fields {
+// nest wraps a value in objects: nest("a.b", value) is {a: {b: value}}.
+func nest(path string, value any) fields {
 	keys := strings.Split(path, ".")
 	for _, key := range slices.Backward(keys) {
 		value = fields{key: value}
@@ -28,43 +28,43 @@ func at(path string, value any) fields {
 	return value.(fields)
 }
 
-// makers are objects that have a pod, by apiVersion and kind: Kubernetes' own, those of well-known operators, and lists.
-// A maker gets the pod's metadata and spec.
-var makers = map[string]func(pod fields) fields{
+// podWrappers put the metadata and spec of a pod into an object, by apiVersion and kind: kinds of Kubernetes, of well-known
+// operators, and lists.
+var podWrappers = map[string]func(pod fields) fields{
 	"v1/Pod":                              func(pod fields) fields { return pod },
-	"v1/PodTemplate":                      func(pod fields) fields { return at("template", pod) },
+	"v1/PodTemplate":                      func(pod fields) fields { return nest("template", pod) },
 	"v1/ReplicationController":            inTemplate,
 	"apps/v1/ReplicaSet":                  inTemplate,
 	"apps/v1/Deployment":                  inTemplate,
 	"apps/v1/StatefulSet":                 inTemplate,
 	"apps/v1/DaemonSet":                   inTemplate,
 	"batch/v1/Job":                        inTemplate,
-	"batch/v1/CronJob":                    func(pod fields) fields { return at("spec.jobTemplate.spec.template", pod) },
+	"batch/v1/CronJob":                    func(pod fields) fields { return nest("spec.jobTemplate.spec.template", pod) },
 	"argoproj.io/v1alpha1/Rollout":        inTemplate,
 	"serving.knative.dev/v1/Service":      inTemplate,
 	"apps.kruise.io/v1alpha1/CloneSet":    inTemplate,
-	"keda.sh/v1alpha1/ScaledJob":          func(pod fields) fields { return at("spec.jobTargetRef.template", pod) },
-	"kubeflow.org/v1/PyTorchJob":          func(pod fields) fields { return at("spec.pytorchReplicaSpecs.Worker.template", pod) },
+	"keda.sh/v1alpha1/ScaledJob":          func(pod fields) fields { return nest("spec.jobTargetRef.template", pod) },
+	"kubeflow.org/v1/PyTorchJob":          func(pod fields) fields { return nest("spec.pytorchReplicaSpecs.Worker.template", pod) },
 	"monitoring.coreos.com/v1/Prometheus": func(pod fields) fields { return pod },
 	"company.example/v1/Kind":             func(pod fields) fields { return fields{"spec": fields{"shards": []any{pod}}} },
-	"v1/List":                             func(pod fields) fields { return fields{"items": []any{identified("v1/Pod", pod)}} },
+	"v1/List":                             func(pod fields) fields { return fields{"items": []any{withKind("v1/Pod", pod)}} },
 	"v1/PodList":                          func(pod fields) fields { return fields{"items": []any{pod}} },
-	"v1/ConfigMap":                        func(pod fields) fields { return fields{"items": []any{identified("v1/Pod", pod)}} },
+	"v1/ConfigMap":                        func(pod fields) fields { return fields{"items": []any{withKind("v1/Pod", pod)}} },
 	"apps/v1/DeploymentList": func(pod fields) fields {
 		return fields{"items": []any{merge(inTemplate(pod), fields{"metadata": pod["metadata"]})}}
 	},
 }
 
-func inTemplate(pod fields) fields { return at("spec.template", pod) }
+func inTemplate(pod fields) fields { return nest("spec.template", pod) }
 
-func identified(kind string, object fields) fields {
+func withKind(kind string, object fields) fields {
 	cut := strings.LastIndex(kind, "/")
 	object = maps.Clone(object)
 	object["apiVersion"], object["kind"] = kind[:cut], kind[cut+1:]
 	return object
 }
 
-// goodPod violates no rule of the library: not even the standard restricted. Some fields are null, as charts leave them.
+// goodPod violates no rule of the library, and satisfies the restricted standard. Some fields are null, as in charts.
 const goodPod = `
 metadata: {name: till, annotations: {container.apparmor.security.beta.kubernetes.io/till: runtime/default}}
 spec:
@@ -80,10 +80,10 @@ const goodContainer = `{name: till, image: "registry.example.com/till:v1", ports
 	`livenessProbe: {httpGet: {port: 80}}, resources: {requests: {cpu: 1}, limits: {memory: 1Gi}}, ` +
 	`securityContext: {privileged: null, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}`
 
-// A defect is merged over the good pod, or over one of its containers. It violates a rule of the library.
+// defect is merged over the good pod or one of its containers, and violates a rule of the library.
 type defect struct{ rule, merged, message string }
 
-var ofPods = map[string]defect{
+var podDefects = map[string]defect{
 	"the network of the machine":   {"pod-security", "spec: {hostNetwork: true}", "host namespaces (hostNetwork=true)"},
 	"the processes of the machine": {"pod-security", "spec: {hostPID: true}", "host namespaces (hostPID=true)"},
 	"the memory of the machine":    {"pod-security", "spec: {hostIPC: true}", "host namespaces (hostIPC=true)"},
@@ -129,7 +129,7 @@ var ofPods = map[string]defect{
 	},
 }
 
-var ofContainers = map[string]defect{
+var containerDefects = map[string]defect{
 	"privileged": {"pod-security", "securityContext: {privileged: true}", "privileged (container "},
 	"a capability": {
 		"pod-security",
@@ -165,63 +165,63 @@ var ofContainers = map[string]defect{
 	"no request of cpu":  {"requests-and-limits", "resources: {requests: null}", "requests cpu"},
 }
 
-// badPods are the good pod with each defect, for each list of containers, by the defect.
+// badPods returns the good pod with each defect and, for defects of containers, in each list of containers.
 func badPods(t *testing.T) (pods []fields, defects []defect) {
 	t.Helper()
-	good := func() fields { return parsed(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer)) }
-	for _, what := range slices.Sorted(maps.Keys(ofPods)) {
-		pods, defects = append(pods, merge(good(), parsed(t, ofPods[what].merged))), append(defects, ofPods[what])
+	good := func() fields { return parseFields(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer)) }
+	for _, name := range slices.Sorted(maps.Keys(podDefects)) {
+		pods, defects = append(pods, merge(good(), parseFields(t, podDefects[name].merged))), append(defects, podDefects[name])
 	}
-	for _, what := range slices.Sorted(maps.Keys(ofContainers)) {
+	for _, name := range slices.Sorted(maps.Keys(containerDefects)) {
 		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 			pod := good()
 			containers := pod["spec"].(fields)[list].([]any)
-			containers[0] = merge(containers[0].(fields), parsed(t, ofContainers[what].merged))
-			pods, defects = append(pods, pod), append(defects, ofContainers[what])
+			containers[0] = merge(containers[0].(fields), parseFields(t, containerDefects[name].merged))
+			pods, defects = append(pods, pod), append(defects, containerDefects[name])
 		}
 	}
 	return pods, defects
 }
 
-// TestTheLibraryCoversEveryKindThatMakesPods has bad objects of each kind, with each defect in each list of containers.
-// In `make test` each kind has a fourth of the defects, and each defect is in five kinds.
-func TestTheLibraryCoversEveryKindThatMakesPods(t *testing.T) {
+// TestLibraryCoversEveryKindWithPods has bad objects of each kind, with each defect in each list of containers.
+// In `make test` each kind has a fourth of the defects, and five kinds have each defect.
+func TestLibraryCoversEveryKindWithPods(t *testing.T) {
 	t.Parallel()
-	rules := library(t, "final-objects")
-	pods, ofPod := badPods(t)
+	rules := readConstraints(t, "final-objects")
+	pods, podDefect := badPods(t)
 	share := acceptancetest.Count(4, 1)
-	for number, kind := range slices.Sorted(maps.Keys(makers)) {
+	for number, kind := range slices.Sorted(maps.Keys(podWrappers)) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			var all []objects.FinalObject
 			defects := map[string]defect{}
-			add := func(pod fields, of defect) {
+			add := func(pod fields, broken defect) {
 				name := fmt.Sprintf("o%03d", len(all))
-				defects[name] = of
-				pod = merge(pod, at("metadata.name", name))
-				all = append(all, final(t, merge(identified(kind, makers[kind](pod)), at("metadata.name", name))))
+				defects[name] = broken
+				pod = merge(pod, nest("metadata.name", name))
+				all = append(all, newFinalObject(t, merge(withKind(kind, podWrappers[kind](pod)), nest("metadata.name", name))))
 			}
-			add(parsed(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer)), defect{})
+			add(parseFields(t, strings.ReplaceAll(goodPod, "GOOD", goodContainer)), defect{})
 			for i := number % share; i < len(pods); i += share {
-				add(pods[i], ofPod[i])
+				add(pods[i], podDefect[i])
 			}
 			got := violationsOf(t, rules, all)
-			for name, of := range defects {
-				if of.rule == "" && len(got[name]) > 0 {
+			for name, broken := range defects {
+				if broken.rule == "" && len(got[name]) > 0 {
 					t.Errorf("a good object violates %v", got[name])
 				}
-				if message, isFound := got[name][of.rule]; of.rule != "" && (!isFound || !strings.Contains(message, of.message)) {
-					t.Errorf("%+v: found are %v", of, got[name])
+				if message, isFound := got[name][broken.rule]; broken.rule != "" && (!isFound || !strings.Contains(message, broken.message)) {
+					t.Errorf("%+v: got violations %v", broken, got[name])
 				}
 			}
 		})
 	}
 }
 
-// violationsOf returns the messages by object and rule.
+// violationsOf returns messages by object and rule.
 func violationsOf(t *testing.T, rules []fleet.Constraint, all []objects.FinalObject) map[string]map[string]string {
 	t.Helper()
-	subjects := subjectsOf(computed(t, kept))
+	subjects := subjectsOf(computeFleet(t, compliantFleet))
 	subjects.Files = func(int) ([]render.AssignmentFile, string, error) { return nil, "", nil }
 	subjects.Final = func(i int) ([]objects.FinalObject, string, error) {
 		if i > 0 {
@@ -230,7 +230,7 @@ func violationsOf(t *testing.T, rules []fleet.Constraint, all []objects.FinalObj
 		return all, "", nil
 	}
 	found := map[string]map[string]string{}
-	for _, result := range check(t, subjects, rules...).Rules {
+	for _, result := range checkRules(t, subjects, rules...).Rules {
 		if result.Error != "" || result.Failed > 0 {
 			t.Errorf("%s cannot be evaluated: %s %+v", result.Name, result.Error, result.Violations)
 		}
@@ -245,7 +245,7 @@ func violationsOf(t *testing.T, rules []fleet.Constraint, all []objects.FinalObj
 	return found
 }
 
-func parsed(t *testing.T, text string) fields {
+func parseFields(t *testing.T, text string) fields {
 	t.Helper()
 	value := fields{}
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
@@ -254,20 +254,20 @@ func parsed(t *testing.T, text string) fields {
 	return value
 }
 
-// merge returns a deep merge of two objects, as JSON merge patches are, but that keeps nulls.
-func merge(one, other fields) fields {
-	merged := maps.Clone(one)
-	for key, value := range other {
+// merge merges two objects deeply, like a JSON merge patch, but keeps nulls.
+func merge(base, patch fields) fields {
+	merged := maps.Clone(base)
+	for key, value := range patch {
 		below, isObject := value.(fields)
-		if given, both := merged[key].(fields); isObject && both {
-			value = merge(given, below)
+		if existing, isMergeable := merged[key].(fields); isObject && isMergeable {
+			value = merge(existing, below)
 		}
 		merged[key] = value
 	}
 	return merged
 }
 
-func final(t *testing.T, object fields) objects.FinalObject {
+func newFinalObject(t *testing.T, object fields) objects.FinalObject {
 	t.Helper()
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -284,12 +284,11 @@ func final(t *testing.T, object fields) objects.FinalObject {
 	return objects.FinalObject{Group: group, Version: version, Kind: object["kind"].(string), Name: "final", From: objects.FromChart, YAML: content}
 }
 
-// A rule about pods looks at objects that have some, whatever their kind, and at no others.
-func TestARuleAboutPodsLooksAtObjectsWithPods(t *testing.T) {
+func TestPodRulesSeeEveryObjectWithPods(t *testing.T) {
 	t.Parallel()
 	objectsOf := func(texts ...string) (all []objects.FinalObject) {
 		for _, text := range texts {
-			all = append(all, final(t, parsed(t, text)))
+			all = append(all, newFinalObject(t, parseFields(t, text)))
 		}
 		return all
 	}
@@ -330,17 +329,17 @@ func TestARuleAboutPodsLooksAtObjectsWithPods(t *testing.T) {
 	}
 }
 
-// The standard is that of the cluster type's version of Kubernetes: 1.34 forbids probes of another host.
-func TestAStandardIsThatOfTheClusterType(t *testing.T) {
+// Kubernetes 1.34 forbids probes of another host.
+func TestPodStandardFollowsTheKubernetesVersion(t *testing.T) {
 	t.Parallel()
 	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a}, ` +
 		`spec: {containers: [{name: a, livenessProbe: {httpGet: {port: 80, host: 10.0.0.1}}}]}}`
 	for version, want := range map[string]int{"1.33": 0, "1.34": 1} {
-		subjects := subjectsOf(computed(t, replaced(t, kept, "{name: core,", "{name: core, kubernetes_version: '"+version+"',")))
+		subjects := subjectsOf(computeFleet(t, replace(t, compliantFleet, "{name: core,", "{name: core, kubernetes_version: '"+version+"',")))
 		subjects.Final = func(int) ([]objects.FinalObject, string, error) {
-			return []objects.FinalObject{final(t, parsed(t, pod))}, "", nil
+			return []objects.FinalObject{newFinalObject(t, parseFields(t, pod))}, "", nil
 		}
-		result := one(t, subjects, fleet.Constraint{
+		result := checkRule(t, subjects, fleet.Constraint{
 			Match: fleet.ConstraintMatch{
 				Kinds: []string{"v1/Pod"}, ClusterTypeSelector: &fleet.Selector{MatchLabels: map[string]string{"region": "east"}},
 			},
@@ -352,16 +351,16 @@ func TestAStandardIsThatOfTheClusterType(t *testing.T) {
 	}
 }
 
-// The library names every kind with which an agent brings objects. A ResourceGroup only lists them.
-func TestTheLibraryKnowsAllPointers(t *testing.T) {
+// A rule of the library names every kind through which an agent creates objects. A ResourceGroup only lists objects.
+func TestLibraryNamesEveryPointerKind(t *testing.T) {
 	t.Parallel()
-	rules := library(t, "final-objects")
-	at := slices.IndexFunc(rules, func(rule fleet.Constraint) bool { return rule.Name == "no-pointers-in-manifests" })
+	rules := readConstraints(t, "final-objects")
+	index := slices.IndexFunc(rules, func(rule fleet.Constraint) bool { return rule.Name == "no-pointers-in-manifests" })
 	for _, kind := range reconciler.Kinds() {
 		name := kind.Group + "/" + kind.Kind
-		brings := kind.Is(reconciler.Consumer|reconciler.Maker) && kind.Kind != "ResourceGroup"
-		if brings && !slices.Contains(rules[at].Match.Kinds, name) {
-			t.Errorf("%s is not among them", name)
+		isPointer := kind.Is(reconciler.Consumer|reconciler.Maker) && kind.Kind != "ResourceGroup"
+		if isPointer && !slices.Contains(rules[index].Match.Kinds, name) {
+			t.Errorf("the rule does not name %s", name)
 		}
 	}
 }

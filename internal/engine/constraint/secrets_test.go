@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// shopWithSecrets is the shop with references for the hosts of the region "east".
+// shopWithSecrets returns the shop with secret references for the hosts of region "east".
 func shopWithSecrets(version string) string {
 	return strings.NewReplacer(
 		"{name: small, labels: {region: east, size: small}}",
@@ -19,10 +19,10 @@ func shopWithSecrets(version string) string {
 	).Replace(shop)
 }
 
-// Rules see references as they are, never what they refer to, and what is misspelt in one does not compile.
-func TestReferencesToSecretsAreAVariable(t *testing.T) {
+// Rules read the references, never the secrets. A misspelt field does not compile.
+func TestRulesReadSecretReferences(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, shopWithSecrets("'3'")))
+	subjects := subjectsOf(computeFleet(t, shopWithSecrets("'3'")))
 	for expression, want := range map[string][]string{
 		`secrets.all(key, secrets[key].version != "")`:                                    {"small/site-all"},
 		`secrets.all(key, secrets[key].store == "vault")`:                                 nil,
@@ -35,31 +35,30 @@ func TestReferencesToSecretsAreAVariable(t *testing.T) {
 		`!secrets.exists(key, key in config)`:                                             nil,
 		`object.kind != "ExternalSecret" || size(secrets) == object.spec.data.size() + 1`: {"small/site-all"},
 	} {
-		result := one(t, subjects, fleet.Constraint{Name: "rule", Expression: expression})
+		result := checkRule(t, subjects, fleet.Constraint{Name: "rule", Expression: expression})
 		var got []string
 		for _, violation := range result.Violations {
 			got = append(got, violation.Subject.Assignment)
 		}
 		if slices.Sort(got); !slices.Equal(slices.Compact(got), want) {
-			t.Errorf("%s: %q, want %q", expression, got, want)
+			t.Errorf("%s: violated by %q, want %q", expression, got, want)
 		}
 	}
 	findings := constraint.CheckConstraint(fleet.Constraint{Name: "rule", Expression: `secrets.all(key, secrets[key].versions != "")`})
 	if len(findings) != 1 || !strings.Contains(findings.Error(), "version") {
-		t.Errorf("misspelt: %s", findings.Error())
+		t.Errorf("misspelt field: %s", findings.Error())
 	}
 }
 
-// A rule over references that are not known yet is pending, and says what it waits for.
-func TestARuleOverReferencesWaitsForThem(t *testing.T) {
+func TestRuleWaitsForUnknownSecretReferences(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, shopWithSecrets("UNKNOWN")))
-	result := one(
+	subjects := subjectsOf(computeFleet(t, shopWithSecrets("UNKNOWN")))
+	result := checkRule(
 		t,
 		subjects,
 		fleet.Constraint{Name: "rule", Expression: `host.name == "large" || secrets.all(key, secrets[key].version != "")`},
 	)
 	if len(result.WaitsFor) != 1 || result.WaitsFor[0] != `config container "east"` {
-		t.Errorf("pending: %v", result.WaitsFor)
+		t.Errorf("the rule waits for %v", result.WaitsFor)
 	}
 }

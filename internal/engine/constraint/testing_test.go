@@ -62,7 +62,7 @@ config_containers:
 - {name: east, labels: {region: east}, data: {LOG_LEVEL: debug, EAST: "yes"}}
 `
 
-func decoded(t testing.TB, text string) *fleet.Decoded {
+func decodeFleet(t testing.TB, text string) *fleet.Decoded {
 	t.Helper()
 	input, err := fleet.ParseYAML(text)
 	if err != nil {
@@ -75,7 +75,7 @@ func decoded(t testing.TB, text string) *fleet.Decoded {
 	return decoded
 }
 
-// withUnknown puts what is not known where the text says UNKNOWN.
+// withUnknown replaces the text UNKNOWN by an unknown value.
 func withUnknown(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -94,16 +94,16 @@ func withUnknown(value any) any {
 	return value
 }
 
-func computed(t testing.TB, text string) *pipeline.Computation {
+func computeFleet(t testing.TB, text string) *pipeline.Computation {
 	t.Helper()
-	value, err := decoded(t, text).Value()
+	value, err := decodeFleet(t, text).Value()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resultOf(t, value)
+	return compute(t, value)
 }
 
-func resultOf(t testing.TB, value fleet.Value) *pipeline.Computation {
+func compute(t testing.TB, value fleet.Value) *pipeline.Computation {
 	t.Helper()
 	result, findings := pipeline.Compute(value)
 	if len(findings) > 0 {
@@ -112,7 +112,7 @@ func resultOf(t testing.TB, value fleet.Value) *pipeline.Computation {
 	return result
 }
 
-// subjectsOf are those of a fleet at a GitOps repository that is known.
+// subjectsOf returns the subjects of a fleet whose GitOps repository is known.
 func subjectsOf(result *pipeline.Computation) constraint.Subjects {
 	to := pipeline.Destination{Owner: "prod", Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}}
 	return constraint.Subjects{
@@ -128,16 +128,16 @@ func subjectsOf(result *pipeline.Computation) constraint.Subjects {
 			if err != nil {
 				return nil, "", err
 			}
-			made := make([]render.AssignmentFile, len(files))
+			rendered := make([]render.AssignmentFile, len(files))
 			for k, file := range files {
-				made[k] = render.AssignmentFile{Name: file.Name, Content: file.Content}
+				rendered[k] = render.AssignmentFile{Name: file.Name, Content: file.Content}
 			}
-			return made, "", nil
+			return rendered, "", nil
 		},
 	}
 }
 
-func check(t testing.TB, subjects constraint.Subjects, rules ...fleet.Constraint) *constraint.Results {
+func checkRules(t testing.TB, subjects constraint.Subjects, rules ...fleet.Constraint) *constraint.Results {
 	t.Helper()
 	program, findings := constraint.Compile(rules)
 	if len(findings) > 0 {
@@ -150,20 +150,20 @@ func check(t testing.TB, subjects constraint.Subjects, rules ...fleet.Constraint
 	return results
 }
 
-// one is the result of one rule.
-func one(t testing.TB, subjects constraint.Subjects, rule fleet.Constraint) constraint.RuleResult {
+// checkRule returns the result of one rule.
+func checkRule(t testing.TB, subjects constraint.Subjects, rule fleet.Constraint) constraint.RuleResult {
 	t.Helper()
 	if rule.Name == "" {
 		rule.Name = "rule"
 	}
-	results := check(t, subjects, rule)
+	results := checkRules(t, subjects, rule)
 	if len(results.Rules) != 1 {
 		t.Fatalf("%d results", len(results.Rules))
 	}
 	return results.Rules[0]
 }
 
-func replaced(t testing.TB, text string, pairs ...string) string {
+func replace(t testing.TB, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(text, pairs[i]) {
