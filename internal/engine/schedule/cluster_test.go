@@ -12,14 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// onDrones are cluster types and clusters whose names begin alike.
-const onDrones = `
+// droneHosts declares clusters named after their types.
+const droneHosts = `
 cluster_types: [{name: drone}, {name: large}]
 clusters: [{name: drone-a, cluster_type: drone}, {name: drone-b, cluster_type: drone}, {name: large-1, cluster_type: large}]
 `
 
-// assigned is a fleet of explicit assignments, written "<host>: <deployment target>, …".
-func assigned(t *testing.T, text, assignments string) *fleet.Fleet {
+// explicitFleet decodes a fleet with explicit assignments, written "<host>: <deployment target>, …".
+func explicitFleet(t *testing.T, text, assignments string) *fleet.Fleet {
 	t.Helper()
 	text += "assignments:\n"
 	for assignment := range strings.SplitSeq(assignments, ", ") {
@@ -33,7 +33,7 @@ func assigned(t *testing.T, text, assignments string) *fleet.Fleet {
 	return decode(t, text)
 }
 
-func texts(findings fleet.Findings) []string {
+func findingTexts(findings fleet.Findings) []string {
 	var texts []string
 	for _, finding := range findings {
 		texts = append(texts, finding.String())
@@ -41,42 +41,42 @@ func texts(findings fleet.Findings) []string {
 	return texts
 }
 
-func TestNothingOnAClusterSharesANamespaceByAccident(t *testing.T) {
+func TestAccidentallySharedNamespaceIsAFinding(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces, assignments string
 		want                    []string
 	}{
-		"names that come to the same": {
+		"equal derived namespaces": {
 			"", "drone: a-b-c, clusters/drone-a: b-c",
 			[]string{`workloads["b"].deployment_targets["c"].namespace: deployment target "b-c" on cluster "drone-a" would share namespace ` +
 				`"dev-drone-a-b-c" with "a-b-c" on cluster type "drone" by accident: set namespace on one of them, or the same on both`},
 		},
 		"on a cluster of another type": {"", "large: a-b-c, clusters/drone-a: b-c", nil},
 		"on two clusters":              {"", "clusters/drone-a: b-c, clusters/drone-b: b-c", nil},
-		"one of them set":              {"b: own", "drone: a-b-c, clusters/drone-a: b-c", nil},
+		"one namespace set":            {"b: own", "drone: a-b-c, clusters/drone-a: b-c", nil},
 		"shared on purpose":            {"a: shared, b: shared", "drone: a-b-c, drone: b-c", nil},
 		"shared with the type":         {"a: shared, b: shared", "drone: a-b-c, clusters/drone-a: b-c", nil},
-		"set to a name made for another target": {
+		"a namespace equal to the derived one of another target": {
 			"b: dev-drone-a-b-c", "drone: a-b-c, drone: b-c",
 			[]string{`workloads["b"].deployment_targets["c"].namespace: deployment target "b-c" on cluster type "drone" would share namespace ` +
 				`"dev-drone-a-b-c" with "a-b-c" on cluster type "drone" by accident: set namespace on one of them, or the same on both`},
 		},
-		"the same on several clusters": {
+		"one clash on several clusters": {
 			"b: dev-drone-a-b-c", "drone: a-b-c, clusters/drone-a: b-c, clusters/drone-b: b-c",
 			[]string{`workloads["b"].deployment_targets["c"].namespace: deployment target "b-c" on cluster "drone-a" (and 1 more) would share namespace ` +
 				`"dev-drone-a-b-c" with "a-b-c" on cluster type "drone" by accident: set namespace on one of them, or the same on both`},
 		},
-		"on a cluster whose type has nothing": {
+		"a cluster of a type without assignments": {
 			"b: dev-large-1-a-b-c", "clusters/large-1: a-b-c, clusters/large-1: b-c",
 			[]string{`workloads["b"].deployment_targets["c"].namespace: deployment target "b-c" on cluster "large-1" would share namespace ` +
 				`"dev-large-1-a-b-c" with "a-b-c" on cluster "large-1" by accident: set namespace on one of them, or the same on both`},
 		},
-		"a target that comes twice": {
+		"a target on a cluster and its type": {
 			"", "drone: b-c, clusters/drone-a: b-c, clusters/drone-b: b-c, clusters/large-1: b-c",
 			[]string{`workloads["b"].deployment_targets["c"]: deployment target "b-c" is assigned to cluster type "drone" and to ` +
 				`cluster "drone-a" (and 1 more), where it would run twice: assign it to one of them`},
 		},
-		"a target of a set namespace that comes twice": {
+		"a target with a set namespace on a cluster and its type": {
 			"b: shared", "drone: b-c, clusters/drone-a: b-c",
 			[]string{`workloads["b"].deployment_targets["c"]: deployment target "b-c" is assigned to cluster type "drone" and to ` +
 				`cluster "drone-a", where it would run twice: assign it to one of them`},
@@ -88,21 +88,21 @@ func TestNothingOnAClusterSharesANamespaceByAccident(t *testing.T) {
 				workload, namespace, _ := strings.Cut(pair, ": ")
 				set[workload] = namespace
 			}
-			text := onDrones + fmt.Sprintf(`
+			text := droneHosts + fmt.Sprintf(`
 workloads:
 - {name: a, deployment_targets: {b-c: {namespace: %q}}}
 - {name: b, deployment_targets: {c: {namespace: %q}}}
 `, set["a"], set["b"])
-			_, findings := schedule.Schedule(assigned(t, text, test.assignments))
-			if got := texts(findings); !slices.Equal(got, test.want) {
+			_, findings := schedule.Schedule(explicitFleet(t, text, test.assignments))
+			if got := findingTexts(findings); !slices.Equal(got, test.want) {
 				t.Errorf("findings\n%q, want\n%q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestASetNamespaceIsTheAssignments(t *testing.T) {
-	result, findings := schedule.Schedule(assigned(t, onDrones+`
+func TestNamespaceOfATargetReplacesTheDerivedOne(t *testing.T) {
+	result, findings := schedule.Schedule(explicitFleet(t, droneHosts+`
 workloads:
 - {name: app, deployment_targets: {live: {namespace: apps}, test: {}}}
 `, "drone: app-live, drone: app-test, clusters/large-1: app-live"))
@@ -118,8 +118,8 @@ workloads:
 	}
 }
 
-func TestADependencyIsWhereItReallyIs(t *testing.T) {
-	result, findings := schedule.Schedule(assigned(t, onDrones+`
+func TestDependenciesHaveTheirHostAndNamespace(t *testing.T) {
+	result, findings := schedule.Schedule(explicitFleet(t, droneHosts+`
 workloads:
 - {name: app, requires: [cache, database], deployment_targets: {live: {}}}
 - {name: cache, deployment_targets: {live: {}}}
@@ -146,8 +146,8 @@ workloads:
 	}
 }
 
-func TestADependencyThatIsOnTheHostAndOnItsTypeIsTheHosts(t *testing.T) {
-	result, findings := schedule.Schedule(assigned(t, onDrones+`
+func TestDependencyOnAClusterOverridesItsType(t *testing.T) {
+	result, findings := schedule.Schedule(explicitFleet(t, droneHosts+`
 workloads:
 - {name: app, requires: [cache], deployment_targets: {live: {}}}
 - {name: cache, deployment_targets: {live: {}}}
@@ -157,11 +157,11 @@ workloads:
 	}
 	dependencies := result.Assignments[0].Dependencies
 	if len(dependencies) != 1 || dependencies[0].Host.Name != "clusters/drone-a" || dependencies[0].Namespace != "dev-drone-a-cache-live" {
-		t.Errorf("dependencies %+v, want that of the cluster alone", dependencies)
+		t.Errorf("dependencies %+v, want the one on the cluster", dependencies)
 	}
 }
 
-// TestOracleFindsEveryClash looks at each cluster by itself, and at every pair that it would run.
+// TestOracleFindsEveryClash compares the findings with all pairs of assignments of each cluster.
 func TestOracleFindsEveryClash(t *testing.T) {
 	clashing, free := 0, 0
 	for seed := range uint64(3_000) {
@@ -169,17 +169,17 @@ func TestOracleFindsEveryClash(t *testing.T) {
 		f := clashingFleet(random)
 		result, findings := schedule.Schedule(f)
 		want := map[string]bool{}
-		for _, on := range result.Hosts {
-			if on.Cluster == nil && slices.ContainsFunc(f.Clusters, func(c fleet.Cluster) bool { return c.ClusterType == on.Name }) {
-				continue // its clusters show it
+		for _, host := range result.Hosts {
+			if host.Cluster == nil && slices.ContainsFunc(f.Clusters, func(c fleet.Cluster) bool { return c.ClusterType == host.Name }) {
+				continue // its clusters cover it
 			}
-			var there []*schedule.Assignment
+			var onHost []*schedule.Assignment
 			for _, assignment := range result.Assignments {
-				if assignment.Host == on || assignment.Host.Name == on.ClusterType.Name {
-					there = append(there, assignment)
+				if assignment.Host == host || assignment.Host.Name == host.ClusterType.Name {
+					onHost = append(onHost, assignment)
 				}
 			}
-			for _, pair := range pairsOf(there) {
+			for _, pair := range pairsOf(onHost) {
 				if pair[0].Target == pair[1].Target {
 					want[pair[0].Target.Name] = true
 				} else if pair[0].Namespace == pair[1].Namespace && (pair[0].Target.Target.Namespace == "" || pair[1].Target.Target.Namespace == "") {
@@ -207,7 +207,7 @@ func TestOracleFindsEveryClash(t *testing.T) {
 		}
 	}
 	if clashing < 300 || free < 300 {
-		t.Errorf("%d fleets with clashes and %d without: too few to mean anything", clashing, free)
+		t.Errorf("%d fleets with clashes and %d without, want at least 300 of each", clashing, free)
 	}
 }
 
@@ -221,7 +221,7 @@ func pairsOf(all []*schedule.Assignment) [][2]*schedule.Assignment {
 	return pairs
 }
 
-// clashingFleet has names of which some come to the same.
+// clashingFleet returns a random fleet, often with equal derived names.
 func clashingFleet(random *rand.Rand) *fleet.Fleet {
 	f := &fleet.Fleet{Environment: "e", Explicit: true, Workspaces: []fleet.Workspace{{Name: "team"}}}
 	for _, name := range []string{"a", "a-b"} {

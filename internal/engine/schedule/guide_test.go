@@ -49,7 +49,7 @@ target_policies:
 - {name: south, deployment_target_selector: {match_labels: {tier: south}}, cluster_type_selector: {match_labels: {edge: 'true', region: south}}}
 `
 
-// TestGuideShowsEachDecisionAndItsReason keeps the tables of the guide to what the scheduler says.
+// TestGuideShowsEachDecisionAndItsReason compares the guide's tables with the decisions of the scheduler.
 func TestGuideShowsEachDecisionAndItsReason(t *testing.T) {
 	f := decode(t, guideFleet)
 	result, findings := schedule.Schedule(f)
@@ -121,22 +121,22 @@ func policyRows(t *testing.T, f *fleet.Fleet) []string {
 	}
 	rows := make([]string, len(f.TargetPolicies))
 	for i, policy := range f.TargetPolicies {
-		goes := "cluster types with " + text(policy.ClusterTypeSelector)
+		destination := "cluster types with " + text(policy.ClusterTypeSelector)
 		if policy.ClusterSelector != nil {
-			goes = "clusters with " + text(policy.ClusterSelector)
-		} else if goes == "cluster types with every one" {
-			goes = "every cluster type"
+			destination = "clusters with " + text(policy.ClusterSelector)
+		} else if destination == "cluster types with every one" {
+			destination = "every cluster type"
 		}
 		if len(policy.Tolerations) > 0 {
-			goes += ", tolerates `" + policy.Tolerations[0].Key + "`"
+			destination += ", tolerates `" + policy.Tolerations[0].Key + "`"
 		}
 		if policy.Placement != nil {
-			goes += fmt.Sprintf(", %d of them", policy.Placement.NumberOfHosts)
+			destination += fmt.Sprintf(", %d of them", policy.Placement.NumberOfHosts)
 		}
 		if policy.Effect == "exclude" {
-			goes = "**not** to " + goes
+			destination = "**not** to " + destination
 		}
-		rows[i] = fmt.Sprintf("| `%s` | %s | %s |", policy.Name, text(policy.DeploymentTargetSelector), goes)
+		rows[i] = fmt.Sprintf("| `%s` | %s | %s |", policy.Name, text(policy.DeploymentTargetSelector), destination)
 	}
 	return rows
 }

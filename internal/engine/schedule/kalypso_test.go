@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// kalypso reads Kalypso's sample control plane with its tutorial, for one environment.
-func kalypso(t *testing.T, environment string) *fleet.Decoded {
+// readKalypso reads Kalypso's sample control plane and its tutorial, for one environment.
+func readKalypso(t *testing.T, environment string) *fleet.Decoded {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "..", "shared", "kalypso")
 	if _, err := os.Stat(root); err != nil {
@@ -39,13 +39,13 @@ func kalypso(t *testing.T, environment string) *fleet.Decoded {
 	return decoded
 }
 
-func TestKalypsoTutorialIsScheduledAsKalypsoDoes(t *testing.T) {
+func TestKalypsoTutorialIsScheduledAsByKalypso(t *testing.T) {
 	for environment, want := range map[string][]string{
 		"dev":   {"drone/hello-world-app-functional-test", "large/hello-world-app-performance-test"},
 		"stage": {"drone/hello-world-app-uat-test", "large/hello-world-app-uat-test"},
 	} {
 		t.Run(environment, func(t *testing.T) {
-			decoded := kalypso(t, environment)
+			decoded := readKalypso(t, environment)
 			if !decoded.Known || !decoded.ContainersKnown {
 				t.Fatalf("known = %t, containers known = %t, want everything known", decoded.Known, decoded.ContainersKnown)
 			}

@@ -16,8 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// oracle schedules a fleet by trying everything. It returns each assignment's policies, and which
-// assignments are excluded, by key.
+// oracle schedules a fleet by trying every combination. It returns the policies of each assigned and each excluded assignment, by key.
 func oracle(f *fleet.Fleet) (assigned, excluded map[string][]string) {
 	assigned, excluded = map[string][]string{}, map[string][]string{}
 	types := map[string]fleet.ClusterType{}
@@ -28,37 +27,37 @@ func oracle(f *fleet.Fleet) (assigned, excluded map[string][]string) {
 		for _, workload := range f.Workloads {
 			for _, target := range workload.DeploymentTargets {
 				name := workload.Name + "-" + target.Name
-				ofWorkload := with(workload.Labels, "environment", f.Environment, "workspace", workload.Workspace, "workload", workload.Name)
-				ofTarget := with(with(workload.Labels, pairs(target.Labels)...), "environment", f.Environment,
+				workloadLabels := withLabels(workload.Labels, "environment", f.Environment, "workspace", workload.Workspace, "workload", workload.Name)
+				targetLabels := withLabels(withLabels(workload.Labels, flatten(target.Labels)...), "environment", f.Environment,
 					"workspace", workload.Workspace, "workload", workload.Name, "deployment-target", name)
 				if policy.Workspace != "" && policy.Workspace != workload.Workspace ||
-					!selects(policy.WorkloadSelector, ofWorkload) || !selects(policy.DeploymentTargetSelector, ofTarget) {
+					!matchesSelector(policy.WorkloadSelector, workloadLabels) || !matchesSelector(policy.DeploymentTargetSelector, targetLabels) {
 					continue
 				}
-				add := func(host string, ofHost map[string]string, taints []fleet.Taint) {
+				add := func(host string, hostLabels map[string]string, taints []fleet.Taint) {
 					switch key := host + "/" + name; {
-					case !selects(policy.ClusterTypeSelector, ofHost) || !selects(policy.ClusterSelector, ofHost):
+					case !matchesSelector(policy.ClusterTypeSelector, hostLabels) || !matchesSelector(policy.ClusterSelector, hostLabels):
 					case policy.Effect == "exclude":
 						excluded[key] = append(excluded[key], policy.Name)
-					case tolerated(taints, policy.Tolerations):
+					case isTolerated(taints, policy.Tolerations):
 						assigned[key] = append(assigned[key], policy.Name)
 					}
 				}
 				if policy.ClusterSelector == nil {
-					for _, ofType := range f.ClusterTypes {
-						add(ofType.Name, with(ofType.Labels, "environment", f.Environment, "cluster-type", ofType.Name), ofType.Taints)
+					for _, clusterType := range f.ClusterTypes {
+						add(clusterType.Name, withLabels(clusterType.Labels, "environment", f.Environment, "cluster-type", clusterType.Name), clusterType.Taints)
 					}
 					continue
 				}
 				for _, cluster := range f.Clusters {
-					ofType := types[cluster.ClusterType]
-					own := with(with(ofType.Labels, pairs(cluster.Labels)...), "environment", f.Environment,
-						"cluster-type", ofType.Name, "cluster", cluster.Name)
+					clusterType := types[cluster.ClusterType]
+					clusterLabels := withLabels(withLabels(clusterType.Labels, flatten(cluster.Labels)...), "environment", f.Environment,
+						"cluster-type", clusterType.Name, "cluster", cluster.Name)
 					taints := map[string]fleet.Taint{}
-					for _, taint := range slices.Concat(ofType.Taints, cluster.Taints) {
+					for _, taint := range slices.Concat(clusterType.Taints, cluster.Taints) {
 						taints[taint.Key] = taint
 					}
-					add("clusters/"+cluster.Name, own, slices.Collect(maps.Values(taints)))
+					add("clusters/"+cluster.Name, clusterLabels, slices.Collect(maps.Values(taints)))
 				}
 			}
 		}
@@ -72,7 +71,7 @@ func oracle(f *fleet.Fleet) (assigned, excluded map[string][]string) {
 	return assigned, excluded
 }
 
-func with(set map[string]string, pairs ...string) map[string]string {
+func withLabels(set map[string]string, pairs ...string) map[string]string {
 	copied := maps.Clone(set)
 	if copied == nil {
 		copied = map[string]string{}
@@ -83,7 +82,7 @@ func with(set map[string]string, pairs ...string) map[string]string {
 	return copied
 }
 
-func pairs(set map[string]string) []string {
+func flatten(set map[string]string) []string {
 	var pairs []string
 	for key, value := range set {
 		pairs = append(pairs, key, value)
@@ -91,8 +90,8 @@ func pairs(set map[string]string) []string {
 	return pairs
 }
 
-// selects takes each form of the selector by itself.
-func selects(selector *fleet.Selector, set map[string]string) bool {
+// matchesSelector evaluates each form of a selector separately.
+func matchesSelector(selector *fleet.Selector, set map[string]string) bool {
 	if selector == nil {
 		return true
 	}
@@ -110,22 +109,22 @@ func selects(selector *fleet.Selector, set map[string]string) bool {
 			return false
 		}
 	}
-	byText, err := labels.Parse(selector.Expression)
+	expression, err := labels.Parse(selector.Expression)
 	if err != nil {
 		panic(err)
 	}
-	return byText.Matches(labels.Set(set))
+	return expression.Matches(labels.Set(set))
 }
 
-func tolerated(taints []fleet.Taint, tolerations []fleet.Toleration) bool {
+func isTolerated(taints []fleet.Taint, tolerations []fleet.Toleration) bool {
 	for _, taint := range taints {
-		some := false
+		isMatched := false
 		for _, t := range tolerations {
 			keys := t.Key == taint.Key || t.Key == "" && t.Operator == "Exists"
 			values := t.Operator == "Exists" || t.Value == taint.Value
-			some = some || keys && values && (t.Effect == "" || t.Effect == taint.Effect)
+			isMatched = isMatched || keys && values && (t.Effect == "" || t.Effect == taint.Effect)
 		}
-		if !some {
+		if !isMatched {
 			return false
 		}
 	}
@@ -167,14 +166,14 @@ func TestOracleAgreesOnRandomFleets(t *testing.T) {
 		total, totalExcluded = total+len(assigned), totalExcluded+len(excluded)
 	}
 	if total < fleets || totalExcluded < fleets/10 {
-		t.Errorf("%d assignments and %d excluded: too few to mean anything", total, totalExcluded)
+		t.Errorf("%d assignments and %d excluded ones are too few", total, totalExcluded)
 	}
 }
 
 func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 	for seed := range uint64(acceptancetest.Count(100, 500)) {
 		f, config := fleettest.Small(seed)
-		want := everyDecision(t, fleettest.Input(f, config))
+		want := scheduleText(t, fleettest.Input(f, config))
 		shuffled := fleettest.Input(f, config)
 		random := rand.New(rand.NewPCG(seed, 3))
 		for _, name := range slices.Sorted(maps.Keys(shuffled)) {
@@ -182,14 +181,14 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 				random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			}
 		}
-		if got := everyDecision(t, shuffled); got != want {
+		if got := scheduleText(t, shuffled); got != want {
 			t.Fatalf("seed %d:\n%s\nshuffled:\n%s", seed, want, got)
 		}
 	}
 }
 
-// everyDecision writes a schedule out.
-func everyDecision(t *testing.T, input map[string]any) string {
+// scheduleText returns all decisions of a schedule as text.
+func scheduleText(t *testing.T, input map[string]any) string {
 	decoded, findings := fleet.Decode(input)
 	if len(findings) > 0 {
 		t.Fatal(findings)

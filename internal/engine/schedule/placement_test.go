@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// placed is a fleet of some cluster types and targets under one policy with a placement. label gives
-// the labels of a cluster type.
-func placed(hosts []string, targets int, placement fleet.Placement, label func(string) fleet.Labels) *fleet.Fleet {
+// placementFleet returns a fleet with a cluster type for each host, some targets, and one policy with a placement. label
+// returns the labels of a cluster type.
+func placementFleet(hosts []string, targets int, placement fleet.Placement, label func(string) fleet.Labels) *fleet.Fleet {
 	f := &fleet.Fleet{Environment: "dev"}
 	for _, host := range hosts {
 		f.ClusterTypes = append(f.ClusterTypes, fleet.ClusterType{Name: host, Labels: label(host)})
@@ -32,7 +32,7 @@ func placed(hosts []string, targets int, placement fleet.Placement, label func(s
 
 func noLabels(string) fleet.Labels { return nil }
 
-// hostsByTarget are the assignments of a fleet, by deployment target.
+// hostsByTarget returns the hosts of each deployment target.
 func hostsByTarget(t *testing.T, f *fleet.Fleet) map[string][]string {
 	t.Helper()
 	result, findings := schedule.Schedule(f)
@@ -55,15 +55,15 @@ func hostNames(count int) []string {
 }
 
 func TestPlacementTakesTheNumberOfHosts(t *testing.T) {
-	for target, hosts := range hostsByTarget(t, placed(hostNames(9), 50, fleet.Placement{NumberOfHosts: 3}, noLabels)) {
+	for target, hosts := range hostsByTarget(t, placementFleet(hostNames(9), 50, fleet.Placement{NumberOfHosts: 3}, noLabels)) {
 		if len(hosts) != 3 || len(slices.Compact(hosts)) != 3 {
 			t.Errorf("%s is on %q, want three hosts", target, hosts)
 		}
 	}
 }
 
-func TestPlacementTakesWhatThereIsWithAWarning(t *testing.T) {
-	f := placed(hostNames(2), 1, fleet.Placement{NumberOfHosts: 3}, noLabels)
+func TestPlacementWarnsOfTooFewHosts(t *testing.T) {
+	f := placementFleet(hostNames(2), 1, fleet.Placement{NumberOfHosts: 3}, noLabels)
 	if got := hostsByTarget(t, f)["app-t000"]; len(got) != 2 {
 		t.Errorf("on %q, want both hosts", got)
 	}
@@ -74,7 +74,7 @@ func TestPlacementTakesWhatThereIsWithAWarning(t *testing.T) {
 	}
 }
 
-func TestPlacementByLabelsThatNoHostHasIsReported(t *testing.T) {
+func TestPlacementWarnsOfLabelsWithoutHosts(t *testing.T) {
 	const policy = "number_of_hosts: 1, spread: [{key: regoin}, {key: size}], " +
 		"prefer: [{selector: {match_labels: {size: large}}, weight: 1}, {selector: {match_labels: {size: huge}}, weight: 1}, {selector: {}, weight: 1}]"
 	for name, test := range map[string]struct {
@@ -94,20 +94,20 @@ func TestPlacementByLabelsThatNoHostHasIsReported(t *testing.T) {
 			if len(findings) > 0 {
 				t.Fatal(findings)
 			}
-			if got := texts(result.Warnings); !slices.Equal(got, test.want) {
+			if got := findingTexts(result.Warnings); !slices.Equal(got, test.want) {
 				t.Errorf("warnings %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// A host more takes at most its share, and nothing moves between the others.
+// Nothing moves between the other hosts.
 func TestAddingAHostMovesAtMostItsShare(t *testing.T) {
 	const targets, wanted = 400, 3
 	for count := 4; count < 30; count += 5 {
 		hosts := hostNames(count + 1)
-		before := hostsByTarget(t, placed(hosts[:count], targets, fleet.Placement{NumberOfHosts: wanted}, noLabels))
-		after := hostsByTarget(t, placed(hosts, targets, fleet.Placement{NumberOfHosts: wanted}, noLabels))
+		before := hostsByTarget(t, placementFleet(hosts[:count], targets, fleet.Placement{NumberOfHosts: wanted}, noLabels))
+		after := hostsByTarget(t, placementFleet(hosts, targets, fleet.Placement{NumberOfHosts: wanted}, noLabels))
 		moved := 0
 		for target := range after {
 			for _, host := range after[target] {
@@ -119,13 +119,13 @@ func TestAddingAHostMovesAtMostItsShare(t *testing.T) {
 				}
 			}
 		}
-		// The share is a mean; four standard deviations are room enough for chance.
+		// The share is a mean. Four standard deviations allow for chance.
 		share := float64(targets*wanted) / float64(count+1)
 		if float64(moved) > share+4*sqrt(share) {
-			t.Errorf("a host beside %d took %d assignments, its share is %.0f", count, moved, share)
+			t.Errorf("the host added to %d took %d assignments, want at most about %.0f", count, moved, share)
 		}
 		if moved == 0 {
-			t.Errorf("a host beside %d took nothing", count)
+			t.Errorf("the host added to %d took nothing", count)
 		}
 	}
 }
@@ -138,17 +138,16 @@ func sqrt(x float64) float64 {
 	return root
 }
 
-// A host less gives up what it had, and nothing else moves.
-func TestRemovingAHostMovesOnlyWhatStoodOnIt(t *testing.T) {
+func TestRemovingAHostMovesOnlyItsAssignments(t *testing.T) {
 	hosts := hostNames(12)
-	for gone := range hosts {
-		left := slices.Delete(slices.Clone(hosts), gone, gone+1)
-		before := hostsByTarget(t, placed(hosts, 100, fleet.Placement{NumberOfHosts: 4}, noLabels))
-		after := hostsByTarget(t, placed(left, 100, fleet.Placement{NumberOfHosts: 4}, noLabels))
+	for removed := range hosts {
+		remaining := slices.Delete(slices.Clone(hosts), removed, removed+1)
+		before := hostsByTarget(t, placementFleet(hosts, 100, fleet.Placement{NumberOfHosts: 4}, noLabels))
+		after := hostsByTarget(t, placementFleet(remaining, 100, fleet.Placement{NumberOfHosts: 4}, noLabels))
 		for target := range before {
 			for _, host := range before[target] {
-				if host != hosts[gone] && !slices.Contains(after[target], host) {
-					t.Fatalf("%s left %s, although %s is what went", target, host, hosts[gone])
+				if host != hosts[removed] && !slices.Contains(after[target], host) {
+					t.Fatalf("%s left %s, but only %s was removed", target, host, hosts[removed])
 				}
 			}
 		}
@@ -172,13 +171,13 @@ func TestPreferredHostsComeFirst(t *testing.T) {
 		{Selector: &fleet.Selector{MatchLabels: map[string]string{"size": "large"}}, Weight: 1},
 		{Selector: &fleet.Selector{MatchLabels: map[string]string{"old": "true"}}, Weight: -5},
 	}}
-	for target, hosts := range hostsByTarget(t, placed(hostNames(9), 20, placement, label)) {
+	for target, hosts := range hostsByTarget(t, placementFleet(hostNames(9), 20, placement, label)) {
 		if !slices.Equal(hosts, []string{"host-01", "host-02", "host-05"}) {
 			t.Errorf("%s is on %q, want the hosts with an SSD", target, hosts)
 		}
 	}
 	placement.NumberOfHosts = 8
-	for target, hosts := range hostsByTarget(t, placed(hostNames(9), 20, placement, label)) {
+	for target, hosts := range hostsByTarget(t, placementFleet(hostNames(9), 20, placement, label)) {
 		if slices.Contains(hosts, "host-07") {
 			t.Errorf("%s is on host-07, which is the last choice", target)
 		}
@@ -189,7 +188,7 @@ func TestSpreadKeepsZonesEven(t *testing.T) {
 	zone := func(host string) fleet.Labels { return fleet.Labels{"zone": string("abc"[host[len(host)-1]%3])} }
 	for skew := 1; skew <= 3; skew++ {
 		placement := fleet.Placement{NumberOfHosts: 7, Spread: []fleet.Spread{{Key: "zone", MaxSkew: skew}}}
-		for target, hosts := range hostsByTarget(t, placed(hostNames(30), 60, placement, zone)) {
+		for target, hosts := range hostsByTarget(t, placementFleet(hostNames(30), 60, placement, zone)) {
 			counts := map[string]int{"a": 0, "b": 0, "c": 0}
 			for _, host := range hosts {
 				counts[zone(host)["zone"]]++
@@ -202,7 +201,7 @@ func TestSpreadKeepsZonesEven(t *testing.T) {
 	}
 }
 
-func TestSpreadGivesWayWhereAZoneHasNoHostsLeft(t *testing.T) {
+func TestSpreadYieldsIfAZoneHasNoHostsLeft(t *testing.T) {
 	zone := func(host string) fleet.Labels {
 		if host == "host-00" {
 			return fleet.Labels{"zone": "small"}
@@ -210,15 +209,15 @@ func TestSpreadGivesWayWhereAZoneHasNoHostsLeft(t *testing.T) {
 		return fleet.Labels{"zone": "large"}
 	}
 	placement := fleet.Placement{NumberOfHosts: 5, Spread: []fleet.Spread{{Key: "zone", MaxSkew: 1}}}
-	for target, hosts := range hostsByTarget(t, placed(hostNames(8), 10, placement, zone)) {
+	for target, hosts := range hostsByTarget(t, placementFleet(hostNames(8), 10, placement, zone)) {
 		if len(hosts) != 5 || !slices.Contains(hosts, "host-00") {
-			t.Errorf("%s is on %q, want five hosts, the one of zone small among them", target, hosts)
+			t.Errorf("%s is on %q, want five hosts, with the one of zone small", target, hosts)
 		}
 	}
 }
 
 func TestExcludedHostsAreNotChosen(t *testing.T) {
-	f := placed(hostNames(5), 20, fleet.Placement{NumberOfHosts: 3}, noLabels)
+	f := placementFleet(hostNames(5), 20, fleet.Placement{NumberOfHosts: 3}, noLabels)
 	f.TargetPolicies = append(f.TargetPolicies, fleet.TargetPolicy{
 		Name: "without", Effect: "exclude", ClusterTypeSelector: &fleet.Selector{Expression: "cluster-type in (host-00, host-01)"},
 	})
@@ -234,10 +233,10 @@ func TestPlacementDoesNotDependOnTheOrderOfTheFleet(t *testing.T) {
 	hosts := hostNames(20)
 	zone := func(host string) fleet.Labels { return fleet.Labels{"zone": host[len(host)-1:]} }
 	placement := fleet.Placement{NumberOfHosts: 6, Spread: []fleet.Spread{{Key: "zone", MaxSkew: 1}}}
-	want := fmt.Sprint(hostsByTarget(t, placed(hosts, 30, placement, zone)))
+	want := fmt.Sprint(hostsByTarget(t, placementFleet(hosts, 30, placement, zone)))
 	for range 20 {
 		random.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
-		if got := fmt.Sprint(hostsByTarget(t, placed(hosts, 30, placement, zone))); got != want {
+		if got := fmt.Sprint(hostsByTarget(t, placementFleet(hosts, 30, placement, zone))); got != want {
 			t.Fatalf("another order of hosts gives\n%s\nwant\n%s", got, want)
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// decode reads what a user would pass to provider::flotilla::fleet, written as YAML, without the
-// environment (dev), the workspaces (team, other) and where manifests are.
+// decode decodes a fleet in YAML. It adds the environment (dev), the workspaces (team, other) and the manifests of targets.
 func decode(t *testing.T, text string) *fleet.Fleet {
 	t.Helper()
 	value, err := fleet.ParseYAML("environment: dev\nworkspaces: [{name: team}, {name: other}]\n" + text)
@@ -39,7 +38,7 @@ func decode(t *testing.T, text string) *fleet.Fleet {
 }
 
 const (
-	// hosts are two regions of cluster types, one of them tainted, with two clusters.
+	// hosts declares cluster types of two regions, one of them tainted, and a cluster of each.
 	hosts = `
 cluster_types:
 - {name: drone, labels: {region: east, size: small}}
@@ -50,7 +49,7 @@ clusters:
 - {name: large-1, cluster_type: large, labels: {site: north, region: south}}
 - {name: vault-1, cluster_type: vault, taints: [{key: gpu}]}
 `
-	// workloads are two, with labels that their targets override.
+	// workloads declares two workloads with labels. A target overrides one of them.
 	workloads = `
 workloads:
 - {name: hello, labels: {family: web, ring: outer}, deployment_targets: {test: {labels: {ring: inner}}, live: {}}}
@@ -58,13 +57,13 @@ workloads:
 `
 )
 
-func TestPoliciesSelect(t *testing.T) {
+func TestPoliciesSelectTargetsAndHosts(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy string
 		want   []string
 	}{
 		"everything":        {"cluster_type_selector: {}", []string{"drone/audit-live", "drone/hello-live", "drone/hello-test", "large/audit-live", "large/hello-live", "large/hello-test"}},
-		"one workspace's":   {"workspace: other, cluster_type_selector: {}", []string{"drone/audit-live", "large/audit-live"}},
+		"one workspace":     {"workspace: other, cluster_type_selector: {}", []string{"drone/audit-live", "large/audit-live"}},
 		"labels":            {"deployment_target_selector: {match_labels: {ring: inner}}, cluster_type_selector: {match_labels: {region: east}}", []string{"drone/hello-test"}},
 		"expressions":       {"deployment_target_selector: {match_expressions: [{key: ring, operator: Exists}]}, cluster_type_selector: {match_expressions: [{key: size, operator: NotIn, values: [small]}]}", []string{"large/hello-live", "large/hello-test"}},
 		"a string":          {"deployment_target_selector: {expression: '!ring'}, cluster_type_selector: {expression: 'region in (east, west), size!=large'}", []string{"drone/audit-live"}},
@@ -73,11 +72,11 @@ func TestPoliciesSelect(t *testing.T) {
 		"reserved labels":   {"workload_selector: {expression: 'workload=hello, workspace=team, environment=dev'}, deployment_target_selector: {match_labels: {deployment-target: hello-test}}, cluster_type_selector: {expression: 'cluster-type=large, environment=dev'}", []string{"large/hello-test"}},
 		"clusters":          {"workspace: other, cluster_selector: {match_labels: {site: north}}", []string{"clusters/drone-1/audit-live", "clusters/large-1/audit-live"}},
 		"a cluster":         {"workspace: other, cluster_selector: {match_labels: {cluster: drone-1, cluster-type: drone}}", []string{"clusters/drone-1/audit-live"}},
-		"its type's labels": {"workspace: other, cluster_selector: {match_labels: {size: small}}", []string{"clusters/drone-1/audit-live"}},
-		"its own winning":   {"workspace: other, cluster_selector: {match_labels: {region: south}}", []string{"clusters/large-1/audit-live"}},
+		"labels of a type":  {"workspace: other, cluster_selector: {match_labels: {size: small}}", []string{"clusters/drone-1/audit-live"}},
+		"its own labels":    {"workspace: other, cluster_selector: {match_labels: {region: south}}", []string{"clusters/large-1/audit-live"}},
 		"clusters of types": {"workspace: other, cluster_type_selector: {match_labels: {size: large}}, cluster_selector: {}", []string{"clusters/large-1/audit-live"}},
 		"a tolerated taint": {"workspace: other, cluster_type_selector: {match_labels: {region: west}}, tolerations: [{key: restricted, value: 'true'}]", []string{"large/audit-live", "vault/audit-live"}},
-		"a taint's value":   {"workspace: other, cluster_type_selector: {match_labels: {region: west}}, tolerations: [{key: restricted, value: 'no'}]", []string{"large/audit-live"}},
+		"another value":     {"workspace: other, cluster_type_selector: {match_labels: {region: west}}, tolerations: [{key: restricted, value: 'no'}]", []string{"large/audit-live"}},
 		"one of two taints": {"workspace: other, cluster_selector: {match_labels: {cluster-type: vault}}, tolerations: [{key: restricted, operator: Exists}]", nil},
 		"both taints":       {"workspace: other, cluster_selector: {match_labels: {cluster-type: vault}}, tolerations: [{key: restricted, operator: Exists}, {key: gpu}]", []string{"clusters/vault-1/audit-live"}},
 		"any taint":         {"workspace: other, cluster_selector: {match_labels: {cluster-type: vault}}, tolerations: [{operator: Exists}]", []string{"clusters/vault-1/audit-live"}},
@@ -87,14 +86,14 @@ func TestPoliciesSelect(t *testing.T) {
 			if len(findings) > 0 {
 				t.Fatal(findings)
 			}
-			if got := keys(result.Assignments); !slices.Equal(got, test.want) {
+			if got := assignmentKeys(result.Assignments); !slices.Equal(got, test.want) {
 				t.Errorf("assignments %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-func keys(assignments []*schedule.Assignment) []string {
+func assignmentKeys(assignments []*schedule.Assignment) []string {
 	var keys []string
 	for _, assignment := range assignments {
 		keys = append(keys, assignment.Key())
@@ -114,7 +113,7 @@ target_policies:
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	if got := keys(result.Assignments); !slices.Equal(got, []string{"large/audit-live"}) {
+	if got := assignmentKeys(result.Assignments); !slices.Equal(got, []string{"large/audit-live"}) {
 		t.Fatalf("assignments %q, want large/audit-live alone", got)
 	}
 	if got := result.Assignments[0].Policies; !slices.Equal(got, []string{"b", "z"}) {
@@ -132,7 +131,7 @@ target_policies:
 	}
 }
 
-func TestUnscheduledSaysWhy(t *testing.T) {
+func TestUnscheduledTargetsHaveAReason(t *testing.T) {
 	for name, test := range map[string]struct {
 		policies string
 		want     schedule.Unscheduled
@@ -194,7 +193,7 @@ func TestUnscheduledSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAFleetWithoutHostsSaysSo(t *testing.T) {
+func TestReasonNamesAFleetWithoutClusters(t *testing.T) {
 	result, _ := schedule.Schedule(
 		decode(t, workloads+"target_policies: [{name: p, cluster_selector: {}}, {name: q, cluster_type_selector: {}}]"),
 	)
@@ -203,7 +202,7 @@ func TestAFleetWithoutHostsSaysSo(t *testing.T) {
 	}
 }
 
-func TestIdlePoliciesSayWhatTheyLack(t *testing.T) {
+func TestIdlePoliciesHaveAReason(t *testing.T) {
 	for policy, want := range map[string]string{
 		"workspace: other, cluster_type_selector: {}":                                                          "",
 		"deployment_target_selector: {match_labels: {a: b}}, cluster_type_selector: {}":                        "selects no deployment target",
@@ -242,7 +241,7 @@ assignments:
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	if got, want := keys(result.Assignments), []string{"clusters/drone-1/hello-test", "drone/hello-live", "vault/hello-live"}; !slices.Equal(
+	if got, want := assignmentKeys(result.Assignments), []string{"clusters/drone-1/hello-test", "drone/hello-live", "vault/hello-live"}; !slices.Equal(
 		got,
 		want,
 	) {
@@ -259,7 +258,7 @@ assignments:
 	}
 }
 
-func TestRequirementsLandOnTheSameHost(t *testing.T) {
+func TestRequirementsMustBeOnTheSameHost(t *testing.T) {
 	const requiring = `
 workloads:
 - {name: app, requires: [database, cache], deployment_targets: {live: {}}}
@@ -268,7 +267,7 @@ workloads:
 `
 	for name, test := range map[string]struct {
 		assignments string
-		requires    []string // of the app's assignment
+		requires    []string // of the assignment of app-live
 		findings    []string
 	}{
 		"together": {
@@ -288,8 +287,8 @@ workloads:
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, findings := schedule.Schedule(assigned(t, hosts+requiring, test.assignments))
-			got := texts(findings)
+			result, findings := schedule.Schedule(explicitFleet(t, hosts+requiring, test.assignments))
+			got := findingTexts(findings)
 			if !slices.Equal(got, test.findings) {
 				t.Errorf("findings %q, want %q", got, test.findings)
 			}
@@ -302,14 +301,14 @@ workloads:
 	}
 }
 
-func TestAClustersTaintReplacesItsTypesOfTheSameKey(t *testing.T) {
+func TestTaintOfAClusterReplacesItsTypesTaint(t *testing.T) {
 	result, _ := schedule.Schedule(decode(t, `
 cluster_types: [{name: vault, taints: [{key: restricted, value: high}]}]
 clusters: [{name: vault-1, cluster_type: vault, taints: [{key: restricted, value: low}]}]
 workloads: [{name: a, deployment_targets: {live: {}}}]
 target_policies: [{name: p, cluster_selector: {}, tolerations: [{key: restricted, value: low}]}]
 `))
-	if got, want := keys(result.Assignments), []string{"clusters/vault-1/a-live"}; !slices.Equal(got, want) {
+	if got, want := assignmentKeys(result.Assignments), []string{"clusters/vault-1/a-live"}; !slices.Equal(got, want) {
 		t.Errorf("assignments %q, want %q", got, want)
 	}
 }
@@ -328,7 +327,7 @@ func TestNamespace(t *testing.T) {
 		}
 	}
 	if a, b := schedule.Namespace("dev", long, long+"a"), schedule.Namespace("dev", long, long+"b"); a == b {
-		t.Errorf("two namespaces are both cut to %q", a)
+		t.Errorf("two long namespaces are both shortened to %q", a)
 	}
 }
 
@@ -346,7 +345,7 @@ func FuzzNamespace(f *testing.F) {
 	})
 }
 
-func TestClustersAreSelectedAsATargetPolicyDoes(t *testing.T) {
+func TestSelectClustersMatchesLikeATargetPolicy(t *testing.T) {
 	f := &fleet.Fleet{
 		Environment:  "prod",
 		ClusterTypes: []fleet.ClusterType{{Name: "pool", Labels: fleet.Labels{"size": "small", "zone": "a"}}, {Name: "other"}},
