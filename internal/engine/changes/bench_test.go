@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// BenchmarkSummarize says what changes in each folder of the reference fleet.
+// BenchmarkSummarize describes the changes of each folder of the reference fleet.
 func BenchmarkSummarize(b *testing.B) {
 	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)
 	before := mustRender(b, f, config)
@@ -38,7 +38,7 @@ func BenchmarkSummarize(b *testing.B) {
 		})
 	}
 	b.Run("created", func(b *testing.B) {
-		folders := foldersOf(rendered{}, before)
+		folders := foldersOf(renderedFleet{}, before)
 		b.ReportAllocs()
 		var lines []string
 		for b.Loop() {

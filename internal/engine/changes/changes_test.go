@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// sample is a fleet of two teams: hello runs on the cluster types large and small, and on the cluster
-// drone-a of type small; reports on large.
+// sample returns a fleet of two teams: hello runs on the cluster types large and small, and on the cluster
+// drone-a of type small; reports runs on large.
 func sample() (*fleet.Fleet, fleet.Config) {
 	git := func(name string) fleet.Manifests {
 		return fleet.Manifests{
@@ -72,7 +72,7 @@ func sample() (*fleet.Fleet, fleet.Config) {
 	}
 }
 
-func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
+func TestLineNamesChangePlaceAndCause(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*fleet.Fleet, fleet.Config)
 		want   []string
@@ -85,7 +85,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"file files=platform-config.yaml keys=data.DATABASE_URL at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:east",
 			},
 		},
-		"values of two containers, one of which reaches one assignment": {
+		"values of two containers, one for a single assignment": {
 			func(_ *fleet.Fleet, config fleet.Config) {
 				config["platform"] = `{"EMERGENCY":"112","LIMITS":{"cpu":2},"NEW":1}`
 				config["office"] = `{}`
@@ -96,7 +96,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"file files=platform-config.yaml keys=data.PRINTER:removed at=large/reports-nightly by=config_container:office",
 			},
 		},
-		"a container that is new, and one that is gone": {
+		"a new and a removed container": {
 			func(f *fleet.Fleet, config fleet.Config) {
 				f.ConfigContainers[1] = fleet.ConfigContainer{Name: "night", Labels: fleet.Labels{"app": "reports"}}
 				delete(config, "office")
@@ -115,7 +115,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
 			},
 		},
-		"a tag and a label of the host, which the same file may show": {
+		"a tag and a label of the host in the same file": {
 			func(f *fleet.Fleet, _ fleet.Config) {
 				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
 				f.ClusterTypes[0].Labels = fleet.Labels{"region": "east", "tier": "gold"}
@@ -147,7 +147,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
 			},
 		},
-		"a value, and a label that lets another container match": {
+		"a value and a label that selects another container": {
 			func(f *fleet.Fleet, config fleet.Config) {
 				f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"}
 				config["platform"] = `{"EMERGENCY":"112","LIMITS":{"cpu":2}}`
@@ -158,7 +158,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"file files=platform-config.yaml keys=data.DATABASE_URL,data.WEST:new at=large/hello-live,large/reports-nightly by=cluster_type:large",
 			},
 		},
-		"a host's label, which lets another container match": {
+		"a label that selects another container": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"} },
 			[]string{
 				"count hosts=1 changed=2",
@@ -185,7 +185,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"file files=platform-config.yaml keys=metadata.labels:removed at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=template:configmap:new",
 			},
 		},
-		"a policy that selects more, and a workload that is gone": {
+		"a wider policy and a removed target": {
 			func(f *fleet.Fleet, _ fleet.Config) {
 				f.TargetPolicies[2].ClusterTypeSelector = &fleet.Selector{}
 				f.Workloads[0].DeploymentTargets = f.Workloads[0].DeploymentTargets[:1]
@@ -196,7 +196,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"addition at=small/reports-nightly by=target_policy:nightly",
 			},
 		},
-		"a host that is new": {
+		"a new host": {
 			func(f *fleet.Fleet, _ fleet.Config) {
 				medium := f.ClusterTypes[0]
 				medium.Name = "medium"
@@ -207,7 +207,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"addition at=medium/hello-live by=cluster_type:medium:new",
 			},
 		},
-		"ten hosts that are new": {
+		"ten new hosts": {
 			func(f *fleet.Fleet, _ fleet.Config) {
 				for i := range 10 {
 					medium := f.ClusterTypes[0]
@@ -220,7 +220,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"addition at=medium-0/hello-live,medium-1/hello-live,8 by=cluster_type:medium-0:new,cluster_type:medium-1:new,cluster_type:medium-2:new,cluster_type:medium-3:new,cluster_type:medium-4:new,cluster_type:medium-5:new,cluster_type:medium-6:new,cluster_type:medium-7:new,cluster_type:medium-8:new,cluster_type:medium-9:new",
 			},
 		},
-		"two hosts that are new": {
+		"two new hosts": {
 			func(f *fleet.Fleet, _ fleet.Config) {
 				for _, name := range []string{"medium", "tiny"} {
 					other := f.ClusterTypes[0]
@@ -233,7 +233,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"addition at=medium/hello-live,tiny/hello-live by=cluster_type:medium:new,cluster_type:tiny:new",
 			},
 		},
-		"an object as a value, of which one key changes": {
+		"one key of an object as a value": {
 			func(_ *fleet.Fleet, config fleet.Config) {
 				config["platform"] = `{"EMERGENCY":"0911","LIMITS":{"cpu":3}}`
 			},
@@ -242,7 +242,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"file files=platform-config.yaml keys=data.LIMITS.cpu at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
 			},
 		},
-		"a policy that excludes": {
+		"an excluding policy": {
 			func(f *fleet.Fleet, _ fleet.Config) {
 				f.TargetPolicies = append(f.TargetPolicies, fleet.TargetPolicy{
 					Name: "quiet", Effect: "exclude", Workspace: "kaizen", ClusterTypeSelector: &fleet.Selector{},
@@ -253,7 +253,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				"removal at=large/hello-live,small/hello-live by=target_policy:quiet:new",
 			},
 		},
-		"a description, and a schema, which nothing is made of": {
+		"a description": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Description = "big ones" },
 			nil,
 		},
@@ -269,30 +269,30 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 	}
 }
 
-func TestAWorkloadIsTheCauseForThoseThatRequireIt(t *testing.T) {
+func TestWorkloadIsTheCauseInItsDependents(t *testing.T) {
 	t.Parallel()
-	ordered := func() (*fleet.Fleet, fleet.Config) {
+	sampleWithRequirement := func() (*fleet.Fleet, fleet.Config) {
 		f, config := sample()
 		for i := range f.ClusterTypes {
-			f.ClusterTypes[i].Reconciler = "argocd" // which shows how long the chain of requirements is
+			f.ClusterTypes[i].Reconciler = "argocd" // its folders depend on the length of the chain of requirements
 		}
 		base := f.Workloads[0].DeploymentTargets[0]
 		f.Workloads = append(f.Workloads, fleet.Workload{Name: "base", Workspace: "kaizen", DeploymentTargets: []fleet.DeploymentTarget{base}})
 		f.Workloads[1].Requires = []string{"hello"}
 		return f, config
 	}
-	f, config := ordered()
+	f, config := sampleWithRequirement()
 	before := mustRender(t, f, config)
-	f, config = ordered()
+	f, config = sampleWithRequirement()
 	f.Workloads[0].Requires = []string{"base"}
 	after := mustRender(t, f, config)
 	lines := changes.Summarize(before.version, after.version, foldersOf(before, after), changes.Notes{})
 	if len(lines) < 2 || lines[0].Counts != (changes.Counts{Hosts: 3, Changed: 4}) {
-		t.Errorf("%q", values(lines))
+		t.Errorf("%q", formatLines(lines))
 	}
 	for i := range lines[1:] {
 		if causes := lines[i+1].Causes; !slices.Equal(causes, []changes.Cause{{Kind: changes.ByWorkload, Name: "hello"}}) {
-			t.Error(value(&lines[i+1]))
+			t.Error(formatLine(&lines[i+1]))
 		}
 	}
 }
@@ -304,12 +304,12 @@ func equalLines(t *testing.T, got, want []string) {
 	}
 }
 
-// file is the content of one file before or after.
-func file(name, content string) []folder.File {
+// oneFile returns a folder with one file.
+func oneFile(name, content string) []folder.File {
 	return []folder.File{{Name: name, Content: []byte(content)}}
 }
 
-func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
+func TestCausesAreNotInvented(t *testing.T) {
 	t.Parallel()
 	f, config := sample()
 	version := mustRender(t, f, config).version
@@ -319,7 +319,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 	older.Provider = "1.2.0"
 	interval := changes.FolderChange{
 		Key:    folder.Key{Host: "large", DeploymentTarget: "hello-live"},
-		Before: file("reconciler.yaml", "spec:\n  interval: 1m\n"), After: file("reconciler.yaml", "spec:\n  interval: 2m\n"),
+		Before: oneFile("reconciler.yaml", "spec:\n  interval: 1m\n"), After: oneFile("reconciler.yaml", "spec:\n  interval: 2m\n"),
 	}
 	byHand := interval
 	byHand.Drift = "by hand, since commit 1a2b3c4d"
@@ -329,12 +329,12 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		notes         changes.Notes
 		want          string
 	}{
-		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live"},
+		"the former fleet is unknown":       {nil, version, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live"},
 		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live"},
 		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=provider:1.2.0:1.3.0"},
 		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live"},
 		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=drift:by hand, since commit 1a2b3c4d"},
-		"of a lost state, changed by hand":  {nil, version, byHand, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=drift:by hand, since commit 1a2b3c4d"},
+		"a lost state and a change by hand": {nil, version, byHand, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=drift:by hand, since commit 1a2b3c4d"},
 		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=rollback:1a2b3c4d"},
 		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=owner_name"},
 		"a folder that somebody removed": {
@@ -349,18 +349,18 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Removed: true, Location: "https://git.example.com/old (main)"},
 			changes.Notes{}, "removal at=large/hello-live location=https://git.example.com/old (main)",
 		},
-		"what is not known yet": {
+		"an unknown value": {
 			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, WaitsFor: `config container "east"`},
 			changes.Notes{}, `wait at=large/hello-live names=config container "east"`,
 		},
-		"something that is not the content of a file": {
+		"a change of attributes": {
 			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d"},
 			changes.Notes{}, "file keys=attributes at=large/hello-live by=drift:by hand, since commit 1a2b3c4d",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines := values(changes.Summarize(test.before, test.after, []changes.FolderChange{test.folder}, test.notes))
+			lines := formatLines(changes.Summarize(test.before, test.after, []changes.FolderChange{test.folder}, test.notes))
 			if len(lines) < 2 || lines[len(lines)-1] != test.want {
 				t.Errorf("got %q, want %q", lines, test.want)
 			}
@@ -370,7 +370,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 
 func TestNotesAreLines(t *testing.T) {
 	t.Parallel()
-	equalLines(t, values(changes.Summarize(nil, nil, nil, changes.Notes{
+	equalLines(t, formatLines(changes.Summarize(nil, nil, nil, changes.Notes{
 		Total: 24, HandedOver: "dev", Repaired: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
 	})), []string{
 		"count total=24",
@@ -379,19 +379,19 @@ func TestNotesAreLines(t *testing.T) {
 		"note text=stage edge waits\nfor 3 clusters",
 	})
 	if lines := changes.Summarize(nil, nil, nil, changes.Notes{Total: 24}); lines != nil {
-		t.Errorf("nothing changes, and %q", values(lines))
+		t.Errorf("got %q without changes", formatLines(lines))
 	}
 }
 
-func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
+func TestHostileTextIsOneShortLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 10_000)
 	folders := []changes.FolderChange{
 		{Key: folder.Key{Host: "large\n- all", DeploymentTarget: long}, Removed: true},
 		{
 			Key:    folder.Key{Host: "a\u202eb", DeploymentTarget: "hello"},
-			Before: file("x\r.json", "{}"),
-			After:  file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`),
+			Before: oneFile("x\r.json", "{}"),
+			After:  oneFile("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`),
 		},
 		{Key: folder.Key{Host: "a", DeploymentTarget: "hello"}, WaitsFor: "\x1b[31m", Drift: "\n"},
 	}
@@ -402,7 +402,7 @@ func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 	}
 }
 
-func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
+func TestManyChangesAreFewLines(t *testing.T) {
 	t.Parallel()
 	var folders []changes.FolderChange
 	for i := range 5000 {
@@ -419,7 +419,7 @@ func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
 			fallthrough
 		default:
 			name := fmt.Sprintf("file-%d.json", i%700)
-			folder.Before, folder.After = file(name, "{}"), file(name, fmt.Sprintf(`{"key-%d":1}`, i))
+			folder.Before, folder.After = oneFile(name, "{}"), oneFile(name, fmt.Sprintf(`{"key-%d":1}`, i))
 		}
 		folders = append(folders, folder)
 	}
@@ -428,15 +428,15 @@ func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
 	if len(lines) > changes.MaxLines {
 		t.Errorf("%d lines", len(lines))
 	}
-	counted := map[changes.LineKind]int{}
+	counts := map[changes.LineKind]int{}
 	for i := range lines {
-		counted[lines[i].Kind] += len(lines[i].Assignments)
+		counts[lines[i].Kind] += len(lines[i].Assignments)
 	}
 	for _, kind := range []changes.LineKind{changes.RemovalLine, changes.AdditionLine, changes.WaitLine} {
-		if counted[kind] != 1000 {
-			t.Errorf("%d of the kind %s, want 1000", counted[kind], kind)
+		if counts[kind] != 1000 {
+			t.Errorf("%d of the kind %s, want 1000", counts[kind], kind)
 		}
 	}
 	slices.Reverse(folders)
-	equalLines(t, values(changes.Summarize(nil, nil, folders, notes)), values(lines))
+	equalLines(t, formatLines(changes.Summarize(nil, nil, folders, notes)), formatLines(lines))
 }

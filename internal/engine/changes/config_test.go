@@ -11,16 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func TestValuesOfConfigurationAreReadFromEveryFormat(t *testing.T) {
+func TestConfigValuesReadsEveryFormat(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		file, text string
-		want       map[string]string // nil: cannot be read
+		want       map[string]string // nil if the file is not readable
 	}{
 		"a ConfigMap":    {"platform-config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\ndata: {A: \"1\", B.C: two}\n", map[string]string{"A": "1", `["B.C"]`: "two"}},
-		"an empty one":   {"platform-config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", map[string]string{}},
-		"a file in one":  {"platform-config.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  platform-config.json: '{\"A\":{\"B\":[1],\"C\":{}},\"D\":null}'\n", map[string]string{"A.B": "[1]", "A.C": "{}", "D": "null"}},
-		"env in one":     {"platform-config.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  platform-config.env: \"A='x\\ny'\\nB=\\n\"\n", map[string]string{"A": "'x\ny'", "B": ""}},
+		"no data":        {"platform-config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", map[string]string{}},
+		"a JSON file":    {"platform-config.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  platform-config.json: '{\"A\":{\"B\":[1],\"C\":{}},\"D\":null}'\n", map[string]string{"A.B": "[1]", "A.C": "{}", "D": "null"}},
+		"an env file":    {"platform-config.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  platform-config.env: \"A='x\\ny'\\nB=\\n\"\n", map[string]string{"A": "'x\ny'", "B": ""}},
 		"another object": {"config.yaml", "apiVersion: x/v1\nkind: Catalog\nmetadata: {name: x}\nspec: {properties: {A: 1}}\n", map[string]string{"spec.properties.A": "1"}},
 		"no object":      {"config.yaml", "A: true\nkind: x\n---\nA: false\n", map[string]string{"A": "true\nfalse", "kind": "x"}},
 		"JSON":           {"platform-config.json", `{"A":"x","B":1.50}`, map[string]string{"A": "x", "B": "1.5"}},
@@ -41,8 +41,7 @@ func TestValuesOfConfigurationAreReadFromEveryFormat(t *testing.T) {
 	}
 }
 
-// Every file of configuration that the built-in templates write can be read.
-func TestValuesOfEveryBuiltInTemplateAreRead(t *testing.T) {
+func TestConfigValuesReadsEveryBuiltInTemplate(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../render/testdata/builtin/*/platform-config.*")
 	if err != nil || len(files) == 0 {

@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/english.txt")
 
-// at are assignments of deployment targets on hosts.
-func at(keys ...string) (assignments []folder.Key) {
+// assignmentsOf splits keys of the form "<host>/<target>".
+func assignmentsOf(keys ...string) (assignments []folder.Key) {
 	for _, key := range keys {
 		host, target, _ := strings.Cut(key, "/")
 		assignments = append(assignments, folder.Key{Host: host, DeploymentTarget: target})
@@ -22,9 +22,9 @@ func at(keys ...string) (assignments []folder.Key) {
 	return assignments
 }
 
-// everyLine has each kind of line, change and cause.
+// everyLine returns lines of each kind, change and cause.
 func everyLine() []changes.Line {
-	one, many := at("large/till"), at("large/a", "large/b", "medium/a", "small/a", "tiny/a")
+	one, many := assignmentsOf("large/till"), assignmentsOf("large/a", "large/b", "medium/a", "small/a", "tiny/a")
 	by := func(causes ...changes.Cause) []changes.Cause { return causes }
 	file := func(key changes.Key) changes.Line {
 		return changes.Line{Kind: changes.FileLine, Files: []string{"a.yaml"}, Keys: []changes.Key{key}, Assignments: one}
@@ -41,7 +41,7 @@ func everyLine() []changes.Line {
 		{Kind: changes.RemovalLine, Assignments: one, Location: "https://git.example.com/a (main)"},
 		{Kind: changes.RemovalLine, Assignments: many, Location: "*"},
 		{Kind: changes.HandoverLine, Names: []string{"dev"}},
-		{Kind: changes.AdditionLine, Assignments: at("large/a", "small/b"), Causes: by(changes.Cause{Kind: changes.ByPolicy, Name: "p"})},
+		{Kind: changes.AdditionLine, Assignments: assignmentsOf("large/a", "small/b"), Causes: by(changes.Cause{Kind: changes.ByPolicy, Name: "p"})},
 		{Kind: changes.ObjectLine, How: changes.New, Files: []string{"Deployment till"}, Keys: []changes.Key{{}}, Assignments: one},
 		{Kind: changes.ObjectLine, How: changes.Removed, Files: []string{"A a", "B b", "C c", "D d"}, Keys: []changes.Key{{}}, Assignments: one},
 		{Kind: changes.ObjectLine, Files: []string{""}, Keys: []changes.Key{{How: changes.NoChange}}, Assignments: one},
@@ -51,7 +51,7 @@ func everyLine() []changes.Line {
 		file(changes.Key{Path: "a.b", How: changes.New}), file(changes.Key{Path: "a.b", How: changes.Removed}),
 		{Kind: changes.FileLine, Files: []string{"a.yaml"}, Keys: []changes.Key{{Path: "a"}, {Path: "b"}, {Path: "c"}}, MoreKeys: 4, Assignments: many},
 		{Kind: changes.FileLine, Files: []string{"a.txt"}, Keys: []changes.Key{{}}, TextLines: 1, Assignments: one},
-		{Kind: changes.FileLine, Files: []string{"a.txt"}, Keys: []changes.Key{{}}, TextLines: 7, Assignments: at("large/a", "small/a")},
+		{Kind: changes.FileLine, Files: []string{"a.txt"}, Keys: []changes.Key{{}}, TextLines: 7, Assignments: assignmentsOf("large/a", "small/a")},
 		{Kind: changes.WaitLine, Assignments: one, Names: []string{`config container "east"`}},
 		{Kind: changes.WaitLine, Assignments: many, Names: []string{"a", "b", "c", "d"}},
 		{Kind: changes.RepairLine, Names: []string{"large", "small"}},

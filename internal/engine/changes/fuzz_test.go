@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// FuzzKeysAreFewAndOnOneLine compares any two texts of each format, within bounds of time and memory. What is shown must be
-// short and on one line.
+// FuzzKeysAreFewAndOnOneLine compares two texts of each format, with limits for time and memory. The keys must be few, short
+// and on one line.
 func FuzzKeysAreFewAndOnOneLine(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"platform-config.yaml", "kind: ConfigMap\nmetadata:\n  name: a\ndata:\n  URL: \"x\"\n", "kind: ConfigMap\nmetadata:\n  name: b\ndata:\n  URL: \"y\"\n  N: 1\n"},
@@ -45,12 +45,12 @@ func FuzzKeysAreFewAndOnOneLine(f *testing.F) {
 	})
 }
 
-// TestHostileFilesTakeNeitherTimeNorMemory compares files that are made to take much.
-func TestHostileFilesTakeNeitherTimeNorMemory(t *testing.T) {
-	many := func(of func(i int) string) string {
+// TestHostileFilesCostLittleTimeAndMemory compares files with high costs for parsers.
+func TestHostileFilesCostLittleTimeAndMemory(t *testing.T) {
+	repeat := func(part func(i int) string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < 250<<10; i++ {
-			b.WriteString(of(i))
+			b.WriteString(part(i))
 		}
 		return b.String()
 	}
@@ -60,18 +60,18 @@ func TestHostileFilesTakeNeitherTimeNorMemory(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"bomb.yaml":          bomb,
-		"deep.yaml":          many(func(int) string { return "[" }),
-		"deeper.yaml":        many(func(i int) string { return strings.Repeat(" ", i) + "a:\n" }),
+		"deep.yaml":          repeat(func(int) string { return "[" }),
+		"deeper.yaml":        repeat(func(i int) string { return strings.Repeat(" ", i) + "a:\n" }),
 		"deep.json":          strings.Repeat(`{"a":`, 900) + "1" + strings.Repeat("}", 900),
-		"wide.json":          "[" + many(func(int) string { return "1," }) + "1]",
-		"keys.yaml":          many(func(i int) string { return fmt.Sprintf("k%d: v%d\n", i, i) }),
-		"documents.yaml":     many(func(i int) string { return fmt.Sprintf("--- %d\n", i) }),
-		"objects.yaml":       many(func(i int) string { return fmt.Sprintf("---\nkind: A\nmetadata: {name: n%d}\n", i) }),
-		"lines.txt":          many(func(int) string { return "\n" }),
-		"different.txt":      many(func(i int) string { return fmt.Sprintf("%x\n", i) }),
-		"keys.env":           many(func(i int) string { return fmt.Sprintf("K%d='\n'\n", i) }),
-		"quotes.env":         "A=" + many(func(int) string { return "''" }),
-		"goes-on.properties": "a=" + many(func(int) string { return "\\\n" }),
+		"wide.json":          "[" + repeat(func(int) string { return "1," }) + "1]",
+		"keys.yaml":          repeat(func(i int) string { return fmt.Sprintf("k%d: v%d\n", i, i) }),
+		"documents.yaml":     repeat(func(i int) string { return fmt.Sprintf("--- %d\n", i) }),
+		"objects.yaml":       repeat(func(i int) string { return fmt.Sprintf("---\nkind: A\nmetadata: {name: n%d}\n", i) }),
+		"lines.txt":          repeat(func(int) string { return "\n" }),
+		"different.txt":      repeat(func(i int) string { return fmt.Sprintf("%x\n", i) }),
+		"keys.env":           repeat(func(i int) string { return fmt.Sprintf("K%d='\n'\n", i) }),
+		"quotes.env":         "A=" + repeat(func(int) string { return "''" }),
+		"goes-on.properties": "a=" + repeat(func(int) string { return "\\\n" }),
 		"huge.txt":           strings.Repeat("a\n", 400<<10),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// sampleWithSecrets is the sample with references in the containers "east" and "platform", and files that do not matter
-// beside them.
-func sampleWithSecrets(tb testing.TB, change func(map[string]*fleet.ContainerSecrets, *fleet.Fleet)) rendered {
+// sampleWithSecrets returns the sample with secret references in the containers "east" and "platform", and an encrypted file.
+func sampleWithSecrets(tb testing.TB, change func(map[string]*fleet.ContainerSecrets, *fleet.Fleet)) renderedFleet {
 	tb.Helper()
 	f, config := sample()
 	for i := range f.ClusterTypes {
@@ -27,8 +26,8 @@ func sampleWithSecrets(tb testing.TB, change func(map[string]*fleet.ContainerSec
 	}
 	change(secrets, f)
 	for i := range f.ConfigContainers {
-		if one := secrets[f.ConfigContainers[i].Name]; one != nil {
-			if err := config.SetSecrets(&f.ConfigContainers[i], *one); err != nil {
+		if containerSecrets := secrets[f.ConfigContainers[i].Name]; containerSecrets != nil {
+			if err := config.SetSecrets(&f.ConfigContainers[i], *containerSecrets); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -36,7 +35,7 @@ func sampleWithSecrets(tb testing.TB, change func(map[string]*fleet.ContainerSec
 	return mustRender(tb, f, config)
 }
 
-func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
+func TestLineNamesChangedSecretReferencesAndEncryptedFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(map[string]*fleet.ContainerSecrets, *fleet.Fleet)
 		want   string // the line of the file
@@ -53,13 +52,13 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 			},
 			"file files=platform-secrets.yaml keys=spec.data.TOKEN.remoteRef.key at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
 		},
-		"one more, before the others": {
+		"a new first reference": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["office"].References = map[string]*fleet.SecretReference{"API": {Store: "vault", Key: "api"}}
 			},
 			"file files=platform-secrets.yaml keys=spec.data.API:new at=large/reports-nightly by=config_container:office",
 		},
-		"one that another container removes": {
+		"a reference removed by another container": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["office"].References = map[string]*fleet.SecretReference{"TOKEN": nil}
 			},
@@ -71,7 +70,7 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 			},
 			"file files=encrypted-tls.yaml keys=spec.encryptedData.PASSWORD at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
 		},
-		"an encrypted file that is new": {
+		"a new encrypted file": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["east"].Encrypted = []string{fleettest.Sealed("db", "shop")}
 			},
@@ -83,7 +82,7 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 			},
 			"file files=platform-secrets.yaml keys=spec.secretStoreRef.name at=large/hello-live,large/reports-nightly by=cluster_type:large",
 		},
-		"what an agent decrypts with, which is in no folder": {
+		"a decryption key, which is in no folder": {
 			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
 				f.ClusterTypes[0].Decryption = &fleet.Decryption{Secret: "sops-age"}
 				manifests := &f.Workloads[0].DeploymentTargets[0].Manifests
@@ -103,10 +102,10 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 			before := sampleWithSecrets(t, func(map[string]*fleet.ContainerSecrets, *fleet.Fleet) {})
 			after := sampleWithSecrets(t, test.change)
 			lines := summarize(before, after)
-			// the same, with what is kept between plans
-			kept := *before.version
-			kept.Config = changes.Digest(before.version.Config)
-			before.version = &kept
+			// The digests of values, which are kept between plans, give the same lines.
+			digested := *before.version
+			digested.Config = changes.Digest(before.version.Config)
+			before.version = &digested
 			equalLines(t, summarize(before, after), lines)
 			if len(lines) != 2 || lines[1] != test.want {
 				t.Errorf("%s\nwant %s", strings.Join(lines, "\n"), test.want)

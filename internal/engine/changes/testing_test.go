@@ -12,32 +12,32 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// rendered is a fleet on its whole way.
-type rendered struct {
+// renderedFleet is a fleet after scheduling, hydration and rendering.
+type renderedFleet struct {
 	version *changes.Version
 	files   map[string][]folder.File // by the assignment's key
 	hosts   map[string]*schedule.Assignment
 }
 
-// render computes a fleet; ok is false where it has findings, as random ones do.
-func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result rendered, ok bool) {
+// renderFleet schedules, hydrates and renders a fleet. ok is false if the fleet has findings, as random fleets may.
+func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result renderedFleet, ok bool) {
 	tb.Helper()
 	scheduled, findings := schedule.Schedule(f)
 	if len(findings) > 0 {
-		return rendered{}, false
+		return renderedFleet{}, false
 	}
 	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	if len(hydrated.Findings) > 0 {
-		return rendered{}, false
+		return renderedFleet{}, false
 	}
 	templates, findings := render.Compile(f)
 	if len(findings) > 0 {
 		tb.Fatal(findings)
 	}
-	result = rendered{
+	result = renderedFleet{
 		version: &changes.Version{Fleet: f, Config: config, Schedule: scheduled},
 		files:   map[string][]folder.File{}, hosts: map[string]*schedule.Assignment{},
 	}
@@ -49,32 +49,32 @@ func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result ren
 		if err != nil {
 			tb.Fatal(err)
 		}
-		named := make([]folder.File, len(files))
+		folderFiles := make([]folder.File, len(files))
 		for j, file := range files {
-			named[j] = folder.File{Name: file.Name, Content: file.Content}
+			folderFiles[j] = folder.File{Name: file.Name, Content: file.Content}
 		}
-		result.files[assignment.Key()] = named
+		result.files[assignment.Key()] = folderFiles
 		result.hosts[assignment.Key()] = assignment
 	}
 	return result, true
 }
 
-// foldersOf are the folders in which two fleets differ.
-func foldersOf(before, after rendered) []changes.FolderChange {
+// foldersOf returns the folders that differ between two fleets.
+func foldersOf(before, after renderedFleet) []changes.FolderChange {
 	var folders []changes.FolderChange
 	for key, files := range before.files {
 		folder := changes.FolderChange{
 			Key:    folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: before.hosts[key].Target.Name},
 			Before: files,
 		}
-		wanted, stays := after.files[key]
-		folder.After, folder.Removed = wanted, !stays
-		if !stays || !slices.EqualFunc(files, wanted, sameFile) {
+		wanted, isKept := after.files[key]
+		folder.After, folder.Removed = wanted, !isKept
+		if !isKept || !slices.EqualFunc(files, wanted, sameFile) {
 			folders = append(folders, folder)
 		}
 	}
 	for key, files := range after.files {
-		if _, was := before.files[key]; !was {
+		if _, existed := before.files[key]; !existed {
 			folders = append(folders, changes.FolderChange{
 				Key: folder.Key{Host: after.hosts[key].Host.Name, DeploymentTarget: after.hosts[key].Target.Name}, After: files, Added: true,
 			})
@@ -87,7 +87,7 @@ func sameFile(a, b folder.File) bool {
 	return a.Name == b.Name && string(a.Content) == string(b.Content)
 }
 
-func mustRender(tb testing.TB, f *fleet.Fleet, config fleet.Config) rendered {
+func mustRender(tb testing.TB, f *fleet.Fleet, config fleet.Config) renderedFleet {
 	tb.Helper()
 	result, ok := renderFleet(tb, f, config)
 	if !ok {
@@ -96,6 +96,6 @@ func mustRender(tb testing.TB, f *fleet.Fleet, config fleet.Config) rendered {
 	return result
 }
 
-func summarize(before, after rendered) []string {
-	return values(changes.Summarize(before.version, after.version, foldersOf(before, after), changes.Notes{}))
+func summarize(before, after renderedFleet) []string {
+	return formatLines(changes.Summarize(before.version, after.version, foldersOf(before, after), changes.Notes{}))
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-func TestUnifiedShowsLinesAsGitDoes(t *testing.T) {
+func TestUnifiedShowsLinesLikeGit(t *testing.T) {
 	t.Parallel()
 	got := changes.Unified([]changes.FolderChange{{
 		Key:    folder.Key{Host: "large", DeploymentTarget: "hello-live"},
-		Before: file("platform-config.yaml", "data:\n  A: one\n  B: two\n"), After: file("platform-config.yaml", "data:\n  A: one\n  B: three\n"),
+		Before: oneFile("platform-config.yaml", "data:\n  A: one\n  B: two\n"), After: oneFile("platform-config.yaml", "data:\n  A: one\n  B: three\n"),
 	}, {
-		Key: folder.Key{Host: "clusters/a", DeploymentTarget: "hello-edge"}, Added: true, After: file("namespace.yaml", "kind: Namespace\n"),
+		Key: folder.Key{Host: "clusters/a", DeploymentTarget: "hello-edge"}, Added: true, After: oneFile("namespace.yaml", "kind: Namespace\n"),
 	}, {
 		Key: folder.Key{Host: "large", DeploymentTarget: "reports"}, WaitsFor: "the GitOps repository",
 	}}, "dev", 1<<20)
@@ -42,13 +42,13 @@ diff --git a/dev/large/hello-live/platform-config.yaml b/dev/large/hello-live/pl
 	}
 }
 
-func TestUnifiedIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
+func TestUnifiedIsBoundedAndCountsOmittedFiles(t *testing.T) {
 	t.Parallel()
 	folders := make([]changes.FolderChange, 3)
 	for i := range folders {
 		folders[i] = changes.FolderChange{
 			Key:   folder.Key{Host: "large", DeploymentTarget: string(rune('a' + i))},
-			After: file("x.txt", strings.Repeat("a line\n", 100)),
+			After: oneFile("x.txt", strings.Repeat("a line\n", 100)),
 		}
 	}
 	got := changes.Unified(folders, "", 1500)
@@ -57,7 +57,7 @@ func TestUnifiedIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 		t.Error(got)
 	}
 	binary := changes.Unified(
-		[]changes.FolderChange{{Key: folder.Key{Host: "h", DeploymentTarget: "t\n"}, Before: file("x", "\x00"), After: file("x", "y")}},
+		[]changes.FolderChange{{Key: folder.Key{Host: "h", DeploymentTarget: "t\n"}, Before: oneFile("x", "\x00"), After: oneFile("x", "y")}},
 		"",
 		1500,
 	)
@@ -66,7 +66,7 @@ func TestUnifiedIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestGitAppliesUnified has git apply the text to the files before, which become the files after.
+// TestGitAppliesUnified checks that git apply turns the old files into the new ones.
 func TestGitAppliesUnified(t *testing.T) {
 	t.Parallel()
 	f, config := sample()
@@ -77,7 +77,7 @@ func TestGitAppliesUnified(t *testing.T) {
 	after := mustRender(t, f, config)
 	directory := t.TempDir()
 	for key, files := range before.files {
-		write(t, filepath.Join(directory, key), files)
+		writeFiles(t, filepath.Join(directory, key), files)
 	}
 	command := exec.CommandContext(t.Context(), "git", "apply", "-")
 	command.Dir = directory
@@ -97,11 +97,11 @@ func TestGitAppliesUnified(t *testing.T) {
 		}
 	}
 	if count == 0 {
-		t.Error("nothing was compared")
+		t.Error("no files were compared")
 	}
 }
 
-func write(t *testing.T, directory string, files []folder.File) {
+func writeFiles(t *testing.T, directory string, files []folder.File) {
 	t.Helper()
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		t.Fatal(err)

@@ -7,16 +7,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 )
 
-// values writes the fields of lines that are not empty.
-func values(lines []changes.Line) []string {
+// formatLines returns each line as text, without empty fields.
+func formatLines(lines []changes.Line) []string {
 	var all []string
 	for i := range lines {
-		all = append(all, value(&lines[i]))
+		all = append(all, formatLine(&lines[i]))
 	}
 	return all
 }
 
-func value(l *changes.Line) string {
+func formatLine(l *changes.Line) string {
 	text := string(l.Kind)
 	add := func(name string, values ...string) {
 		if joined := strings.Join(values, ","); joined != "" {
@@ -38,7 +38,7 @@ func value(l *changes.Line) string {
 	add("files", l.Files...)
 	var keys, at, by []string
 	for _, key := range l.Keys {
-		keys = append(keys, withoutEmpty(key.Path, string(key.How)))
+		keys = append(keys, joinNonEmpty(key.Path, string(key.How)))
 	}
 	add("keys", keys...)
 	number("more", l.MoreKeys)
@@ -52,7 +52,7 @@ func value(l *changes.Line) string {
 	add("at", at...)
 	add("location", l.Location)
 	for _, cause := range l.Causes {
-		by = append(by, withoutEmpty(string(cause.Kind), cause.Name, string(cause.How), cause.Moved.What, cause.Moved.From, cause.Moved.To))
+		by = append(by, joinNonEmpty(string(cause.Kind), cause.Name, string(cause.How), cause.Moved.What, cause.Moved.From, cause.Moved.To))
 	}
 	add("by", by...)
 	add("names", l.Names...)
@@ -60,13 +60,13 @@ func value(l *changes.Line) string {
 	return text
 }
 
-// withoutEmpty joins the texts that are not empty with colons.
-func withoutEmpty(texts ...string) string {
-	var some []string
+// joinNonEmpty joins the non-empty texts with colons.
+func joinNonEmpty(texts ...string) string {
+	var present []string
 	for _, text := range texts {
 		if text != "" {
-			some = append(some, text)
+			present = append(present, text)
 		}
 	}
-	return strings.Join(some, ":")
+	return strings.Join(present, ":")
 }
