@@ -1,4 +1,4 @@
 package reconciler
 
-// IsSuspicious is for the tests of what fields reach.
+// IsSuspicious exports isSuspicious to the tests of settings.
 var IsSuspicious = isSuspicious

@@ -15,26 +15,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// requestOf is what a reconciler asks for by one object of a kind with a spec.
-func requestOf(t *testing.T, of, kind, spec string) (objects.Request, []string) {
+// requestOf returns the request for an object of a kind with a spec.
+func requestOf(t *testing.T, agent, kind, spec string) (objects.Request, []string) {
 	t.Helper()
 	object := map[string]any{}
 	if err := yaml.Unmarshal([]byte(spec), &object, func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }); err != nil {
 		t.Fatal(err)
 	}
 	var request objects.Request
-	problems := reconciler.Named(of).RequestOf([]map[string]any{
+	problems := reconciler.Named(agent).RequestOf([]map[string]any{
 		{"kind": "Namespace"}, {"kind": kind, "metadata": map[string]any{"name": "dev-hello"}, "spec": object},
 	}, &request)
 	return request, problems
 }
 
-// overrides are the files that change the source of an Application.
+// overrides returns the files that override an Application's source.
 func overrides(application string) []string {
 	return []string{".argocd-source.yaml", ".argocd-source-" + application + ".yaml"}
 }
 
-func TestWhatIsRenderedFollowsFromTheObjectsOfTheReconciler(t *testing.T) {
+func TestRequestFollowsFromTheObjectsOfAReconciler(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reconciler, kind, spec string
@@ -43,7 +43,7 @@ func TestWhatIsRenderedFollowsFromTheObjectsOfTheReconciler(t *testing.T) {
 		"a Kustomization": {"flux", "Kustomization", `{targetNamespace: hello, path: ./live, wait: true}`, objects.Request{
 			Namespace: "hello", Kustomize: &objects.Kustomize{Generate: true, Namespace: "hello"},
 		}},
-		"a Kustomization with all that it can have": {"flux", "Kustomization", `
+		"a Kustomization with all fields": {"flux", "Kustomization", `
 targetNamespace: hello
 namePrefix: a-
 nameSuffix: -z
@@ -81,14 +81,14 @@ postRenderers: [{kustomize: {images: [{name: web, newTag: "2"}]}}]
 			Values: map[string]any{"replicas": json.Number("3")},
 			After:  &objects.Kustomize{Images: []objects.Image{{Name: "web", NewTag: "2"}}, Labels: map[string]string{"team": "kaizen"}},
 		}}},
-		"a GitRepository whose commits are to be signed": {"flux", "GitRepository", `{verify: {mode: HEAD, secretRef: {name: keys}}}`, objects.Request{
+		"a GitRepository with required signatures": {"flux", "GitRepository", `{verify: {mode: HEAD, secretRef: {name: keys}}}`, objects.Request{
 			Artifact: artifact.Artifact{Signed: true}, Source: &objects.FluxSource{},
 		}},
 		"a GitRepository without a requirement": {"flux", "GitRepository", `{verify: null}`, objects.Request{Source: &objects.FluxSource{}}},
-		"an OCIRepository whose artifact is to be signed": {"flux", "OCIRepository", `{verify: {provider: cosign, secretRef: {name: keys}}}`, objects.Request{
+		"an OCIRepository with required signatures": {"flux", "OCIRepository", `{verify: {provider: cosign, secretRef: {name: keys}}}`, objects.Request{
 			Artifact: artifact.Artifact{Signed: true}, Source: &objects.FluxSource{},
 		}},
-		"an Application finds out what the folder is": {"argocd", "Application", `{destination: {namespace: hello}, source: {path: live}}`, objects.Request{
+		"an Application of any folder": {"argocd", "Application", `{destination: {namespace: hello}, source: {path: live}}`, objects.Request{
 			Overrides: overrides("dev-hello"),
 			Namespace: "hello", Helm: &objects.Helm{ReleaseName: "dev-hello", Namespace: "hello"}, Kustomize: &objects.Kustomize{}, Directory: &objects.Directory{},
 		}},
@@ -103,7 +103,7 @@ source:
 				Parameters: []objects.Parameter{{Name: "b", Value: "c", IsText: true}},
 			},
 		}},
-		"values in place of a text of values": {"argocd", "Application", `{source: {helm: {values: "a: 1", valuesObject: {b: c}}}}`, objects.Request{
+		"values instead of their text": {"argocd", "Application", `{source: {helm: {values: "a: 1", valuesObject: {b: c}}}}`, objects.Request{
 			Overrides: overrides("dev-hello"), Helm: &objects.Helm{ReleaseName: "dev-hello", Values: map[string]any{"b": "c"}},
 		}},
 		"an Application of a kustomization": {"argocd", "Application", `
@@ -126,21 +126,21 @@ source:
 		"an Application of plain manifests": {"argocd", "Application", `{source: {directory: {recurse: true, include: "*.yaml", exclude: x}}}`, objects.Request{
 			Overrides: overrides("dev-hello"), Directory: &objects.Directory{Recurse: true, Include: "*.yaml", Exclude: "x"},
 		}},
-		"an ApplicationSet, whose values are escaped": {"argocd-hub", "ApplicationSet", `
+		"an ApplicationSet with escaped values": {"argocd-hub", "ApplicationSet", `
 template: {metadata: {name: "shop-{{.nameNormalized}}"}, spec: {destination: {namespace: hello}, source: {helm: {releaseName: a, valuesObject: {text: '{{ "{{" }} b }}'}}}}}
 `, objects.Request{Overrides: overrides("shop-*"), Namespace: "hello", Helm: &objects.Helm{ReleaseName: "a", Namespace: "hello", Values: map[string]any{"text": "{{ b }}"}}}},
 	} {
 		got, problems := requestOf(t, test.reconciler, test.kind, test.spec)
-		test.want.Hooks = got.Hooks // see TestHooksThatAgentsDoNotRunAreLeftOut
+		test.want.Hooks = got.Hooks // see TestHooksIgnoredByAgentsAreLeftOut
 		if !reflect.DeepEqual(got, test.want) || problems != nil {
-			has, _ := json.Marshal(got)
-			want, _ := json.Marshal(test.want)
-			t.Errorf("%s: it is\n%s\nwant\n%s\nproblems %q", name, has, want, problems)
+			gotText, _ := json.Marshal(got)
+			wantText, _ := json.Marshal(test.want)
+			t.Errorf("%s: got\n%s\nwant\n%s\nproblems %q", name, gotText, wantText, problems)
 		}
 	}
 }
 
-func TestHooksThatAgentsDoNotRunAreLeftOut(t *testing.T) {
+func TestHooksIgnoredByAgentsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	const own = "argocd.argoproj.io/hook"
 	for _, test := range []struct {
@@ -175,12 +175,12 @@ func TestHooksThatAgentsDoNotRunAreLeftOut(t *testing.T) {
 	} {
 		request, _ := requestOf(t, test.reconciler, test.kind, test.spec)
 		if got := request.Hooks.LeaveOut(test.annotations); got != test.want {
-			t.Errorf("%s %s with %v: left out is %t", test.kind, test.spec, test.annotations, got)
+			t.Errorf("%s %s with %v: left out is %t, want %t", test.kind, test.spec, test.annotations, got, test.want)
 		}
 	}
 }
 
-func TestFluxGivesChartsOfGitAndImagesTheirRevisionAsMetadata(t *testing.T) {
+func TestFluxAddsTheRevisionToChartVersions(t *testing.T) {
 	t.Parallel()
 	pin := folder.Pin{Commit: "0123456789abcdef", Digest: "sha256:fedcba9876543210"}
 	for spec, want := range map[string]string{
@@ -196,12 +196,12 @@ func TestFluxGivesChartsOfGitAndImagesTheirRevisionAsMetadata(t *testing.T) {
 		request := objects.Request{Artifact: artifact.Artifact{Pin: pin}}
 		problems := reconciler.Named("flux").RequestOf([]map[string]any{{"kind": "HelmRelease", "spec": object}}, &request)
 		if request.Helm.VersionMetadata != want || !request.Helm.OnCluster || problems != nil {
-			t.Errorf("%s: it is %q, %q", spec, request.Helm.VersionMetadata, problems)
+			t.Errorf("%s: metadata %q, want %q; problems %q", spec, request.Helm.VersionMetadata, want, problems)
 		}
 	}
 }
 
-func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
+func TestUnsupportedFieldsAreProblems(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		reconciler, kind, spec string
@@ -243,15 +243,15 @@ func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
 	} {
 		_, problems := requestOf(t, test.reconciler, test.kind, test.spec)
 		if len(problems) != len(test.want) || !slices.EqualFunc(problems, test.want, strings.HasPrefix) {
-			t.Errorf("%s: problems are %q, want %q", test.spec, problems, test.want)
+			t.Errorf("%s: problems %q, want %q", test.spec, problems, test.want)
 		}
 	}
 }
 
-// What follows final objects has nothing of what was rendered, and the digest of the objects.
-func TestAnObjectFollowsFinalObjects(t *testing.T) {
+// The edits remove the settings of the former renderer, and add the digest of the final objects.
+func TestEditsPointAnObjectToFinalObjects(t *testing.T) {
 	t.Parallel()
-	at := reconciler.Place{Repository: "flotilla", Branch: "main", Path: "drone/hello-dev/objects", Digest: "0123"}
+	place := reconciler.Place{Repository: "flotilla", Branch: "main", Path: "drone/hello-dev/objects", Digest: "0123"}
 	for _, test := range []struct{ reconciler, kind, spec, want string }{
 		{"flux", "Kustomization", "spec", `{"images":[{"name":"flotilla.dev/objects","newTag":"0123"}],"path":"./drone/hello-dev/objects","sourceRef":{"kind":"GitRepository","name":"flotilla"}}`},
 		{"flux", "HelmRelease", "spec", `{"chart.spec.chart":"./drone/hello-dev/objects","chart.spec.reconcileStrategy":"ChartVersion",` +
@@ -261,7 +261,7 @@ func TestAnObjectFollowsFinalObjects(t *testing.T) {
 	} {
 		final, spec := reconciler.Named(test.reconciler).FinalOf(test.kind)
 		set := map[string]any{}
-		for _, edit := range final.Follow(at) {
+		for _, edit := range final.Follow(place) {
 			if edit.Value != nil {
 				set[edit.Path] = edit.Value
 			}
@@ -271,17 +271,17 @@ func TestAnObjectFollowsFinalObjects(t *testing.T) {
 		}
 	}
 	for _, name := range reconciler.Names() {
-		of := reconciler.Named(name)
-		for _, kind := range of.Deployers {
-			if final, _ := of.FinalOf(kind); (final == nil) != (of.NoObjects != "") {
-				t.Errorf("%s of %s: either its objects are rendered, or it says why not", kind, name)
+		agent := reconciler.Named(name)
+		for _, kind := range agent.Deployers {
+			if final, _ := agent.FinalOf(kind); (final == nil) != (agent.NoObjects != "") {
+				t.Errorf("%s of %s must have either a final object or a reason", kind, name)
 			}
 		}
 	}
 	if final, _ := reconciler.Named("flux").FinalOf("GitRepository"); final != nil {
-		t.Error("a source deploys nothing")
+		t.Error("a source has a final object")
 	}
 	if !reconciler.IsSource("GitRepository") || reconciler.IsSource("Kustomization") || reconciler.IsSource("Namespace") {
-		t.Error("only sources are sources")
+		t.Error("IsSource must be true for sources only")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-func TestWhatAGeneratorCopiesIsKnown(t *testing.T) {
+func TestCopiesOfAnArtifactGenerator(t *testing.T) {
 	var spec map[string]any
 	if err := yaml.Unmarshal([]byte(`
 sources: [{alias: repo, kind: GitRepository, name: fleet}, 1]

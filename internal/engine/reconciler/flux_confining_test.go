@@ -18,12 +18,12 @@ func TestControllersOfFluxAreConfinedByTheirArguments(t *testing.T) {
 			`{metadata: {name: kustomize-controller}, spec: {template: {spec: {containers: [{name: manager, image: "ghcr.io/fluxcd/kustomize-controller:v1.9.5"}]}}}}`,
 			"[--default-service-account=kustomize-controller --no-cross-namespace-refs=true --no-remote-bases=true]",
 		},
-		{ // a shard, in a namespace and with an account of its own
+		{ // a shard with its own namespace and account
 			`{metadata: {name: shard-1, namespace: gitops}, spec: {template: {spec: {serviceAccountName: appliers, containers: [` +
 				`{name: proxy, image: proxy}, {name: manager, image: "mirror/helm-controller@sha256:01"}]}}}}`,
 			"[--default-service-account=appliers --no-cross-namespace-refs=true]",
 		},
-		{ // an image of another name
+		{ // an image with another name
 			`{metadata: {name: a, labels: {app.kubernetes.io/component: notification-controller}}, spec: {template: {spec: {containers: [{image: b}]}}}}`,
 			"[--no-cross-namespace-refs=true]",
 		},
@@ -31,7 +31,7 @@ func TestControllersOfFluxAreConfinedByTheirArguments(t *testing.T) {
 			`{metadata: {name: image-automation-controller}, spec: {template: {spec: {containers: [{name: proxy}, {name: manager, args: [--no-cross-namespace-refs]}]}}}}`,
 			"[]",
 		},
-		{ // the last one wins, and a flag may be in the command
+		{ // the last flag wins, and flags may be in the command
 			`{metadata: {name: kustomize-controller}, spec: {template: {spec: {containers: [{command: [run, --default-service-account, default, ` +
 				`--no-remote-bases=true], args: [--no-cross-namespace-refs=true, --no-cross-namespace-refs=false]}]}}}}`,
 			"[--no-cross-namespace-refs=true]",
@@ -47,13 +47,13 @@ func TestControllersOfFluxAreConfinedByTheirArguments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprint(confinement.Missing(deployment)); got != test.missing {
-			t.Errorf("%s lacks %s", test.deployment, got)
+			t.Errorf("%s lacks %s, want %s", test.deployment, got, test.missing)
 		}
 		if added := fmt.Sprint(confinement.Add(deployment)); added != test.missing {
-			t.Errorf("%s gets %s", test.deployment, added)
+			t.Errorf("%s gets %s, want %s", test.deployment, added, test.missing)
 		}
-		if left := confinement.Missing(deployment); len(left) > 0 {
-			t.Errorf("%s still lacks %s", test.deployment, left)
+		if remaining := confinement.Missing(deployment); len(remaining) > 0 {
+			t.Errorf("%s still lacks %s", test.deployment, remaining)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// The guide says what an account needs to list.
-func TestTheGuideNamesWhatIsListed(t *testing.T) {
+// The guide lists the permissions of an account.
+func TestGuideNamesTheListedKinds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../templates/guides/reference-observing.md.tmpl")
 	if err != nil {
@@ -25,15 +25,15 @@ func TestTheGuideNamesWhatIsListed(t *testing.T) {
 		for _, kind := range kinds {
 			resources[kind.Group] = append(resources[kind.Group], "`"+kind.Resource+"`")
 		}
-		for group, of := range resources {
-			if want := "| " + row + " | `" + group + "` | " + strings.Join(of, ", ") + " |\n"; !strings.Contains(string(text), want) {
+		for group, names := range resources {
+			if want := "| " + row + " | `" + group + "` | " + strings.Join(names, ", ") + " |\n"; !strings.Contains(string(text), want) {
 				t.Errorf("the guide has no row %s", want)
 			}
 		}
 	}
 }
 
-func TestTheGuideOnTemplatesListsTheReconcilers(t *testing.T) {
+func TestGuideListsTheReconcilers(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../templates/guides/reference-rendering.md.tmpl")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestTheGuideOnTemplatesListsTheReconcilers(t *testing.T) {
 	}
 }
 
-func TestTheGuideListsWhatIsTrusted(t *testing.T) {
+func TestGuideListsTheTrustedSettings(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../templates/guides/reference-rendering.md.tmpl")
 	if err != nil {

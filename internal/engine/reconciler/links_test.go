@@ -19,8 +19,8 @@ type field struct {
 	Enum       []string
 }
 
-// at finds a field. A step that ends with "[]" is a list.
-func (f *field) at(path string) *field {
+// find returns the field at a path. A step with the suffix "[]" is a list.
+func (f *field) find(path string) *field {
 	for step := range strings.SplitSeq(path, ".") {
 		name, isList := strings.CutSuffix(step, "[]")
 		if f = f.Properties[name]; f == nil {
@@ -33,9 +33,9 @@ func (f *field) at(path string) *field {
 	return f
 }
 
-// The table names kinds, fields, and what the fields can name, as the reconcilers' own definitions do. A kind of source
-// that a newer version can name fails here.
-func TestTheTableIsThatOfTheDefinitions(t *testing.T) {
+// The kinds, fields and references of the table match the reconcilers' own definitions. The test fails if a newer version can
+// reference another kind of source.
+func TestTableMatchesTheDefinitions(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("downloads the modules with the definitions of Flux, Argo CD and Rancher Fleet")
@@ -51,7 +51,7 @@ func TestTheTableIsThatOfTheDefinitions(t *testing.T) {
 	maps.Copy(files, suppliers)
 	seen := map[*reconciler.ObjectKind]bool{}
 	for _, texts := range files {
-		for document := range strings.SplitSeq(strings.Join(joined(texts), "\n---\n"), "\n---") {
+		for document := range strings.SplitSeq(strings.Join(toTexts(texts), "\n---\n"), "\n---") {
 			var definition struct {
 				Spec struct {
 					Group    string
@@ -65,14 +65,14 @@ func TestTheTableIsThatOfTheDefinitions(t *testing.T) {
 				}
 			}
 			if err := yaml.Unmarshal([]byte(document), &definition); err != nil {
-				continue // an enum of numbers, of a kind that is none of ours
+				continue // an enum of numbers, in an unrelated kind
 			}
 			kind := reconciler.KindOf(definition.Spec.Group, definition.Spec.Names.Kind)
 			if kind == nil {
 				continue
 			}
 			if kind.Resource != definition.Spec.Names.Plural {
-				t.Errorf("%s is %s in paths, not %s", kind.Kind, definition.Spec.Names.Plural, kind.Resource)
+				t.Errorf("%s is %s in paths, but the table has %s", kind.Kind, definition.Spec.Names.Plural, kind.Resource)
 			}
 			for _, version := range definition.Spec.Versions {
 				if newest, _, _ := strings.Cut(kind.Versions, ","); version.Name == newest {
@@ -89,7 +89,7 @@ func TestTheTableIsThatOfTheDefinitions(t *testing.T) {
 	}
 }
 
-func joined(texts [][]byte) []string {
+func toTexts(texts [][]byte) []string {
 	all := make([]string, len(texts))
 	for i, text := range texts {
 		all[i] = string(text)
@@ -99,24 +99,24 @@ func joined(texts [][]byte) []string {
 
 func checkFields(t *testing.T, kind *reconciler.ObjectKind, schema *field) {
 	t.Helper()
-	has := slices.Clone(kind.Has)
+	paths := slices.Clone(kind.Has)
 	if kind.Gives != "" {
-		has = append(has, kind.Gives)
+		paths = append(paths, kind.Gives)
 	}
-	for _, path := range has {
-		if schema.at(path) == nil {
+	for _, path := range paths {
+		if schema.find(path) == nil {
 			t.Errorf("%s has no field %s", kind.Kind, path)
 		}
 	}
 	for _, reference := range kind.Sources {
-		named := schema.at(reference.Field)
-		if named == nil {
+		referenced := schema.find(reference.Field)
+		if referenced == nil {
 			t.Errorf("%s has no field %s", kind.Kind, reference.Field)
 			continue
 		}
-		if of := named.Properties["kind"]; of != nil &&
-			!slices.Equal(slices.Sorted(slices.Values(of.Enum)), slices.Sorted(slices.Values(reference.Kinds))) {
-			t.Errorf("%s of %s can name %v, not %v", reference.Field, kind.Kind, of.Enum, reference.Kinds)
+		if kindField := referenced.Properties["kind"]; kindField != nil &&
+			!slices.Equal(slices.Sorted(slices.Values(kindField.Enum)), slices.Sorted(slices.Values(reference.Kinds))) {
+			t.Errorf("%s of %s can name %v, but the table has %v", reference.Field, kind.Kind, kindField.Enum, reference.Kinds)
 		}
 	}
 }

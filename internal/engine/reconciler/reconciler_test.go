@@ -8,27 +8,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// What a field names, and what an object makes, is a kind that is known, and that can give what is asked of it.
-func TestEveryLinkLeadsToAKind(t *testing.T) {
+// Sources and Makes name known kinds, and the kinds in Sources are sources.
+func TestEveryReferenceNamesAKind(t *testing.T) {
 	t.Parallel()
 	for _, kind := range reconciler.Kinds() {
 		for _, reference := range kind.Sources {
 			for _, name := range reference.Kinds {
 				if source := reconciler.KindNamed(name); source == nil || !source.Is(reconciler.Source) {
-					t.Errorf("%s: %s names %s, which is no source", kind.Kind, reference.Field, name)
+					t.Errorf("%s: %s names %s, which is not a source", kind.Kind, reference.Field, name)
 				}
 			}
 		}
 		for _, name := range kind.Makes {
 			if !kind.Is(reconciler.Maker) || reconciler.KindNamed(name) == nil {
-				t.Errorf("%s makes %s, which is no kind", kind.Kind, name)
+				t.Errorf("%s makes %s, which is not a known kind", kind.Kind, name)
 			}
 		}
 	}
 }
 
 // Records and references name a kind without its group.
-func TestNoTwoKindsHaveOneName(t *testing.T) {
+func TestKindsHaveUniqueNames(t *testing.T) {
 	t.Parallel()
 	kinds := reconciler.Kinds()
 	for _, kind := range kinds {
@@ -41,28 +41,28 @@ func TestNoTwoKindsHaveOneName(t *testing.T) {
 	}
 }
 
-// What follows a folder is read before what the folder has, and what consumes a source before the source.
-func TestKindsAreInTheOrderInWhichTheyAreRead(t *testing.T) {
+// Kinds that follow a folder are read first, and sources are read after their consumers.
+func TestKindsAreInReadingOrder(t *testing.T) {
 	t.Parallel()
 	for _, name := range reconciler.Names() {
-		stage := 0
+		last := 0
 		for _, kind := range reconciler.Named(name).Kinds {
-			now := 1
+			current := 1
 			switch {
 			case kind.Is(reconciler.Follows):
-				now = 0
+				current = 0
 			case kind.Is(reconciler.Source):
-				now = 2
+				current = 2
 			}
-			if now < stage {
+			if current < last {
 				t.Errorf("%s: %s comes too late", name, kind.Kind)
 			}
-			stage = now
+			last = current
 		}
 	}
 }
 
-// No workload may be where a reconciler itself is.
+// Workloads may not use the namespace of a reconciler.
 func TestNamespacesOfReconcilersAreKnown(t *testing.T) {
 	t.Parallel()
 	for namespace, want := range map[string]string{
@@ -74,12 +74,12 @@ func TestNamespacesOfReconcilersAreKnown(t *testing.T) {
 			got = found.Product
 		}
 		if got != want {
-			t.Errorf("%q is of %q, want %q", namespace, got, want)
+			t.Errorf("namespace %q belongs to %q, want %q", namespace, got, want)
 		}
 	}
 }
 
-func TestWhatSaysWhichRevisionIsTaken(t *testing.T) {
+func TestIsRevision(t *testing.T) {
 	for field, want := range map[string]bool{
 		"GitRepository spec.ref.commit": true, "GitRepository spec.ref": true, "GitRepository spec.url": false, "GitRepository spec.refs": false,
 		"OCIRepository spec.ref.digest": true, "HelmRelease spec.chart.spec.version": true, "HelmRelease spec.values.version": false,
@@ -90,7 +90,7 @@ func TestWhatSaysWhichRevisionIsTaken(t *testing.T) {
 	} {
 		kind, path, _ := strings.Cut(field, " ")
 		if got := reconciler.IsRevision(kind, strings.Split(strings.ReplaceAll(path, "#", "."), ".")); got != want {
-			t.Errorf("%s: it is %t", field, got)
+			t.Errorf("%s: got %t, want %t", field, got, want)
 		}
 	}
 }

@@ -6,16 +6,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// An agent can be asked, or there is a reason why not.
-func TestEachAgentCanBeAskedOrSaysWhyNot(t *testing.T) {
+func TestEachAgentHasARefreshOrAReason(t *testing.T) {
 	t.Parallel()
 	for _, name := range reconciler.Agents() {
-		one := reconciler.Named(name)
-		if (one.Refresh == nil) == (one.NoRefresh == "") {
-			t.Errorf("%s can be asked, and there is a reason why not; or neither", name)
+		agent := reconciler.Named(name)
+		if (agent.Refresh == nil) == (agent.NoRefresh == "") {
+			t.Errorf("%s must have either Refresh or NoRefresh", name)
 		}
-		if one.Refresh != nil && reconciler.KindNamed(one.Refresh.Kind) == nil {
-			t.Errorf("%s: there is no kind %s", name, one.Refresh.Kind)
+		if agent.Refresh != nil && reconciler.KindNamed(agent.Refresh.Kind) == nil {
+			t.Errorf("%s: there is no kind %s", name, agent.Refresh.Kind)
 		}
 	}
 }

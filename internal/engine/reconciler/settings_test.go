@@ -14,30 +14,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// schema is the part of a definition's OpenAPI schema that says which fields there are.
+// schema is the part of a definition's OpenAPI schema that lists fields.
 type schema struct {
 	Properties           map[string]*schema `json:"properties"`
 	AdditionalProperties *schema            `json:"additionalProperties"`
 	Items                *schema            `json:"items"`
 }
 
-// paths adds the paths of all fields, without the indexes of lists. The keys of free maps are "*".
-func (s *schema) paths(at string, to map[string]bool) {
+// addPaths adds the paths of all fields, without the indexes of lists. The keys of free maps are "*".
+func (s *schema) addPaths(prefix string, seen map[string]bool) {
 	if s == nil {
 		return
 	}
-	if at != "" {
-		to[at] = true
+	if prefix != "" {
+		seen[prefix] = true
 	}
 	for name, property := range s.Properties {
-		property.paths(strings.TrimPrefix(at+"."+name, "."), to)
+		property.addPaths(strings.TrimPrefix(prefix+"."+name, "."), seen)
 	}
-	s.AdditionalProperties.paths(at+".*", to)
-	s.Items.paths(at, to)
+	s.AdditionalProperties.addPaths(prefix+".*", seen)
+	s.Items.addPaths(prefix, seen)
 }
 
-// published are the fields of the specs of kinds with a parameter, from their own definitions.
-func published(t *testing.T) map[*reconciler.ObjectKind][]string {
+// publishedFields returns the fields of the specs of kinds with a parameter, from the reconcilers' definitions.
+func publishedFields(t *testing.T) map[*reconciler.ObjectKind][]string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("downloads the modules with the definitions of Flux, Argo CD and Rancher Fleet")
@@ -74,7 +74,7 @@ func published(t *testing.T) map[*reconciler.ObjectKind][]string {
 				fields[kind] = map[string]bool{}
 				for _, version := range definition.Spec.Versions {
 					if !strings.Contains(version.Name, "beta") || len(definition.Spec.Versions) == 1 {
-						version.Schema.OpenAPIV3Schema.Properties["spec"].paths("", fields[kind])
+						version.Schema.OpenAPIV3Schema.Properties["spec"].addPaths("", fields[kind])
 					}
 				}
 			}
@@ -85,45 +85,45 @@ func published(t *testing.T) map[*reconciler.ObjectKind][]string {
 		lists[kind] = slices.Sorted(maps.Keys(paths))
 	}
 	if len(lists) < 8 {
-		t.Fatalf("%d kinds were found", len(lists))
+		t.Fatalf("found %d kinds, want at least 8", len(lists))
 	}
 	return lists
 }
 
-// Every field of the definitions that names a Secret, an account, a namespace, a cluster or a source is decided, by itself
-// or by a field above that reaches something. A field of a newer version that nobody has decided fails here.
-func TestEveryFieldThatReachesSomethingIsDecided(t *testing.T) {
+// Each field that names a Secret, an account, a namespace, a cluster or a source has a reach, of its own or from a field above.
+// The test fails for an undecided field of a newer version.
+func TestReachOfEveryFieldIsDecided(t *testing.T) {
 	t.Parallel()
 	checked := 0
-	for kind, paths := range published(t) {
+	for kind, paths := range publishedFields(t) {
 		for _, path := range paths {
 			if reach := kind.ReachOf(path); reach == reconciler.Unknown {
-				t.Errorf("%s: it is not decided what %s reaches", kind.Kind, path)
+				t.Errorf("%s: the reach of %s is not decided", kind.Kind, path)
 			}
 			if reconciler.IsSuspicious(path) {
 				checked++
 			}
 		}
 		for _, field := range kind.Settings {
-			if known := strings.TrimSuffix(field.Path, ".*"); !slices.Contains(paths, known) {
-				t.Errorf("%s has no field %s", kind.Kind, known)
+			if path := strings.TrimSuffix(field.Path, ".*"); !slices.Contains(paths, path) {
+				t.Errorf("%s has no field %s", kind.Kind, path)
 			}
 		}
 	}
 	if checked < 140 {
-		t.Errorf("%d fields are called as those that reach something", checked)
+		t.Errorf("%d field names are suspicious, want at least 140", checked)
 	}
 }
 
-// What a newer version adds is refused until it is decided.
-func TestAFieldThatNobodyKnowsReachesWhatIsUnknown(t *testing.T) {
+// A field of a newer version is refused until its reach is decided.
+func TestReachOfAnUnknownFieldIsUnknown(t *testing.T) {
 	t.Parallel()
 	kind := reconciler.KindOfParameter("kustomization")
 	for path, want := range map[string]reconciler.Reach{
 		"tokenRef":                        reconciler.Unknown,
 		"postBuild.newSecretRef.name":     reconciler.Unknown,
 		"postBuild.newRef.inner":          reconciler.Unknown,
-		"postBuild.substitute.SECRET_REF": reconciler.Nothing, // a key of the user's own
+		"postBuild.substitute.SECRET_REF": reconciler.Nothing, // a key of the user
 		"postBuild.substituteFrom.name":   reconciler.Secrets,
 		"kubeConfig.secretRef.name":       reconciler.Clusters,
 		"commonMetadata.labels.namespace": reconciler.Nothing,
@@ -150,7 +150,7 @@ func TestNoFieldIsDecidedTwice(t *testing.T) {
 		for _, field := range kind.Settings {
 			path := strings.TrimSuffix(field.Path, ".*")
 			if seen[path] {
-				t.Errorf("%s: %s is there twice", kind.Kind, path)
+				t.Errorf("%s: %s is listed twice", kind.Kind, path)
 			}
 			seen[path] = true
 			if (field.Reach == reconciler.Decided) != (field.By != "") {
@@ -160,10 +160,10 @@ func TestNoFieldIsDecidedTwice(t *testing.T) {
 	}
 }
 
-func TestEveryReconcilerSaysHowAChartGetsSecrets(t *testing.T) {
+func TestEveryReconcilerHasSecretValuesOrAReason(t *testing.T) {
 	for _, name := range reconciler.Names() {
-		if of := reconciler.Named(name); (of.SecretValues == nil) == (of.NoSecretValues == "") {
-			t.Errorf("%s: %v, %q", name, of.SecretValues, of.NoSecretValues)
+		if agent := reconciler.Named(name); (agent.SecretValues == nil) == (agent.NoSecretValues == "") {
+			t.Errorf("%s must have either SecretValues or NoSecretValues, got %v, %q", name, agent.SecretValues, agent.NoSecretValues)
 		}
 	}
 }
