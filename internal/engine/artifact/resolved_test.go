@@ -14,7 +14,7 @@ var (
 	digest = "sha256:" + strings.Repeat("b2", 32)
 )
 
-func resolved() artifact.Resolved {
+func samplePins() artifact.Resolved {
 	return artifact.Resolved{
 		"till-live": {
 			Manifests: folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "till", Version: ">=3 <4"},
@@ -31,9 +31,9 @@ func resolved() artifact.Resolved {
 	}
 }
 
-func TestPinsAreReadAsTheyWereWritten(t *testing.T) {
+func TestPinsSurviveEncoding(t *testing.T) {
 	t.Parallel()
-	text, err := resolved().Encode()
+	text, err := samplePins().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,35 +41,35 @@ func TestPinsAreReadAsTheyWereWritten(t *testing.T) {
 		`"pin":{"version":"latest","digest":"` + digest + `"}},"hello-live":{"manifests":{"storage":"git","repo":"https://git.example.com/hello",` +
 		`"branch":"main","path":"live"},"pin":{"commit":"` + commit + `"}},"till-live":{"manifests":{"storage":"helm","repo":"https://charts.example.com",` +
 		`"chart":"till","version":">=3 <4"},"pin":{"version":"3.2.1","digest":"` + digest + `"}}}}`; text != want {
-		t.Errorf("written is\n%s\nwant\n%s", text, want)
+		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 	read, err := artifact.Decode(text)
-	if err != nil || !maps.Equal(read, resolved()) {
-		t.Errorf("read %v, %v", read, err)
+	if err != nil || !maps.Equal(read, samplePins()) {
+		t.Errorf("decoded %v, %v", read, err)
 	}
 	if text, err := artifact.Resolved(nil).Encode(); err != nil || text != `{"format":"1","targets":{}}` {
-		t.Errorf("none is %s, %v", text, err)
+		t.Errorf("no pins are encoded as %s, %v", text, err)
 	}
 	if read, err := artifact.Decode(`{"format":"1"}`); err != nil || len(read) > 0 {
-		t.Errorf("none is read as %v, %v", read, err)
+		t.Errorf("no pins are decoded as %v, %v", read, err)
 	}
 }
 
-func TestAPinIsForEqualManifestsOnly(t *testing.T) {
+func TestPinIsForEqualManifestsOnly(t *testing.T) {
 	t.Parallel()
-	entry := resolved()["hello-live"]
+	entry := samplePins()["hello-live"]
 	same := entry.Manifests
 	same.Pin.Commit = commit
 	if !entry.IsFor(same) {
-		t.Error("it is not for the manifests that it was resolved for, once they are pinned")
+		t.Error("the entry does not apply to its own manifests with a pin")
 	}
 	same.Branch = "next"
 	if entry.IsFor(same) {
-		t.Error("it is for another branch")
+		t.Error("the entry applies to another branch")
 	}
 }
 
-func TestWhatIsNoTextOfPinsIsRefused(t *testing.T) {
+func TestInvalidPinsAreRefused(t *testing.T) {
 	t.Parallel()
 	git := func(rest string) string {
 		return `{"format":"1","targets":{"a-b":{"manifests":{"storage":"git","repo":"r"` + rest
@@ -100,7 +100,7 @@ func TestWhatIsNoTextOfPinsIsRefused(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	text, err := resolved().Encode()
+	text, err := samplePins().Encode()
 	if err != nil {
 		f.Fatal(err)
 	}

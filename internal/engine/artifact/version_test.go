@@ -28,7 +28,7 @@ func TestDescribeRepublished(t *testing.T) {
 	elsewhere.Repo = "https://other.example.com"
 	for name, test := range map[string]struct {
 		before, after folder.Manifests
-		want          string // "" for none
+		want          string // "" if nothing was republished
 	}{
 		"a chart":                      {chart("1.2.1", "a"), chart("1.2.1", "b"), `chart "till" 1.2.1 of repository "https://charts.example.com" has other content`},
 		"a chart of another range":     {chart("1.2.1", "a"), folder.Manifests{Storage: "helm", Repo: "https://charts.example.com/", Chart: "till", Pin: folder.Pin{Version: "1.2.1", Digest: "b"}}, "other content"},

@@ -38,7 +38,7 @@ func archiveOf(t testing.TB, entries ...entry) []byte {
 	return buffer.Bytes()
 }
 
-func TestAnArchiveIsWrittenInOneForm(t *testing.T) {
+func TestWrittenArchiveIsCanonical(t *testing.T) {
 	t.Parallel()
 	read, err := readArchive(archiveOf(t,
 		entry{kind: tar.TypeDir, name: "./"}, entry{kind: tar.TypeDir, name: "b/"}, entry{kind: tar.TypeReg, name: "./b/c", content: "2"},
@@ -65,7 +65,7 @@ func TestAnArchiveIsWrittenInOneForm(t *testing.T) {
 		names = append(names, header.Name+" "+header.Linkname+string(content))
 	}
 	if got := strings.Join(names, ", "); got != "a 1, b/c 2, b/d ../a" {
-		t.Errorf("written are %s", got)
+		t.Errorf("got entries %s", got)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestHostileArchivesAreErrors(t *testing.T) {
 	}
 }
 
-func TestABombIsAnError(t *testing.T) {
+func TestArchiveBombIsAnError(t *testing.T) {
 	t.Parallel()
 	var buffer bytes.Buffer
 	compressed, _ := gzip.NewWriterLevel(&buffer, gzip.BestSpeed)
@@ -150,7 +150,7 @@ func FuzzReadArchive(f *testing.F) {
 		}
 		var first, second bytes.Buffer
 		if err := artifact.WriteArchive(&first, read.regular, read.links); err != nil {
-			return // a name that tar cannot write
+			return // tar cannot write the name
 		}
 		var compressed bytes.Buffer
 		writer := gzip.NewWriter(&compressed)
@@ -158,22 +158,22 @@ func FuzzReadArchive(f *testing.F) {
 		_ = writer.Close()
 		again, err := readArchive(compressed.Bytes())
 		if err != nil {
-			t.Fatalf("what was written is refused: %v", err)
+			t.Fatalf("the written archive is refused: %v", err)
 		}
 		if err := artifact.WriteArchive(&second, again.regular, again.links); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
-			t.Errorf("it is written another way the second time: %v", err)
+			t.Errorf("the second archive differs: %v", err)
 		}
 	})
 }
 
-func TestTheGreatestVersionOfARangeIsTaken(t *testing.T) {
+func TestFindNewestReturnsTheGreatestVersionInRange(t *testing.T) {
 	t.Parallel()
 	tags := []string{"1.2.3", "v1.10.0", "1.9.0", "2.0.0-rc.1", "2024", "latest", "1.10.0_build.1", "3", ""}
 	for within, want := range map[string]string{
 		"": "v1.10.0", "*": "v1.10.0", "<1.9": "1.2.3", "1.2": "1.2.3", ">=2.0.0-0": "2.0.0-rc.1", "^1": "v1.10.0", ">5": "",
 	} {
 		if got, err := findNewest(tags, within); err != nil || got != want {
-			t.Errorf("in %q it is %q, %v; want %q", within, got, err, want)
+			t.Errorf("newest in %q: %q, %v; want %q", within, got, err, want)
 		}
 	}
 	if _, err := findNewest(nil, "newest"); err == nil || !strings.Contains(err.Error(), `"newest" is neither`) {

@@ -24,49 +24,49 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-// push puts a chart into a registry, as helm push does, and returns the digest of its manifest.
-func push(t *testing.T, user giteatest.User, repository, tag string, archive []byte) string {
+// pushChart pushes a chart to a registry, like helm push, and returns the digest of its manifest.
+func pushChart(t *testing.T, user giteatest.User, repository, tag string, archive []byte) string {
 	t.Helper()
-	at, err := remote.NewRepository(repository)
+	target, err := remote.NewRepository(repository)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at.PlainHTTP = true
-	at.Client = &auth.Client{
-		Credential: auth.StaticCredential(at.Reference.Registry, auth.Credential{Username: user.Name, Password: user.Token}),
+	target.PlainHTTP = true
+	target.Client = &auth.Client{
+		Credential: auth.StaticCredential(target.Reference.Registry, auth.Credential{Username: user.Name, Password: user.Token}),
 	}
 	layer := content.NewDescriptorFromBytes("application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)
-	if err := at.Push(t.Context(), layer, bytes.NewReader(archive)); err != nil {
+	if err := target.Push(t.Context(), layer, bytes.NewReader(archive)); err != nil {
 		t.Fatal(err)
 	}
-	config, err := oras.PushBytes(t.Context(), at, "application/vnd.cncf.helm.config.v1+json", []byte(`{"name":"till","version":"1.0.0"}`))
+	config, err := oras.PushBytes(t.Context(), target, "application/vnd.cncf.helm.config.v1+json", []byte(`{"name":"till","version":"1.0.0"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := oras.PackManifest(t.Context(), at, oras.PackManifestVersion1_1, "", oras.PackManifestOptions{
+	manifest, err := oras.PackManifest(t.Context(), target, oras.PackManifestVersion1_1, "", oras.PackManifestOptions{
 		ConfigDescriptor: &config, Layers: []ocispec.Descriptor{layer},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := at.Tag(t.Context(), manifest, tag); err != nil {
+	if err := target.Tag(t.Context(), manifest, tag); err != nil {
 		t.Fatal(err)
 	}
 	return string(manifest.Digest)
 }
 
-func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T) {
+func TestPrivateRegistryAcceptsCredentialsByURLAndFromDocker(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)
 	user := server.User(t)
 	host := strings.TrimPrefix(server.URL, "http://")
 	repository := host + "/" + strings.ToLower(user.Name) + "/charts/till"
-	archive := chart(t, "till", "1.2.0")
+	archive := newChart(t, "till", "1.2.0")
 	want := map[string]string{}
 	for _, tag := range []string{"1.2.0", "1.3.0_build.5", "2.0.0-rc.1", "latest", "2024"} {
-		want[tag] = push(t, user, repository, tag, chart(t, "till", tag))
+		want[tag] = pushChart(t, user, repository, tag, newChart(t, "till", tag))
 	}
-	want["1.2.0"] = push(t, user, repository, "1.2.0", archive)
+	want["1.2.0"] = pushChart(t, user, repository, "1.2.0", archive)
 
 	var reader struct{ SHA1 string }
 	byPassword := giteatest.User{Name: user.Name, Password: user.Password}
@@ -78,11 +78,11 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 		t.Fatal(err)
 	}
 	for name, client := range map[string]*origin.Resolver{
-		"of the URL": newClient(t, byURL(server.URL+"/"+strings.ToLower(user.Name), user.Name, user.Token)),
-		"of the scope in the guide": newClient(t, git.Credentials{ByURL: []git.URLCredentials{
+		"credentials by URL": newClient(t, credentialsByURL(server.URL+"/"+strings.ToLower(user.Name), user.Name, user.Token)),
+		"a token with the scope in the guide": newClient(t, git.Credentials{ByURL: []git.URLCredentials{
 			{URL: server.URL + "/" + strings.ToLower(user.Name), Login: git.Login{Token: reader.SHA1}},
 		}}),
-		"of docker": origin.NewResolver(origin.ResolverOptions{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
+		"credentials of docker": origin.NewResolver(origin.ResolverOptions{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
 	} {
 		repo := "oci://" + strings.TrimSuffix(repository, "/till")
 		for _, test := range []struct {
@@ -119,20 +119,20 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 	}
 	_, err := newClient(
 		t,
-		byURL(server.URL, user.Name, "wrong"),
+		credentialsByURL(server.URL, user.Name, "wrong"),
 	).Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: "oci://" + repository}, nil)
 	if err == nil || !strings.Contains(err.Error(), "git.credentials") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 }
 
-func TestAChartRepositoryOfAServerIsRead(t *testing.T) {
+func TestChartRepositoryOfGiteaIsRead(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)
 	user := server.User(t)
 	repo := server.URL + "/api/packages/" + user.Name + "/helm"
-	archive := chart(t, "till", "1.2.0")
-	for _, content := range [][]byte{archive, chart(t, "till", "1.3.0-rc.1")} {
+	archive := newChart(t, "till", "1.2.0")
+	for _, content := range [][]byte{archive, newChart(t, "till", "1.3.0-rc.1")} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, repo+"/api/charts", bytes.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAChartRepositoryOfAServerIsRead(t *testing.T) {
 			t.Fatal(response.Status)
 		}
 	}
-	client := newClient(t, byURL(repo, user.Name, user.Token))
+	client := newClient(t, credentialsByURL(repo, user.Name, user.Token))
 	pin, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.x"}, nil)
 	if err != nil || pin != (folder.Pin{Version: "1.2.0", Digest: digestOf(archive)}) {
 		t.Fatalf("%v, %v", pin, err)

@@ -20,8 +20,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// divided reads an index as a large one, and returns the versions of all charts.
-func divided(text string) (map[string][]chartVersion, error) {
+// splitVersions splits an index like a large one, and returns the versions of all charts.
+func splitVersions(text string) (map[string][]chartVersion, error) {
 	index, err := splitIndex([]byte(text))
 	if err != nil {
 		return nil, err
@@ -35,8 +35,8 @@ func divided(text string) (map[string][]chartVersion, error) {
 	return all, nil
 }
 
-// dividable are indexes in the forms that the usual servers write.
-var dividable = map[string]string{
+// splittableIndexes are indexes in the formats of common servers.
+var splittableIndexes = map[string]string{
 	"helm repo index": "apiVersion: v1\nentries:\n  a:\n  - annotations:\n      b: |\n        - c:\n          d: e\n\n        # f\n    description: a \"b\n      c\"\n" +
 		"    digest: abc\n    urls:\n    - a-1.tgz\n    - b\n    version: 1.2.3\n  - version: 1.2.4+a\n  b:\n  - version: \"2\"\ngenerated: \"2024\"\n",
 	"indented lists": "---\napiVersion: '1.0'\nentries:\n    a:\n        - version: 1\n          urls:\n              - a\n        - version: 2\n    b:\n        - version: 3\n",
@@ -58,21 +58,21 @@ var dividable = map[string]string{
 	"other letters":  `{"entries":{"a":[{"Version":"1"}]}}`,
 }
 
-func TestALargeIndexIsDividedAsTheParserReadsIt(t *testing.T) {
+func TestSplitIndexEqualsParsedIndex(t *testing.T) {
 	t.Parallel()
-	for name, text := range dividable {
+	for name, text := range splittableIndexes {
 		want, err := parseIndex([]byte(text))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		got, err := divided(text)
+		got, err := splitVersions(text)
 		if err != nil || !isSameIndex(got, want.parsed) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want.parsed)
 		}
 	}
 }
 
-// isSameIndex takes no versions and an empty list of them for the same.
+// isSameIndex compares two indexes. No versions equal an empty list.
 func isSameIndex(a, b map[string][]chartVersion) bool {
 	return slices.Equal(slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b))) && func() bool {
 		for name := range a {
@@ -84,7 +84,7 @@ func isSameIndex(a, b map[string][]chartVersion) bool {
 	}()
 }
 
-func TestALargeIndexThatCannotBeDividedIsRefused(t *testing.T) {
+func TestUnsplittableIndexIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"entries: {a: [{version: 1}]}\n":                           "neither JSON nor divided into lines as `helm repo index` divides it (line 1)",
@@ -116,16 +116,16 @@ func TestALargeIndexThatCannotBeDividedIsRefused(t *testing.T) {
 		"{\"entries\":{\"a\":[":                                    "unexpected EOF",
 		"{entries: {a: [{version: 1}]}}":                           "begins as JSON",
 	} {
-		if got, err := divided(text); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := splitVersions(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v; want %q", text, got, err, want)
 		}
 		if index, err := splitIndex([]byte(text)); err != nil && index != nil {
-			t.Errorf("%q: an index is returned with the error %v", text, err)
+			t.Errorf("%q: got an index together with the error %v", text, err)
 		}
 	}
 }
 
-func TestTheGuideHasTheBoundsOfAnIndex(t *testing.T) {
+func TestGuideListsTheBoundsOfAnIndex(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../../templates/guides/rendering.md.tmpl")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestTheGuideHasTheBoundsOfAnIndex(t *testing.T) {
 	}
 	versions := "entries:\n  a: [" + strings.Repeat("{},", maxEntries+1) + "]\n"
 	for _, text := range []string{charts.String(), versions} {
-		_, large := divided(text)
+		_, large := splitVersions(text)
 		_, small := readIndex(strings.NewReader(text))
 		for _, err := range []error{large, small} {
 			if err == nil || !strings.Contains(err.Error(), "more than 20000 charts, or versions") {
@@ -158,32 +158,32 @@ func TestTheGuideHasTheBoundsOfAnIndex(t *testing.T) {
 	}
 }
 
-// bombs are indexes of n bytes or a little more, which cost a parser the most memory for each byte.
+// bombs returns indexes of about n bytes with the highest memory cost per byte.
 func bombs(n int) map[string]string {
-	of := func(before, repeated, after string) string {
+	wrap := func(before, repeated, after string) string {
 		return before + strings.Repeat(repeated, n/len(repeated)) + after
 	}
 	return map[string]string{
-		"one version":    of("entries:\n  a:\n  - version: 1\n    x: [", "a,", "a]\n"),
-		"flow list":      of("entries:\n  a: [", "{},", "{}]\n"),
-		"flow":           of("entries: {a: [", "{},", "{}]}\n"),
-		"flow lists":     of("entries:\n  a:\n  - ", "[", "\n"),
-		"versions":       of("entries:\n  a:\n", "  - \n", ""),
-		"dashes":         of("entries:\n  a:\n", "  - - - - - - - - - - - - - a\n", ""),
-		"charts":         of("entries:\n", "  a:\n", ""),
-		"deep":           of("entries:\n  a:\n  - version: 1\n    x: ", "[", "\n"),
-		"a long name":    of("entries:\n  ", "a", ":\n"),
-		"one line":       of("entries:\n  a:\n  - version: ", "a", "\n"),
-		"JSON":           of(`{"entries":{"a":[`, "{},", "{}]}}"),
-		"JSON elements":  of(`{"entries":{"a":[{"version":"1","x":[`, "1,", "1]}]}}"),
-		"JSON charts":    of(`{"entries":{`, `"a":[],`, `"b":[]}}`),
-		"JSON deep":      of(`{"entries":{"a":`, `[`, "}"),
-		"JSON elsewhere": of(`{"x":[`, "1,", `1],"entries":{"a":[]}}`),
+		"one version":    wrap("entries:\n  a:\n  - version: 1\n    x: [", "a,", "a]\n"),
+		"flow list":      wrap("entries:\n  a: [", "{},", "{}]\n"),
+		"flow":           wrap("entries: {a: [", "{},", "{}]}\n"),
+		"flow lists":     wrap("entries:\n  a:\n  - ", "[", "\n"),
+		"versions":       wrap("entries:\n  a:\n", "  - \n", ""),
+		"dashes":         wrap("entries:\n  a:\n", "  - - - - - - - - - - - - - a\n", ""),
+		"charts":         wrap("entries:\n", "  a:\n", ""),
+		"deep":           wrap("entries:\n  a:\n  - version: 1\n    x: ", "[", "\n"),
+		"a long name":    wrap("entries:\n  ", "a", ":\n"),
+		"one line":       wrap("entries:\n  a:\n  - version: ", "a", "\n"),
+		"JSON":           wrap(`{"entries":{"a":[`, "{},", "{}]}}"),
+		"JSON elements":  wrap(`{"entries":{"a":[{"version":"1","x":[`, "1,", "1]}]}}"),
+		"JSON charts":    wrap(`{"entries":{`, `"a":[],`, `"b":[]}}`),
+		"JSON deep":      wrap(`{"entries":{"a":`, `[`, "}"),
+		"JSON elsewhere": wrap(`{"x":[`, "1,", `1],"entries":{"a":[]}}`),
 	}
 }
 
-// It runs alone, as it counts what the process allocates.
-func TestABombOfAnIndexCostsLittleMemory(t *testing.T) {
+// The test is not parallel, because it measures the allocations of the process.
+func TestIndexBombCostsLittleMemory(t *testing.T) {
 	size := acceptancetest.Count(2, 6)
 	for name, text := range bombs(size << 20) {
 		var before, after runtime.MemStats
@@ -198,13 +198,13 @@ func TestABombOfAnIndexCostsLittleMemory(t *testing.T) {
 			t.Errorf("%s allocates %d MiB: %d versions, %v", name, allocated, len(versions), err)
 		}
 		if err == nil && name != "JSON elements" && name != "JSON elsewhere" {
-			t.Errorf("%s is read: %d versions", name, len(versions))
+			t.Errorf("%s: got %d versions, want an error", name, len(versions))
 		}
 	}
 }
 
-// A process keeps the indexes of many repositories.
-func TestTheKeptTextOfAnIndexIsBounded(t *testing.T) {
+// A process caches the indexes of many repositories.
+func TestCachedTextOfAnIndexIsBounded(t *testing.T) {
 	t.Parallel()
 	var noise strings.Builder
 	noise.WriteString("entries:\n  a:\n")
@@ -223,49 +223,50 @@ func TestTheKeptTextOfAnIndexIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if index.size > len(usual)/10 {
-		t.Errorf("%d bytes are kept of %d", index.size, len(usual))
+		t.Errorf("%d bytes are cached of %d", index.size, len(usual))
 	}
 	if versions, _, err := index.versions(t.Context(), "a"); err != nil || len(versions) != 10_000 {
 		t.Errorf("%d versions, error %v", len(versions), err)
 	}
 }
 
-func TestReadingVersionsEndsWithTheContext(t *testing.T) {
+func TestReadingVersionsStopsWithTheContext(t *testing.T) {
 	t.Parallel()
-	ended, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, text := range map[string]string{"YAML": "entries:\n  a:\n  - version: 1\n", "JSON": `{"entries":{"a":[{}]}}`} {
 		index, err := splitIndex([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := index.versions(ended, "a"); !errors.Is(err, context.Canceled) {
+		if _, _, err := index.versions(canceled, "a"); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// Where all charts of an index that was divided can be read, the parser reads the same in the whole of it.
+// FuzzDivideIndex compares split indexes with the parser. If all charts of a split index are readable, parsing the whole text
+// gives the same.
 func FuzzDivideIndex(f *testing.F) {
-	for _, text := range dividable {
+	for _, text := range splittableIndexes {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := divided(text)
+		got, err := splitVersions(text)
 		if err != nil {
 			return
 		}
 		whole, err := parseIndex([]byte(text))
 		if err != nil {
-			return // elsewhere, or only together, as an anchor that is defined twice
+			return // an error outside of the entries or in the whole text, such as an anchor defined twice
 		}
 		if !isSameIndex(got, whole.parsed) {
-			t.Errorf("%q is divided as %+v, and parsed as %+v", text, got, whole.parsed)
+			t.Errorf("%q is split as %+v, and parsed as %+v", text, got, whole.parsed)
 		}
 	})
 }
 
-// largeIndex is like the largest public ones: 20 MiB with 15,000 versions of 150 charts.
+// largeIndex returns an index like the largest public ones: 20 MiB with 15,000 versions of 150 charts.
 func largeIndex() []byte {
 	var text bytes.Buffer
 	text.WriteString("apiVersion: v1\nentries:\n")
@@ -316,7 +317,7 @@ func largeIndex() []byte {
 	return text.Bytes()
 }
 
-// BenchmarkLargeIndex compares the parser for the whole of a large index with dividing it and reading a chart, or ten.
+// BenchmarkLargeIndex compares parsing a large index with splitting it and reading one or ten charts.
 func BenchmarkLargeIndex(b *testing.B) {
 	text := largeIndex()
 	for name, read := range map[string]func() error{

@@ -28,8 +28,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// chart is a chart's archive, with the version in its Chart.yaml.
-func chart(t testing.TB, name, version string) []byte {
+// newChart returns the archive of a chart with the version in its Chart.yaml.
+func newChart(t testing.TB, name, version string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
 	compressed := gzip.NewWriter(&buffer)
@@ -48,7 +48,7 @@ func digestOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// contentOf is the first file of an archive that a store returned.
+// contentOf returns the name and content of the first file in a stored archive.
 func contentOf(t testing.TB, path string) string {
 	t.Helper()
 	file, err := diskcache.Open(path)
@@ -80,11 +80,11 @@ func newClient(t testing.TB, credentials git.Credentials) *origin.Resolver {
 	})
 }
 
-func byURL(url, username, password string) git.Credentials {
+func credentialsByURL(url, username, password string) git.Credentials {
 	return git.Credentials{ByURL: []git.URLCredentials{{URL: url, Login: git.Login{Username: username, Password: password}}}}
 }
 
-func TestACommitOfABranchATagAndAnAnnotatedTagIsFound(t *testing.T) {
+func TestCommitsOfBranchesAndTagsAreFound(t *testing.T) {
 	t.Parallel()
 	repository := t.TempDir()
 	run := func(args ...string) string {
@@ -144,20 +144,20 @@ func TestACommitOfABranchATagAndAnAnnotatedTagIsFound(t *testing.T) {
 	}
 }
 
-// chartServer is a chart repository, which counts what it is asked for.
+// chartServer is a chart repository that counts requests.
 type chartServer struct {
 	*httptest.Server
-	mutex  sync.Mutex
-	asked  map[string]int
-	tokens map[string]string // of Authorization, by path
+	mutex    sync.Mutex
+	requests map[string]int    // by path
+	tokens   map[string]string // Authorization header by path
 }
 
 func newChartServer(t *testing.T, files map[string]func(http.ResponseWriter, *http.Request)) *chartServer {
 	t.Helper()
-	s := &chartServer{asked: map[string]int{}, tokens: map[string]string{}}
+	s := &chartServer{requests: map[string]int{}, tokens: map[string]string{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mutex.Lock()
-		s.asked[r.URL.Path]++
+		s.requests[r.URL.Path]++
 		s.tokens[r.URL.Path] = r.Header.Get("Authorization")
 		s.mutex.Unlock()
 		if serve, ok := files[r.URL.Path]; ok {
@@ -170,23 +170,23 @@ func newChartServer(t *testing.T, files map[string]func(http.ResponseWriter, *ht
 	return s
 }
 
-func text(content string) func(http.ResponseWriter, *http.Request) {
+func serveText(content string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, content) }
 }
 
-func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
+func TestChartIsFoundAndFetched(t *testing.T) {
 	t.Parallel()
-	old, archive := chart(t, "till", "3.2.0"), chart(t, "till", "3.2.1")
+	old, archive := newChart(t, "till", "3.2.0"), newChart(t, "till", "3.2.1")
 	server := newChartServer(t, map[string]func(http.ResponseWriter, *http.Request){
-		"/charts/index.yaml": text(
+		"/charts/index.yaml": serveText(
 			fmt.Sprintf(`{entries: {till: [{version: 3.2.0, digest: %x, urls: [till-3.2.0.tgz]}, {version: 3.2.1, urls: [till-3.2.1.tgz]},
 			{version: 4.0.0-rc.1, urls: [x]}, {version: 4.0.0, digest: %x, urls: [till-4.0.0.tgz]}]}}`, sha256.Sum256(old), sha256.Sum256(old)),
 		),
-		"/charts/till-3.2.0.tgz": text(
+		"/charts/till-3.2.0.tgz": serveText(
 			string(old),
-		), "/charts/till-3.2.1.tgz": text(string(archive)), "/charts/till-4.0.0.tgz": text(string(archive)),
+		), "/charts/till-3.2.1.tgz": serveText(string(archive)), "/charts/till-4.0.0.tgz": serveText(string(archive)),
 	})
-	client := newClient(t, byURL(server.URL+"/charts", "reader", "s3cret"))
+	client := newClient(t, credentialsByURL(server.URL+"/charts", "reader", "s3cret"))
 	manifests := func(version string) folder.Manifests {
 		return folder.Manifests{Storage: "helm", Repo: server.URL + "/charts/", Chart: "till", Version: version}
 	}
@@ -232,7 +232,7 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 	if _, err := store.Fetch(t.Context(), wanted); err != nil {
 		t.Errorf("without its folder: %v", err)
 	}
-	// The server now has other content for the version than its index said.
+	// The chart differs from the digest in the index.
 	wanted.Pin = folder.Pin{Version: "4.0.0", Digest: digestOf(old)}
 	if err := os.RemoveAll(cache); err != nil {
 		t.Fatal(err)
@@ -242,8 +242,8 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 	}
 	server.mutex.Lock()
 	defer server.mutex.Unlock()
-	if server.asked["/charts/index.yaml"] != 1 || server.asked["/charts/till-3.2.0.tgz"] != 2 {
-		t.Errorf("asked %v", server.asked)
+	if server.requests["/charts/index.yaml"] != 1 || server.requests["/charts/till-3.2.0.tgz"] != 2 {
+		t.Errorf("requests %v", server.requests)
 	}
 	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte("reader:s3cret")); server.tokens["/charts/till-3.2.0.tgz"] != want {
 		t.Errorf("sent %q", server.tokens)
@@ -252,37 +252,37 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 
 func TestCredentialsStayWithTheirServer(t *testing.T) {
 	t.Parallel()
-	archive := chart(t, "till", "1.0.0")
+	archive := newChart(t, "till", "1.0.0")
 	other := newChartServer(
 		t,
-		map[string]func(http.ResponseWriter, *http.Request){"/till.tgz": text(string(archive)), "/moved.tgz": text(string(archive))},
+		map[string]func(http.ResponseWriter, *http.Request){"/till.tgz": serveText(string(archive)), "/moved.tgz": serveText(string(archive))},
 	)
 	server := newChartServer(t, map[string]func(http.ResponseWriter, *http.Request){
-		"/index.yaml": text(
+		"/index.yaml": serveText(
 			fmt.Sprintf("entries: {till: [{version: 1.0.0, urls: [%q]}, {version: 2.0.0, urls: [moved.tgz]}]}", other.URL+"/till.tgz"),
 		),
 		"/moved.tgz": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+"/moved.tgz", http.StatusFound)
 		},
 	})
-	credentials := byURL(server.URL, "reader", "s3cret")
+	credentials := credentialsByURL(server.URL, "reader", "s3cret")
 	credentials.Token = "plain" // of the GitOps repository
 	for _, version := range []string{"1.0.0", "2.0.0"} {
 		manifests := folder.Manifests{Storage: "helm", Repo: server.URL, Chart: "till", Version: version}
-		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, nil); !errors.Is(err, access.ErrDenied) || len(other.asked) > 0 {
-			t.Errorf("another server on this machine was asked %v: %v", other.asked, err)
+		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, nil); !errors.Is(err, access.ErrDenied) || len(other.requests) > 0 {
+			t.Errorf("another server on this machine received %v: %v", other.requests, err)
 		}
 		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{server.URL}); !errors.Is(err, access.ErrDenied) ||
-			len(other.asked) > 0 {
-			t.Errorf("a server outside of the sources was asked %v: %v", other.asked, err)
+			len(other.requests) > 0 {
+			t.Errorf("a server outside of the sources received %v: %v", other.requests, err)
 		}
 		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{other.URL}); !errors.Is(err, access.ErrDenied) ||
-			len(other.asked) > 0 {
+			len(other.requests) > 0 {
 			t.Errorf("a repository outside of the sources: %v", err)
 		}
 	}
-	// A server that the provider knows is asked, and is sent nothing.
-	credentials.ByURL = append(credentials.ByURL, byURL(other.URL, "platform", "s3cret").ByURL...)
+	// A server in the credentials of the provider is allowed, but receives no credentials.
+	credentials.ByURL = append(credentials.ByURL, credentialsByURL(other.URL, "platform", "s3cret").ByURL...)
 	client := newClient(t, credentials)
 	for _, version := range []string{"1.0.0", "2.0.0"} {
 		if _, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL, Chart: "till", Version: version}, nil); err != nil {
@@ -294,15 +294,15 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-func TestARepositoryThatIsDownIsAskedOnceAndNamed(t *testing.T) {
+func TestUnreachableRepositoryIsRequestedOnceAndNamed(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
+	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		http.Error(w, "s3cret is not known", http.StatusBadGateway)
 	}))
 	defer server.Close()
-	client := newClient(t, byURL(server.URL, "reader", "s3cret"))
+	client := newClient(t, credentialsByURL(server.URL, "reader", "s3cret"))
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -314,8 +314,8 @@ func TestARepositoryThatIsDownIsAskedOnceAndNamed(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if asked.Load() != 1 {
-		t.Errorf("asked %d times", asked.Load())
+	if requests.Load() != 1 {
+		t.Errorf("%d requests, want 1", requests.Load())
 	}
 	for _, manifests := range []folder.Manifests{
 		{Storage: "helm", Repo: "http://127.0.0.1:1", Chart: "till"}, {Storage: "git", Repo: "http://127.0.0.1:1/a.git"},
@@ -327,15 +327,15 @@ func TestARepositoryThatIsDownIsAskedOnceAndNamed(t *testing.T) {
 	}
 }
 
-func TestWhatARepositoryMayNotAnswer(t *testing.T) {
+func TestInvalidAnswersOfARepositoryAreErrors(t *testing.T) {
 	t.Parallel()
 	server := newChartServer(t, map[string]func(http.ResponseWriter, *http.Request){
-		"/yaml/index.yaml":  text("entries: ["),
-		"/file/index.yaml":  text(`entries: {till: [{version: 1.0.0, urls: ["file:///etc/passwd"]}]}`),
-		"/none/index.yaml":  text(`entries: {till: [{version: 1.0.0}]}`),
+		"/yaml/index.yaml":  serveText("entries: ["),
+		"/file/index.yaml":  serveText(`entries: {till: [{version: 1.0.0, urls: ["file:///etc/passwd"]}]}`),
+		"/none/index.yaml":  serveText(`entries: {till: [{version: 1.0.0}]}`),
 		"/loop/index.yaml":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
 		"/login/index.yaml": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
-		"/shown/index.yaml": text(`entries: {till: [{version: "1.0.0\u001b", digest: ` + strings.Repeat("a", 64) + `, urls: [a]}]}`),
+		"/shown/index.yaml": serveText(`entries: {till: [{version: "1.0.0\u001b", digest: ` + strings.Repeat("a", 64) + `, urls: [a]}]}`),
 		"/large/index.yaml": func(w http.ResponseWriter, _ *http.Request) {
 			for range 65 {
 				_, _ = w.Write(make([]byte, 1<<20))
@@ -358,14 +358,14 @@ func TestWhatARepositoryMayNotAnswer(t *testing.T) {
 	}
 }
 
-func TestAnIndexIsBounded(t *testing.T) {
+func TestCompressedIndexIsBounded(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		compressed := gzip.NewWriter(w)
 		_, err := compressed.Write(bytes.Repeat([]byte("#\n"), 17<<20))
 		if err = errors.Join(err, compressed.Close()); err != nil {
-			t.Log(err) // the client has gone
+			t.Log(err) // the client has disconnected
 		}
 	}))
 	t.Cleanup(server.Close)

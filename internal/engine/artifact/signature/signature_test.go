@@ -35,7 +35,7 @@ func payloadOf(digest, kind string) []byte {
 	)
 }
 
-// signers are private keys of each kind, with the hash that cosign signs a payload by.
+// signers returns a private key of each kind.
 func signers(t testing.TB) map[string]crypto.Signer {
 	t.Helper()
 	all := map[string]crypto.Signer{}
@@ -46,7 +46,7 @@ func signers(t testing.TB) map[string]crypto.Signer {
 		}
 		all[name] = key
 	}
-	ofRSA, err := rsa.GenerateKey(rand.Reader, 2048)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +54,11 @@ func signers(t testing.TB) map[string]crypto.Signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all["RSA"], all["Ed25519"] = ofRSA, ed
+	all["RSA"], all["Ed25519"] = rsaKey, ed
 	return all
 }
 
-func signed(t testing.TB, key crypto.Signer, content []byte, hash crypto.Hash) []byte {
+func signContent(t testing.TB, key crypto.Signer, content []byte, hash crypto.Hash) []byte {
 	t.Helper()
 	message := content
 	switch {
@@ -74,16 +74,16 @@ func signed(t testing.TB, key crypto.Signer, content []byte, hash crypto.Hash) [
 		sum := sha256.Sum256(content)
 		message = sum[:]
 	}
-	made, err := key.Sign(rand.Reader, message, hash)
+	signed, err := key.Sign(rand.Reader, message, hash)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return signed
 }
 
 func isEd25519(key crypto.Signer) bool { _, is := key.(ed25519.PrivateKey); return is }
 
-func inPEM(t testing.TB, public crypto.PublicKey) string {
+func encodePEM(t testing.TB, public crypto.PublicKey) string {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
@@ -96,14 +96,14 @@ func keysOf(t testing.TB, all ...crypto.Signer) *signature.Keys {
 	t.Helper()
 	keys := &signature.Keys{}
 	for _, key := range all {
-		if err := keys.Add(inPEM(t, key.Public())); err != nil {
+		if err := keys.Add(encodePEM(t, key.Public())); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return keys
 }
 
-// bundleOf is a bundle as cosign 3 writes it.
+// bundleOf returns a bundle in the format of cosign 3.
 func bundleOf(t testing.TB, key crypto.Signer, hash crypto.Hash, statement string) []byte {
 	t.Helper()
 	const kind = "application/vnd.in-toto+json"
@@ -111,7 +111,7 @@ func bundleOf(t testing.TB, key crypto.Signer, hash crypto.Hash, statement strin
 	text, err := json.Marshal(map[string]any{
 		"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": "x"}},
 		"dsseEnvelope": map[string]any{
-			"payload": []byte(statement), "payloadType": kind, "signatures": []any{map[string]any{"sig": signed(t, key, pae, hash)}},
+			"payload": []byte(statement), "payloadType": kind, "signatures": []any{map[string]any{"sig": signContent(t, key, pae, hash)}},
 		},
 	})
 	if err != nil {
@@ -127,12 +127,12 @@ func statementOf(digest, predicate string) string {
 
 const predicate = "https://sigstore.dev/cosign/sign/v1"
 
-func TestASignatureOfEachKindOfKeyIsAccepted(t *testing.T) {
+func TestSignatureOfEachKindOfKeyIsAccepted(t *testing.T) {
 	t.Parallel()
 	all := signers(t)
 	for name, key := range all {
 		keys := keysOf(t, all["P-256"], key)
-		if err := keys.VerifyPayload(content, base64.StdEncoding.EncodeToString(signed(t, key, content, crypto.SHA256)), digest); err != nil {
+		if err := keys.VerifyPayload(content, base64.StdEncoding.EncodeToString(signContent(t, key, content, crypto.SHA256)), digest); err != nil {
 			t.Errorf("%s, payload: %v", name, err)
 		}
 		hash := map[string]crypto.Hash{"P-384": crypto.SHA384, "P-521": crypto.SHA512}[name]
@@ -145,13 +145,13 @@ func TestASignatureOfEachKindOfKeyIsAccepted(t *testing.T) {
 	}
 }
 
-func TestOtherSignaturesAreRefused(t *testing.T) {
+func TestInvalidSignaturesAreRefused(t *testing.T) {
 	t.Parallel()
 	all := signers(t)
-	key, theirs := all["P-256"], all["Ed25519"]
+	key, untrusted := all["P-256"], all["Ed25519"]
 	keys := keysOf(t, key, all["RSA"])
 	sign := func(key crypto.Signer, content []byte) string {
-		return base64.StdEncoding.EncodeToString(signed(t, key, content, crypto.SHA256))
+		return base64.StdEncoding.EncodeToString(signContent(t, key, content, crypto.SHA256))
 	}
 	tampered := []byte(strings.Replace(string(content), `"r"`, `"s"`, 1))
 	for name, test := range map[string]struct {
@@ -159,14 +159,14 @@ func TestOtherSignaturesAreRefused(t *testing.T) {
 		signature string
 		want      string
 	}{
-		"another key":        {content, sign(theirs, content), "not of one of the trusted keys"},
+		"another key":        {content, sign(untrusted, content), "not of one of the trusted keys"},
 		"another digest":     {payloadOf(other, "cosign container image signature"), sign(key, payloadOf(other, "cosign container image signature")), "for another digest"},
 		"another type":       {payloadOf(digest, "x"), sign(key, payloadOf(digest, "x")), "for something else"},
 		"a changed payload":  {tampered, sign(key, content), "the content was changed"},
 		"no signature":       {content, "", "not in base64"},
 		"no base64":          {content, "%", "not in base64"},
 		"no JSON":            {[]byte("x"), sign(key, []byte("x")), "not JSON"},
-		"nothing in it":      {[]byte("{}"), sign(key, []byte("{}")), "for something else"},
+		"an empty object":    {[]byte("{}"), sign(key, []byte("{}")), "for something else"},
 		"a list as a digest": {[]byte(`{"critical":{"image":{"docker-manifest-digest":[]}}}`), sign(key, []byte(`{"critical":{"image":{"docker-manifest-digest":[]}}}`)), "not JSON"},
 	} {
 		if err := keys.VerifyPayload(test.content, test.signature, digest); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -175,7 +175,7 @@ func TestOtherSignaturesAreRefused(t *testing.T) {
 	}
 	ok := string(bundleOf(t, key, crypto.SHA256, statementOf(digest, predicate)))
 	for name, test := range map[string]struct{ bundle, want string }{
-		"another key":           {string(bundleOf(t, theirs, crypto.SHA256, statementOf(digest, predicate))), "not of one of the trusted keys"},
+		"another key":           {string(bundleOf(t, untrusted, crypto.SHA256, statementOf(digest, predicate))), "not of one of the trusted keys"},
 		"another digest":        {string(bundleOf(t, key, crypto.SHA256, statementOf(other, predicate))), "another digest"},
 		"an attestation":        {string(bundleOf(t, key, crypto.SHA256, statementOf(digest, "https://slsa.dev/provenance/v1"))), "an attestation, and no signature"},
 		"another type":          {strings.Replace(ok, "in-toto+json", "x", 1), "no statement"},
@@ -194,29 +194,29 @@ func TestOtherSignaturesAreRefused(t *testing.T) {
 		}
 	}
 	if err := new(signature.Keys).VerifyPayload(content, sign(key, content), digest); err == nil {
-		t.Error("without keys, a signature is accepted")
+		t.Error("a signature is accepted without keys")
 	}
 }
 
-func TestWhatIsNoPublicKeyIsRefused(t *testing.T) {
+func TestInvalidPublicKeysAreRefused(t *testing.T) {
 	t.Parallel()
-	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // it is refused
+	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // the test expects its refusal
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofP224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	p224Key, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := inPEM(t, signers(t)["P-256"].Public())
+	good := encodePEM(t, signers(t)["P-256"].Public())
 	for name, test := range map[string]struct{ text, want string }{
 		"a private key":    {"-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\nY2FuYXJ5\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----\n", "private key; give the public one"},
 		"an ssh key":       {"ssh-ed25519 AAAA canary", "cannot be read"},
 		"two keys":         {good + good, "cannot be read"},
 		"a broken key":     {"-----BEGIN PUBLIC KEY-----\nY2FuYXJ5\n-----END PUBLIC KEY-----\n", "cannot be read"},
-		"a small key":      {inPEM(t, small.Public()), "less than 2048 bits"},
-		"a curve too weak": {inPEM(t, ofP224.Public()), "P-224"},
-		"nothing":          {"", "cannot be read"},
+		"a small key":      {encodePEM(t, small.Public()), "less than 2048 bits"},
+		"a curve too weak": {encodePEM(t, p224Key.Public()), "P-224"},
+		"an empty text":    {"", "cannot be read"},
 	} {
 		err := new(signature.Keys).Add(test.text)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "canary") ||
@@ -226,32 +226,32 @@ func TestWhatIsNoPublicKeyIsRefused(t *testing.T) {
 	}
 }
 
-// Nothing that nobody has signed is accepted, whatever it looks like.
+// FuzzVerify checks that content without a trusted signature is refused.
 func FuzzVerify(f *testing.F) {
 	all := signers(f)
 	keys := keysOf(f, all["P-256"], all["RSA"], all["Ed25519"])
-	theirs := all["P-384"]
-	f.Add(content, base64.StdEncoding.EncodeToString(signed(f, theirs, content, crypto.SHA256)))
-	f.Add(bundleOf(f, theirs, crypto.SHA256, statementOf(digest, predicate)), "")
+	untrusted := all["P-384"]
+	f.Add(content, base64.StdEncoding.EncodeToString(signContent(f, untrusted, content, crypto.SHA256)))
+	f.Add(bundleOf(f, untrusted, crypto.SHA256, statementOf(digest, predicate)), "")
 	f.Add([]byte(`{"critical":null}`), "AAAA")
 	f.Fuzz(func(t *testing.T, content []byte, text string) {
 		if keys.VerifyPayload(content, text, digest) == nil || keys.VerifyBundle(content, digest) == nil {
-			t.Errorf("%q with %q is accepted", content, text)
+			t.Errorf("content %q is accepted with signature %q", content, text)
 		}
-		own := base64.StdEncoding.EncodeToString(signed(t, all["Ed25519"], content, 0))
-		if keys.VerifyPayload(content, own, digest) == nil && keys.VerifyPayload(content, own, other) == nil {
-			t.Errorf("%q is for two digests", content)
+		trusted := base64.StdEncoding.EncodeToString(signContent(t, all["Ed25519"], content, 0))
+		if keys.VerifyPayload(content, trusted, digest) == nil && keys.VerifyPayload(content, trusted, other) == nil {
+			t.Errorf("%q is accepted for two digests", content)
 		}
 	})
 }
 
 func FuzzKey(f *testing.F) {
-	f.Add(inPEM(f, signers(f)["P-256"].Public()))
+	f.Add(encodePEM(f, signers(f)["P-256"].Public()))
 	f.Add("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		keys := &signature.Keys{}
 		if keys.Add(text) == nil && keys.VerifyPayload(content, "AAAA", digest) == nil {
-			t.Errorf("with %q, anything is accepted", text)
+			t.Errorf("with key %q, an invalid signature is accepted", text)
 		}
 	})
 }
