@@ -110,7 +110,7 @@ func exampleConfiguration(t *testing.T, name, url string) map[string]string {
 	return configuration
 }
 
-// No apply writes dev and prod. A plan shows the proven value.
+// No apply writes both dev and prod. A plan shows the proven value.
 func TestPromotionInOneConfigurationMovesOneStagePerApply(t *testing.T) {
 	t.Parallel()
 	testEnvironments(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
