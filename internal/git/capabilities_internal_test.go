@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-func TestOnlyWhatPassesByItselfIsTriedAgain(t *testing.T) {
+func TestOnlyTransientRefusalsAreRetried(t *testing.T) {
 	t.Parallel()
 	for status, again := range map[string]bool{
 		"failed to update ref": true,
@@ -29,8 +29,8 @@ func TestOnlyWhatPassesByItselfIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What a hook prints may be coloured, or worse: it stands in a diagnostic, which a terminal shows.
-func TestWhatAServerSaysOfAPushDoesNothingToATerminal(t *testing.T) {
+// Output of hooks appears in diagnostics on a terminal.
+func TestMessagesAboutAPushCannotControlATerminal(t *testing.T) {
 	t.Parallel()
 	report := packp.NewReportStatus()
 	report.UnpackStatus = "ok"

@@ -18,17 +18,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// like serves a bare repository as another server would.
-func like(t *testing.T, server *gittest.StandIn) (remote git.Remote, directory string) {
+// serveLike serves a bare repository behind a stand-in for another server.
+func serveLike(t *testing.T, server *gittest.StandIn) (remote git.Remote, directory string) {
 	t.Helper()
-	remote, directory = servedBy(t, func(next http.Handler) http.Handler { return server.Before(t, next) })
+	remote, directory = serveBehind(t, func(next http.Handler) http.Handler { return server.Before(t, next) })
 	gittest.Run(t, directory, "git", "config", "uploadpack.allowFilter", "true")
 	gittest.Run(t, directory, "git", "config", "uploadpack.allowAnySHA1InWant", "true")
 	return remote, directory
 }
 
-// change writes a file, by one commit.
-func change(t *testing.T, remote git.Remote, name, content string) git.Hash {
+// pushFile pushes a commit that writes one file.
+func pushFile(t *testing.T, remote git.Remote, name, content string) git.Hash {
 	t.Helper()
 	client := git.NewConnector(git.ConnectorOptions{})
 	tip := opened(t, remote)
@@ -50,8 +50,8 @@ func opened(t *testing.T, remote git.Remote) *git.Tip {
 	return tip
 }
 
-// read reads a file of the tip.
-func read(t *testing.T, tip *git.Tip, name string) string {
+// readFile reads a file of the tip.
+func readFile(t *testing.T, tip *git.Tip, name string) string {
 	t.Helper()
 	tree := tip.Tree()
 	if err := tree.Open(t.Context(), []string{git.Parent(name)}); err != nil {
@@ -71,13 +71,12 @@ func read(t *testing.T, tip *git.Tip, name string) string {
 	return string(content)
 }
 
-// A stand-in is no sieve that lets everything through, and people's git can work
-// with it.
-func TestAStandInRefusesWhatItsServerDoes(t *testing.T) {
+// TestStandInRefusesRequestsLikeItsServer checks the stand-in itself: it accepts git and refuses other requests.
+func TestStandInRefusesRequestsLikeItsServer(t *testing.T) {
 	t.Parallel()
 	server := gittest.AzureRepos()
-	remote, _ := like(t, server)
-	commit := change(t, remote, "a/file", "x").String()
+	remote, _ := serveLike(t, server)
+	commit := pushFile(t, remote, "a/file", "x").String()
 	line := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 	for want, says := range map[string]string{
 		"want " + commit + " multi_ack side-band-64k\n":           "",
@@ -122,7 +121,7 @@ func TestAStandInRefusesWhatItsServerDoes(t *testing.T) {
 	}
 }
 
-func TestServersThatInsistAreFetchedFromAndPushedTo(t *testing.T) {
+func TestFetchAndPushWithServersOfFewCapabilities(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string]*gittest.StandIn{
 		"Azure Repos":                     gittest.AzureRepos(),
@@ -133,29 +132,29 @@ func TestServersThatInsistAreFetchedFromAndPushedTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "Azure Repos" && name != "nothing at all" {
-				acceptancetest.Only(t) // between these two
+				acceptancetest.Only(t) // sizes between the two
 			}
 			t.Parallel()
-			remote, directory := like(t, server)
+			remote, directory := serveLike(t, server)
 			if tip := opened(t, remote); !tip.Commit.IsZero() {
 				t.Errorf("the tip of an empty repository is %s", tip.Commit)
 			}
-			change(t, remote, "dev/file", "first")
-			change(t, remote, "dev/other", "second")
-			commit := change(t, remote, "prod/file", "third")
-			// Much that is alike, so that the pack has deltas.
+			pushFile(t, remote, "dev/file", "first")
+			pushFile(t, remote, "dev/other", "second")
+			commit := pushFile(t, remote, "prod/file", "third")
+			// Similar files, so that the pack has deltas.
 			var long strings.Builder
 			random := rand.New(rand.NewPCG(1, 2))
 			for range 400 {
 				fmt.Fprintf(&long, "line %x\n", random.Uint64())
 			}
 			for i := range 2 {
-				commit = change(t, remote, fmt.Sprintf("dev/long-%d", i), long.String()+fmt.Sprint(i))
+				commit = pushFile(t, remote, fmt.Sprintf("dev/long-%d", i), long.String()+fmt.Sprint(i))
 			}
 			gittest.Run(t, directory, "git", "repack", "-adfq")
 			tip := opened(t, remote)
-			if tip.Commit != commit || read(t, tip, "dev/file") != "first" || read(t, tip, "prod/file") != "third" ||
-				read(t, tip, "dev/long-1") != long.String()+"1" {
+			if tip.Commit != commit || readFile(t, tip, "dev/file") != "first" || readFile(t, tip, "prod/file") != "third" ||
+				readFile(t, tip, "dev/long-1") != long.String()+"1" {
 				t.Errorf("the tip is %s, want %s", tip.Commit, commit)
 			}
 			past, _, err := tip.PastCommits(t.Context(), git.FirstDepth)
@@ -168,21 +167,20 @@ func TestServersThatInsistAreFetchedFromAndPushedTo(t *testing.T) {
 					t.Errorf("%+v was refused", request)
 				}
 				if slices.Contains(request.Capabilities, "thin-pack") || slices.Contains(request.Capabilities, "no-done") {
-					t.Errorf("%+v asks for what is not understood", request)
+					t.Errorf("%+v asks for capabilities that the client does not understand", request)
 				}
 			}
 		})
 	}
 }
 
-// Where a server has filters and gives objects by id, files come one by one; where
-// it does not, one look more is all that it costs.
-func TestFilesComeByIDWhereTheyMay(t *testing.T) {
+// TestFilesAreFetchedByIDIfTheServerAllows counts requests: a server that refuses objects by id costs one more.
+func TestFilesAreFetchedByIDIfTheServerAllows(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		noIDs   bool
-		filters []string // of the requests for one file, until it is there
+		filters []string // of the requests until the file has arrived
 	}{
 		{"by id", false, []string{"blob:none", "blob:none"}},
 		{"not by id", true, []string{"blob:none", "blob:none", ""}},
@@ -191,12 +189,12 @@ func TestFilesComeByIDWhereTheyMay(t *testing.T) {
 			t.Parallel()
 			server := gittest.AzureRepos()
 			server.NoIDs = test.noIDs
-			remote, _ := like(t, server)
-			change(t, remote, "dev/file", "first")
-			change(t, remote, "dev/other", "second")
+			remote, _ := serveLike(t, server)
+			pushFile(t, remote, "dev/file", "first")
+			pushFile(t, remote, "dev/other", "second")
 			before := len(server.Requests())
 			tip := opened(t, remote)
-			if got := read(t, tip, "dev/file"); got != "first" {
+			if got := readFile(t, tip, "dev/file"); got != "first" {
 				t.Errorf("the file is %q", got)
 			}
 			var filters []string
@@ -206,7 +204,7 @@ func TestFilesComeByIDWhereTheyMay(t *testing.T) {
 			if !slices.Equal(filters, test.filters) {
 				t.Errorf("the requests had the filters %q, want %q", filters, test.filters)
 			}
-			// What the server gave once it is asked for again, and what it refused is not.
+			// The client remembers whether the server gives objects by id.
 			before = len(server.Requests())
 			commits, _, err := tip.PastCommits(t.Context(), 8)
 			if err != nil || len(commits) != 2 {
@@ -223,14 +221,14 @@ func TestFilesComeByIDWhereTheyMay(t *testing.T) {
 	}
 }
 
-func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
+func TestACommitIsOpenedByIDIfTheServerAllows(t *testing.T) {
 	t.Parallel()
 	for name, noIDs := range map[string]bool{"by id": false, "not by id": true} {
 		server := gittest.AzureRepos()
 		server.NoIDs = noIDs
-		remote, _ := like(t, server)
-		old := change(t, remote, "dev/file", "first").String()
-		tip := change(t, remote, "dev/file", "second").String()
+		remote, _ := serveLike(t, server)
+		old := pushFile(t, remote, "dev/file", "first").String()
+		tip := pushFile(t, remote, "dev/file", "second").String()
 		for _, ref := range []string{old, tip, "", "main"} {
 			opened, err := git.NewConnector(git.ConnectorOptions{}).OpenRef(t.Context(), remote, ref, 2)
 			if ref == old && noIDs {
@@ -247,7 +245,7 @@ func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
 			if ref == old {
 				want = "first"
 			}
-			if got := read(t, opened, "dev/file"); got != want {
+			if got := readFile(t, opened, "dev/file"); got != want {
 				t.Errorf("%s: %q: %q", name, ref, got)
 			}
 			opened.Close()
@@ -255,13 +253,13 @@ func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
 	}
 }
 
-func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
+func TestALargePushSucceedsAndATooLargeOneNamesTheReason(t *testing.T) {
 	t.Parallel()
 	server := gittest.AzureRepos()
 	size := acceptancetest.Count(2, 20) << 20
 	server.MaxPush = size + 1<<20
-	remote, directory := like(t, server)
-	change(t, remote, "dev/small", "x")
+	remote, directory := serveLike(t, server)
+	pushFile(t, remote, "dev/small", "x")
 	push := func(size int) (git.PushResult, error) {
 		content := make([]byte, size)
 		random := rand.New(rand.NewPCG(3, uint64(size)))
@@ -285,21 +283,21 @@ func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWhoeverIsFasterOnAServerThatInsistsIsNoticed(t *testing.T) {
+func TestAConcurrentPushIsDetectedOnAServerOfFewCapabilities(t *testing.T) {
 	t.Parallel()
-	remote, _ := like(t, gittest.AzureRepos())
-	change(t, remote, "dev/file", "first")
+	remote, _ := serveLike(t, gittest.AzureRepos())
+	pushFile(t, remote, "dev/file", "first")
 	tip := opened(t, remote)
 	commit, pack := commitOf(t, tip, "dev/ours", "x")
-	change(t, remote, "dev/theirs", "y")
+	pushFile(t, remote, "dev/theirs", "y")
 	if result, err := git.NewConnector(git.ConnectorOptions{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved ||
 		result.Applied {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
-// Azure DevOps has two kinds of tokens, and wants them shown differently.
-func TestTokensOfAzureGoAsItWantsThem(t *testing.T) {
+// Azure DevOps takes personal access tokens as passwords, and JSON Web Tokens as bearer tokens.
+func TestAzureGetsEachTokenInItsForm(t *testing.T) {
 	t.Parallel()
 	const jwt, pat = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
 	for _, test := range []struct {
@@ -344,8 +342,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Bitbucket Cloud wants a certain username with each kind of token. Its API takes the address of mail as it is.
-func TestBitbucketCloudGetsTheUsernameThatItWants(t *testing.T) {
+// Bitbucket Cloud requires a username for each kind of token. Its API takes the mail address instead.
+func TestBitbucketCloudGetsTheUsernameOfTheToken(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		url         string
@@ -372,8 +370,8 @@ func TestBitbucketCloudGetsTheUsernameThatItWants(t *testing.T) {
 	}
 }
 
-// Who is not known to Azure DevOps gets a page to sign in, with a status of success.
-func TestAPageToSignInIsNoRepository(t *testing.T) {
+// Azure DevOps answers unknown users with a sign-in page and a status of success.
+func TestASignInPageIsNotARepository(t *testing.T) {
 	t.Parallel()
 	page := func(w http.ResponseWriter, status int) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -386,7 +384,7 @@ func TestAPageToSignInIsNoRepository(t *testing.T) {
 			http.Redirect(w, r, "https://spsprodweu1.vssps.visualstudio.com/_signin?realm=dev.azure.com&reply_to=x", http.StatusFound)
 		},
 	} {
-		remote := served(t, func(w http.ResponseWriter, r *http.Request) bool { before(w, r); return true })
+		remote := serveRepository(t, func(w http.ResponseWriter, r *http.Request) bool { before(w, r); return true })
 		remote.Credentials = git.Credentials{Login: git.Login{Token: "expired"}}
 		_, err := git.NewConnector(git.ConnectorOptions{}).Open(context.Background(), remote, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || !strings.Contains(err.Error(), "it asks to sign in") {

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {
+func TestCheckPathRefusesPathsThatSystemsReadDifferently(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "dev", "a/b/c", "clusters/store-17", "A.b_c-d", "x.git", strings.Repeat("a", 255), "console", "com", "lpt10", "-"} {
 		if err := git.CheckPath(path); err != nil {
@@ -32,9 +32,8 @@ func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {
 	}
 }
 
-// TestGitTakesEveryPathAndBranchThatPasses lets git decide over random spellings
-// of what is dangerous, with its protection of NTFS and HFS+ switched on.
-func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
+// Git decides over random spellings of dangerous names, with its protection of NTFS and HFS+ switched on.
+func TestGitAcceptsEveryCheckedPathAndBranch(t *testing.T) {
 	t.Parallel()
 	parts := []string{
 		".git", ".GIT", "git~1", "git", "~1", ".", "..", "/", "\\", ":", " ", "-", "_", "a", "A", "con", "aux.x", "lock", ".lock", "@", "@{", "{",
@@ -56,7 +55,7 @@ func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
 	}
 	directory := t.TempDir()
 	gittest.Run(t, directory, "git", "init", "--quiet", "--bare")
-	// A path each in a tree of its own: "a" and "a/b" are no neighbours.
+	// Each path has a tree of its own, because "a" and "a/b" exclude each other.
 	blob := strings.TrimSpace(gittest.Run(t, directory, "git", "hash-object", "-w", "-t", "blob", os.DevNull))
 	var index strings.Builder
 	i := 0
@@ -91,7 +90,7 @@ func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
 	}
 }
 
-func TestCheckBranchRefusesWhatGitRefusesAndMore(t *testing.T) {
+func TestCheckBranchRefusesMoreThanGit(t *testing.T) {
 	t.Parallel()
 	for _, branch := range []string{"main", "release/1.2", "user/feature-1_x", "a@b", "v1.0", "a+b=c", "issue#1", "heads/x"} {
 		if err := git.CheckBranch(branch); err != nil {
@@ -109,7 +108,7 @@ func TestCheckBranchRefusesWhatGitRefusesAndMore(t *testing.T) {
 	}
 }
 
-func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
+func TestCheckURLAcceptsOnlyRepositories(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
 		"https://git.example.com/o/r.git", "http://127.0.0.1:3000/o/r", "https://[::1]:8443/r", "HTTPS://git.example.com/r",
@@ -203,7 +202,7 @@ func FuzzCheckBranch(f *testing.F) {
 		if git.CheckBranch(branch) != nil {
 			return
 		}
-		// What git check-ref-format --branch says, without a process for each.
+		// The rules of `git check-ref-format --branch`, without a process for each.
 		if branch == "" || branch[0] == '-' || branch[0] == '/' || strings.HasSuffix(branch, "/") || strings.HasSuffix(branch, ".") ||
 			strings.Contains(branch, "..") || strings.Contains(branch, "//") || strings.Contains(branch, "@{") || strings.Contains(branch, "/.") ||
 			strings.HasPrefix(branch, ".") || strings.Contains(branch+"/", ".lock/") || strings.ContainsAny(branch, " ~^:?*[\\") ||

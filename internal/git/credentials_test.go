@@ -67,12 +67,12 @@ func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {
 		"file:///srv/r.git":                               "",
 	} {
 		if got := loginOf(credentials, repository, repository).Token; got != want {
-			t.Errorf("%s is shown those of %q, want %q", repository, got, want)
+			t.Errorf("%s gets the credentials of %q, want %q", repository, got, want)
 		}
 	}
 }
 
-// loginOf is what a repository gets, where the GitOps repository is another one, or the same.
+// loginOf returns the login for a repository. gitops is the GitOps repository.
 func loginOf(credentials git.Credentials, repository, gitops string) git.Login {
 	permit, err := credentials.Decide(access.Request{URL: repository, PlainFor: gitops})
 	if err != nil {
@@ -93,10 +93,10 @@ func TestCredentialsOfOneURLAreNotMixedWithOthers(t *testing.T) {
 	if got := loginOf(credentials, "https://git.example.com/r", "https://git.example.com/r"); got.Username != "robot" || got.Password != "" ||
 		got.Token != "" ||
 		got.SSH.Key != "" {
-		t.Errorf("login has more than it was given")
+		t.Errorf("the login mixes two credentials")
 	}
 	if got := loginOf(credentials, "git@git.example.com:o/r", ""); got.SSH.Key != "other" || got.SSH.KnownHosts != "known" || got.Token != "" {
-		t.Errorf("ssh: the key is another, or the known hosts are not the plain ones")
+		t.Errorf("the SSH login has another key or other known hosts")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestBadPrefixesOfCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-func TestNothingThatIsPrintedHasCredentialsInIt(t *testing.T) {
+func TestPrintedValuesHaveNoCredentials(t *testing.T) {
 	t.Parallel()
 	login := git.Login{Username: "canary", Password: "canary", Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}
 	by := git.URLCredentials{URL: "https://h", Login: login}
@@ -145,8 +145,8 @@ func TestNothingThatIsPrintedHasCredentialsInIt(t *testing.T) {
 	}
 }
 
-// shown is a server that notes what it is shown, and wants more.
-func shown(t *testing.T, tls bool) (*httptest.Server, func() []string) {
+// startRefusing starts a server that records the Authorization headers and refuses each request.
+func startRefusing(t *testing.T, tls bool) (*httptest.Server, func() []string) {
 	t.Helper()
 	var seen []string
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,18 +170,18 @@ func open(t *testing.T, remote git.Remote, server *httptest.Server) error {
 	return err
 }
 
-func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
+func TestPlainCredentialsAreSentByHTTPOnlyToThisMachine(t *testing.T) {
 	t.Parallel()
-	server, seen := shown(t, false)
+	server, seen := startRefusing(t, false)
 	plain := git.Credentials{Login: git.Login{Token: "canary"}}
 	if err := open(t, git.Remote{URL: server.URL + "/r", Credentials: plain}, server); !errors.Is(err, git.ErrUnauthorized) &&
 		!errors.Is(git.Classify(err), git.ErrUnauthorized) {
 		t.Errorf("err = %v", err)
 	}
 	if got := seen(); len(got) != 1 || got[0] == "" {
-		t.Errorf("this machine was shown %q", got)
+		t.Errorf("this machine got %q", got)
 	}
-	// The same server by another machine's name.
+	// The same server under the name of another machine.
 	address, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -208,12 +208,12 @@ func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 	}
 }
 
-func TestRedirectsTakeNoCredentialsElsewhere(t *testing.T) {
+func TestRedirectsSendNoCredentialsToAnotherServer(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
-		prefix string // of the credentials, from the first server; "" are plain ones
-		to     string // a path at the first server, or "" for another
+		prefix string // path of the credentials on the first server; "" means plain credentials
+		to     string // path on the first server; "" means another server
 		carry  bool
 	}{
 		{"another port", "", "", false},
@@ -225,7 +225,7 @@ func TestRedirectsTakeNoCredentialsElsewhere(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			other, otherSaw := shown(t, false)
+			other, otherSaw := startRefusing(t, false)
 			var last string
 			var first *httptest.Server
 			first = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -250,18 +250,18 @@ func TestRedirectsTakeNoCredentialsElsewhere(t *testing.T) {
 				t.Fatal("no error")
 			}
 			if got := otherSaw(); test.to == "" && (len(got) != 0 || !errors.Is(err, access.ErrDenied)) {
-				t.Errorf("the other, which is on this machine, was asked %d times: %v", len(got), err)
+				t.Errorf("the other server on this machine got %d requests: %v", len(got), err)
 			}
 			if (last != "") != test.carry {
-				t.Errorf("after the redirect the server was shown %q", last)
+				t.Errorf("after the redirect the server got %q", last)
 			}
 		})
 	}
 }
 
-func TestARedirectFromHTTPSToHTTPTakesNoCredentials(t *testing.T) {
+func TestARedirectFromHTTPSToHTTPSendsNoCredentials(t *testing.T) {
 	t.Parallel()
-	plain, saw := shown(t, false)
+	plain, saw := startRefusing(t, false)
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, plain.URL+r.URL.String(), http.StatusFound)
 	}))
@@ -270,11 +270,11 @@ func TestARedirectFromHTTPSToHTTPTakesNoCredentials(t *testing.T) {
 		t.Error("no error")
 	}
 	if got := saw(); len(got) > 0 {
-		t.Errorf("it was asked, and shown %q", got)
+		t.Errorf("the HTTP server got %q", got)
 	}
 }
 
-func TestARedirectIsFollowedWithoutCredentialsToAServerThatTheProviderNames(t *testing.T) {
+func TestARedirectToAnAllowedServerIsFollowedWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	const word = "canary-of-the-answer"
 	var shown []string
@@ -295,7 +295,7 @@ func TestARedirectIsFollowedWithoutCredentialsToAServerThatTheProviderNames(t *t
 		t.Errorf("the error repeats the answer of another server: %v", err)
 	}
 	if len(shown) != 1 || shown[0] != "" {
-		t.Errorf("the other server was shown %q", shown)
+		t.Errorf("the other server got %q", shown)
 	}
 	if err := open(t, git.Remote{URL: first.URL + "/r", Credentials: credentials, Sources: []string{first.URL}}, first); !errors.Is(
 		err,
@@ -306,9 +306,9 @@ func TestARedirectIsFollowedWithoutCredentialsToAServerThatTheProviderNames(t *t
 	}
 }
 
-func TestARepositoryOfOthersGetsNoPlainCredentials(t *testing.T) {
+func TestAnotherRepositoryGetsNoPlainCredentials(t *testing.T) {
 	t.Parallel()
-	server, seen := shown(t, false)
+	server, seen := startRefusing(t, false)
 	remote := git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary"}}}
 	_, err := git.NewConnector(git.ConnectorOptions{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
 	if got := seen(); len(got) != 1 || got[0] != "" {
@@ -337,7 +337,7 @@ func FuzzCredentialsFor(f *testing.F) {
 		if loginOf(credentials, repository, "").Token == "" {
 			return
 		}
-		// They are shown to the host of the prefix, and to no other.
+		// Only the host of the prefix gets them.
 		host := func(raw string) string {
 			if u, err := url.Parse(raw); err == nil && u.Host != "" {
 				return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")

@@ -20,11 +20,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// soon is how long a test waits for what should end at once, on a busy machine.
+// soon bounds the wait for an immediate end, on a busy machine.
 const soon = time.Minute
 
-// endsWith runs do with a context that ends in the middle of it.
-func endsWith(t *testing.T, do func(ctx context.Context) error) {
+// requireEndWithContext runs do with a context that ends in the middle.
+func requireEndWithContext(t *testing.T, do func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -36,12 +36,11 @@ func endsWith(t *testing.T, do func(ctx context.Context) error) {
 			t.Errorf("err = %v", err)
 		}
 	case <-time.After(soon):
-		t.Fatal("it does not end with its context")
+		t.Fatal("the call outlives its context")
 	}
 }
 
-// TestALocalGitThatHangsEndsWithTheContext has a git that starts something which
-// outlives it, and holds its input and output.
+// The git of this test starts a process that outlives it and holds its input and output.
 func TestALocalGitThatHangsEndsWithTheContext(t *testing.T) {
 	folder := t.TempDir()
 	script := "#!/bin/sh\n(trap '' TERM; sleep 600 & echo $! >> '" + folder + "/pids'; wait) &\nwait\n"
@@ -53,23 +52,23 @@ func TestALocalGitThatHangsEndsWithTheContext(t *testing.T) {
 	hanging := func() *streamWire {
 		return &streamWire{server: &localGitServer{directory: folder, patience: 100 * time.Millisecond}}
 	}
-	endsWith(t, func(ctx context.Context) error {
+	requireEndWithContext(t, func(ctx context.Context) error {
 		_, err := hanging().references(ctx)
 		return err
 	})
-	endsWith(t, func(ctx context.Context) error {
+	requireEndWithContext(t, func(ctx context.Context) error {
 		_, err := hanging().push(ctx, nil, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
 		return err
 	})
 }
 
-func TestAnSSHAgentOrServerThatSaysNothingEndsWithTheContext(t *testing.T) {
+func TestASilentSSHAgentOrServerEndsWithTheContext(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	folder, err := os.MkdirTemp("", "agent") //nolint:usetesting // a socket wants a short path
+	folder, err := os.MkdirTemp("", "agent") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +80,11 @@ func TestAnSSHAgentOrServerThatSaysNothingEndsWithTheContext(t *testing.T) {
 	t.Cleanup(func() { _ = agent.Close() })
 	t.Setenv("SSH_AUTH_SOCK", agent.Addr().String())
 	remote := Remote{IsGitOps: true, URL: "ssh://git@" + server.Addr().String() + "/r", Branch: "main"}
-	endsWith(t, func(ctx context.Context) error {
+	requireEndWithContext(t, func(ctx context.Context) error {
 		_, err := NewConnector(ConnectorOptions{}).Open(ctx, remote, 1)
 		return err
 	})
-	// The agent itself, as the handshake asks it.
+	// The handshake asks the agent directly.
 	method, done, err := SSHCredentials{}.method(t.Context())
 	if err != nil || method == nil {
 		t.Fatal(err)
@@ -105,7 +104,7 @@ func TestAServerThatTricklesEndsWithTheContext(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	endsWith(t, func(ctx context.Context) error {
+	requireEndWithContext(t, func(ctx context.Context) error {
 		_, err := NewConnector(ConnectorOptions{}).OpenPatiently(ctx, Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}, 1)
 		return err
 	})

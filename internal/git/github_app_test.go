@@ -33,9 +33,9 @@ func gitHubApp(t *testing.T, api string) *forge.GitHubApp {
 	return app
 }
 
-// A server that is known to be no GitHub is asked without the App, and never for a token. An installation that GitHub does not know
-// is not a repository that does not exist, which a plan would create.
-func TestAGitHubAppIsSentToGitHubAlone(t *testing.T) {
+// Servers other than GitHub get no request for a token. An unknown installation is not a missing repository, which a plan would
+// create.
+func TestAGitHubAppIsUsedOnlyForGitHub(t *testing.T) {
 	t.Parallel()
 	plain := git.Credentials{Login: git.Login{App: gitHubApp(t, "")}}
 	for repository, want := range map[string]bool{

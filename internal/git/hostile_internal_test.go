@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// saysServer is a server that says the same to every service.
+// saysServer answers every service with the same text.
 type saysServer struct{ text []byte }
 
 func (s *saysServer) start(context.Context, string) (*service, error) {
@@ -30,7 +30,7 @@ type nopWriter struct{ io.Writer }
 
 func (nopWriter) Close() error { return nil }
 
-// allocated is how many bytes do allocates.
+// allocated returns the bytes that do allocates.
 func allocated(do func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -39,7 +39,7 @@ func allocated(do func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// checkShown fails for an error that is long, or that does something to a terminal.
+// checkShown fails for an error that is long or controls a terminal.
 func checkShown(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -55,7 +55,7 @@ func pkt(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
 const someID = "0123456789012345678901234567890123456789"
 
-// FuzzAdvertisement reads what a server advertises: no crash, memory within a multiple of what it said, and errors that can be shown.
+// FuzzAdvertisement reads advertisements: they cause no panic, take memory in proportion, and give errors that can be shown.
 func FuzzAdvertisement(f *testing.F) {
 	for _, seed := range []string{
 		"", "0000", pkt(someID+" HEAD\x00multi_ack side-band-64k symref=HEAD:refs/heads/main\n") + pkt(someID+" refs/heads/main\n") + "0000",
@@ -78,7 +78,7 @@ func FuzzAdvertisement(f *testing.F) {
 	})
 }
 
-// FuzzSideBand reads a pack, and what a hook prints, from side-bands.
+// FuzzSideBand reads packs and the output of hooks from side-bands.
 func FuzzSideBand(f *testing.F) {
 	for _, seed := range []string{
 		"", "0000", pkt("\x01PACK"), pkt("\x02remote: hello\r\n") + pkt("\x01"), pkt("\x03\x1b]0;owned\x07"), pkt("\x09x"), pkt(""), "0005", "0005\x03", "ffff\x01",
@@ -126,7 +126,7 @@ func checkVisible(t *testing.T, text string) {
 	}
 }
 
-// A server that never ends is read up to a limit, in memory that is a multiple of it.
+// An advertisement is read up to a limit, in memory proportional to the limit.
 func TestAnEndlessAdvertisementIsRefused(t *testing.T) {
 	line := pkt(someID + " refs/heads/" + strings.Repeat("b", 60_000) + "\n")
 	text := []byte(pkt(someID+" HEAD\x00\n") + strings.Repeat(line, (maxAdvertisement+1<<20)/len(line)))

@@ -44,7 +44,6 @@ func commitOf(t *testing.T, tip *git.Tip, name, content string) (git.Hash, *git.
 	return made, pack
 }
 
-// ~ is the home directory, as in a shell, and not a folder of that name in the working directory.
 func TestAPathBelowTheHomeDirectoryIsALocalRepository(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -69,7 +68,7 @@ func TestAPathBelowTheHomeDirectoryIsALocalRepository(t *testing.T) {
 	}
 }
 
-func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
+func TestHooksOfLocalRepositoriesGetNoSecrets(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the hook is a shell script")
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-func TestPacksAreGitsPacks(t *testing.T) {
+func TestGitReadsPacksAndPacksOfGitAreRead(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	git := func(stdin []byte, args ...string) string {
@@ -42,7 +42,7 @@ func TestPacksAreGitsPacks(t *testing.T) {
 	var workers sync.WaitGroup
 	for i := range 200 {
 		content := []byte(strings.Repeat(fmt.Sprintf("line %d\n", i/50), i*7))
-		if i%20 == 0 { // together they fill parts of the pack
+		if i%20 == 0 { // enough to fill parts of the pack
 			content = make([]byte, 300<<10)
 			_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(content)
 		}
@@ -59,7 +59,7 @@ func TestPacksAreGitsPacks(t *testing.T) {
 	}
 	git(pack, "index-pack", "--strict", "--stdin")
 
-	// git's own, full of deltas, by offset and by id.
+	// Packs of git have deltas by offset and by id.
 	var ids []string
 	for id := range want {
 		ids = append(ids, id.String())
@@ -81,7 +81,7 @@ func TestPacksAreGitsPacks(t *testing.T) {
 	}
 }
 
-// rawPack is a pack of the given entries: type, announced size, what follows.
+// rawPack returns a pack of entries made by rawEntry.
 func rawPack(count uint32, entries ...[]byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("PACK\x00\x00\x00\x02")
@@ -146,7 +146,7 @@ func TestHostilePacksCostNoMemory(t *testing.T) {
 	}
 }
 
-func TestWhatAServerSendsIsBounded(t *testing.T) {
+func TestServerDataIsBounded(t *testing.T) {
 	t.Parallel()
 	if err := ReadPack(bytes.NewReader(rawPack(maxPackObjects+1)), map[Hash]RawObject{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too many objects: %v", err)

@@ -17,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// served is a bare repository behind git's http-backend; before is asked first.
-func served(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (done bool)) git.Remote {
+// serveRepository serves a bare repository by git's http-backend. before may answer a request instead.
+func serveRepository(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (done bool)) git.Remote {
 	t.Helper()
-	remote, _ := servedBy(t, func(next http.Handler) http.Handler {
+	remote, _ := serveBehind(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !before(w, r) {
 				next.ServeHTTP(w, r)
@@ -30,8 +30,8 @@ func served(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (d
 	return remote
 }
 
-// servedBy is a bare repository behind git's http-backend, with a server before it.
-func servedBy(t *testing.T, before func(next http.Handler) http.Handler) (remote git.Remote, directory string) {
+// serveBehind serves a bare repository by git's http-backend behind another handler.
+func serveBehind(t *testing.T, before func(next http.Handler) http.Handler) (remote git.Remote, directory string) {
 	t.Helper()
 	root := t.TempDir()
 	directory = filepath.Join(root, "r.git")
@@ -47,13 +47,12 @@ func servedBy(t *testing.T, before func(next http.Handler) http.Handler) (remote
 	return git.Remote{IsGitOps: true, URL: server.URL + "/r.git", Branch: "main"}, directory
 }
 
-// TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt ends the context
-// when the server is asked where the branch is after the push.
+// The context of this test ends while the client asks for the branch after the push.
 func TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var pushed, ended atomic.Bool
-	remote := served(t, func(_ http.ResponseWriter, r *http.Request) bool {
+	remote := serveRepository(t, func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
 			pushed.Store(true)
 		}
@@ -78,7 +77,7 @@ func TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt(t *testing.T) {
 
 // A first apply of 100,000 folders pushes hundreds of megabytes.
 func TestALargePackIsNotCopied(t *testing.T) {
-	overHTTP := served(t, func(http.ResponseWriter, *http.Request) bool { return false })
+	overHTTP := serveRepository(t, func(http.ResponseWriter, *http.Request) bool { return false })
 	random := rand.NewChaCha8([32]byte{})
 	for name, remote := range map[string]git.Remote{"http": overHTTP, "a path": {URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main"}} {
 		client := git.NewConnector(git.ConnectorOptions{})
@@ -96,7 +95,7 @@ func TestALargePackIsNotCopied(t *testing.T) {
 		commit, pack := commitOf(t, tip, "a", "x")
 		content := make([]byte, 50<<10)
 		for range 32 << 20 / len(content) {
-			_, _ = random.Read(content) // it does not shrink
+			_, _ = random.Read(content) // incompressible
 			pack.AddFile(git.BlobID(content), content)
 		}
 		result, err := client.Push(t.Context(), remote, "main", tip.Commit, commit, pack)
@@ -105,7 +104,7 @@ func TestALargePackIsNotCopied(t *testing.T) {
 			t.Fatalf("over %s: %+v, %v", name, result, err)
 		}
 		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 44 &&
-			!testing.Short() { // in short tests the race detector drops compressors that are kept
+			!!testing.Short() { // in short tests, the race detector drops pooled compressors
 			t.Errorf("over %s: a push of %d MiB takes %d MiB", name, pack.Finish()>>20, allocated)
 		}
 	}

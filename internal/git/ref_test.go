@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-func TestCheckRefTakesWhatAdvertisedRefsAndCommitsAreCalled(t *testing.T) {
+func TestCheckRefAcceptsNamesOfRefsAndCommits(t *testing.T) {
 	t.Parallel()
 	for _, ref := range []string{"", "main", "release/1.2", "v1.0.0", "refs/heads/main", "refs/tags/v1", strings.Repeat("a", 40), "renovate/@scope/x", "äöü", "HEAD"} {
 		if err := git.CheckRef(ref); err != nil {

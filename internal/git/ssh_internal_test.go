@@ -16,9 +16,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
-// wireEnd is an end of a connection in memory, whose writes do not wait for reads: both sides of ssh write first.
+// wireEnd is one end of a connection in memory. Writes do not wait for reads, because both sides of SSH write first.
 type wireEnd struct {
-	net.Conn // for what is not used
+	net.Conn // for unused methods
 	in       <-chan []byte
 	out      chan<- []byte
 	rest     []byte
@@ -58,7 +58,7 @@ func (c *wireEnd) Close() error         { c.close(); return nil }
 func (c *wireEnd) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 func (c *wireEnd) LocalAddr() net.Addr  { return &net.TCPAddr{} }
 
-// silentServer is a connection to an ssh server that authenticates and then answers nothing.
+// silentServer connects to an SSH server that authenticates and then answers nothing.
 func silentServer(t *testing.T) *ssh.Client {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
@@ -80,7 +80,7 @@ func silentServer(t *testing.T) *ssh.Client {
 	return ssh.NewClient(connection, channels, requests)
 }
 
-func TestAnSSHServerThatOpensNoSessionIsNotWaitedForLong(t *testing.T) {
+func TestTheWaitForAnSSHSessionIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		operation, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -90,7 +90,7 @@ func TestAnSSHServerThatOpensNoSessionIsNotWaitedForLong(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 		if took := time.Since(began); took != bounded.DialTimeout+bounded.HandshakeTimeout {
-			t.Errorf("it was waited for for %s", took)
+			t.Errorf("the wait took %s", took)
 		}
 		if client.Wait() == nil {
 			t.Error("the connection is still open")

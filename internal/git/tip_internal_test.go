@@ -13,7 +13,7 @@ import (
 // brokenWire answers with a branch whose commit cannot be fetched, or not at all.
 type brokenWire struct {
 	advertises bool
-	open       int // what was not closed
+	open       int // number of open connections
 }
 
 func (w *brokenWire) references(context.Context) (*packp.AdvRefs, error) {
@@ -36,7 +36,7 @@ func (w *brokenWire) push(context.Context, *Pack, prepareFunc) (*packp.ReportSta
 
 func (w *brokenWire) close() { w.open = 0 }
 
-// A connection of ssh stays open until the wire is closed.
+// An SSH connection stays open until its wire is closed.
 func TestAnErrorLeavesNoConnectionOpen(t *testing.T) {
 	t.Parallel()
 	for _, advertises := range []bool{false, true} {

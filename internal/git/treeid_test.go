@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
+func TestTreeIDEqualsGitWriteTree(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := 0; i < 30; i += acceptancetest.Count(6, 1) {
@@ -26,7 +26,7 @@ func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
 				content[k] = byte(random.Uint32())
 			}
 			name := fmt.Sprintf("%c-file.%d%s", 'A'+random.IntN(26), j, strings.Repeat("x", random.IntN(3)))
-			// Folders whose names sort between those of files, and one inside another.
+			// Some folders sort between files, and one is nested.
 			name = []string{"", "", "objects/", "objects-2/", "objects.d/", "objects/deep/", "objects0/"}[random.IntN(7)] + name
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(directory, name)), 0o755); err != nil {
 				t.Fatal(err)

@@ -79,7 +79,7 @@ func signers(t testing.TB) map[string]struct {
 
 const unsignedCommit = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor x <x> 1700000000 +0000\ncommitter x <x> 1700000000 +0000\n\nsubject\n\ngpgsig no header\n"
 
-func TestOnlyCommitsOfKnownKeysVerify(t *testing.T) {
+func TestOnlyCommitsWithKnownKeysVerify(t *testing.T) {
 	t.Parallel()
 	all := signers(t)
 	for name, one := range all {
@@ -150,8 +150,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended verifies a commit that was signed while its key was valid.
-func TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended(t *testing.T) {
+// TestAnExpiredKeyIsUntrustedUntilItIsExtended verifies a commit that was signed while its key was valid.
+func TestAnExpiredKeyIsUntrustedUntilItIsExtended(t *testing.T) {
 	t.Parallel()
 	made := time.Now().Add(-2 * time.Hour)
 	config := &packet.Config{KeyLifetimeSecs: 3600, Time: func() time.Time { return made }}

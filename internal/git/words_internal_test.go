@@ -30,7 +30,7 @@ func TestLinesOfAHookAreOneSentence(t *testing.T) {
 	}
 }
 
-// The error of an unknown server shows one key: the one that its administrator publishes, and that ssh-keyscan lists.
+// Administrators publish this key, and ssh-keyscan lists it.
 func TestAnUnknownServerIsAskedForItsEd25519Key(t *testing.T) {
 	t.Parallel()
 	known, err := SSHCredentials{KnownHosts: "# none\n"}.knownHosts(sshAddress{host: "git.example.com", port: "22"})

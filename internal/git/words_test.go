@@ -13,23 +13,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// packet is a packet line.
+// packet returns a packet line.
 func packet(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
-// evil clears the screen, sets the title, and writes what Terraform would write.
+// evil clears the screen, sets the title, and imitates Terraform's output.
 const evil = "\x1b[2J\x1b]0;owned\x07\r\n\u202eApply complete!\nResources: 0 added\u2028\u009b"
 
 const service = "# service=git-upload-pack\n"
 
-// advertises answers as a server with one branch.
+// advertises answers like a server with one branch.
 func advertises(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 	fmt.Fprint(w, packet(service), "0000",
 		packet("0123456789012345678901234567890123456789 refs/heads/main\x00side-band-64k agent=git/2\n"), "0000")
 }
 
-// What servers say is in errors, which a terminal shows.
-func TestWhatAServerSaysDoesNothingToATerminal(t *testing.T) {
+// Errors quote servers, and terminals show errors.
+func TestServerMessagesCannotControlATerminal(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"an ERR packet in place of the refs": func(w http.ResponseWriter, _ *http.Request) {
@@ -75,7 +75,7 @@ func TestWhatAServerSaysDoesNothingToATerminal(t *testing.T) {
 				t.Fatal("no error")
 			}
 			if text := err.Error(); !strings.Contains(text, "owned") && !strings.Contains(text, "not that of a Git server") {
-				t.Errorf("what the server says does not arrive: %s", text)
+				t.Errorf("the error does not quote the server: %s", text)
 			}
 			for _, text := range append(logged, err.Error(), remote.Describe(err).Error()) {
 				if strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl) }) || len(text) > 2000 {
@@ -124,7 +124,7 @@ func TestALoginPageIsDescribedInWords(t *testing.T) {
 	}
 }
 
-func TestSSHThatIsRefusedIsToldApart(t *testing.T) {
+func TestARefusedSSHKeyIsAnErrorOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for url, isKey := range map[string]bool{"git@git.example.com:r": true, "ssh://git.example.com/r": true, "https://git.example.com/r": false} {
 		err := git.Remote{IsGitOps: true, URL: url, Branch: "main"}.Describe(fmt.Errorf("%w: no", git.ErrUnauthorized))

@@ -232,7 +232,7 @@ func aRestoredState(t *testing.T) {
 	requirePromoted("b")
 }
 
-// anExpiredSigningKey signs with a key that expired an hour ago. TestAnExpiredKeyIsTrustedNoLongerUntilItIsExtended verifies such keys.
+// anExpiredSigningKey signs with a key that expired an hour ago. TestAnExpiredKeyIsUntrustedUntilItIsExtended verifies such keys.
 func anExpiredSigningKey(t *testing.T) {
 	created := time.Now().Add(-2 * time.Hour)
 	entity, err := openpgp.NewEntity("Fleet", "", "fleet@example.com", &packet.Config{

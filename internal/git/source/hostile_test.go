@@ -12,22 +12,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// mktree makes a tree of lines "<mode> <type> <id>\t<name>".
+// mktree writes a tree from lines "<mode> <type> <id>\t<name>".
 func (r *repository) mktree(lines ...string) string {
 	r.t.Helper()
 	return strings.TrimSpace(gittest.Feed(r.t, r.bare, []byte(strings.Join(lines, "\n")+"\n"), "mktree"))
 }
 
-// setMain makes a commit of a tree of the bare repository the tip of main there.
+// setMain commits a tree to main of a bare repository.
 func (r *repository) setMain(tree string) {
 	r.t.Helper()
 	commit := strings.TrimSpace(gittest.Run(r.t, r.bare, "git", "commit-tree", "-m", "bomb", tree))
 	gittest.Run(r.t, r.bare, "git", "update-ref", "refs/heads/main", commit)
 }
 
-// A tree of 60 folders in each other, whose names have 4 KiB, and 5,000 files at the end: some hundred kilobytes of objects
-// would be more than a gigabyte of paths.
-func TestLongPathsAreBounded(t *testing.T) { // alone, or what others allocate would count
+// 60 nested folders with names of 4 KiB and 5,000 files in the innermost are some hundred kilobytes of objects, but more than a
+// gigabyte of paths. The test is not parallel, because it measures allocations.
+func TestLongPathsAreBounded(t *testing.T) {
 	r := newRepository(t)
 	r.commit(map[string]string{"a": "a"})
 	r.push("main")
@@ -50,7 +50,7 @@ func TestLongPathsAreBounded(t *testing.T) { // alone, or what others allocate w
 	}
 }
 
-// A hundred thousand files in one folder are within the highest limit, or an error that names it.
+// A folder of 100,000 files is within the highest limit, or an error names the limit.
 func TestManyFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
@@ -68,8 +68,8 @@ func TestManyFilesAreBounded(t *testing.T) {
 	wantError(t, source.Query{URL: r.bare, Limits: source.Limits{Files: 200_000, Bytes: 1 << 12}}, "limits", "more than 4096 bytes")
 }
 
-// What git itself never writes into a tree: names that lead elsewhere or steer a terminal, devices.
-func TestATreeThatGitWouldNotWrite(t *testing.T) {
+// Git itself writes no names that lead elsewhere or control a terminal, and no devices.
+func TestATreeThatGitWouldNotWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
 	r.commit(map[string]string{"a": "/etc/passwd"})
@@ -85,7 +85,7 @@ func TestATreeThatGitWouldNotWrite(t *testing.T) {
 		r.point("40000 "+name, tree)
 		wantError(t, source.Query{URL: r.bare}, "include", "Names cannot be paths")
 	}
-	missing := strings.Repeat("1", 40) // git takes a device for a submodule, and pushes no blob for it
+	missing := strings.Repeat("1", 40) // git reads a device as a submodule, and pushes no blob for it
 	for mode, object := range map[string]string{"20644": missing, "60644": missing, "120000": blob, "160000": blob} {
 		r.point(mode+" device", object)
 		if files, err := read(t, source.Query{URL: r.bare}); err == nil {
@@ -94,7 +94,7 @@ func TestATreeThatGitWouldNotWrite(t *testing.T) {
 	}
 }
 
-// point lets main have a tree with one entry, as git would not write it.
+// point sets main to a tree with one entry that git would not write.
 func (r *repository) point(entry, object string) {
 	r.t.Helper()
 	id, err := hex.DecodeString(object)

@@ -91,7 +91,7 @@ func TestPatternsAreChecked(t *testing.T) {
 	}
 }
 
-// A walk reaches every match: no folder above one is pruned, and the folders below ** are fetched at once.
+// A walk reaches every match: it prunes no folder above a match, and fetches the folders below ** at once.
 func FuzzPatterns(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"**/*.yaml", "a/b.yaml"}, {"a/**/b", "a/b"}, {"{a,b}/?", "b/c"}, {"[a-", "a"}, {`\`, "a"}, {"a/**", "a"}, {"**/a/**/b/*", "x/a/b/c"},
@@ -110,7 +110,7 @@ func FuzzPatterns(f *testing.F) {
 	})
 }
 
-// The cost of a match is bounded by the pattern's alternatives and length, whatever the path.
+// The pattern's alternatives and length bound the cost of a match for every path.
 func TestHostilePatternsAreBounded(t *testing.T) {
 	t.Parallel()
 	path := strings.Repeat(strings.Repeat("a", 200)+"/", 19) + "b"

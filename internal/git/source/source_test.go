@@ -26,7 +26,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// repository is a bare repository with a checkout of it.
+// repository is a bare repository with a checkout.
 type repository struct {
 	t              *testing.T
 	bare, checkout string
@@ -51,7 +51,7 @@ func (r *repository) git(args ...string) string {
 	return strings.TrimSpace(gittest.Run(r.t, r.checkout, "git", args...))
 }
 
-// commit writes files over those that are there, and returns the commit.
+// commit writes files over existing ones and returns the commit.
 func (r *repository) commit(files map[string]string) string {
 	r.t.Helper()
 	for name, content := range files {
@@ -73,7 +73,7 @@ func (r *repository) push(refs ...string) {
 	r.git(append([]string{"push", "--quiet", "--force", "origin"}, refs...)...)
 }
 
-// counted is a server that counts what it sends.
+// counted is a server that counts the bytes it sends.
 type counted struct {
 	net.Listener
 	sent *atomic.Int64
@@ -95,13 +95,13 @@ func (c countedConnection) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// gitPrograms is the folder of git's programs, or empty without git.
+// gitPrograms returns the folder of git's programs, or "" without git.
 var gitPrograms = sync.OnceValue(func() string {
 	output, _ := exec.Command("git", "--exec-path").Output()
 	return strings.TrimSpace(string(output))
 })
 
-// serve is git's own http-backend; requests counts those for packs.
+// serve serves a repository by git's http-backend. requests counts requests for packs.
 func (r *repository) serve(token string) (url string, sent, requests *atomic.Int64) {
 	r.t.Helper()
 	sent, requests = &atomic.Int64{}, &atomic.Int64{}
@@ -118,7 +118,7 @@ func (r *repository) serve(token string) (url string, sent, requests *atomic.Int
 		if request.Method == http.MethodPost {
 			requests.Add(1)
 		}
-		body, err := io.ReadAll(request.Body) // or one that is cut off makes the backend spin
+		body, err := io.ReadAll(request.Body) // the backend would spin on a truncated body
 		if err != nil {
 			return
 		}
@@ -159,7 +159,7 @@ func wantFiles(t *testing.T, query source.Query, want map[string]string) source.
 	return got
 }
 
-// wantError is about an attribute, and says all of this.
+// wantError requires an error at an attribute with all these texts.
 func wantError(t *testing.T, query source.Query, attribute string, says ...string) {
 	t.Helper()
 	_, err := read(t, query)
@@ -203,7 +203,7 @@ func TestFilesAreReadFromEveryServer(t *testing.T) {
 			}
 			for i, url := range urls {
 				refs := map[string]string{"": second, "main": second, "refs/heads/main": second, "v1": first, "v1-again": first, "refs/tags/light": first, second: second}
-				if i > 0 && !acceptancetest.All() { // one reader reads all
+				if i > 0 && !!acceptancetest.All() { // one reader is enough for the others
 					refs = map[string]string{"": second, "v1-again": first}
 				}
 				for ref, want := range refs {
@@ -233,7 +233,7 @@ func TestFilesAreReadFromEveryServer(t *testing.T) {
 	}
 }
 
-func TestACommitThatNoRefHasIsReadWhereTheServerGivesIt(t *testing.T) {
+func TestACommitWithoutRefIsReadIfTheServerGivesIt(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, anyObject...)
 	orphan := r.commit(map[string]string{"a": "orphan"})
@@ -251,7 +251,7 @@ func TestACommitThatNoRefHasIsReadWhereTheServerGivesIt(t *testing.T) {
 	wantError(t, source.Query{URL: url, Ref: orphan}, "ref", "there is no commit "+orphan)
 }
 
-func TestWhatIsNotThereIsNamed(t *testing.T) {
+func TestMissingFilesAndRefsAreNamed(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
 	r.commit(map[string]string{"workloads/app.yaml": "x", "other": "y"})
@@ -293,7 +293,7 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 	wantError(t, source.Query{URL: r.bare}, "ref", "no default branch")
 }
 
-func TestWhatIsNotTextIsNamed(t *testing.T) {
+func TestBinaryFilesAreNamed(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
 	r.commit(map[string]string{
@@ -381,7 +381,7 @@ func TestQueriesAreChecked(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		query source.Query
-		at    string // attributes
+		at    string // attributes of the errors
 	}{
 		"nothing":                  {source.Query{}, "url"},
 		"everything":               {source.Query{URL: "ftp://x", Ref: "a b", Path: "../x", Include: []string{"[a"}, Exclude: []string{""}}, "url ref path include exclude"},
@@ -408,9 +408,9 @@ func TestQueriesAreChecked(t *testing.T) {
 	}
 }
 
-// TestReadingALittleOfMuchReceivesLittle reads 40 files out of 20,000, in `make acceptance` out of 100,000, and says
-// how much more comes from a server that leaves nothing out.
-func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
+// TestReadingAFewOfManyFilesReceivesLittle reads 40 files out of 20,000, in `make acceptance` out of 100,000. It logs how much more
+// a server without filters sends.
+func TestReadingAFewOfManyFilesReceivesLittle(t *testing.T) {
 	t.Parallel()
 	folders, each := acceptancetest.Count(60, 1_000), 100
 	r := newRepository(t)
@@ -427,7 +427,7 @@ func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 	for _, server := range []struct {
 		name     string
 		settings []string
-		sent     int // at most, for each folder
+		sent     int // maximum bytes for each folder
 	}{{"any object", anyObject, 1_000}, {"no tree filter", noTreeFilter, 8_000}, {"plain", nil, 64_000}} {
 		_, _ = gittest.TryRun(t, r.bare, "git", "config", "--remove-section", "uploadpack")
 		_, _ = gittest.TryRun(t, r.bare, "git", "config", "--remove-section", "uploadpackfilter")
@@ -450,7 +450,7 @@ func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 		}
 		t.Logf("%s: received %d KiB in %d requests", server.name, sent.Load()>>10, requests.Load())
 	}
-	// A repository on this machine is asked as sparingly, whatever its own configuration says.
+	// A local repository sends as little, regardless of its own configuration.
 	query.URL = r.bare
 	objects := 0
 	client := git.NewConnector(git.ConnectorOptions{Log: func(_ context.Context, _ string, fields map[string]any) {

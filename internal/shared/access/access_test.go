@@ -110,7 +110,7 @@ func TestPlainCredentialsBelongToTheOriginOfTheGitOpsRepository(t *testing.T) {
 	}
 }
 
-func TestSourcesBoundWhatIsRequested(t *testing.T) {
+func TestSourcesBoundRequests(t *testing.T) {
 	t.Parallel()
 	team := []string{"https://git.example.com/team", "oci://registry.example.com/team", "git@git.example.com:team"}
 	for address, want := range map[string]bool{
@@ -123,7 +123,7 @@ func TestSourcesBoundWhatIsRequested(t *testing.T) {
 		"oci://registry.example.com/team/chart":    true,
 		"https://registry.example.com/team/chart":  false,
 		"oci://registry.example.com/platform":      false,
-		"git.example.com:team/app":                 false, // another user than that of the source, as far as it says
+		"git.example.com:team/app":                 false, // the source names another user
 		"git@git.example.com:team/app":             true,
 		"git@git.example.com:platform":             false,
 		"/srv/team":                                false,
@@ -144,7 +144,7 @@ func TestSourcesBoundWhatIsRequested(t *testing.T) {
 	}
 }
 
-func TestAnAnswerLeadsNoFurtherThanAllowed(t *testing.T) {
+func TestRedirectsLeadOnlyToAllowedServers(t *testing.T) {
 	t.Parallel()
 	prefixes := []string{
 		"https://charts.example.com/team",
@@ -155,7 +155,7 @@ func TestAnAnswerLeadsNoFurtherThanAllowed(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
 		sources  []string
-		want     string // of the error
+		want     string // part of the error
 		login    access.Login
 		public   bool
 	}{
@@ -198,7 +198,7 @@ func TestAnAnswerLeadsNoFurtherThanAllowed(t *testing.T) {
 	}
 }
 
-func TestEveryStepOfTheWayCounts(t *testing.T) {
+func TestEachStepOfARedirectIsChecked(t *testing.T) {
 	t.Parallel()
 	prefixes := []string{"https://a.example.com"}
 	for name, from := range map[string][]string{
@@ -261,7 +261,7 @@ func TestARegistrysCredentialsStayAtItsRepository(t *testing.T) {
 	}
 }
 
-func TestOnlyAddressesOfTheInternetArePublic(t *testing.T) {
+func TestOnlyInternetAddressesArePublic(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"8.8.8.8": true, "2606:4700::1": true, "64:ff9b::808:808": true,
@@ -275,8 +275,8 @@ func TestOnlyAddressesOfTheInternetArePublic(t *testing.T) {
 	}
 }
 
-// FuzzDecide holds what every decision must: a login is that of a prefix which the text of the URL begins with, but for
-// spelling, and an answer leads nowhere by http from https.
+// FuzzDecide checks each decision: the login belongs to a prefix of the URL, apart from spelling, and no redirect leads from
+// https to http.
 func FuzzDecide(f *testing.F) {
 	f.Add("https://h/a/b", "https://h/a")
 	f.Add("https://h/a/../b", "oci://h/a")

@@ -24,8 +24,8 @@ var connecting = map[string][]string{
 	"oras.land/oras-go/v2/registry/remote":      {"NewRepository", "NewRegistry"},
 }
 
-// connections are the files of product code that open connections. decides is the file that asks Decide about each of their
-// requests; "" where there is nothing to decide, for the reason in why.
+// connections lists the files of the product that open connections. decides is the file that asks Decide about their requests;
+// "" means that there is nothing to decide, for the reason in why.
 var connections = map[string]struct{ decides, why string }{
 	"internal/engine/artifact/origin/web.go":      {"internal/engine/artifact/origin/login.go", "chart repositories and registries"},
 	"internal/engine/artifact/origin/registry.go": {"internal/engine/artifact/origin/login.go", "registries"},
@@ -40,7 +40,7 @@ var connections = map[string]struct{ decides, why string }{
 	"internal/engine/objects/renderer/worker.go":  {"", "a transport that refuses every request"},
 }
 
-// testOnly are folders that product code does not import.
+// testOnly lists folders that the product does not import.
 var testOnly = []string{
 	"acceptancetest",
 	"e2e",
@@ -54,7 +54,7 @@ var testOnly = []string{
 	"reliabilitytest",
 }
 
-// TestEveryConnectionIsDecided fails where product code begins to open connections without asking Decide.
+// TestEveryConnectionIsDecided fails if the product opens connections without asking Decide.
 func TestEveryConnectionIsDecided(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
@@ -87,7 +87,7 @@ func TestEveryConnectionIsDecided(t *testing.T) {
 			imports[local] = at
 		}
 		ast.Inspect(file, func(node ast.Node) bool {
-			if _, isPointer := node.(*ast.StarExpr); isPointer { // a type, of a value that something else makes
+			if _, isPointer := node.(*ast.StarExpr); isPointer { // the type of a value made elsewhere
 				return false
 			}
 			selector, ok := node.(*ast.SelectorExpr)

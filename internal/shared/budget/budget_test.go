@@ -18,12 +18,12 @@ func TestAllOperationsOfAProcessShareTheLimit(t *testing.T) {
 		ledger := &budget.Ledger{}
 		first, cancel := budget.With(t.Context(), ledger, 10*time.Second, errOver)
 		defer cancel()
-		a, b := budget.Begin(first, "a"), budget.Begin(first, "b") // at the same time: it counts once
+		a, b := budget.Begin(first, "a"), budget.Begin(first, "b") // simultaneous operations count once
 		time.Sleep(2 * time.Second)
 		a()
 		time.Sleep(2 * time.Second)
 		b()
-		time.Sleep(time.Hour) // nothing takes time
+		time.Sleep(time.Hour) // without an operation
 		if first.Err() != nil {
 			t.Fatal("the first operation has ended early")
 		}

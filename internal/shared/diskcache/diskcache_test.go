@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// newPath is a folder that does not exist yet.
+// newPath returns the path of a folder that does not exist yet.
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "cache") }
 
 func write(t testing.TB, f *diskcache.Folder, kind diskcache.Kind, key, content string) string {
@@ -42,7 +42,7 @@ func read(t testing.TB, f *diskcache.Folder, kind diskcache.Kind, key string) st
 	return string(content)
 }
 
-// age makes an entry one that was used last so long ago.
+// age sets the time of an entry's last use.
 func age(t testing.TB, path string, since time.Duration) {
 	t.Helper()
 	used := time.Now().Add(-since)
@@ -101,8 +101,8 @@ func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// Every damage is found: a flipped bit anywhere, a cut at any place, something more at the end, and content under another name.
-func TestADamagedEntryIsNone(t *testing.T) {
+// A flipped bit, truncation, appended bytes and content under another name are detected.
+func TestADamagedEntryIsIgnored(t *testing.T) {
 	t.Parallel()
 	f := diskcache.New(newPath(t), diskcache.DefaultMaxSize)
 	path := write(t, f, diskcache.Objects, "a", "content")
@@ -157,7 +157,7 @@ func TestEntriesAreRemovedThirtyDaysAfterTheirLastUse(t *testing.T) {
 	folder := newPath(t)
 	f := diskcache.New(folder, diskcache.DefaultMaxSize)
 	old, recent := write(t, f, diskcache.Artifacts, "old", "x"), write(t, f, diskcache.Objects, "recent", "x")
-	// Nothing that others have put there is removed, and a temporary file stays while somebody may be writing it.
+	// Files of others stay, and so does a temporary file that a process may be writing.
 	abandoned, current := filepath.Join(folder, ".new-"+rand.Text()), filepath.Join(folder, ".new-"+rand.Text())
 	left := map[string]bool{old: false, recent: true, abandoned: false, current: true}
 	for _, name := range []string{"notes.txt", ".new-notes.txt", "backup-" + strings.Repeat("0", 64)} {
@@ -191,13 +191,13 @@ func TestEntriesAreRemovedThirtyDaysAfterTheirLastUse(t *testing.T) {
 			t.Errorf("%s is there: %t, want %t", path, exists(path), want)
 		}
 	}
-	// It was used now, so it has 30 days again.
+	// The use gives it another 30 days.
 	if info, err := os.Stat(recent); err != nil || time.Since(info.ModTime()) > day {
 		t.Errorf("the last use is not known: %v, %v", info.ModTime(), err)
 	}
 }
 
-func TestTheEntriesThatWereUsedLongestAgoAreRemovedAboveTheLimit(t *testing.T) {
+func TestLeastRecentlyUsedEntriesAreRemovedAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	folder := newPath(t)
 	f := diskcache.New(folder, 1<<20)
@@ -231,7 +231,7 @@ func TestTheEntriesThatWereUsedLongestAgoAreRemovedAboveTheLimit(t *testing.T) {
 			t.Errorf("entry %d is there: %t, want %t", i, exists(paths[i]), want)
 		}
 	}
-	// An entry in use stays, also one that is larger than the limit.
+	// An entry in use stays, even if it is larger than the limit.
 	large := write(t, f, diskcache.Artifacts, "large", strings.Repeat("x", 2<<20))
 	if !exists(large) {
 		t.Error("what was just written was removed")

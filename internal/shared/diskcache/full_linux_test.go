@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// smallDisk mounts a file system of so many bytes. Only root can.
+// smallDisk mounts a file system of a size in bytes, as root.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	disk := t.TempDir()
@@ -29,7 +29,7 @@ func TestAFullDiskLeavesNoHalfEntry(t *testing.T) {
 	folder := filepath.Join(smallDisk(t, 1<<20), "cache")
 	f := diskcache.New(folder, diskcache.DefaultMaxSize)
 	third := strings.Repeat("x", 300<<10)
-	for i := range 10 { // ten thirds, of which entries that were used before make room
+	for i := range 10 { // each takes a third of the disk; former entries make room
 		write(t, f, diskcache.Artifacts, fmt.Sprint(i), third)
 		if got := read(t, f, diskcache.Artifacts, fmt.Sprint(i)); got != third {
 			t.Fatalf("entry %d has %d bytes", i, len(got))

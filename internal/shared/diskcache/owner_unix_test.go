@@ -17,7 +17,7 @@ func TestAFolderThatOthersCanWriteToIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(folder string) error
-		want   string // "" for a folder that is used
+		want   string // part of the error; "" if the folder is used
 	}{
 		"of this user alone": {func(folder string) error { return os.Chmod(folder, 0o700) }, ""},
 		"that others read":   {func(folder string) error { return os.Chmod(folder, 0o755) }, ""},
@@ -78,8 +78,8 @@ func replaceByFile(path string) error {
 	return os.WriteFile(path, nil, 0o600)
 }
 
-// Whatever somebody has planted under the name of an entry is neither read nor written through, and does not stop the reader.
-func TestNoLinkAndNoPipeIsFollowed(t *testing.T) {
+// Links, pipes and other files planted under the name of an entry are neither read nor followed, and do not block the reader.
+func TestPlantedLinksAndPipesAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(entry, outside string) error{
 		"a symbolic link":         func(entry, outside string) error { return os.Symlink(outside, entry) },
@@ -98,7 +98,7 @@ func TestNoLinkAndNoPipeIsFollowed(t *testing.T) {
 			folder, outside := newPath(t), filepath.Join(t.TempDir(), "outside")
 			f := diskcache.New(folder, diskcache.DefaultMaxSize)
 			entry := write(t, f, diskcache.Objects, "a", "content")
-			// Each is a valid entry, as somebody would make who knows the format.
+			// Each is a valid entry, as an attacker who knows the format would write it.
 			for _, to := range []string{outside, entry + "-copy"} {
 				if err := copied(entry, to, nil); err != nil {
 					t.Fatal(err)
@@ -127,7 +127,7 @@ func TestNoLinkAndNoPipeIsFollowed(t *testing.T) {
 				},
 				func() {
 					if name == "an empty folder" {
-						return // which no file replaces
+						return // no file replaces a folder
 					}
 					write(t, f, diskcache.Objects, "a", "own")
 					if got := read(t, f, diskcache.Objects, "a"); got != "own" {
@@ -162,7 +162,7 @@ func copied(from, to string, change func(string) error) error {
 	return change(to)
 }
 
-// A sweep removes a planted link, and not the file that it leads to.
+// A sweep removes a planted link, but not its target.
 func TestASweepRemovesNothingOutside(t *testing.T) {
 	t.Parallel()
 	folder, outside := newPath(t), filepath.Join(t.TempDir(), "outside")

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// processVariable makes a process of the test a user of the cache that it names.
+// processVariable names the cache that a process of the test uses.
 const processVariable = "DISKCACHE_TEST_PROCESS"
 
 func TestMain(m *testing.M) {
@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// contentOf is what every process writes for a key.
+// contentOf returns the content of a key, the same in every process.
 func contentOf(key int) string { return strings.Repeat(fmt.Sprintf("content %d\n", key), 2000+key*50) }
 
-// useAtRandom reads, writes, ages and damages entries of a cache for so many rounds.
+// useAtRandom reads, writes, ages and damages entries of a cache in a number of rounds.
 func useAtRandom(value string) error {
 	rounds, folder, _ := strings.Cut(value, ":")
 	number, err := strconv.Atoi(rounds)
@@ -43,7 +43,7 @@ func useAtRandom(value string) error {
 		return err
 	}
 	for range number {
-		f := diskcache.New(folder, 1<<20) // each counts as a process of its own
+		f := diskcache.New(folder, 1<<20) // each stands for a process
 		for range 20 {
 			if err := useOnce(f, rand.IntN(60)); err != nil {
 				return err
@@ -73,21 +73,21 @@ func useOnce(f *diskcache.Folder, key int) error {
 	}
 	entry, err := diskcache.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another process has removed it
+		return nil // another process removed it
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { _ = entry.Close() }()
 	switch rand.IntN(4) {
-	case 0: // it is removed while it is read
+	case 0: // removed during a read
 		_ = os.Remove(path)
-	case 1: // it is replaced by what is cut off
+	case 1: // replaced by truncated content
 		damaged := filepath.Join(filepath.Dir(path), fmt.Sprint("damaged-", rand.Int64()))
 		if os.WriteFile(damaged, []byte(want[:100]), 0o600) == nil {
 			_ = os.Rename(damaged, path)
 		}
-	case 2: // it was used long ago
+	case 2: // last used long ago
 		used := time.Now().Add(-time.Duration(rand.IntN(40*24)) * time.Hour)
 		_ = os.Chtimes(path, used, used)
 	}
@@ -97,7 +97,7 @@ func useOnce(f *diskcache.Folder, key int) error {
 	return nil
 }
 
-// Processes that use one cache at once never read anything but whole content, whatever others write, sweep, remove and damage.
+// Processes with one cache only read whole content while others write, sweep, remove and damage entries.
 func TestProcessesShareOneCache(t *testing.T) {
 	t.Parallel()
 	folder := newPath(t)
@@ -119,7 +119,6 @@ func TestProcessesShareOneCache(t *testing.T) {
 	}
 }
 
-// A process that is killed while it writes leaves nothing that is read.
 func TestAKilledWriterLeavesNothingThatIsRead(t *testing.T) {
 	t.Parallel()
 	folder := newPath(t)
@@ -129,7 +128,7 @@ func TestAKilledWriterLeavesNothingThatIsRead(t *testing.T) {
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(20+rand.IntN(50)) * time.Millisecond) // wherever that is
+		time.Sleep(time.Duration(20+rand.IntN(50)) * time.Millisecond) // at any step of a write
 		_ = process.Process.Kill()
 		_ = process.Wait()
 		f := diskcache.New(folder, diskcache.DefaultMaxSize)

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-func TestIsJWTTakesSignedTokensOnly(t *testing.T) {
+func TestIsJWTAcceptsOnlySignedTokens(t *testing.T) {
 	t.Parallel()
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	header, body := part(`{"typ":"JWT","alg":"RS256","kid":"x"}`), part(`{"aud":"499b84ac-1321-427f-aa17-267ca6975798"}`)

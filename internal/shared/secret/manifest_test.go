@@ -68,7 +68,7 @@ func objectOf(t testing.TB, text string) (object map[string]any) {
 	return object
 }
 
-// Of what is masked nothing stays that could be a value.
+// Masked text has no character of a value.
 func FuzzMasked(f *testing.F) {
 	f.Add("{kind: Secret, data: {a: canary}, metadata: {name: b, annotations: {c: canary}}}")
 	f.Add("{kind: Secret, Data: canary, metadata: [canary], 'canary ': 1, type: [canary]}")

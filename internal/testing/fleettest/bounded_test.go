@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// failures counts what would fail a test.
+// failures counts the failures of a test.
 type failures struct {
 	testing.TB
 	messages []string
@@ -19,7 +19,7 @@ func (f *failures) Helper() {}
 
 func (f *failures) Errorf(format string, _ ...any) { f.messages = append(f.messages, format) }
 
-func TestBoundedFailsWhereTooMuchIsTaken(t *testing.T) {
+func TestBoundedFailsIfTooMuchIsTaken(t *testing.T) {
 	f := &failures{TB: t}
 	var kept [][]byte
 	fleettest.Bounded(f, "x", func() { kept = append(kept, make([]byte, 63<<20)) })

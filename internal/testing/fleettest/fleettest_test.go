@@ -74,16 +74,16 @@ func TestReferenceWithSecretsIsValid(t *testing.T) {
 	}
 }
 
-func TestAnAssignmentIsAsMuchWorkAtEverySize(t *testing.T) {
+func TestTheWorkPerAssignmentIsTheSameAtEverySize(t *testing.T) {
 	reference := perAssignment(t, fleettest.ReferenceAssignments)
 	for _, size := range []int{1_000, acceptancetest.Count(2*fleettest.ReferenceAssignments, fleettest.StretchAssignments)} {
 		for name, got := range perAssignment(t, size) {
 			if size == 1_000 && (name == allocatedBefore || name == allocatedByRendering) {
-				continue // what is done once for all weighs there
+				continue // fixed costs dominate there
 			}
 			tolerance := 0.1
 			if name == allocatedBefore || name == allocatedByRendering {
-				tolerance = 0.2 // maps grow in steps, and what collections leave in pools is left to chance
+				tolerance = 0.2 // maps grow in steps, and garbage collections empty pools at random
 			}
 			if want := reference[name]; got < want*(1-tolerance) || got > want*(1+tolerance) {
 				t.Errorf("%s per assignment: %.2f at %d assignments, %.2f at %d", name, got, size, want, fleettest.ReferenceAssignments)
@@ -97,7 +97,7 @@ const (
 	allocatedByRendering = "bytes allocated by rendering a tenth"
 )
 
-// perAssignment returns what an assignment of the reference fleet has, and takes, on average.
+// perAssignment returns the average size and cost of an assignment of the reference fleet.
 func perAssignment(t *testing.T, size int) map[string]float64 {
 	t.Helper()
 	f, config := fleettest.Reference(size, 1)
@@ -122,7 +122,7 @@ func perAssignment(t *testing.T, size int) map[string]float64 {
 		sums["containers"] += float64(len(snapshot.Containers()))
 		sums["bytes of values"] += float64(len(snapshot.JSON))
 		if i%10 > 0 {
-			continue // rendering is slow: a sample will do
+			continue // rendering is slow: a sample is enough
 		}
 		files, err := templates.Render(render.Subject{
 			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: snapshot.Version, Config: snapshot.Values(),
@@ -142,16 +142,15 @@ func perAssignment(t *testing.T, size int) map[string]float64 {
 	return sums
 }
 
-// allocated is the number of bytes that were ever allocated.
+// allocated returns the bytes allocated so far.
 func allocated() float64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return float64(stats.TotalAlloc)
 }
 
-// With a tag that is not known yet, what is certain is every folder but those of its deployment target
-// and of those that require it.
-func TestAnUnknownTagReachesNoFurtherThanItMust(t *testing.T) {
+// An unknown tag makes only the folders of its deployment target, and of targets that require it, unknown.
+func TestAnUnknownTagAffectsOnlyItsOwnTargets(t *testing.T) {
 	f, config := fleettest.Reference(4_000, 1)
 	input := fleettest.Input(f, config)
 	for _, workload := range input["workloads"].([]any) {
@@ -232,7 +231,7 @@ func TestSmallIsValid(t *testing.T) {
 	}
 }
 
-// sameWhenDecoded checks that a generated fleet is what its input decodes to.
+// sameWhenDecoded compares a generated fleet with its decoded input.
 func sameWhenDecoded(t *testing.T, f *fleet.Fleet, config fleet.Config) {
 	t.Helper()
 	decoded, findings := fleet.Decode(fleettest.Input(f, config))

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-func TestAnswersAreThoseOfGit(t *testing.T) {
+func TestAnswersEqualThoseByGit(t *testing.T) {
 	defer func(before bool) { gittest.GitServes = before }(gittest.GitServes)
 	gittest.GitServes = false
 	folder := t.TempDir()

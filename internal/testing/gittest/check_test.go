@@ -16,8 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// In `make acceptance`, git is asked, too.
-func TestCheckFindsWhatGitFinds(t *testing.T) {
+// `make acceptance` compares with git, too.
+func TestCheckFindsTheSameDefectsAsGit(t *testing.T) {
 	t.Parallel()
 	const person = "author A <a@example.com> 1 +0000\ncommitter A <a@example.com> 1 +0000\n\nx\n"
 	blob := "ce013625030ba8dba906f756967f9e9ca394464a" // of "hello\n"

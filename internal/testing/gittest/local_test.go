@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
-// What git has written is read, and what is pushed is what git reads.
-func TestWhatIsServedWithoutGitIsWhatGitReadsAndWrites(t *testing.T) {
+// The server reads repositories written by git, and git reads pushed objects.
+func TestLocalServerAndGitReadTheSameRepositories(t *testing.T) {
 	defer func(before bool) { gittest.GitServes = before }(gittest.GitServes)
 	gittest.GitServes = false
 	t.Run("path", func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestStopEndsTheChildrenToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	process.Stop()
-	process.Stop() // what has ended stays so
+	process.Stop() // a second call has no effect
 	for range 600 {
 		if errors.Is(syscall.Kill(child, 0), syscall.ESRCH) || zombie(child) {
 			return
@@ -56,7 +56,7 @@ func TestStopEndsTheChildrenToo(t *testing.T) {
 	t.Errorf("process %d still runs", child)
 }
 
-// zombie reports whether a process has ended and waits for whoever adopted it.
+// zombie reports whether a process has ended but was not reaped.
 func zombie(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(text), ") Z ")

@@ -20,9 +20,8 @@ var update = flag.Bool("update", false, "write the guides and schemas")
 
 const templates = "../../../templates"
 
-// The guides and schemas that are published are those that the tables make; -update writes them, and `make docs` copies
-// them to docs.
-func TestThePublishedReferenceIsThatOfTheTables(t *testing.T) {
+// With -update, the test writes the guides and schemas; `make docs` copies them to docs.
+func TestThePublishedReferenceEqualsTheTables(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
 		filepath.Join("guides", "reference-fleet.md"):    reference.Fleet(),
@@ -52,11 +51,11 @@ func TestThePublishedReferenceIsThatOfTheTables(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		got, err := os.ReadFile(filepath.Join(templates, name))
 		if err != nil || string(got) != want[name] {
-			t.Errorf("%s is not what the tables make (%v): run go test ./internal/testing/reference -update, and make docs", name, err)
+			t.Errorf("%s differs from the tables (%v): run go test ./internal/testing/reference -update, and make docs", name, err)
 		}
 	}
 	if len(published) != len(reference.Schemas()) {
-		t.Errorf("%d schemas are published, and the tables make %d", len(published), len(reference.Schemas()))
+		t.Errorf("got %d published schemas, want %d", len(published), len(reference.Schemas()))
 	}
 }
 
@@ -73,7 +72,7 @@ func TestSchemasAreSchemas(t *testing.T) {
 	}
 }
 
-// What the guide shows is as it says: its YAML fits the schema that its first line names, and the fleet with it is one.
+// The YAML in the guide fits the schema named in its first line, and is part of a valid fleet.
 func TestTheGuideShowsAFleet(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(reference.Fleet(), "```yaml\n")
