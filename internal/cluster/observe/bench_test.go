@@ -13,9 +13,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// BenchmarkObserve judges the reference fleet, and makes the evidence.
+// BenchmarkObserve judges the reference fleet and writes its evidence.
 func BenchmarkObserve(b *testing.B) {
-	in := reference(b, 500)
+	in := referenceFleet(b, 500)
 	b.ReportAllocs()
 	for b.Loop() {
 		evidence := observe.Observe(in).Evidence().Marshal()
@@ -26,9 +26,10 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// reference is a fleet of types, 500 for the reference fleet, with six clusters and 40 assignments each, at forty commits, while new
-// versions arrive: a quarter of the types have them, and of another quarter one cluster each.
-func reference(t testing.TB, types int) observe.FleetReports {
+// referenceFleet returns the reports of a fleet during a change. Each cluster type has six clusters and 40 assignments; the clusters
+// are at 40 different commits. A quarter of the types run the new versions, and one cluster of each type in another quarter.
+// The reference fleet has 500 types.
+func referenceFleet(t testing.TB, types int) observe.FleetReports {
 	t.Helper()
 	var listed [2]reconciler.Answer
 	for version := range listed {
@@ -41,7 +42,7 @@ func reference(t testing.TB, types int) observe.FleetReports {
 			)
 			listed[version].Objects = append(
 				listed[version].Objects,
-				objectsOf(t, strings.TrimSpace(named.Replace(readyKustomization+"\n---"+readySource)))...)
+				parseObjects(t, strings.TrimSpace(named.Replace(readyKustomization+"\n---"+readySource)))...)
 		}
 	}
 	in := observe.FleetReports{

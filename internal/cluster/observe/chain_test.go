@@ -15,8 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Whatever Flotilla renders for a reconciler is of a kind that is known; what says something about what runs is listed,
-// and so is what it names as its source.
+// The test covers each kind with a status, each kind of its sources and each kind of the objects that it creates.
 func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob("../../engine/render/testdata/builtin/*/reconciler.yaml")
@@ -41,23 +40,23 @@ func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 				continue
 			}
 			seen[kind.Kind] = true
-			of := reconciler.InNamespace(object.GetNamespace())
-			if of == nil || of.Namespace != object.GetNamespace() {
+			agent := reconciler.InNamespace(object.GetNamespace())
+			if agent == nil || agent.Namespace != object.GetNamespace() {
 				t.Errorf("%s: %s is in namespace %s", path, kind.Kind, object.GetNamespace())
 				continue
 			}
 			isListed := func(name string) bool {
-				return slices.ContainsFunc(of.ListedKinds(), func(one reconciler.ObjectKind) bool { return one.Kind == name })
+				return slices.ContainsFunc(agent.ListedKinds(), func(one reconciler.ObjectKind) bool { return one.Kind == name })
 			}
 			if kind.Role != 0 && !isListed(kind.Kind) {
-				t.Errorf("%s: %s is not listed on clusters of %s", path, kind.Kind, of.Name)
+				t.Errorf("%s: %s is not listed on clusters of %s", path, kind.Kind, agent.Name)
 			}
-			for _, made := range kind.Makes {
-				if !isListed(made) {
-					t.Errorf("%s: %s, which a %s makes, is not listed", path, made, kind.Kind)
+			for _, child := range kind.Makes {
+				if !isListed(child) {
+					t.Errorf("%s: %s, which a %s creates, is not listed", path, child, kind.Kind)
 				}
 			}
-			for _, named := range sourcesIn(object.Object["spec"]) {
+			for _, named := range sourceKinds(object.Object["spec"]) {
 				known := slices.ContainsFunc(kind.Sources, func(r reconciler.Reference) bool { return slices.Contains(r.Kinds, named) })
 				through := kind.Kind == "HelmRelease" && slices.Contains(reconciler.KindNamed("HelmChart").Sources[0].Kinds, named)
 				if !known && !through || !isListed(named) {
@@ -73,8 +72,8 @@ func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 	}
 }
 
-// sourcesIn are the kinds of what is named in any field called sourceRef or chartRef.
-func sourcesIn(value any) []string {
+// sourceKinds returns the kinds of all fields sourceRef and chartRef.
+func sourceKinds(value any) []string {
 	var kinds []string
 	fields, _ := value.(map[string]any)
 	for name, one := range fields {
@@ -82,13 +81,12 @@ func sourcesIn(value any) []string {
 			kinds = append(kinds, fmt.Sprint(named["kind"]))
 			continue
 		}
-		kinds = append(kinds, sourcesIn(one)...)
+		kinds = append(kinds, sourceKinds(one)...)
 	}
 	return kinds
 }
 
-// Each object that gets its content from another one is ready only where that one can be read, is ready, and gives what
-// the object has. The table says which they are.
+// An object with a source is ready only if the source is listed, is ready, and offers the revision of the object.
 func TestEveryLinkToASourceIsRead(t *testing.T) {
 	t.Parallel()
 	for _, kind := range reconciler.Kinds() {
@@ -108,47 +106,47 @@ func checkLink(t *testing.T, kind *reconciler.ObjectKind, reference reconciler.R
 	const source = "src"
 	consumer := readyObject(kind, "web", reference, named.Kind, source)
 	listed := []*unstructured.Unstructured{consumer, readyObject(named, source, reconciler.Reference{}, "", "")}
-	switch { // what comes before or after, so that the chain is whole
+	switch { // completes the chain
 	case kind.Kind == "HelmChart":
 		release := reconciler.KindNamed("HelmRelease")
 		listed = append([]*unstructured.Unstructured{readyObject(release, "web", release.Sources[1], "HelmChart", "web")}, listed...)
 	case kind.Kind == "GitRepository":
-		of := reconciler.KindNamed("Kustomization")
-		listed = append([]*unstructured.Unstructured{readyObject(of, "web", of.Sources[0], "GitRepository", "web")}, listed...)
+		consumer := reconciler.KindNamed("Kustomization")
+		listed = append([]*unstructured.Unstructured{readyObject(consumer, "web", consumer.Sources[0], "GitRepository", "web")}, listed...)
 	case named.Kind == "HelmChart":
 		listed[1] = readyObject(named, source, named.Sources[0], "HelmRepository", "index")
 		listed = append(listed, readyObject(reconciler.KindNamed("HelmRepository"), "index", reconciler.Reference{}, "", ""))
 	}
 	at := slices.IndexFunc(listed, func(one *unstructured.Unstructured) bool { return one.GetName() == source })
-	judge := func(what string, want verdict.Verdict, reason string, change func(one *unstructured.Unstructured) []*unstructured.Unstructured, unlisted map[string]string) {
+	checkChange := func(name string, want verdict.Verdict, reason string, change func(one *unstructured.Unstructured) []*unstructured.Unstructured, unlisted map[string]string) {
 		t.Helper()
 		changed := slices.Clone(listed)
 		changed = slices.Replace(changed, at, at+1, change(listed[at].DeepCopy())...)
-		if got := judgedListed(t, reconciler.Answer{Objects: changed, Unlisted: unlisted}); got.Verdict != want ||
+		if got := judgeListed(t, reconciler.Answer{Objects: changed, Unlisted: unlisted}); got.Verdict != want ||
 			!strings.Contains(got.Message, reason) {
-			t.Errorf("%s: %s: %s, want %s: %s", what, got.Verdict, got.Message, want, reason)
+			t.Errorf("%s: %s: %s, want %s: %s", name, got.Verdict, got.Message, want, reason)
 		}
 	}
 	type objects = []*unstructured.Unstructured
-	judge("all is there", verdict.Ready, "", func(one *unstructured.Unstructured) objects { return objects{one} }, nil)
-	judge(
-		"it cannot be listed",
+	checkChange("a complete chain", verdict.Ready, "", func(one *unstructured.Unstructured) objects { return objects{one} }, nil)
+	checkChange(
+		"an unlisted source",
 		verdict.Unknown,
 		"Forbidden",
 		func(*unstructured.Unstructured) objects { return nil },
 		map[string]string{named.Kind: "Forbidden"},
 	)
-	judge("it is not there", verdict.Progressing, "which does not exist", func(*unstructured.Unstructured) objects { return nil }, nil)
-	judge("it has something newer", verdict.Progressing, "and its source has newer@sha256:bbbb", func(one *unstructured.Unstructured) objects {
-		set(one, "newer@sha256:bbbb", strings.Split(named.Gives, ".")...)
+	checkChange("a missing source", verdict.Progressing, "which does not exist", func(*unstructured.Unstructured) objects { return nil }, nil)
+	checkChange("a source with a newer revision", verdict.Progressing, "and its source has newer@sha256:bbbb", func(one *unstructured.Unstructured) objects {
+		setField(one, "newer@sha256:bbbb", strings.Split(named.Gives, ".")...)
 		return objects{one}
 	}, nil)
-	judge("it was changed", verdict.Progressing, "was changed", func(one *unstructured.Unstructured) objects {
+	checkChange("a changed source", verdict.Progressing, "was changed", func(one *unstructured.Unstructured) objects {
 		one.SetGeneration(2)
 		return objects{one}
 	}, nil)
-	judge("it has failed", verdict.Failed, "no such thing", func(one *unstructured.Unstructured) objects {
-		set(
+	checkChange("a failed source", verdict.Failed, "no such thing", func(one *unstructured.Unstructured) objects {
+		setField(
 			one,
 			[]any{map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": "no such thing"}},
 			"status",
@@ -156,43 +154,42 @@ func checkLink(t *testing.T, kind *reconciler.ObjectKind, reference reconciler.R
 		)
 		return objects{one}
 	}, nil)
-	judge("it has nothing yet", verdict.Progressing, "has nothing yet", func(one *unstructured.Unstructured) objects {
+	checkChange("a source without an artifact", verdict.Progressing, "has nothing yet", func(one *unstructured.Unstructured) objects {
 		unstructured.RemoveNestedField(one.Object, "status", "artifact")
 		return objects{one}
 	}, nil)
 }
 
-// What an object makes is part of whether it is ready, so that has to be listed, too.
-func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
+func TestUnlistedChildObjectsMakeAnObjectUnknown(t *testing.T) {
 	t.Parallel()
 	makers := 0
 	for _, kind := range reconciler.Kinds() {
-		for _, made := range kind.Makes {
+		for _, child := range kind.Makes {
 			makers++
 			documents, unlisted := map[string]string{"GitRepo": readyRepo, "HelmOp": readyHelmOp, "Bundle": readyRepo, "ApplicationSet": hubSet, "RootSync": readySync, "RepoSync": readyRepoSync}[kind.Kind], reconciler.Answer{}
-			for _, one := range objectsOf(t, strings.TrimSpace(documents)) {
-				if one.GetKind() != made {
+			for _, one := range parseObjects(t, strings.TrimSpace(documents)) {
+				if one.GetKind() != child {
 					unlisted.Objects = append(unlisted.Objects, one)
 				}
 			}
-			unlisted.Unlisted = map[string]string{made: "Forbidden"}
-			if got := judgedListed(t, unlisted); got.Verdict != verdict.Unknown || !strings.Contains(got.Message, "cannot be read: Forbidden") {
-				t.Errorf("%s without %s is %s: %s", kind.Kind, made, got.Verdict, got.Message)
+			unlisted.Unlisted = map[string]string{child: "Forbidden"}
+			if got := judgeListed(t, unlisted); got.Verdict != verdict.Unknown || !strings.Contains(got.Message, "cannot be read: Forbidden") {
+				t.Errorf("%s without %s is %s: %s", kind.Kind, child, got.Verdict, got.Message)
 			}
 		}
 	}
 	if makers < 6 {
-		t.Errorf("%d kinds make others", makers)
+		t.Errorf("got %d kinds that create other objects, want at least 6", makers)
 	}
-	application := replaced(
+	application := replaceOnce(
 		t,
 		readyApplication,
 		"name: web,",
 		"name: web, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x}],",
 	)
-	got := judgedListed(
+	got := judgeListed(
 		t,
-		reconciler.Answer{Objects: objectsOf(t, application[1:]), Unlisted: map[string]string{"ApplicationSet": "Forbidden"}},
+		reconciler.Answer{Objects: parseObjects(t, application[1:]), Unlisted: map[string]string{"ApplicationSet": "Forbidden"}},
 	)
 	if got.Verdict != verdict.Unknown ||
 		got.Message != "Application argocd/web depends on ApplicationSet argocd/web, which cannot be read: Forbidden" {
@@ -200,7 +197,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 	}
 }
 
-// readyObject is a ready one that has what its source gives.
+// readyObject returns a ready object at the revision of its source.
 func readyObject(kind *reconciler.ObjectKind, name string, reference reconciler.Reference, named, source string) *unstructured.Unstructured {
 	const revision = "v1@sha256:aaaa"
 	version, _, _ := strings.Cut(kind.Versions, ",")
@@ -208,25 +205,25 @@ func readyObject(kind *reconciler.ObjectKind, name string, reference reconciler.
 	one.SetNamespace("flux-system")
 	one.SetName(name)
 	one.SetGeneration(1)
-	set(one, true, "spec", "wait")
-	set(one, int64(1), "status", "observedGeneration")
-	set(one, []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T20:00:00Z"}}, "status", "conditions")
+	setField(one, true, "spec", "wait")
+	setField(one, int64(1), "status", "observedGeneration")
+	setField(one, []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T20:00:00Z"}}, "status", "conditions")
 	if reference.Field != "" {
 		ref := any(map[string]any{"kind": named, "name": source})
 		if strings.HasPrefix(reference.Field, "status.") {
 			ref = "flux-system/" + source
 		}
-		set(one, ref, strings.Split(reference.Field, ".")...)
-		set(one, revision, strings.Split(kind.Has[0], ".")...)
+		setField(one, ref, strings.Split(reference.Field, ".")...)
+		setField(one, revision, strings.Split(kind.Has[0], ".")...)
 	}
 	if kind.Gives != "" {
-		set(one, revision, strings.Split(kind.Gives, ".")...)
+		setField(one, revision, strings.Split(kind.Gives, ".")...)
 	}
 	return one
 }
 
-// set sets a field. A step that ends with "[]" is a list of one.
-func set(one *unstructured.Unstructured, value any, path ...string) {
+// setField sets a field. A step that ends with "[]" is a list with one element.
+func setField(one *unstructured.Unstructured, value any, path ...string) {
 	for i := len(path) - 1; i >= 0; i-- {
 		if list, is := strings.CutSuffix(path[i], "[]"); is {
 			for k := len(path) - 1; k > i; k-- {

@@ -11,7 +11,7 @@ import (
 
 func anyCluster(string) bool { return true }
 
-func TestAContextSaysWhichClusterAStatusIsOf(t *testing.T) {
+func TestAContextIdentifiesItsCluster(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ pattern, context, cluster string }{
 		{"flotilla/{cluster}", "flotilla/store-17", "store-17"},
@@ -41,12 +41,12 @@ func TestAContextSaysWhichClusterAStatusIsOf(t *testing.T) {
 			continue
 		}
 		if got, _, ok := contexts.Cluster(test.context, anyCluster); got != test.cluster || ok != (test.cluster != "") {
-			t.Errorf("%s: %s is of %q, want %q", test.pattern, test.context, got, test.cluster)
+			t.Errorf("%s: cluster of %s is %q, want %q", test.pattern, test.context, got, test.cluster)
 		}
 	}
 }
 
-func TestAKeySaysWhichClusterAStatusIsOf(t *testing.T) {
+func TestAKeyIdentifiesItsCluster(t *testing.T) {
 	t.Parallel()
 	key := func(context string) string { return "key of " + context }
 	for pattern, want := range map[string]map[string]observe.Subject{
@@ -55,7 +55,7 @@ func TestAKeySaysWhichClusterAStatusIsOf(t *testing.T) {
 			"key of a/cluster": {Cluster: "a", Host: "cluster"}, "key of a/cluster-type": {Cluster: "a", Host: "cluster-type"},
 			"key of b/cluster": {Cluster: "b", Host: "cluster"}, "key of b/cluster-type": {Cluster: "b", Host: "cluster-type"},
 		},
-		"kustomization/{cluster}/*": {}, // may be any text
+		"kustomization/{cluster}/*": {}, // * may be any text
 	} {
 		contexts, err := observe.ParseContext(pattern)
 		if err != nil {
@@ -65,10 +65,10 @@ func TestAKeySaysWhichClusterAStatusIsOf(t *testing.T) {
 			t.Errorf("%s: %+v", pattern, got)
 		}
 	}
-	// As by contexts, a cluster whose name is the whole one wins.
+	// A cluster with the whole name wins, as it does for contexts.
 	keys := observe.DefaultContexts("dev").Keys([]string{"a", "flotilla-a"}, key)
 	if got := keys["key of flotilla/flotilla-a"]; got.Cluster != "flotilla-a" {
-		t.Errorf("it is of %+v", got)
+		t.Errorf("the key belongs to %+v, want flotilla-a", got)
 	}
 }
 
@@ -95,13 +95,13 @@ func TestAContextWithoutAClusterIsAnError(t *testing.T) {
 	}
 }
 
-func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
+func TestDefaultContextsOfAgentsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	clusters := map[string]bool{"argo": true, "flux": true, "store-1": true, "flotilla-x": true}
 	known := func(cluster string) bool { return clusters[cluster] }
 	contexts := observe.DefaultContexts("dev")
 	for context, want := range map[string]string{
-		"argocd/flotilla-dev-argo":                 "argo", // as recorded
+		"argocd/flotilla-dev-argo":                 "argo", // a recorded context
 		"kustomization/flotilla-dev-flux/c2b30f33": "flux",
 		"kustomization/flux/c2b30f33":              "flux",
 		"kustomization/flotilla-store-1/c2b30f33":  "store-1",
@@ -110,7 +110,7 @@ func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
 		"flotilla/store-1/cluster":                 "store-1",
 		"flotilla/store-1/other":                   "",
 		"flotilla/flotilla-x":                      "flotilla-x",
-		"kustomization/flux-system/c2b30f33":       "", // says of no cluster
+		"kustomization/flux-system/c2b30f33":       "", // belongs to no cluster
 		"kustomization/flux":                       "",
 		"argocd/flotilla-prod-argo":                "",
 		"argocd/argo/more":                         "",
@@ -118,19 +118,19 @@ func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
 		"":                                         "",
 	} {
 		if got, _, ok := contexts.Cluster(context, known); got != want || ok != (want != "") {
-			t.Errorf("%q is of %q, want %q", context, got, want)
+			t.Errorf("cluster of %q is %q, want %q", context, got, want)
 		}
 	}
 }
 
-func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
+func TestAStatusAppliesToOneFolderOnly(t *testing.T) {
 	t.Parallel()
-	told := func(commit string, verdict verdict.Verdict) []observe.ExternalReport {
+	reportsOf := func(commit string, verdict verdict.Verdict) []observe.ExternalReport {
 		return []observe.ExternalReport{{Commit: commit, Verdict: verdict}}
 	}
 	commit := strings.Repeat("a", 40)
 	report := observe.ReadStatuses("store", "store-1", map[string][]observe.ExternalReport{
-		observe.ClusterTypeHost: told(commit, verdict.Ready), observe.ClusterHost: told(commit, verdict.Failed),
+		observe.ClusterTypeHost: reportsOf(commit, verdict.Ready), observe.ClusterHost: reportsOf(commit, verdict.Failed),
 	})
 	if got := report.Applied["store"]; got.Verdict != verdict.Ready || got.Commit != commit {
 		t.Errorf("the folder of the type is %+v", got)
@@ -138,9 +138,9 @@ func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
 	if got := report.Applied["clusters/store-1"]; got.Verdict != verdict.Failed || got.Attempted != commit {
 		t.Errorf("the folder of the cluster is %+v", got)
 	}
-	report = observe.ReadStatuses("store", "store-1", map[string][]observe.ExternalReport{observe.ClusterTypeHost: told(commit, verdict.Ready)})
+	report = observe.ReadStatuses("store", "store-1", map[string][]observe.ExternalReport{observe.ClusterTypeHost: reportsOf(commit, verdict.Ready)})
 	if _, known := report.Applied["clusters/store-1"]; known || len(report.Applied) != 1 {
-		t.Errorf("a folder is known of which nothing was said: %+v", report.Applied)
+		t.Errorf("a folder without a status is reported: %+v", report.Applied)
 	}
 }
 
@@ -155,13 +155,12 @@ func FuzzContext(f *testing.F) {
 		}
 		cluster, _, ok := contexts.Cluster(context, anyCluster)
 		if ok != (cluster != "") || strings.Contains(cluster, "/") {
-			t.Errorf("%q: %q is of %q, %t", pattern, context, cluster, ok)
+			t.Errorf("%q: cluster of %q is %q, %t", pattern, context, cluster, ok)
 		}
-		// The pattern finds each cluster that it was made for.
 		for _, name := range []string{"a", "store-17", "x.y"} {
-			made := strings.NewReplacer("*", "any", "{cluster}", name, "{host}", observe.ClusterHost).Replace(pattern)
-			if got, _, ok := contexts.Cluster(made, anyCluster); !ok || got != name {
-				t.Errorf("%q: %q is of %q", pattern, made, got)
+			expanded := strings.NewReplacer("*", "any", "{cluster}", name, "{host}", observe.ClusterHost).Replace(pattern)
+			if got, _, ok := contexts.Cluster(expanded, anyCluster); !ok || got != name {
+				t.Errorf("%q: cluster of %q is %q, want %q", pattern, expanded, got, name)
 			}
 		}
 	})

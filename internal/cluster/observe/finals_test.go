@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Objects that follow the final objects of a folder, as their controllers leave them after another commit: c07fb is the one
-// that brought the objects, and cd5cf changed another folder.
+// The objects that deploy a folder's final objects, as their controllers leave them: commit c07fb changed the folder, and the later
+// commit cd5cf changed another folder.
 const (
 	followingKustomization = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -91,20 +91,20 @@ var gitopsRepository = fluxSource(
 	"flotilla", "https://git.example.com/gitops.git", "{branch: dev}", "dev@sha1:"+cd514, "2026-11-21T21:05:00Z",
 )
 
-// followedBy reads a folder of final objects, made of version 1.2.3, on a cluster whose host's folder is followed at the tip,
-// which is cd514. trees are the folder at each commit.
-func followedBy(t *testing.T, documents string, trees map[string]string) observe.AssignmentResult {
+// judgeFinalObjects judges a folder with the final objects of version 1.2.3. The cluster has applied its host's folder at the tip, cd514.
+// trees has the tree of the folder at each commit.
+func judgeFinalObjects(t *testing.T, documents string, trees map[string]string) observe.AssignmentResult {
 	t.Helper()
 	root := fluxRoot("./fleet/drone", "flotilla", cd514, "2026-11-21T21:05:02Z") + "\n---"
-	listed := reconciler.Answer{Objects: objectsOf(t, root+documents+"\n---"+gitopsRepository)}
-	of := listed.Objects[1]
+	listed := reconciler.Answer{Objects: parseObjects(t, root+documents+"\n---"+gitopsRepository)}
+	first := listed.Objects[1]
 	in := observe.FleetReports{
-		Time: at(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]gitops.ReportedCommit{},
+		Time: clockTime(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]gitops.ReportedCommit{},
 		Reports: map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(
 			folder.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "fleet"}, "drone", "drone-1", listed)},
 		Folders: []observe.WrittenFolder{{
-			Host: "drone", DeploymentTarget: "web", Tree: treeA, Wanted: "1.2.3", Changed: at(t, "19:59"),
-			Objects: []reconciler.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}},
+			Host: "drone", DeploymentTarget: "web", Tree: treeA, Wanted: "1.2.3", Changed: clockTime(t, "19:59"),
+			Objects: []reconciler.ObjectName{{Kind: first.GetKind(), Namespace: first.GetNamespace(), Name: "web"}},
 		}},
 	}
 	report := in.Reports["drone-1"]
@@ -116,9 +116,8 @@ func followedBy(t *testing.T, documents string, trees map[string]string) observe
 	return observe.Observe(in).Clusters[0].Assignments[0]
 }
 
-// Whose commit it is that an agent has does not matter, as long as the folder is the one that is wanted: what is ready stays
-// so, and has been since it became so.
-func TestFinalObjectsStayReadyWhateverElseIsCommitted(t *testing.T) {
+// An agent may be at any commit with the wanted folder. The assignment stays ready, and the time of ready does not change.
+func TestFinalObjectsStayReadyAfterOtherCommits(t *testing.T) {
 	t.Parallel()
 	same := map[string]string{c07fb: treeA, cd5cf: treeA, cd514: treeA}
 	for name, test := range map[string]struct{ documents, since, runs string }{
@@ -126,7 +125,7 @@ func TestFinalObjectsStayReadyWhateverElseIsCommitted(t *testing.T) {
 		"HelmRelease":   {followingRelease, "20:00:05", "1.2.3 0123 till 7"},
 		"Application":   {followingApplication, "20:00:05", "1.2.3 registry.example.com/till:7"},
 	} {
-		got := followedBy(t, test.documents, same)
+		got := judgeFinalObjects(t, test.documents, same)
 		if got.Verdict != verdict.Ready || got.Message != "" || got.Since.Format(time.TimeOnly) != test.since || got.OfRoot {
 			t.Errorf("%s: %+v, want ready since %s", name, got.Status, test.since)
 		}
@@ -142,24 +141,24 @@ func TestFinalObjectsStayReadyWhateverElseIsCommitted(t *testing.T) {
 	}
 }
 
-// What an object says of the content that its folder had before says nothing of the content that is wanted.
-func TestFinalObjectsOfAnOlderCommitAreNotThoseThatAreWanted(t *testing.T) {
+// A status of the previous content, ready or failed, does not count for the wanted content.
+func TestFinalObjectsOfAnOlderCommitAreNotReady(t *testing.T) {
 	t.Parallel()
 	before := map[string]string{c07fb: treeB, cd5cf: treeB, cd514: treeA}
-	degraded := replaced(t, followingApplication, "status: Healthy", "status: Degraded")
-	unhealthy := replaced(
+	degraded := replaceOnce(t, followingApplication, "status: Healthy", "status: Degraded")
+	unhealthy := replaceOnce(
 		t,
 		followingKustomization,
 		`status: "True", reason: ReconciliationSucceeded`,
 		`status: "False", reason: HealthCheckFailed`,
 	)
-	gone := replaced(
+	missingPath := replaceOnce(
 		t,
 		followingApplication,
 		"status:\n  health",
 		"status:\n  conditions: [{type: ComparisonError, message: \"fleet/drone/web/objects: app path does not exist\"}]\n  health",
 	)
-	noFolder := replaced(
+	noFolder := replaceOnce(
 		t,
 		followingKustomization,
 		`status: "True", reason: ReconciliationSucceeded, message: "Applied`,
@@ -169,7 +168,7 @@ func TestFinalObjectsOfAnOlderCommitAreNotThoseThatAreWanted(t *testing.T) {
 		"Kustomization": followingKustomization, "HelmRelease": followingRelease, "Application": followingApplication,
 		"a failed Kustomization": unhealthy, "a failed Application": degraded,
 	} {
-		got := followedBy(t, documents, before)
+		got := judgeFinalObjects(t, documents, before)
 		if got.Verdict != verdict.Progressing || !strings.Contains(got.Message, "has commit "+cd5cf[:7]+", in which its folder is another one") {
 			t.Errorf("%s: %+v", name, got.Status)
 		}
@@ -177,51 +176,51 @@ func TestFinalObjectsOfAnOlderCommitAreNotThoseThatAreWanted(t *testing.T) {
 			t.Errorf("%s: it runs %+v", name, is)
 		}
 	}
-	for name, documents := range map[string]string{"Kustomization": noFolder, "Application": gone} {
-		if got := followedBy(t, documents, before); got.Verdict != verdict.Progressing {
+	for name, documents := range map[string]string{"Kustomization": noFolder, "Application": missingPath} {
+		if got := judgeFinalObjects(t, documents, before); got.Verdict != verdict.Progressing {
 			t.Errorf("%s without its folder: %+v", name, got.Status)
 		}
 	}
 	same := map[string]string{c07fb: treeA, cd5cf: treeA, cd514: treeA}
 	for name, documents := range map[string]string{"Kustomization": unhealthy, "Application": degraded} {
-		if got := followedBy(t, documents, same); got.Verdict != verdict.Failed || got.OfRoot {
-			t.Errorf("%s that has failed with what is wanted: %+v", name, got.Status)
+		if got := judgeFinalObjects(t, documents, same); got.Verdict != verdict.Failed || got.OfRoot {
+			t.Errorf("%s that failed with the wanted content: %+v", name, got.Status)
 		}
 	}
 	rewritten := map[string]string{cd514: treeA}
-	if got := followedBy(t, followingKustomization, rewritten); got.Verdict != verdict.Unknown ||
+	if got := judgeFinalObjects(t, followingKustomization, rewritten); got.Verdict != verdict.Unknown ||
 		!strings.Contains(got.Message, "cannot be compared: the branch does not have commit "+cd5cf[:7]) {
 		t.Errorf("a commit that is not on the branch: %+v", got.Status)
 	}
 }
 
-// Flux says ready anew at every interval. Its history has since when the content is there.
-func TestAKustomizationIsReadySinceItsContentIs(t *testing.T) {
+// Flux updates the Ready condition at every interval. The history of the Kustomization has the time when the content arrived.
+func TestAKustomizationIsReadySinceItsContentArrived(t *testing.T) {
 	t.Parallel()
 	const other = `firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T19:59:00Z"`
 	for name, test := range map[string]struct{ by, want string }{
-		"the same content at every interval":              {other, "20:00:05"},
-		"other content in between, a short time ago":      {`firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T20:58:00Z"`, "21:00:03"},
-		"other content in between, and then many looks":   {`firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T20:30:00Z"`, "20:42:00"},
-		"no time of the other content, which says little": {`firstReconciled: "x"`, "20:00:05"},
-		"no history": {"", "21:00:03"},
+		"the same content at every interval":                      {other, "20:00:05"},
+		"other content in between, a short time ago":              {`firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T20:58:00Z"`, "21:00:03"},
+		"other content in between, and then many reconciliations": {`firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T20:30:00Z"`, "20:42:00"},
+		"other content without a time":                            {`firstReconciled: "x"`, "20:00:05"},
+		"no history":                                              {"", "21:00:03"},
 	} {
-		documents := replaced(t, followingKustomization, other, test.by)
+		documents := replaceOnce(t, followingKustomization, other, test.by)
 		if test.by == "" { // Flux 2.6
 			documents, _, _ = strings.Cut(followingKustomization, "\n  history:")
 		}
-		got := followedBy(t, documents, map[string]string{cd5cf: treeA, cd514: treeA})
+		got := judgeFinalObjects(t, documents, map[string]string{cd5cf: treeA, cd514: treeA})
 		if got.Verdict != verdict.Ready || got.Since.Format(time.TimeOnly) != test.want {
 			t.Errorf("%s: %+v, want %s", name, got.Status, test.want)
 		}
 	}
 }
 
-// On a hub an ApplicationSet makes the Application that follows the final objects, for each cluster.
+// On a hub, an ApplicationSet makes one Application for each cluster, and it deploys the final objects.
 func TestFinalObjectsOnAHub(t *testing.T) {
 	t.Parallel()
 	const (
-		made     = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
+		bySet    = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
 		atGitops = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
 		source   = `repoURL: "https://git.example.com/gitops", path: drone/web/objects, targetRevision: dev, kustomize: {images: ["flotilla.dev/objects:0123"]}`
 	)
@@ -243,14 +242,14 @@ func TestFinalObjectsOnAHub(t *testing.T) {
 				atGitops+`include: "*/reconciler.*"}`,
 				cd514,
 			),
-			hubApplication("web-drone-1", made, "name: drone-1", source, test.commit), set,
+			hubApplication("web-drone-1", bySet, "name: drone-1", source, test.commit), set,
 		}, "\n---")
 		in := observe.FleetReports{
 			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]gitops.ReportedCommit{},
 			Reports: observe.ReadHub(
 				folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 				map[string]string{"drone-1": "drone"},
-				reconciler.Answer{Objects: objectsOf(t, documents[1:])},
+				reconciler.Answer{Objects: parseObjects(t, documents[1:])},
 			),
 			Folders: []observe.WrittenFolder{
 				{

@@ -1,6 +1,6 @@
 package observe_test
 
-// fluxRoot is a Kustomization that follows a folder on branch dev and has been ready with a commit since a time.
+// fluxRoot returns a Kustomization for a folder of branch dev. It has been ready at the commit since the given time.
 func fluxRoot(path, source, commit, since string) string {
 	return `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -13,7 +13,7 @@ status:
   conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "` + since + `"}]`
 }
 
-// fluxSource is a GitRepository that has stored a revision.
+// fluxSource returns a GitRepository with a stored revision.
 func fluxSource(name, url, ref, revision, since string) string {
 	return `
 apiVersion: source.toolkit.fluxcd.io/v1

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// hubApplication is one on a hub, healthy and synced.
+// hubApplication returns a healthy and synced Application of a hub.
 func hubApplication(name, owner, destination, source, revision string) string {
 	return fmt.Sprintf(`
 apiVersion: argoproj.io/v1alpha1
@@ -28,7 +28,7 @@ status:
   sync: {status: Synced, revision: "%[5]s", comparedTo: {destination: {%[3]s}, source: {%[4]s}}}`, name, owner, destination, source, revision)
 }
 
-// hubSet is an ApplicationSet that makes the Application web of each cluster.
+// hubSet is an ApplicationSet. It makes the Application web of each cluster.
 const hubSet = `
 apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
@@ -39,8 +39,8 @@ spec:
 status:
   conditions: [{type: ErrorOccurred, status: "False"}, {type: ResourcesUpToDate, status: "True", lastTransitionTime: "2026-11-21T20:00:00Z"}]`
 
-// A hub applies what is in a folder in two places: to the cluster, and to itself. Only both are the content.
-func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
+// A hub applies the reconcilers of a folder to itself and the other files to the cluster. The content has arrived if both are applied.
+func TestAHubAppliesAFolderInTwoPlaces(t *testing.T) {
 	t.Parallel()
 	const (
 		bySet    = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
@@ -81,26 +81,26 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 			"ApplicationSet argocd/web has not given Application argocd/web-drone-1 its present content yet"},
 		"the ApplicationSet fails before it has reached the Application": {both + strings.Replace(web, "targetRevision: v1}", "targetRevision: v0}", 2) + "\n---" + failingSet, verdict.Failed,
 			"ApplicationSet argocd/web cannot make its Applications: no such project"},
-		"the ApplicationSet fails on others": {both + web + "\n---" + failingSet, verdict.Ready, ""},
-		"the ApplicationSet fails, and has made nothing": {spoke(tip) + "\n---" + hub(tip) + "\n---" + failingSet, verdict.Failed,
+		"the ApplicationSet fails for other clusters": {both + web + "\n---" + failingSet, verdict.Ready, ""},
+		"the ApplicationSet fails without an Application": {spoke(tip) + "\n---" + hub(tip) + "\n---" + failingSet, verdict.Failed,
 			"ApplicationSet argocd/web cannot make its Applications: no such project"},
 		"the ApplicationSet was removed": {both + web + "\n---" + strings.Replace(hubSet, "name: web,", "name: other,", 1), verdict.Progressing,
 			"Application argocd/web-drone-1 depends on ApplicationSet argocd/web, which does not exist"},
 		"the ApplicationSet patches": {both + web + "\n---" + strings.Replace(hubSet, "spec:\n", "spec:\n  templatePatch: x\n", 1), verdict.Unknown,
 			"ApplicationSet argocd/web changes what it makes by more than its template, so Application argocd/web-drone-1 cannot be compared with it"},
-		"the hub itself could not apply it": {spoke(tip) + "\n---" + strings.NewReplacer("phase: Succeeded", "phase: Failed, message: no such field, syncResult: {revision: \""+tip+"\"}",
+		"the hub itself cannot apply the folder": {spoke(tip) + "\n---" + strings.NewReplacer("phase: Succeeded", "phase: Failed, message: no such field, syncResult: {revision: \""+tip+"\"}",
 			"status: Synced, revision: \""+older, "status: OutOfSync, revision: \""+tip).Replace(hub(older)) + "\n---" + web + "\n---" + hubSet, verdict.Failed,
 			"commit 1111111 cannot be applied to the hub itself: Application argocd/flotilla-drone-hub cannot be synced: no such field"},
 
-		"both have it":                 {spoke(tip) + "\n---" + hub(tip) + "\n---" + web, verdict.Ready, ""},
-		"the hub has another":          {spoke(tip) + "\n---" + hub(older) + "\n---" + web, verdict.Behind, "the hub itself has commit " + older[:7]},
-		"the cluster has another":      {spoke(older) + "\n---" + hub(tip) + "\n---" + web, verdict.Behind, "has commit " + older[:7]},
-		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), verdict.Progressing, "ApplicationSet argocd/web has made no Application for the cluster yet"},
+		"both have the content":          {spoke(tip) + "\n---" + hub(tip) + "\n---" + web, verdict.Ready, ""},
+		"the hub has another commit":     {spoke(tip) + "\n---" + hub(older) + "\n---" + web, verdict.Behind, "the hub itself has commit " + older[:7]},
+		"the cluster has another commit": {spoke(older) + "\n---" + hub(tip) + "\n---" + web, verdict.Behind, "has commit " + older[:7]},
+		"no Application for the cluster": {spoke(tip) + "\n---" + hub(tip), verdict.Progressing, "ApplicationSet argocd/web has made no Application for the cluster yet"},
 	} {
 		if !strings.Contains(test.objects, "kind: ApplicationSet\nmeta") {
 			test.objects += "\n---" + hubSet
 		}
-		listed := reconciler.Answer{Objects: objectsOf(t, test.objects[1:])}
+		listed := reconciler.Answer{Objects: parseObjects(t, test.objects[1:])}
 		reports := observe.ReadHub(
 			folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 			map[string]string{"drone-1": "drone"},
@@ -132,7 +132,7 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 	}
 }
 
-// A cluster to which nothing is assigned itself has no folder of its own, and its agent says so.
+// A cluster without assignments of its own has no folder of its own. Its agent reports a missing path.
 func TestAClusterMayHaveNoFolderOfItsOwn(t *testing.T) {
 	t.Parallel()
 	const missing = `
@@ -147,14 +147,14 @@ status:
 		objects string
 		want    verdict.Verdict
 	}{
-		"none of its own": {readySource + "\n---" + strings.NewReplacer("name: web}", "name: web}", "name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, verdict.Ready},
-		"none at all":     {missing, verdict.Failed},
+		"no folder of its own": {readySource + "\n---" + strings.NewReplacer("name: web}", "name: web}", "name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, verdict.Ready},
+		"no folder at all":     {missing, verdict.Failed},
 	} {
 		report := observe.ReadCluster(
 			folder.Location{Branch: "dev"},
 			"drone",
 			"drone-1",
-			reconciler.Answer{Objects: objectsOf(t, test.objects[1:])},
+			reconciler.Answer{Objects: parseObjects(t, test.objects[1:])},
 		)
 		if !report.Applied["clusters/drone-1"].NoFolder || report.Applied["drone"].NoFolder {
 			t.Errorf("%s: %+v", name, report.Applied)
@@ -168,35 +168,35 @@ status:
 	}
 }
 
-// Who has no records knows by labels, and by what the hub itself has applied, what of a folder is not ready.
-func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
+// Without records, UnreadyObjects finds the objects of a folder by their labels and by the resources of the hub's own Application.
+func TestMissingObjectsOnAHubAreNotReady(t *testing.T) {
 	t.Parallel()
 	const (
-		bySet = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
-		other = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: clusters.drone-1}"
-		at    = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
-		web   = `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`
+		bySet     = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
+		ofCluster = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: clusters.drone-1}"
+		ofGitops  = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
+		web       = `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`
 	)
-	spoke := hubApplication("flotilla-drone-1", "labels: {flotilla.dev/host: drone}", "name: drone-1", at+`exclude: "*/reconciler.*"}`, tip)
+	spoke := hubApplication("flotilla-drone-1", "labels: {flotilla.dev/host: drone}", "name: drone-1", ofGitops+`exclude: "*/reconciler.*"}`, tip)
 	hub := hubApplication(
 		"flotilla-drone-hub",
 		"labels: {a: b}",
 		`server: "https://kubernetes.default.svc"`,
-		at+`include: "*/reconciler.*"}`,
+		ofGitops+`include: "*/reconciler.*"}`,
 		tip,
 	) +
 		"\n  resources: [{kind: ApplicationSet, namespace: argocd, name: web, status: Synced}]"
-	made := hubApplication("web-drone-1", bySet, "name: drone-1", web, older)
+	application := hubApplication("web-drone-1", bySet, "name: drone-1", web, older)
 	for name, test := range map[string]struct {
 		objects string
 		want    []string
 	}{
-		"all is ready":           {made, nil},
-		"nothing was made yet":   {hubApplication("web-drone-2", bySet, "name: drone-2", web, older), []string{"ApplicationSet argocd/web has made no Application for the cluster yet"}},
-		"what was made is not":   {replaced(t, made, "status: Healthy", "status: Progressing"), []string{"Application argocd/web-drone-1 is progressing"}},
-		"another host's are not": {made + "\n---" + replaced(t, hubApplication("own", other, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
+		"all is ready":                           {application, nil},
+		"no Application yet":                     {hubApplication("web-drone-2", bySet, "name: drone-2", web, older), []string{"ApplicationSet argocd/web has made no Application for the cluster yet"}},
+		"an unready Application":                 {replaceOnce(t, application, "status: Healthy", "status: Progressing"), []string{"Application argocd/web-drone-1 is progressing"}},
+		"an unready Application of another host": {application + "\n---" + replaceOnce(t, hubApplication("own", ofCluster, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
 	} {
-		listed := reconciler.Answer{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + hubSet + "\n---" + test.objects)[1:])}
+		listed := reconciler.Answer{Objects: parseObjects(t, (spoke + "\n---" + hub + "\n---" + hubSet + "\n---" + test.objects)[1:])}
 		report := observe.ReadHub(folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 		if got := report.UnreadyObjects("drone", "drone"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -204,8 +204,7 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 	}
 }
 
-// An adopted Application may name its cluster by a server. The label of its host tells the cluster, whose root alone knows nothing
-// of the Application.
+// An adopted Application may name its cluster by a server. The cluster is then found by the label of the host.
 func TestAnApplicationOnAHubMayNameItsServer(t *testing.T) {
 	t.Parallel()
 	const ofGitops = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
@@ -222,9 +221,9 @@ func TestAnApplicationOnAHubMayNameItsServer(t *testing.T) {
 		others, message string
 		verdict         verdict.Verdict
 	}{
-		"all are healthy":        {web("camera", "Healthy"), "", verdict.Ready},
-		"one of another cluster": {web("camera", "Degraded"), "", verdict.Ready},
-		"it is degraded":         {web("drone", "Degraded"), "Application argocd/drone-web is degraded", verdict.Failed},
+		"all are healthy": {web("camera", "Healthy"), "", verdict.Ready},
+		"an Application of another cluster is degraded": {web("camera", "Degraded"), "", verdict.Ready},
+		"the Application is degraded":                   {web("drone", "Degraded"), "Application argocd/drone-web is degraded", verdict.Failed},
 	} {
 		text := roots + test.others
 		if test.verdict == verdict.Ready {
@@ -233,7 +232,7 @@ func TestAnApplicationOnAHubMayNameItsServer(t *testing.T) {
 		result := observe.Observe(observe.FleetReports{
 			Tip: tip, Types: types, OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone", "camera": "camera"},
 			Reports: observe.ReadHub(folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, types,
-				reconciler.Answer{Objects: objectsOf(t, text[1:])}),
+				reconciler.Answer{Objects: parseObjects(t, text[1:])}),
 			Commits: map[string]gitops.ReportedCommit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 			Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 				Objects: []reconciler.ObjectName{{Kind: "Application", Namespace: "argocd", Name: "drone-web"}}}},

@@ -12,39 +12,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Whoever may make an object on a cluster may give it the labels of another owner's assignment. The records say which
-// objects reconcile that, so it gets neither ready nor failed by them; the cluster says that it still has them.
-func TestLabelsOfAnotherAssignmentDecideNothingOfIt(t *testing.T) {
+// Anyone with the right to create objects on a cluster can copy the labels of another owner's assignment. The records name the objects
+// of an assignment, so foreign objects change no verdict of an assignment. The cluster reports them as leftover.
+func TestForeignLabelsDoNotChangeVerdicts(t *testing.T) {
 	t.Parallel()
 	const labels = "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone, flotilla.dev/deployment-target: web}"
 	labelled := func(text string) string { return strings.Replace(text, "generation: 2", labels, 1) }
 	failing := func(text string) string {
-		return replaced(
+		return replaceOnce(
 			t,
 			text,
 			`status: "True", reason: ReconciliationSucceeded, message: Applied revision`,
 			`status: "False", reason: BuildFailed, message: no such file`,
 		)
 	}
-	elsewhere := func(text string) string { // an object of the same name, in a namespace of a team's own
+	elsewhere := func(text string) string { // moves the object to the namespace of a team
 		return strings.NewReplacer("name: web, namespace: flux-system", "name: web, namespace: team").Replace(text)
 	}
-	besides := func(text string) string { // another object beside it
+	renamed := func(text string) string { // gives the object another name
 		return strings.NewReplacer("name: web, namespace: flux-system", "name: intruder, namespace: flux-system").Replace(text)
 	}
 	root := fluxRoot("drone", "web", older, "2026-11-21T18:00:00Z")
 	own := labelled(readyKustomization)
 	for name, test := range map[string]struct {
-		own, foreign string // "" is not there
+		own, foreign string // "" for none
 		want         verdict.Verdict
 	}{
-		"it is ready, and theirs fails":                    {own, failing(labelled(besides(readyKustomization))), verdict.Ready},
-		"it is ready, and theirs of its name fails":        {own, failing(labelled(elsewhere(readyKustomization))), verdict.Ready},
-		"it has failed, and theirs is ready":               {failing(own), labelled(besides(readyKustomization)), verdict.Failed},
-		"it has failed, and theirs of its name is ready":   {failing(own), labelled(elsewhere(readyKustomization)), verdict.Failed},
-		"it is not there, and theirs is ready":             {"", labelled(besides(readyKustomization)), verdict.Progressing},
-		"it is not there, and theirs of its name is ready": {"", labelled(elsewhere(readyKustomization)), verdict.Progressing},
-		"it is not there, and theirs fails":                {"", failing(labelled(elsewhere(readyKustomization))), verdict.Progressing},
+		"own ready, foreign failed":                    {own, failing(labelled(renamed(readyKustomization))), verdict.Ready},
+		"own ready, foreign of the same name failed":   {own, failing(labelled(elsewhere(readyKustomization))), verdict.Ready},
+		"own failed, foreign ready":                    {failing(own), labelled(renamed(readyKustomization)), verdict.Failed},
+		"own failed, foreign of the same name ready":   {failing(own), labelled(elsewhere(readyKustomization)), verdict.Failed},
+		"own missing, foreign ready":                   {"", labelled(renamed(readyKustomization)), verdict.Progressing},
+		"own missing, foreign of the same name ready":  {"", labelled(elsewhere(readyKustomization)), verdict.Progressing},
+		"own missing, foreign of the same name failed": {"", failing(labelled(elsewhere(readyKustomization))), verdict.Progressing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfIt(t *testing.T) {
 			if test.own != "" {
 				documents += "\n---" + test.own
 			}
-			listed := reconciler.Answer{Objects: objectsOf(t, documents)}
+			listed := reconciler.Answer{Objects: parseObjects(t, documents)}
 			result := observe.Observe(observe.FleetReports{
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
 				Reports:     map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
@@ -63,7 +63,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfIt(t *testing.T) {
 			})
 			cluster := result.Clusters[0]
 			if got := cluster.Assignments[0]; got.Verdict != test.want {
-				t.Errorf("it is %s: %s", got.Verdict, got.Message)
+				t.Errorf("got %s: %s, want %s", got.Verdict, got.Message, test.want)
 			}
 			if len(cluster.Leftover) != 1 || cluster.Verdict == verdict.Ready {
 				t.Errorf("the cluster is %s, and still has %v", cluster.Verdict, cluster.Leftover)
@@ -72,25 +72,24 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfIt(t *testing.T) {
 	}
 }
 
-// The same of the other agents. Objects of Argo CD and of Rancher Fleet have labels, too, and on a hub Applications belong
-// to an assignment by the ApplicationSet that controls them.
-func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
+// Objects of Argo CD and Rancher Fleet have labels, too. On a hub, the owning ApplicationSet decides the assignment of an Application.
+func TestForeignLabelsDoNotChangeVerdictsOfOtherAgents(t *testing.T) {
 	t.Parallel()
 	const labels = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone, flotilla.dev/deployment-target: web}"
 	at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	inFolder := `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev`
 	ofWeb := `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`
 	failingArgo := func(text string) string {
-		return replaced(t, text, "phase: Succeeded", "phase: Failed, message: no such field")
+		return replaceOnce(t, text, "phase: Succeeded", "phase: Failed, message: no such field")
 	}
-	repo := func(name, owner string) string { // a GitRepo with its Bundle and BundleDeployment
+	repo := func(name, owner string) string { // returns a GitRepo with its Bundle and BundleDeployment
 		return strings.NewReplacer("{name: web,", "{name: "+name+", "+owner, "name: web-web", "name: "+name+"-web", "repo-name: web", "repo-name: "+name).
 			Replace(readyRepo)
 	}
 	bySet := func(set string) string {
 		return labels + ", ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: " + set + ", uid: x, controller: true}]"
 	}
-	for name, of := range map[string]struct {
+	for name, agent := range map[string]struct {
 		read    func(reconciler.Answer) observe.ClusterReport
 		root    string
 		own     string
@@ -115,7 +114,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 				Replace(repo("root", "")),
 			own: repo("web", labels+", "), foreign: repo("intruder", labels+", "),
 			failing: func(text string) string {
-				return replaced(t, text, `{type: Accepted, status: "True"}`, `{type: Accepted, status: "False", message: no such branch}`)
+				return replaceOnce(t, text, `{type: Accepted, status: "True"}`, `{type: Accepted, status: "False", message: no such branch}`)
 			},
 			object: reconciler.ObjectName{Kind: "GitRepo", Namespace: "fleet-local", Name: "web"},
 		},
@@ -139,31 +138,31 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 			failing: failingArgo, object: reconciler.ObjectName{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"},
 		},
 	} {
-		for what, test := range map[string]struct {
-			own, foreign string // "" is not there
+		for row, test := range map[string]struct {
+			own, foreign string // "" for none
 			want         verdict.Verdict
 		}{
-			"it is ready, and theirs fails":        {of.own, of.failing(of.foreign), verdict.Ready},
-			"it has failed, and theirs is ready":   {of.failing(of.own), of.foreign, verdict.Failed},
-			"it is not there, and theirs is ready": {"", of.foreign, verdict.Progressing},
-			"it is not there, and theirs fails":    {"", of.failing(of.foreign), verdict.Progressing},
+			"own ready, foreign failed":   {agent.own, agent.failing(agent.foreign), verdict.Ready},
+			"own failed, foreign ready":   {agent.failing(agent.own), agent.foreign, verdict.Failed},
+			"own missing, foreign ready":  {"", agent.foreign, verdict.Progressing},
+			"own missing, foreign failed": {"", agent.failing(agent.foreign), verdict.Progressing},
 		} {
-			t.Run(name+": "+what, func(t *testing.T) {
+			t.Run(name+": "+row, func(t *testing.T) {
 				t.Parallel()
-				documents := strings.TrimSpace(of.root) + "\n---" + test.foreign
+				documents := strings.TrimSpace(agent.root) + "\n---" + test.foreign
 				if test.own != "" {
 					documents += "\n---" + test.own
 				}
 				result := observe.Observe(observe.FleetReports{
 					Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
-					Reports:     map[string]observe.ClusterReport{"drone-1": of.read(reconciler.Answer{Objects: objectsOf(t, documents)})},
+					Reports:     map[string]observe.ClusterReport{"drone-1": agent.read(reconciler.Answer{Objects: parseObjects(t, documents)})},
 					OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
 					Commits: map[string]gitops.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
-					Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{of.object}}},
+					Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{agent.object}}},
 				})
 				cluster := result.Clusters[0]
 				if got := cluster.Assignments[0]; got.Verdict != test.want {
-					t.Errorf("it is %s: %s", got.Verdict, got.Message)
+					t.Errorf("got %s: %s, want %s", got.Verdict, got.Message, test.want)
 				}
 				if len(cluster.Leftover) != 1 || cluster.Verdict == verdict.Ready {
 					t.Errorf("the cluster is %s, and still has %v", cluster.Verdict, cluster.Leftover)

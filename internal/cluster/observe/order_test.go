@@ -19,11 +19,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Evidence and verdicts do not depend on who answers first, nor on the order in which anything is listed.
-func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T) {
+// Neither the order of answers nor the order of listed objects changes evidence and verdicts.
+func TestVerdictsDoNotDependOnTheOrderOfAnswers(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(10, 20))
-	listed := recorded(t, "3*/*.json")
+	listed := readRecorded(t, "3*/*.json")
 	var first *observe.Observation
 	var text string
 	for range 50 {
@@ -38,7 +38,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 				in.Reports[cluster] = observe.ReadExternal(observe.ExternalReport{Commit: c2529, Verdict: verdict.Progressing})
 			case 7:
 			default:
-				in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, reconciler.Answer{Objects: slices.Clone(listed)})
+				in.Reports[cluster] = observe.ReadCluster(recordedLocation, clusterType, cluster, reconciler.Answer{Objects: slices.Clone(listed)})
 			}
 		}
 		result := observe.Observe(in)
@@ -49,8 +49,8 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 		if evidence != text {
 			t.Fatalf("got  %s\nwant %s", evidence, text)
 		}
-		if !reflect.DeepEqual(statuses(result), statuses(first)) {
-			t.Fatalf("got  %+v\nwant %+v", statuses(result), statuses(first))
+		if !reflect.DeepEqual(statusLines(result), statusLines(first)) {
+			t.Fatalf("got  %+v\nwant %+v", statusLines(result), statusLines(first))
 		}
 	}
 	read, err := observe.Parse([]byte(text))
@@ -61,13 +61,13 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 		for _, a := range cluster.Assignments {
 			got := read.Assignment(cluster.Name, a.Key)
 			if got.Status != a.Status || got.Known != a.Known || a.Known && !got.Has(a.Tree, a.Folder.Tree) {
-				t.Errorf("%s %s is %+v in the evidence, and %+v", cluster.Name, a.Key, got, a)
+				t.Errorf("%s %s is %+v in the evidence, want %+v", cluster.Name, a.Key, got, a)
 			}
 		}
 	}
 }
 
-func statuses(result *observe.Observation) []string {
+func statusLines(result *observe.Observation) []string {
 	var all []string
 	for _, cluster := range result.Clusters {
 		all = append(all, fmt.Sprint(cluster.Name, cluster.Status, cluster.Leftover))
@@ -78,12 +78,12 @@ func statuses(result *observe.Observation) []string {
 	return all
 }
 
-// FuzzObjects reads any object of a kind that is understood: it is never ready unless kstatus says so, or it
-// is an Application, and nothing that it says breaks anything.
+// FuzzObjects judges any object. An object other than an Application is ready only if kstatus calls it current. Messages and running
+// versions are short and printable, and the evidence can be parsed.
 func FuzzObjects(f *testing.F) {
 	for _, documents := range []string{readyKustomization, readySource, readyRelease, readyApplication, readyRepo, strings.TrimSuffix(readySync, "\n")} {
 		var seed []byte
-		for _, object := range objectsOf(f, documents[1:]) {
+		for _, object := range parseObjects(f, documents[1:]) {
 			text, err := object.MarshalJSON()
 			if err != nil {
 				f.Fatal(err)
@@ -92,7 +92,7 @@ func FuzzObjects(f *testing.F) {
 		}
 		f.Add(seed)
 	}
-	// A cluster's API may answer with names that no Kubernetes would take.
+	// An API server may answer with names that Kubernetes refuses.
 	f.Add([]byte(`{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "` + strings.Repeat("web", 500) + `"}}`))
 	f.Add([]byte(`{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web\u001b[2J"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -100,13 +100,13 @@ func FuzzObjects(f *testing.F) {
 		if len(text) > 1<<16 || object.UnmarshalJSON(text) != nil {
 			return
 		}
-		said := reconciler.StatusOf(object)
-		if !slices.Contains(verdict.All, said.Verdict) || len(said.Message) > 1000 || said.Message != wording.Visible(said.Message) {
-			t.Fatalf("%+v", said)
+		got := reconciler.StatusOf(object)
+		if !slices.Contains(verdict.All, got.Verdict) || len(got.Message) > 1000 || got.Message != wording.Visible(got.Message) {
+			t.Fatalf("%+v", got)
 		}
-		if result, err := status.Compute(object); said.Verdict == verdict.Ready && object.GetKind() != "Application" &&
+		if result, err := status.Compute(object); got.Verdict == verdict.Ready && object.GetKind() != "Application" &&
 			(err != nil || result.Status != status.CurrentStatus) {
-			t.Fatalf("ready, and kstatus says %v, %v", result, err)
+			t.Fatalf("got ready, kstatus reports %v, %v", result, err)
 		}
 		at := folder.Location{URL: "https://git.example.com/web", Branch: "main"}
 		report := observe.ReadCluster(at, "web", "web-1", reconciler.Answer{Objects: []*unstructured.Unstructured{object, object}})
@@ -119,7 +119,7 @@ func FuzzObjects(f *testing.F) {
 		runs := result.Clusters[0].Assignments[0].Running
 		for _, text := range []string{runs.Version, runs.Revision, runs.Chart, runs.AppVersion, runs.Images} {
 			if len(text) > 2048 || !wording.IsLine(text) {
-				t.Fatalf("%q runs", text)
+				t.Fatalf("the running version is %q", text)
 			}
 		}
 		if read, err := observe.Parse(result.Evidence().Marshal()); err != nil || read.RunningOn("web-1", "web/a") != runs {

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 )
 
-func TestEvidenceOfNoClusterIsReadAgain(t *testing.T) {
+func TestEvidenceWithoutClustersIsValid(t *testing.T) {
 	t.Parallel()
 	about := observe.About{Owner: "web", Environment: "dev", Branch: "main", Path: "clusters"}
 	evidence := &observe.Evidence{About: about, Time: time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC)}

@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// recorded reads objects as real controllers left them.
-func recorded(t *testing.T, pattern string) []*unstructured.Unstructured {
+// readRecorded reads objects that were recorded on clusters with real controllers.
+func readRecorded(t *testing.T, pattern string) []*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", pattern))
 	if err != nil || len(files) == 0 {
@@ -51,12 +51,12 @@ const (
 	c7a33 = "7a33f4a4ff0941f885c441fbcb729522b7af0ead"
 )
 
-var recordedPlace = folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
+var recordedLocation = folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
 
-// recordedInput is the recorded clusters argo and flux, with the trees of both targets at each commit.
+// recordedInput returns the reports of the recorded clusters argo-1 and flux-1. trees has the tree of both targets at each commit.
 func recordedInput(t *testing.T, moment, tip string, trees map[string]string) observe.FleetReports {
 	t.Helper()
-	listed := recorded(t, moment+"/*.json")
+	listed := readRecorded(t, moment+"/*.json")
 	in := observe.FleetReports{
 		Time: time.Date(2026, 11, 21, 20, 30, 0, 0, time.UTC), Tip: tip,
 		Types:   map[string]string{"argo-1": "argo", "flux-1": "flux"},
@@ -82,18 +82,18 @@ func recordedInput(t *testing.T, moment, tip string, trees map[string]string) ob
 				Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "dev-flux-" + target}}})
 	}
 	for cluster, clusterType := range in.Types {
-		in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, reconciler.Answer{Objects: listed})
+		in.Reports[cluster] = observe.ReadCluster(recordedLocation, clusterType, cluster, reconciler.Answer{Objects: listed})
 	}
 	return in
 }
 
-// said is what a test expects: a verdict, and a part of the reason.
-type said struct {
+// expectation has the expected verdict and a part of the expected reason.
+type expectation struct {
 	verdict verdict.Verdict
 	reason  string
 }
 
-func check(t *testing.T, result *observe.Observation, want map[string]said) {
+func checkVerdicts(t *testing.T, result *observe.Observation, want map[string]expectation) {
 	t.Helper()
 	got := map[string]verdict.Status{}
 	for _, cluster := range result.Clusters {
@@ -113,7 +113,7 @@ func check(t *testing.T, result *observe.Observation, want map[string]said) {
 		delete(got, name)
 	}
 	for name := range got {
-		t.Errorf("%s is not expected", name)
+		t.Errorf("got an unexpected verdict of %s", name)
 	}
 }
 
@@ -122,17 +122,17 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		moment, tip string
 		trees       map[string]string
-		want        map[string]said
+		want        map[string]expectation
 	}{
-		"everything is ready": {"1-ready", c07fb, map[string]string{c07fb: treeA}, map[string]said{
+		"everything is ready": {"1-ready", c07fb, map[string]string{c07fb: treeA}, map[string]expectation{
 			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
 			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
 		}},
-		"everything is ready, and the branch has moved on elsewhere": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeA}, map[string]said{
+		"everything is ready, and the branch has moved on elsewhere": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeA}, map[string]expectation{
 			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
 			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
 		}},
-		"another content is wanted": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeB}, map[string]said{
+		"other content is wanted": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeB}, map[string]expectation{
 			"argo-1":               {verdict.Behind, "has commit 07fb322"},
 			"argo-1 argo/db-main":  {verdict.Behind, "has commit 07fb322"},
 			"argo-1 argo/web-main": {verdict.Behind, "has commit 07fb322"},
@@ -140,7 +140,7 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 			"flux-1 flux/db-main":  {verdict.Behind, "has commit 07fb322"},
 			"flux-1 flux/web-main": {verdict.Behind, "has commit 07fb322"},
 		}},
-		"the branch was rewritten": {"1-ready", cd5cf, map[string]string{cd5cf: treeB}, map[string]said{
+		"the branch was rewritten": {"1-ready", cd5cf, map[string]string{cd5cf: treeB}, map[string]expectation{
 			"argo-1":               {verdict.Unknown, "what the cluster has applied cannot be compared: the branch does not have commit 07fb322"},
 			"argo-1 argo/db-main":  {verdict.Unknown, "the branch does not have commit 07fb322"},
 			"argo-1 argo/web-main": {verdict.Unknown, "the branch does not have commit 07fb322"},
@@ -148,7 +148,7 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 			"flux-1 flux/db-main":  {verdict.Unknown, "the branch does not have commit 07fb322"},
 			"flux-1 flux/web-main": {verdict.Unknown, "the branch does not have commit 07fb322"},
 		}},
-		"the first deployment": {"2-first-deploy-not-ready", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c07fb: treeB}, map[string]said{
+		"the first deployment": {"2-first-deploy-not-ready", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c07fb: treeB}, map[string]expectation{
 			"argo-1":               {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
 			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
 			"argo-1 argo/web-main": {verdict.Ready, ""},
@@ -156,7 +156,7 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 			"flux-1 flux/db-main":  {verdict.Behind, "has commit 2529e4d"},
 			"flux-1 flux/web-main": {verdict.Behind, "has commit 2529e4d"},
 		}},
-		"a new commit waits": {"3-new-commit-waits", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]said{
+		"a new commit waits": {"3-new-commit-waits", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]expectation{
 			"argo-1":               {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
 			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
 			"argo-1 argo/web-main": {verdict.Ready, ""},
@@ -164,11 +164,11 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 			"flux-1 flux/db-main":  {verdict.Progressing, "Kustomization flux-system/dev-flux-db-main is not ready yet: Running health checks"},
 			"flux-1 flux/web-main": {verdict.Progressing, "dependency 'flux-system/dev-flux-db-main' is not ready"},
 		}},
-		"what was removed is still there": {"3-new-commit-waits", c89a4, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]said{
+		"removed objects are still there": {"3-new-commit-waits", c89a4, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]expectation{
 			"argo-1": {verdict.Progressing, "is out of sync"},
 			"flux-1": {verdict.Progressing, "Running health checks for revision dev@sha1:d5cff2f"},
 		}},
-		"a wave waits": {"4-argocd-waits-for-a-wave", cd514, map[string]string{cd514: treeA, c07c0: treeB, c89a4: "", cd5cf: treeA, c2529: ""}, map[string]said{
+		"a wave waits": {"4-argocd-waits-for-a-wave", cd514, map[string]string{cd514: treeA, c07c0: treeB, c89a4: "", cd5cf: treeA, c2529: ""}, map[string]expectation{
 			"argo-1":               {verdict.Behind, "commit d514640 is being applied"},
 			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
 			"argo-1 argo/web-main": {verdict.Behind, "commit d514640 is being applied: Application argocd/flotilla-dev-argo is being synced: waiting for healthy state of argoproj.io/Application/dev-argo-db-main"},
@@ -176,20 +176,20 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 			"flux-1 flux/db-main":  {verdict.Behind, "has commit 07c0882"},
 			"flux-1 flux/web-main": {verdict.Behind, "has commit 07c0882"},
 		}},
-		"ready again": {"5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd5cf: treeB}, map[string]said{
+		"ready again": {"5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd5cf: treeB}, map[string]expectation{
 			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
 			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check(t, observe.Observe(recordedInput(t, test.moment, test.tip, test.trees)), test.want)
+			checkVerdicts(t, observe.Observe(recordedInput(t, test.moment, test.tip, test.trees)), test.want)
 		})
 	}
 }
 
-// Since when an assignment is ready is since when the cluster has its content, and it is ready.
-func TestReadyIsSinceTheContentIsThere(t *testing.T) {
+// An assignment is ready since the content arrived on the cluster or its object became ready, whichever is later.
+func TestAnAssignmentIsReadySinceItsContentArrived(t *testing.T) {
 	t.Parallel()
 	since := func(in observe.FleetReports, cluster, key string) string {
 		for _, c := range observe.Observe(in).Clusters {
@@ -201,7 +201,7 @@ func TestReadyIsSinceTheContentIsThere(t *testing.T) {
 		}
 		return ""
 	}
-	// The history of both shows that the content of cfa3a is another one than before.
+	// By the history of both objects, commit cfa3a changed the content.
 	in := recordedInput(t, "5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd5cf: treeB, cd514: treeB})
 	if got := since(in, "flux-1", "flux/web-main"); got != "20:07:58" {
 		t.Errorf("Flux: %s", got)
@@ -209,7 +209,7 @@ func TestReadyIsSinceTheContentIsThere(t *testing.T) {
 	if got := since(in, "argo-1", "argo/web-main"); got != "20:08:13" {
 		t.Errorf("Argo CD: %s", got)
 	}
-	// It is not: the content came before, and only the Application itself changed.
+	// The content is older than cfa3a: only the Application itself changed.
 	in = recordedInput(t, "5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd514: treeA})
 	before := since(in, "argo-1", "argo/web-main")
 	if before >= "20:08:13" {
@@ -223,22 +223,22 @@ func TestReadyIsSinceTheContentIsThere(t *testing.T) {
 	}
 }
 
-func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
+func TestRecordedErrorsKeepTheMessageOfTheAgent(t *testing.T) {
 	t.Parallel()
 	const badKey = `ConfigMap "platform-config" is invalid: data[my key]`
 	for name, test := range map[string]struct {
 		file, host, branch, path, commit, before string
-		want                                     said
-	}{ // Argo CD was recorded while it tried for the last time.
-		"a key that Kubernetes refuses, Flux":    {"flux-bad-configmap-key", "host", "bf", "", "79a939966298f68d17c96387d30e4fb833c9e294", "", said{verdict.Failed, badKey}},
-		"a key that Kubernetes refuses, Argo CD": {"argocd-bad-configmap-key", "host", "bk", "", "d65a4975dcd8262b6ebc0f64fcfa6d96804f40d1", "", said{verdict.Behind, "is tried again (attempt 6 of 6): one or more objects failed to apply, reason: " + badKey}},
-		"a file that is no manifest":             {"argocd-config-type-json", "host", "aj", "", tip, "", said{verdict.Behind, "Object 'Kind' is missing"}},
-		"the folder is gone, and came back":      {"argocd-host-folder-gone", "argo", "dev", "", tip, c7a33, said{verdict.Behind, "argo: app path does not exist"}},
+		want                                     expectation
+	}{ // Argo CD was recorded during its last attempt.
+		"a key that Kubernetes refuses, Flux":       {"flux-bad-configmap-key", "host", "bf", "", "79a939966298f68d17c96387d30e4fb833c9e294", "", expectation{verdict.Failed, badKey}},
+		"a key that Kubernetes refuses, Argo CD":    {"argocd-bad-configmap-key", "host", "bk", "", "d65a4975dcd8262b6ebc0f64fcfa6d96804f40d1", "", expectation{verdict.Behind, "is tried again (attempt 6 of 6): one or more objects failed to apply, reason: " + badKey}},
+		"a file without a manifest":                 {"argocd-config-type-json", "host", "aj", "", tip, "", expectation{verdict.Behind, "Object 'Kind' is missing"}},
+		"a folder that was removed and added again": {"argocd-host-folder-gone", "argo", "dev", "", tip, c7a33, expectation{verdict.Behind, "argo: app path does not exist"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := folder.Location{URL: "http://127.0.0.1:18080/gitops2.git", Branch: test.branch, Path: test.path}
-			report := observe.ReadCluster(at, test.host, "one", reconciler.Answer{Objects: recorded(t, "errors/"+test.file+".json")})
+			report := observe.ReadCluster(at, test.host, "one", reconciler.Answer{Objects: readRecorded(t, "errors/"+test.file+".json")})
 			in := observe.FleetReports{
 				Time: time.Now(), Tip: test.commit, Types: map[string]string{"one": test.host}, Reports: map[string]observe.ClusterReport{"one": report},
 				Folders: []observe.WrittenFolder{{Host: test.host, DeploymentTarget: "web-main", Tree: treeA}},
@@ -247,31 +247,30 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 			if test.before != "" {
 				in.Commits[test.before] = gitops.ReportedCommit{ID: test.before}
 			}
-			check(t, observe.Observe(in), map[string]said{"one": test.want, "one " + test.host + "/web-main": test.want})
+			checkVerdicts(t, observe.Observe(in), map[string]expectation{"one": test.want, "one " + test.host + "/web-main": test.want})
 		})
 	}
 	at := folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
-	report := observe.ReadCluster(at, "argo", "one", reconciler.Answer{Objects: recorded(t, "errors/argocd-host-folder-gone.json")})
+	report := observe.ReadCluster(at, "argo", "one", reconciler.Answer{Objects: readRecorded(t, "errors/argocd-host-folder-gone.json")})
 	result := observe.Observe(observe.FleetReports{
 		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.ClusterReport{"one": report},
 		Commits: map[string]gitops.ReportedCommit{c7a33: {ID: c7a33}},
 	})
-	check(t, result, map[string]said{"one": {verdict.Failed, "argo: app path does not exist"}})
+	checkVerdicts(t, result, map[string]expectation{"one": {verdict.Failed, "argo: app path does not exist"}})
 	if len(result.Clusters[0].Leftover) != 14 {
-		t.Errorf("it still has %v", result.Clusters[0].Leftover)
+		t.Errorf("got %d leftover objects, want 14: %v", len(result.Clusters[0].Leftover), result.Clusters[0].Leftover)
 	}
 }
 
-// What kstatus or Argo CD itself does not take for ready is never ready here.
-func TestNothingIsReadyThatItsAgentDoesNotTakeForReady(t *testing.T) {
+func TestReadyAgreesWithKstatusAndArgoCD(t *testing.T) {
 	t.Parallel()
-	for _, object := range append(recorded(t, "[1-5]*/*.json"), recorded(t, "errors/*.json")...) {
-		is := reconciler.StatusOf(object).Verdict
+	for _, object := range append(readRecorded(t, "[1-5]*/*.json"), readRecorded(t, "errors/*.json")...) {
+		got := reconciler.StatusOf(object).Verdict
 		if object.GetKind() == "Application" {
 			health, _, _ := unstructured.NestedString(object.Object, "status", "health", "status")
 			sync, _, _ := unstructured.NestedString(object.Object, "status", "sync", "status")
-			if healthy := health == "Healthy" && sync == "Synced"; (is == verdict.Ready) != healthy {
-				t.Errorf("%s is %s, and %s and %s to Argo CD", object.GetName(), is, sync, health)
+			if healthy := health == "Healthy" && sync == "Synced"; (got == verdict.Ready) != healthy {
+				t.Errorf("%s is %s, but sync %s and health %s in Argo CD", object.GetName(), got, sync, health)
 			}
 			continue
 		}
@@ -279,8 +278,8 @@ func TestNothingIsReadyThatItsAgentDoesNotTakeForReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if current := result.Status == status.CurrentStatus; (is == verdict.Ready) != current {
-			t.Errorf("%s %s is %s, and %s to kstatus", object.GetKind(), object.GetName(), is, result.Status)
+		if current := result.Status == status.CurrentStatus; (got == verdict.Ready) != current {
+			t.Errorf("%s %s is %s, but %s for kstatus", object.GetKind(), object.GetName(), got, result.Status)
 		}
 	}
 }

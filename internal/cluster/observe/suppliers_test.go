@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// The objects have the shape in which External Secrets Operator 1.3 leaves them: markAsDone writes the condition, when the
-// store was asked, and the generation with a hash of labels and annotations; markAsFailed writes the condition alone.
+// The objects of External Secrets Operator 1.3. markAsDone writes the condition, the time of the request to the store, and the generation
+// with a hash of labels and annotations. markAsFailed writes only the condition.
 const (
 	syncedSecret = `
 apiVersion: external-secrets.io/v1
@@ -35,7 +35,7 @@ status:
   - {type: Ready, status: "False", reason: SecretSyncedError, message: could not get secret data from provider, lastTransitionTime: "2026-11-21T22:00:00Z"}`
 )
 
-// unsealed is as the controller of SealedSecrets 0.40 leaves it.
+// unsealed is a SealedSecret with the status that the controller of SealedSecrets 0.40 writes.
 const unsealed = `
 apiVersion: bitnami.com/v1alpha1
 kind: SealedSecret
@@ -48,7 +48,7 @@ status:
   - {type: Synced, status: "True", lastTransitionTime: "2026-11-21T20:00:00Z", lastUpdateTime: "2026-11-21T20:00:00Z"}
   observedGeneration: 3`
 
-func TestWhatBringsASecretSaysWhetherItIsThere(t *testing.T) {
+func TestVerdictsOfExternalSecretsAndSealedSecrets(t *testing.T) {
 	t.Parallel()
 	ready := syncedSecret[strings.Index(syncedSecret, "\n  - {type: Ready"):strings.Index(syncedSecret, "\n  refreshTime")]
 	for name, test := range map[string]struct {
@@ -57,81 +57,80 @@ func TestWhatBringsASecretSaysWhetherItIsThere(t *testing.T) {
 		want            verdict.Verdict
 		since, reason   string
 	}{
-		"synced":                           {syncedSecret, "", "", "23:30", verdict.Ready, "20:00", ""},
-		"asked only when it changes":       {syncedSecret, "Periodic", "OnChange", "23:30", verdict.Ready, "23:00", ""},
-		"another version is named":         {syncedSecret, "generation: 2", "generation: 3", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
-		"twenty versions later":            {syncedSecret, "generation: 2", "generation: 22", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
-		"nothing was synced":               {syncedSecret, "  syncedResourceVersion", "  other", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
-		"no status":                        {syncedSecret, "status:\n", "other:\n", "23:30", verdict.Progressing, "", "has no status yet"},
-		"the store has none, at first":     {syncedSecret, ready, failedSecret, "22:00", verdict.Progressing, "22:00", "is not ready: could not get secret data from provider; it is tried again"},
-		"the store has none":               {syncedSecret, ready, failedSecret, "22:01", verdict.Failed, "22:00", "is not ready: could not get secret data from provider"},
-		"it is deleted with the store's":   {syncedSecret, "SecretSynced, message: secret synced", "SecretDeleted, message: secret deleted due to DeletionPolicy=Delete", "23:30", verdict.Failed, "20:00", "has no Secret: secret deleted due to DeletionPolicy=Delete"},
-		"there is none to add it to":       {syncedSecret, "SecretSynced, message: secret synced", "SecretMissing, message: secret will not be created due to CreationPolicy=Merge", "23:30", verdict.Failed, "20:00", "has no Secret: secret will not be created"},
-		"being deleted":                    {syncedSecret, "generation: 2,", `generation: 2, deletionTimestamp: "2026-11-21T23:20:00Z",`, "23:30", verdict.Progressing, "23:20", "is being deleted"},
-		"of the older version of the API":  {syncedSecret, "external-secrets.io/v1\n", "external-secrets.io/v1beta1\n", "23:30", verdict.Ready, "20:00", ""},
-		"of another group":                 {syncedSecret, "external-secrets.io/v1\n", "kubernetes-client.io/v1\n", "23:30", verdict.Progressing, "", "does not exist"},
-		"unsealed":                         {unsealed, "", "", "23:30", verdict.Ready, "20:00", ""},
-		"sealed anew":                      {unsealed, "generation: 3}", "generation: 4}", "23:30", verdict.Progressing, "20:00", "was changed after its status was written"},
-		"sealed with no status":            {unsealed, "status:\n", "other:\n", "23:30", verdict.Progressing, "", "has no status yet"},
-		"sealed for another key":           {unsealed, `status: "True",`, `status: "False", message: no key could decrypt secret (PASSWORD),`, "20:00", verdict.Failed, "20:00", "has no Secret: no key could decrypt secret (PASSWORD)"},
-		"a sealed one that is going":       {unsealed, "generation: 3}", `generation: 3, deletionTimestamp: "2026-11-21T23:20:00Z"}`, "23:30", verdict.Progressing, "23:20", "is being deleted"},
-		"a sealed one of another group":    {unsealed, "bitnami.com/", "example.com/", "23:30", verdict.Progressing, "", "does not exist"},
-		"the store has none since version": {syncedSecret, ready + "\n  refreshTime: \"2026-11-21T23:00:00Z\"\n  syncedResourceVersion: 2-", failedSecret + "\n  refreshTime: \"2026-11-21T21:00:00Z\"\n  syncedResourceVersion: 1-", "23:30", verdict.Failed, "22:00", "could not get secret data from provider"},
+		"synced":                                    {syncedSecret, "", "", "23:30", verdict.Ready, "20:00", ""},
+		"refreshed on change":                       {syncedSecret, "Periodic", "OnChange", "23:30", verdict.Ready, "23:00", ""},
+		"changed after the sync":                    {syncedSecret, "generation: 2", "generation: 3", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
+		"a generation with the same first digit":    {syncedSecret, "generation: 2", "generation: 22", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
+		"never synced":                              {syncedSecret, "  syncedResourceVersion", "  other", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
+		"no status":                                 {syncedSecret, "status:\n", "other:\n", "23:30", verdict.Progressing, "", "has no status yet"},
+		"missing in the store for a minute":         {syncedSecret, ready, failedSecret, "22:00", verdict.Progressing, "22:00", "is not ready: could not get secret data from provider; it is tried again"},
+		"missing in the store for longer":           {syncedSecret, ready, failedSecret, "22:01", verdict.Failed, "22:00", "is not ready: could not get secret data from provider"},
+		"deleted with the secret of the store":      {syncedSecret, "SecretSynced, message: secret synced", "SecretDeleted, message: secret deleted due to DeletionPolicy=Delete", "23:30", verdict.Failed, "20:00", "has no Secret: secret deleted due to DeletionPolicy=Delete"},
+		"no Secret to merge into":                   {syncedSecret, "SecretSynced, message: secret synced", "SecretMissing, message: secret will not be created due to CreationPolicy=Merge", "23:30", verdict.Failed, "20:00", "has no Secret: secret will not be created"},
+		"being deleted":                             {syncedSecret, "generation: 2,", `generation: 2, deletionTimestamp: "2026-11-21T23:20:00Z",`, "23:30", verdict.Progressing, "23:20", "is being deleted"},
+		"an older version of the API":               {syncedSecret, "external-secrets.io/v1\n", "external-secrets.io/v1beta1\n", "23:30", verdict.Ready, "20:00", ""},
+		"an ExternalSecret of another group":        {syncedSecret, "external-secrets.io/v1\n", "kubernetes-client.io/v1\n", "23:30", verdict.Progressing, "", "does not exist"},
+		"unsealed":                                  {unsealed, "", "", "23:30", verdict.Ready, "20:00", ""},
+		"sealed anew":                               {unsealed, "generation: 3}", "generation: 4}", "23:30", verdict.Progressing, "20:00", "was changed after its status was written"},
+		"sealed without a status":                   {unsealed, "status:\n", "other:\n", "23:30", verdict.Progressing, "", "has no status yet"},
+		"sealed for another key":                    {unsealed, `status: "True",`, `status: "False", message: no key could decrypt secret (PASSWORD),`, "20:00", verdict.Failed, "20:00", "has no Secret: no key could decrypt secret (PASSWORD)"},
+		"a SealedSecret that is being deleted":      {unsealed, "generation: 3}", `generation: 3, deletionTimestamp: "2026-11-21T23:20:00Z"}`, "23:30", verdict.Progressing, "23:20", "is being deleted"},
+		"a SealedSecret of another group":           {unsealed, "bitnami.com/", "example.com/", "23:30", verdict.Progressing, "", "does not exist"},
+		"a changed version is missing in the store": {syncedSecret, ready + "\n  refreshTime: \"2026-11-21T23:00:00Z\"\n  syncedResourceVersion: 2-", failedSecret + "\n  refreshTime: \"2026-11-21T21:00:00Z\"\n  syncedResourceVersion: 1-", "23:30", verdict.Failed, "22:00", "could not get secret data from provider"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := test.object
 			if test.old != "" {
-				object = replaced(t, object, test.old, test.by)
+				object = replaceOnce(t, object, test.old, test.by)
 			}
-			got := suppliedAt(t, at(t, test.asked), reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(object))}, kindOfText(test.object))
+			got := judgeSupplied(t, clockTime(t, test.asked), reconciler.Answer{Objects: parseObjects(t, strings.TrimSpace(object))}, kindOfText(test.object))
 			if got.Verdict != test.want || !strings.Contains(got.Message, test.reason) || (test.reason == "") != (got.Message == "") {
 				t.Errorf("%+v", got.Status)
 			}
-			if test.since != "" && !got.Since.Equal(at(t, test.since)) {
+			if test.since != "" && !got.Since.Equal(clockTime(t, test.since)) {
 				t.Errorf("since %s", got.Since)
 			}
 		})
 	}
 }
 
-// What fails when its content comes has a minute from then on.
-func TestWhatBroughtNoSecretBeforeHasTimeForOtherContent(t *testing.T) {
+// The minute of grace begins when the content changes.
+func TestAFailedExternalSecretHasAMinuteForNewContent(t *testing.T) {
 	t.Parallel()
-	object := replaced(
+	object := replaceOnce(
 		t,
 		syncedSecret,
 		syncedSecret[strings.Index(syncedSecret, "\n  - {type: Ready"):strings.Index(syncedSecret, "\n  refreshTime")],
 		failedSecret,
 	)
 	for asked, want := range map[string]verdict.Verdict{"23:30": verdict.Progressing, "23:31": verdict.Failed} {
-		in := supplied(t, at(t, asked), reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(object))}, "ExternalSecret")
-		in.Folders[0].Changed = at(t, "23:30")
-		if got := observe.Observe(in).Clusters[0].Assignments[0]; got.Verdict != want || !got.Since.Equal(at(t, "23:30")) {
+		in := suppliedInput(t, clockTime(t, asked), reconciler.Answer{Objects: parseObjects(t, strings.TrimSpace(object))}, "ExternalSecret")
+		in.Folders[0].Changed = clockTime(t, "23:30")
+		if got := observe.Observe(in).Clusters[0].Assignments[0]; got.Verdict != want || !got.Since.Equal(clockTime(t, "23:30")) {
 			t.Errorf("%s: %+v", asked, got.Status)
 		}
 	}
 }
 
-// What cannot be read is never ready.
-func TestWhatBringsASecretMustBeRead(t *testing.T) {
+func TestAnUnlistedExternalSecretIsUnknown(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{
 		"the cluster has no externalsecrets.external-secrets.io": "ExternalSecret team/web cannot be read: the cluster has no externalsecrets.external-secrets.io",
 		`forbidden: cannot list "externalsecrets"`:               `ExternalSecret team/web cannot be read: forbidden: cannot list "externalsecrets"`,
 	} {
-		got := suppliedAt(t, at(t, "23:30"), reconciler.Answer{Unlisted: map[string]string{"ExternalSecret": reason}}, "ExternalSecret")
+		got := judgeSupplied(t, clockTime(t, "23:30"), reconciler.Answer{Unlisted: map[string]string{"ExternalSecret": reason}}, "ExternalSecret")
 		if got.Verdict != verdict.Unknown || got.Message != want {
 			t.Errorf("%+v", got.Status)
 		}
 	}
-	if got := suppliedAt(t, at(t, "23:30"), reconciler.Answer{}, "ExternalSecret"); got.Verdict != verdict.Progressing ||
+	if got := judgeSupplied(t, clockTime(t, "23:30"), reconciler.Answer{}, "ExternalSecret"); got.Verdict != verdict.Progressing ||
 		got.Message != "ExternalSecret team/web does not exist" {
 		t.Errorf("%+v", got.Status)
 	}
 }
 
-func at(t *testing.T, clock string) time.Time {
+func clockTime(t *testing.T, clock string) time.Time {
 	t.Helper()
 	moment, err := time.Parse("2006-01-02 15:04", "2026-11-21 "+clock)
 	if err != nil {
@@ -146,13 +145,13 @@ func kindOfText(document string) string {
 	return kind
 }
 
-// supplied is a question about an assignment that a Kustomization deploys, and whose folder has what brings a Secret.
-func supplied(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.FleetReports {
+// suppliedInput returns the reports of an assignment with a ready Kustomization and an object of the given kind, which creates a Secret.
+func suppliedInput(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.FleetReports {
 	t.Helper()
-	in := judgedInput(
+	in := judgeInput(
 		t,
 		reconciler.Answer{
-			Objects:  append(objectsOf(t, strings.TrimSpace(readyKustomization+"\n---"+readySource)), listed.Objects...),
+			Objects:  append(parseObjects(t, strings.TrimSpace(readyKustomization+"\n---"+readySource)), listed.Objects...),
 			Unlisted: listed.Unlisted,
 		},
 	)
@@ -161,7 +160,7 @@ func supplied(t *testing.T, asked time.Time, listed reconciler.Answer, kind stri
 	return in
 }
 
-func suppliedAt(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.AssignmentResult {
+func judgeSupplied(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.AssignmentResult {
 	t.Helper()
-	return observe.Observe(supplied(t, asked, listed, kind)).Clusters[0].Assignments[0]
+	return observe.Observe(suppliedInput(t, asked, listed, kind)).Clusters[0].Assignments[0]
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Whoever may make objects on a cluster, or Applications on a hub, can make one that follows the folder of a host, with
-// any name. It cannot speak for the one that others have made.
-func TestOfSeveralThatFollowAFolderTheWorstCounts(t *testing.T) {
+// Anyone with the right to create objects on a cluster, or Applications on a hub, can create a second root of a folder. It cannot hide the
+// status of the first root.
+func TestTheWorstRootOfAFolderCounts(t *testing.T) {
 	t.Parallel()
 	const source = `
 apiVersion: source.toolkit.fluxcd.io/v1
@@ -38,8 +38,8 @@ status:
 	flux := func(namespace, commit string) string {
 		return strings.NewReplacer("NAMESPACE", namespace, "COMMIT", commit).Replace(source)
 	}
-	failing := func(namespace string) string { // it has the tip, and names the folder's object as what has failed
-		return replaced(t, flux(namespace, tip), `type: Ready, status: "True", reason: ReconciliationSucceeded`,
+	failing := func(namespace string) string { // at the tip, with a failed object of the folder
+		return replaceOnce(t, flux(namespace, tip), `type: Ready, status: "True", reason: ReconciliationSucceeded`,
 			`type: Ready, status: "False", reason: HealthCheckFailed, message: "failed: ConfigMap/web/settings"`)
 	}
 	argo := func(name, commit string) string {
@@ -85,9 +85,9 @@ status:
 		ofRoot        bool
 	}{
 		"both have the tip": {cluster, flux("a-team", tip), flux("flux-system", tip), verdict.Ready, "", true},
-		"Flux, the first is ahead": {cluster, flux("a-team", tip), flux("flux-system", older), verdict.Behind,
+		"Flux, the second is behind": {cluster, flux("a-team", tip), flux("flux-system", older), verdict.Behind,
 			"2 objects follow the folder; by Kustomization flux-system/gitops: has commit 2222222", true},
-		"Flux, the first is late": {cluster, flux("a-team", older), flux("flux-system", tip), verdict.Behind,
+		"Flux, the first is behind": {cluster, flux("a-team", older), flux("flux-system", tip), verdict.Behind,
 			"2 objects follow the folder; by Kustomization a-team/gitops: has commit 2222222", true},
 		"Flux, the first fails": {cluster, failing("a-team"), flux("flux-system", tip), verdict.Failed,
 			"2 objects follow the folder; by Kustomization a-team/gitops: Kustomization a-team/gitops is not ready: failed: ConfigMap/web/settings", true},
@@ -100,7 +100,7 @@ status:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := test.read(reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(test.first)+"\n---"+test.second)})
+			report := test.read(reconciler.Answer{Objects: parseObjects(t, strings.TrimSpace(test.first)+"\n---"+test.second)})
 			result := observe.Observe(observe.FleetReports{
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.ClusterReport{"drone-1": report},
 				Commits: map[string]gitops.ReportedCommit{
@@ -110,7 +110,7 @@ status:
 				Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Namespace: "web"}},
 			})
 			if got := result.Clusters[0].Assignments[0]; got.Verdict != test.want || got.Message != test.message || got.OfRoot != test.ofRoot {
-				t.Errorf("%s, of the root %v: %s", got.Verdict, got.OfRoot, got.Message)
+				t.Errorf("got %s, OfRoot %v: %s", got.Verdict, got.OfRoot, got.Message)
 			}
 		})
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// What follows a folder speaks of all that is in there: evidence says so, that nobody takes its failure for one of an
-// assignment that it does not name.
-func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
+// The root of a folder reports one status for all assignments in it. Evidence marks a failure as "of the root" for each assignment that
+// the message does not name.
+func TestARootFailureBelongsToNamedAssignmentsOnly(t *testing.T) {
 	t.Parallel()
 	const (
 		fine = `type: Ready, status: "True", reason: ReconciliationSucceeded, message: Applied revision`
@@ -29,12 +29,12 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			"lastAppliedRevision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b",
 			"lastAttemptedRevision: dev@sha1:"+tip,
 		).Replace(readyKustomization)
-		return replaced(t, root, fine, bad+message+`"`)
+		return replaceOnce(t, root, fine, bad+message+`"`)
 	}
 	argo := func(resource string) string {
 		root := strings.NewReplacer("path: web", "path: drone", "targetRevision: v1", "targetRevision: dev", "name: web,", "name: root,",
 			"effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", older, "phase: Succeeded", "phase: Failed").Replace(readyApplication)
-		return replaced(
+		return replaceOnce(
 			t,
 			root,
 			"message: successfully synced",
@@ -46,11 +46,11 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			folder.Location{Branch: "dev"},
 			"drone",
 			"drone-1",
-			reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))},
+			reconciler.Answer{Objects: parseObjects(t, strings.TrimSpace(documents))},
 		)
 	}
-	statuses := func(said ...observe.ExternalReport) observe.ClusterReport {
-		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.ExternalReport{"": said})
+	statuses := func(reports ...observe.ExternalReport) observe.ClusterReport {
+		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.ExternalReport{"": reports})
 	}
 	for name, test := range map[string]struct {
 		report observe.ClusterReport
@@ -60,8 +60,8 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			map[string]bool{"drone/api": true, "drone/web": true}},
 		"a commit status of another commit": {statuses(observe.ExternalReport{Commit: tip, Verdict: verdict.Failed}, observe.ExternalReport{Commit: older, Verdict: verdict.Ready}),
 			map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report of a cluster":     {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Progressing}), map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report that says failed": {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Failed}), map[string]bool{"drone/api": true, "drone/web": true}},
+		"a report of a cluster":        {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Progressing}), map[string]bool{"drone/api": true, "drone/web": true}},
+		"a failed report of a cluster": {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Failed}), map[string]bool{"drone/api": true, "drone/web": true}},
 		"a report of an assignment": {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Progressing}, observe.ExternalReport{Assignment: "drone/web", Verdict: verdict.Failed, Message: "errors"}),
 			map[string]bool{"drone/api": true, "drone/web": false}},
 		"Flux names nothing": {read(flux("kustomize build failed")), map[string]bool{"drone/api": true, "drone/web": true}},
@@ -97,7 +97,7 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			for key, want := range test.ofRoot {
 				got := evidence.Assignment("drone-1", key)
 				if got.Verdict == verdict.Ready || got.Verdict == verdict.Behind || got.OfRoot != want {
-					t.Errorf("%s: of the root %v, want %v: %s", key, got.OfRoot, want, text)
+					t.Errorf("%s: OfRoot = %v, want %v: %s", key, got.OfRoot, want, text)
 				}
 			}
 		})
