@@ -93,7 +93,10 @@ func (p *chartServer) republish(t *testing.T, version string, files map[string]s
 func chartArchive(t testing.TB, chart string, files map[string]string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
-	compressed := gzip.NewWriter(&buffer)
+	compressed, err := gzip.NewWriterLevel(&buffer, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
 	writer := tar.NewWriter(compressed)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: chart + "/" + name, Size: int64(len(files[name])), Mode: 0o644}
