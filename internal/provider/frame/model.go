@@ -57,6 +57,8 @@ func copyAttributes(attributes map[string]attr.Value, model reflect.Value) bool 
 
 var knownFields sync.Map // of a struct: by reflect.Type
 
+const tag = "tfsdk"
+
 // fieldsOf returns the fields of a struct by their tags, also those of embedded structs.
 func fieldsOf(model reflect.Type) map[string][]int {
 	if known, isKnown := knownFields.Load(model); isKnown {
@@ -64,7 +66,7 @@ func fieldsOf(model reflect.Type) map[string][]int {
 	}
 	fields := map[string][]int{}
 	for _, field := range reflect.VisibleFields(model) {
-		if name := field.Tag.Get("tfsdk"); field.IsExported() && name != "" && name != "-" {
+		if name := field.Tag.Get(tag); field.IsExported() && name != "" && name != "-" {
 			fields[name] = field.Index
 		}
 	}
