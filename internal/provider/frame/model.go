@@ -10,8 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// readModel is from.Get. The framework compiles a regular expression for each field of a struct, 2 ms for each plan of an
-// assignment, so readModel gets an object and copies its attributes. It leaves other values, and errors, to the framework.
+// readModel is from.Get, which compiles a regular expression for each field: 2 ms of a plan.
 func readModel(ctx context.Context, from data, model any) diag.Diagnostics {
 	var object types.Object
 	if diags := from.Get(ctx, &object); len(diags) == 0 && copyAttributes(object.Attributes(), reflect.ValueOf(model).Elem()) {
@@ -20,7 +19,7 @@ func readModel(ctx context.Context, from data, model any) diag.Diagnostics {
 	return from.Get(ctx, model)
 }
 
-// writeModel is to.Set, with the same shortcut. kind is the type of the schema.
+// writeModel is to.Set.
 func writeModel(ctx context.Context, to interface {
 	Set(ctx context.Context, value any) diag.Diagnostics
 }, kind attr.Type, model any) diag.Diagnostics {
@@ -39,7 +38,6 @@ func writeModel(ctx context.Context, to interface {
 	return to.Set(ctx, model)
 }
 
-// copyAttributes reports whether each attribute has a field of its type, and each field an attribute.
 func copyAttributes(attributes map[string]attr.Value, model reflect.Value) bool {
 	fields := fieldsOf(model.Type())
 	if len(attributes) != len(fields) {
@@ -55,11 +53,10 @@ func copyAttributes(attributes map[string]attr.Value, model reflect.Value) bool 
 	return true
 }
 
-var knownFields sync.Map // of a struct: by reflect.Type
+var knownFields sync.Map // by reflect.Type
 
 const tag = "tfsdk"
 
-// fieldsOf returns the fields of a struct by their tags, also those of embedded structs.
 func fieldsOf(model reflect.Type) map[string][]int {
 	if known, isKnown := knownFields.Load(model); isKnown {
 		return known.(map[string][]int) //nolint:forcetypeassert // only this function stores

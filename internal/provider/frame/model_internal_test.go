@@ -27,7 +27,6 @@ type untyped struct {
 	Fleet types.Dynamic `tfsdk:"fleet"`
 }
 
-// TestModelsAreReadAndWrittenAsByTheFramework compares both with values of each kind, for a model with and without the shortcut.
 func TestModelsAreReadAndWrittenAsByTheFramework(t *testing.T) {
 	t.Parallel()
 	is := schema.Schema{Attributes: map[string]schema.Attribute{

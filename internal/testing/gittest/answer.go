@@ -223,7 +223,7 @@ func initBare(folder string, arguments []string) error {
 	return writeBare(path, branch)
 }
 
-// Init is a git.ConnectorOptions.Init that writes the files of `git init --bare` without a process.
+// Init replaces `git init --bare`.
 func Init(directory string) error { return writeBare(directory, "main") }
 
 func writeBare(path, branch string) error {

@@ -74,7 +74,7 @@ func (l *launcher) begin(ctx context.Context, configuration Configuration, known
 	return p, p.configure(ctx, configuration.Provider)
 }
 
-// answers are shared by all processes of a provider, to save time: schemas, and results of requests that depend on nothing else.
+// answers are shared by all processes of a provider, to save time: schemas and results of pure requests.
 type answers struct {
 	mu      sync.Mutex
 	schema  *tfprotov6.GetProviderSchemaResponse
