@@ -20,8 +20,8 @@ import (
 
 var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 
-// drift is how objects are, as lines.
-func drift(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, objects []agent.StagedObject) string {
+// findDrift returns the drift of objects as lines.
+func findDrift(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, objects []agent.StagedObject) string {
 	t.Helper()
 	look, err := onboarding.Inspect(ctx, cluster, objects, onboarding.InspectOptions{SecretsUnknown: true})
 	if err != nil {
@@ -31,7 +31,7 @@ func drift(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, obj
 	return strings.Join(onboarding.Changes(objects, objects, found.Findings, nil), "\n")
 }
 
-func apply(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, wanted onboarding.Wanted) onboarding.ApplyResult {
+func mustApply(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, wanted onboarding.Wanted) onboarding.ApplyResult {
 	t.Helper()
 	result, err := onboarding.Apply(ctx, cluster, wanted)
 	if err != nil {
@@ -40,19 +40,19 @@ func apply(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, wan
 	return result
 }
 
-func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
+func TestDriftNamesObjectsAndFields(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	objects := rendered(t, settings("drifting"))
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+	objects := renderObjects(t, settings("drifting"))
+	withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		for _, record := range result.Records {
 			if !record.Created || record.UID == "" {
-				t.Errorf("the record says %+v", record)
+				t.Errorf("got the record %+v, want a created object with a UID", record)
 			}
 		}
-		if got := drift(ctx, t, cluster, objects); got != "" || len(result.Records) != len(objects) || len(objects) != 5 {
-			t.Errorf("right after it, of %d objects with %d records, there is drift:\n%s", len(objects), len(result.Records), got)
+		if got := findDrift(ctx, t, cluster, objects); got != "" || len(result.Records) != len(objects) || len(objects) != 5 {
+			t.Errorf("after the apply, %d objects with %d records have drift:\n%s", len(objects), len(result.Records), got)
 		}
 		patch := `{"metadata":{"labels":{"others":"may"}},"spec":{"prune":false,"suspend":true}}`
 		if _, err := server.Client().Resource(kustomizations).Namespace("drifting").Patch(ctx, "flotilla-cluster", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
@@ -66,27 +66,27 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 		want := "Secret drifting/flotilla-repository: data.password changed\n" +
 			"GitRepository drifting/flotilla is gone\n" +
 			`Kustomization drifting/flotilla-cluster: spec.prune, spec.suspend changed, by "kubectl-edit"`
-		if got := drift(ctx, t, cluster, objects); got != want {
+		if got := findDrift(ctx, t, cluster, objects); got != want {
 			t.Errorf("the drift is\n%s\nwant\n%s", got, want)
 		}
-		apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
-		if got := drift(ctx, t, cluster, objects); got != "" {
-			t.Errorf("after it was put right, there is drift:\n%s", got)
+		mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if got := findDrift(ctx, t, cluster, objects); got != "" {
+			t.Errorf("after the second apply, there is drift:\n%s", got)
 		}
 		live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster")
 		if live.GetLabels()["others"] != "may" || live.Object["spec"].(map[string]any)["suspend"] != nil {
-			t.Errorf("what others have added is %v: their labels stay, and what stops the agent does not", live)
+			t.Errorf("got %v, want the label of another manager and no spec.suspend", live)
 		}
 		before := live.GetResourceVersion()
-		apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		if after := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster"); after.GetResourceVersion() != before {
-			t.Error("what was as it shall be was written")
+			t.Error("an unchanged object was written")
 		}
 	})
 }
 
-// What somebody adds to an object of the agent, and what stops it or has it follow something else, is drift by name, and
-// the next apply takes it away.
+// TestAFieldThatStopsAnAgentIsDrift adds fields that stop an agent or redirect it. Drift names each field, and the next
+// mustApply removes it.
 func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
@@ -102,12 +102,12 @@ func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
-			of := settings("added-" + c.kind) // a namespace each, since they run at once
-			of.Reconciler = c.reconciler
+			config := settings("added-" + c.kind) // one namespace per parallel subtest
+			config.Reconciler = c.reconciler
 			if c.kind == "deployments" {
-				of.Install = []agent.Text{{Path: "install", Text: deployment}}
+				config.Install = []agent.Text{{Path: "install", Text: deployment}}
 			}
-			objects := rendered(t, of)
+			objects := renderObjects(t, config)
 			kind := schema.GroupVersionResource{Resource: c.kind}
 			for i := range objects {
 				if objects[i].GetName() == c.name && strings.HasPrefix(c.want, objects[i].GetKind()+" ") {
@@ -115,17 +115,17 @@ func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 					kind.Group, kind.Version = group.Group, group.Version
 				}
 			}
-			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-				apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
-				if _, err := server.Client().Resource(kind).Namespace(of.Namespace).Patch(ctx, c.name, types.MergePatchType, []byte(c.patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+			withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+				mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				if _, err := server.Client().Resource(kind).Namespace(config.Namespace).Patch(ctx, c.name, types.MergePatchType, []byte(c.patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 					t.Fatal(err)
 				}
-				// A refresh and an apply find the same.
-				if got, want := drift(ctx, t, cluster, objects), c.want+` changed, by "kubectl-edit"`; got != want {
+				// A refresh and an apply find the same drift.
+				if got, want := findDrift(ctx, t, cluster, objects), c.want+` changed, by "kubectl-edit"`; got != want {
 					t.Errorf("the drift is\n%s\nwant\n%s", got, want)
 				}
-				apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
-				if got := drift(ctx, t, cluster, objects); got != "" {
+				mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				if got := findDrift(ctx, t, cluster, objects); got != "" {
 					t.Errorf("after the next apply, there is drift:\n%s", got)
 				}
 			})
@@ -133,7 +133,7 @@ func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 	}
 }
 
-// The values of credentials are known to an apply alone: a refresh finds no drift in them, wherever they are.
+// Only an apply knows the values of credentials. A refresh finds no drift in them, whatever kind of object holds them.
 func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
@@ -143,32 +143,32 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 	for _, reconciler := range []string{"flux", "argocd", "fleet"} {
 		t.Run(reconciler, func(t *testing.T) {
 			t.Parallel()
-			of := func(certificate, id string) []agent.StagedObject {
-				given := settings("values-" + reconciler)
-				given.Reconciler, given.Credentials.CACertificates = reconciler, pem("CERTIFICATE", certificate)
+			render := func(certificate, id string) []agent.StagedObject {
+				config := settings("values-" + reconciler)
+				config.Reconciler, config.Credentials.CACertificates = reconciler, pem("CERTIFICATE", certificate)
 				if reconciler != "fleet" {
-					given.Repository.URL = "https://github.com/platform/gitops"
-					given.Feedback = &agent.Reporting{
+					config.Repository.URL = "https://github.com/platform/gitops"
+					config.Feedback = &agent.Reporting{
 						Forge: "github",
 						App:   &agent.GitHubApp{ID: id, InstallationID: "2", PrivateKey: pem("PRIVATE KEY", certificate)},
 					}
 				}
-				return slices.DeleteFunc(rendered(t, given), func(object agent.StagedObject) bool { // whose kinds this API does not have
+				return slices.DeleteFunc(renderObjects(t, config), func(object agent.StagedObject) bool { // this API has no such kinds
 					return strings.HasPrefix(object.GetAPIVersion(), "notification.toolkit")
 				})
 			}
-			placeholders := of("unknown", "1")
-			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-				apply(ctx, t, cluster, onboarding.Wanted{Objects: of("given", "4711")})
-				if got := drift(ctx, t, cluster, placeholders); got != "" {
-					t.Errorf("right after it, there is drift:\n%s", got)
+			placeholders := render("unknown", "1")
+			withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+				mustApply(ctx, t, cluster, onboarding.Wanted{Objects: render("given", "4711")})
+				if got := findDrift(ctx, t, cluster, placeholders); got != "" {
+					t.Errorf("after the apply, there is drift:\n%s", got)
 				}
 				if reconciler == "argocd" {
 					if err := cluster.Delete(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "values-argocd", Name: "argocd-tls-certs-cm"}, ""); err != nil {
 						t.Error(err)
 					}
-					if got := drift(ctx, t, cluster, placeholders); got != "ConfigMap values-argocd/argocd-tls-certs-cm is gone" {
-						t.Errorf("after the certificates have gone, the drift is\n%s", got)
+					if got := findDrift(ctx, t, cluster, placeholders); got != "ConfigMap values-argocd/argocd-tls-certs-cm is gone" {
+						t.Errorf("without the certificates, the drift is\n%s", got)
 					}
 				}
 			})
@@ -176,7 +176,7 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfOthersIsAConflictThatNamesThem(t *testing.T) {
+func TestAConflictNamesTheOtherManager(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Apply(t, `
@@ -189,8 +189,8 @@ kind: Kustomization
 metadata: {name: flotilla-cluster, namespace: disputed}
 spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository, name: mine}}
 `)
-	objects := rendered(t, settings("disputed"))
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	objects := renderObjects(t, settings("disputed"))
+	withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		wanted := onboarding.Wanted{Objects: objects}
 		_, err := onboarding.Apply(ctx, cluster, wanted)
 		failures := onboarding.FailuresOf(err)
@@ -199,38 +199,38 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 			t.Errorf("the error is %v, want %s", err, want)
 		}
 		if server.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "disputed", "flotilla") != nil {
-			t.Error("something was written although something could not be")
+			t.Error("objects were written although one object cannot be applied")
 		}
 		wanted.Force = true
-		result := apply(ctx, t, cluster, wanted)
+		result := mustApply(ctx, t, cluster, wanted)
 		created := map[string]bool{}
 		for _, record := range result.Records {
 			created[record.ID().String()] = record.Created
 		}
 		if created["Namespace disputed"] || created["Kustomization disputed/flotilla-cluster"] ||
 			!created["Kustomization disputed/flotilla-cluster-type"] {
-			t.Errorf("what was made is %v", created)
+			t.Errorf("got the created objects %v, want those that did not exist before", created)
 		}
-		// The state is lost, and nothing is forgotten of who made what.
-		again := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		// After a loss of the state, an apply restores the same records.
+		again := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		if !reflect.DeepEqual(again.Records, result.Records) {
-			t.Errorf("the records are\n%+v\nnot\n%+v", again.Records, result.Records)
+			t.Errorf("got the records\n%+v\nwant\n%+v", again.Records, result.Records)
 		}
 		if _, err := onboarding.Remove(ctx, cluster, onboarding.Removal{Records: again.Records, UID: again.UID, Delete: true}); err != nil {
 			t.Error(err)
 		}
 		if server.Get(t, "v1", "Namespace", "", "disputed") == nil ||
 			server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster") == nil {
-			t.Error("what was there before has gone")
+			t.Error("an object that existed before the apply was removed")
 		}
 		if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster-type") != nil {
-			t.Error("what was made is still there")
+			t.Error("a created object still exists")
 		}
 	})
 }
 
-// definition defines a kind that no other test has.
-func definition(group string) string {
+// boatDefinition defines a kind that no other test has.
+func boatDefinition(group string) string {
 	return strings.ReplaceAll(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boats.GROUP}
@@ -243,28 +243,28 @@ spec:
 `, "GROUP", group)
 }
 
-func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
+func TestDefinitionsAndNamespacesAreAppliedFirstAndRemovedLast(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
-	with := settings("staged")
-	with.Install = []agent.Text{
+	config := settings("staged")
+	config.Install = []agent.Text{
 		{Path: "install", Text: "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: ours, namespace: staged-boats}\n---\n" +
-			"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")},
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + boatDefinition("staged.flotilla.example")},
 	}
-	objects := rendered(t, with)
-	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	objects := renderObjects(t, config)
+	withClient(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		look, err := onboarding.Inspect(ctx, cluster, objects, onboarding.InspectOptions{})
 		if failures := onboarding.FindFailures(objects, look); err != nil || len(failures) > 0 {
-			t.Errorf("what comes in stages cannot be applied: %v, %v", failures, err)
+			t.Errorf("objects in stages cannot be applied: %v, %v", failures, err)
 		}
-		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
-		if got := drift(ctx, t, cluster, objects); got != "" {
-			t.Errorf("right after it there is drift:\n%s", got)
+		result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if got := findDrift(ctx, t, cluster, objects); got != "" {
+			t.Errorf("after the apply, there is drift:\n%s", got)
 		}
 		boat := server.Apply(t, "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: theirs, namespace: default}\n")[0]
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: staged}\n")
 		removal := onboarding.Removal{Records: result.Records, UID: result.UID, Delete: true}
-		notes, err := remove(ctx, cluster, removal)
+		notes, err := removeObjects(ctx, cluster, removal)
 		want := []string{
 			"Namespace staged stays: it has objects of others, which would be removed with it: ConfigMap staged/theirs",
 			"CustomResourceDefinition boats.staged.flotilla.example stays: it has objects of others, which would be removed with it: Boat default/theirs",
@@ -274,29 +274,29 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		}
 		if server.Get(t, "v1", "Namespace", "", "staged-boats") != nil ||
 			server.Get(t, "staged.flotilla.example/v1", "Boat", "default", "theirs").GetUID() != boat.GetUID() {
-			t.Error("the wrong things are there")
+			t.Error("namespace staged-boats exists, or the Boat of others was replaced")
 		}
 		server.Delete(t, "staged.flotilla.example/v1", "Boat", "default", "theirs")
 		server.Delete(t, "v1", "ConfigMap", "staged", "theirs")
-		if notes, err := remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
+		if notes, err := removeObjects(ctx, cluster, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		for _, object := range objects {
 			if live, err := cluster.Read(ctx, kube.RefOf(object.Unstructured)); live != nil || err != nil {
-				t.Errorf("%s is still there: %v", object.ID(), err)
+				t.Errorf("%s still exists: %v", object.ID(), err)
 			}
 		}
 	})
 }
 
-func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
+func TestAMissingAgentIsAnErrorWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
-	objects := rendered(t, settings("bare"))
-	for i := range objects { // of a version that nobody has
+	objects := renderObjects(t, settings("bare"))
+	for i := range objects { // no server has this version
 		objects[i].SetAPIVersion(strings.Replace(objects[i].GetAPIVersion(), "toolkit.fluxcd.io/v1", "toolkit.fluxcd.io/v0", 1))
 	}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla needs: " +
 			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it\n" +
@@ -306,12 +306,12 @@ func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
 			t.Errorf("the error is\n%v\nwant\n%s", err, want)
 		}
 		if server.Get(t, "v1", "Namespace", "", "bare") != nil {
-			t.Error("something was written although something could not be")
+			t.Error("objects were written although one object cannot be applied")
 		}
 	})
 }
 
-func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
+func TestAnApplyWaitsForATerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	server.Apply(
@@ -319,8 +319,8 @@ func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: ending}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: ending, finalizers: [flotilla.dev/test]}\n",
 	)
 	server.Delete(t, "v1", "Namespace", "", "ending")
-	objects := rendered(t, settings("ending"))
-	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	objects := renderObjects(t, settings("ending"))
+	withClient(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 		failures := onboarding.FailuresOf(err)
 		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime ||
@@ -335,11 +335,11 @@ func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		release(ctx)
-		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		if !result.Records[0].Created {
-			t.Errorf("the namespace was made, and its record says %+v", result.Records[0])
+			t.Errorf("the namespace was created, but its record is %+v", result.Records[0])
 		}
 	})
 }

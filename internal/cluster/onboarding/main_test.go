@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
 
-// settings are of a cluster that reads with a token. Its objects are in a namespace of the test's own.
+// settings returns the settings of a cluster that reads with a token. Each test has a namespace of its own.
 func settings(namespace string) agent.Settings {
 	return agent.Settings{
 		Cluster: "store-17", ClusterType: "store", Reconciler: "flux", Namespace: namespace,
@@ -24,7 +24,7 @@ func settings(namespace string) agent.Settings {
 	}
 }
 
-func rendered(t testing.TB, settings agent.Settings) []agent.StagedObject {
+func renderObjects(t testing.TB, settings agent.Settings) []agent.StagedObject {
 	t.Helper()
 	objects, problems := agent.Render(settings)
 	if agent.Failed(problems) {
@@ -33,8 +33,8 @@ func rendered(t testing.TB, settings agent.Settings) []agent.StagedObject {
 	return objects
 }
 
-// within runs a function with a client of the server.
-func within(t testing.TB, server *kubetest.Server, deadline time.Duration, do func(ctx context.Context, cluster onboarding.ClusterAPI)) {
+// withClient runs a function with a client of the server.
+func withClient(t testing.TB, server *kubetest.Server, deadline time.Duration, do func(ctx context.Context, cluster onboarding.ClusterAPI)) {
 	t.Helper()
 	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": {Kubeconfig: server.Kubeconfig()}}, kube.QueryOptions{Deadline: deadline},
 		func(ctx context.Context, _ string, c *kube.ClusterClient) (struct{}, error) {
@@ -46,8 +46,8 @@ func within(t testing.TB, server *kubetest.Server, deadline time.Duration, do fu
 	}
 }
 
-// remove removes the objects, and returns the notes about others.
-func remove(ctx context.Context, cluster onboarding.ClusterAPI, removal onboarding.Removal) ([]string, error) {
+// removeObjects removes the objects and returns the notes on objects of others.
+func removeObjects(ctx context.Context, cluster onboarding.ClusterAPI, removal onboarding.Removal) ([]string, error) {
 	removed, err := onboarding.Remove(ctx, cluster, removal)
 	return removed.Notes, err
 }

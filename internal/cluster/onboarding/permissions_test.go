@@ -21,8 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// asPermitted calls do with the access of a new user that has some permissions. It waits until the API grants them; it
-// never grants others.
+// asPermitted calls do as a new user with the given permissions and no others. It waits until the API grants them.
 func asPermitted(
 	t *testing.T, server *kubetest.Server, user string, all []agenttest.Permission, do func(ctx context.Context, as onboarding.ClusterAPI),
 ) {
@@ -51,8 +50,8 @@ func (w withoutControllers) Delete(ctx context.Context, ref kube.Ref, uid string
 	return err
 }
 
-// without returns the permissions without one verb.
-func without(all []agenttest.Permission, at int, verb string) []agenttest.Permission {
+// withoutVerb returns the permissions without one verb.
+func withoutVerb(all []agenttest.Permission, at int, verb string) []agenttest.Permission {
 	rest := slices.Clone(all)
 	rest[at].Verbs = slices.DeleteFunc(slices.Clone(rest[at].Verbs), func(one string) bool { return one == verb })
 	if len(rest[at].Verbs) == 0 {
@@ -72,8 +71,8 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
 
-// generated are objects that agents create from their roots.
-var generated = map[string]struct{ maker, text, resource string }{
+// generatedObjects are objects that agents create from their roots.
+var generatedObjects = map[string]struct{ maker, text, resource string }{
 	"config-sync": {"RootSync flotilla-cluster", `{apiVersion: kpt.dev/v1alpha1, kind: ResourceGroup,
 metadata: {name: flotilla-cluster, namespace: %s}, spec: {}}`, "resourcegroups"},
 	"fleet": {"GitRepo flotilla-cluster", `{apiVersion: fleet.cattle.io/v1alpha1, kind: Bundle, metadata: {name: made, namespace: %s,
@@ -82,8 +81,8 @@ labels: {fleet.cattle.io/repo-name: flotilla-cluster, fleet.cattle.io/commit: "`
 metadata: {name: made, namespace: %s}, spec: {project: x, destination: {name: other, namespace: x}}}`, "applications"},
 }
 
-// The permissions in the guide are enough for each use, and no verb of them can be left out: of all agents in `make
-// acceptance`, else of Flux.
+// TestThePermissionsAreEnoughAndNeeded tests for each use that the permissions in the guide suffice and that every verb is
+// needed. The second half runs for Flux, and for all agents in `make acceptance`.
 func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
@@ -96,10 +95,10 @@ func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 			if !slices.ContainsFunc(permissions, func(one agenttest.Permission) bool { return one.Use == use }) {
 				continue
 			}
-			of := strings.Trim(strings.Fields(string(use))[0], "`")
-			t.Run(name+"/"+of, func(t *testing.T) {
+			label := strings.Trim(strings.Fields(string(use))[0], "`")
+			t.Run(name+"/"+label, func(t *testing.T) {
 				t.Parallel()
-				namespace := strings.NewReplacer("_", "-", ".", "-").Replace("may-" + name + "-" + of)
+				namespace := strings.NewReplacer("_", "-", ".", "-").Replace("may-" + name + "-" + label)
 				p := permissionTest{server: server, name: name, use: use, namespace: namespace}
 				p.run(t, permissions)
 			})
@@ -107,7 +106,7 @@ func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 	}
 }
 
-// permissionTest plays the life of an agent with permissions for one use.
+// permissionTest applies, awaits and removes an agent with the permissions for one use.
 type permissionTest struct {
 	server          *kubetest.Server
 	name, namespace string
@@ -136,7 +135,7 @@ func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 	case agenttest.Install:
 		settings.Install = []agent.Text{{Path: "install", Text: fmt.Sprintf(installedKind, p.namespace)}}
 	}
-	p.wanted.Objects = rendered(t, settings)
+	p.wanted.Objects = renderObjects(t, settings)
 	if p.use == agenttest.Wait {
 		p.wanted.Following = &onboarding.Following{Location: settings.Repository, Cluster: settings.Cluster, ClusterType: settings.ClusterType}
 	}
@@ -154,7 +153,7 @@ func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 			})
 			if one.Use == p.use && leavesOut && !isTwice {
 				text := fmt.Sprintf("%s %s.%s", verb, one.Resource, one.Group)
-				variants = append(variants, variant{text, without(all, i, verb), fmt.Sprintf("%s-%d", p.namespace, len(variants))})
+				variants = append(variants, variant{text, withoutVerb(all, i, verb), fmt.Sprintf("%s-%d", p.namespace, len(variants))})
 			}
 		}
 	}
@@ -163,22 +162,22 @@ func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 		return can
 	}
 	variants = slices.DeleteFunc(variants, func(v variant) bool { return !canPlan(v) })
-	if p.use != agenttest.Delete { // without its namespace, an object has no dry run
+	if p.use != agenttest.Delete { // a dry run of an object needs its namespace
 		p.server.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+p.namespace+"}}")
 		variants = slices.DeleteFunc(variants, func(v variant) bool { return !canPlan(v) })
 	}
 	asPermitted(t, p.server, p.namespace, all, func(ctx context.Context, as onboarding.ClusterAPI) {
-		p.apply(ctx, t, as)
+		p.mustApply(ctx, t, as)
 		p.addGenerated(t)
 		for _, v := range variants {
 			asPermitted(t, p.server, v.user, v.all, func(ctx context.Context, as onboarding.ClusterAPI) {
 				if p.canWait(ctx, as) && p.canRemove(ctx, as) {
-					t.Errorf("without the permission to %s everything works", v.text)
+					t.Errorf("everything works without the permission to %s", v.text)
 				}
 			})
 		}
 		if !p.canPlan(ctx, as) || !p.canWait(ctx, as) {
-			t.Error("it cannot be compared, or not be awaited")
+			t.Error("the objects cannot be compared or awaited")
 		}
 		if _, err := onboarding.Remove(ctx, as, p.removal); err != nil {
 			t.Error(err)
@@ -191,7 +190,7 @@ func (p *permissionTest) canPlan(ctx context.Context, as onboarding.ClusterAPI) 
 	return err == nil && len(onboarding.FindFailures(p.wanted.Objects, look)) == 0
 }
 
-func (p *permissionTest) apply(ctx context.Context, t *testing.T, as onboarding.ClusterAPI) {
+func (p *permissionTest) mustApply(ctx context.Context, t *testing.T, as onboarding.ClusterAPI) {
 	t.Helper()
 	done, err := onboarding.Apply(ctx, as, onboarding.Wanted{Objects: p.wanted.Objects})
 	if err != nil {
@@ -200,22 +199,22 @@ func (p *permissionTest) apply(ctx context.Context, t *testing.T, as onboarding.
 	p.removal = onboarding.Removal{Name: "eu-1", Records: done.Records, UID: done.UID, Delete: p.use == agenttest.Delete}
 }
 
-// addGenerated adds an object that the agent would create from a root, and one that Flux would have applied.
+// addGenerated adds the object that the agent creates from a root, and lists an object that Flux has applied.
 func (p *permissionTest) addGenerated(t *testing.T) {
 	t.Helper()
-	if p.use == agenttest.Delete && p.name != "flux" { // its namespace stays, since others' objects cannot be read
+	if p.use == agenttest.Delete && p.name != "flux" { // its namespace stays, because the user may not read the objects of others
 		p.server.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, namespace: "+p.namespace+"}}")
 	}
 	for i := range p.removal.Records {
 		record := &p.removal.Records[i]
-		made := generated[p.name]
-		isMaker := made.maker == record.Kind+" "+record.Name && (p.use == agenttest.Always || p.use == agenttest.Wait)
+		template := generatedObjects[p.name]
+		isMaker := template.maker == record.Kind+" "+record.Name && (p.use == agenttest.Always || p.use == agenttest.Wait)
 		if isMaker {
-			object := p.server.Apply(t, fmt.Sprintf(made.text, p.namespace))[0]
+			object := p.server.Apply(t, fmt.Sprintf(template.text, p.namespace))[0]
 			object.SetOwnerReferences([]metav1.OwnerReference{
 				{APIVersion: record.APIVersion, Kind: record.Kind, Name: record.Name, UID: types.UID(record.UID)},
 			})
-			resource := object.GroupVersionKind().GroupVersion().WithResource(made.resource)
+			resource := object.GroupVersionKind().GroupVersion().WithResource(template.resource)
 			objects := p.server.Client().Resource(resource).Namespace(p.namespace)
 			if _, err := objects.Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
@@ -249,16 +248,16 @@ func (p *permissionTest) addGenerated(t *testing.T) {
 
 const awaitedCommit = "1f2e3d4c5b6a79880123456789abcdef01234567"
 
-// canWait reports whether only the time ran out when the cluster was awaited, for nothing that cannot be read.
+// canWait reports whether waiting for the cluster only ends by time, and never because an object cannot be read.
 func (p *permissionTest) canWait(ctx context.Context, as onboarding.ClusterAPI) bool {
 	if p.wanted.Following == nil {
 		return true
 	}
 	limited, end := context.WithCancel(ctx)
 	defer end()
-	following, asked := *p.wanted.Following, 0
+	following, calls := *p.wanted.Following, 0
 	following.Tip = func(context.Context) (string, error) {
-		if asked++; asked == 2 {
+		if calls++; calls == 2 {
 			end()
 		}
 		return awaitedCommit, nil
@@ -269,7 +268,7 @@ func (p *permissionTest) canWait(ctx context.Context, as onboarding.ClusterAPI) 
 	return errors.As(err, &failure) && failure.Cause == onboarding.CauseTime && !strings.Contains(err.Error(), "cannot be read")
 }
 
-// canRemove tries a removal, which changes nothing if a permission is missing.
+// canRemove tries a removal. The removal changes nothing if a permission is missing.
 func (p *permissionTest) canRemove(ctx context.Context, as onboarding.ClusterAPI) bool {
 	_, err := onboarding.Remove(ctx, as, p.removal)
 	return err == nil

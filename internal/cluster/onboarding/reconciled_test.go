@@ -19,8 +19,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// What folders name: a namespace that a deployment target sets, one in which somebody has put something, one in which
-// somebody else's Kustomization has, one that nobody else uses, and one with the name of an object of another group's kind Namespace.
+// namespaces are the objects in the folders of a cluster, with these namespaces:
+//   - spared-set: set by a deployment target
+//   - spared-used: with an object of somebody else
+//   - spared-followed: with an object of somebody else's Kustomization
+//   - spared-unlisted: with the name of an object of kind Namespace of another group
+//   - spared-own: without other users
 const namespaces = `
 {apiVersion: v1, kind: Namespace, metadata: {name: spared-set, annotations: {kustomize.toolkit.fluxcd.io/prune: disabled, argocd.argoproj.io/sync-options: "Prune=false,Delete=false"}}}
 ---
@@ -45,7 +49,7 @@ const namespaces = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: released, namespace: spared-own, labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: spared-flux}}}
 `
 
-// writeAs writes an object as a manager does.
+// writeAs applies an object under the name of a field manager.
 func writeAs(t *testing.T, server *kubetest.Server, manager, text string) {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -57,7 +61,7 @@ func writeAs(t *testing.T, server *kubetest.Server, manager, text string) {
 	if strings.HasSuffix(plural, "ys") {
 		plural = strings.TrimSuffix(plural, "ys") + "ies"
 	}
-	server.Get(t, object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()) // waits until the kind is served
+	server.Get(t, object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()) // waits until the server has the kind
 	resource := server.Client().Resource(kind.GroupVersion().WithResource(plural)).Namespace(object.GetNamespace())
 	if _, err := resource.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
 		t.Fatal(err)
@@ -90,28 +94,28 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 		"Namespace spared-used stays: it has objects of others, which would be removed with it: ConfigMap spared-used/theirs",
 		"Namespace spared-set stays: it is marked so that agents leave it, as is every namespace that a deployment target sets by name",
 	}
-	// until returns once something is so.
-	until := func(ctx context.Context, is func() bool) {
-		for !is() && ctx.Err() == nil {
+	// until waits for a condition.
+	until := func(ctx context.Context, isMet func() bool) {
+		for !isMet() && ctx.Err() == nil {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	remove := func(t *testing.T, of agent.Settings, report func(root *unstructured.Unstructured), play func(ctx context.Context, cluster onboarding.ClusterAPI, records []onboarding.Record)) {
-		objects := rendered(t, of)
-		within(t, server, 5*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-			until(ctx, func() bool { // a server that has just been given its definitions may not serve all of them yet
+	removeAgent := func(t *testing.T, config agent.Settings, report func(root *unstructured.Unstructured), play func(ctx context.Context, cluster onboarding.ClusterAPI, records []onboarding.Record)) {
+		objects := renderObjects(t, config)
+		withClient(t, server, 5*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+			until(ctx, func() bool { // the server may not serve all new definitions yet
 				_, incomplete, err := cluster.Resources(ctx)
 				return err == nil && !incomplete
 			})
-			result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+			result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 			for i := range objects {
 				if objects[i].Part == agent.Root && strings.HasSuffix(objects[i].GetName(), "-cluster") {
-					report(server.Get(t, objects[i].GetAPIVersion(), objects[i].GetKind(), of.Namespace, objects[i].GetName()))
+					report(server.Get(t, objects[i].GetAPIVersion(), objects[i].GetKind(), config.Namespace, objects[i].GetName()))
 				}
 			}
 			var agents sync.WaitGroup
 			agents.Go(func() { play(ctx, cluster, result.Records) })
-			notes, err := remove(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
+			notes, err := removeObjects(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
 			agents.Wait()
 			if err != nil || !slices.Equal(notes, want) {
 				t.Errorf("the notes are\n%s\nwant\n%s\n%v", strings.Join(notes, "\n"), strings.Join(want, "\n"), err)
@@ -119,7 +123,7 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 		})
 	}
 	t.Run("flux", func(t *testing.T) {
-		remove(t, settings("spared-flux"), func(root *unstructured.Unstructured) {
+		removeAgent(t, settings("spared-flux"), func(root *unstructured.Unstructured) {
 			server.Restore(t, `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -163,16 +167,20 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 			t.Errorf("namespace spared-used has %v", got)
 		}
 		server.Apply(t, namespaces)
-		for _, namespace := range []string{"spared-used", "spared-followed"} { // as before
+		for _, namespace := range []string{"spared-used", "spared-followed"} { // restore the namespaces
 			object := server.Get(t, "v1", "Namespace", "", namespace)
 			object.SetAnnotations(nil)
 			if _, err := server.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		remove(
+		removeAgent(
 			t,
-			func() agent.Settings { of := settings("spared-argocd"); of.Reconciler = "argocd"; return of }(),
+			func() agent.Settings {
+				config := settings("spared-argocd")
+				config.Reconciler = "argocd"
+				return config
+			}(),
 			func(root *unstructured.Unstructured) {
 				var resources []any
 				for _, one := range [][2]string{{"Namespace", "spared-set"}, {"Namespace", "spared-used"}, {"Namespace", "spared-followed"}, {"Namespace", "spared-own"}, {"ConfigMap", "brought"}, {"ConfigMap", "released"}} {

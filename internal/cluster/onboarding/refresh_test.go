@@ -16,29 +16,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// listed is a cluster that has objects, and keeps how they are patched.
-type listed struct {
+// fakeCluster is a cluster with objects that records their patches.
+type fakeCluster struct {
 	onboarding.ClusterAPI
-	kind    string
-	objects []*unstructured.Unstructured
-	patched []string
-	refused error // of every patch
+	kind     string
+	objects  []*unstructured.Unstructured
+	patches  []string
+	patchErr error // for every patch
 }
 
-func (l *listed) List(_ context.Context, kind kube.ResourceKind, _ kube.ListOptions) (kube.List, error) {
+func (l *fakeCluster) List(_ context.Context, kind kube.ResourceKind, _ kube.ListOptions) (kube.List, error) {
 	l.kind = kind.String()
 	return kube.List{Served: true, Items: l.objects}, nil
 }
 
-func (l *listed) Patch(_ context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error) {
-	if l.refused != nil {
-		return nil, l.refused
+func (l *fakeCluster) Patch(_ context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+	if l.patchErr != nil {
+		return nil, l.patchErr
 	}
-	l.patched = append(l.patched, fmt.Sprint(ref, " ", patch))
+	l.patches = append(l.patches, fmt.Sprint(ref, " ", patch))
 	return &unstructured.Unstructured{}, nil
 }
 
-func decoded(text string) *unstructured.Unstructured {
+func decodeObject(text string) *unstructured.Unstructured {
 	one := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &one.Object); err != nil {
 		panic(err)
@@ -47,7 +47,7 @@ func decoded(text string) *unstructured.Unstructured {
 }
 
 func gitRepository(name, url, ref string) *unstructured.Unstructured {
-	return decoded(
+	return decodeObject(
 		fmt.Sprintf(
 			`{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: %s, namespace: flux-system}, spec: {url: %q, ref: {%s}}}`,
 			name,
@@ -58,19 +58,19 @@ func gitRepository(name, url, ref string) *unstructured.Unstructured {
 }
 
 func application(name, source string) *unstructured.Unstructured {
-	return decoded(
+	return decodeObject(
 		fmt.Sprintf(`{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: %s, namespace: argocd}, spec: {%s}}`, name, source),
 	)
 }
 
-func TestWhatReadsTheBranchIsAsked(t *testing.T) {
+func TestRequestRefreshPatchesAllReadersOfTheBranch(t *testing.T) {
 	t.Parallel()
-	at := folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev", Path: "clusters"}
+	location := folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev", Path: "clusters"}
 	for name, c := range map[string]struct {
-		objects []*unstructured.Unstructured
-		kind    string
-		asked   []string
-		patch   string
+		objects   []*unstructured.Unstructured
+		kind      string
+		requested []string
+		patch     string
 	}{
 		"flux": {
 			[]*unstructured.Unstructured{
@@ -95,32 +95,32 @@ func TestWhatReadsTheBranchIsAsked(t *testing.T) {
 			"map[metadata:map[annotations:map[argocd.argoproj.io/refresh:normal]]]",
 		},
 	} {
-		cluster := &listed{objects: c.objects}
-		asked, err := onboarding.RequestRefresh(t.Context(), cluster, reconciler.Named(name), at, "now")
-		if err != nil || !slices.Equal(asked, c.asked) || cluster.kind != c.kind {
-			t.Errorf("%s: of %s %q are asked, want %q: %v", name, cluster.kind, asked, c.asked, err)
+		cluster := &fakeCluster{objects: c.objects}
+		requested, err := onboarding.RequestRefresh(t.Context(), cluster, reconciler.Named(name), location, "now")
+		if err != nil || !slices.Equal(requested, c.requested) || cluster.kind != c.kind {
+			t.Errorf("%s: of %s, got refresh requests for %q, want %q: %v", name, cluster.kind, requested, c.requested, err)
 		}
-		slices.Sort(cluster.patched)
-		for i, patched := range cluster.patched {
-			if want := c.asked[i] + " " + c.patch; patched != want {
-				t.Errorf("%s: the patch is %s, want %s", name, patched, want)
+		slices.Sort(cluster.patches)
+		for i, patch := range cluster.patches {
+			if want := c.requested[i] + " " + c.patch; patch != want {
+				t.Errorf("%s: got the patch %s, want %s", name, patch, want)
 			}
 		}
-		refused := errors.New("refused")
-		if asked, err := onboarding.RequestRefresh(t.Context(), &listed{objects: c.objects, refused: refused}, reconciler.Named(name), at, "now"); !errors.Is(
+		patchErr := errors.New("refused")
+		if requested, err := onboarding.RequestRefresh(t.Context(), &fakeCluster{objects: c.objects, patchErr: patchErr}, reconciler.Named(name), location, "now"); !errors.Is(
 			err,
-			refused,
+			patchErr,
 		) ||
-			len(asked) > 0 {
-			t.Errorf("%s: where it is refused, %q are asked: %v", name, asked, err)
+			len(requested) > 0 {
+			t.Errorf("%s: with refused patches, got refresh requests for %q: %v", name, requested, err)
 		}
-		at := at
-		at.Branch = "stage"
-		if _, err := onboarding.RequestRefresh(t.Context(), &listed{objects: c.objects[:1]}, reconciler.Named(name), at, "now"); !errors.Is(
+		stage := location
+		stage.Branch = "stage"
+		if _, err := onboarding.RequestRefresh(t.Context(), &fakeCluster{objects: c.objects[:1]}, reconciler.Named(name), stage, "now"); !errors.Is(
 			err,
 			onboarding.ErrNotFollowed,
 		) {
-			t.Errorf("%s: where nothing follows the branch it is said %v", name, err)
+			t.Errorf("%s: got %v for a branch that no object follows, want ErrNotFollowed", name, err)
 		}
 	}
 }

@@ -17,29 +17,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// watched notes what is asked of a cluster that changes something. It is asked for several things at the same moment.
-type watched struct {
+// deleteRecorder records the deletions on a cluster. It is safe for concurrent use.
+type deleteRecorder struct {
 	onboarding.ClusterAPI
-	mu  sync.Mutex
-	did []string
+	mu      sync.Mutex
+	deleted []string
 }
 
-func (w *watched) Delete(ctx context.Context, ref kube.Ref, uid string) error {
+func (w *deleteRecorder) Delete(ctx context.Context, ref kube.Ref, uid string) error {
 	w.mu.Lock()
-	w.did = append(w.did, "delete "+ref.String())
+	w.deleted = append(w.deleted, "delete "+ref.String())
 	w.mu.Unlock()
 	return w.ClusterAPI.Delete(ctx, ref, uid)
 }
 
-// impatient ends a context when one object has been read often: while it is awaited.
-type impatient struct {
+// impatientCluster cancels a context while an object is awaited: after six reads of it.
+type impatientCluster struct {
 	onboarding.ClusterAPI
 	end   func()
 	mu    sync.Mutex
 	reads map[kube.Ref]int
 }
 
-func (i *impatient) Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructured, error) {
+func (i *impatientCluster) Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructured, error) {
 	live, err := i.ClusterAPI.Read(ctx, ref)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -55,8 +55,8 @@ func (i *impatient) Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstr
 	return live, err
 }
 
-// By default everything runs on: pruning is off before what prunes is deleted.
-func TestADestroyKeepsWhatRuns(t *testing.T) {
+// By default, all content keeps running: a destroy turns off pruning before it deletes the pruning object.
+func TestADestroyKeepsRunningContent(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for name, c := range map[string]struct {
@@ -69,24 +69,24 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			of := settings(c.namespace)
-			of.Reconciler = c.reconciler
-			objects := rendered(t, of)
-			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-				result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
-				// As their controller does: it holds what it would prune.
+			config := settings(c.namespace)
+			config.Reconciler = c.reconciler
+			objects := renderObjects(t, config)
+			withClient(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+				result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				// A controller holds an object that prunes with a finalizer.
 				for _, object := range objects {
 					if object.Part == agent.Root {
-						if _, err := cluster.Patch(ctx, kube.RefOf(object.Unstructured), map[string]any{"metadata": map[string]any{"finalizers": append(anyOf(object.GetFinalizers()), "flotilla.dev/held")}}); err != nil {
+						if _, err := cluster.Patch(ctx, kube.RefOf(object.Unstructured), map[string]any{"metadata": map[string]any{"finalizers": append(toAny(object.GetFinalizers()), "flotilla.dev/held")}}); err != nil {
 							t.Error(err)
 						}
 					}
 				}
-				watched := &watched{ClusterAPI: cluster}
+				recorder := &deleteRecorder{ClusterAPI: cluster}
 				short, end := context.WithCancel(ctx)
 				defer end()
 				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
-				_, err := onboarding.Remove(short, &impatient{ClusterAPI: watched, end: end}, removal)
+				_, err := onboarding.Remove(short, &impatientCluster{ClusterAPI: recorder, end: end}, removal)
 				if err == nil ||
 					!strings.Contains(err.Error(), "was deleted, and is still there (it waits for what has set its finalizers: flotilla.dev/held)") {
 					t.Errorf("the error is %v", err)
@@ -102,36 +102,36 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 					prunes := fmt.Sprint(live.Object["spec"])
 					if strings.Contains(prunes, "prune:true") || object.GetKind() == "GitRepo" && !strings.Contains(prunes, "keepResources:true") ||
 						len(live.GetFinalizers()) != 1 {
-						t.Errorf("%s is deleted with its pruning: %v, finalizers %v", object.ID(), prunes, live.GetFinalizers())
+						t.Errorf("%s is deleted while it prunes: %v, finalizers %v", object.ID(), prunes, live.GetFinalizers())
 					}
 					if _, err := cluster.Patch(ctx, kube.RefOf(object.Unstructured), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
 						t.Error(err)
 					}
 				}
-				notes, err := remove(ctx, watched, removal)
+				notes, err := removeObjects(ctx, recorder, removal)
 				if err != nil || len(notes) > 0 {
 					t.Errorf("the notes are %q: %v", notes, err)
 				}
-				slices.Sort(watched.did)
+				slices.Sort(recorder.deleted)
 				want := make([]string, len(c.want))
 				for i, one := range c.want {
 					want[i] = "delete " + one
 				}
 				slices.Sort(want)
-				if got := slices.Compact(watched.did); !slices.Equal(got, want) {
-					t.Errorf("it did %q, want %q", got, want)
+				if got := slices.Compact(recorder.deleted); !slices.Equal(got, want) {
+					t.Errorf("got the deletions %q, want %q", got, want)
 				}
-				if again, err := remove(ctx, cluster, removal); err != nil || len(again) > 0 {
-					t.Errorf("what is gone is %q: %v", again, err)
+				if again, err := removeObjects(ctx, cluster, removal); err != nil || len(again) > 0 {
+					t.Errorf("after a second removal, the notes are %q: %v", again, err)
 				}
 			})
 		})
 	}
 }
 
-// A namespace of the agent goes with what the agent has made there for itself. What people have made there stays, by
-// whatever program: in Argo CD's UI, by a Kustomization of their own, or another agent of Flotilla.
-func TestADestroyThatDeletesLeavesWhatPeopleMade(t *testing.T) {
+// A destroy removes the agent's namespace with the objects that the agent created for itself. The namespace stays if people
+// created an object there by any program: Argo CD's UI, their own Kustomization, or another agent of Flotilla.
+func TestADestroyThatDeletesLeavesObjectsOfPeople(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	const application = `apiVersion: argoproj.io/v1alpha1
@@ -152,24 +152,24 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := "people-" + name
-			of := settings(namespace)
-			of.Reconciler = c.reconciler
-			of.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: Namespace, metadata: {name: " + namespace + "}}"}}
-			if c.reconciler == "argocd" { // otherwise a project "default" is added
-				of.Install = append(
-					of.Install,
+			config := settings(namespace)
+			config.Reconciler = c.reconciler
+			config.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: Namespace, metadata: {name: " + namespace + "}}"}}
+			if c.reconciler == "argocd" { // withoutVerb argocd-server, a project "default" is added
+				config.Install = append(
+					config.Install,
 					agent.Text{
 						Path: "install",
 						Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-server}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
 					},
 				)
 			}
-			objects := rendered(t, of)
-			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-				result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+			objects := renderObjects(t, config)
+			withClient(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+				result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 				writeAs(t, server, c.manager, fmt.Sprintf(c.object, namespace))
 				done := make(chan struct{})
-				go func() { // as Argo CD's controller does
+				go func() { // acts as Argo CD's controller
 					defer close(done)
 					for ctx.Err() == nil {
 						left := 0
@@ -187,7 +187,7 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 						time.Sleep(100 * time.Millisecond)
 					}
 				}()
-				notes, err := remove(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
+				notes, err := removeObjects(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
 				<-done
 				if err != nil {
 					t.Fatal(err)
@@ -195,16 +195,16 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 				stays := server.Get(t, "v1", "Namespace", "", namespace)
 				switch {
 				case c.stays == "" && (stays != nil || len(notes) > 0):
-					t.Errorf("the namespace stays: %q", notes)
+					t.Errorf("the namespace still exists: %q", notes)
 				case c.stays != "" && (stays == nil || stays.GetDeletionTimestamp() != nil || len(notes) != 1 || !strings.Contains(notes[0], c.stays)):
-					t.Errorf("the namespace goes with %s: %q", c.stays, notes)
+					t.Errorf("the namespace was removed with %s: %q", c.stays, notes)
 				}
 			})
 		})
 	}
 }
 
-func anyOf(texts []string) []any {
+func toAny(texts []string) []any {
 	list := make([]any, len(texts))
 	for i, text := range texts {
 		list[i] = text
@@ -212,13 +212,13 @@ func anyOf(texts []string) []any {
 	return list
 }
 
-// What was brought is waited for, and what that has brought.
-func TestADestroyThatDeletesWaitsForWhatWasBrought(t *testing.T) {
+// A destroy that deletes waits for the removal of the objects that the agent applied, and of the objects that those applied.
+func TestADestroyThatDeletesWaitsForAppliedObjects(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	objects := rendered(t, settings("brought"))
-	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+	objects := renderObjects(t, settings("brought"))
+	withClient(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: brought}\n")
 		server.Restore(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -239,33 +239,33 @@ status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true}
 		short, end := context.WithCancel(ctx)
 		defer end()
-		_, err := onboarding.Remove(short, &impatient{ClusterAPI: cluster, end: end}, removal)
+		_, err := onboarding.Remove(short, &impatientCluster{ClusterAPI: cluster, end: end}, removal)
 		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil ||
 			err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
 		if server.Get(t, "v1", "Secret", "brought", "flotilla-repository") == nil {
-			t.Error("the agent was taken away before what it had applied")
+			t.Error("the agent was removed before the objects that it had applied")
 		}
 	})
 }
 
-// hubSettings are of a cluster that an Argo CD on a hub deploys to.
+// hubSettings returns the settings of a cluster that an Argo CD on a hub deploys to.
 func hubSettings(namespace, cluster string) agent.Settings {
-	of := settings(namespace)
-	of.Cluster, of.Reconciler, of.Environment = cluster, "argocd-hub", "dev"
-	of.Registration = &agent.Registration{Server: "https://" + cluster + ".example.com", Token: "canary-t0ken-4712"}
-	return of
+	config := settings(namespace)
+	config.Cluster, config.Reconciler, config.Environment = cluster, "argocd-hub", "dev"
+	config.Registration = &agent.Registration{Server: "https://" + cluster + ".example.com", Token: "canary-t0ken-4712"}
+	return config
 }
 
-func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
+func TestTheLastClusterRemovesSharedObjectsOnAHub(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	withClient(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		removals := map[string]onboarding.Removal{}
 		var shared []kube.Ref
 		for _, name := range []string{"eu-1", "eu-2"} {
-			objects := rendered(t, hubSettings("shared-hub", name))
+			objects := renderObjects(t, hubSettings("shared-hub", name))
 			result, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 			if err != nil {
 				t.Fatal(err)
@@ -279,7 +279,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 			}
 			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UID: result.UID, Delete: true}
 		}
-		there := func() (count int) {
+		countExisting := func() (count int) {
 			for _, ref := range shared {
 				if live, err := cluster.Read(ctx, ref); err != nil {
 					t.Fatal(err)
@@ -289,11 +289,11 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 			}
 			return count
 		}
-		if len(shared) < 3 || there() != len(shared) {
-			t.Fatalf("%d objects are shared, and %d of them are there", len(shared), there())
+		if len(shared) < 3 || countExisting() != len(shared) {
+			t.Fatalf("%d objects are shared, and %d of them exist", len(shared), countExisting())
 		}
-		// Argo CD is not there to remove what it would hold.
-		free := func(name string) {
+		// Without Argo CD, the test removes the finalizers.
+		removeFinalizers := func(name string) {
 			for _, record := range removals[name].Records {
 				if record.Kind == "Application" {
 					if _, err := cluster.Patch(ctx, record.Ref, map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
@@ -304,38 +304,38 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 		}
 		first := removals["eu-1"]
 		first.Delete = false
-		if notes, err := remove(ctx, cluster, first); err != nil || len(notes) > 0 || there() != len(shared) {
-			t.Errorf("after the first, of %d shared objects are there %d: %q, %v", len(shared), there(), notes, err)
+		if notes, err := removeObjects(ctx, cluster, first); err != nil || len(notes) > 0 || countExisting() != len(shared) {
+			t.Errorf("after the first removal, of %d shared objects %d exist: %q, %v", len(shared), countExisting(), notes, err)
 		}
 		last := removals["eu-2"]
 		last.Delete = false
-		if notes, err := remove(ctx, cluster, last); err != nil || len(notes) > 0 {
+		if notes, err := removeObjects(ctx, cluster, last); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
-		free("eu-2")
+		removeFinalizers("eu-2")
 		if roots := slices.DeleteFunc(shared, func(ref kube.Ref) bool { return !strings.HasPrefix(ref.Kind, "Application") }); len(roots) > 0 {
 			shared = roots
-			if there() != 0 {
-				t.Errorf("after the last, %d of %v are there", there(), shared)
+			if countExisting() != 0 {
+				t.Errorf("after the last removal, %d of %v exist", countExisting(), shared)
 			}
 		}
 	})
 }
 
-// replacing is a cluster on which others replace each object just before it is deleted.
-type replacing struct{ onboarding.ClusterAPI }
+// replacingCluster is a cluster on which others replace each object just before its deletion.
+type replacingCluster struct{ onboarding.ClusterAPI }
 
-func (r replacing) Delete(ctx context.Context, ref kube.Ref, _ string) error {
+func (r replacingCluster) Delete(ctx context.Context, ref kube.Ref, _ string) error {
 	return r.ClusterAPI.Delete(ctx, ref, "another")
 }
 
-// Objects that go at the same moment, and that others have made again, are all told.
-func TestADestroyTellsAllThatOthersHaveMadeAgain(t *testing.T) {
+// TestADestroyNamesAllObjectsThatOthersRecreated has others recreate objects that a destroy removes at the same time.
+func TestADestroyNamesAllObjectsThatOthersRecreated(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
-		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, settings("made-again"))})
-		notes, err := remove(ctx, replacing{cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID})
+	withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: renderObjects(t, settings("made-again"))})
+		notes, err := removeObjects(ctx, replacingCluster{cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID})
 		want := []string{
 			"Kustomization made-again/flotilla-cluster stays: it was made again by others",
 			"Kustomization made-again/flotilla-cluster-type stays: it was made again by others",

@@ -29,15 +29,15 @@ import (
 )
 
 // TestReliabilityAgentsConverge changes, deletes and takes over objects at random, replaces the cluster by an empty one,
-// loses the state, and has others put their own objects beside ours. The next apply converges, or names who is in the
-// way and writes nothing; no object of others ever changes.
+// loses the state, and creates objects of others. The next apply converges, or names the conflicting manager and writes
+// nothing. No object of others ever changes.
 func TestReliabilityAgentsConverge(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	count := reliabilitytest.Count(2, 1000)
 	var steps, applies, conflicts, next atomic.Int64
 	begin := uint64(time.Now().UnixNano())
-	within(t, server, 3*time.Hour, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	withClient(t, server, 3*time.Hour, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		var workers sync.WaitGroup
 		for range min(6, count) {
 			workers.Go(func() {
@@ -73,21 +73,21 @@ func TestReliabilityAgentsConverge(t *testing.T) {
 	)
 }
 
-// sequence is one cluster, who owns what on it, and what Flotilla knows of it.
+// sequence is one cluster, the owners of its objects, and Flotilla's state.
 type sequence struct {
-	random *rand.Rand
-	client dynamic.Interface
-	world  *world
-	number uint64
-	epoch  int
+	random  *rand.Rand
+	client  dynamic.Interface
+	cluster *virtualCluster
+	number  uint64
+	epoch   int
 
 	settings agent.Settings
 	records  []onboarding.Record
 	uid      string
 
-	taken   map[kube.Ref]bool   // objects of which another manager has a field with another value
-	foreign map[kube.Ref]string // objects of others, and their versions
-	found   map[kube.Ref]bool   // objects that others made, and that Flotilla wants, too
+	conflicting map[kube.Ref]bool   // objects with a field that another manager sets to another value
+	foreign     map[kube.Ref]string // versions of the objects of others
+	preexisting map[kube.Ref]bool   // objects that Flotilla wants and others created
 
 	history            []string
 	applies, conflicts int
@@ -105,21 +105,21 @@ func newSequence(client dynamic.Interface, cluster onboarding.ClusterAPI, seed, 
 	s := &sequence{
 		random: rand.New(
 			rand.NewPCG(seed, number),
-		), client: client, world: &world{ClusterAPI: cluster}, number: number, settings: settings("flux-system"),
+		), client: client, cluster: &virtualCluster{ClusterAPI: cluster}, number: number, settings: settings("flux-system"),
 	}
-	s.replace()
+	s.replaceCluster()
 	return s
 }
 
-func (s *sequence) say(format string, arguments ...any) {
+func (s *sequence) log(format string, arguments ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, arguments...))
 }
 
-// replace puts an empty cluster in the place of the one that was there.
-func (s *sequence) replace() {
+// replaceCluster replaces the cluster by an empty one.
+func (s *sequence) replaceCluster() {
 	s.epoch++
-	s.world.prefix, s.world.uid = fmt.Sprintf("s%d-%d-", s.number, s.epoch), fmt.Sprintf("uid-%d-%d", s.number, s.epoch)
-	s.taken, s.foreign, s.found = map[kube.Ref]bool{}, map[kube.Ref]string{}, map[kube.Ref]bool{}
+	s.cluster.prefix, s.cluster.uid = fmt.Sprintf("s%d-%d-", s.number, s.epoch), fmt.Sprintf("uid-%d-%d", s.number, s.epoch)
+	s.conflicting, s.foreign, s.preexisting = map[kube.Ref]bool{}, map[kube.Ref]string{}, map[kube.Ref]bool{}
 }
 
 func (s *sequence) run(ctx context.Context) error {
@@ -127,28 +127,28 @@ func (s *sequence) run(ctx context.Context) error {
 		var err error
 		switch s.random.IntN(12) {
 		case 0, 1:
-			err = s.edit(ctx)
+			err = s.editField(ctx)
 		case 2, 3:
-			err = s.remove(ctx)
+			err = s.deleteObject(ctx)
 		case 4:
-			err = s.takeOver(ctx)
+			err = s.takeOverField(ctx)
 		case 5:
-			s.say("the cluster is replaced by an empty one")
-			s.replace()
+			s.log("the cluster is replaced by an empty one")
+			s.replaceCluster()
 		case 6:
-			s.say("the state is lost")
+			s.log("the state is lost")
 			s.records, s.uid = nil, ""
 		case 7, 8:
-			s.change()
+			s.changeSettings()
 		case 9:
-			err = s.beside(ctx)
+			err = s.writeForeign(ctx)
 		case 10:
-			err = s.before(ctx)
+			err = s.createWanted(ctx)
 		case 11:
 			err = s.destroy(ctx)
 		}
 		if err == nil && s.random.IntN(3) > 0 {
-			err = s.apply(ctx)
+			err = s.applyAndCheck(ctx)
 		}
 		if err == nil {
 			err = s.checkOthers(ctx)
@@ -157,7 +157,7 @@ func (s *sequence) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.apply(ctx); err != nil {
+	if err := s.applyAndCheck(ctx); err != nil {
 		return err
 	}
 	return s.checkOthers(ctx)
@@ -168,25 +168,25 @@ func (s *sequence) objects() []agent.StagedObject {
 	return objects
 }
 
-// at is where an object is on the server that the sequences share.
-func (s *sequence) at(ref kube.Ref) dynamic.ResourceInterface {
-	all := s.client.Resource(resources[ref.Kind])
+// resource returns the resource of an object on the server that all sequences share.
+func (s *sequence) resource(ref kube.Ref) dynamic.ResourceInterface {
+	everything := s.client.Resource(resources[ref.Kind])
 	if ref.Namespace == "" {
-		return all
+		return everything
 	}
-	return all.Namespace(s.world.in(ref).Namespace)
+	return everything.Namespace(s.cluster.prefixed(ref).Namespace)
 }
 
-func (s *sequence) nameOf(ref kube.Ref) string { return s.world.in(ref).Name }
+func (s *sequence) nameOf(ref kube.Ref) string { return s.cluster.prefixed(ref).Name }
 
-// any is one of the objects that shall be there and is none of the namespaces.
-func (s *sequence) any() kube.Ref {
+// randomRef returns a wanted object that is no namespace.
+func (s *sequence) randomRef() kube.Ref {
 	objects := slices.DeleteFunc(s.objects(), func(o agent.StagedObject) bool { return o.GetKind() == "Namespace" })
 	return kube.RefOf(objects[s.random.IntN(len(objects))].Unstructured)
 }
 
-// aField is a field of an object that Flotilla sets, with another value.
-func (s *sequence) aField(ref kube.Ref) map[string]any {
+// randomField returns another value for a field that Flotilla sets.
+func (s *sequence) randomField(ref kube.Ref) map[string]any {
 	switch ref.Kind {
 	case "Secret":
 		return map[string]any{"data": map[string]any{"password": "eA=="}}
@@ -198,58 +198,57 @@ func (s *sequence) aField(ref kube.Ref) map[string]any {
 	return map[string]any{"spec": map[string]any{"interval": fmt.Sprintf("%dm0s", 100+s.random.IntN(1000))}}
 }
 
-// edit changes a field by hand.
-func (s *sequence) edit(ctx context.Context) error {
-	ref := s.any()
-	if s.taken[ref] {
-		return nil // who has it would have to be known field by field
+// editField changes a field by hand.
+func (s *sequence) editField(ctx context.Context) error {
+	ref := s.randomRef()
+	if s.conflicting[ref] {
+		return nil // the sequence does not record owners by field
 	}
-	if live, err := s.world.Read(ctx, ref); err != nil || s.found[ref] && !isApplied(live) {
-		return err // what others made with another value in it is in the way
+	if live, err := s.cluster.Read(ctx, ref); err != nil || s.preexisting[ref] && !isApplied(live) {
+		return err // a changed object of others would conflict
 	}
-	patch := s.aField(ref)
+	patch := s.randomField(ref)
 	if s.random.IntN(3) == 0 {
 		patch = map[string]any{"metadata": map[string]any{"labels": map[string]any{"others": "may"}}}
 	}
-	s.say("somebody edits %s: %v", ref, patch)
-	_, err := s.at(ref).Patch(ctx, s.nameOf(ref), types.MergePatchType, marshal(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-	return ifThere(err)
+	s.log("somebody edits %s: %v", ref, patch)
+	_, err := s.resource(ref).Patch(ctx, s.nameOf(ref), types.MergePatchType, marshal(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	return ignoreMissing(err)
 }
 
-// isApplied says whether Flotilla has applied an object.
+// isApplied reports whether Flotilla has applied an object.
 func isApplied(live *unstructured.Unstructured) bool {
 	return live != nil &&
 		slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == kube.FieldManager })
 }
 
-// remove deletes an object by hand.
-func (s *sequence) remove(ctx context.Context) error {
-	ref := s.any()
-	s.say("somebody deletes %s", ref)
-	delete(s.taken, ref)
-	delete(s.found, ref)
-	return ifThere(s.at(ref).Delete(ctx, s.nameOf(ref), metav1.DeleteOptions{}))
+// deleteObject deletes an object by hand.
+func (s *sequence) deleteObject(ctx context.Context) error {
+	ref := s.randomRef()
+	s.log("somebody deletes %s", ref)
+	delete(s.conflicting, ref)
+	delete(s.preexisting, ref)
+	return ignoreMissing(s.resource(ref).Delete(ctx, s.nameOf(ref), metav1.DeleteOptions{}))
 }
 
-// takeOver has another manager apply a field with another value.
-func (s *sequence) takeOver(ctx context.Context) error {
-	ref := s.any()
-	live, err := s.world.Read(ctx, ref)
-	if err != nil || live == nil || s.taken[ref] { // it would give up what it had before, which may have to be there
+// takeOverField has another manager apply a field with another value.
+func (s *sequence) takeOverField(ctx context.Context) error {
+	ref := s.randomRef()
+	live, err := s.cluster.Read(ctx, ref)
+	if err != nil || live == nil || s.conflicting[ref] { // a second apply by the manager would drop its former field
 		return err
 	}
-	s.say("another manager takes %s over", ref)
-	content := s.aField(ref)
+	s.log("another manager takes %s over", ref)
+	content := s.randomField(ref)
 	content["apiVersion"], content["kind"], content["metadata"] = ref.APIVersion, ref.Kind, map[string]any{"name": ref.Name}
-	_, err = s.at(ref).
+	_, err = s.resource(ref).
 		Patch(ctx, s.nameOf(ref), types.ApplyPatchType, marshal(content), metav1.PatchOptions{FieldManager: "another", Force: new(true)})
-	s.taken[ref] = true
-	return ifThere(err)
+	s.conflicting[ref] = true
+	return ignoreMissing(err)
 }
 
-// change changes the settings.
-func (s *sequence) change() {
-	s.say("the settings change")
+func (s *sequence) changeSettings() {
+	s.log("the settings change")
 	switch s.random.IntN(4) {
 	case 0:
 		s.settings.Interval = time.Duration(1+s.random.IntN(50)) * time.Minute
@@ -262,65 +261,65 @@ func (s *sequence) change() {
 	}
 }
 
-// beside puts an object of others beside ours.
-func (s *sequence) beside(ctx context.Context) error {
+// writeForeign writes an object of others.
+func (s *sequence) writeForeign(ctx context.Context) error {
 	ref := kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "flux-system", Name: fmt.Sprint("theirs-", s.random.IntN(3))}
-	s.say("others put %s there", ref)
-	live, err := s.at(ref).Patch(ctx, ref.Name, types.ApplyPatchType, marshal(map[string]any{
+	s.log("others put %s there", ref)
+	live, err := s.resource(ref).Patch(ctx, ref.Name, types.ApplyPatchType, marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": ref.Name}, "data": map[string]any{"a": fmt.Sprint(s.random.IntN(1000))},
 	}), metav1.PatchOptions{FieldManager: "others", Force: new(true)})
 	if err == nil {
 		s.foreign[ref] = live.GetResourceVersion()
 	}
-	return ifThere(err)
+	return ignoreMissing(err)
 }
 
-// before has others make an object that Flotilla wants, too: with nothing in it that would be in the way.
-func (s *sequence) before(ctx context.Context) error {
+// createWanted has others create an object that Flotilla wants, without conflicting fields.
+func (s *sequence) createWanted(ctx context.Context) error {
 	ref := kube.RefOf(s.objects()[0].Unstructured)
 	if s.random.IntN(2) == 0 {
 		ref = kube.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "flux-system", Name: kube.RefOf(s.objects()[1].Unstructured).Name}
 	}
 	content := map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"name": s.nameOf(ref)}}
-	if _, err := s.at(ref).Get(ctx, s.nameOf(ref), metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
+	if _, err := s.resource(ref).Get(ctx, s.nameOf(ref), metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
-	s.say("others make %s", ref)
-	_, err := s.at(ref).Patch(ctx, s.nameOf(ref), types.ApplyPatchType, marshal(content), metav1.PatchOptions{FieldManager: "others"})
+	s.log("others make %s", ref)
+	_, err := s.resource(ref).Patch(ctx, s.nameOf(ref), types.ApplyPatchType, marshal(content), metav1.PatchOptions{FieldManager: "others"})
 	if err == nil {
-		s.found[ref] = true
+		s.preexisting[ref] = true
 	}
-	return ifThere(err)
+	return ignoreMissing(err)
 }
 
-// apply applies, and finds out whether it has converged.
-func (s *sequence) apply(ctx context.Context) error {
+// applyAndCheck applies, and returns an error if the objects have not converged.
+func (s *sequence) applyAndCheck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	objects := s.objects()
-	inTheWay := false
+	isConflicting := false
 	for i := range objects {
-		inTheWay = inTheWay || s.taken[kube.RefOf(objects[i].Unstructured)]
+		isConflicting = isConflicting || s.conflicting[kube.RefOf(objects[i].Unstructured)]
 	}
 	force := s.random.IntN(6) == 0
-	s.say("apply, by force: %v; something is in the way: %v", force, inTheWay)
+	s.log("apply, by force: %v; conflict: %v", force, isConflicting)
 	s.applies++
 	before, err := s.versions(ctx, objects)
 	if err != nil {
 		return err
 	}
-	result, err := onboarding.Apply(ctx, s.world, onboarding.Wanted{Objects: objects, Records: s.records, UID: s.uid, Force: force})
-	if inTheWay && !force {
+	result, err := onboarding.Apply(ctx, s.cluster, onboarding.Wanted{Objects: objects, Records: s.records, UID: s.uid, Force: force})
+	if isConflicting && !force {
 		s.conflicts++
 		for _, failure := range onboarding.FailuresOf(err) {
 			if failure.Cause != onboarding.CauseForeign || !strings.Contains(failure.Text, `managed by "another"`) {
-				return fmt.Errorf("a conflict is %w", failure)
+				return fmt.Errorf("the conflict has the wrong cause or manager: %w", failure)
 			}
 		}
 		after, readErr := s.versions(ctx, objects)
 		if err == nil || readErr != nil || !maps.Equal(before, after) {
 			return fmt.Errorf(
-				"with something in the way the error is %w, and what is there went from %v to %v",
+				"with a conflict, the error is %w, and the objects changed from %v to %v",
 				errors.Join(err, readErr),
 				before,
 				after,
@@ -333,38 +332,38 @@ func (s *sequence) apply(ctx context.Context) error {
 	}
 	s.records, s.uid = result.Records, result.UID
 	if force {
-		s.taken = map[kube.Ref]bool{}
+		s.conflicting = map[kube.Ref]bool{}
 	}
-	for ref := range s.taken { // what is wanted no more has gone, whoever else had a field of it
-		live, err := s.world.Read(ctx, ref)
+	for ref := range s.conflicting { // the apply removes unwanted objects, even with fields of other managers
+		live, err := s.cluster.Read(ctx, ref)
 		if err != nil {
 			return err
 		}
 		if live == nil {
-			delete(s.taken, ref)
+			delete(s.conflicting, ref)
 		}
 	}
-	look, err := onboarding.Inspect(ctx, s.world, objects, onboarding.InspectOptions{})
+	look, err := onboarding.Inspect(ctx, s.cluster, objects, onboarding.InspectOptions{})
 	if err != nil {
 		return err
 	}
 	drift := onboarding.FindDrift(objects, look)
 	if len(drift.Findings) > 0 {
-		return fmt.Errorf("it has not converged: %v", drift.Findings)
+		return fmt.Errorf("the objects have not converged: %v", drift.Findings)
 	}
 	for i := range result.Records {
-		if ref := result.Records[i].Ref; result.Records[i].Created == s.found[ref] {
-			return fmt.Errorf("%s is said to be made: %v, and found: %v", ref, result.Records[i].Created, s.found[ref])
+		if ref := result.Records[i].Ref; result.Records[i].Created == s.preexisting[ref] {
+			return fmt.Errorf("the record of %s says created: %v, but others created it: %v", ref, result.Records[i].Created, s.preexisting[ref])
 		}
 	}
 	return nil
 }
 
-// versions are the resource versions of objects.
+// versions returns the resource versions of objects.
 func (s *sequence) versions(ctx context.Context, objects []agent.StagedObject) (map[string]string, error) {
 	versions := map[string]string{}
 	for i := range objects {
-		live, err := s.world.Read(ctx, kube.RefOf(objects[i].Unstructured))
+		live, err := s.cluster.Read(ctx, kube.RefOf(objects[i].Unstructured))
 		if err != nil {
 			return nil, err
 		}
@@ -375,41 +374,41 @@ func (s *sequence) versions(ctx context.Context, objects []agent.StagedObject) (
 	return versions, nil
 }
 
-// destroy takes everything away, or what follows the folders.
+// destroy removes all objects, or only the roots and credentials.
 func (s *sequence) destroy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	all := s.random.IntN(2) == 0
-	s.say("destroy, with what it brought: %v", all)
+	everything := s.random.IntN(2) == 0
+	s.log("destroy everything: %v", everything)
 	records, uid := s.records, s.uid
 	s.records, s.uid = nil, ""
-	if _, err := onboarding.Remove(ctx, s.world, onboarding.Removal{Name: "store-17", Records: records, UID: uid, Delete: all}); err != nil {
+	if _, err := onboarding.Remove(ctx, s.cluster, onboarding.Removal{Name: "store-17", Records: records, UID: uid, Delete: everything}); err != nil {
 		return err
 	}
-	if uid != s.world.uid {
-		return nil // another cluster by now
+	if uid != s.cluster.uid {
+		return nil // the cluster was replaced
 	}
 	for i := range records {
 		record := &records[i]
-		live, err := s.world.Read(ctx, record.Ref)
+		live, err := s.cluster.Read(ctx, record.Ref)
 		if err != nil {
 			return err
 		}
 		isRoot := record.Part == agent.Root || record.Part == agent.Credential
-		if live != nil && !s.found[record.Ref] && (isRoot || all && record.Stage == agent.Rest) {
-			return fmt.Errorf("%s is still there", record.ID())
+		if live != nil && !s.preexisting[record.Ref] && (isRoot || everything && record.Stage == agent.Rest) {
+			return fmt.Errorf("%s still exists", record.ID())
 		}
 		if live == nil {
-			delete(s.taken, record.Ref)
+			delete(s.conflicting, record.Ref)
 		}
 	}
 	return nil
 }
 
-// checkOthers finds out whether what is others' is as they left it.
+// checkOthers returns an error if an object of others has changed.
 func (s *sequence) checkOthers(ctx context.Context) error {
 	for ref, version := range s.foreign {
-		live, err := s.world.Read(ctx, ref)
+		live, err := s.cluster.Read(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -417,24 +416,24 @@ func (s *sequence) checkOthers(ctx context.Context) error {
 			return fmt.Errorf("%s of others has changed: %v", ref, live)
 		}
 	}
-	for ref := range s.found {
-		live, err := s.world.Read(ctx, ref)
+	for ref := range s.preexisting {
+		live, err := s.cluster.Read(ctx, ref)
 		if err != nil {
 			return err
 		}
 		if live == nil || live.GetDeletionTimestamp() != nil {
-			return fmt.Errorf("%s, which others had made, has gone", ref)
+			return fmt.Errorf("%s, created by others, was removed", ref)
 		}
 	}
 	return nil
 }
 
 func marshal(value any) []byte {
-	text, _ := json.Marshal(value) //nolint:errchkjson // texts and maps alone
+	text, _ := json.Marshal(value) //nolint:errchkjson // only texts and maps
 	return text
 }
 
-func ifThere(err error) error {
+func ignoreMissing(err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) || errors.As(err, &status) && strings.Contains(err.Error(), "being terminated") {
 		return nil

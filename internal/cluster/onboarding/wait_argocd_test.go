@@ -12,23 +12,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// An Application that follows a folder is healthy before the Applications in the folder are.
-func TestWaitingForArgoCDIsWaitingForWhatItHasBrought(t *testing.T) {
+// An Application that follows a folder may be healthy before the Applications in the folder are.
+func TestAnApplyWaitsForArgoCDsApplications(t *testing.T) {
 	t.Parallel()
 	const commit = "1f2e3d4c5b6a79880123456789abcdef01234567"
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	with := settings("waited-for")
-	with.Reconciler = "argocd"
-	objects := rendered(t, with)
-	health := func(name, is string) {
+	config := settings("waited-for")
+	config.Reconciler = "argocd"
+	objects := renderObjects(t, config)
+	setHealth := func(name, health string) {
 		t.Helper()
 		application := server.Get(t, "argoproj.io/v1alpha1", "Application", "waited-for", name)
 		server.SetStatus(t, application, map[string]any{
-			"health": map[string]any{"status": is}, "reconciledAt": "2026-11-21T20:30:00Z",
+			"health": map[string]any{"status": health}, "reconciledAt": "2026-11-21T20:30:00Z",
 			"sync": map[string]any{"status": "Synced", "revision": commit, "comparedTo": application.Object["spec"]},
 		})
 	}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		wanted := onboarding.Wanted{Objects: objects}
 		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
 			t.Error(err)
@@ -40,40 +40,40 @@ metadata: {name: web, namespace: waited-for, labels: {flotilla.dev/owner: dev, f
 spec: {project: default, destination: {namespace: web}, source: {repoURL: "https://git.example.com/web", path: ., targetRevision: v1}}
 `)
 		for _, name := range []string{"flotilla-cluster-type", "flotilla-cluster"} {
-			health(name, "Healthy")
+			setHealth(name, "Healthy")
 		}
-		health("web", "Progressing")
+		setHealth("web", "Progressing")
 		wanted.Following = &onboarding.Following{
-			Location: folder.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
-			Cluster:  with.Cluster, ClusterType: with.ClusterType,
+			Location: folder.Location{URL: config.Repository.URL, Branch: config.Repository.Branch},
+			Cluster:  config.Cluster, ClusterType: config.ClusterType,
 		}
 		limited, end := context.WithCancel(ctx)
 		defer end()
-		asked := 0
+		calls := 0
 		wanted.Following.Tip = func(context.Context) (string, error) {
-			if asked++; asked == 3 { // the time is over
+			if calls++; calls == 3 { // ends the wait
 				end()
 			}
 			return commit, nil
 		}
 		_, err := onboarding.Apply(limited, cluster, wanted)
 		if err == nil || !strings.Contains(err.Error(), "Application waited-for/web is progressing") {
-			t.Errorf("what is not ready is not waited for: %v", err)
+			t.Errorf("got %v, want an error about the Application that is not ready", err)
 		}
-		health("web", "Healthy")
+		setHealth("web", "Healthy")
 		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
-			t.Errorf("what is ready is waited for: %v", err)
+			t.Errorf("got %v although all Applications are ready", err)
 		}
-		// Nothing makes these Applications, so that rights on what makes some are not needed; those on Applications are.
+		// No ApplicationSet creates these Applications, so the right to list Applications suffices.
 		for denied, isEnough := range map[string]bool{"applicationsets": true, "applications": false} {
 			if _, err := onboarding.Apply(ctx, deniedList{cluster, denied}, wanted); (err == nil) != isEnough {
-				t.Errorf("without the right to list %s: %v", denied, err)
+				t.Errorf("without the right to list %s, got %v", denied, err)
 			}
 		}
 	})
 }
 
-// deniedList is a cluster of which a kind may not be listed.
+// deniedList is a cluster that denies listing one kind.
 type deniedList struct {
 	onboarding.ClusterAPI
 	resource string

@@ -11,20 +11,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// A RootSync says only that everything could be applied: whether it is ready, its ResourceGroup says.
-func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
+// A RootSync reports only that all objects were applied. Its ResourceGroup reports whether they are ready.
+func TestAnApplyWaitsForConfigSyncsObjects(t *testing.T) {
 	t.Parallel()
 	const commit = "1f2e3d4c5b6a79880123456789abcdef01234567"
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	with := settings("synced")
-	with.Reconciler = "config-sync"
-	objects := rendered(t, with)
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+	config := settings("synced")
+	config.Reconciler = "config-sync"
+	objects := renderObjects(t, config)
+	withClient(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		wanted := onboarding.Wanted{Objects: objects}
 		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
 			t.Error(err)
 		}
-		group := func(name, status string) {
+		setStatus := func(name, status string) {
 			t.Helper()
 			server.Apply(t, "{apiVersion: kpt.dev/v1alpha1, kind: ResourceGroup, metadata: {name: "+name+", namespace: synced}}")
 			server.SetStatus(t, server.Get(t, "kpt.dev/v1alpha1", "ResourceGroup", "synced", name), map[string]any{
@@ -37,17 +37,17 @@ func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
 				"observedGeneration": int64(1), "lastSyncedCommit": commit, "sync": map[string]any{"commit": commit},
 				"source": map[string]any{"commit": commit}, "conditions": []any{map[string]any{"type": "Syncing", "status": "False"}},
 			})
-			group(name, "Current")
+			setStatus(name, "Current")
 		}
-		group("flotilla-cluster", "InProgress")
+		setStatus("flotilla-cluster", "InProgress")
 		limited, end := context.WithCancel(ctx)
 		defer end()
-		asked := 0
+		calls := 0
 		wanted.Following = &onboarding.Following{
-			Location: folder.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
-			Cluster:  with.Cluster, ClusterType: with.ClusterType,
+			Location: folder.Location{URL: config.Repository.URL, Branch: config.Repository.Branch},
+			Cluster:  config.Cluster, ClusterType: config.ClusterType,
 			Tip: func(context.Context) (string, error) {
-				if asked++; asked == 3 { // the time is over
+				if calls++; calls == 3 { // ends the wait
 					end()
 				}
 				return commit, nil
@@ -55,11 +55,11 @@ func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
 		}
 		if _, err := onboarding.Apply(limited, cluster, wanted); err == nil ||
 			!strings.Contains(err.Error(), "ResourceGroup synced/flotilla-cluster has objects that are not ready yet: ConfigMap web/web") {
-			t.Errorf("what is not ready is not waited for: %v", err)
+			t.Errorf("got %v, want an error about the object that is not ready", err)
 		}
-		group("flotilla-cluster", "Current")
+		setStatus("flotilla-cluster", "Current")
 		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
-			t.Errorf("what is ready is waited for: %v", err)
+			t.Errorf("got %v although all objects are ready", err)
 		}
 	})
 }
