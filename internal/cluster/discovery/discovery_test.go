@@ -326,7 +326,7 @@ func TestAHubThatDoesNotAnswerIsAnError(t *testing.T) {
 }
 
 // What a cluster that does not mean well says is bounded, and can be read again.
-func TestWhatAHostileClusterSaysIsBounded(t *testing.T) {
+func TestFactsOfAHostileClusterAreBounded(t *testing.T) {
 	t.Parallel()
 	answer := func(nodes int, node func(i int) string) kube.Cluster {
 		return serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// readAll reads a page from a text, in pieces of one byte and at once.
+// readAll reads a page from a text twice, at once and byte by byte, and compares the results.
 func readAll(t *testing.T, text string) (objects []any, token string, err error) {
 	t.Helper()
 	for _, whole := range []bool{true, false} {
@@ -34,14 +34,14 @@ func readAll(t *testing.T, text string) (objects []any, token string, err error)
 			found = append(found, item.Object)
 		}
 		if !whole && (next != token || (readError == nil) != (err == nil) || !reflect.DeepEqual(found, objects)) {
-			t.Errorf("%q is read otherwise in pieces: %v %q %v, then %v %q %v", text, objects, token, err, found, next, readError)
+			t.Errorf("%q gives %v %q %v at once, but %v %q %v byte by byte", text, objects, token, err, found, next, readError)
 		}
 		objects, token, err = found, next, readError
 	}
 	return objects, token, err
 }
 
-// What is read of a page is what encoding/json reads of it, without the managed fields.
+// FuzzPage compares the objects of a page with those of encoding/json, without the managed fields.
 func FuzzPage(f *testing.F) {
 	f.Add(
 		`{"kind":"XList","apiVersion":"v1","metadata":{"continue":"next"},"items":[{"metadata":{"name":"a","managedFields":[{"a":"}]\"\\"}],"labels":{"b":"c"}},"spec":{"n":5,"f":1.5e3,"t":[true,null,{"x":[]}]}}]}`,
@@ -60,7 +60,7 @@ func FuzzPage(f *testing.F) {
 		}
 		objects, token, err := readAll(t, text)
 		if err != nil || !json.Valid([]byte(text)) {
-			return // what comes after the list is not looked into
+			return // the reader ignores text after the list
 		}
 		var want struct {
 			Metadata struct {
@@ -69,7 +69,7 @@ func FuzzPage(f *testing.F) {
 			Items []map[string]any `json:"items"`
 		}
 		if json.Unmarshal([]byte(text), &want) != nil || len(want.Items) != len(objects) && strings.Count(text, "items") == 1 {
-			t.Fatalf("%q: %d objects were read, and JSON has %d", text, len(objects), len(want.Items))
+			t.Fatalf("%q: got %d objects, want %d", text, len(objects), len(want.Items))
 		}
 		if strings.Count(text, `"`+"continue"+`"`) == 1 && strings.Count(text, `"metadata"`) == 1+len(objects) &&
 			token != want.Metadata.Continue {
@@ -96,11 +96,11 @@ func TestAnObjectIsReadWithoutItsManagedFields(t *testing.T) {
 		map[string]any{"apiVersion": "v2", "kind": "Y", "metadata": map[string]any{"namespace": "n", "name": "ää"}, "data": "ä\n"},
 	}
 	if err != nil || token != "next" || !reflect.DeepEqual(objects, want) {
-		t.Errorf("read is %v, token %q: %v", objects, token, err)
+		t.Errorf("got %v, token %q: %v", objects, token, err)
 	}
 }
 
-func TestWhatIsNotAPageIsRefused(t *testing.T) {
+func TestInvalidPagesAreRefused(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 10_001)
 	for _, text := range []string{
@@ -109,24 +109,24 @@ func TestWhatIsNotAPageIsRefused(t *testing.T) {
 		`{"x":` + strings.Repeat("1", 100) + `}`, `{"items":[{"metadata":{"name":"a"},"x":tru}]}`, `{"items":[{"metadata":{"name":"a"},"x":"` + "\x00" + `"}]}`,
 	} {
 		if objects, _, err := readAll(t, text); err == nil {
-			t.Errorf("%.100q: read is %v", text, objects)
+			t.Errorf("%.100q: got %v, want an error", text, objects)
 		}
 	}
 }
 
-// An answer that is larger than is read ends with an error that says so, not as if it were whole.
+// An answer over the limit ends with an error, never with partial content.
 func TestAnAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	const start, item = `{"kind":"XList","apiVersion":"v1","items":[`, `{"metadata":{"name":"a"},"data":{"a":"%s"}},`
-	forgets := func(*unstructured.Unstructured) error { return nil }
+	discard := func(*unstructured.Unstructured) error { return nil }
 	most := int64(acceptancetest.Count(3*maxObject, maxAnswer))
 	read := func(from io.Reader) error {
 		page := newReader(from)
 		if page.most != maxAnswer {
-			t.Errorf("%d bytes are read", page.most)
+			t.Errorf("got the limit %d, want %d", page.most, maxAnswer)
 		}
 		page.most = most
-		_, err := page.list(forgets)
+		_, err := page.list(discard)
 		return err
 	}
 	large := fmt.Sprintf(item, strings.Repeat("x", maxObject-1000))
@@ -155,14 +155,14 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	}
 }
 
-// What looks alike once it is visible is the same in every reading.
+// Keys that differ only in invisible characters become one key. Every reading keeps the same value.
 func TestKeysThatLookAlikeAreReadInOneOrder(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		object, err := newReader(strings.NewReader(`{"a\u0001":"1","a\u0002":"2","b\u0003":{"c\u0004":"d\u0005"}}`)).object()
 		if want := map[string]any{"a\ufffd": "2", "b\ufffd": map[string]any{"c\ufffd": "d\ufffd"}}; err != nil ||
 			!reflect.DeepEqual(object.Object, want) {
-			t.Fatalf("read is %q: %v", object, err)
+			t.Fatalf("got %q: %v", object, err)
 		}
 	}
 }

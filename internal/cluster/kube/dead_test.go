@@ -16,18 +16,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
-// What never answers ends at its deadline, and delays nobody; answers in any order are the same.
+// A cluster that never answers fails at its deadline and delays no other cluster.
 func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	silent := listenSilently(t)
 	release := make(chan struct{})
-	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	slow := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-release:
 		case <-r.Context().Done():
 		}
 	})
-	half := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	half := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"kind":"KustomizationList",`)
 		w.(http.Flusher).Flush()
@@ -37,21 +37,21 @@ func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { close(release) })
-	alive := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "", "a") })
+	alive := startServer(t, func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "", "a") })
 	clusters := map[string]kube.Cluster{
-		"silent": {Host: "https://" + silent}, "slow": trusted(slow), "half": trusted(half), "untrusted": {Host: alive.URL},
+		"silent": {Host: "https://" + silent}, "slow": clusterAt(slow), "half": clusterAt(half), "untrusted": {Host: alive.URL},
 		"gone": {Host: "https://127.0.0.1:1"}, "no name": {Host: "https://cluster.invalid"},
 	}
 	for i := range 20 {
-		clusters[fmt.Sprintf("alive-%d", i)] = trusted(alive)
+		clusters[fmt.Sprintf("alive-%d", i)] = clusterAt(alive)
 	}
 	webtest.GrowDeadline(t, func(deadline time.Duration) error { return checkLiving(t, clusters, deadline) })
 }
 
-// checkLiving returns an error unless all clusters that live have answered, and every other one has its reason.
+// checkLiving returns an error unless every living cluster has answered and every other cluster has its reason.
 func checkLiving(t *testing.T, clusters map[string]kube.Cluster, deadline time.Duration) (wrong error) {
 	t.Helper()
-	answers := kube.QueryAll(t.Context(), clusters, kube.QueryOptions{Deadline: deadline, Parallel: 4}, names)
+	answers := kube.QueryAll(t.Context(), clusters, kube.QueryOptions{Deadline: deadline, Parallel: 4}, listNames)
 	type failure struct {
 		reason kube.Reason
 		text   string
@@ -76,7 +76,7 @@ func checkLiving(t *testing.T, clusters map[string]kube.Cluster, deadline time.D
 		wrong = errors.Join(wrong, fmt.Errorf("slow: %w", answers["slow"].Err))
 	}
 	if err := answers["no name"].Err; err == nil {
-		t.Error("a name that does not exist has an answer")
+		t.Error("got an answer of a cluster with an unknown host name")
 	}
 	for i := range 20 {
 		if answer := answers[fmt.Sprintf("alive-%d", i)]; answer.Err != nil || len(answer.Value) != 1 {
@@ -84,12 +84,12 @@ func checkLiving(t *testing.T, clusters map[string]kube.Cluster, deadline time.D
 		}
 	}
 	if got := slices.Sorted(maps.Keys(answers)); !reflect.DeepEqual(got, slices.Sorted(maps.Keys(clusters))) {
-		t.Errorf("answers are of %q", got)
+		t.Errorf("got answers of %q", got)
 	}
 	return wrong
 }
 
-// listenSilently returns the address of a listener that accepts nothing until the test ends.
+// listenSilently returns the address of a listener that accepts no connection until the test ends.
 func listenSilently(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

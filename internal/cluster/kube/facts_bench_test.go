@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// recordedFacts is what a cluster of the benchmark answers about itself: 5 nodes and 60 pods, of the size that real ones have.
+// recordedFacts are the answers of a cluster of the benchmark by path: its version, and 5 nodes and 60 pods of realistic size.
 var recordedFacts = map[string]func() []byte{
 	"/version": sync.OnceValue(func() []byte {
 		return []byte(`{"major":"1","minor":"31","gitVersion":"v1.31.2","goVersion":"go1.22.8"}`)
@@ -75,8 +75,8 @@ func recordedNodesOrPods(kind string, count int, metadata, rest string) []byte {
 	)
 }
 
-// BenchmarkFacts asks the 3,000 clusters of BenchmarkAsk what they say of themselves: without their pods, 2 requests each,
-// and with them. To hold: 10 s and 256 MiB without pods. Lost is as there.
+// BenchmarkFacts queries the facts of the 3,000 clusters of BenchmarkAsk, without pods (2 requests each) and with them. The
+// limits without pods are 10 s and 256 MiB.
 func BenchmarkFacts(b *testing.B) {
 	clusters := startFleet(b).clusters()
 	for _, requested := range []bool{false, true} {
@@ -94,13 +94,13 @@ func BenchmarkFacts(b *testing.B) {
 					b.Fatalf("%d clusters: %v", len(known), err)
 				}
 				ready := 0
-				for name, of := range known {
-					if of.Verdict != verdict.Ready {
+				for name, found := range known {
+					if found.Verdict != verdict.Ready {
 						continue
 					}
-					if ready++; of.Facts["nodes"] != 5.0 || requested && of.Facts["requested"].(map[string]any)["pods"] != 60.0 || len(of.Sources) != 1 ||
-						of.Sources[0] != facts.Cluster {
-						b.Fatalf("%s: %v", name, of.Facts)
+					if ready++; found.Facts["nodes"] != 5.0 || requested && found.Facts["requested"].(map[string]any)["pods"] != 60.0 || len(found.Sources) != 1 ||
+						found.Sources[0] != facts.Cluster {
+						b.Fatalf("%s: %v", name, found.Facts)
 					}
 				}
 				lost = fleetClusters*98/100 - ready

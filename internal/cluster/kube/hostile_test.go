@@ -21,12 +21,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// maxHeap is what a cluster may make this process hold at most, whatever it answers.
+// maxHeap is the maximum growth of the heap that an answer may cause.
 const maxHeap = 700 << 20
 
-// cost runs a function and returns what it cost: time, and how much the heap has grown at most.
-func cost(do func()) (took time.Duration, heap uint64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // `make test` lets the heap grow further
+// measureCost runs a function and returns its time and the peak growth of the heap.
+func measureCost(do func()) (took time.Duration, heap uint64) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // `make test` sets a higher value
 	var before, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -52,20 +52,20 @@ func cost(do func()) (took time.Duration, heap uint64) {
 	return took, max(peak.Load(), before.HeapAlloc) - before.HeapAlloc
 }
 
-// counted counts the bytes of an answer.
-type counted struct {
+// countingWriter counts the bytes of an answer.
+type countingWriter struct {
 	http.ResponseWriter
 	sent *atomic.Int64
 }
 
-func (c counted) Write(text []byte) (int, error) {
+func (c countingWriter) Write(text []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(text)
 	c.sent.Add(int64(n))
 	return n, err
 }
 
-// repeat writes a text until so many bytes are written, or the client has had enough.
-func repeat(w io.Writer, text string, size int) {
+// repeatText writes a text until size bytes are written or the client closes the connection.
+func repeatText(w io.Writer, text string, size int) {
 	text = strings.Repeat(text, max(1, (64<<10)/len(text)))
 	for ; size > 0; size -= len(text) {
 		if _, err := io.WriteString(w, text); err != nil {
@@ -74,8 +74,8 @@ func repeat(w io.Writer, text string, size int) {
 	}
 }
 
-// A cluster that lies costs no more than a bounded time and memory, and what it says is an error about that cluster.
-func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measures the heap
+// Endless and huge answers of a cluster cost bounded time and memory. They are an error of that cluster.
+func TestAHostileClusterIsBounded(t *testing.T) { // not parallel, because it measures the heap
 	if testing.Short() {
 		t.Skip("reads gigabytes, which takes the race detector minutes")
 	}
@@ -108,14 +108,14 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 	for _, c := range []struct {
 		name   string
 		ask    func(context.Context, *kube.ClusterClient) error
-		answer func(w io.Writer, r *http.Request, asked int64)
+		answer func(w io.Writer, r *http.Request, requests int64)
 		gzip   bool
-		// deadline is 15 s where none is given.
+		// deadline is one minute by default.
 		deadline time.Duration
-		want     string // in the error
-		// similar means that another case, TestAnAnswerIsBounded or discovery.TestWhatAHostileClusterSaysIsBounded reads such an
-		// answer, too.
-		similar bool
+		want     string // part of the error
+		// hasEquivalent reports whether another case, TestAnAnswerIsBounded or discovery.TestFactsOfAHostileClusterAreBounded
+		// covers such an answer.
+		hasEquivalent bool
 	}{
 		{name: "one object of a gigabyte", ask: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
 			if r.URL.Path == "/api/v1" {
@@ -123,46 +123,46 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 				return
 			}
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"`)
-			repeat(w, "x", gigabyte)
+			repeatText(w, "x", gigabyte)
 		}},
-		{name: "one object of many members", similar: true, ask: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
+		{name: "one object of many members", hasEquivalent: true, ask: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
 			if r.URL.Path == "/api/v1" {
 				_, _ = io.WriteString(w, kinds)
 				return
 			}
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":[`)
-			repeat(w, "{},", gigabyte)
+			repeatText(w, "{},", gigabyte)
 		}},
-		{name: "one object of a gigabyte in a list", similar: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+		{name: "one object of a gigabyte in a list", hasEquivalent: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[{"metadata":{"name":"b"},"data":{"x":"`)
-			repeat(w, "x", gigabyte)
+			repeatText(w, "x", gigabyte)
 		}},
-		{name: "pages of numbers without end", ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, asked int64) {
-			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":[`, asked)
-			repeat(w, "1,", 1<<20) // each weighs 32 bytes
+		{name: "pages of numbers without end", ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, requests int64) {
+			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":[`, requests)
+			repeatText(w, "1,", 1<<20) // each weighs 32 bytes
 			_, _ = io.WriteString(w, `1]}]}`)
 		}},
-		{name: "pages of text without end", similar: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, asked int64) {
-			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, asked)
-			repeat(w, "x", 1<<20)
+		{name: "pages of text without end", hasEquivalent: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, requests int64) {
+			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, requests)
+			repeatText(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
 		}},
-		{name: "pages without end of objects that are trimmed", ask: trimmed, deadline: 500 * time.Millisecond, want: "did not answer", answer: func(w io.Writer, _ *http.Request, asked int64) {
-			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, asked)
-			repeat(w, "x", 1<<20)
+		{name: "pages of trimmed objects without end", ask: trimmed, deadline: 500 * time.Millisecond, want: "did not answer", answer: func(w io.Writer, _ *http.Request, requests int64) {
+			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, requests)
+			repeatText(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
 		}},
-		{name: "many objects that are folded", similar: true, ask: folded, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+		{name: "many folded objects", hasEquivalent: true, ask: folded, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[`)
-			repeat(w, `{"metadata":{"name":"b"},"data":{"x":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}},`, gigabyte)
+			repeatText(w, `{"metadata":{"name":"b"},"data":{"x":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}},`, gigabyte)
 		}},
-		{name: "a token of a gigabyte", similar: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+		{name: "a token of a gigabyte", hasEquivalent: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"`)
-			repeat(w, "x", gigabyte)
+			repeatText(w, "x", gigabyte)
 		}},
 		{name: "a gigabyte in a megabyte", ask: list, gzip: true, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[{"metadata":{"name":"b"},"data":{"x":"`)
-			repeat(w, "x", gigabyte)
+			repeatText(w, "x", gigabyte)
 		}},
 		{name: "kinds without end", ask: resources, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
 			if r.URL.Path == "/apis" {
@@ -188,23 +188,23 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.similar {
+			if c.hasEquivalent {
 				acceptancetest.Only(t)
 			}
-			var sent, asked atomic.Int64
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			var sent, requests atomic.Int64
+			server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
-				into := io.Writer(counted{w, &sent})
+				writer := io.Writer(countingWriter{w, &sent})
 				if c.gzip {
 					w.Header().Set("Content-Encoding", "gzip")
-					packed := gzip.NewWriter(into)
-					defer packed.Close()
-					into = packed
+					compressed := gzip.NewWriter(writer)
+					defer compressed.Close()
+					writer = compressed
 				}
-				c.answer(into, r, asked.Add(1))
+				c.answer(writer, r, requests.Add(1))
 			})
 			var err error
-			took, heap := cost(func() { err = askLiar(t, server, c.deadline, c.ask) })
+			took, heap := measureCost(func() { err = queryHostile(t, server, c.deadline, c.ask) })
 			t.Logf("%d MiB sent, %d MiB of heap, %s: %v", sent.Load()>>20, heap>>20, took.Round(time.Millisecond), err)
 			if heap > maxHeap || took > time.Minute {
 				t.Errorf("%d MiB of heap, %s", heap>>20, took)
@@ -216,17 +216,17 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 	}
 }
 
-// askLiar asks one cluster.
-func askLiar(t *testing.T, server *httptest.Server, deadline time.Duration, ask func(context.Context, *kube.ClusterClient) error) error {
+// queryHostile queries one cluster.
+func queryHostile(t *testing.T, server *httptest.Server, deadline time.Duration, ask func(context.Context, *kube.ClusterClient) error) error {
 	t.Helper()
-	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{Deadline: cmp.Or(deadline, time.Minute)},
+	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": clusterAt(server)}, kube.QueryOptions{Deadline: cmp.Or(deadline, time.Minute)},
 		func(ctx context.Context, _ string, client *kube.ClusterClient) (struct{}, error) {
 			return struct{}{}, ask(ctx, client)
 		})["one"].Err
 }
 
-// What a cluster says can do nothing to a terminal, and nothing of it is too long for a state.
-func TestWhatAClusterSaysIsPrintable(t *testing.T) {
+// Texts of a cluster contain no control characters and are short enough for a state.
+func TestTextsOfAClusterArePrintable(t *testing.T) {
 	t.Parallel()
 	const evil = `\u001b[2J\u202eApply complete!\u0007`
 	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b","namespace":"a","labels":{"` + evil + `":"` + evil + `"}},"data":{"` + evil + `":"` + evil + `","lines":"a\nb\tc"},"status":{"conditions":[{"message":"` + evil + `"}]}}`
@@ -241,7 +241,7 @@ func TestWhatAClusterSaysIsPrintable(t *testing.T) {
 		"a long uid":   {http.StatusOK, strings.Replace(object, `"name":"b"`, `"name":"b","uid":"`+strings.Repeat("x", 100_000)+`"`, 1)},
 		"HTML":         {http.StatusInternalServerError, `<html><script>alert(1)</script>` + "\x1b[2J"},
 	} {
-		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			switch {
 			case r.URL.Path == "/api/v1":
@@ -253,9 +253,9 @@ func TestWhatAClusterSaysIsPrintable(t *testing.T) {
 				fmt.Fprint(w, c.body)
 			}
 		})
-		var said []string
+		var texts []string
 		ref := kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"}
-		err := askLiar(t, server, 0, func(ctx context.Context, client *kube.ClusterClient) error {
+		err := queryHostile(t, server, 0, func(ctx context.Context, client *kube.ClusterClient) error {
 			read, err := client.Read(ctx, ref)
 			listed, listErr := client.List(ctx, kube.ResourceKind{Versions: "v1", Resource: "configmaps"}, kube.ListOptions{})
 			applied, applyErr := client.Apply(
@@ -265,8 +265,8 @@ func TestWhatAClusterSaysIsPrintable(t *testing.T) {
 				},
 				kube.ApplyOptions{},
 			)
-			said = append(
-				said,
+			texts = append(
+				texts,
 				fmt.Sprint(read),
 				fmt.Sprint(listed.Items),
 				fmt.Sprint(applied.Object),
@@ -280,13 +280,13 @@ func TestWhatAClusterSaysIsPrintable(t *testing.T) {
 				t.Errorf("%s: %v, %v, %v: %v", name, err, listErr, applyErr, read)
 			}
 			if (name == "another name" || name == "a long uid") && (err == nil || listErr == nil || applyErr == nil) {
-				t.Errorf("%s is accepted: %v, %v, %v", name, err, listErr, applyErr)
+				t.Errorf("%s: got %v, %v, %v, want errors", name, err, listErr, applyErr)
 			}
 			return err
 		})
-		for _, text := range append(said, fmt.Sprint(err)) {
+		for _, text := range append(texts, fmt.Sprint(err)) {
 			if strings.ContainsAny(text, "\x1b\x07\u202e") || len(text) > 2000 {
-				t.Errorf("%s: it says %.300q, %d bytes", name, text, len(text))
+				t.Errorf("%s: got %.300q, %d bytes", name, text, len(text))
 			}
 		}
 	}

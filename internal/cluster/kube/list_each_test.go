@@ -12,61 +12,61 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 )
 
-// each asks a cluster for several kinds; what it says of them is the number of objects, or a reason.
-func each(t *testing.T, cluster kube.Cluster) []string {
+// listEach lists several kinds of a cluster. For each kind it returns an x per object, or the reason of the error.
+func listEach(t *testing.T, cluster kube.Cluster) []string {
 	t.Helper()
 	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: time.Minute}, func(ctx context.Context, _ string, client *kube.ClusterClient) ([]string, error) {
-		var said []string
-		for _, listing := range client.ListEach(ctx, ofFlux, kube.ListOptions{}) {
+		var results []string
+		for _, listing := range client.ListEach(ctx, fluxKinds, kube.ListOptions{}) {
 			word := string(kube.ReasonOf(listing.Err))
 			if listing.Err == nil {
 				word = strings.Repeat("x", len(listing.Items))
 			}
-			said = append(said, word)
+			results = append(results, word)
 		}
-		return said, nil
+		return results, nil
 	})["one"].Value
 }
 
-// A server that answers late is asked for all that is left at once: this one answers nothing before it was asked for all.
+// A slow server receives the requests for all kinds at once: this one answers only after it has received all of them.
 func TestASlowClusterIsAskedForAllKindsAtOnce(t *testing.T) {
 	t.Parallel()
-	var all sync.WaitGroup
-	all.Add(len(ofFlux))
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		all.Done()
-		all.Wait()
-		if strings.HasSuffix(r.URL.Path, "/"+ofFlux[0].Resource) {
+	var remaining sync.WaitGroup
+	remaining.Add(len(fluxKinds))
+	server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+		remaining.Done()
+		remaining.Wait()
+		if strings.HasSuffix(r.URL.Path, "/"+fluxKinds[0].Resource) {
 			answerList(w, "Kustomization", "v1", "", "a", "b")
 			return
 		}
 		answerList(w, "Other", "v1", "", "a")
 	})
-	if said, want := each(t, trusted(server)), []string{"xx", "x", "x", "x", "x"}; !slices.Equal(said, want) {
-		t.Errorf("the cluster says %q, want %q", said, want)
+	if results, want := listEach(t, clusterAt(server)), []string{"xx", "x", "x", "x", "x"}; !slices.Equal(results, want) {
+		t.Errorf("got %q, want %q", results, want)
 	}
 }
 
-// What may not be listed does not end the question, and any other error does, however fast the cluster is.
+// A forbidden kind does not end the query. Any other error ends it, on a fast and on a slow cluster.
 func TestTheFirstErrorEndsAListOfKinds(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]time.Duration{"fast": 0, "slow": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				time.Sleep(delay)
 				switch {
-				case strings.HasSuffix(r.URL.Path, "/"+ofFlux[1].Resource):
+				case strings.HasSuffix(r.URL.Path, "/"+fluxKinds[1].Resource):
 					answerStatus(w, http.StatusForbidden, "no", "")
-				case strings.HasSuffix(r.URL.Path, "/"+ofFlux[3].Resource):
+				case strings.HasSuffix(r.URL.Path, "/"+fluxKinds[3].Resource):
 					answerStatus(w, http.StatusUnauthorized, "no", "")
 				default:
 					answerList(w, "Some", "v1", "", "a")
 				}
 			})
 			want := []string{"x", string(kube.ReasonForbidden), "x", string(kube.ReasonUnauthorized)}
-			if said := each(t, trusted(server)); !slices.Equal(said, want) {
-				t.Errorf("the cluster says %q, want %q", said, want)
+			if results := listEach(t, clusterAt(server)); !slices.Equal(results, want) {
+				t.Errorf("got %q, want %q", results, want)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// fleetVariable makes the test binary serve the fleet of the benchmark, in a process of its own.
+// fleetVariable is the environment variable that makes the test binary serve the fleet of the benchmark in its own process.
 const fleetVariable = "FLOTILLA_TEST_FLEET"
 
 func TestMain(m *testing.M) {

@@ -14,11 +14,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 )
 
-// tunnel is a proxy that connects to wherever it is told, and hears who asks.
-func tunnel(t *testing.T, heard chan<- string) *httptest.Server {
+// startTunnel starts a proxy that connects to any address and sends each request line to a channel.
+func startTunnel(t *testing.T, requests chan<- string) *httptest.Server {
 	t.Helper()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		heard <- r.Method + " " + r.Host + " " + r.Header.Get("Proxy-Authorization")
+		requests <- r.Method + " " + r.Host + " " + r.Header.Get("Proxy-Authorization")
 		to, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
@@ -34,7 +34,7 @@ func tunnel(t *testing.T, heard chan<- string) *httptest.Server {
 		_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n")
 		var both sync.WaitGroup
 		both.Go(func() {
-			_, _ = io.Copy(to, read) // what was read ahead comes first
+			_, _ = io.Copy(to, read) // begins with the text that the server has read ahead
 			_ = to.Close()
 		})
 		both.Go(func() {
@@ -49,20 +49,20 @@ func tunnel(t *testing.T, heard chan<- string) *httptest.Server {
 
 func TestAClusterIsReachedThroughItsProxy(t *testing.T) {
 	t.Parallel()
-	server := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "", "a") })
-	heard := make(chan string, 10)
-	proxy := strings.Replace(tunnel(t, heard).URL, "http://", "http://me:canary@", 1)
-	cluster := trusted(server)
+	server := startServer(t, func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "", "a") })
+	requests := make(chan string, 10)
+	proxy := strings.Replace(startTunnel(t, requests).URL, "http://", "http://me:canary@", 1)
+	cluster := clusterAt(server)
 	cluster.ProxyURL = proxy
 	byKubeconfig := kube.Cluster{
-		Kubeconfig: aKubeconfig(`{server: "`+server.URL+`", insecure-skip-tls-verify: true, proxy-url: "`+proxy+`"}`, `{token: t}`),
+		Kubeconfig: newKubeconfig(`{server: "`+server.URL+`", insecure-skip-tls-verify: true, proxy-url: "`+proxy+`"}`, `{token: t}`),
 	}
 	for name, cluster := range map[string]kube.Cluster{"a host": cluster, "a kubeconfig": byKubeconfig} {
 		if found, err := askOne(t, cluster, time.Minute); err != nil || !slices.Equal(found, []string{"a"}) {
-			t.Fatalf("%s: found is %q: %v", name, found, err)
+			t.Fatalf("%s: got %q: %v", name, found, err)
 		}
-		if got, want := <-heard, "CONNECT "+strings.TrimPrefix(server.URL, "https://")+" Basic bWU6Y2FuYXJ5"; got != want {
-			t.Errorf("%s: the proxy heard %q, want %q", name, got, want)
+		if got, want := <-requests, "CONNECT "+strings.TrimPrefix(server.URL, "https://")+" Basic bWU6Y2FuYXJ5"; got != want {
+			t.Errorf("%s: the proxy received %q, want %q", name, got, want)
 		}
 	}
 	cluster.Host = "https://127.0.0.1:1"

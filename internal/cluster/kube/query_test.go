@@ -19,8 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 )
 
-// names asks for all Kustomizations, and returns what they are called.
-func names(ctx context.Context, _ string, client *kube.ClusterClient) ([]string, error) {
+// listNames returns the names of all Kustomizations.
+func listNames(ctx context.Context, _ string, client *kube.ClusterClient) ([]string, error) {
 	list, err := client.List(ctx, kustomizations, kube.ListOptions{})
 	if err == nil && !list.Served {
 		return []string{"(no such kind)"}, nil
@@ -32,8 +32,8 @@ func names(ctx context.Context, _ string, client *kube.ClusterClient) ([]string,
 	return found, err
 }
 
-// What takes no connection is known before the deadline.
-func TestAServerThatTakesNoConnectionIsUnreachable(t *testing.T) {
+// The error comes after 4 s, long before the deadline.
+func TestAServerThatAcceptsNoConnectionIsUnreachable(t *testing.T) {
 	t.Parallel()
 	_, err := askOne(t, kube.Cluster{Host: "https://" + listenSilently(t)}, time.Minute)
 	if kube.ReasonOf(err) != kube.ReasonUnreachable || err.Error() != "the API server cannot be reached: no connection within 4s" {
@@ -41,35 +41,35 @@ func TestAServerThatTakesNoConnectionIsUnreachable(t *testing.T) {
 	}
 }
 
-// askOne asks one cluster for its Kustomizations.
+// askOne returns the names of the Kustomizations of one cluster.
 func askOne(t *testing.T, cluster kube.Cluster, deadline time.Duration) ([]string, error) {
 	t.Helper()
-	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: deadline}, names)["one"]
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: deadline}, listNames)["one"]
 	return answer.Value, answer.Err
 }
 
-func TestWhatAClusterHasIsListed(t *testing.T) {
+func TestObjectsAreListed(t *testing.T) {
 	t.Parallel()
 	var agent, authorization atomic.Value
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		agent.Store(r.UserAgent())
 		authorization.Store(r.Header.Get("Authorization"))
 		if r.URL.Path != kustomizationsV1 || r.URL.Query().Get("limit") != "500" || r.Proto != "HTTP/1.1" {
-			t.Errorf("asked for %s by %s", r.URL, r.Proto)
+			t.Errorf("got a request for %s by %s", r.URL, r.Proto)
 		}
 		answerList(w, "Kustomization", "kustomize.toolkit.fluxcd.io/v1", "", "b", "a")
 	})
-	found, err := askOne(t, trusted(server), time.Minute)
+	found, err := askOne(t, clusterAt(server), time.Minute)
 	if err != nil || !slices.Equal(found, []string{"a", "b"}) {
-		t.Errorf("found is %q: %v", found, err)
+		t.Errorf("got %q: %v", found, err)
 	}
 	if agent.Load() != "terraform-provider-flotilla" || authorization.Load() != "Bearer canary-token-3f9a" {
-		t.Errorf("asked by %q with %q", agent.Load(), authorization.Load())
+		t.Errorf("got the user agent %q and the authorization %q", agent.Load(), authorization.Load())
 	}
 }
 
-// What a server does is a reason in plain words, and never an answer.
-func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
+// A wrong answer of a server is an error with a reason in plain words, never a value.
+func TestAWrongAnswerHasAReason(t *testing.T) {
 	t.Parallel()
 	text := func(kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -87,12 +87,12 @@ func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
 		reason kube.Reason
 		want   string
 	}{
-		"401":                        {status(401, "Unauthorized"), kube.ReasonUnauthorized, "the API server refuses the credentials (401 Unauthorized)"},
-		"403":                        {status(403, `User "flotilla" cannot list`), kube.ReasonForbidden, `the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): User "flotilla" cannot list`},
-		"403, a secret in its words": {status(403, "no canary-token-3f9a"), kube.ReasonForbidden, `the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): no ***`},
-		"500":                        {status(500, "etcd is gone"), kube.ReasonServer, "the API server answers 500 Internal Server Error: etcd is gone"},
-		"429":                        {status(429, "too many"), kube.ReasonServer, "the API server answers 429 Too Many Requests: too many"},
-		"400":                        {status(400, "bad"), kube.ReasonServer, "the API server answers 400 Bad Request: bad"},
+		"401":                          {status(401, "Unauthorized"), kube.ReasonUnauthorized, "the API server refuses the credentials (401 Unauthorized)"},
+		"403":                          {status(403, `User "flotilla" cannot list`), kube.ReasonForbidden, `the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): User "flotilla" cannot list`},
+		"403, a secret in its message": {status(403, "no canary-token-3f9a"), kube.ReasonForbidden, `the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): no ***`},
+		"500":                          {status(500, "etcd is gone"), kube.ReasonServer, "the API server answers 500 Internal Server Error: etcd is gone"},
+		"429":                          {status(429, "too many"), kube.ReasonServer, "the API server answers 429 Too Many Requests: too many"},
+		"400":                          {status(400, "bad"), kube.ReasonServer, "the API server answers 400 Bad Request: bad"},
 		"400, not of Kubernetes": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "canary-token-3f9a", 400) }, kube.ReasonGarbage,
 			"the API server answers 400 Bad Request, which is not the answer of a Kubernetes API server; check its URL"},
 		"502 of a proxy": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
@@ -107,10 +107,10 @@ func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
 		"a list":                 {asJSON("[]"), kube.ReasonGarbage, "the API server does not answer like"},
 		"an empty object":        {asJSON("{}"), kube.ReasonGarbage, "the API server does not answer like"},
 		"another kind":           {asJSON(`{"kind":"Status","apiVersion":"v1","status":"Failure"}`), kube.ReasonGarbage, "the API server does not answer like"},
-		"items that are none":    {asJSON(head + `"items":{}}`), kube.ReasonGarbage, "the API server does not answer like"},
-		"an item that is none":   {asJSON(head + `"items":[5]}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"invalid items":          {asJSON(head + `"items":{}}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"an invalid item":        {asJSON(head + `"items":[5]}`), kube.ReasonGarbage, "the API server does not answer like"},
 		"an item without a name": {asJSON(head + `"items":[{}]}`), kube.ReasonGarbage, "the API server does not answer like"},
-		"metadata that is none":  {asJSON(head + `"metadata":5}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"invalid metadata":       {asJSON(head + `"metadata":5}`), kube.ReasonGarbage, "the API server does not answer like"},
 		"half of a list":         {asJSON(head + `"items":[{"metadata":{"name":"a"}},{"meta`), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
 		"a list without its end": {asJSON(head + `"items":[{"metadata":{"name":"a"}}]`), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
 		"nothing":                {asJSON(""), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
@@ -125,67 +125,66 @@ func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := askOne(t, trusted(serve(t, c.answer)), time.Minute)
+			found, err := askOne(t, clusterAt(startServer(t, c.answer)), time.Minute)
 			if err == nil || kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) {
-				t.Errorf("found %q, error %v, reason %q; want %q: %q", found, err, kube.ReasonOf(err), c.reason, c.want)
+				t.Errorf("got %q, error %v, reason %q; want %q: %q", found, err, kube.ReasonOf(err), c.reason, c.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "canary") {
-				t.Errorf("the error has the secret in it: %v", err)
+				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
 	}
 }
 
-// A redirect would take the token to another server.
-func TestATokenIsNotTakenToAnotherServer(t *testing.T) {
+func TestARedirectDoesNotSendTheToken(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Bool
-	other := serve(t, func(http.ResponseWriter, *http.Request) { asked.Store(true) })
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	var wasRequested atomic.Bool
+	other := startServer(t, func(http.ResponseWriter, *http.Request) { wasRequested.Store(true) })
+	server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	})
-	if _, err := askOne(t, trusted(server), time.Minute); kube.ReasonOf(err) != kube.ReasonUnreachable || asked.Load() {
-		t.Errorf("the other server was asked: %t; error %v", asked.Load(), err)
+	if _, err := askOne(t, clusterAt(server), time.Minute); kube.ReasonOf(err) != kube.ReasonUnreachable || wasRequested.Load() {
+		t.Errorf("the other server received a request: %t; error %v", wasRequested.Load(), err)
 	}
 }
 
 func TestAClusterWithoutTheKindIsNoError(t *testing.T) {
 	t.Parallel()
 	for name, missing := range map[string]http.HandlerFunc{
-		"a group that is not served": func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) },
+		"an unserved group": func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) },
 		"a status": func(w http.ResponseWriter, _ *http.Request) {
 			answerStatus(w, 404, "the server could not find the requested resource", "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/version" {
 					answerVersion(w)
 					return
 				}
 				missing(w, r)
 			})
-			found, err := askOne(t, trusted(server), time.Minute)
+			found, err := askOne(t, clusterAt(server), time.Minute)
 			if err != nil || !slices.Equal(found, []string{"(no such kind)"}) {
-				t.Errorf("found is %q: %v", found, err)
+				t.Errorf("got %q: %v", found, err)
 			}
 		})
 	}
 }
 
-func TestTheFirstVersionThatIsServedIsTaken(t *testing.T) {
+func TestTheFirstServedVersionIsUsed(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+	var requests atomic.Int32
+	server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
 		if !strings.Contains(r.URL.Path, "/v1beta2/") {
 			http.NotFound(w, r)
 			return
 		}
 		answerList(w, "Kustomization", "kustomize.toolkit.fluxcd.io/v1beta2", "", "a")
 	})
-	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": clusterAt(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 		first, err := client.List(ctx, kustomizations, kube.ListOptions{})
 		if err != nil {
 			return "", err
@@ -193,12 +192,12 @@ func TestTheFirstVersionThatIsServedIsTaken(t *testing.T) {
 		second, err := client.List(ctx, kustomizations, kube.ListOptions{Namespace: "flux-system", LabelSelector: "a=b"})
 		return first.Version + " " + second.Version, err
 	})["one"]
-	if answer.Err != nil || answer.Value != "v1beta2 v1beta2" || asked.Load() != 3 {
-		t.Errorf("the answer is %v after %d requests", answer, asked.Load())
+	if answer.Err != nil || answer.Value != "v1beta2 v1beta2" || requests.Load() != 3 {
+		t.Errorf("got %v after %d requests", answer, requests.Load())
 	}
 }
 
-// All that is asked of a cluster goes over one connection.
+// All requests to a cluster use one connection.
 func TestAClusterIsAskedOverOneConnection(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -212,7 +211,7 @@ func TestAClusterIsAskedOverOneConnection(t *testing.T) {
 			answerList(w, "Kustomization", "v1", "", "b")
 		}
 		fmt.Fprintln(w)
-		w.(http.Flusher).Flush() // in chunks, as a real server does
+		w.(http.Flusher).Flush() // in chunks, like a real server
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -221,7 +220,7 @@ func TestAClusterIsAskedOverOneConnection(t *testing.T) {
 	}
 	server.StartTLS()
 	defer server.Close()
-	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (int, error) {
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": clusterAt(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (int, error) {
 		list, err := client.List(ctx, kustomizations, kube.ListOptions{})
 		if err == nil {
 			_, err = client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"})
@@ -229,21 +228,21 @@ func TestAClusterIsAskedOverOneConnection(t *testing.T) {
 		return len(list.Items), err
 	})["one"]
 	if answer.Err != nil || answer.Value != 2 || connections.Load() != 1 {
-		t.Errorf("the answer is %v after %d connections", answer, connections.Load())
+		t.Errorf("got %v after %d connections", answer, connections.Load())
 	}
 }
 
-// A list goes in pages, and one whose token has expired begins again.
-func TestAListGoesInPages(t *testing.T) {
+// If the token of a page has expired, the list begins again.
+func TestAListIsReadInPages(t *testing.T) {
 	t.Parallel()
-	for name, expires := range map[string]int32{"no page expires": 0, "one expires": 1, "pages expire always": 100} {
+	for name, expires := range map[string]int32{"no expired page": 0, "one expired page": 1, "only expired pages": 100} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var expired atomic.Int32
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				query := r.URL.Query()
 				if query.Get("labelSelector") != "flotilla.dev/owner=dev" || query.Get("fieldSelector") != "metadata.name!=d" {
-					t.Errorf("asked for %s", r.URL)
+					t.Errorf("got a request for %s", r.URL)
 				}
 				switch {
 				case query.Get("limit") == "":
@@ -258,14 +257,14 @@ func TestAListGoesInPages(t *testing.T) {
 					answerList(w, "Kustomization", "v1", "", "a")
 				}
 			})
-			answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
+			answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": clusterAt(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 				options := kube.ListOptions{LabelSelector: "flotilla.dev/owner=dev", FieldSelector: "metadata.name!=d"}
 				list, err := client.List(ctx, kustomizations, options)
 				var found strings.Builder
 				for _, item := range list.Items {
 					found.WriteString(item.GetName())
 					if item.GetManagedFields() != nil || item.Object["spec"].(map[string]any)["n"] != int64(1) {
-						t.Errorf("an item is %v", item)
+						t.Errorf("got the item %v", item)
 					}
 				}
 				expired.Store(0)
@@ -275,7 +274,7 @@ func TestAListGoesInPages(t *testing.T) {
 					return func(item *unstructured.Unstructured) {
 						folded++
 						if spec := item.Object["spec"].(map[string]any); len(spec) > 0 || item.GetManagedFields() != nil {
-							t.Errorf("what is skipped is in %v", item)
+							t.Errorf("a skipped field is in %v", item)
 						}
 					}
 				}
@@ -286,37 +285,37 @@ func TestAListGoesInPages(t *testing.T) {
 				return found.String(), err
 			})["one"]
 			if answer.Err != nil || answer.Value != "abc" {
-				t.Errorf("the answer is %v", answer)
+				t.Errorf("got %v", answer)
 			}
 		})
 	}
 }
 
-// A server that is busy says so, and is asked again.
+// A query repeats a request that the server answers with 429 Too Many Requests.
 func TestABusyServerIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
-	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1) < 3 {
+	var requests atomic.Int32
+	server := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1) < 3 {
 			w.Header().Set("Retry-After", "0")
 			answerStatus(w, 429, "too many requests", "")
 			return
 		}
 		answerList(w, "Kustomization", "v1", "", "a")
 	})
-	if found, err := askOne(t, trusted(server), time.Minute); err != nil || len(found) != 1 {
-		t.Errorf("found is %q: %v", found, err)
+	if found, err := askOne(t, clusterAt(server), time.Minute); err != nil || len(found) != 1 {
+		t.Errorf("got %q: %v", found, err)
 	}
 }
 
-func TestTheEndOfTheQuestionIsTheEndOfAll(t *testing.T) {
+func TestCancellationEndsAllQueries(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	server := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+	server := startServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	})
-	answers := kube.QueryAll(ctx, map[string]kube.Cluster{"a": trusted(server), "b": trusted(server)}, kube.QueryOptions{Parallel: 1}, names)
+	answers := kube.QueryAll(ctx, map[string]kube.Cluster{"a": clusterAt(server), "b": clusterAt(server)}, kube.QueryOptions{Parallel: 1}, listNames)
 	for name, answer := range answers {
 		if kube.ReasonOf(answer.Err) != kube.ReasonCanceled || !errors.Is(answer.Err, context.Canceled) {
 			t.Errorf("%s: %v", name, answer.Err)
@@ -324,38 +323,38 @@ func TestTheEndOfTheQuestionIsTheEndOfAll(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfWhoAsksIsScrubbed(t *testing.T) {
+func TestErrorsOfTheCallerHideSecrets(t *testing.T) {
 	t.Parallel()
-	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.QueryOptions{}, func(context.Context, string, *kube.ClusterClient) (int, error) {
+	server := startServer(t, func(http.ResponseWriter, *http.Request) {})
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": clusterAt(server)}, kube.QueryOptions{}, func(context.Context, string, *kube.ClusterClient) (int, error) {
 		return 5, errors.New("no canary-token-3f9a")
 	})["a"]
 	if answer.Value != 5 || answer.Err == nil || answer.Err.Error() != "no ***" || kube.ReasonOf(answer.Err) != kube.ReasonOther {
-		t.Errorf("the answer is %v", answer)
+		t.Errorf("got %v", answer)
 	}
 }
 
-// A secret that a server says is not cut in half before it is found, and whoever asks never sees it either.
-func TestNoHalfOfASecretIsLeft(t *testing.T) {
+// Secrets in the message of a server are hidden before the message is shortened, also in errors that the caller formats.
+func TestNoPartOfASecretIsShown(t *testing.T) {
 	t.Parallel()
 	for length := 270; length < 310; length++ {
-		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		server := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			answerStatus(w, http.StatusForbidden, strings.Repeat("x", length)+"canary-token-3f9a", "")
 		})
-		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
+		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": clusterAt(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 			_, err := client.List(ctx, kustomizations, kube.ListOptions{})
 			_, getErr := client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"})
 			return fmt.Sprintf("%v %+v %#v %v", err, err, err, getErr), err
 		})["a"]
 		if kube.ReasonOf(answer.Err) != kube.ReasonForbidden || strings.Contains(answer.Value+answer.Err.Error(), "can") {
-			t.Fatalf("the answer is %v", answer)
+			t.Fatalf("got %v", answer)
 		}
 	}
 }
 
 func TestOneObjectIsRead(t *testing.T) {
 	t.Parallel()
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/version":
 			answerVersion(w)
@@ -377,7 +376,7 @@ func TestOneObjectIsRead(t *testing.T) {
 	})
 	for _, c := range []struct {
 		apiVersion, kind, name string
-		there                  bool
+		exists                 bool
 		want                   string
 	}{
 		{"v1", "ConfigMap", "x", true, ""},
@@ -386,18 +385,18 @@ func TestOneObjectIsRead(t *testing.T) {
 		{"v1", "ConfigMap", "forbidden", false, `does not let these credentials get ConfigMap a/forbidden (403 Forbidden): User "x" cannot get it`},
 		{"v1", "ConfigMap", "page", false, "does not answer like"},
 	} {
-		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (bool, error) {
+		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": clusterAt(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (bool, error) {
 			object, err := client.Read(ctx, kube.Ref{APIVersion: c.apiVersion, Kind: c.kind, Namespace: "a", Name: c.name})
 			return object != nil, err
 		})["a"]
-		if answer.Value != c.there || (answer.Err == nil) != (c.want == "") ||
+		if answer.Value != c.exists || (answer.Err == nil) != (c.want == "") ||
 			answer.Err != nil && !strings.Contains(answer.Err.Error(), c.want) {
-			t.Errorf("%s: the answer is %v, want %q", c.name, answer, c.want)
+			t.Errorf("%s: got %v, want %q", c.name, answer, c.want)
 		}
 	}
 }
 
-// A version is one line; what has none is no API server.
+// A version is one line. A server without a version is no API server.
 func TestTheVersionOfAServer(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -406,11 +405,11 @@ func TestTheVersionOfAServer(t *testing.T) {
 		`{}`:                                 "does not answer like a Kubernetes API server",
 		`[]`:                                 "does not answer like a Kubernetes API server",
 	} {
-		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, body)
 		})
-		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
+		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": clusterAt(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 			return client.ServerVersion(ctx)
 		})["one"]
 		if got := fmt.Sprint(answer.Value, answer.Err); !strings.Contains(got, want) {

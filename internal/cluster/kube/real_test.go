@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// aKustomization is one in a namespace of its own.
-func aKustomization(namespace string, number int) string {
+// kustomizationText returns the YAML of a Kustomization.
+func kustomizationText(namespace string, number int) string {
 	return fmt.Sprintf(`apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: target-%04d, namespace: %s, labels: {flotilla.dev/owner: dev, parity: "%d"}}
@@ -23,13 +23,12 @@ spec: {interval: 10m, prune: true, path: ./large, sourceRef: {kind: GitRepositor
 `, number, namespace, number%2)
 }
 
-// Every way to sign in works at a real API server.
-func TestARealServerTakesEveryCredential(t *testing.T) {
+func TestARealServerAcceptsEveryCredential(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Flux: true})
 	certificate, key := server.ClientCertificate(t, "admin", "system:masters")
 	byHost := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA}
-	with := func(change func(*kube.Cluster)) kube.Cluster {
+	clusterWith := func(change func(*kube.Cluster)) kube.Cluster {
 		cluster := byHost
 		change(&cluster)
 		return cluster
@@ -39,18 +38,18 @@ func TestARealServerTakesEveryCredential(t *testing.T) {
 		base64.StdEncoding.EncodeToString([]byte(certificate)),
 		base64.StdEncoding.EncodeToString([]byte(key)),
 	)
-	at := fmt.Sprintf(`{server: %q, certificate-authority-data: %s}`, server.Host, base64.StdEncoding.EncodeToString([]byte(server.CA)))
+	clusterJSON := fmt.Sprintf(`{server: %q, certificate-authority-data: %s}`, server.Host, base64.StdEncoding.EncodeToString([]byte(server.CA)))
 	for name, cluster := range map[string]kube.Cluster{
-		"a token":       with(func(c *kube.Cluster) { c.Token = server.Token }),
-		"a certificate": with(func(c *kube.Cluster) { c.ClientCertificate, c.ClientKey = certificate, key }),
-		"a command": with(func(c *kube.Cluster) {
-			c.Exec = script(t, `printf '%s' '`+credential(fmt.Sprintf(`{"token":%q}`, server.Token))+`'`)
+		"a token":       clusterWith(func(c *kube.Cluster) { c.Token = server.Token }),
+		"a certificate": clusterWith(func(c *kube.Cluster) { c.ClientCertificate, c.ClientKey = certificate, key }),
+		"a command": clusterWith(func(c *kube.Cluster) {
+			c.Exec = shellExec(t, `printf '%s' '`+execCredential(fmt.Sprintf(`{"token":%q}`, server.Token))+`'`)
 		}),
-		"a certificate of a command": with(func(c *kube.Cluster) {
-			c.Exec = script(t, `printf '%s' '`+credential(fmt.Sprintf(`{"clientCertificateData":%q,"clientKeyData":%q}`, certificate, key))+`'`)
+		"a certificate of a command": clusterWith(func(c *kube.Cluster) {
+			c.Exec = shellExec(t, `printf '%s' '`+execCredential(fmt.Sprintf(`{"clientCertificateData":%q,"clientKeyData":%q}`, certificate, key))+`'`)
 		}),
 		"a kubeconfig":                    {Kubeconfig: server.Kubeconfig(), Context: "kubetest"},
-		"a kubeconfig with a certificate": {Kubeconfig: aKubeconfig(at, user)},
+		"a kubeconfig with a certificate": {Kubeconfig: newKubeconfig(clusterJSON, user)},
 	} {
 		if _, err := askOne(t, cluster, time.Minute); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -62,11 +61,11 @@ func TestARealServerListsInPages(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Flux: true})
 	const namespace = "kube-pages"
-	count := acceptancetest.Count(12, 502) // in pages of 500; TestAListGoesInPages has them with few objects, too
+	count := acceptancetest.Count(12, 502) // pages have 500 objects; TestAListIsReadInPages covers smaller pages
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}\n")
 	var objects []string
 	for i := range count {
-		objects = append(objects, aKustomization(namespace, i))
+		objects = append(objects, kustomizationText(namespace, i))
 	}
 	server.Apply(t, strings.Join(objects, "---\n"))
 	cluster := kube.Cluster{Kubeconfig: server.Kubeconfig()}
@@ -88,11 +87,11 @@ func TestARealServerListsInPages(t *testing.T) {
 	})["one"]
 	want := fmt.Sprint(count, " ", count/2, " false v1 ", count, " target-0007 true <nil> Namespacev1 target-0000")
 	if answer.Err != nil || answer.Value != want {
-		t.Errorf("the answer is %q: %v; want %q", answer.Value, answer.Err, want)
+		t.Errorf("got %q: %v; want %q", answer.Value, answer.Err, want)
 	}
 }
 
-func TestARealServerRefusesInItsWords(t *testing.T) {
+func TestRefusalsOfARealServerHaveReasons(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Flux: true})
 	certificate, key := server.ClientCertificate(t, "nobody", "nothing")
@@ -102,7 +101,7 @@ func TestARealServerRefusesInItsWords(t *testing.T) {
 		want    string
 	}{
 		"a wrong token": {kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: "canary-token-3f9a"}, kube.ReasonUnauthorized, "the API server refuses the credentials (401 Unauthorized)"},
-		"a user who may nothing": {
+		"a user without rights": {
 			kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}, kube.ReasonForbidden,
 			`the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): kustomizations.kustomize.toolkit.fluxcd.io is forbidden: User "nobody" cannot list`,
 		},

@@ -13,13 +13,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 )
 
-// kustomizations is the kind that most tests ask for.
+// kustomizations is the kind that most tests list.
 var kustomizations = kube.ResourceKind{Group: "kustomize.toolkit.fluxcd.io", Versions: "v1,v1beta2", Resource: "kustomizations"}
 
 const kustomizationsV1 = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
 
-// serve starts an API server that answers as the handler does.
-func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+// startServer starts an API server with a handler.
+func startServer(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -29,8 +29,8 @@ func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// trusted is a cluster at a test server.
-func trusted(server *httptest.Server) kube.Cluster {
+// clusterAt returns the cluster at a test server, with its certificate and a token.
+func clusterAt(server *httptest.Server) kube.Cluster {
 	return kube.Cluster{Host: server.URL, ClusterCACertificate: certificateOf(server), Token: "canary-token-3f9a"}
 }
 
@@ -63,7 +63,7 @@ func answerList(w http.ResponseWriter, kind, version, next string, names ...stri
 	)
 }
 
-// answerStatus refuses as Kubernetes does.
+// answerStatus answers with an error of Kubernetes.
 func answerStatus(w http.ResponseWriter, code int, message, name string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

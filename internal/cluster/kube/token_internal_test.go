@@ -2,7 +2,7 @@ package kube
 
 import "testing"
 
-// An answer gives a token with its end, or an error.
+// FuzzToken reads random answers: each gives a token with its expiry, or an error.
 func FuzzToken(f *testing.F) {
 	f.Add(
 		`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"t","expirationTimestamp":"2026-01-01T00:00:00Z"}}`,
@@ -11,7 +11,7 @@ func FuzzToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		token, err := readToken([]byte(text))
 		if (err == nil) == (token.Text == "" || token.Expires.IsZero()) {
-			t.Errorf("of %q it is %v, %v", text, token, err)
+			t.Errorf("%q gives %v, %v", text, token, err)
 		}
 	})
 }

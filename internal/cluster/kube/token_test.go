@@ -13,10 +13,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// tokenOf requests a token at a cluster.
-func tokenOf(t *testing.T, cluster kube.Cluster, wanted kube.TokenRequest) (token kube.Token, err error) {
+// requestToken requests a token from a cluster.
+func requestToken(t *testing.T, cluster kube.Cluster, wanted kube.TokenRequest) (token kube.Token, err error) {
 	t.Helper()
-	err = one(t, cluster, func(ctx context.Context, c *kube.ClusterClient) (err error) {
+	err = withClient(t, cluster, func(ctx context.Context, c *kube.ClusterClient) (err error) {
 		token, err = c.RequestToken(ctx, wanted)
 		return err
 	})
@@ -31,18 +31,18 @@ func TestATokenOfAServiceAccountSignsIn(t *testing.T) {
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-token}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader, namespace: kube-token}\n",
 	)
 	administrator := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token}
-	token, err := tokenOf(t, administrator, kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: 20 * time.Minute})
+	token, err := requestToken(t, administrator, kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: 20 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if left := time.Until(token.Expires); left < 19*time.Minute || left > 21*time.Minute {
-		t.Errorf("it is valid for %s", left)
+		t.Errorf("the token is valid for %s, want 20m", left)
 	}
 	if text := fmt.Sprintf("%v %+v %#v %s", token, token, token, token); strings.Contains(text, token.Text) {
-		t.Errorf("it is printed: %s", text)
+		t.Errorf("the printed token contains its text: %s", text)
 	}
-	may := func(token string) error {
-		return one(
+	listSecrets := func(token string) error {
+		return withClient(
 			t,
 			kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: token},
 			func(ctx context.Context, c *kube.ClusterClient) error {
@@ -51,11 +51,11 @@ func TestATokenOfAServiceAccountSignsIn(t *testing.T) {
 			},
 		)
 	}
-	if err := may(token.Text); kube.ReasonOf(err) != kube.ReasonForbidden ||
+	if err := listSecrets(token.Text); kube.ReasonOf(err) != kube.ReasonForbidden ||
 		!strings.Contains(err.Error(), "system:serviceaccount:kube-token:reader") {
-		t.Errorf("with the token it is said %v", err)
+		t.Errorf("with the token, got the error %v", err)
 	}
-	other, err := tokenOf(
+	other, err := requestToken(
 		t,
 		administrator,
 		kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: time.Hour, Audiences: []string{"vault"}},
@@ -63,8 +63,8 @@ func TestATokenOfAServiceAccountSignsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := may(other.Text); kube.ReasonOf(err) != kube.ReasonUnauthorized {
-		t.Errorf("with a token for another audience it is said %v", err)
+	if err := listSecrets(other.Text); kube.ReasonOf(err) != kube.ReasonUnauthorized {
+		t.Errorf("with a token for another audience, got the error %v", err)
 	}
 	certificate, key := server.ClientCertificate(t, "nobody", "nothing")
 	nobody := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}
@@ -79,13 +79,13 @@ func TestATokenOfAServiceAccountSignsIn(t *testing.T) {
 		"a minute":     {administrator, kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: time.Minute}, kube.ReasonRefused, "the API server refuses a token of service account kube-token/reader: "},
 		"no right":     {nobody, kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: time.Hour}, kube.ReasonForbidden, "the API server does not let these credentials create serviceaccounts/token (403 Forbidden): "},
 	} {
-		if _, err := tokenOf(t, c.cluster, c.wanted); kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := requestToken(t, c.cluster, c.wanted); kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v, reason %q; want %q: %q", name, err, kube.ReasonOf(err), c.reason, c.want)
 		}
 	}
 }
 
-// What answers otherwise than Kubernetes does is no token, and what it says is in no error.
+// An answer that Kubernetes would not give is an error without the text of the answer.
 func TestAnAnswerWithoutATokenIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
@@ -96,18 +96,18 @@ func TestAnAnswerWithoutATokenIsAnError(t *testing.T) {
 		"no object":    `["canary-token"]`,
 		"endless":      `{"kind":"TokenRequest","status":{"token":"` + strings.Repeat("canary-token", 200_000) + `","expirationTimestamp":"2026-01-01T00:00:00Z"}}`,
 	} {
-		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/a/serviceaccounts/b/token" {
-				t.Errorf("%s %s is requested", r.Method, r.URL.Path)
+				t.Errorf("got the request %s %s", r.Method, r.URL.Path)
 			}
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusCreated)
 			fmt.Fprint(w, answer)
 		})
-		token, err := tokenOf(t, trusted(server), kube.TokenRequest{Namespace: "a", ServiceAccount: "b", Duration: time.Hour})
+		token, err := requestToken(t, clusterAt(server), kube.TokenRequest{Namespace: "a", ServiceAccount: "b", Duration: time.Hour})
 		known := (*kube.RequestError)(nil)
 		if !errors.As(err, &known) || token != (kube.Token{}) || strings.Contains(err.Error(), "canary") {
-			t.Errorf("%s: the token is %v, and the error %v", name, token, err)
+			t.Errorf("%s: got the token %v and the error %v", name, token, err)
 		}
 	}
 }

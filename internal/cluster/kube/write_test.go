@@ -23,8 +23,8 @@ func updateOptions(manager string) metav1.UpdateOptions {
 	return metav1.UpdateOptions{FieldManager: manager}
 }
 
-// one runs a function with a client of a cluster.
-func one(t *testing.T, cluster kube.Cluster, do func(ctx context.Context, c *kube.ClusterClient) error) error {
+// withClient runs a function with a client of a cluster.
+func withClient(t *testing.T, cluster kube.Cluster, do func(ctx context.Context, c *kube.ClusterClient) error) error {
 	t.Helper()
 	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: time.Minute},
 		func(ctx context.Context, _ string, c *kube.ClusterClient) (struct{}, error) {
@@ -32,8 +32,8 @@ func one(t *testing.T, cluster kube.Cluster, do func(ctx context.Context, c *kub
 		})["one"].Err
 }
 
-// anObject is one of JSON.
-func anObject(t *testing.T, text string) *unstructured.Unstructured {
+// parseObject returns an object from JSON.
+func parseObject(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON([]byte(text)); err != nil {
@@ -42,34 +42,34 @@ func anObject(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-func aConfigMap(t *testing.T, namespace, name, value string) *unstructured.Unstructured {
+func newConfigMap(t *testing.T, namespace, name, value string) *unstructured.Unstructured {
 	t.Helper()
-	return anObject(
+	return parseObject(
 		t,
 		fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"a":%q}}`, name, namespace, value),
 	)
 }
 
-func TestApplySaysWhetherItCreatedTheObject(t *testing.T) {
+func TestApplyReportsCreation(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-apply}\n")
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
-		object := aConfigMap(t, "kube-apply", "made", "1")
+	err := withClient(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
+		object := newConfigMap(t, "kube-apply", "made", "1")
 		tried, err := c.Apply(ctx, object, kube.ApplyOptions{DryRun: true})
 		if err != nil || !tried.Created {
-			t.Errorf("the dry run says %v, %v", tried.Created, err)
+			t.Errorf("dry run: got created %v, %v", tried.Created, err)
 		}
 		if live, err := c.Read(ctx, kube.RefOf(object)); live != nil || err != nil {
-			t.Errorf("the dry run has made it: %v, %v", live, err)
+			t.Errorf("the dry run created the object: %v, %v", live, err)
 		}
 		first, err := c.Apply(ctx, object, kube.ApplyOptions{})
 		if err != nil || !first.Created {
-			t.Errorf("the first says %v, %v", first.Created, err)
+			t.Errorf("first apply: got created %v, %v", first.Created, err)
 		}
-		second, err := c.Apply(ctx, aConfigMap(t, "kube-apply", "made", "2"), kube.ApplyOptions{})
+		second, err := c.Apply(ctx, newConfigMap(t, "kube-apply", "made", "2"), kube.ApplyOptions{})
 		if err != nil || second.Created || second.Object.GetUID() != first.Object.GetUID() {
-			t.Errorf("the second says %v, %v", second.Created, err)
+			t.Errorf("second apply: got created %v, %v", second.Created, err)
 		}
 		live, err := c.Read(ctx, kube.RefOf(object))
 		if err != nil || len(live.GetManagedFields()) != 1 || live.GetManagedFields()[0].Manager != kube.FieldManager {
@@ -82,15 +82,15 @@ func TestApplySaysWhetherItCreatedTheObject(t *testing.T) {
 	}
 }
 
-func TestApplyNamesWhoManagesAField(t *testing.T) {
+func TestApplyNamesTheManagerOfAField(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(
 		t,
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-conflict}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: kube-conflict}\ndata: {a: theirs, b: theirs}\n",
 	)
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
-		object := aConfigMap(t, "kube-conflict", "theirs", "ours")
+	err := withClient(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
+		object := newConfigMap(t, "kube-conflict", "theirs", "ours")
 		_, err := c.Apply(ctx, object, kube.ApplyOptions{})
 		want := `ConfigMap kube-conflict/theirs is managed by others: "kubetest" has data.a`
 		if conflicts := kube.ConflictsOf(err); kube.ReasonOf(err) != kube.ReasonConflict || err.Error() != want ||
@@ -103,8 +103,8 @@ func TestApplyNamesWhoManagesAField(t *testing.T) {
 		if live, err := c.Read(ctx, kube.RefOf(object)); err != nil || fmt.Sprint(live.Object["data"]) != "map[a:ours b:theirs]" {
 			t.Errorf("the object is %v: %v", live, err)
 		}
-		// Who changes an object without applying it is another case.
-		if _, err := server.Client().Resource(configMaps).Namespace("kube-conflict").Update(ctx, aConfigMap(t, "kube-conflict", "theirs", "edited"), updateOptions("kubectl-edit")); err != nil {
+		// Another manager updates the field instead of applying it.
+		if _, err := server.Client().Resource(configMaps).Namespace("kube-conflict").Update(ctx, newConfigMap(t, "kube-conflict", "theirs", "edited"), updateOptions("kubectl-edit")); err != nil {
 			return err
 		}
 		_, err = c.Apply(ctx, object, kube.ApplyOptions{})
@@ -119,12 +119,12 @@ func TestApplyNamesWhoManagesAField(t *testing.T) {
 	}
 }
 
-func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
+func TestDeleteLeavesAReplacedObject(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-delete}\n")
 	ours := server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-delete}\n")[0]
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
+	err := withClient(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
 		ref := kube.RefOf(ours)
 		err := c.Delete(ctx, ref, "another")
 		if want := "the API server has another object with the name of ConfigMap kube-delete/a by now"; kube.ReasonOf(
@@ -143,11 +143,11 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 			}
 		}
 		if live, err := c.Patch(ctx, ref, map[string]any{}); live != nil || err != nil {
-			t.Errorf("what is gone is %v: %v", live, err)
+			t.Errorf("got the deleted object %v: %v", live, err)
 		}
 		nothing := kube.Ref{APIVersion: "flotilla.example/v1", Kind: "Nothing", Namespace: "kube-delete", Name: "a"}
 		if live, err := c.Read(ctx, nothing); live != nil || err != nil {
-			t.Errorf("a kind that is not there: %v, %v", live, err)
+			t.Errorf("got an object of an unserved kind: %v, %v", live, err)
 		}
 		return c.Delete(ctx, nothing, "")
 	})
@@ -156,15 +156,15 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 	}
 }
 
-const aDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.kube-write.flotilla.example"},
+const boatDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.kube-write.flotilla.example"},
 "spec":{"group":"kube-write.flotilla.example","scope":"Namespaced","names":{"plural":"boats","singular":"boat","kind":"Boat","listKind":"BoatList"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
+func TestAKindIsFoundOnceItIsDefined(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
-	boat := anObject(t, `{"apiVersion":"kube-write.flotilla.example/v1","kind":"Boat","metadata":{"name":"a","namespace":"default"}}`)
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
+	boat := parseObject(t, `{"apiVersion":"kube-write.flotilla.example/v1","kind":"Boat","metadata":{"name":"a","namespace":"default"}}`)
+	err := withClient(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
 		_, err := c.Apply(ctx, boat, kube.ApplyOptions{})
 		if want := "the API server has no kind Boat of kube-write.flotilla.example/v1, which is the kind of Boat default/a"; kube.ReasonOf(
 			err,
@@ -172,7 +172,7 @@ func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
 			err.Error() != want {
 			t.Errorf("the error is %v", err)
 		}
-		if _, err := c.Apply(ctx, anObject(t, aDefinition), kube.ApplyOptions{}); err != nil {
+		if _, err := c.Apply(ctx, parseObject(t, boatDefinition), kube.ApplyOptions{}); err != nil {
 			return err
 		}
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -183,7 +183,7 @@ func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// The server serves a new kind before its list of groups has it.
+		// The server serves a new kind before it lists the kind's group.
 		var list string
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(300 * time.Millisecond) {
 			all, incomplete, err := c.Resources(ctx)
@@ -203,14 +203,14 @@ func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
 		if !strings.Contains(list, "configmaps ") || strings.Contains(list, "tokenreviews") {
 			t.Errorf("the kinds are %s", list)
 		}
-		return c.Delete(ctx, kube.RefOf(anObject(t, aDefinition)), "")
+		return c.Delete(ctx, kube.RefOf(parseObject(t, boatDefinition)), "")
 	})
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWhatCannotBeAppliedSaysWhy(t *testing.T) {
+func TestAFailedApplyHasAReason(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-terminating, finalizers: [flotilla.dev/test]}\n")
@@ -224,29 +224,29 @@ func TestWhatCannotBeAppliedSaysWhy(t *testing.T) {
 		reason  kube.Reason
 		want    string
 	}{
-		"a namespace that is not there": {
-			administrator, aConfigMap(t, "kube-nowhere", "a", "b"), kube.ReasonNoNamespace,
+		"a missing namespace": {
+			administrator, newConfigMap(t, "kube-nowhere", "a", "b"), kube.ReasonNoNamespace,
 			"the API server has no namespace kube-nowhere, which is the namespace of ConfigMap kube-nowhere/a",
 		},
-		"a namespace that is being removed": {
-			administrator, aConfigMap(t, "kube-terminating", "a", "b"), kube.ReasonTerminating,
+		"a terminating namespace": {
+			administrator, newConfigMap(t, "kube-terminating", "a", "b"), kube.ReasonTerminating,
 			"the API server cannot create ConfigMap kube-terminating/a: the namespace kube-terminating is being removed",
 		},
-		"a name that nothing can have": {
-			administrator, aConfigMap(t, "default", "A_B", "b"), kube.ReasonRefused, `the API server refuses ConfigMap default/A_B: ConfigMap "A_B" is invalid: metadata.name`,
+		"an invalid name": {
+			administrator, newConfigMap(t, "default", "A_B", "b"), kube.ReasonRefused, `the API server refuses ConfigMap default/A_B: ConfigMap "A_B" is invalid: metadata.name`,
 		},
 		"a field of another type": {
-			administrator, anObject(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"},"data":"b"}`), kube.ReasonRefused, "the API server refuses ConfigMap default/a: ",
+			administrator, parseObject(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"},"data":"b"}`), kube.ReasonRefused, "the API server refuses ConfigMap default/a: ",
 		},
 		"no namespace": {
-			administrator, aConfigMap(t, "", "a", "b"), kube.ReasonRefused, "ConfigMap a has no namespace, and its kind needs one",
+			administrator, newConfigMap(t, "", "a", "b"), kube.ReasonRefused, "ConfigMap a has no namespace, and its kind needs one",
 		},
-		"a user who may nothing": {
-			nobody, aConfigMap(t, "default", "a", "b"), kube.ReasonForbidden,
+		"a user without rights": {
+			nobody, newConfigMap(t, "default", "a", "b"), kube.ReasonForbidden,
 			`the API server does not let these credentials apply ConfigMap default/a (403 Forbidden): configmaps "a" is forbidden: User "nobody" cannot patch`,
 		},
 	} {
-		err := one(t, c.cluster, func(ctx context.Context, client *kube.ClusterClient) error {
+		err := withClient(t, c.cluster, func(ctx context.Context, client *kube.ClusterClient) error {
 			_, err := client.Apply(ctx, c.object, kube.ApplyOptions{DryRun: true})
 			return err
 		})
@@ -256,10 +256,10 @@ func TestWhatCannotBeAppliedSaysWhy(t *testing.T) {
 	}
 }
 
-// refusing is an API server that knows ConfigMaps and refuses all.
-func refusing(t *testing.T, refuse http.HandlerFunc) kube.Cluster {
+// refusingCluster returns a cluster that knows only ConfigMaps and refuses every other request.
+func refusingCluster(t *testing.T, refuse http.HandlerFunc) kube.Cluster {
 	t.Helper()
-	return trusted(serve(t, func(w http.ResponseWriter, r *http.Request) {
+	return clusterAt(startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1" {
 			refuse(w, r)
 			return
@@ -272,7 +272,7 @@ func refusing(t *testing.T, refuse http.HandlerFunc) kube.Cluster {
 	}))
 }
 
-func TestNoErrorOfAnObjectHasASecretInIt(t *testing.T) {
+func TestErrorsOfWritesHideSecrets(t *testing.T) {
 	t.Parallel()
 	const hidden = `h1dden "s3cret"`
 	body, _ := json.Marshal(hidden)
@@ -296,13 +296,13 @@ func TestNoErrorOfAnObjectHasASecretInIt(t *testing.T) {
 		reason kube.Reason
 		want   string
 	}{
-		"a webhook that denies":       {status(403, "Forbidden", `admission webhook "policy.example.com" denied the request:`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: admission webhook "policy.example.com" denied the request: *** Bearer ***`},
-		"a webhook with a code":       {status(418, "", `admission webhook "x" denied the request:`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: admission webhook`},
-		"a webhook that is not there": {status(500, "InternalError", `failed calling webhook "x":`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: failed calling webhook "x": ***`},
-		"a quota":                     {status(403, "Forbidden", `configmaps "a" is forbidden: exceeded quota`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: configmaps "a" is forbidden: exceeded quota ***`},
-		"a conflict":                  {status(409, "Conflict", "Apply failed", `{"reason":"FieldManagerConflict","field":".data.a","message":"conflict with \"x\" with subresource \"scale\" using v1 at 2026-01-01T00:00:00Z"},{"reason":"FieldManagerConflict","field":".data.b","message":"no words that are known"}`), kube.ReasonConflict, `ConfigMap default/a is managed by others: "no words that are known" has data.b; "x" has data.a`},
-		"another code":                {status(410, "Gone", "gone", ""), kube.ReasonServer, "the API server answers 410 Gone: gone ***"},
-		"no Kubernetes":               {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "<html>%s", hidden) }, kube.ReasonGarbage, "the API server does not answer like"},
+		"a webhook that denies": {status(403, "Forbidden", `admission webhook "policy.example.com" denied the request:`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: admission webhook "policy.example.com" denied the request: *** Bearer ***`},
+		"a webhook with a code": {status(418, "", `admission webhook "x" denied the request:`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: admission webhook`},
+		"a missing webhook":     {status(500, "InternalError", `failed calling webhook "x":`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: failed calling webhook "x": ***`},
+		"a quota":               {status(403, "Forbidden", `configmaps "a" is forbidden: exceeded quota`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: configmaps "a" is forbidden: exceeded quota ***`},
+		"a conflict":            {status(409, "Conflict", "Apply failed", `{"reason":"FieldManagerConflict","field":".data.a","message":"conflict with \"x\" with subresource \"scale\" using v1 at 2026-01-01T00:00:00Z"},{"reason":"FieldManagerConflict","field":".data.b","message":"no words that are known"}`), kube.ReasonConflict, `ConfigMap default/a is managed by others: "no words that are known" has data.b; "x" has data.a`},
+		"another code":          {status(410, "Gone", "gone", ""), kube.ReasonServer, "the API server answers 410 Gone: gone ***"},
+		"no Kubernetes":         {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "<html>%s", hidden) }, kube.ReasonGarbage, "the API server does not answer like"},
 		"no object": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, "[%s]", body)
@@ -313,9 +313,9 @@ func TestNoErrorOfAnObjectHasASecretInIt(t *testing.T) {
 		}, kube.ReasonIncomplete, "the API server closed the connection in"},
 		"a page of a proxy": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, hidden, http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
 	} {
-		err := one(t, refusing(t, c.answer), func(ctx context.Context, client *kube.ClusterClient) error {
+		err := withClient(t, refusingCluster(t, c.answer), func(ctx context.Context, client *kube.ClusterClient) error {
 			client.Hide(hidden)
-			_, err := client.Apply(ctx, aConfigMap(t, "default", "a", hidden), kube.ApplyOptions{})
+			_, err := client.Apply(ctx, newConfigMap(t, "default", "a", hidden), kube.ApplyOptions{})
 			return err
 		})
 		if err == nil || kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "h1dden") ||
