@@ -11,24 +11,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 )
 
-// advice is what is advised for the first assignment, a line for each key.
-func advice(result *hydrate.Snapshots, g *given) string {
-	given := result.Advisor().ForAssignment(0, g.assignments[0])
+// adviceLines returns the advice for the first assignment, one line for each key.
+func adviceLines(result *hydrate.Snapshots, g *fleetBuilder) string {
+	advice := result.Advisor().ForAssignment(0, g.assignments[0])
 	var lines []string
-	for _, pointer := range slices.Sorted(maps.Keys(given.Asked)) {
-		asked := given.Asked[pointer]
+	for _, pointer := range slices.Sorted(maps.Keys(advice.Asked)) {
+		asked := advice.Asked[pointer]
 		lines = append(lines, fmt.Sprintf("%s: %s; from %s", pointer, strings.Join(asked.Schemas, ", "), strings.Join(asked.Containers, ", ")))
 	}
-	for _, pointer := range slices.Sorted(maps.Keys(given.Missing)) {
-		lines = append(lines, pointer+" is missing: "+given.Missing[pointer])
+	for _, pointer := range slices.Sorted(maps.Keys(advice.Missing)) {
+		lines = append(lines, pointer+" is missing: "+advice.Missing[pointer])
 	}
-	for _, pointer := range given.Unasked {
+	for _, pointer := range advice.Unasked {
 		lines = append(lines, pointer+" is not asked for")
 	}
 	return strings.Join(lines, "\n")
 }
 
-func TestAdviceSaysWhatSchemasAskForAndWhoGivesIt(t *testing.T) {
+func TestAdviceListsKeysOfSchemasAndTheirContainers(t *testing.T) {
 	t.Parallel()
 	east := fleet.Labels{"region": "east"}
 	for name, test := range map[string]struct {
@@ -36,7 +36,7 @@ func TestAdviceSaysWhatSchemasAskForAndWhoGivesIt(t *testing.T) {
 		want    string
 	}{
 		"no schema": {nil, ""},
-		"a schema that names nothing": {[]string{`{"type":"object"}`}, `
+		"a schema without keys": {[]string{`{"type":"object"}`}, `
 /DB/host is not asked for
 /DB/port is not asked for
 /LEVEL is not asked for
@@ -71,7 +71,7 @@ func TestAdviceSaysWhatSchemasAskForAndWhoGivesIt(t *testing.T) {
 /LEVEL: config schema "0"; from east
 /DB/host is not asked for
 /TAGS/0 is not asked for`},
-		"where another is": {[]string{`{"dependentRequired":{"LEVEL":["COLOUR"]}}`}, `
+		"required beside another key": {[]string{`{"dependentRequired":{"LEVEL":["COLOUR"]}}`}, `
 /COLOUR: config schema "0"; from 
 /COLOUR is missing: config schema "0": it is required where LEVEL is, and no config container has it
 /DB/host is not asked for
@@ -88,7 +88,7 @@ func TestAdviceSaysWhatSchemasAskForAndWhoGivesIt(t *testing.T) {
 			for i, schema := range test.schemas {
 				g.schema(fmt.Sprint(i), nil, schema)
 			}
-			equal(t, "advice", advice(g.hydrate(t), g), strings.TrimPrefix(test.want, "\n"))
+			equal(t, "advice", adviceLines(g.hydrate(t), g), strings.TrimPrefix(test.want, "\n"))
 		})
 	}
 }
@@ -96,32 +96,32 @@ func TestAdviceSaysWhatSchemasAskForAndWhoGivesIt(t *testing.T) {
 func TestAdviceOfADeploymentTargetsOwnSchema(t *testing.T) {
 	t.Parallel()
 	g := dev().container("all", nil, `{"LEVEL":"info"}`).assign("drone", "hello", nil, nil, `{"required":["LEVEL"]}`)
-	equal(t, "advice", advice(g.hydrate(t), g), `/LEVEL: deployment target "hello-test"'s own schema; from all`)
+	equal(t, "advice", adviceLines(g.hydrate(t), g), `/LEVEL: deployment target "hello-test"'s own schema; from all`)
 }
 
-// What is not known yet is neither missing nor without need.
-func TestAdviceWhereValuesAreNotKnown(t *testing.T) {
+// An unknown value is neither missing nor unused.
+func TestAdviceWithUnknownValues(t *testing.T) {
 	t.Parallel()
 	g := dev().container("all", nil, `{"LEVEL":"info"}`).container("later", nil, "").
 		schema("s", nil, `{"required":["TOKEN"],"properties":{"LEVEL":{}}}`).assign("drone", "hello", nil, nil)
-	equal(t, "advice", advice(g.hydrate(t), g), "/LEVEL: config schema \"s\"; from all\n/TOKEN: config schema \"s\"; from ")
+	equal(t, "advice", adviceLines(g.hydrate(t), g), "/LEVEL: config schema \"s\"; from all\n/TOKEN: config schema \"s\"; from ")
 }
 
-// Why a key is missing depends on the labels, so assignments with the same containers do not share it.
-func TestAdviceSaysOfEachAssignmentWhatItLacks(t *testing.T) {
+// The reason depends on the labels, so assignments with the same containers do not share it.
+func TestAdviceGivesTheReasonOfEachAssignment(t *testing.T) {
 	t.Parallel()
 	g := dev().container("a", fleet.Labels{"site": "a", "tier": "1"}, `{"K":1}`).schema("s", nil, `{"required":["K"]}`).
 		assign("one", "hello", fleet.Labels{"site": "a"}, nil).assign("two", "hello", fleet.Labels{"tier": "1"}, nil)
 	advisor := g.hydrate(t).Advisor()
-	for i, lacks := range []string{"tier=1", "site=a"} {
+	for i, label := range []string{"tier=1", "site=a"} {
 		reason := advisor.ForAssignment(i, g.assignments[i]).Missing["/K"]
-		if !strings.HasSuffix(reason, "but asks for "+lacks) {
+		if !strings.HasSuffix(reason, "but asks for "+label) {
 			t.Errorf("assignment %d: %s", i, reason)
 		}
 	}
 }
 
-// Schemas may refer to others so often that all the keys that they name would not fit into memory.
+// References may multiply the keys of a schema beyond the memory.
 func TestAdviceIsBounded(t *testing.T) {
 	t.Parallel()
 	var definitions []string
@@ -133,9 +133,9 @@ func TestAdviceIsBounded(t *testing.T) {
 	}
 	g := dev().container("all", nil, `{"a":{"b":1},"z":1}`).assign("drone", "hello", nil, nil).
 		schema("s", nil, `{"$ref":"#/$defs/d0","$defs":{`+strings.Join(definitions, ",")+`,"d30":{}}}`)
-	given := g.hydrate(t).Advisor().ForAssignment(0, g.assignments[0])
-	if len(given.Asked) > 20_000 || len(given.Asked) < 1000 {
-		t.Errorf("%d keys", len(given.Asked))
+	advice := g.hydrate(t).Advisor().ForAssignment(0, g.assignments[0])
+	if len(advice.Asked) > 20_000 || len(advice.Asked) < 1000 {
+		t.Errorf("advice lists %d keys, want 1,000 to 20,000", len(advice.Asked))
 	}
-	equal(t, "not asked for", given.Unasked, []string{})
+	equal(t, "not asked for", advice.Unasked, []string{})
 }

@@ -12,22 +12,22 @@ func TestAmbiguities(t *testing.T) {
 	one, other := labels{"region": "west"}, labels{"edge": "true"}
 	both := labels{"region": "west", "edge": "true"}
 	for name, test := range map[string]struct {
-		given *given
-		want  string // pointers and containers
+		builder *fleetBuilder
+		want    string // pointers and containers
 	}{
 		"two values for one key": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":2}`), "/A a b"},
-		"the same value is no harm": {
+		"equal values": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":1.0}`), ""},
-		"of three, two agree": {
+		"two equal values of three": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":2}`).container("c", other, `{"A":1}`), "/A a b c"},
-		"other keys are no harm": {
+		"different keys": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"B":2}`), ""},
-		"another rank is no harm": {
+		"different ranks": {
 			dev().container("a", nil, `{"A":1}`).container("b", other, `{"A":2}`), ""},
-		"a priority decides": {
+		"different priorities": {
 			dev().container("a", one, `{"A":1}`).priority("1").container("b", other, `{"A":2}`), ""},
-		"equal priorities do not": {
+		"equal priorities": {
 			dev().container("a", one, `{"A":1}`).priority("1").container("b", other, `{"A":2}`).priority("1.0"), "/A a b"},
 		"a higher rank overrides both": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":2}`).container("c", both, `{"A":3}`), ""},
@@ -45,7 +45,7 @@ func TestAmbiguities(t *testing.T) {
 			dev().container("a", one, `{"A":{"x":1}}`).container("b", other, `{"A":{"x":2}}`).container("c", both, `{"A":{"y":3}}`), "/A/x a b"},
 		"a value and its removal": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":null}`), "/A a b"},
-		"two removals agree": {
+		"two removals": {
 			dev().container("0", nil, `{"A":1}`).container("a", one, `{"A":null}`).container("b", other, `{"A":null}`), ""},
 		"an object and a scalar": {
 			dev().container("a", one, `{"A":{"x":1}}`).container("b", other, `{"A":1}`), "/A a b"},
@@ -55,31 +55,31 @@ func TestAmbiguities(t *testing.T) {
 			dev().container("a", one, `{"A":{"x":1}}`).container("b", other, `{"A":1}`).container("c", both, `{"A":{"x":2}}`), ""},
 		"two scalars below an object": {
 			dev().container("a", one, `{"A":2}`).container("b", other, `{"A":1}`).container("c", both, `{"A":{"x":2}}`), ""},
-		"lists that are replaced": {
+		"replaced lists": {
 			dev().container("a", one, `{"A":[1]}`).container("b", other, `{"A":[2]}`), "/A a b"},
-		"lists that are appended": {
+		"appended lists": {
 			dev().hydration(fleet.Hydration{Lists: "append"}).container("a", one, `{"A":[1]}`).container("b", other, `{"A":[2]}`), ""},
-		"elements that merge": {
+		"merged elements": {
 			dev().hydration(fleet.Hydration{Lists: "merge"}).
 				container("a", one, `{"A":[{"name":"x","v":1}]}`).container("b", other, `{"A":[{"name":"y"},{"name":"x","v":2}]}`), "/A/0/v a b"},
-		"names are escaped": {
+		"escaped names": {
 			dev().container("a", one, `{"a/b~c":1}`).container("b", other, `{"a/b~c":2}`), "/a~1b~0c a b"},
-		"by name nothing is ambiguous": {
+		"precedence by name": {
 			dev().hydration(fleet.Hydration{Precedence: "name"}).container("a", one, `{"A":1}`).container("b", other, `{"A":2}`), ""},
-		"text and a number differ": {
+		"a text and a number": {
 			dev().configMap("a", one, `{"A":"1"}`).container("b", other, `{"A":1}`), "/A a b"},
-		"ConfigMaps are compared as they are read": {
+		"parsed values of ConfigMaps": {
 			dev().configMap("a", one, `{"A":"x: 1"}`).container("b", other, `{"A":{"x":1}}`), ""},
-		"an unknown value of a higher rank may decide": {
+		"an unknown container of a higher rank": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":2}`).container("c", both, ""), ""},
-		"an unknown value of the same rank does not": {
+		"an unknown container of the same rank": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":2}`).container("c", other, ""), "/A a b"},
-		"nor one of a lower rank": {
+		"an unknown container of a lower rank": {
 			dev().container("a", one, `{"A":1}`).container("b", other, `{"A":2}`).container("c", nil, ""), "/A a b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := test.given.assign("drone", "hello", both, nil).hydrate(t)
+			result := test.builder.assign("drone", "hello", both, nil).hydrate(t)
 			var found []string
 			for _, finding := range result.Findings {
 				_, list, _ := strings.Cut(finding.Message, "containers ")
@@ -91,9 +91,9 @@ func TestAmbiguities(t *testing.T) {
 	}
 }
 
-func TestAnAmbiguityIsOneFindingForAllItsAssignments(t *testing.T) {
+func TestAmbiguityIsOneFindingForAllItsAssignments(t *testing.T) {
 	t.Parallel()
-	conflict := func(onConflict string) *given {
+	conflict := func(onConflict string) *fleetBuilder {
 		return dev().hydration(fleet.Hydration{OnConflict: onConflict}).
 			container("a", labels{"region": "west"}, `{"A":1}`).container("b", labels{"size": "small"}, `{"A":2}`).
 			container("elsewhere", labels{"deployment-target": "other-test"}, `{"B":1}`).
@@ -110,8 +110,8 @@ func TestAnAmbiguityIsOneFindingForAllItsAssignments(t *testing.T) {
 		"override": {"", ""},
 	} {
 		result := conflict(onConflict).hydrate(t)
-		equal(t, onConflict+" findings", report(result.Findings), want.findings)
-		equal(t, onConflict+" warnings", report(result.Warnings), want.warnings)
+		equal(t, onConflict+" findings", findingLines(result.Findings), want.findings)
+		equal(t, onConflict+" warnings", findingLines(result.Warnings), want.warnings)
 		equal(t, onConflict+" value", result.All[0].JSON, `{"A":2}`)
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// BenchmarkHydrate hydrates and checks fleets of the shape of the reference fleet (20,000
-// assignments) and of the stretch fleet (100,000).
+// BenchmarkHydrate hydrates and checks fleets shaped like the reference fleet (20,000 assignments) and the stretch fleet (100,000).
 func BenchmarkHydrate(b *testing.B) {
 	for _, size := range []int{1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments} {
 		b.Run(fmt.Sprintf("assignments=%d", size), func(b *testing.B) {
@@ -22,21 +21,20 @@ func BenchmarkHydrate(b *testing.B) {
 			if len(findings) > 0 {
 				b.Fatal(findings)
 			}
-			measure(b, &given{*f, config, scheduled.Assignments})
+			measure(b, &fleetBuilder{*f, config, scheduled.Assignments})
 		})
 	}
 }
 
-// BenchmarkHydrateHard is a fleet in which little is the same twice: most assignments have a set of
-// containers of their own, objects merge in most of them, numbers are text, and a schema looks at
-// the values as a whole.
+// BenchmarkHydrateHard hydrates a fleet with little in common: most assignments have their own set of containers, most of the
+// sets merge objects, numbers are texts, and a schema checks the values as a whole.
 func BenchmarkHydrateHard(b *testing.B) {
 	for _, size := range []int{1_000, 20_000, 100_000} {
 		b.Run(fmt.Sprintf("assignments=%d", size), func(b *testing.B) { measure(b, hardFleet(size)) })
 	}
 }
 
-func measure(b *testing.B, g *given) {
+func measure(b *testing.B, g *fleetBuilder) {
 	runtime.GC()
 	b.ReportAllocs()
 	var result *hydrate.Snapshots
@@ -45,7 +43,7 @@ func measure(b *testing.B, g *given) {
 	}
 	b.StopTimer()
 	if len(result.Findings) > 0 {
-		b.Fatal(report(result.Findings[:1]))
+		b.Fatal(findingLines(result.Findings[:1]))
 	}
 	distinct := map[*hydrate.Snapshot]bool{}
 	for _, snapshot := range result.All {
@@ -53,22 +51,22 @@ func measure(b *testing.B, g *given) {
 	}
 	b.ReportMetric(float64(len(distinct)), "snapshots")
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(g.assignments)), "µs/assignment")
-	before := heap()
+	before := heapSize()
 	again := g.hydrate(b)
-	b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-held")
+	b.ReportMetric(float64(heapSize()-before)/(1<<20), "MiB-held")
 	runtime.KeepAlive(again)
 }
 
-func heap() int64 {
+func heapSize() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
 }
 
-// hardFleet makes a fleet with 500 cluster types, 2,000 deployment targets and 1,000 config containers
+// hardFleet returns a fleet with 500 cluster types, 2,000 deployment targets and 1,000 config containers
 // for 20,000 assignments; other sizes are in proportion. The seed is fixed.
-func hardFleet(assignments int) *given {
+func hardFleet(assignments int) *fleetBuilder {
 	random := rand.New(rand.NewPCG(1, uint64(assignments)))
 	scale := func(reference int) int { return max(1, reference*assignments/20_000) }
 	g := dev().hydration(fleet.Hydration{OnConflict: "override"})

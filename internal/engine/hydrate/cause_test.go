@@ -36,7 +36,7 @@ func TestMatchSharesEqualLists(t *testing.T) {
 	}
 }
 
-func TestMatchRefusesWhatTheFleetWould(t *testing.T) {
+func TestMatchRefusesInvalidFleets(t *testing.T) {
 	t.Parallel()
 	_, err := hydrate.Match(&dev().container("a", nil, "").priority("high").fleet, nil)
 	equal(t, "error", err, `config container "a": priority "high" is not a number`)
@@ -44,7 +44,7 @@ func TestMatchRefusesWhatTheFleetWould(t *testing.T) {
 	equal(t, "error", err, `lists is "zip", and must be one of replace, append, merge`)
 }
 
-func TestEachKeyIsDecidedByOneContainer(t *testing.T) {
+func TestDecidedByNamesOneContainer(t *testing.T) {
 	t.Parallel()
 	g := dev().
 		container("a", nil, `{"A":1,"B":{"x":1,"y":{"z":2}},"C":{"x":1},"D":[1,2],"E":{"x":1},"F":null,"a/b":{"c~d":1}}`).

@@ -11,9 +11,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// TestTheComposerAgreesWithTracing composes random containers with a composer, which caches results and traces only
+// TestComposerAgreesWithTracing composes random containers twice: with a composer, which caches results and traces only
 // doubtful keys, and with a trace of every key.
-func TestTheComposerAgreesWithTracing(t *testing.T) {
+func TestComposerAgreesWithTracing(t *testing.T) {
 	t.Parallel()
 	ambiguities, rounds := 0, acceptancetest.Count(400, 4_000)
 	for seed := range uint64(rounds) {
@@ -53,7 +53,7 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 			t.Fatal(err)
 		}
 		composer := newComposer(mergeIndex)
-		for range 6 { // what is remembered between snapshots must not matter
+		for range 6 { // cached results must not change snapshots
 			var members []int32
 			for i := range mergeIndex.containers {
 				if random.IntN(3) > 0 {
@@ -61,7 +61,7 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 				}
 			}
 			snapshot, got := composer.snapshot(members)
-			values, want, known := traced(mergeIndex, members)
+			values, want, known := traceAll(mergeIndex, members)
 			secrets := takeReferences(values)
 			if known && !maps.Equal(snapshot.Secrets(), secrets) {
 				t.Fatalf("seed %d: references %v, want %v\n%v", seed, snapshot.Secrets(), secrets, config)
@@ -83,11 +83,11 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 		}
 	}
 	if ambiguities < rounds {
-		t.Errorf("%d ambiguities: the containers are too tame", ambiguities)
+		t.Errorf("%d ambiguities in %d rounds are too few", ambiguities, rounds)
 	}
 }
 
-func traced(e *mergeIndex, members []int32) (values map[string]any, found []ambiguity, known bool) {
+func traceAll(e *mergeIndex, members []int32) (values map[string]any, found []ambiguity, known bool) {
 	values, known = map[string]any{}, true
 	certain := 0
 	for _, member := range members {
@@ -105,12 +105,12 @@ func traced(e *mergeIndex, members []int32) (values map[string]any, found []ambi
 		if len(column) == 0 {
 			continue
 		}
-		to := &report{ranks: e.ranks}
-		value, remains := e.compose((&trace{to: to}).child(escapePointer(key)), column)
+		traced := &report{ranks: e.ranks}
+		value, remains := e.compose((&trace{to: traced}).child(escapePointer(key)), column)
 		if remains {
 			values[key] = value
 		}
-		for _, one := range to.ambiguities {
+		for _, one := range traced.ambiguities {
 			if e.ranks[one.containers[0]] >= certain {
 				found = append(found, one)
 			}
@@ -119,12 +119,12 @@ func traced(e *mergeIndex, members []int32) (values map[string]any, found []ambi
 	return values, found, known
 }
 
-// takeReferences takes the references from among values.
+// takeReferences removes the references from values and returns them.
 func takeReferences(values map[string]any) map[string]fleet.SecretReference {
 	secrets := map[string]fleet.SecretReference{}
 	for key, value := range values {
-		if of, is := value.(secretReference); is {
-			secrets[key] = fleet.SecretReference(of)
+		if reference, isReference := value.(secretReference); isReference {
+			secrets[key] = fleet.SecretReference(reference)
 			delete(values, key)
 		}
 	}
@@ -164,7 +164,7 @@ func anyValue(random *rand.Rand, depth int) any {
 	return fmt.Sprint(random.IntN(2))
 }
 
-// FuzzCompose composes any three containers, the last two of the same rank.
+// FuzzCompose composes three containers, the last two of equal rank.
 func FuzzCompose(f *testing.F) {
 	f.Add(`{"a":{"b":1}}`, `{"a":{"c":null,"b":2}}`, `{"a":[1]}`, uint8(0))
 	f.Add(`{"a":[{"name":"x","v":{}}]}`, `{"a":[{"name":"x","v":{"w":1}}]}`, `{"a":{"":{"":null}}}`, uint8(1))
@@ -173,21 +173,21 @@ func FuzzCompose(f *testing.F) {
 		if len(a)+len(b)+len(c) > 3_000 {
 			t.Skip("large")
 		}
-		made := &fleet.Fleet{Hydration: &fleet.Hydration{Lists: []string{"replace", "append", "merge"}[lists%3], OnConflict: "warn"}}
+		threeContainers := &fleet.Fleet{Hydration: &fleet.Hydration{Lists: []string{"replace", "append", "merge"}[lists%3], OnConflict: "warn"}}
 		config := fleet.Config{"a": a, "b": b, "c": c}
 		for name, priority := range map[string]json.Number{"a": "0", "b": "1", "c": "1"} {
-			made.ConfigContainers = append(made.ConfigContainers, fleet.ConfigContainer{Name: name, Priority: priority})
+			threeContainers.ConfigContainers = append(threeContainers.ConfigContainers, fleet.ConfigContainer{Name: name, Priority: priority})
 		}
-		mergeIndex, err := newMergeIndex(made, config)
+		mergeIndex, err := newMergeIndex(threeContainers, config)
 		if err != nil {
 			t.Skip("not three objects")
 		}
 		composer := newComposer(mergeIndex)
 		for _, members := range [][]int32{{0, 1, 2}, {1, 2}, {0, 2}, {0, 1, 2}} {
 			snapshot, got := composer.snapshot(members)
-			values, want, _ := traced(mergeIndex, members)
+			values, want, _ := traceAll(mergeIndex, members)
 			if fmt.Sprint(got) != fmt.Sprint(want) || snapshot.JSON != canonicalOf(t, values) {
-				t.Errorf("of %v: %s with ambiguities %v, want %s with %v", members, snapshot.JSON, got, canonicalOf(t, values), want)
+				t.Errorf("members %v: got %s with ambiguities %v, want %s with %v", members, snapshot.JSON, got, canonicalOf(t, values), want)
 			}
 		}
 	})

@@ -2,49 +2,49 @@ package hydrate_test
 
 import "testing"
 
-func TestContainersAreCheckedAloneBeforeAnythingIsComposed(t *testing.T) {
+func TestContainersAreCheckedBeforeComposition(t *testing.T) {
 	t.Parallel()
 	port := `{"properties":{"PORT":{"type":"integer"},"db":{"type":"object","required":["host"],"properties":{"port":{"type":"integer"}}}}}`
 	small := labels{"size": "small"}
 	wrong := `config container "a": /PORT must be an integer, not a string (config schema "s", assignment "drone/hello-test")`
 	overridden := `config container "a": /PORT must be an integer, not a string, although other containers override it everywhere (config schema "s", assignment "drone/hello-test")`
 	for name, test := range map[string]struct {
-		given              *given
+		builder            *fleetBuilder
 		findings, warnings string
 	}{
-		"what remains is said once": {
+		"a wrong value": {
 			dev().container("a", nil, `{"PORT":"x"}`), wrong, ""},
-		"unknown values do not keep it back": {
+		"a wrong value beside an unknown container": {
 			dev().container("a", nil, `{"PORT":"x"}`).container("b", small, ""), wrong, ""},
-		"what unknown values may complete is not missing": {
+		"a key that an unknown container may add": {
 			dev().container("a", nil, `{"db":{"name":"n"}}`).container("b", small, ""), "", ""},
-		"but what is there is checked": {
+		"a wrong value beside a key that may be added": {
 			dev().container("a", nil, `{"db":{"port":"x"}}`).container("b", small, ""),
 			`config container "a": /db/port must be an integer, not a string (config schema "s", assignment "drone/hello-test")`, ""},
-		"what is overridden everywhere is a warning": {
+		"a value overridden everywhere": {
 			dev().container("a", nil, `{"PORT":"x"}`).container("b", small, `{"PORT":1}`), "", overridden},
-		"by a known container beside an unknown one too": {
+		"a value overridden beside an unknown container": {
 			dev().container("a", nil, `{"PORT":"x"}`).container("b", small, `{"PORT":1}`).container("c", small, ""), "", overridden},
-		"another type than an object": {
+		"an object for an integer": {
 			dev().container("a", nil, `{"PORT":{"x":1}}`).container("b", small, ""),
 			`config container "a": /PORT must be an integer, not an object (config schema "s", assignment "drone/hello-test")`, ""},
-		"a removal is no value": {
+		"a removal": {
 			dev().container("a", nil, `{"PORT":null,"db":{"port":null}}`).container("b", small, ""), "", ""},
-		"text of a ConfigMap may be a number": {
+		"a number in a ConfigMap": {
 			dev().configMap("a", nil, `{"PORT":"80"}`).container("b", small, ""), "", ""},
-		"containers that the schema does not meet are left alone": {
+		"a container with other labels than the schema": {
 			dev().container("a", labels{"size": "large"}, `{"PORT":"x"}`), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := test.given.schema("s", nil, port).assign("drone", "hello", small, nil).hydrate(t)
-			equal(t, "findings", report(result.Findings), test.findings)
-			equal(t, "warnings", report(result.Warnings), test.warnings)
+			result := test.builder.schema("s", nil, port).assign("drone", "hello", small, nil).hydrate(t)
+			equal(t, "findings", findingLines(result.Findings), test.findings)
+			equal(t, "warnings", findingLines(result.Warnings), test.warnings)
 		})
 	}
 }
 
-func TestPropertiesThatAreReferredToAreCheckedAlone(t *testing.T) {
+func TestReferencedPropertiesAreCheckedBeforeComposition(t *testing.T) {
 	t.Parallel()
 	result := dev().
 		container("a", nil, `{"A":"x","B":"x","C":{"A":"x"}}`).container("b", labels{"size": "small"}, "").
@@ -55,7 +55,7 @@ func TestPropertiesThatAreReferredToAreCheckedAlone(t *testing.T) {
 	equal(
 		t,
 		"findings",
-		report(result.Findings),
+		findingLines(result.Findings),
 		`config container "a": /A must be an integer, not a string (config schema "s", assignment "drone/hello-test")
 config container "a": /B must have at most 0 characters (config schema "s", assignment "drone/hello-test")
 config container "a": /C/A must be an integer, not a string (config schema "s", assignment "drone/hello-test")`,

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// FuzzMerge merges any objects in every mode: what holds for all of them must hold.
+// FuzzMerge merges any objects in every mode, and checks the laws of merging.
 func FuzzMerge(f *testing.F) {
 	f.Add(`{"a":1}`, `{"a":{"b":null}}`, `{"a":[1]}`, "name")
 	f.Add(`{"a":[{"name":"x","v":[{"name":1}]}]}`, `{"a":[{"name":"x","v":[{"name":1.0,"w":{}}]},null,{}]}`, `{}`, "name")
@@ -30,7 +30,7 @@ func FuzzMerge(f *testing.F) {
 		}
 		for _, lists := range listModes {
 			options := fleet.Hydration{Lists: lists, ListKey: key}
-			at := func(objects ...map[string]any) map[string]any {
+			mergeAll := func(objects ...map[string]any) map[string]any {
 				merged, err := hydrate.Merge(objects, options)
 				if err != nil {
 					t.Fatal(err)
@@ -38,21 +38,21 @@ func FuzzMerge(f *testing.F) {
 				return merged
 			}
 			before := canonical(t, []any{objects[0], objects[1], objects[2]})
-			once := canonical(t, at(objects...))
-			equal(t, lists+" by steps", canonical(t, at(at(objects[0], objects[1]), objects[2])), once)
-			equal(t, lists+" of the result alone", canonical(t, at(at(objects...))), once)
-			scramble(at(objects...))
+			once := canonical(t, mergeAll(objects...))
+			equal(t, lists+" by steps", canonical(t, mergeAll(mergeAll(objects[0], objects[1]), objects[2])), once)
+			equal(t, lists+" of the result alone", canonical(t, mergeAll(mergeAll(objects...))), once)
+			scramble(mergeAll(objects...))
 			equal(t, lists+" leaves its arguments alone", canonical(t, []any{objects[0], objects[1], objects[2]}), before)
 		}
 	})
 }
 
-// standsAnywhere says whether a schema means the same inside of another: it refers to nothing, and
-// names neither itself nor a draft.
-func standsAnywhere(schema string) bool { return !strings.ContainsAny(schema, "$\\") }
+// isEmbeddable reports whether a schema means the same inside of another: it has no references, and names neither itself
+// nor a draft.
+func isEmbeddable(schema string) bool { return !strings.ContainsAny(schema, "$\\") }
 
-// FuzzSchema checks values against any text as a schema: whatever it is, nothing panics, findings do
-// not change from time to time, and values checked one by one fit when they fit as a whole.
+// FuzzSchema checks values against any text as a schema. Nothing panics, findings are stable, and the same schema in allOf
+// accepts the same values.
 func FuzzSchema(f *testing.F) {
 	for _, schema := range []string{
 		`{"type":"object","required":["A"],"properties":{"A":{"type":"integer","minimum":1}},"additionalProperties":false}`,
@@ -71,18 +71,18 @@ func FuzzSchema(f *testing.F) {
 		} else if _, ok := value.(map[string]any); !ok {
 			t.Skip("not values")
 		}
-		for _, g := range []*given{dev().container("c", nil, data), dev().configMap("c", nil, data)} {
-			one := g.schema("s", nil, schema).assign("drone", "hello", nil, nil)
-			first, err := hydrateError(one)
+		for _, g := range []*fleetBuilder{dev().container("c", nil, data), dev().configMap("c", nil, data)} {
+			builder := g.schema("s", nil, schema).assign("drone", "hello", nil, nil)
+			first, err := tryHydrate(builder)
 			if err != nil {
 				t.Skip("refused")
 			}
-			again, _ := hydrateError(one)
-			equal(t, "findings are the same each time", report(again.Findings), report(first.Findings))
-			given := first.Advisor().ForAssignment(0, one.assignments[0])
-			for _, pointer := range given.Unasked {
-				if _, asked := given.Asked[pointer]; asked {
-					t.Errorf("%s is asked for, and not asked for", pointer)
+			again, _ := tryHydrate(builder)
+			equal(t, "findings are the same each time", findingLines(again.Findings), findingLines(first.Findings))
+			advice := first.Advisor().ForAssignment(0, builder.assignments[0])
+			for _, pointer := range advice.Unasked {
+				if _, asked := advice.Asked[pointer]; asked {
+					t.Errorf("%s is both asked for and not asked for", pointer)
 				}
 			}
 
@@ -92,8 +92,8 @@ func FuzzSchema(f *testing.F) {
 			if _, err := fleet.ParseJSON(schema); err != nil {
 				continue
 			}
-			if second := whole.hydrate(t); standsAnywhere(schema) && len(second.Findings) == 0 != (len(first.Findings) == 0) {
-				t.Errorf("alone: %s\nin allOf: %s", report(first.Findings), report(second.Findings))
+			if second := whole.hydrate(t); isEmbeddable(schema) && len(second.Findings) == 0 != (len(first.Findings) == 0) {
+				t.Errorf("alone: %s\nin allOf: %s", findingLines(first.Findings), findingLines(second.Findings))
 			}
 		}
 	})

@@ -11,31 +11,31 @@ type labels = fleet.Labels
 
 func fleetNumber(text string) json.Number { return json.Number(text) }
 
-func TestContainersReachTheAssignmentsThatTheirLabelsMatch(t *testing.T) {
+func TestContainersReachMatchingAssignments(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		labels  labels
-		reaches bool
+		labels    labels
+		isReached bool
 	}{
-		"no labels reach everything":                 {nil, true},
-		"a label of the host":                        {labels{"region": "west"}, true},
-		"a label of the deployment target":           {labels{"purpose": "test"}, true},
-		"one of each":                                {labels{"region": "west", "purpose": "test"}, true},
-		"where both have the key, either will do":    {labels{"edge": "target"}, true},
-		"where both have the key, the other will do": {labels{"edge": "host"}, true},
-		"another value":                              {labels{"region": "east"}, false},
-		"a label that neither has":                   {labels{"region": "west", "size": "large"}, false},
-		"an empty value is not an absent label":      {labels{"size": ""}, false},
-		"the environment":                            {labels{"environment": "dev"}, true},
-		"another environment":                        {labels{"environment": "stage"}, false},
-		"the cluster type":                           {labels{"cluster-type": "drone"}, true},
-		"the workspace":                              {labels{"workspace": "kaizen"}, true},
-		"the workload":                               {labels{"workload": "hello"}, true},
-		"the deployment target's full name":          {labels{"deployment-target": "hello-test"}, true},
-		"the deployment target's short name":         {labels{"deployment-target": "test"}, false},
-		"reserved keys of the host do not count":     {labels{"workload": "sneaky"}, false},
-		"reserved keys of the target do not count":   {labels{"cluster-type": "sneaky"}, false},
-		"a cluster type has no cluster":              {labels{"cluster": "drone-1"}, false},
+		"no labels":                            {nil, true},
+		"a label of the host":                  {labels{"region": "west"}, true},
+		"a label of the deployment target":     {labels{"purpose": "test"}, true},
+		"one of each":                          {labels{"region": "west", "purpose": "test"}, true},
+		"a common key with the target's value": {labels{"edge": "target"}, true},
+		"a common key with the host's value":   {labels{"edge": "host"}, true},
+		"another value":                        {labels{"region": "east"}, false},
+		"an absent label":                      {labels{"region": "west", "size": "large"}, false},
+		"an empty value":                       {labels{"size": ""}, false},
+		"the environment":                      {labels{"environment": "dev"}, true},
+		"another environment":                  {labels{"environment": "stage"}, false},
+		"the cluster type":                     {labels{"cluster-type": "drone"}, true},
+		"the workspace":                        {labels{"workspace": "kaizen"}, true},
+		"the workload":                         {labels{"workload": "hello"}, true},
+		"the deployment target's full name":    {labels{"deployment-target": "hello-test"}, true},
+		"the deployment target's short name":   {labels{"deployment-target": "test"}, false},
+		"a reserved key on the host":           {labels{"workload": "sneaky"}, false},
+		"a reserved key on the target":         {labels{"cluster-type": "sneaky"}, false},
+		"a cluster of the cluster type":        {labels{"cluster": "drone-1"}, false},
 		"all kinds together": {labels{
 			"region": "west", "purpose": "test", "cluster-type": "drone", "workload": "hello", "environment": "dev",
 		}, true},
@@ -46,8 +46,8 @@ func TestContainersReachTheAssignmentsThatTheirLabelsMatch(t *testing.T) {
 				labels{"region": "west", "edge": "host", "workload": "sneaky", "cluster": "drone-1"},
 				labels{"purpose": "test", "edge": "target", "cluster-type": "sneaky"})
 			result := g.hydrate(t)
-			equal(t, "reaches", len(result.All[0].Containers()) == 1, test.reaches)
-			equal(t, "idle", len(g.idle(t)) == 1, !test.reaches)
+			equal(t, "reaches", len(result.All[0].Containers()) == 1, test.isReached)
+			equal(t, "idle", len(g.idle(t)) == 1, !test.isReached)
 		})
 	}
 }
@@ -64,7 +64,7 @@ func TestAClusterIsItsOwnHost(t *testing.T) {
 	equal(t, "drone-2", result.All[1].JSON, `{"B":2}`)
 }
 
-func TestLabelsOfConfigMapsThatAreFluxsDoNotCount(t *testing.T) {
+func TestFluxLabelsOfConfigMapsAreIgnored(t *testing.T) {
 	t.Parallel()
 	marks := labels{
 		"platform-config": "true", "kustomize.toolkit.fluxcd.io/name": "cp", "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
@@ -79,12 +79,12 @@ func TestLabelsOfConfigMapsThatAreFluxsDoNotCount(t *testing.T) {
 	equal(t, "order", result.All[0].Containers(), []string{"everywhere", "here"})
 }
 
-func TestTheLaterContainerWins(t *testing.T) {
+func TestHigherRankedContainerWins(t *testing.T) {
 	t.Parallel()
 	west := labels{"region": "west"}
 	for name, test := range map[string]struct {
-		given *given
-		want  string
+		builder *fleetBuilder
+		want    string
 	}{
 		"more labels win over fewer": {
 			dev().container("a", labels{"region": "west", "edge": "true"}, `{"A":"two"}`).container("z", west, `{"A":"one"}`), "two"},
@@ -94,23 +94,23 @@ func TestTheLaterContainerWins(t *testing.T) {
 			dev().container("a", nil, `{"A":"zero"}`).container("z", west, `{"A":"low"}`).priority("-0.5"), "zero"},
 		"priorities are compared as numbers": {
 			dev().container("a", nil, `{"A":"ten"}`).priority("10").container("z", nil, `{"A":"nine"}`).priority("9.99"), "ten"},
-		"exactly": {
+		"large priorities are compared exactly": {
 			dev().container("a", nil, `{"A":"more"}`).priority("9007199254740993").
 				container("z", nil, `{"A":"less"}`).priority("9007199254740992"), "more"},
-		"by name, whatever the labels": {
+		"the name wins over labels": {
 			dev().hydration(fleet.Hydration{Precedence: "name"}).
 				container("z", nil, `{"A":"z"}`).container("a", west, `{"A":"a"}`), "z"},
-		"by priority before the name": {
+		"priority wins over the name": {
 			dev().hydration(fleet.Hydration{Precedence: "name"}).
 				container("z", nil, `{"A":"z"}`).container("a", west, `{"A":"a"}`).priority("7"), "a"},
-		"by name where names may decide": {
+		"the name decides between equal ranks": {
 			dev().hydration(fleet.Hydration{OnConflict: "override"}).container("z", west, `{"A":"z"}`).container("a", west, `{"A":"a"}`), "z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := test.given.assign("drone", "hello", labels{"region": "west", "edge": "true"}, nil).hydrate(t)
+			result := test.builder.assign("drone", "hello", labels{"region": "west", "edge": "true"}, nil).hydrate(t)
 			equal(t, "values", result.All[0].JSON, `{"A":"`+test.want+`"}`)
-			equal(t, "findings", report(result.Findings), "")
+			equal(t, "findings", findingLines(result.Findings), "")
 		})
 	}
 }
@@ -120,10 +120,10 @@ func TestTypesAreKept(t *testing.T) {
 	data := `{"A":"0123","B":123,"C":"true","D":true,"E":"1.50","F":12345678901234567890123,"G":[],"H":{},"I":""}`
 	result := dev().container("one", nil, data).assign("drone", "hello", nil, nil).hydrate(t)
 	equal(t, "values", result.All[0].JSON, data)
-	equal(t, "a string stays one", result.All[0].Values()["A"], "0123")
+	equal(t, "type of a string", result.All[0].Values()["A"], "0123")
 }
 
-func TestTheSameContainersAreOneSnapshot(t *testing.T) {
+func TestAssignmentsWithEqualContainersShareASnapshot(t *testing.T) {
 	t.Parallel()
 	result := dev().
 		container("all", nil, `{"A":1}`).
@@ -133,7 +133,7 @@ func TestTheSameContainersAreOneSnapshot(t *testing.T) {
 		assign("small", "hello", labels{"region": "east", "size": "small"}, nil).
 		hydrate(t)
 	if result.All[0] != result.All[2] || result.All[0] == result.All[1] {
-		t.Error("snapshots are shared by those that the same containers reach, and by no others")
+		t.Error("only assignments with the same containers may share a snapshot")
 	}
 	equal(t, "equal values have equal versions", result.All[0].Version, result.All[1].Version)
 	equal(t, "a version's length", len(result.All[0].Version), 16)
@@ -158,18 +158,18 @@ func TestUnknownValuesMakeOnlyTheirSnapshotsUnknown(t *testing.T) {
 	large := result.All[1]
 	equal(t, "drone", result.All[0].JSON, `{"A":1,"PORT":"x"}`)
 	equal(t, "large is known", large.Known, false)
-	equal(t, "large says nothing else", large.JSON+large.Version, "")
-	equal(t, "but what reaches it", large.Containers(), []string{"all", "database"})
+	equal(t, "JSON and version of large", large.JSON+large.Version, "")
+	equal(t, "containers of large", large.Containers(), []string{"all", "database"})
 	equal(t, "values", large.Values() == nil && large.Provenance() == nil, true)
-	equal(t, "findings", report(result.Findings),
+	equal(t, "findings", findingLines(result.Findings),
 		`config schema "net": /DATABASE_URL is required, and no config container has it (assignment "drone/hello-test")`)
 }
 
-func TestBadInputIsAnErrorThatNamesTheContainer(t *testing.T) {
+func TestInvalidInputIsAnErrorWithTheContainer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		given *given
-		want  string
+		builder *fleetBuilder
+		want    string
 	}{
 		"not JSON":        {dev().container("c", nil, `{`), `config container "c": unexpected EOF after offset 1`},
 		"not an object":   {dev().container("c", nil, `[1]`), `config container "c": its data is not an object`},
@@ -178,7 +178,7 @@ func TestBadInputIsAnErrorThatNamesTheContainer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := hydrateError(test.given)
+			_, err := tryHydrate(test.builder)
 			equal(t, "error", err, test.want)
 		})
 	}

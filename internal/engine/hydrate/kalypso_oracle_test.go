@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// What follows is what Kalypso does, container after container, without what the guide "Coming from
-// Kalypso" calls its defects.
+// The functions with the prefix kalypso hydrate like Kalypso, container by container, without the defects that the guide
+// "Coming from Kalypso" lists.
 
 // configMap is a ConfigMap of a control plane.
 type configMap struct {
@@ -25,8 +25,8 @@ type configMap struct {
 
 func (c configMap) document() string {
 	text, err := fleet.CanonicalJSON(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "data": anyOf(c.data),
-		"metadata": map[string]any{"name": c.name, "labels": anyOf(c.labels)},
+		"apiVersion": "v1", "kind": "ConfigMap", "data": toAny(c.data),
+		"metadata": map[string]any{"name": c.name, "labels": toAny(c.labels)},
 	})
 	if err != nil {
 		panic(err) // texts have a JSON form
@@ -34,7 +34,7 @@ func (c configMap) document() string {
 	return text
 }
 
-func anyOf(texts map[string]string) map[string]any {
+func toAny(texts map[string]string) map[string]any {
 	values := make(map[string]any, len(texts))
 	for key, text := range texts {
 		values[key] = text
@@ -44,18 +44,18 @@ func anyOf(texts map[string]string) map[string]any {
 
 func kalypsoMatches(wanted labels, assignment *schedule.Assignment) bool {
 	for key, value := range wanted {
-		met := assignment.Host.Labels[key] == value || assignment.Target.Labels[key] == value
+		isMet := assignment.Host.Labels[key] == value || assignment.Target.Labels[key] == value
 		switch key {
 		case "platform-config", "kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace":
-			met = true
+			isMet = true
 		case "cluster-type":
-			met = value == assignment.Host.ClusterType.Name
+			isMet = value == assignment.Host.ClusterType.Name
 		case "deployment-target":
-			met = value == assignment.Target.Name
+			isMet = value == assignment.Target.Name
 		case "workload":
-			met = value == assignment.Target.Workload.Name
+			isMet = value == assignment.Target.Workload.Name
 		}
-		if !met {
+		if !isMet {
 			return false
 		}
 	}
@@ -154,7 +154,7 @@ func kalypsoHydrate(configMaps []configMap, assignment *schedule.Assignment) map
 	return values
 }
 
-// randomControlPlane has few labels, keys and values, so that everything meets.
+// randomControlPlane uses few labels, keys and values, so that many coincide.
 func randomControlPlane(random *rand.Rand) (documents string, configMaps []configMap) {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	label := func() (key, value string) {
@@ -191,19 +191,19 @@ func randomControlPlane(random *rand.Rand) (documents string, configMaps []confi
 		if random.IntN(3) == 0 {
 			one.labels["kustomize.toolkit.fluxcd.io/name"] = "dev-configs"
 		}
-		prefixed := random.IntN(3) == 0
-		if prefixed {
+		isPrefixed := random.IntN(3) == 0
+		if isPrefixed {
 			one.name = fmt.Sprint("azure-app-config-", i)
 		}
 		for range random.IntN(4) {
 			key := pick("A", "B", "C")
 			for range random.IntN(3) {
-				if prefixed {
+				if isPrefixed {
 					name, value := label()
 					key = name + "." + value + "." + key
 				}
 			}
-			if prefixed && random.IntN(6) == 0 {
+			if isPrefixed && random.IntN(6) == 0 {
 				key = "odd." + key
 			}
 			one.data[key] = value(2)
@@ -225,7 +225,7 @@ func randomControlPlane(random *rand.Rand) (documents string, configMaps []confi
 	return documents, configMaps
 }
 
-func TestAnyControlPlaneIsHydratedAsKalypsoDoes(t *testing.T) {
+func TestRandomControlPlanesAreHydratedAsByKalypso(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(8, 8))
 	hydrated := 0
@@ -239,7 +239,7 @@ func TestAnyControlPlaneIsHydratedAsKalypsoDoes(t *testing.T) {
 		if len(findings) > 0 || len(scheduled.Assignments) != 4 {
 			t.Fatalf("control plane %d: %d assignments, %s", number, len(scheduled.Assignments), findings.Error())
 		}
-		g := &given{*decoded.Fleet, decoded.Config, scheduled.Assignments}
+		g := &fleetBuilder{*decoded.Fleet, decoded.Config, scheduled.Assignments}
 		result := g.hydrate(t)
 		for i, assignment := range g.assignments {
 			want := canonical(t, kalypsoHydrate(configMaps, assignment))

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// kalypso reads Kalypso's sample control plane with its tutorial, for one environment.
-func kalypso(t *testing.T, environment string) *given {
+// readKalypso reads Kalypso's sample control plane and its tutorial, for one environment.
+func readKalypso(t *testing.T, environment string) *fleetBuilder {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "..", "shared", "kalypso")
 	if _, err := os.Stat(root); err != nil {
@@ -41,17 +41,17 @@ func kalypso(t *testing.T, environment string) *given {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	return &given{*decoded.Fleet, decoded.Config, scheduled.Assignments}
+	return &fleetBuilder{*decoded.Fleet, decoded.Config, scheduled.Assignments}
 }
 
-func TestKalypsosSampleIsHydratedAsKalypsoDoes(t *testing.T) {
+func TestKalypsoSampleIsHydratedAsByKalypso(t *testing.T) {
 	t.Parallel()
 	for _, environment := range []string{"dev", "stage"} {
 		t.Run(environment, func(t *testing.T) {
 			t.Parallel()
-			g := kalypso(t, environment)
+			g := readKalypso(t, environment)
 			result := g.hydrate(t)
-			equal(t, "findings", report(result.Findings), "")
+			equal(t, "findings", findingLines(result.Findings), "")
 			for i, assignment := range g.assignments {
 				path := filepath.Join(
 					"..",

@@ -15,7 +15,7 @@ var trials = acceptancetest.Count(500, 5_000)
 
 var listModes = []string{"replace", "append", "merge"}
 
-// randomValue is made of few keys and values, so that nodes coincide.
+// randomValue uses few keys and values, so that nodes coincide.
 func randomValue(random *rand.Rand, depth int, nulls bool) any {
 	choice := random.IntN(9)
 	switch {
@@ -58,35 +58,35 @@ func merge(t testing.TB, lists string, objects ...map[string]any) map[string]any
 	return merged
 }
 
-func TestMergingStepByStepIsMergingAtOnce(t *testing.T) {
+func TestStepwiseMergeEqualsMergeAtOnce(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
 	for range trials {
 		a, b, c := randomObject(random, 3, true), randomObject(random, 3, true), randomObject(random, 3, true)
 		for _, lists := range listModes {
-			if at, by := canonical(t, merge(t, lists, a, b, c)), canonical(t, merge(t, lists, merge(t, lists, a, b), c)); at != by {
-				t.Fatalf("%s of %v, %v, %v\nat once: %s\nstepwise: %s", lists, a, b, c, at, by)
+			if once, stepwise := canonical(t, merge(t, lists, a, b, c)), canonical(t, merge(t, lists, merge(t, lists, a, b), c)); once != stepwise {
+				t.Fatalf("%s of %v, %v, %v\nat once: %s\nstepwise: %s", lists, a, b, c, once, stepwise)
 			}
 		}
 	}
 }
 
-// Which of the objects are merged first is no matter as long as each node is of one type everywhere,
-// nothing is removed, and names in a list differ.
+// The order of the steps does not matter if each node has one type everywhere, nothing is removed, and the names in a list
+// differ.
 func TestMergeIsAssociativeWhereTypesAgree(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 2))
 	object := func() map[string]any {
-		made := map[string]any{}
+		members := map[string]any{}
 		for _, key := range []string{"scalar", "object", "list"} {
 			if random.IntN(3) == 0 {
 				continue
 			}
 			switch key {
 			case "scalar":
-				made[key] = fmt.Sprint(random.IntN(5))
+				members[key] = fmt.Sprint(random.IntN(5))
 			case "object":
-				made[key] = map[string]any{string(rune('a' + random.IntN(3))): fmt.Sprint(random.IntN(5))}
+				members[key] = map[string]any{string(rune('a' + random.IntN(3))): fmt.Sprint(random.IntN(5))}
 			case "list":
 				list := []any{fmt.Sprint(random.IntN(3))}
 				for _, name := range []string{"x", "y"} {
@@ -94,10 +94,10 @@ func TestMergeIsAssociativeWhereTypesAgree(t *testing.T) {
 						list = append(list, map[string]any{"name": name, string(rune('a' + random.IntN(2))): fmt.Sprint(random.IntN(5))})
 					}
 				}
-				made[key] = list
+				members[key] = list
 			}
 		}
-		return made
+		return members
 	}
 	for range trials {
 		a, b, c := object(), object(), object()
@@ -110,7 +110,7 @@ func TestMergeIsAssociativeWhereTypesAgree(t *testing.T) {
 	}
 }
 
-func TestMergingAnObjectWithItselfChangesNothing(t *testing.T) {
+func TestMergeIsIdempotent(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 3))
 	for range trials {
@@ -121,7 +121,7 @@ func TestMergingAnObjectWithItselfChangesNothing(t *testing.T) {
 	}
 }
 
-func TestMergeNeitherChangesNorSharesWhatItIsGiven(t *testing.T) {
+func TestMergeNeitherChangesNorSharesItsArguments(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(4, 4))
 	for range trials {
@@ -138,9 +138,9 @@ func TestMergeNeitherChangesNorSharesWhatItIsGiven(t *testing.T) {
 				equal(t, "argument after a change of the result", canonical(t, objects[i]), before[i])
 			}
 			again := merge(t, lists, objects...)
-			sharing := distinctContainers(again, map[string]bool{})
-			if !sharing {
-				t.Fatalf("%s: one value stands at two nodes of the result: %s", lists, text)
+			isDistinct := hasDistinctNodes(again, map[string]bool{})
+			if !isDistinct {
+				t.Fatalf("%s: one value occurs at two nodes of the result: %s", lists, text)
 			}
 			equal(t, "merged again", canonical(t, again), text)
 		}
@@ -150,7 +150,7 @@ func TestMergeNeitherChangesNorSharesWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// scramble changes everything that can be changed in a value.
+// scramble changes all parts of a value.
 func scramble(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -167,8 +167,8 @@ func scramble(value any) {
 	}
 }
 
-// distinctContainers says whether no list or object stands at two nodes of a value.
-func distinctContainers(value any, seen map[string]bool) bool {
+// hasDistinctNodes reports whether each list and object occurs at one node only.
+func hasDistinctNodes(value any, seen map[string]bool) bool {
 	var members []any
 	var identity string
 	switch value := value.(type) {
@@ -191,7 +191,7 @@ func distinctContainers(value any, seen map[string]bool) bool {
 	}
 	seen[identity] = true
 	for _, member := range members {
-		if !distinctContainers(member, seen) {
+		if !hasDistinctNodes(member, seen) {
 			return false
 		}
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// What follows hydrates in the plainest way: container after container, in the words of the design.
+// The functions with the prefix plain hydrate in the simplest way: container by container, as the design describes it.
 
-// tagged is a value together with the container that it comes from.
+// tagged is a value and its container.
 type tagged struct {
 	value any
 	from  string
 }
 
-// tag replaces what is no object and no list by tagged values, and null members by nil.
+// tag wraps scalars in tagged values. Null members become nil.
 func tag(value any, from string) any {
 	switch value := value.(type) {
 	case nil:
@@ -95,7 +95,7 @@ func nameOf(element any) string {
 	return ""
 }
 
-func plainMatch(g *given, assignment *schedule.Assignment, wanted fleet.Labels) bool {
+func plainMatch(g *fleetBuilder, assignment *schedule.Assignment, wanted fleet.Labels) bool {
 	for key, value := range wanted {
 		sets := []fleet.Labels{assignment.Host.Labels, assignment.Target.Labels}
 		if schedule.IsReserved(key) {
@@ -113,19 +113,19 @@ func plainRank(a, b fleet.ConfigContainer) int {
 	return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(len(a.Labels), len(b.Labels)))
 }
 
-// composed is what containers give together.
+// composed is the result of several containers.
 type composed struct {
 	values, secrets any // tagged
 	clash           bool
 }
 
-// plainCompose composes values and references apart. A null removes both; beside a value, or a reference, of the same container
-// it removes only the other.
-func plainCompose(t *testing.T, g *given, order []fleet.ConfigContainer) composed {
+// plainCompose composes values and references separately. A null removes both. Beside a value or a reference of the same
+// container, it removes only the other.
+func plainCompose(t *testing.T, g *fleetBuilder, order []fleet.ConfigContainer) composed {
 	hydration := g.fleet.HydrationOrDefault()
-	made := composed{values: map[string]any{}, secrets: map[string]any{}}
+	composition := composed{values: map[string]any{}, secrets: map[string]any{}}
 	for i := range order {
-		nulls, given, data := map[string]any{}, map[string]any{}, parseAll(t, []string{g.config[order[i].Name]})[0]
+		nulls, references, data := map[string]any{}, map[string]any{}, parseAll(t, []string{g.config[order[i].Name]})[0]
 		secrets, _, err := g.config.Secrets(&order[i])
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func plainCompose(t *testing.T, g *given, order []fleet.ConfigContainer) compose
 			if reference == nil {
 				nulls[key] = nil
 			} else {
-				given[key] = tagged{*reference, order[i].Name}
+				references[key] = tagged{*reference, order[i].Name}
 			}
 		}
 		for key, value := range data {
@@ -143,18 +143,18 @@ func plainCompose(t *testing.T, g *given, order []fleet.ConfigContainer) compose
 				delete(data, key)
 			}
 		}
-		made.secrets = plainMerge(plainMerge(made.secrets, nulls, hydration), given, hydration)
+		composition.secrets = plainMerge(plainMerge(composition.secrets, nulls, hydration), references, hydration)
 		maps.DeleteFunc(nulls, func(key string, _ any) bool { return data[key] != nil })
-		made.values = plainMerge(plainMerge(made.values, nulls, hydration), tag(data, order[i].Name), hydration)
+		composition.values = plainMerge(plainMerge(composition.values, nulls, hydration), tag(data, order[i].Name), hydration)
 	}
-	for key := range made.secrets.(map[string]any) {
-		_, both := made.values.(map[string]any)[key]
-		made.clash = made.clash || both
+	for key := range composition.secrets.(map[string]any) {
+		_, both := composition.values.(map[string]any)[key]
+		composition.clash = composition.clash || both
 	}
-	return made
+	return composition
 }
 
-// text shows references as texts among the values.
+// text returns the values, with a text for each reference.
 func (c composed) text() map[string]any {
 	values := untag(c.values).(map[string]any)
 	for key := range c.secrets.(map[string]any) {
@@ -165,8 +165,8 @@ func (c composed) text() map[string]any {
 
 func (c composed) String() string { return fmt.Sprint(untag(c.values), untag(c.secrets)) }
 
-// plainHydrate returns what remains, and whether another order of names would give something else.
-func plainHydrate(t *testing.T, g *given, assignment *schedule.Assignment) (composed, bool) {
+// plainHydrate returns the composed values, and whether another order of names would change them.
+func plainHydrate(t *testing.T, g *fleetBuilder, assignment *schedule.Assignment) (composed, bool) {
 	hydration := g.fleet.HydrationOrDefault()
 	var matched []fleet.ConfigContainer
 	for _, container := range g.fleet.ConfigContainers {
@@ -180,16 +180,16 @@ func plainHydrate(t *testing.T, g *given, assignment *schedule.Assignment) (comp
 		}
 		return cmp.Or(plainRank(a, b), cmp.Compare(a.Name, b.Name))
 	})
-	made, ambiguous := plainCompose(t, g, matched), false
+	composition, ambiguous := plainCompose(t, g, matched), false
 	if hydration.Precedence != "name" && len(matched) <= 5 {
-		want := made.String()
+		want := composition.String()
 		permute(slices.Clone(matched), 0, func(order []fleet.ConfigContainer) {
 			if !ambiguous && slices.IsSortedFunc(order, plainRank) {
 				ambiguous = plainCompose(t, g, order).String() != want
 			}
 		})
 	}
-	return made, ambiguous
+	return composition, ambiguous
 }
 
 func permute[T any](list []T, from int, yield func([]T)) {
@@ -239,13 +239,13 @@ func plainOrigins(value any, pointer string, origins map[string]string) {
 	}
 }
 
-// randomFleet has few labels, keys and values, so that everything meets.
-func randomFleet(random *rand.Rand) *given {
+// randomFleet uses few labels, keys and values, so that many coincide.
+func randomFleet(random *rand.Rand) *fleetBuilder {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	g := dev().hydration(fleet.Hydration{
 		Precedence: pick("", "", "", "name"), OnConflict: "warn", Lists: pick("replace", "replace", "append", "merge"),
 	})
-	some := func(keys ...string) labels {
+	randomLabels := func(keys ...string) labels {
 		set := labels{}
 		for _, key := range keys {
 			if random.IntN(3) == 0 {
@@ -257,14 +257,14 @@ func randomFleet(random *rand.Rand) *given {
 	for i := range 1 + random.IntN(5) {
 		object := randomObject(random, 2, true)
 		text, _ := fleet.CanonicalJSON(object)
-		g.container(fmt.Sprint("c", i), some("x", "y", "workload", "cluster-type", "cluster"), text)
+		g.container(fmt.Sprint("c", i), randomLabels("x", "y", "workload", "cluster-type", "cluster"), text)
 		if random.IntN(4) == 0 {
 			g.priority(pick("1", "-1", "0", "1.0"))
 		}
 		g.secrets(randomReferences(random, object)...)
 	}
 	for i := range random.IntN(3) * random.IntN(2) * random.IntN(2) {
-		g.schema(fmt.Sprint("s", i), some("x", "workload"), pick(
+		g.schema(fmt.Sprint("s", i), randomLabels("x", "workload"), pick(
 			`{"type":"object","required":["a"]}`,
 			`{"properties":{"a":{"type":"string"},"b":{"minLength":1}}}`,
 			`{"properties":{"a":{"type":["object","array"]}},"additionalProperties":false}`,
@@ -276,15 +276,15 @@ func randomFleet(random *rand.Rand) *given {
 			`false`,
 		))
 	}
-	// Hosts and targets are shared between assignments, as a schedule shares them.
+	// Assignments share hosts and targets, as in a schedule.
 	var hosts []*schedule.Host
 	var targets []*schedule.Target
 	for range 3 {
-		var own []string
+		var schemas []string
 		if random.IntN(12) == 0 {
-			own = append(own, `{"properties":{"b":{"type":"object","additionalProperties":{"type":"string"}}}}`)
+			schemas = append(schemas, `{"properties":{"b":{"type":"object","additionalProperties":{"type":"string"}}}}`)
 		}
-		g.assign(pick("1", "2"), pick("1", "2"), some("x", "y", "workload"), some("x", "y", "cluster"), own...)
+		g.assign(pick("1", "2"), pick("1", "2"), randomLabels("x", "y", "workload"), randomLabels("x", "y", "cluster"), schemas...)
 		if random.IntN(3) == 0 {
 			g.onCluster(pick("1", "2"))
 		}
@@ -297,7 +297,7 @@ func randomFleet(random *rand.Rand) *given {
 	return g
 }
 
-// randomReferences are references of a container, mostly at keys that are no values elsewhere.
+// randomReferences returns references of a container, mostly for keys without values.
 func randomReferences(random *rand.Rand, data map[string]any) []string {
 	var references []string
 	if random.IntN(3) > 0 {
@@ -324,43 +324,43 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 	for number := range randomFleets {
 		g := randomFleet(random)
 		result := g.hydrate(t)
-		complaint := func(what string, got, want any) {
+		fail := func(subject string, got, want any) {
 			model, _ := g.fleet.Model()
-			t.Fatalf("fleet %d: %s\n got: %v\nwant: %v\n%s\n%v", number, what, got, want, model, g.config)
+			t.Fatalf("fleet %d: %s\n got: %v\nwant: %v\n%s\n%v", number, subject, got, want, model, g.config)
 		}
 		for i, assignment := range g.assignments {
 			snapshot := result.All[i]
-			made, ambiguous := plainHydrate(t, g, assignment)
-			if clash := strings.Contains(report(result.Findings), "a key is either a value or a secret"); made.clash && !clash ||
-				clash && len(g.assignments) == 1 && !made.clash {
-				complaint("clash of "+assignment.Key(), report(result.Findings), made.clash)
+			composition, ambiguous := plainHydrate(t, g, assignment)
+			if clash := strings.Contains(findingLines(result.Findings), "a key is either a value or a secret"); composition.clash && !clash ||
+				clash && len(g.assignments) == 1 && !composition.clash {
+				fail("clash of "+assignment.Key(), findingLines(result.Findings), composition.clash)
 			}
-			if made.clash {
+			if composition.clash {
 				clashes++
 				continue
 			}
-			values := made.values
+			values := composition.values
 			if want := canonical(t, untag(values)); snapshot.JSON != want || canonical(t, snapshot.Values()) != want {
-				complaint("values of "+assignment.Key(), snapshot.JSON, want)
+				fail("values of "+assignment.Key(), snapshot.JSON, want)
 			}
 			want := map[string]fleet.SecretReference{}
-			for key, reference := range made.secrets.(map[string]any) {
+			for key, reference := range composition.secrets.(map[string]any) {
 				want[key] = reference.(tagged).value.(fleet.SecretReference)
 			}
 			if !maps.Equal(snapshot.Secrets(), want) {
-				complaint("references of "+assignment.Key(), snapshot.Secrets(), want)
+				fail("references of "+assignment.Key(), snapshot.Secrets(), want)
 			}
 			references += len(want)
 			origins, got := map[string]string{}, map[string]string{}
 			plainOrigins(values, "", origins)
-			plainOrigins(made.secrets, "", origins)
+			plainOrigins(composition.secrets, "", origins)
 			for pointer, origin := range snapshot.Provenance() {
-				if _, scalar := origins[pointer]; scalar { // the oracle does not say where what is empty comes from
+				if _, scalar := origins[pointer]; scalar { // the oracle has no origins of empty objects and lists
 					got[pointer] = origin.Container
 				}
 			}
 			if !maps.Equal(origins, got) {
-				complaint("provenance of "+assignment.Key(), got, origins)
+				fail("provenance of "+assignment.Key(), got, origins)
 			}
 
 			single := result
@@ -369,12 +369,12 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 				alone.assignments = g.assignments[i : i+1]
 				single = alone.hydrate(t)
 			}
-			if g.fleet.Hydration.Lists == "replace" && strings.Contains(report(single.Warnings), "is ambiguous") != ambiguous {
-				complaint("ambiguity of "+assignment.Key(), report(single.Warnings), ambiguous)
+			if g.fleet.Hydration.Lists == "replace" && strings.Contains(findingLines(single.Warnings), "is ambiguous") != ambiguous {
+				fail("ambiguity of "+assignment.Key(), findingLines(single.Warnings), ambiguous)
 			}
-			valid := plainValid(g, assignment, made.text(), compiled)
+			valid := plainValid(g, assignment, composition.text(), compiled)
 			if (len(single.Findings) == 0) != valid {
-				complaint("validity of "+assignment.Key(), report(single.Findings), valid)
+				fail("validity of "+assignment.Key(), findingLines(single.Findings), valid)
 			}
 			if ambiguous {
 				ambiguities++
@@ -386,7 +386,7 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 	}
 	if ambiguities < randomFleets/20 || violations < randomFleets/50 || references < randomFleets/5 || clashes < randomFleets/100 {
 		t.Errorf(
-			"%d ambiguities, %d violations, %d references, %d clashes: the fleets are too tame",
+			"%d ambiguities, %d violations, %d references, %d clashes are too few",
 			ambiguities,
 			violations,
 			references,
@@ -395,8 +395,8 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 	}
 }
 
-// plainValid asks the validator alone.
-func plainValid(g *given, assignment *schedule.Assignment, values any, compiled map[string]*jsonschema.Schema) bool {
+// plainValid validates with the JSON Schema library alone.
+func plainValid(g *fleetBuilder, assignment *schedule.Assignment, values any, compiled map[string]*jsonschema.Schema) bool {
 	schemas := slices.Clone(assignment.Target.Target.ConfigSchemas)
 	for _, declared := range g.fleet.ConfigSchemas {
 		if plainMatch(g, assignment, declared.Labels) {
@@ -414,7 +414,7 @@ func plainValid(g *given, assignment *schedule.Assignment, values any, compiled 
 	return true
 }
 
-func TestOneChangedValueChangesTheVersionsThatItReachesAndNoOthers(t *testing.T) {
+func TestChangedValueChangesOnlyVersionsWithIt(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(6, 6))
 	changed := 0
@@ -424,16 +424,16 @@ func TestOneChangedValueChangesTheVersionsThatItReachesAndNoOthers(t *testing.T)
 		data := parseAll(t, []string{g.config[container]})[0]
 		data[string(rune('a'+random.IntN(3)))] = json.Number("7")
 		g.config = maps.Clone(g.config)
-		delete(g.config, fleet.SecretsEntry(container)) // which may have the same key
+		delete(g.config, fleet.SecretsEntry(container)) // it may have the same key
 		before := g.hydrate(t)
 		g.config[container] = canonical(t, data)
 		after := g.hydrate(t)
 		for i, assignment := range g.assignments {
-			made, _ := plainHydrate(t, g, assignment)
-			if made.clash || strings.Contains(report(before.Findings), "a key is either a value or a secret") {
+			composition, _ := plainHydrate(t, g, assignment)
+			if composition.clash || strings.Contains(findingLines(before.Findings), "a key is either a value or a secret") {
 				continue
 			}
-			same := canonical(t, untag(made.values)) == before.All[i].JSON
+			same := canonical(t, untag(composition.values)) == before.All[i].JSON
 			if (before.All[i].Version == after.All[i].Version) != same {
 				t.Fatalf("fleet %d, %s: versions %s and %s, values the same: %t",
 					number, assignment.Key(), before.All[i].Version, after.All[i].Version, same)
@@ -448,14 +448,14 @@ func TestOneChangedValueChangesTheVersionsThatItReachesAndNoOthers(t *testing.T)
 	}
 }
 
-func TestOrderOfInputIsNoMatter(t *testing.T) {
+func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
 	for range randomFleets / 5 {
 		g := randomFleet(random)
 		describeAll := func() string {
 			result := g.hydrate(t)
-			lines := []string{report(result.Findings), report(result.Warnings), fmt.Sprint(g.idle(t))}
+			lines := []string{findingLines(result.Findings), findingLines(result.Warnings), fmt.Sprint(g.idle(t))}
 			for _, snapshot := range result.All {
 				lines = append(lines, snapshot.JSON, fmt.Sprint(snapshot.Containers()))
 			}

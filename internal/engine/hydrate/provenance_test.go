@@ -11,32 +11,32 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 )
 
-func TestEveryLeafSaysWhereItComesFrom(t *testing.T) {
+func TestEveryLeafHasItsOrigin(t *testing.T) {
 	t.Parallel()
 	west := labels{"region": "west"}
 	for name, test := range map[string]struct {
-		given *given
-		want  string
+		builder *fleetBuilder
+		want    string
 	}{
-		"by itself":                  {dev().container("a", nil, `{"A":1}`), `/A: a`},
-		"who lost is said":           {dev().container("a", nil, `{"A":1}`).container("b", west, `{"A":2}`), `/A: b over a`},
-		"objects leaf by leaf":       {dev().container("a", nil, `{"A":{"x":1,"y":1}}`).container("b", west, `{"A":{"y":2,"z":2}}`), `/A/x: a, /A/y: b over a, /A/z: b`},
-		"lists leaf by leaf":         {dev().container("a", nil, `{"A":[1,{"x":2},[]]}`), `/A/0: a, /A/1/x: a, /A/2: a`},
-		"a list that was replaced":   {dev().container("a", nil, `{"A":[1,2]}`).container("b", west, `{"A":[3]}`), `/A/0: b over a`},
-		"empty objects and lists":    {dev().container("a", nil, `{"A":{},"B":[]}`), `/A: a, /B: a`},
-		"what is removed is no leaf": {dev().container("a", nil, `{"A":1,"B":{"x":1}}`).container("b", west, `{"A":null,"B":{"x":null}}`), `/B: b`},
-		"what came back":             {dev().container("a", nil, `{"A":1}`).container("b", west, `{"A":null}`).container("c", nil, `{"A":3}`).priority("1"), `/A: c over a b`},
-		"an object over a scalar":    {dev().container("a", nil, `{"A":1}`).container("b", west, `{"A":{"x":1,"y":{"z":2}}}`), `/A/x: b over a, /A/y/z: b over a`},
-		"a scalar over objects":      {dev().container("a", nil, `{"A":{"x":1}}`).container("b", nil, `{"A":{"y":1}}`).container("c", west, `{"A":1}`), `/A: c over a b`},
-		"keys are escaped":           {dev().container("a", nil, `{"a/b":{"c~d":1},"":2}`), `/: a, /a~1b/c~0d: a`},
-		"a null in a list":           {dev().container("a", nil, `{"A":[null]}`), `/A/0: a`},
-		"appended lists":             {dev().hydration(fleet.Hydration{Lists: "append"}).container("a", nil, `{"A":[1]}`).container("b", west, `{"A":[1]}`), `/A/0: a, /A/1: b`},
-		"merged elements":            {dev().hydration(fleet.Hydration{Lists: "merge"}).container("a", nil, `{"A":[{"name":"x","v":1}]}`).container("b", west, `{"A":[{"name":"x","v":2}]}`), `/A/0/name: b over a, /A/0/v: b over a`},
-		"text of ConfigMaps":         {dev().configMap("a", nil, `{"A":"x: 1"}`), `/A/x: a`},
+		"one container":                       {dev().container("a", nil, `{"A":1}`), `/A: a`},
+		"an overridden value":                 {dev().container("a", nil, `{"A":1}`).container("b", west, `{"A":2}`), `/A: b over a`},
+		"objects leaf by leaf":                {dev().container("a", nil, `{"A":{"x":1,"y":1}}`).container("b", west, `{"A":{"y":2,"z":2}}`), `/A/x: a, /A/y: b over a, /A/z: b`},
+		"lists leaf by leaf":                  {dev().container("a", nil, `{"A":[1,{"x":2},[]]}`), `/A/0: a, /A/1/x: a, /A/2: a`},
+		"a list that was replaced":            {dev().container("a", nil, `{"A":[1,2]}`).container("b", west, `{"A":[3]}`), `/A/0: b over a`},
+		"empty objects and lists":             {dev().container("a", nil, `{"A":{},"B":[]}`), `/A: a, /B: a`},
+		"removed values":                      {dev().container("a", nil, `{"A":1,"B":{"x":1}}`).container("b", west, `{"A":null,"B":{"x":null}}`), `/B: b`},
+		"a value set again after its removal": {dev().container("a", nil, `{"A":1}`).container("b", west, `{"A":null}`).container("c", nil, `{"A":3}`).priority("1"), `/A: c over a b`},
+		"an object over a scalar":             {dev().container("a", nil, `{"A":1}`).container("b", west, `{"A":{"x":1,"y":{"z":2}}}`), `/A/x: b over a, /A/y/z: b over a`},
+		"a scalar over objects":               {dev().container("a", nil, `{"A":{"x":1}}`).container("b", nil, `{"A":{"y":1}}`).container("c", west, `{"A":1}`), `/A: c over a b`},
+		"keys are escaped":                    {dev().container("a", nil, `{"a/b":{"c~d":1},"":2}`), `/: a, /a~1b/c~0d: a`},
+		"a null in a list":                    {dev().container("a", nil, `{"A":[null]}`), `/A/0: a`},
+		"appended lists":                      {dev().hydration(fleet.Hydration{Lists: "append"}).container("a", nil, `{"A":[1]}`).container("b", west, `{"A":[1]}`), `/A/0: a, /A/1: b`},
+		"merged elements":                     {dev().hydration(fleet.Hydration{Lists: "merge"}).container("a", nil, `{"A":[{"name":"x","v":1}]}`).container("b", west, `{"A":[{"name":"x","v":2}]}`), `/A/0/name: b over a, /A/0/v: b over a`},
+		"text of ConfigMaps":                  {dev().configMap("a", nil, `{"A":"x: 1"}`), `/A/x: a`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := test.given.assign("drone", "hello", west, nil).hydrate(t)
+			result := test.builder.assign("drone", "hello", west, nil).hydrate(t)
 			equal(t, "provenance", describe(result.All[0].Provenance()), test.want)
 		})
 	}
@@ -55,7 +55,7 @@ func describe(origins map[string]hydrate.Origin) string {
 	return strings.Join(lines, ", ")
 }
 
-func TestWhoUsesAKey(t *testing.T) {
+func TestUsesListsAssignmentsWithAKey(t *testing.T) {
 	t.Parallel()
 	g := dev().
 		container("all", nil, `{"LOG":{"level":"info"}}`).

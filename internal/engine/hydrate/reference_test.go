@@ -12,13 +12,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 )
 
-// secrets gives the container added last references, as in "DB_PASSWORD=vault:prod/db"; "KEY=null" removes a key.
-func (g *given) secrets(references ...string) *given {
+// secrets adds references to the last container, as in "DB_PASSWORD=vault:prod/db". "KEY=null" removes a key.
+func (g *fleetBuilder) secrets(references ...string) *fleetBuilder {
 	secrets := fleet.ContainerSecrets{References: map[string]*fleet.SecretReference{}}
 	for _, text := range references {
 		key, rest, _ := strings.Cut(text, "=")
 		if secrets.References[key] = nil; rest != "null" {
-			secrets.References[key] = vault(rest)
+			secrets.References[key] = parseReference(rest)
 		}
 	}
 	if err := g.config.SetSecrets(g.last(), secrets); err != nil {
@@ -27,21 +27,21 @@ func (g *given) secrets(references ...string) *given {
 	return g
 }
 
-// pendingSecrets makes what the container added last has beside its data unknown.
-func (g *given) pendingSecrets() *given {
+// pendingSecrets makes the secrets of the last container unknown.
+func (g *fleetBuilder) pendingSecrets() *fleetBuilder {
 	g.config[fleet.SecretsEntry(g.last().Name)] = fleet.UnknownEntry
 	return g
 }
 
-// vault reads a reference, as in "vault:prod/db#password@3".
-func vault(text string) *fleet.SecretReference {
+// parseReference reads a reference, as in "vault:prod/db#password@3".
+func parseReference(text string) *fleet.SecretReference {
 	text, version, _ := strings.Cut(text, "@")
 	text, property, _ := strings.Cut(text, "#")
 	store, key, _ := strings.Cut(text, ":")
 	return &fleet.SecretReference{Store: store, Key: key, Property: property, Version: version}
 }
 
-// secretsOf writes the references of a snapshot as secrets reads them.
+// secretsOf formats the references of a snapshot like the arguments of secrets.
 func secretsOf(snapshot *hydrate.Snapshot) string {
 	var all []string
 	references := snapshot.Secrets()
@@ -59,11 +59,11 @@ func secretsOf(snapshot *hydrate.Snapshot) string {
 	return strings.Join(all, " ")
 }
 
-func TestReferencesMergeAsScalars(t *testing.T) {
+func TestReferencesMergeLikeScalars(t *testing.T) {
 	t.Parallel()
 	one, both := labels{"region": "west"}, labels{"region": "west", "edge": "true"}
 	for name, test := range map[string]struct {
-		given        *given
+		builder      *fleetBuilder
 		values, want string
 	}{
 		"one":              {dev().container("a", nil, `{"A":1}`).secrets("P=vault:db"), `{"A":1}`, "P=vault:db"},
@@ -79,19 +79,19 @@ func TestReferencesMergeAsScalars(t *testing.T) {
 			dev().container("a", nil, `{"P":"x"}`).container("b", one, `{"P":null}`).secrets("P=vault:db"), `{}`, "P=vault:db"},
 		"a reference gives way to a value": {
 			dev().container("a", nil, `{}`).secrets("P=vault:db").container("b", one, `{"P":"x"}`).secrets("P=null"), `{"P":"x"}`, ""},
-		"in between it was removed": {
+		"a removal in between": {
 			dev().container("a", nil, `{"P":{"x":1}}`).container("b", one, `{"P":null}`).container("c", both, `{}`).secrets("P=vault:db"), `{}`, "P=vault:db"},
-		"what looks like a reference is a value": {
+		"a value that looks like a reference": {
 			dev().container("a", nil, `{"P":{"store":"vault","key":"db"}}`).container("b", one, `{"Q":1}`).secrets("R=vault:db"),
 			`{"P":{"key":"db","store":"vault"},"Q":1}`, "R=vault:db"},
-		"lists that merge": {
+		"merged lists": {
 			dev().hydration(fleet.Hydration{Lists: "append"}).container("a", nil, `{"P":[1]}`).container("b", one, `{"P":[2]}`).secrets("P=null").
 				container("c", both, `{}`).secrets("Q=vault:db"), `{"P":[1,2]}`, "Q=vault:db"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := test.given.assign("drone", "hello", both, nil).hydrate(t)
-			equal(t, "findings", report(result.Findings), "")
+			result := test.builder.assign("drone", "hello", both, nil).hydrate(t)
+			equal(t, "findings", findingLines(result.Findings), "")
 			equal(t, "values", result.All[0].JSON, test.values)
 			equal(t, "values again", canonical(t, result.All[0].Values()), test.values)
 			equal(t, "references", secretsOf(result.All[0]), test.want)
@@ -127,24 +127,24 @@ func TestAKeyIsAValueOrASecret(t *testing.T) {
 			value + `" gives a value in its data: a key is either a value or a secret; remove one of the two, or set it to null where the other is given (assignment "drone/hello-test")`
 	}
 	for name, test := range map[string]struct {
-		given *given
-		want  string
+		builder *fleetBuilder
+		want    string
 	}{
-		"a reference over a value":  {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db"), clash("b", "a")},
-		"a value over a reference":  {dev().container("a", nil, `{}`).secrets("P=vault:db").container("b", one, `{"P":"x"}`), clash("a", "b")},
-		"an object":                 {dev().container("a", nil, `{"P":{"x":1}}`).container("b", one, `{}`).secrets("P=vault:db"), clash("b", "a")},
-		"whatever is over both":     {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db").container("c", both, `{}`).secrets("P=vault:c"), clash("c", "a")},
-		"of equal rank, only once":  {dev().container("a", one, `{"P":"x"}`).container("b", other, `{}`).secrets("P=vault:db"), clash("b", "a")},
-		"both are removed":          {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db").container("c", both, `{"P":null}`), ""},
-		"unknown, and may remove":   {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db").container("c", both, ""), ""},
-		"unknown, and cannot":       {dev().container("0", nil, "").container("a", one, `{"P":"x"}`).container("b", both, `{}`).secrets("P=vault:db"), clash("b", "a")},
-		"unknown beside a value":    {dev().container("a", nil, `{}`).secrets("P=vault:db").container("b", one, `{"P":"x"}`).pendingSecrets(), ""},
-		"unknown where it is known": {dev().container("a", one, `{"P":"x"}`).pendingSecrets().container("b", both, `{}`).secrets("P=vault:db"), clash("b", "a")},
+		"a reference over a value":   {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db"), clash("b", "a")},
+		"a value over a reference":   {dev().container("a", nil, `{}`).secrets("P=vault:db").container("b", one, `{"P":"x"}`), clash("a", "b")},
+		"an object":                  {dev().container("a", nil, `{"P":{"x":1}}`).container("b", one, `{}`).secrets("P=vault:db"), clash("b", "a")},
+		"a reference over both":      {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db").container("c", both, `{}`).secrets("P=vault:c"), clash("c", "a")},
+		"equal ranks":                {dev().container("a", one, `{"P":"x"}`).container("b", other, `{}`).secrets("P=vault:db"), clash("b", "a")},
+		"both are removed":           {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db").container("c", both, `{"P":null}`), ""},
+		"an unknown container above": {dev().container("a", nil, `{"P":"x"}`).container("b", one, `{}`).secrets("P=vault:db").container("c", both, ""), ""},
+		"an unknown container below": {dev().container("0", nil, "").container("a", one, `{"P":"x"}`).container("b", both, `{}`).secrets("P=vault:db"), clash("b", "a")},
+		"unknown secrets above":      {dev().container("a", nil, `{}`).secrets("P=vault:db").container("b", one, `{"P":"x"}`).pendingSecrets(), ""},
+		"unknown secrets below":      {dev().container("a", one, `{"P":"x"}`).pendingSecrets().container("b", both, `{}`).secrets("P=vault:db"), clash("b", "a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := test.given.assign("drone", "hello", both, nil).hydrate(t)
-			equal(t, "findings", report(result.Findings), test.want)
+			result := test.builder.assign("drone", "hello", both, nil).hydrate(t)
+			equal(t, "findings", findingLines(result.Findings), test.want)
 		})
 	}
 }
@@ -153,8 +153,8 @@ func TestReferencesOfEqualRankAreAmbiguous(t *testing.T) {
 	t.Parallel()
 	one, other, both := labels{"region": "west"}, labels{"edge": "true"}, labels{"region": "west", "edge": "true"}
 	for name, test := range map[string]struct {
-		given *given
-		want  bool
+		builder *fleetBuilder
+		want    bool
 	}{
 		"two references":        {dev().container("a", one, `{}`).secrets("P=vault:a").container("b", other, `{}`).secrets("P=vault:b"), true},
 		"two versions":          {dev().container("a", one, `{}`).secrets("P=vault:a@1").container("b", other, `{}`).secrets("P=vault:a@2"), true},
@@ -164,7 +164,7 @@ func TestReferencesOfEqualRankAreAmbiguous(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := report(test.given.assign("drone", "hello", both, nil).hydrate(t).Findings)
+			found := findingLines(test.builder.assign("drone", "hello", both, nil).hydrate(t).Findings)
 			if strings.Contains(found, `/P is ambiguous: the containers "a" and "b"`) != test.want || !test.want && found != "" {
 				t.Errorf("findings: %s", found)
 			}
@@ -172,9 +172,9 @@ func TestReferencesOfEqualRankAreAmbiguous(t *testing.T) {
 	}
 }
 
-func TestTheVersionCoversReferences(t *testing.T) {
+func TestVersionCoversReferences(t *testing.T) {
 	t.Parallel()
-	version := func(g *given) string { return g.assign("drone", "hello", nil, nil).hydrate(t).All[0].Version }
+	version := func(g *fleetBuilder) string { return g.assign("drone", "hello", nil, nil).hydrate(t).All[0].Version }
 	plain := version(dev().container("a", nil, `{"A":1}`))
 	equal(t, "without references", plain, version(dev().container("a", nil, `{"A":1}`).container("b", nil, `{}`).secrets()))
 	seen := map[string]string{plain: "no reference"}
@@ -187,20 +187,20 @@ func TestTheVersionCoversReferences(t *testing.T) {
 	}
 }
 
-func TestSecretsThatAreNotKnownYetMakeTheSnapshotUnknown(t *testing.T) {
+func TestUnknownSecretsMakeTheSnapshotUnknown(t *testing.T) {
 	t.Parallel()
 	g := dev().container("a", nil, `{"A":1}`).secrets("Q=vault:q").container("west", labels{"region": "west"}, `{"B":2}`).pendingSecrets().
 		assign("west", "hello", labels{"region": "west"}, nil).assign("east", "hello", nil, nil)
 	result := g.hydrate(t)
 	if west := result.All[0]; west.Known || west.Version != "" || west.JSON != "" || west.Values() != nil || west.Secrets() != nil {
-		t.Errorf("a snapshot with secrets that are not known yet: %+v", west)
+		t.Errorf("snapshot with unknown secrets: %+v", west)
 	}
 	equal(t, "elsewhere", secretsOf(result.All[1]), "Q=vault:q")
 	using, _ := hydrate.Uses(result, g.assignments, "/B")
-	equal(t, "what is known is used", fmt.Sprint(using), "[west/hello-test]")
+	equal(t, "uses of a known value", fmt.Sprint(using), "[west/hello-test]")
 }
 
-// encryptedFile is what sops or kubeseal has written, of the Secret "db".
+// encryptedFile returns the Secret "db", encrypted by sops or kubeseal.
 func encryptedFile(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile("../encrypted/testdata/" + name + ".yaml")
@@ -210,15 +210,15 @@ func encryptedFile(t *testing.T, name string) string {
 	return string(content)
 }
 
-// encrypted gives the container added last encrypted files.
-func (g *given) encrypted(texts ...string) *given {
+// encrypted adds encrypted files to the last container.
+func (g *fleetBuilder) encrypted(texts ...string) *fleetBuilder {
 	if err := g.config.SetSecrets(g.last(), fleet.ContainerSecrets{Encrypted: texts}); err != nil {
 		panic(err)
 	}
 	return g
 }
 
-func TestOfEncryptedFilesOfOneSecretTheLaterWins(t *testing.T) {
+func TestHigherRankedEncryptedFileOfASecretWins(t *testing.T) {
 	t.Parallel()
 	one, other, both := labels{"region": "west"}, labels{"edge": "true"}, labels{"region": "west", "edge": "true"}
 	sops, sealed := encryptedFile(t, "sops"), encryptedFile(t, "sealed")
@@ -226,7 +226,7 @@ func TestOfEncryptedFilesOfOneSecretTheLaterWins(t *testing.T) {
 	ambiguous := `config container "b": encrypted[0], of Secret "db", is ambiguous: the containers "a" and "b" have equal priority and equally many labels, ` +
 		`and give different encrypted files; raise the priority of the one that should win (assignment "drone/hello-test")`
 	for name, test := range map[string]struct {
-		given            *given
+		builder          *fleetBuilder
 		want, complaints string
 	}{
 		"one":                   {dev().container("a", nil, `{}`).encrypted(sops), "db of a", ""},
@@ -235,27 +235,27 @@ func TestOfEncryptedFilesOfOneSecretTheLaterWins(t *testing.T) {
 		"equal ranks":           {dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed), "db of b", ambiguous},
 		"equal ranks and texts": {dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sops), "db of b", ""},
 		"a higher rank decides": {dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed).container("c", both, `{}`).encrypted(sops), "db of c", ""},
-		"what is not known yet may decide": {
+		"an unknown container of a higher rank": {
 			dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed).container("c", both, `{}`).pendingSecrets(), "", ""},
-		"and may not": {
+		"an unknown container of a lower rank": {
 			dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed).container("c", nil, ``), "", ambiguous},
-		"by name nothing is ambiguous": {
+		"precedence by name": {
 			dev().hydration(fleet.Hydration{Precedence: "name"}).container("a", nil, `{}`).encrypted(sops).container("b", nil, `{}`).encrypted(sealed), "db of b", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := test.given.assign("drone", "hello", both, nil).hydrate(t)
+			result := test.builder.assign("drone", "hello", both, nil).hydrate(t)
 			var files []string
 			for _, file := range result.All[0].Encrypted() {
 				files = append(files, file.Name+" of "+file.Container)
 			}
 			equal(t, "files", strings.Join(files, ", "), test.want)
-			equal(t, "findings", report(result.Findings), test.complaints)
+			equal(t, "findings", findingLines(result.Findings), test.complaints)
 		})
 	}
 }
 
-func TestTheVersionCoversEncryptedFiles(t *testing.T) {
+func TestVersionCoversEncryptedFiles(t *testing.T) {
 	t.Parallel()
 	sops, sealed := encryptedFile(t, "sops"), encryptedFile(t, "sealed")
 	versions := map[string]bool{}

@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// numbered repeats an element between two texts until the whole has so many bytes; a % in it is a number that no
-// other has.
+// numbered repeats an element between two texts up to a size in bytes. Each % in an element becomes a unique name.
 func numbered(bytes int, before, element, after string) string {
 	var text strings.Builder
 	text.WriteString(before)
@@ -25,11 +24,11 @@ func numbered(bytes int, before, element, after string) string {
 	return text.String()
 }
 
-func nested(open, text, shut string, depth int) string {
-	return strings.Repeat(open, depth) + text + strings.Repeat(shut, depth)
+func nested(open, text, closing string, depth int) string {
+	return strings.Repeat(open, depth) + text + strings.Repeat(closing, depth)
 }
 
-// doubling is a schema each of whose parts refers to the next twice.
+// doubling returns a schema of parts that each refer twice to the next.
 func doubling(parts int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `{"$ref":"#/$defs/%d","$defs":{"0":{"type":"string"}`, parts)
@@ -39,17 +38,17 @@ func doubling(parts int) string {
 	return text.String() + "}}"
 }
 
-func TestAHostileSchemaTakesNeitherMemoryNorTime(t *testing.T) {
+func TestHostileSchemaCostsLittleMemoryAndTime(t *testing.T) {
 	const small, large = 50_000, 1<<20 - 1
-	many := acceptancetest.Count(250_000, large)
+	size := acceptancetest.Count(250_000, large)
 	const parts, memory = "has more than 4000 objects and booleans, which is what a schema may have", "is too large: it would take more than 60 MiB of memory to compile"
 	for schema, want := range map[string]string{
-		numbered(many, `{"properties":{`, `"%":true`, `}}`):                                             parts,
-		numbered(many, `{"allOf":[`, `{}`, `]}`):                                                        parts,
-		numbered(many, `{"$defs":{"a":{}},"allOf":[`, `{"$ref":"#/$defs/a"}`, `]}`):                     parts,
-		numbered(many, `{"$defs":{`, `"%":{"$dynamicAnchor":"%"},"r%":{"$dynamicRef":"#%"}`, `}}`):      parts,
-		numbered(many, `{"$defs":{`, `"%":{"$id":"%"},"r%":{"$ref":"%"}`, `}}`):                         parts,
-		numbered(many, `{"default":[`, `{"%":0}`, `]}`):                                                 parts,
+		numbered(size, `{"properties":{`, `"%":true`, `}}`):                                             parts,
+		numbered(size, `{"allOf":[`, `{}`, `]}`):                                                        parts,
+		numbered(size, `{"$defs":{"a":{}},"allOf":[`, `{"$ref":"#/$defs/a"}`, `]}`):                     parts,
+		numbered(size, `{"$defs":{`, `"%":{"$dynamicAnchor":"%"},"r%":{"$dynamicRef":"#%"}`, `}}`):      parts,
+		numbered(size, `{"$defs":{`, `"%":{"$id":"%"},"r%":{"$ref":"%"}`, `}}`):                         parts,
+		numbered(size, `{"default":[`, `{"%":0}`, `]}`):                                                 parts,
 		numbered(large, `{"const":[`, `0`, `]}`):                                                        memory,
 		numbered(large, `{"enum":[`, `"%"`, `]}`):                                                       memory,
 		numbered(large, `{"$schema":"http://json-schema.org/draft-04/schema#","enum":[`, `1e999`, `]}`): memory,
@@ -91,8 +90,8 @@ func TestAHostileSchemaTakesNeitherMemoryNorTime(t *testing.T) {
 	}
 }
 
-// References that double may be anywhere in a schema.
-func TestEveryPartOfASchemaIsHeldToItsReferences(t *testing.T) {
+// Doubling references may be anywhere in a schema.
+func TestReferencesOfEveryPartOfASchemaAreBounded(t *testing.T) {
 	_, definitions, _ := strings.Cut(doubling(40), ",")
 	for _, place := range []string{
 		`"properties":{"a":%s}`, `"patternProperties":{"a":%s}`, `"additionalProperties":%s`, `"items":%s`, `"prefixItems":[%s]`, `"contains":%s`,
@@ -107,13 +106,13 @@ func TestEveryPartOfASchemaIsHeldToItsReferences(t *testing.T) {
 	}
 }
 
-// A value that is to be a regular expression is compiled to find out whether it is one.
-func TestAHostilePatternAmongValuesIsNone(t *testing.T) {
+// The format "regex" compiles the value.
+func TestHostilePatternAmongValuesIsInvalid(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`a{1,3}`: "", `(`: `/A must be of the format "regex"`, strings.Repeat(`\pL`, 10_000): `/A must be of the format "regex"`,
 	} {
 		data := canonical(t, map[string]any{"A": text, "B": true})
-		equal(t, text, breaking(t, dev().container("c", nil, data), `{"properties":{"A":{"format":"regex"},"B":{"format":"regex"}}}`), want)
+		equal(t, text, violationsOf(t, dev().container("c", nil, data), `{"properties":{"A":{"format":"regex"},"B":{"format":"regex"}}}`), want)
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// given is a fleet as the tests write it.
-type given struct {
+// fleetBuilder builds a fleet, its configuration and its assignments.
+type fleetBuilder struct {
 	fleet       fleet.Fleet
 	config      fleet.Config
 	assignments []*schedule.Assignment
 }
 
-// dev is an environment with nothing in it.
-func dev() *given {
-	return &given{fleet: fleet.Fleet{Environment: "dev", Hydration: &fleet.Hydration{}}, config: fleet.Config{}}
+// dev returns an empty environment.
+func dev() *fleetBuilder {
+	return &fleetBuilder{fleet: fleet.Fleet{Environment: "dev", Hydration: &fleet.Hydration{}}, config: fleet.Config{}}
 }
 
-// container adds a config container; its data is JSON, or empty where it is not known yet.
-func (g *given) container(name string, labels fleet.Labels, data string) *given {
+// container adds a config container. Its data is JSON, or empty if unknown.
+func (g *fleetBuilder) container(name string, labels fleet.Labels, data string) *fleetBuilder {
 	g.fleet.ConfigContainers = append(g.fleet.ConfigContainers, fleet.ConfigContainer{Name: name, Labels: labels})
 	if data != "" {
 		g.config[name] = data
@@ -31,35 +31,35 @@ func (g *given) container(name string, labels fleet.Labels, data string) *given 
 	return g
 }
 
-// configMap adds a container that was a ConfigMap.
-func (g *given) configMap(name string, labels fleet.Labels, data string) *given {
+// configMap adds a container from a ConfigMap.
+func (g *fleetBuilder) configMap(name string, labels fleet.Labels, data string) *fleetBuilder {
 	g.container(name, labels, data)
 	g.last().FromConfigMap = true
 	return g
 }
 
-func (g *given) last() *fleet.ConfigContainer {
+func (g *fleetBuilder) last() *fleet.ConfigContainer {
 	return &g.fleet.ConfigContainers[len(g.fleet.ConfigContainers)-1]
 }
 
-// priority sets that of the container added last.
-func (g *given) priority(priority string) *given {
+// priority sets the priority of the last container.
+func (g *fleetBuilder) priority(priority string) *fleetBuilder {
 	g.last().Priority = fleetNumber(priority)
 	return g
 }
 
-func (g *given) schema(name string, labels fleet.Labels, schema string) *given {
+func (g *fleetBuilder) schema(name string, labels fleet.Labels, schema string) *fleetBuilder {
 	g.fleet.ConfigSchemas = append(g.fleet.ConfigSchemas, fleet.ConfigSchema{Name: name, Labels: labels, Schema: schema})
 	return g
 }
 
-func (g *given) hydration(hydration fleet.Hydration) *given {
+func (g *fleetBuilder) hydration(hydration fleet.Hydration) *fleetBuilder {
 	g.fleet.Hydration = &hydration
 	return g
 }
 
 // assign puts the deployment target "<workload>-test" on a cluster type.
-func (g *given) assign(clusterType, workload string, host, target fleet.Labels, schemas ...string) *given {
+func (g *fleetBuilder) assign(clusterType, workload string, host, target fleet.Labels, schemas ...string) *fleetBuilder {
 	g.assignments = append(g.assignments, &schedule.Assignment{
 		Host: &schedule.Host{Name: clusterType, ClusterType: &fleet.ClusterType{Name: clusterType}, Labels: host},
 		Target: &schedule.Target{
@@ -72,16 +72,16 @@ func (g *given) assign(clusterType, workload string, host, target fleet.Labels, 
 	return g
 }
 
-// onCluster puts the assignment added last on a cluster of its cluster type.
-func (g *given) onCluster(name string) *given {
+// onCluster moves the last assignment to a cluster of its cluster type.
+func (g *fleetBuilder) onCluster(name string) *fleetBuilder {
 	host := g.assignments[len(g.assignments)-1].Host
 	host.Name, host.Cluster = "clusters/"+name, &fleet.Cluster{Name: name, ClusterType: host.ClusterType.Name}
 	return g
 }
 
-func (g *given) hydrate(t testing.TB) *hydrate.Snapshots {
+func (g *fleetBuilder) hydrate(t testing.TB) *hydrate.Snapshots {
 	t.Helper()
-	result, err := hydrateError(g)
+	result, err := tryHydrate(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (g *given) hydrate(t testing.TB) *hydrate.Snapshots {
 }
 
 // idle returns the containers without assignments.
-func (g *given) idle(t testing.TB) []string {
+func (g *fleetBuilder) idle(t testing.TB) []string {
 	t.Helper()
 	idle, err := hydrate.IdleContainers(&g.fleet, g.assignments)
 	if err != nil {
@@ -98,8 +98,8 @@ func (g *given) idle(t testing.TB) []string {
 	return idle
 }
 
-// report is all that a result complains about, a line each.
-func report(findings []hydrate.ValueFinding) string {
+// findingLines returns the findings, one per line.
+func findingLines(findings []hydrate.ValueFinding) string {
 	lines := make([]string, len(findings))
 	for i, finding := range findings {
 		lines[i] = finding.String()
@@ -107,23 +107,23 @@ func report(findings []hydrate.ValueFinding) string {
 	return strings.Join(lines, "\n")
 }
 
-func equal(t testing.TB, what string, got, want any) {
+func equal(t testing.TB, name string, got, want any) {
 	t.Helper()
 	if got, want := fmt.Sprintf("%v", got), fmt.Sprintf("%v", want); got != want {
-		t.Errorf("%s\n got: %s\nwant: %s", what, got, want)
+		t.Errorf("%s\n got: %s\nwant: %s", name, got, want)
 	}
 }
 
-// hydrateError hydrates the fleet with the deployment targets that are assigned.
-func hydrateError(g *given) (*hydrate.Snapshots, error) {
+// tryHydrate hydrates the fleet with the assigned deployment targets.
+func tryHydrate(g *fleetBuilder) (*hydrate.Snapshots, error) {
 	g.fleet.Workloads = nil
 	seen := map[string]bool{}
 	for _, assignment := range g.assignments {
-		if of := assignment.Target; !seen[of.Name] {
-			seen[of.Name] = true
+		if target := assignment.Target; !seen[target.Name] {
+			seen[target.Name] = true
 			g.fleet.Workloads = append(
 				g.fleet.Workloads,
-				fleet.Workload{Name: of.Workload.Name, DeploymentTargets: []fleet.DeploymentTarget{*of.Target}},
+				fleet.Workload{Name: target.Workload.Name, DeploymentTargets: []fleet.DeploymentTarget{*target.Target}},
 			)
 		}
 	}
