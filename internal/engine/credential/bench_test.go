@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// BenchmarkFind looks through all containers of the reference fleet; fleet.BenchmarkDecode has the whole of which that is
-// a part.
+// BenchmarkFind searches all containers of the reference fleet. fleet.BenchmarkDecode includes this search.
 func BenchmarkFind(b *testing.B) {
 	input := fleettest.Input(fleettest.Reference(fleettest.ReferenceAssignments, 1))
 	b.ReportAllocs()

@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// There is no false alarm on Kalypso's sample, on the samples of clusters, and on the values of charts, whether they are
-// given as values or as one text. A Secret that one of the samples has is found.
+// Find has no false alarm on the samples of Kalypso and of clusters, nor on the values of charts, as values or as one text. It
+// finds the Secret in one of the samples.
 func TestFindHasNoFalseAlarmOnSamples(t *testing.T) {
 	t.Parallel()
 	for _, corpus := range []struct {
-		folder string
-		least  int
-		isOf   func(name string) bool
+		folder   string
+		minFiles int
+		isSample func(name string) bool
 	}{
 		{"kalypso", 20, isYAML},
 		{"samples", 20, isYAML},
@@ -32,7 +32,7 @@ func TestFindHasNoFalseAlarmOnSamples(t *testing.T) {
 			}
 			files := 0
 			err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-				if err != nil || entry.IsDir() || !corpus.isOf(entry.Name()) {
+				if err != nil || entry.IsDir() || !corpus.isSample(entry.Name()) {
 					return err
 				}
 				text, err := os.ReadFile(path)
@@ -42,7 +42,7 @@ func TestFindHasNoFalseAlarmOnSamples(t *testing.T) {
 				files++
 				values := []any{string(text)}
 				for _, document := range fleet.SplitYAML(string(text)) {
-					if value, err := fleet.ParseLooseYAML(document.Text); err == nil { // templates of charts are no YAML
+					if value, err := fleet.ParseLooseYAML(document.Text); err == nil { // templates of charts are not YAML
 						values = append(values, value)
 					}
 				}
@@ -50,13 +50,13 @@ func TestFindHasNoFalseAlarmOnSamples(t *testing.T) {
 				if entry.Name() == "argocd-base.yaml" {
 					want = "[0] 35 password, [8].stringData.admin.password 0 password, [8].stringData.server.secretkey 0 password"
 				}
-				if got := show(credential.Find(values)); got != want {
+				if got := formatMatches(credential.Find(values)); got != want {
 					t.Errorf("%s: got %q, want %q", path, got, want)
 				}
 				return nil
 			})
-			if err != nil || files < corpus.least {
-				t.Errorf("%s has %d files, want %d or more: %v", root, files, corpus.least, err)
+			if err != nil || files < corpus.minFiles {
+				t.Errorf("%s has %d files, want %d or more: %v", root, files, corpus.minFiles, err)
 			}
 		})
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// rules.json has what tools/credentialrules makes of the version of gitleaks that its go.mod names.
-func TestTheRulesAreThoseOfGitleaks(t *testing.T) {
+// rules.json is the output of tools/credentialrules for the version of gitleaks in its go.mod.
+func TestRulesMatchGitleaks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds a program")

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func language(t testing.TB) *expression.Language {
+func newLanguage(t testing.TB) *expression.Language {
 	t.Helper()
 	l, err := expression.New([]expression.Variable{
 		{Name: "value", Type: cel.DoubleType}, {Name: "rest", Type: cel.NullableType(cel.DoubleType)}, {Name: "facts", Type: cel.DynType},
@@ -24,9 +24,9 @@ func language(t testing.TB) *expression.Language {
 	return l
 }
 
-func TestAnExpressionThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
+func TestCompileProblemsNamePlaceAndCause(t *testing.T) {
 	t.Parallel()
-	l := language(t)
+	l := newLanguage(t)
 	for source, want := range map[string]string{
 		"":                          `must be an expression, and is empty`,
 		"value >":                   `line 1, column 8: Syntax error: mismatched input '<EOF>'`,
@@ -38,16 +38,16 @@ func TestAnExpressionThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
 		"value + 1 > 2.0":           `line 1, column 7: found no matching overload for '_+_' applied to '(double, int)': a double needs a double, so write a whole number as in 2.0`,
 		strings.Repeat("1", 20_000): `has 20000 characters, and 16384 are the most`,
 	} {
-		compiled, wrong := l.Compile(source, cel.BoolType)
-		if compiled != nil || len(wrong) == 0 || !strings.HasPrefix(wrong[0], want) {
-			t.Errorf("%.80q: %q", source, wrong)
+		compiled, problems := l.Compile(source, cel.BoolType)
+		if compiled != nil || len(problems) == 0 || !strings.HasPrefix(problems[0], want) {
+			t.Errorf("%.80q: problems %q, want %q", source, problems, want)
 		}
 	}
 }
 
-func TestAnExpressionGivesABoolOrSaysWhyNot(t *testing.T) {
+func TestBoolReturnsAValueOrACause(t *testing.T) {
 	t.Parallel()
-	l := language(t)
+	l := newLanguage(t)
 	facts := map[string]any{
 		"version": "1.34.2",
 		"nodes":   3.0,
@@ -66,32 +66,32 @@ func TestAnExpressionGivesABoolOrSaysWhyNot(t *testing.T) {
 		`int(facts.secret) == 1`:                                              "cannot be evaluated at line 1, column 4: a value cannot be converted",
 		`lists.range(1000).all(a, lists.range(1000).all(b, a > b || b >= a))`: "takes too long: it costs more than 200000, the most",
 	} {
-		compiled, wrong := l.Compile(source, cel.BoolType)
-		if len(wrong) > 0 {
-			t.Errorf("%s: %q", source, wrong)
+		compiled, problems := l.Compile(source, cel.BoolType)
+		if len(problems) > 0 {
+			t.Errorf("%s: %q", source, problems)
 			continue
 		}
 		got, err := compiled.Bool(map[string]any{"value": 0.2, "rest": 0.1, "facts": facts})
 		if err != nil {
 			if strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("%s: %v", source, err)
+				t.Errorf("%s: error %v, want %s", source, err, want)
 			}
 		} else if (want == "true") != got || want != "true" && want != "false" {
-			t.Errorf("%s: %t", source, got)
+			t.Errorf("%s: got %t, want %s", source, got, want)
 		}
 	}
-	compiled, wrong := l.Compile(`rest == null && value < 0.4`, cel.BoolType)
+	compiled, problems := l.Compile(`rest == null && value < 0.4`, cel.BoolType)
 	if !compiled.Uses("rest") || !compiled.Uses("value") || compiled.Uses("facts") {
-		t.Error("an expression does not know its variables")
+		t.Error("Uses must be true for rest and value only")
 	}
 	if got, err := compiled.Bool(map[string]any{"value": 0.2, "rest": nil}); err != nil || !got {
-		t.Errorf("%t, %v, %q", got, err, wrong)
+		t.Errorf("%t, %v, %q", got, err, problems)
 	}
 }
 
-func TestAnExpressionGivesANumberOrSaysWhyNot(t *testing.T) {
+func TestNumberReturnsAValueOrACause(t *testing.T) {
 	t.Parallel()
-	l := language(t)
+	l := newLanguage(t)
 	numbers := []*cel.Type{cel.DoubleType, cel.IntType, cel.UintType, cel.BoolType, cel.DynType}
 	facts := map[string]any{"nodes": json.Number("3"), "ready": true, "name": "a"}
 	for source, want := range map[string]string{
@@ -100,8 +100,8 @@ func TestAnExpressionGivesANumberOrSaysWhyNot(t *testing.T) {
 		`facts.missing`: "cannot be evaluated at line 1, column 6: there is no key \"missing\"; test with has() or `in`, or use `[?…].orValue(…)`",
 		`string(value)`: "must give a double or int or uint or bool, and gives a string",
 	} {
-		compiled, wrong := l.Compile(source, numbers...)
-		got := strings.Join(wrong, "\n")
+		compiled, problems := l.Compile(source, numbers...)
+		got := strings.Join(problems, "\n")
 		if compiled != nil {
 			number, err := compiled.Number(map[string]any{"value": 0.2, "rest": 0.1, "facts": facts})
 			if got = fmt.Sprint(number); err != nil {
@@ -109,12 +109,12 @@ func TestAnExpressionGivesANumberOrSaysWhyNot(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("%s: %s", source, got)
+			t.Errorf("%s: got %s, want %s", source, got, want)
 		}
 	}
 }
 
-// FuzzExpression compiles any text, and evaluates it: that takes no more than any input may.
+// FuzzExpression compiles and evaluates any text, with limits for time and memory.
 func FuzzExpression(f *testing.F) {
 	for _, source := range []string{
 		`value < 0.5 && (rest == null || value <= rest * 2.0)`, `facts.zones.all(zone, zone.matches("^a+$"))`, `semver(facts.version).isLessThan(semver("1.34.0"))`,
@@ -122,12 +122,12 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(source)
 	}
-	l := language(f)
+	l := newLanguage(f)
 	f.Fuzz(func(t *testing.T, source string) {
 		fleettest.Bounded(t, source, func() {
-			compiled, wrong := l.Compile(source, cel.BoolType)
-			if (compiled == nil) != (len(wrong) > 0) {
-				t.Fatalf("%q: %q", source, wrong)
+			compiled, problems := l.Compile(source, cel.BoolType)
+			if (compiled == nil) != (len(problems) > 0) {
+				t.Fatalf("%q: %q", source, problems)
 			}
 			if compiled != nil {
 				_, _ = compiled.Bool(map[string]any{"value": 0.2, "rest": nil, "facts": map[string]any{"version": "1.34.2", "zones": []any{"a", "b"}}})

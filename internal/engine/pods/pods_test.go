@@ -12,15 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pods"
 )
 
-// Kubernetes publishes pods that keep each standard, and pods that violate it. Each is judged in the same way wherever an
-// object has it.
-func TestStandardsAreThoseOfKubernetes(t *testing.T) {
+// Kubernetes publishes pods that satisfy each standard and pods that violate it. A pod's verdict does not depend on the object
+// around it.
+func TestStandardsEqualThoseOfKubernetes(t *testing.T) {
 	t.Parallel()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/pod-security-admission").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	looked := 0
+	checked := 0
 	for _, standard := range []pods.Standard{pods.Baseline, pods.Restricted} {
 		for _, result := range []string{"pass", "fail"} {
 			pattern := filepath.Join(strings.TrimSpace(string(folder)), "test", "testdata", string(standard), "v1.37", result, "*.yaml")
@@ -29,7 +29,7 @@ func TestStandardsAreThoseOfKubernetes(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, file := range files {
-				pod := read(t, file)
+				pod := readPod(t, file)
 				for kind, object := range map[string]map[string]any{
 					"Pod":     pod,
 					"CronJob": {"spec": map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": pod}}}},
@@ -42,17 +42,17 @@ func TestStandardsAreThoseOfKubernetes(t *testing.T) {
 					if (len(violations) > 0) != (result == "fail") {
 						t.Errorf("%s in a %s: %q", file, kind, violations)
 					}
-					looked++
+					checked++
 				}
 			}
 		}
 	}
-	if looked < 200 {
-		t.Errorf("only %d pods were looked at", looked)
+	if checked < 200 {
+		t.Errorf("%d pods were checked, want at least 200", checked)
 	}
 }
 
-func read(t *testing.T, file string) map[string]any {
+func readPod(t *testing.T, file string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -65,7 +65,7 @@ func read(t *testing.T, file string) map[string]any {
 	return pod
 }
 
-// FuzzFind finds pods in any object: an object is never passed over by its text, and pods can be judged.
+// FuzzFind finds pods in any object. MayBeIn is true for each text with pods, and each pod can be checked.
 func FuzzFind(f *testing.F) {
 	for _, object := range []string{
 		`{spec: {containers: [{image: a, name: b}]}}`, `{spec: {"conta\x69ners": [{image: a}]}}`, `{a: {!!binary aG9zdFBJRA==: true}}`,
@@ -82,7 +82,7 @@ func FuzzFind(f *testing.F) {
 		}
 		found := pods.Find(object)
 		if len(found) > 0 && !pods.MayBeIn(text) {
-			t.Errorf("%q has pods", text)
+			t.Errorf("%q has pods, but MayBeIn is false", text)
 		}
 		for _, pod := range found {
 			baseline, restricted := pod.Violations(pods.Baseline, ""), pod.Violations(pods.Restricted, "")

@@ -14,9 +14,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// executed is what the template engine of External Secrets Operator makes of a text, which is Go's with the functions of Sprig:
+// execute executes a text like the template engine of External Secrets Operator, which is Go's with the functions of Sprig:
 // https://github.com/external-secrets/external-secrets/blob/v2.9.0/runtime/template/v2/template.go
-func executed(t *testing.T, text string, secrets map[string]string) string {
+func execute(t *testing.T, text string, secrets map[string]string) string {
 	t.Helper()
 	toJSON := func(value any) (string, error) {
 		text, err := json.Marshal(value)
@@ -33,7 +33,7 @@ func executed(t *testing.T, text string, secrets map[string]string) string {
 	return output.String()
 }
 
-func TestSecretsOfAnyContentAreValuesOfAChart(t *testing.T) {
+func TestAnySecretIsAValueOfAChart(t *testing.T) {
 	secrets := map[string]string{"DB_PASSWORD": "it's \"quoted\": {{ .DB_PASSWORD }} # &*!|>\n\t- no\\n", "tls.crt": "12345", "_a-b": "yes"}
 	text := secretservice.Values([]string{"global", "{{ .DB_PASSWORD }}", "a: b\n"}, []string{"DB_PASSWORD", "_a-b", "tls.crt"})
 	for _, secret := range secrets {
@@ -42,7 +42,7 @@ func TestSecretsOfAnyContentAreValuesOfAChart(t *testing.T) {
 		}
 	}
 	var got map[string]any
-	if err := yaml.Unmarshal([]byte(executed(t, text, secrets)), &got); err != nil {
+	if err := yaml.Unmarshal([]byte(execute(t, text, secrets)), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"global": map[string]any{"{{ .DB_PASSWORD }}": map[string]any{"a: b\n": map[string]any{
@@ -67,11 +67,11 @@ func FuzzValues(f *testing.F) {
 		if strings.ContainsFunc(
 			secret,
 			func(r rune) bool { return r > 0x7e || r == utf8.RuneError },
-		) { // what JSON writes as it is, and YAML may not take
+		) { // JSON does not escape these, and YAML may refuse them
 			return
 		}
 		var got map[string]map[string]string
-		text := executed(t, secretservice.Values([]string{below}, []string{key}), map[string]string{key: secret})
+		text := execute(t, secretservice.Values([]string{below}, []string{key}), map[string]string{key: secret})
 		if err := yaml.UnmarshalStrict([]byte(text), &got); err != nil || len(got) != 1 || len(got[below]) != 1 || got[below][key] != secret {
 			t.Errorf("%v: %q of %s", err, got, text)
 		}
@@ -80,16 +80,16 @@ func FuzzValues(f *testing.F) {
 
 func TestEverySecretServiceIsNamed(t *testing.T) {
 	for _, name := range []string{"external-secrets", "secrets-store-csi"} {
-		if of := secretservice.Named(name); of == nil || of.Name != name || of.Kind.Kind == "" {
-			t.Errorf("%s is %v", name, of)
+		if service := secretservice.Named(name); service == nil || service.Name != name || service.Kind.Kind == "" {
+			t.Errorf("%s is %v", name, service)
 		}
 	}
-	if of := secretservice.Named("own"); of != nil {
-		t.Errorf("own is %v", of)
+	if service := secretservice.Named("own"); service != nil {
+		t.Errorf("own is %v", service)
 	}
 }
 
-func TestAProviderSaysWhatItCannotRead(t *testing.T) {
+func TestProviderNamesTheUnreadableAttribute(t *testing.T) {
 	for name, test := range map[string]struct {
 		store     secretservice.Store
 		reference secretservice.Reference
