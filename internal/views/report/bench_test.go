@@ -6,14 +6,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// BenchmarkReport makes the page of the reference fleet.
+// BenchmarkReport renders the page of the reference fleet.
 func BenchmarkReport(b *testing.B) {
 	p := referencePage(20_000, true)
 	b.Run("HTML", func(b *testing.B) {
 		b.ReportAllocs()
 		size := 0
 		for b.Loop() {
-			size = len(html(b, p))
+			size = len(renderHTML(b, p))
 		}
 		b.ReportMetric(float64(size), "bytes")
 	})

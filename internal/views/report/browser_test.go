@@ -25,7 +25,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// patience is for a browser on a busy machine; nothing takes nearly as long.
+// patience is the time limit for a browser on a busy machine.
 const patience = 2 * time.Minute
 
 // screenshots is the folder of screenshots. Go does not cache results of tests that read new files within the module.
@@ -37,12 +37,11 @@ type browser struct {
 	tab     context.Context // nil until the first page, and after a failure
 	close   func()
 
-	mu    sync.Mutex
-	shown *tab
+	mu      sync.Mutex
+	current *tab
 }
 
-// startBrowser starts a browser that ends with the test. Where there is
-// none, the test is skipped.
+// startBrowser starts a browser that ends with the test. Without Chromium, it skips the test.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	if testing.Short() {
@@ -80,7 +79,7 @@ func chromium() string {
 	return ""
 }
 
-// tab is a page in the browser, and all that it asked for or complained of.
+// tab is a page in the browser, with its requests and complaints.
 type tab struct {
 	t       *testing.T
 	context context.Context
@@ -91,22 +90,22 @@ type tab struct {
 	complaints []string
 }
 
-// look is how a tab shows a page.
-type look struct {
+// tabOptions control how a tab shows a page.
+type tabOptions struct {
 	width, height int64
 	dark          bool
 	noScript      bool
 	fragment      string
 }
 
-// openTab shows a page and waits until it is ready. At the end of the test, the
-// page must have asked for nothing and complained of nothing.
-func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
+// openTab shows a page and waits until it is ready. At the end of the test, the page must have requested only itself, and the
+// browser must have no complaints.
+func openTab(t *testing.T, in *browser, p *report.Page, options tabOptions) *tab {
 	t.Helper()
 	opened := &tab{t: t}
-	text := html(t, p)
+	text := renderHTML(t, p)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		opened.note(&opened.requests, r.URL.Path)
+		opened.add(&opened.requests, r.URL.Path)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(text)
 	}))
@@ -115,27 +114,27 @@ func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
 	t.Cleanup(cancel)
 	opened.context, opened.address = limited, server.URL+"/page"
 
-	if as.width == 0 {
-		as.width, as.height = 1440, 1000
+	if options.width == 0 {
+		options.width, options.height = 1440, 1000
 	}
-	opened.resize(as.width, as.height)
+	opened.resize(options.width, options.height)
 	opened.run(
 		command(log.Enable, cdp.Empty{}),
 		command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}),
-		colours(as.dark),
-		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: as.noScript}),
-		chromedp.Navigate(opened.address+as.fragment),
+		emulateColours(options.dark),
+		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: options.noScript}),
+		chromedp.Navigate(opened.address+options.fragment),
 	)
-	opened.until("the page", fmt.Sprintf(`location.href.startsWith(%q) && document.readyState === 'complete'`, opened.address))
-	if !as.noScript {
-		opened.until("the filters", `!document.getElementById('explorer').hidden && document.getElementById('hits').textContent !== ''`)
+	opened.waitFor("the page", fmt.Sprintf(`location.href.startsWith(%q) && document.readyState === 'complete'`, opened.address))
+	if !options.noScript {
+		opened.waitFor("the filters", `!document.getElementById('explorer').hidden && document.getElementById('hits').textContent !== ''`)
 	}
 	t.Cleanup(func() {
 		opened.mu.Lock()
 		defer opened.mu.Unlock()
 		defer in.closeAfterFailure(t)
 		if len(opened.requests) != 1 || opened.requests[0] != "/page" {
-			t.Errorf("the page asked for %q; want itself alone", opened.requests)
+			t.Errorf("the page requested %q, want only itself", opened.requests)
 		}
 		for _, complaint := range opened.complaints {
 			t.Errorf("the browser complains: %s", complaint)
@@ -144,11 +143,11 @@ func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
 	return opened
 }
 
-// openOnce returns the browser's tab, whose events belong to shown from now on.
+// openOnce returns the browser's tab. From now on, its events belong to shown.
 func (b *browser) openOnce(t *testing.T, shown *tab) context.Context {
 	t.Helper()
 	b.mu.Lock()
-	b.shown = shown
+	b.current = shown
 	b.mu.Unlock()
 	if b.tab != nil {
 		return b.tab
@@ -159,9 +158,9 @@ func (b *browser) openOnce(t *testing.T, shown *tab) context.Context {
 	}
 	err := chromedp.Listen(opened, func(event any) {
 		b.mu.Lock()
-		heard := b.shown
+		current := b.current
 		b.mu.Unlock()
-		heard.hear(event)
+		current.record(event)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,29 +177,29 @@ func (b *browser) closeAfterFailure(t *testing.T) {
 	}
 }
 
-func (o *tab) note(list *[]string, text string) {
+func (o *tab) add(list *[]string, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	*list = append(*list, text)
 }
 
-// hear keeps what should not be.
-func (o *tab) hear(event any) {
+// record adds errors, console output, dialogs and navigation to the complaints.
+func (o *tab) record(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
-		o.note(&o.complaints, fmt.Sprintf("%s: %s (%s)", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+		o.add(&o.complaints, fmt.Sprintf("%s: %s (%s)", e.Entry.Level, e.Entry.Text, e.Entry.URL))
 	case *runtime.EventExceptionThrown:
-		o.note(&o.complaints, e.ExceptionDetails.Text)
+		o.add(&o.complaints, e.ExceptionDetails.Text)
 	case *runtime.EventConsoleAPICalled:
-		o.note(&o.complaints, "console."+string(e.Type))
+		o.add(&o.complaints, "console."+string(e.Type))
 	case *page.EventJavascriptDialogOpening:
-		o.note(&o.complaints, "a dialog: "+e.Message)
+		o.add(&o.complaints, "a dialog: "+e.Message)
 	case *page.EventFrameRequestedNavigation:
-		o.note(&o.complaints, "goes to "+e.URL)
+		o.add(&o.complaints, "goes to "+e.URL)
 	}
 }
 
-// command is a command of the protocol that answers nothing.
+// command returns a command of the protocol without an answer.
 func command[P any](c cdp.Command[P, cdp.Empty], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, c, params)
@@ -208,8 +207,8 @@ func command[P any](c cdp.Command[P, cdp.Empty], params P) chromedp.Action[chrom
 	})
 }
 
-// colours are those of a light or of a dark screen, on which nothing moves.
-func colours(dark bool) chromedp.Action[chromedp.Void] {
+// emulateColours emulates a light or a dark screen without motion.
+func emulateColours(dark bool) chromedp.Action[chromedp.Void] {
 	scheme := "light"
 	if dark {
 		scheme = "dark"
@@ -219,9 +218,8 @@ func colours(dark bool) chromedp.Action[chromedp.Void] {
 	}})
 }
 
-// busy is how long the page's thread has been at work, in milliseconds: other than
-// the time that passes, it does not depend on what else the machine does.
-func (o *tab) busy() float64 {
+// workTime returns the working time of the page's thread in milliseconds. It does not depend on the load of the machine.
+func (o *tab) workTime() float64 {
 	o.t.Helper()
 	metrics, err := chromedp.Run(o.context, func(ctx context.Context, t *chromedp.Target) (performance.GetMetricsResult, error) {
 		return cdp.Call(ctx, t, performance.GetMetrics, cdp.Empty{})
@@ -234,7 +232,7 @@ func (o *tab) busy() float64 {
 			return metric.Value * 1000
 		}
 	}
-	o.t.Fatal("the browser does not say how long it was at work")
+	o.t.Fatal("the browser reports no working time")
 	return 0
 }
 
@@ -245,8 +243,8 @@ func (o *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// ask evaluates an expression, which may be a promise.
-func ask[T any](o *tab, expression string) T {
+// evaluate evaluates an expression, which may be a promise.
+func evaluate[T any](o *tab, expression string) T {
 	o.t.Helper()
 	answer, err := chromedp.Run(o.context, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -255,25 +253,25 @@ func ask[T any](o *tab, expression string) T {
 	return answer
 }
 
-// until waits for an expression to be true.
-func (o *tab) until(what, expression string) {
+// waitFor waits for an expression to be true.
+func (o *tab) waitFor(description, expression string) {
 	o.t.Helper()
-	for end := time.Now().Add(patience / 2); !ask[bool](o, "Boolean("+expression+")"); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience / 2); !evaluate[bool](o, "Boolean("+expression+")"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			o.t.Fatalf("%s never came: %s", what, expression)
+			o.t.Fatalf("%s: the expression never became true: %s", description, expression)
 		}
 	}
 }
 
-// is fails the test unless an expression is true.
-func (o *tab) is(what, expression string) {
+// check fails the test unless an expression is true.
+func (o *tab) check(description, expression string) {
 	o.t.Helper()
-	if !ask[bool](o, "Boolean("+expression+")") {
-		o.t.Errorf("%s: not so: %s", what, expression)
+	if !evaluate[bool](o, "Boolean("+expression+")") {
+		o.t.Errorf("%s: the expression is false: %s", description, expression)
 	}
 }
 
-// click clicks on the first visible element that a selector finds.
+// click clicks on the first visible element of a selector.
 func (o *tab) click(selector string) {
 	o.t.Helper()
 	o.run(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
@@ -287,7 +285,7 @@ func (o *tab) press(keys ...string) {
 	}
 }
 
-// screenshot leaves what the tab shows; whole is the page in its full height.
+// screenshot saves the visible part of the tab, or the whole page.
 func (o *tab) screenshot(name string, whole bool) {
 	o.t.Helper()
 	if !acceptancetest.All() {
@@ -323,36 +321,35 @@ func (o *tab) resize(width, height int64) {
 	))
 }
 
-// faultless fails the test if axe-core finds a fault in a part of the page, or too little contrast on a dark screen.
+// checkAccessibility fails the test if axe-core finds a fault in a part of the page, or too little contrast on a dark screen.
 // Only the light screen is checked by all rules: names are the same on both.
-func (o *tab) faultless(what, part string) {
+func (o *tab) checkAccessibility(description, part string) {
 	o.t.Helper()
-	if faults := o.faults(part); faults != "" {
-		o.t.Errorf("%s:\n%s", what, faults)
+	if faults := o.accessibilityFaults(part); faults != "" {
+		o.t.Errorf("%s:\n%s", description, faults)
 	}
-	o.run(colours(true))
-	if faults := o.faults(part, "color-contrast"); faults != "" {
-		o.t.Errorf("%s, dark:\n%s", what, faults)
+	o.run(emulateColours(true))
+	if faults := o.accessibilityFaults(part, "color-contrast"); faults != "" {
+		o.t.Errorf("%s, dark:\n%s", description, faults)
 	}
-	o.run(colours(false))
+	o.run(emulateColours(false))
 }
 
-// faults are what axe-core finds wrong with the part of the page that a selector finds; of the rules that
-// are named, or of all.
-func (o *tab) faults(part string, rules ...string) string {
+// accessibilityFaults returns the faults that axe-core finds in the part of the page with a selector, by the named rules or by all.
+func (o *tab) accessibilityFaults(part string, rules ...string) string {
 	o.t.Helper()
-	if !ask[bool](o, "Boolean(window.axe)") {
+	if !evaluate[bool](o, "Boolean(window.axe)") {
 		axe, err := os.ReadFile(filepath.Join("testdata", "axe", "axe.min.js"))
 		if err != nil {
 			o.t.Fatal(err)
 		}
-		ask[bool](o, string(axe)+"; true")
+		evaluate[bool](o, string(axe)+"; true")
 	}
 	options := `{resultTypes: ['violations']`
 	if len(rules) > 0 {
 		options += `, runOnly: ["` + strings.Join(rules, `", "`) + `"]`
 	}
-	found := ask[[]string](o, `axe.run(`+fmt.Sprintf("%q", part)+`, `+options+`}).then((all) => all.violations.flatMap((rule) =>
+	found := evaluate[[]string](o, `axe.run(`+fmt.Sprintf("%q", part)+`, `+options+`}).then((all) => all.violations.flatMap((rule) =>
 		rule.nodes.slice(0, 5).map((node) => rule.id + ': ' + node.html.slice(0, 200) + ' ' + node.failureSummary)))`)
 	return strings.Join(found, "\n")
 }

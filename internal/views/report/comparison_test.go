@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-func TestComparisonOfOneOfEachThing(t *testing.T) {
+func TestMarkdownOfEveryPartOfAComparison(t *testing.T) {
 	t.Parallel()
-	golden(t, "comparison.md", []byte(report.ComparisonMarkdown(smallComparison(), 0)))
-	golden(t, "comparison-short.md", []byte(report.ComparisonMarkdown(smallComparison(), 1200)))
+	checkGolden(t, "comparison.md", []byte(report.ComparisonMarkdown(smallComparison(), 0)))
+	checkGolden(t, "comparison-short.md", []byte(report.ComparisonMarkdown(smallComparison(), 1200)))
 	same := smallComparison()
 	same.Counts, same.Targets, same.Notes = comparison.Counts{Same: 1}, nil, nil
 	same.Right.Name, same.Right.Branch, same.Right.Path = same.Left.Name, same.Left.Branch, same.Left.Path
-	golden(t, "comparison-same.md", []byte(report.ComparisonMarkdown(same, 0)))
+	checkGolden(t, "comparison-same.md", []byte(report.ComparisonMarkdown(same, 0)))
 }
 
 func TestMarkdownOfALargeComparisonIsBounded(t *testing.T) {
@@ -39,8 +39,8 @@ func TestMarkdownOfALargeComparisonIsBounded(t *testing.T) {
 	}
 }
 
-// Comparisons that are as large as can be are counted when values are left out of a page that would be too large.
-func TestAPageOfLargeComparisonsIsUnder8MiB(t *testing.T) {
+// A page leaves out values if it would be too large. Its size includes comparisons of the maximal size.
+func TestPageWithLargeComparisonsIsUnder8MiB(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"short texts": "x", "quotes": strings.Repeat(`"`, 150), "marks": strings.Repeat("<", 150)} {
 		result := smallComparison()
@@ -65,28 +65,28 @@ func TestAPageOfLargeComparisonsIsUnder8MiB(t *testing.T) {
 		}
 		p := smallPage()
 		p.Comparisons = nil
-		without := len(html(t, p))
+		without := len(renderHTML(t, p))
 		for range report.MaxComparisons {
 			p.Comparisons = append(p.Comparisons, report.Comparison{Name: "stage and prod", Result: shown})
 		}
-		if size := len(html(t, p)) - without; size > 3*report.MaxComparisons*len(written) {
+		if size := len(renderHTML(t, p)) - without; size > 3*report.MaxComparisons*len(written) {
 			t.Errorf("%s: comparisons of %d bytes take %d", name, report.MaxComparisons*len(written), size)
 		}
-		if name != "marks" && !acceptancetest.All() { // marks become the longest
+		if name != "marks" && !acceptancetest.All() { // escaped marks are the longest
 			continue
 		}
-		for i := range 11_200 { // which fit without the comparisons
+		for i := range 11_200 { // values that fit without the comparisons
 			p.Assignments[0].Snapshot.Values = append(
 				p.Assignments[0].Snapshot.Values,
 				report.Value{Pointer: fmt.Sprintf("/%d", i), Container: "a", Text: strings.Repeat("x", 600) + fmt.Sprint(i)},
 			)
 		}
-		if size := len(html(t, p)); size >= mostBytes {
+		if size := len(renderHTML(t, p)); size >= maxBytes {
 			t.Errorf("%s: %d bytes", name, size)
 		}
 		p.Comparisons = nil
-		if page := html(t, p); !bytes.Contains(page, []byte(`"detail":2`)) {
-			t.Errorf("%s: values are left out without any comparison, of %d bytes", name, len(page))
+		if page := renderHTML(t, p); !bytes.Contains(page, []byte(`"detail":2`)) {
+			t.Errorf("%s: values are left out of a page without comparisons, of %d bytes", name, len(page))
 		}
 	}
 }

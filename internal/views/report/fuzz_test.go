@@ -21,7 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// hostile are texts that do something where they are not escaped.
+// hostile lists texts that have an effect unless they are escaped.
 var hostile = []string{
 	`<script>alert(1)</script>`, `</script><script>alert(1)</script>`, `</noscript><img src=x onerror=alert(1)>`, `<!--`, `-->`, `]]>`,
 	`" onmouseover="alert(1)`, `' onfocus='alert(1)' autofocus='`, `javascript:alert(1)`, `{{.}}`, `${1}`, `&lt;b&gt;&#x202e;`, `</style><style>*{display:none}`,
@@ -31,7 +31,7 @@ var hostile = []string{
 	"\U000e0041", strings.Repeat("long ", 400),
 }
 
-// harmless is what a page comes to whose every text is harmless.
+// harmless returns the structure of a page with harmless texts.
 var harmless = sync.OnceValue(func() (structure struct{ scripted, unscripted, markdown []string }) {
 	p := pageOf("harmless")
 	page, err := report.HTML(p)
@@ -44,7 +44,7 @@ var harmless = sync.OnceValue(func() (structure struct{ scripted, unscripted, ma
 	return structure
 })
 
-// bothMarkdowns are the Markdown of a page, and that of its comparison.
+// bothMarkdowns returns the Markdown of a page and of its comparison.
 func bothMarkdowns(p *report.Page) string {
 	return report.Markdown(p, 0) + "\n" + report.ComparisonMarkdown(p.Comparisons[0].Result, 0)
 }
@@ -56,12 +56,11 @@ func FuzzHostileTexts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) { checkHostile(t, value) })
 }
 
-// checkHostile puts a text into every field of a page: what it comes to must have
-// the structure that it has with harmless texts.
+// checkHostile puts a text into every field of a page. The output must have the same structure as with harmless texts.
 func checkHostile(t *testing.T, value string) {
 	t.Helper()
 	page := pageOf("x" + value)
-	text := html(t, page)
+	text := renderHTML(t, page)
 	for scripting, want := range map[bool][]string{true: harmless().scripted, false: harmless().unscripted} {
 		got, err := elements(text, scripting)
 		if err != nil {
@@ -71,7 +70,7 @@ func checkHostile(t *testing.T, value string) {
 			t.Fatalf("%q changes the HTML (scripts: %v) at element %d:\n%s\nwant\n%s", value, scripting, at, line(got, at), line(want, at))
 		}
 	}
-	if r, ok := steering(string(text)); ok {
+	if r, ok := findControl(string(text)); ok {
 		t.Fatalf("%q leaves %q in the HTML", value, r)
 	}
 	markdown := bothMarkdowns(page)
@@ -82,7 +81,7 @@ func checkHostile(t *testing.T, value string) {
 	if at := firstDifference(got, harmless().markdown); at >= 0 {
 		t.Fatalf("%q changes the Markdown at node %d: %s, want %s\n%s", value, at, line(got, at), line(harmless().markdown, at), markdown)
 	}
-	if r, ok := steering(markdown); ok {
+	if r, ok := findControl(markdown); ok {
 		t.Fatalf("%q leaves %q in the Markdown", value, r)
 	}
 	for _, limit := range []int{1, 100, 700, 2000} {
@@ -92,25 +91,25 @@ func checkHostile(t *testing.T, value string) {
 	}
 }
 
-// pageOf is a page whose every text is the same.
+// pageOf returns a page with the same text in every field.
 func pageOf(value string) *report.Page {
 	p := smallPage()
-	fill(reflect.ValueOf(p).Elem(), value)
+	fillFields(reflect.ValueOf(p).Elem(), value)
 	p.Rules[1].Error = "" // its violations are shown
 	return p
 }
 
-func fill(v reflect.Value, value string) {
+func fillFields(v reflect.Value, value string) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(value)
 	case reflect.Pointer:
 		if !v.IsNil() {
-			fill(v.Elem(), value)
+			fillFields(v.Elem(), value)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			fill(v.Index(i), value)
+			fillFields(v.Index(i), value)
 		}
 	case reflect.Map:
 		if v.Len() > 0 {
@@ -121,15 +120,14 @@ func fill(v reflect.Value, value string) {
 			return
 		}
 		for i := range v.NumField() {
-			if field := v.Field(i); field.CanSet() { // others are on no page
-				fill(field, value)
+			if field := v.Field(i); field.CanSet() { // unexported fields are on no page
+				fillFields(field, value)
 			}
 		}
 	}
 }
 
-// elements are those of a page, with their attributes; of attributes that hold what
-// somebody else chose, the name alone.
+// elements returns the elements of a page with their attributes. Attributes with texts of users have no values.
 func elements(page []byte, scripting bool) ([]string, error) {
 	root, err := markup.ParseWithOptions(bytes.NewReader(page), markup.ParseOptionEnableScripting(scripting))
 	if err != nil {
@@ -143,11 +141,11 @@ func elements(page []byte, scripting bool) ([]string, error) {
 			}
 			continue
 		}
-		one := "<" + node.Data
+		element := "<" + node.Data
 		for _, attribute := range node.Attr {
-			one += " " + attribute.Namespace + ":" + attribute.Key
+			element += " " + attribute.Namespace + ":" + attribute.Key
 			if attribute.Key != "data-host" && attribute.Key != "data-region" {
-				one += "=" + attribute.Val
+				element += "=" + attribute.Val
 			}
 		}
 		switch node.Data {
@@ -158,17 +156,16 @@ func elements(page []byte, scripting bool) ([]string, error) {
 				}
 				break
 			}
-			one += node.FirstChild.Data
+			element += node.FirstChild.Data
 		case "style":
-			one += node.FirstChild.Data
+			element += node.FirstChild.Data
 		}
-		found = append(found, one)
+		found = append(found, element)
 	}
 	return found, nil
 }
 
-// checkData says what the texts of the data may not hold, either: the script shows
-// them as they are.
+// checkData refuses control characters in the data, because the script shows its texts unchanged.
 func checkData(text string) error {
 	var data struct {
 		Strings, Trees []string
@@ -176,16 +173,16 @@ func checkData(text string) error {
 	if err := json.Unmarshal([]byte(text), &data); err != nil {
 		return err
 	}
-	for _, one := range append(data.Strings, data.Trees...) {
-		if r, ok := steering(one); ok {
+	for _, element := range append(data.Strings, data.Trees...) {
+		if r, ok := findControl(element); ok {
 			return fmt.Errorf("%q in the data", r)
 		}
 	}
 	return nil
 }
 
-// steering finds a character that steers a terminal or the direction of texts.
-func steering(text string) (rune, bool) {
+// findControl returns a character that controls a terminal or the direction of text.
+func findControl(text string) (rune, bool) {
 	for _, r := range text {
 		switch {
 		case r == '\n':
@@ -196,7 +193,7 @@ func steering(text string) (rune, bool) {
 	return 0, false
 }
 
-// nodes are the kinds of what a Git host makes of Markdown.
+// nodes returns the kinds of the nodes of Markdown, as a Git host parses it.
 func nodes(markdown string) ([]string, error) {
 	root := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader([]byte(markdown)))
 	var found []string

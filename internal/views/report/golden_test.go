@@ -14,24 +14,23 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// The style sheet and the script stand in files of their own, so the golden page
-// is without them.
+// embedded matches the style sheet and the script, which have files of their own.
 var embedded = regexp.MustCompile(`(?s)<style>.*?</style>|<script>.*?</script>|sha256-[^']+`)
 
-func TestPageOfOneOfEachThing(t *testing.T) {
+func TestPageWithEveryPart(t *testing.T) {
 	t.Parallel()
-	golden(t, "small.html", embedded.ReplaceAll(html(t, smallPage()), nil))
-	golden(t, "small.md", []byte(report.Markdown(smallPage(), 0)))
-	golden(t, "short.md", []byte(report.Markdown(smallPage(), 1200)))
+	checkGolden(t, "small.html", embedded.ReplaceAll(renderHTML(t, smallPage()), nil))
+	checkGolden(t, "small.md", []byte(report.Markdown(smallPage(), 0)))
+	checkGolden(t, "short.md", []byte(report.Markdown(smallPage(), 1200)))
 }
 
-func TestPageOfNothing(t *testing.T) {
+func TestEmptyPage(t *testing.T) {
 	t.Parallel()
-	golden(t, "empty.html", embedded.ReplaceAll(html(t, &report.Page{}), nil))
-	golden(t, "empty.md", []byte(report.Markdown(&report.Page{}, 0)))
+	checkGolden(t, "empty.html", embedded.ReplaceAll(renderHTML(t, &report.Page{}), nil))
+	checkGolden(t, "empty.md", []byte(report.Markdown(&report.Page{}, 0)))
 }
 
-func golden(t *testing.T, name string, got []byte) {
+func checkGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
@@ -44,6 +43,6 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("not what was expected; -update rewrites it:\n%s", udiff.Unified(path, "got", string(want), string(got)))
+		t.Errorf("the output differs from the golden file; -update rewrites it:\n%s", udiff.Unified(path, "got", string(want), string(got)))
 	}
 }

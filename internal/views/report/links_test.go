@@ -26,12 +26,12 @@ func TestLinksAreAddressesWithPlaceholders(t *testing.T) {
 		"https://{cluster}:x@example.com/":                             "must have no credentials",
 		"https://example.com/" + strings.Repeat("x", 2000):             "has 2020 bytes; the most is 2000",
 	} {
-		said := ""
+		got := ""
 		if err := report.CheckLink(pattern, report.OfCluster); err != nil {
-			said = err.Error()
+			got = err.Error()
 		}
-		if !strings.HasPrefix(said, want) || want == "" && said != "" {
-			t.Errorf("%s: %q, want %q", pattern, said, want)
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 
 var evidence = time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
 
-// referencePage is that of the reference fleet, scaled to about that many
-// assignments, with reports of a fixed seed: most of it is ready.
+// referencePage returns the page of the reference fleet, scaled to about so many assignments. Its random reports have a fixed
+// seed, and most are ready.
 func referencePage(assignments int, showValues bool) *report.Page {
 	f, config := fleettest.Reference(assignments, 1)
 	scheduled, findings := schedule.Schedule(f)
@@ -64,7 +64,7 @@ func referencePage(assignments int, showValues bool) *report.Page {
 			Version: fmt.Sprintf("v%d.%d.%d", 1+len(p.Targets)%3, g.random.IntN(20), g.random.IntN(9)),
 		})
 	}
-	g.rest(scheduled, regions)
+	g.addOthers(scheduled, regions)
 	return p
 }
 
@@ -80,8 +80,8 @@ func (g *generator) commit() string {
 	return fmt.Sprintf("%016x%016x%08x", g.random.Uint64(), g.random.Uint64(), g.random.Uint32())
 }
 
-func (g *generator) before(most time.Duration) time.Time {
-	return evidence.Add(-time.Duration(g.random.Int64N(int64(most)))).Truncate(time.Second)
+func (g *generator) randomTime(limit time.Duration) time.Time {
+	return evidence.Add(-time.Duration(g.random.Int64N(int64(limit)))).Truncate(time.Second)
 }
 
 var messages = map[verdict.Verdict][]string{
@@ -116,7 +116,7 @@ func (g *generator) message(v verdict.Verdict) string {
 
 func (g *generator) cluster(name, clusterType string) {
 	c := report.Cluster{Name: name, Type: clusterType, Commit: g.page.Commit}
-	c.Verdict, c.Since = g.verdict(), g.before(72*time.Hour)
+	c.Verdict, c.Since = g.verdict(), g.randomTime(72*time.Hour)
 	c.Message = g.message(c.Verdict)
 	switch c.Verdict {
 	case verdict.Behind:
@@ -131,8 +131,8 @@ func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 	tree := g.commit()
 	assignment := report.Assignment{
 		Host: a.Host.Name, Target: a.Target.Name, Namespace: a.Namespace, Policies: a.Policies,
-		Status: verdict.Status{Verdict: g.verdict(), Since: g.before(240 * time.Hour)}, State: report.UpToDate, Tree: tree, Deployed: tree, Commit: g.commits[g.random.IntN(len(g.commits))],
-		Changed: g.before(2000 * time.Hour), Snapshot: g.snapshot(s),
+		Status: verdict.Status{Verdict: g.verdict(), Since: g.randomTime(240 * time.Hour)}, State: report.UpToDate, Tree: tree, Deployed: tree, Commit: g.commits[g.random.IntN(len(g.commits))],
+		Changed: g.randomTime(2000 * time.Hour), Snapshot: g.snapshot(s),
 	}
 	assignment.Message = g.message(assignment.Verdict)
 	clusters := 6
@@ -144,14 +144,14 @@ func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 		assignment.Clusters[4]--
 		assignment.Clusters[slices.Index(verdict.All, assignment.Verdict)] = 1
 	}
-	for n, left := g.random.IntN(3), clusters; left > 0; n, left = n+1, left-4 { // of a few, new versions are on their way
-		of := fmt.Sprint(len(a.Target.Name), ".", n)
+	for n, remaining := g.random.IntN(3), clusters; remaining > 0; n, remaining = n+1, remaining-4 { // some assignments run several versions
+		suffix := fmt.Sprint(len(a.Target.Name), ".", n)
 		assignment.Running = append(assignment.Running, report.Run{
 			Running: reconciler.Running{
-				Version:  "v1." + of,
+				Version:  "v1." + suffix,
 				Revision: fmt.Sprintf("%040x", len(a.Target.Name)*7+n),
-				Images:   "example.com/" + a.Target.Name + ":" + of,
-			}, Clusters: min(4, left),
+				Images:   "example.com/" + a.Target.Name + ":" + suffix,
+			}, Clusters: min(4, remaining),
 		})
 	}
 	switch g.random.IntN(100) {
@@ -225,8 +225,8 @@ func (g *generator) host(h *schedule.Host, regions map[string]*report.Region) {
 	}
 }
 
-// rest is all that is not by assignment.
-func (g *generator) rest(scheduled *schedule.Decisions, regions map[string]*report.Region) {
+// addOthers adds everything except hosts, clusters, targets and assignments.
+func (g *generator) addOthers(scheduled *schedule.Decisions, regions map[string]*report.Region) {
 	p := &g.page
 	for _, region := range regions {
 		p.Regions = append(p.Regions, *region)
@@ -243,7 +243,7 @@ func (g *generator) rest(scheduled *schedule.Decisions, regions map[string]*repo
 	for i := range min(6, len(p.Targets)) {
 		r := rollout.Progress{
 			DeploymentTarget: p.Targets[i*len(p.Targets)/6].Name, Stage: 1 + i%4, Stages: 4, StageName: names[i%4], HostsDone: 3 * i, Hosts: 20,
-			Since: g.before(20 * time.Hour), WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
+			Since: g.randomTime(20 * time.Hour), WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
 		}
 		r.Content = g.commit()[:8]
 		if i == 3 {
@@ -257,9 +257,9 @@ func (g *generator) rest(scheduled *schedule.Decisions, regions map[string]*repo
 			Candidate: g.commit()[:12],
 			Promoted:  g.commit()[:12],
 			WaitsFor:  "the soak time, not before 2026-03-14 12:00 UTC",
-			Since:     g.before(3 * time.Hour),
+			Since:     g.randomTime(3 * time.Hour),
 		},
-		{Name: "ingress chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: g.before(30 * time.Hour)},
+		{Name: "ingress chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: g.randomTime(30 * time.Hour)},
 	}
 	at := evidence
 	for i := range 40 {
@@ -272,7 +272,7 @@ func (g *generator) rest(scheduled *schedule.Decisions, regions map[string]*repo
 		}
 		for k := range 1 + g.random.IntN(60) {
 			a := &p.Assignments[g.random.IntN(len(p.Assignments))]
-			c.Changes = append(c.Changes, change([]folder.Action{folder.Changed, folder.Added, folder.Removed}[k%3], a.Host, a.Target))
+			c.Changes = append(c.Changes, historyChange([]folder.Action{folder.Changed, folder.Added, folder.Removed}[k%3], a.Host, a.Target))
 		}
 		p.History.Commits = append(p.History.Commits, c)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// The page of 20,000 assignments can be sent by mail, and read on a phone.
-const mostBytes = 8 << 20
+// maxBytes lets a page of 20,000 assignments be sent by mail and read on a phone.
+const maxBytes = 8 << 20
 
 func TestReferencePageIsUnder8MiB(t *testing.T) {
 	t.Parallel()
@@ -23,15 +23,15 @@ func TestReferencePageIsUnder8MiB(t *testing.T) {
 	}
 	page := referencePage(acceptancetest.Count(1_500, 20_000), true)
 	const texts, full = 256 << 10, 20_240 // bytes of a page without assignments, and assignments of the full page
-	most := texts + (mostBytes-texts)*len(page.Assignments)/full
-	if size := len(html(t, page)); size >= most {
-		t.Errorf("%d bytes; want fewer than %d", size, most)
+	limit := texts + (maxBytes-texts)*len(page.Assignments)/full
+	if size := len(renderHTML(t, page)); size >= limit {
+		t.Errorf("%d bytes; want fewer than %d", size, limit)
 	} else {
 		t.Logf("%d bytes", size)
 	}
 }
 
-func TestValuesAreLeftOutWhereThePageWouldBeTooLarge(t *testing.T) {
+func TestValuesAreLeftOutOfLargePages(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		values, length int
@@ -49,8 +49,8 @@ func TestValuesAreLeftOutWhereThePageWouldBeTooLarge(t *testing.T) {
 			}
 			p.Assignments[0].Snapshot.Values = append(p.Assignments[0].Snapshot.Values, value)
 		}
-		page := html(t, p)
-		if len(page) >= mostBytes || !bytes.Contains(page, []byte(test.detail)) {
+		page := renderHTML(t, p)
+		if len(page) >= maxBytes || !bytes.Contains(page, []byte(test.detail)) {
 			t.Errorf("%s: %d bytes, without %s", name, len(page), test.detail)
 		}
 	}
@@ -59,7 +59,7 @@ func TestValuesAreLeftOutWhereThePageWouldBeTooLarge(t *testing.T) {
 func TestSamePageGivesSameBytes(t *testing.T) {
 	t.Parallel()
 	first, second := referencePage(400, true), referencePage(400, true)
-	if !bytes.Equal(html(t, first), html(t, second)) {
+	if !bytes.Equal(renderHTML(t, first), renderHTML(t, second)) {
 		t.Error("HTML differs")
 	}
 	if report.Markdown(first, 0) != report.Markdown(second, 0) {
@@ -67,7 +67,7 @@ func TestSamePageGivesSameBytes(t *testing.T) {
 	}
 }
 
-func html(t testing.TB, p *report.Page) []byte {
+func renderHTML(t testing.TB, p *report.Page) []byte {
 	t.Helper()
 	text, err := report.HTML(p)
 	if err != nil {
@@ -76,21 +76,21 @@ func html(t testing.TB, p *report.Page) []byte {
 	return text
 }
 
-func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
+func TestCommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
 	t.Parallel()
 	commit := gitops.HistoryCommit{}
 	for _, target := range []string{"a", "b", "c"} {
 		for host := range 40 {
-			commit.Changes = append(commit.Changes, change(folder.Changed, fmt.Sprintf("host-%02d", host), target))
+			commit.Changes = append(commit.Changes, historyChange(folder.Changed, fmt.Sprintf("host-%02d", host), target))
 		}
 	}
-	text := string(html(t, &report.Page{History: gitops.History{Commits: []gitops.HistoryCommit{commit}}}))
+	text := string(renderHTML(t, &report.Page{History: gitops.History{Commits: []gitops.HistoryCommit{commit}}}))
 	for _, want := range []string{"host-00/a", "host-00/b", "host-00/c", "host-01/a", "120 assignments", "70 more", "The branch has older commits"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
 	if c := strings.Index(text, "host-00/c"); c > strings.Index(text, "host-01/a") || strings.Contains(text, "host-39/c") {
-		t.Error("targets repeat before each was listed once")
+		t.Error("a target is repeated before each of them is listed")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// smallPage has one of each thing that a page can hold.
+// smallPage returns a page with every part.
 func smallPage() *report.Page {
 	values := &report.Snapshot{Version: "1f0c9a7be2d34c58", Checked: true, Values: []report.Value{
 		{
@@ -142,14 +142,14 @@ func smallPage() *report.Page {
 				Time:    hour(3),
 				Source:  "https://git.example.com/platform/control-plane@88f0e1d2c3b4",
 				Changes: []gitops.HistoryChange{
-					change(folder.Changed, "clusters/factory-7", "payments-app-live"), change(folder.Added, "large", "payments-app-live")},
+					historyChange(folder.Changed, "clusters/factory-7", "payments-app-live"), historyChange(folder.Added, "large", "payments-app-live")},
 			},
 			{
 				Commit:  "1234567890abcdef1234567890abcdef12345678",
 				Author:  git.Signature{Name: "pipeline"},
 				Subject: "platform: add 1 assignment",
 				Time:    hour(31),
-				Changes: []gitops.HistoryChange{change(folder.Added, "large", "payments-app-live")},
+				Changes: []gitops.HistoryChange{historyChange(folder.Added, "large", "payments-app-live")},
 			},
 		}},
 		Unscheduled: []schedule.Unscheduled{
@@ -191,11 +191,11 @@ func smallPage() *report.Page {
 	}
 }
 
-func change(action folder.Action, host, target string) gitops.HistoryChange {
+func historyChange(action folder.Action, host, target string) gitops.HistoryChange {
 	return gitops.HistoryChange{Change: folder.Change{Action: action, Key: folder.Key{Host: host, DeploymentTarget: target}}}
 }
 
-// smallComparison has one of each thing that a comparison can hold.
+// smallComparison returns a comparison with every part.
 func smallComparison() *comparison.Result {
 	version := func(tag string, hosts ...string) comparison.Version {
 		return comparison.Version{Manifests: &folder.Manifests{Storage: "git", Repo: "https://git.example.com/payments", Tag: tag}, Hosts: hosts}
