@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/audit"
 )
 
-func TestWhatIsNotKnownIsNull(t *testing.T) {
+func TestUnknownMembersAreNull(t *testing.T) {
 	t.Parallel()
 	text, err := (&audit.Report{Assignment: "dev", Rules: []audit.Rule{{Name: "one", Holds: true}}}).Marshal()
 	if err != nil {
@@ -35,7 +35,7 @@ func TestWhatIsNotKnownIsNull(t *testing.T) {
 	}
 }
 
-func TestTheMarkdownListsTheFirstViolationsAndCountsTheRest(t *testing.T) {
+func TestMarkdownListsFirstViolationsAndCountsTheRest(t *testing.T) {
 	t.Parallel()
 	rule := audit.Rule{
 		Name:       "no-latest",
@@ -62,15 +62,15 @@ func TestTheMarkdownListsTheFirstViolationsAndCountsTheRest(t *testing.T) {
 		"- `assignment 49`: `is wrong`\n- … and 1850 more\n", "It could not be evaluated: `it may cost no more than 10`\n",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it does not say %q: %s", want, text[:min(4000, len(text))])
+			t.Errorf("the Markdown lacks %q: %s", want, text[:min(4000, len(text))])
 		}
 	}
 	if strings.Contains(text, "assignment 50") {
-		t.Error("it lists more than 50")
+		t.Error("the Markdown lists more than 50 violations")
 	}
 }
 
-// FuzzMarkdown looks for texts that are more than text: each stands in code, in its line.
+// FuzzMarkdown checks that each text stays in code and in its line.
 func FuzzMarkdown(f *testing.F) {
 	f.Add("\u009b31m\u202e\x7f\U000e0041", "\x1b]0;x\x07\u200b")
 	f.Add("a|b`c", "</td><script>alert(1)</script>\n# x\n@everyone ![x](http://example.com)")

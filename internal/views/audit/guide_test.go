@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/audit"
 )
 
-func TestTheGuideHasEveryMemberOfTheAudit(t *testing.T) {
+func TestGuideNamesEveryMemberOfTheAudit(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../templates/guides/reference-observing.md.tmpl")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestTheGuideHasEveryMemberOfTheAudit(t *testing.T) {
 	}
 }
 
-// membersOf are the names of members in JSON, of nested types too.
+// membersOf returns the JSON names of the members of a type and its nested types.
 func membersOf(typ reflect.Type) (names []string) {
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 		typ = typ.Elem()

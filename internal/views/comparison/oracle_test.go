@@ -19,18 +19,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
 )
 
-// deployed is a side with the values of each folder, as its own files have them.
-type deployed struct {
+// deployedSide is a side, with the values in the files of each folder.
+type deployedSide struct {
 	side   comparison.Side
 	values map[folder.Key]comparison.Values
 }
 
-// deploy renders a fleet; false where it has findings, as random ones do.
-func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployed, bool) {
+// deploy renders a fleet. It returns false if the fleet has findings, as random fleets may.
+func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployedSide, bool) {
 	tb.Helper()
 	scheduled, findings := schedule.Schedule(f)
 	if len(findings) > 0 {
-		return deployed{}, false
+		return deployedSide{}, false
 	}
 	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
 	if err != nil {
@@ -38,9 +38,9 @@ func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployed, bool)
 	}
 	templates, findings := render.Compile(f)
 	if len(hydrated.Findings) > 0 || len(findings) > 0 {
-		return deployed{}, false
+		return deployedSide{}, false
 	}
-	is := deployed{comparison.Side{}, map[folder.Key]comparison.Values{}}
+	rendered := deployedSide{comparison.Side{}, map[folder.Key]comparison.Values{}}
 	for i, assignment := range scheduled.Assignments {
 		snapshot := hydrated.All[i]
 		files, err := templates.Render(render.Subject{
@@ -50,31 +50,31 @@ func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployed, bool)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		named := make([]folder.File, len(files))
+		folderFiles := make([]folder.File, len(files))
 		for j, file := range files {
-			named[j] = folder.File{Name: file.Name, Content: file.Content}
+			folderFiles[j] = folder.File{Name: file.Name, Content: file.Content}
 		}
 		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
 		manifests := assignment.Target.Target.Manifests.Manifests
-		is.side[key] = comparison.Folder{
+		rendered.side[key] = comparison.Folder{
 			Workload: assignment.Target.Workload.Name, Workspace: assignment.Target.Workload.Workspace, Manifests: &manifests,
 			Policies: assignment.Policies, Config: snapshot.Version, Tree: fmt.Sprintf("%s %s", snapshot.Version, key),
 		}
-		is.values[key] = changes.ConfigValues(named)
+		rendered.values[key] = changes.ConfigValues(folderFiles)
 	}
-	return is, true
+	return rendered, true
 }
 
-// random deploys a random fleet. Some of its folders have another version or other policies than the others of the deployment target,
-// as during a rollout, some have those of another host, and some are not there.
-func random(tb testing.TB, r *rand.Rand, seed uint64) (deployed, bool) {
+// deployRandom deploys a random fleet. Some folders have other versions or policies than the rest of the deployment target, as
+// during a rollout; some have the content of another host; some are missing.
+func deployRandom(tb testing.TB, r *rand.Rand, seed uint64) (deployedSide, bool) {
 	tb.Helper()
-	is, ok := deploy(tb, first(fleettest.Small(seed)), second(fleettest.Small(seed)))
-	for _, key := range slices.SortedFunc(maps.Keys(is.side), folder.Key.Compare) {
-		f := is.side[key]
+	rendered, ok := deploy(tb, first(fleettest.Small(seed)), second(fleettest.Small(seed)))
+	for _, key := range slices.SortedFunc(maps.Keys(rendered.side), folder.Key.Compare) {
+		f := rendered.side[key]
 		switch r.IntN(10) {
 		case 0:
-			delete(is.side, key)
+			delete(rendered.side, key)
 			continue
 		case 1, 2:
 			other := *f.Manifests
@@ -87,26 +87,26 @@ func random(tb testing.TB, r *rand.Rand, seed uint64) (deployed, bool) {
 		case 5:
 			f.Tree += " by hand"
 		}
-		is.side[key] = f
+		rendered.side[key] = f
 	}
-	// Some hosts have what others of the same deployment target were to have.
-	keys := slices.SortedFunc(maps.Keys(is.side), folder.Key.Compare)
+	// Some hosts swap folders of a deployment target.
+	keys := slices.SortedFunc(maps.Keys(rendered.side), folder.Key.Compare)
 	for i, one := range keys {
 		for _, other := range keys[i+1:] {
 			if one.DeploymentTarget == other.DeploymentTarget && r.IntN(3) == 0 {
-				is.side[one], is.side[other] = is.side[other], is.side[one]
-				is.values[one], is.values[other] = is.values[other], is.values[one]
+				rendered.side[one], rendered.side[other] = rendered.side[other], rendered.side[one]
+				rendered.values[one], rendered.values[other] = rendered.values[other], rendered.values[one]
 			}
 		}
 	}
-	return is, ok
+	return rendered, ok
 }
 
 func first[A, B any](a A, _ B) A  { return a }
 func second[A, B any](_ A, b B) B { return b }
 
-// oracle compares by looking at everything, and is told the values of each folder.
-func oracle(left, right deployed, pairs comparison.Pairs, files bool) map[string]string {
+// oracle compares every pair of folders. It is given the values of each folder.
+func oracle(left, right deployedSide, pairs comparison.Pairs, files bool) map[string]string {
 	pairOf := func(names map[string]string, left, right string) bool {
 		if paired, ok := names[left]; ok {
 			return paired == right
@@ -150,66 +150,66 @@ func oracle(left, right deployed, pairs comparison.Pairs, files bool) map[string
 			found[" → "+t.right] = "only_right"
 			continue
 		}
-		said := map[string]bool{}
-		tell := func(format string, arguments ...any) { said[fmt.Sprintf(format, arguments...)] = true }
-		// What the sides have of everything.
+		differences := map[string]bool{}
+		add := func(format string, arguments ...any) { differences[fmt.Sprintf(format, arguments...)] = true }
+		// The versions, policies and values of each side.
 		type sets struct{ left, right map[string]bool }
 		all := map[string]*sets{}
-		note := func(what string, onRight bool, is string) {
-			if all[what] == nil {
-				all[what] = &sets{map[string]bool{}, map[string]bool{}}
+		collect := func(aspect string, onRight bool, text string) {
+			if all[aspect] == nil {
+				all[aspect] = &sets{map[string]bool{}, map[string]bool{}}
 			}
 			if onRight {
-				all[what].right[is] = true
+				all[aspect].right[text] = true
 			} else {
-				all[what].left[is] = true
+				all[aspect].left[text] = true
 			}
 		}
 		keys := map[string]bool{}
-		for _, of := range []deployed{left, right} {
-			for _, values := range of.values {
+		for _, deployed := range []deployedSide{left, right} {
+			for _, values := range deployed.values {
 				for key := range values {
 					keys[key] = true
 				}
 			}
 		}
-		value := func(of deployed, at folder.Key, key string) string {
-			text, is := of.values[at][key]
-			return fmt.Sprint(is, " ", text)
+		value := func(deployed deployedSide, folderKey folder.Key, key string) string {
+			text, isGiven := deployed.values[folderKey][key]
+			return fmt.Sprint(isGiven, " ", text)
 		}
-		see := func(of deployed, onRight bool, name string) {
-			for at, f := range of.side {
-				if at.DeploymentTarget != name {
+		collectSide := func(deployed deployedSide, onRight bool, name string) {
+			for folderKey, f := range deployed.side {
+				if folderKey.DeploymentTarget != name {
 					continue
 				}
-				note("version", onRight, fmt.Sprint(f.Manifests.Texts()))
+				collect("version", onRight, fmt.Sprint(f.Manifests.Texts()))
 				for _, policy := range f.Policies {
-					note("policy "+policy, onRight, "yes")
+					collect("policy "+policy, onRight, "yes")
 				}
 				for key := range keys {
-					note("value "+key, onRight, value(of, at, key))
+					collect("value "+key, onRight, value(deployed, folderKey, key))
 				}
 			}
 		}
-		see(left, false, t.left)
-		see(right, true, t.right)
-		for what, is := range all {
-			switch policy, isPolicy := strings.CutPrefix(what, "policy "); {
-			case maps.Equal(is.left, is.right):
-			case isPolicy && len(is.right) == 0:
-				tell("policies")
-				tell("only left policy %s", policy)
+		collectSide(left, false, t.left)
+		collectSide(right, true, t.right)
+		for aspect, sides := range all {
+			switch policy, isPolicy := strings.CutPrefix(aspect, "policy "); {
+			case maps.Equal(sides.left, sides.right):
+			case isPolicy && len(sides.right) == 0:
+				add("policies")
+				add("only left policy %s", policy)
 			case isPolicy:
-				tell("policies")
-				tell("only right policy %s", policy)
-			case what == "version":
-				tell("version")
+				add("policies")
+				add("only right policy %s", policy)
+			case aspect == "version":
+				add("version")
 			default:
-				tell("values")
-				tell("%s", what)
+				add("values")
+				add("%s", aspect)
 			}
 		}
-		// What they have on the same hosts.
+		// The differences on the same hosts.
 		shared := map[string]bool{}
 		differentFiles := false
 		for l, lf := range left.side {
@@ -219,15 +219,15 @@ func oracle(left, right deployed, pairs comparison.Pairs, files bool) map[string
 				}
 				shared["left "+l.Host], shared["right "+r.Host] = true, true
 				if !slices.Equal(lf.Manifests.Texts(), rf.Manifests.Texts()) {
-					tell("version")
+					add("version")
 				}
 				if !slices.Equal(slices.Sorted(slices.Values(lf.Policies)), slices.Sorted(slices.Values(rf.Policies))) {
-					tell("policies")
+					add("policies")
 				}
 				for key := range keys {
 					if value(left, l, key) != value(right, r, key) {
-						tell("values")
-						tell("value %s", key)
+						add("values")
+						add("value %s", key)
 					}
 				}
 				differentFiles = differentFiles || files && lf.Tree != rf.Tree
@@ -235,28 +235,28 @@ func oracle(left, right deployed, pairs comparison.Pairs, files bool) map[string
 		}
 		for l := range left.side {
 			if l.DeploymentTarget == t.left && !shared["left "+l.Host] {
-				tell("hosts")
-				tell("only left host %s", l.Host)
+				add("hosts")
+				add("only left host %s", l.Host)
 			}
 		}
 		for r := range right.side {
 			if r.DeploymentTarget == t.right && !shared["right "+r.Host] {
-				tell("hosts")
-				tell("only right host %s", r.Host)
+				add("hosts")
+				add("only right host %s", r.Host)
 			}
 		}
-		if differentFiles && !said["version"] && !said["values"] && !said["policies"] {
-			tell("files")
+		if differentFiles && !differences["version"] && !differences["values"] && !differences["policies"] {
+			add("files")
 		}
-		if len(said) > 0 {
-			found[t.left+" → "+t.right] = strings.Join(slices.Sorted(maps.Keys(said)), "; ")
+		if len(differences) > 0 {
+			found[t.left+" → "+t.right] = strings.Join(slices.Sorted(maps.Keys(differences)), "; ")
 		}
 	}
 	return found
 }
 
-// printed writes a comparison as the oracle does.
-func printed(targets []comparison.Target) map[string]string {
+// formatTargets formats a comparison like the oracle.
+func formatTargets(targets []comparison.Target) map[string]string {
 	found := map[string]string{}
 	for _, t := range targets {
 		left, right := t.Name, t.Name
@@ -271,34 +271,34 @@ func printed(targets []comparison.Target) map[string]string {
 			found[" → "+right] = "only_right"
 			continue
 		}
-		said := map[string]bool{}
+		differences := map[string]bool{}
 		for _, aspect := range t.Differs {
-			said[string(aspect)] = true
+			differences[string(aspect)] = true
 		}
 		for _, key := range t.Keys {
-			said["value "+key.Key] = true
+			differences["value "+key.Key] = true
 		}
 		for side, part := range map[string]comparison.Part{"left": t.Left, "right": t.Right} {
 			for _, host := range part.OnlyHosts {
-				said["only "+side+" host "+host] = true
+				differences["only "+side+" host "+host] = true
 			}
 			for _, policy := range part.OnlyPolicies {
-				said["only "+side+" policy "+policy] = true
+				differences["only "+side+" policy "+policy] = true
 			}
 		}
-		found[left+" → "+right] = strings.Join(slices.Sorted(maps.Keys(said)), "; ")
+		found[left+" → "+right] = strings.Join(slices.Sorted(maps.Keys(differences)), "; ")
 	}
 	return found
 }
 
-func TestAComparisonIsWhatLookingAtEverythingFinds(t *testing.T) {
+func TestComparisonAgreesWithAnOracle(t *testing.T) {
 	t.Parallel()
 	pairs, seen := 0, map[string]int{}
 	for seed := uint64(0); pairs < 100; seed++ {
 		r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // the same each time
-		// Every other pair is one fleet twice.
-		left, ok := random(t, r, seed)
-		right, alsoOK := random(t, r, seed+seed%2*1000)
+		// Every second pair is one fleet twice.
+		left, ok := deployRandom(t, r, seed)
+		right, alsoOK := deployRandom(t, r, seed+seed%2*1000)
 		if !ok || !alsoOK {
 			continue
 		}
@@ -322,29 +322,29 @@ func TestAComparisonIsWhatLookingAtEverythingFinds(t *testing.T) {
 		}
 		targets, counts := comparison.Compare(in)
 		want := oracle(left, right, in.Pairs, in.Files)
-		if got := printed(targets); !reflect.DeepEqual(got, want) {
+		if got := formatTargets(targets); !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d: got\n%s\nwant\n%s", seed, lines(got), lines(want))
 		}
 		if counts.OnlyLeft+counts.OnlyRight+counts.Different != len(want) || counts.Unread > 0 {
-			t.Fatalf("seed %d: counts are %+v of %d", seed, counts, len(want))
+			t.Fatalf("seed %d: counts %+v, want %d different targets", seed, counts, len(want))
 		}
-		for _, said := range want {
-			for _, word := range strings.Split(said, "; ") {
+		for _, differences := range want {
+			for _, word := range strings.Split(differences, "; ") {
 				seen[strings.Join(strings.Fields(word)[:min(3, len(strings.Fields(word)))][:1], " ")]++
 			}
 		}
 	}
 	for _, word := range []string{"only_left", "only_right", "hosts", "version", "values", "value", "policies", "only", "files"} {
 		if seen[word] < 3 {
-			t.Errorf("only %d of all pairs have %q: %v", seen[word], word, seen)
+			t.Errorf("%d pairs have %q, want at least 3: %v", seen[word], word, seen)
 		}
 	}
 }
 
-func lines(of map[string]string) string {
+func lines(found map[string]string) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		fmt.Fprintf(&b, "%s: %s\n", name, of[name])
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, found[name])
 	}
 	return b.String()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
 )
 
-// repository has owners at branches, and notes which folders are read.
+// repository has owners at branches, and records the folders that are read.
 type repository struct {
 	written map[string]gitops.OwnerSnapshot // by branch and commit
 	files   map[string]string               // the configuration, by tree
@@ -57,14 +57,15 @@ func (r *repository) ReadFilesNamed(
 	return files, nil
 }
 
-// written is what a commit has: "<host>/<target> <config version> <tree>", with " by hand" where the tree is not that of the record.
-func written(tip string, folders ...string) gitops.OwnerSnapshot {
+// snapshotOf returns the snapshot of a commit. A folder is "<host>/<target> <config version> <tree>". After " by hand", the tree
+// differs from the record; after " gone", it is missing.
+func snapshotOf(tip string, folders ...string) gitops.OwnerSnapshot {
 	w := gitops.OwnerSnapshot{Tip: tip, Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}}
 	for _, text := range folders {
-		var at, config, tree string
-		_, _ = fmt.Sscan(text, &at, &config, &tree)
+		var folderKey, config, tree string
+		_, _ = fmt.Sscan(text, &folderKey, &config, &tree)
 		var key folder.Key
-		_ = key.UnmarshalText([]byte(at))
+		_ = key.UnmarshalText([]byte(folderKey))
 		record := gitops.FolderRecord{Record: folder.Record{Workload: "app", ConfigVersion: strings.Trim(config, "-")}, Tree: tree}
 		if strings.HasSuffix(text, "by hand") {
 			record.Tree = "before"
@@ -84,11 +85,11 @@ func point(name, branch, commit string) comparison.Point {
 	}
 }
 
-func TestOnlyFoldersWhoseValuesMayDifferAreRead(t *testing.T) {
+func TestOnlyFoldersWithPossibleDifferencesAreRead(t *testing.T) {
 	t.Parallel()
 	r := &repository{
 		written: map[string]gitops.OwnerSnapshot{
-			"stage": written(
+			"stage": snapshotOf(
 				"c1",
 				"a/same v1 s1",
 				"a/moved v1 s2",
@@ -98,7 +99,7 @@ func TestOnlyFoldersWhoseValuesMayDifferAreRead(t *testing.T) {
 				"a/old - s6",
 				"a/gone v1 s7 gone",
 			),
-			"prod": written(
+			"prod": snapshotOf(
 				"c2",
 				"a/same v1 p1",
 				"a/moved v2 p2",
@@ -122,19 +123,19 @@ func TestOnlyFoldersWhoseValuesMayDifferAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// v1 and v2 are first looked for in chart, which has no file, and then in what else has them: moved, and hand.
+	// The values of v1 and v2 are read from chart first, which has no file, and then from moved and hand.
 	slices.Sort(r.read)
 	if got, want := strings.Join(r.read, " "), "p2 p3 p5 p6 s2 s3 s5 s6"; got != want {
-		t.Errorf("read are %s, want %s", got, want)
+		t.Errorf("read %s, want %s", got, want)
 	}
 	want := map[string]string{"chart": "values; value K", "moved": "values; value K", "hand": "values; value L", "gone": "only_right"}
 	got := map[string]string{}
-	for name, said := range printed(result.Targets) {
+	for name, differences := range formatTargets(result.Targets) {
 		left, right, _ := strings.Cut(name, " → ")
-		got[max(left, right)] = said
+		got[max(left, right)] = differences
 	}
-	for name, said := range want {
-		words := strings.Split(said, "; ")
+	for name, differences := range want {
+		words := strings.Split(differences, "; ")
 		slices.Sort(words)
 		want[name] = strings.Join(words, "; ")
 	}
@@ -147,14 +148,14 @@ func TestOnlyFoldersWhoseValuesMayDifferAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestMissingContentIsANote(t *testing.T) {
 	t.Parallel()
 	var many, others []string
 	for i := range comparison.MaxFolders {
 		many = append(many, fmt.Sprintf("a/app-%d v%d s%d", i, i, i))
 		others = append(others, fmt.Sprintf("a/app-%d w%d p%d", i, i, i))
 	}
-	unreadable := written("c1", "a/app v1 t")
+	unreadable := snapshotOf("c1", "a/app v1 t")
 	unreadable.Unreadable = []string{".flotilla/stage/x.json"}
 	for name, test := range map[string]struct {
 		r           *repository
@@ -163,17 +164,17 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}{
 		"no branch":  {&repository{}, point("stage", "stage", ""), point("prod", "prod", ""), `The left side is not written yet: branch "stage" does not exist.|The right side is not written yet: branch "prod" does not exist.`},
 		"no owner":   {&repository{written: map[string]gitops.OwnerSnapshot{"prod": {Tip: "c"}}}, point("stage", "prod", ""), point("prod", "prod", ""), `The left side is not written yet: branch "prod" has nothing of assignment "stage" at path "clusters".|The right side`},
-		"not then":   {&repository{owners: []string{"dev"}, written: map[string]gitops.OwnerSnapshot{"dev1234567890abcdef": {Tip: "c"}, "dev": written("c1", "a/app v1 t")}}, point("dev", "dev", "1234567890abcdef"), point("dev", "dev", ""), `The left side is not written yet: commit 1234567890ab has nothing of assignment "dev".`},
+		"not then":   {&repository{owners: []string{"dev"}, written: map[string]gitops.OwnerSnapshot{"dev1234567890abcdef": {Tip: "c"}, "dev": snapshotOf("c1", "a/app v1 t")}}, point("dev", "dev", "1234567890abcdef"), point("dev", "dev", ""), `The left side is not written yet: commit 1234567890ab has nothing of assignment "dev".`},
 		"unreadable": {&repository{written: map[string]gitops.OwnerSnapshot{"stage": unreadable}}, point("stage", "stage", ""), point("stage2", "stage", ""), `The left side lacks what these records say, which cannot be read: .flotilla/stage/x.json.|The right side lacks`},
-		"no file":    {&repository{written: map[string]gitops.OwnerSnapshot{"a": written("c", "a/app v1 s"), "b": written("c", "a/app v2 p")}}, point("a", "a", ""), point("b", "b", ""), "Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read."},
-		"too much":   {&repository{written: map[string]gitops.OwnerSnapshot{"a": written("c", many...), "b": written("c", others...)}}, point("a", "a", ""), point("b", "b", ""), "Of 5000 deployment targets it is not known which values differ: files of 5000 folders were read, and no more are."},
+		"no file":    {&repository{written: map[string]gitops.OwnerSnapshot{"a": snapshotOf("c", "a/app v1 s"), "b": snapshotOf("c", "a/app v2 p")}}, point("a", "a", ""), point("b", "b", ""), "Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read."},
+		"too much":   {&repository{written: map[string]gitops.OwnerSnapshot{"a": snapshotOf("c", many...), "b": snapshotOf("c", others...)}}, point("a", "a", ""), point("b", "b", ""), "Of 5000 deployment targets it is not known which values differ: files of 5000 folders were read, and no more are."},
 	} {
 		result, err := comparison.Read(t.Context(), test.r, test.left, test.right, comparison.Pairs{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if got := strings.Join(result.Notes, "|"); !strings.HasPrefix(got, test.want) {
-			t.Errorf("%s: notes are %s", name, got)
+			t.Errorf("%s: notes %s, want %s", name, got, test.want)
 		}
 		if len(test.r.read) > comparison.MaxFolders {
 			t.Errorf("%s: %d folders were read", name, len(test.r.read))
@@ -198,8 +199,8 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-// large has so many targets, hosts, keys and values.
-func large(targets, others int) *comparison.Result {
+// largeResult returns a result with so many targets, each with so many hosts, keys and values.
+func largeResult(targets, others int) *comparison.Result {
 	result := &comparison.Result{Left: comparison.Seen{Name: "stage", Written: true}}
 	var hosts, values []string
 	for i := range others {
@@ -216,35 +217,35 @@ func large(targets, others int) *comparison.Result {
 	return result
 }
 
-func TestAResultIsBoundedAndReadBack(t *testing.T) {
+func TestResultIsBoundedAndParsed(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{0, 0}, {2, 3}, {400, 5}, {20, 60}} {
-		result := large(size[0], size[1])
+		result := largeResult(size[0], size[1])
 		before, _ := json.Marshal(result)
 		text, err := result.Marshal(true)
 		if err != nil || len(text) > 128<<10 {
 			t.Fatalf("%d bytes, %v", len(text), err)
 		}
-		back, err := comparison.Parse(text)
+		parsed, err := comparison.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back.MoreTargets+len(back.Targets) != size[0] {
-			t.Errorf("%d and %d targets of %d", len(back.Targets), back.MoreTargets, size[0])
+		if parsed.MoreTargets+len(parsed.Targets) != size[0] {
+			t.Errorf("%d and %d targets of %d", len(parsed.Targets), parsed.MoreTargets, size[0])
 		}
-		if size[1] == 3 && !reflect.DeepEqual(back, result) {
-			t.Errorf("got %+v, want %+v", back, result)
+		if size[1] == 3 && !reflect.DeepEqual(parsed, result) {
+			t.Errorf("got %+v, want %+v", parsed, result)
 		}
-		for i := range back.Targets {
-			of := &back.Targets[i]
-			if of.Left.Versions[0].Count() != size[1] || len(of.Right.OnlyHosts)+of.Right.MoreHosts != size[1] ||
-				len(of.Keys)+of.MoreKeys != size[1] {
-				t.Errorf("what was cut is not counted: %+v", of)
+		for i := range parsed.Targets {
+			target := &parsed.Targets[i]
+			if target.Left.Versions[0].Count() != size[1] || len(target.Right.OnlyHosts)+target.Right.MoreHosts != size[1] ||
+				len(target.Keys)+target.MoreKeys != size[1] {
+				t.Errorf("omitted parts are not counted: %+v", target)
 			}
 		}
 		hidden, _ := result.Marshal(false)
 		if strings.Contains(string(hidden), "é") {
-			t.Error("values are shown that nobody asked for")
+			t.Error("hidden values are in the output")
 		}
 		if after, _ := json.Marshal(result); string(after) != string(before) {
 			t.Error("the result has changed")
@@ -252,7 +253,7 @@ func TestAResultIsBoundedAndReadBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoComparisonIsRefused(t *testing.T) {
+func TestInvalidComparisonIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"": "unexpected end", `{}`: `has no "format"`, `{"format":"2","left":1}`: `the format "2"`, `{"format":"1","x":1}`: `unknown field "x"`,
@@ -266,7 +267,7 @@ func TestWhatIsNoComparisonIsRefused(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	text, _ := large(2, 2).Marshal(true)
+	text, _ := largeResult(2, 2).Marshal(true)
 	f.Add(text)
 	f.Add([]byte(`{"format":"1"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -285,13 +286,13 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What all hosts have together is the same on both sides, and each of the hosts has something else.
-func TestTheSameOnOtherHostsIsADifference(t *testing.T) {
+// All hosts together have the same values on both sides, but each host has other values.
+func TestSwappedHostsAreADifference(t *testing.T) {
 	t.Parallel()
 	r := &repository{
 		written: map[string]gitops.OwnerSnapshot{
-			"stage": written("c1", "a/app v1 s1", "b/app v2 s2"),
-			"prod":  written("c2", "a/app v2 p1", "b/app v1 p2"),
+			"stage": snapshotOf("c1", "a/app v1 s1", "b/app v2 s2"),
+			"prod":  snapshotOf("c2", "a/app v2 p1", "b/app v1 p2"),
 		},
 		files: map[string]string{"s1": `{"K":"1","L":"x"}`, "s2": `{"K":"2","L":"x"}`},
 	}

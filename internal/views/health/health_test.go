@@ -13,12 +13,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-type one struct {
+type verdictAge struct {
 	verdict verdict.Verdict
 	age     time.Duration
 }
 
-func scoreOf(t *testing.T, all []one) int {
+func scoreOf(t *testing.T, all []verdictAge) int {
 	t.Helper()
 	var tally health.Tally
 	for _, o := range all {
@@ -34,41 +34,41 @@ func scoreOf(t *testing.T, all []one) int {
 	return score.Value
 }
 
-func TestScoresOfOne(t *testing.T) {
+func TestScoreOfOneVerdict(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		one
+		verdictAge
 		want int
 	}{
-		{one{verdict.Ready, 0}, 100},
-		{one{verdict.Progressing, 99 * time.Hour}, 75},
-		{one{verdict.Behind, -time.Hour}, 75},
-		{one{verdict.Behind, 0}, 75},
-		{one{verdict.Behind, 12 * time.Hour}, 50},
-		{one{verdict.Behind, 24 * time.Hour}, 25},
-		{one{verdict.Behind, 1 << 62}, 25},
-		{one{verdict.Unknown, 0}, 25},
-		{one{verdict.Verdict("another"), 0}, 25},
-		{one{verdict.Failed, 0}, 0},
+		{verdictAge{verdict.Ready, 0}, 100},
+		{verdictAge{verdict.Progressing, 99 * time.Hour}, 75},
+		{verdictAge{verdict.Behind, -time.Hour}, 75},
+		{verdictAge{verdict.Behind, 0}, 75},
+		{verdictAge{verdict.Behind, 12 * time.Hour}, 50},
+		{verdictAge{verdict.Behind, 24 * time.Hour}, 25},
+		{verdictAge{verdict.Behind, 1 << 62}, 25},
+		{verdictAge{verdict.Unknown, 0}, 25},
+		{verdictAge{verdict.Verdict("another"), 0}, 25},
+		{verdictAge{verdict.Failed, 0}, 0},
 	} {
-		if got := scoreOf(t, []one{test.one}); got != test.want {
+		if got := scoreOf(t, []verdictAge{test.verdictAge}); got != test.want {
 			t.Errorf("%s for %s scores %d, want %d", test.verdict, test.age, got, test.want)
 		}
 	}
 }
 
-func random(r *rand.Rand) one {
-	return one{verdict.All[r.IntN(len(verdict.All))], time.Duration(r.Int64N(int64(48 * time.Hour)))}
+func randomVerdict(r *rand.Rand) verdictAge {
+	return verdictAge{verdict.All[r.IntN(len(verdict.All))], time.Duration(r.Int64N(int64(48 * time.Hour)))}
 }
 
-func TestAScoreKeepsItsPromises(t *testing.T) {
+func TestScoreKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
 	for range 20_000 {
-		all := make([]one, 1+r.IntN(12))
+		all := make([]verdictAge, 1+r.IntN(12))
 		ready := 0
 		for i := range all {
-			all[i] = random(r)
+			all[i] = randomVerdict(r)
 			if r.IntN(3) == 0 {
 				all[i].verdict = verdict.Ready
 			}
@@ -80,26 +80,26 @@ func TestAScoreKeepsItsPromises(t *testing.T) {
 		if (before == 100) != (ready == len(all)) {
 			t.Fatalf("%v score %d", all, before)
 		}
-		at := r.IntN(len(all))
-		try := func(what string, changed one, sign int) {
+		index := r.IntN(len(all))
+		try := func(what string, changed verdictAge, sign int) {
 			t.Helper()
-			was := all[at]
-			all[at] = changed
+			former := all[index]
+			all[index] = changed
 			if after := scoreOf(t, all); sign*(after-before) < 0 {
-				t.Fatalf("%s takes %d to %d: %v", what, before, after, all)
+				t.Fatalf("%s changes %d to %d: %v", what, before, after, all)
 			}
-			all[at] = was
+			all[index] = former
 		}
-		try("being ready", one{verdict: verdict.Ready}, 1)
-		try("failing", one{verdict: verdict.Failed}, -1)
-		if all[at].verdict == verdict.Behind {
-			try("being behind for longer", one{verdict.Behind, all[at].age + time.Hour}, -1)
+		try("being ready", verdictAge{verdict: verdict.Ready}, 1)
+		try("failing", verdictAge{verdict: verdict.Failed}, -1)
+		if all[index].verdict == verdict.Behind {
+			try("being behind for longer", verdictAge{verdict.Behind, all[index].age + time.Hour}, -1)
 		}
-		if all[at].verdict != verdict.Failed {
-			try("falling silent", one{verdict: verdict.Unknown}, -1)
+		if all[index].verdict != verdict.Failed {
+			try("falling silent", verdictAge{verdict: verdict.Unknown}, -1)
 		}
-		if after := scoreOf(t, append(all[:len(all):len(all)], one{verdict: verdict.Ready})); after < before {
-			t.Fatalf("one more that is ready takes %d to %d", before, after)
+		if after := scoreOf(t, append(all[:len(all):len(all)], verdictAge{verdict: verdict.Ready})); after < before {
+			t.Fatalf("a further ready verdict changes %d to %d", before, after)
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		var first, second health.Tally
@@ -112,7 +112,7 @@ func TestAScoreKeepsItsPromises(t *testing.T) {
 		}
 		first.Join(second)
 		if got := first.Score().Value; got != before {
-			t.Fatalf("in another order and in two parts, %d becomes %d", before, got)
+			t.Fatalf("another order in two parts changes %d to %d", before, got)
 		}
 	}
 }
@@ -123,32 +123,32 @@ func TestPartsAddUpToTheScore(t *testing.T) {
 	for range 5_000 {
 		var tally health.Tally
 		for range 1 + r.IntN(300) {
-			o := random(r)
+			o := randomVerdict(r)
 			tally.Add(o.verdict, o.age)
 		}
-		made := tally.Score()
-		score := made.Value
-		percent, count, least, most := 0, 0, 0, 0
-		for _, part := range made.Parts {
+		result := tally.Score()
+		score := result.Value
+		percent, count, lower, upper := 0, 0, 0, 0
+		for _, part := range result.Parts {
 			percent, count = percent+part.Percent, count+part.Count
-			least, most = least+part.Count*part.Points, most+part.Count*(part.Points+1)
+			lower, upper = lower+part.Count*part.Points, upper+part.Count*(part.Points+1)
 			if part.Of < part.Count || part.Count == 0 {
 				t.Fatal(part)
 			}
-			if least/part.Of > score {
-				t.Fatalf("score %d of %v", score, made.Parts)
+			if lower/part.Of > score {
+				t.Fatalf("score %d of %v", score, result.Parts)
 			}
 		}
-		if of := made.Parts[0].Of; percent != 100 || count != of || score > most/of {
-			t.Fatalf("score %d, %d percent, %d of %d: %v", score, percent, count, of, made.Parts)
+		if of := result.Parts[0].Of; percent != 100 || count != of || score > upper/of {
+			t.Fatalf("score %d, %d percent, %d of %d: %v", score, percent, count, of, result.Parts)
 		}
 	}
 }
 
-func TestAnEmptyTallyHasNoScore(t *testing.T) {
+func TestEmptyTallyHasNoScore(t *testing.T) {
 	t.Parallel()
 	if (health.Tally{}).Score() != nil {
-		t.Error("nothing has a score")
+		t.Error("an empty tally has a score")
 	}
 }
 
@@ -164,19 +164,19 @@ func TestGrades(t *testing.T) {
 	}
 }
 
-// The guide computes a score; so does this, of the same table.
-func TestTheGuidesExampleAddsUp(t *testing.T) {
+// The guide computes a score from a table. The test computes it from the same table.
+func TestGuideExampleAddsUp(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "observe.md.tmpl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []one
+	var all []verdictAge
 	sum := 0
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (ready|progressing|behind|unknown|failed)(?: for (\d+) hours)? \| (\d+) \| (\d+) \|$`).FindAllStringSubmatch(string(text), -1) {
 		number := func(i int) int { n, _ := strconv.Atoi(row[i]); return n }
-		o := one{verdict.Verdict(row[2]), time.Duration(number(3)) * time.Hour}
-		if got := scoreOf(t, []one{o}); got != number(4) || number(1)*got != number(5) {
+		o := verdictAge{verdict.Verdict(row[2]), time.Duration(number(3)) * time.Hour}
+		if got := scoreOf(t, []verdictAge{o}); got != number(4) || number(1)*got != number(5) {
 			t.Errorf("%q: each earns %d", row[0], got)
 		}
 		sum += number(5)
@@ -190,6 +190,6 @@ func TestTheGuidesExampleAddsUp(t *testing.T) {
 	}
 	score := scoreOf(t, all)
 	if !regexp.MustCompile(`(?m)score is \*\*` + strconv.Itoa(score) + `\*\*: ` + string(health.DefaultBounds().Grade(score))).Match(text) {
-		t.Errorf("the score is %d, %s, and the guide does not say so", score, health.DefaultBounds().Grade(score))
+		t.Errorf("the score is %d, %s, but the guide has another one", score, health.DefaultBounds().Grade(score))
 	}
 }

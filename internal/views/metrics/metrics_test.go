@@ -14,16 +14,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/metrics"
 )
 
-var asked = time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
+var reportTime = time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
 
-// on is an assignment on a cluster that has a verdict for some time.
-func on(host, target string, of verdict.Verdict, age time.Duration) observe.AssignmentResult {
+// assignmentOn returns an assignment on a cluster, with a verdict for some time.
+func assignmentOn(host, target string, v verdict.Verdict, age time.Duration) observe.AssignmentResult {
 	folder := &observe.WrittenFolder{Host: host, DeploymentTarget: target}
-	return observe.AssignmentResult{Key: folder.Key(), Folder: folder, Status: verdict.Status{Verdict: of, Since: asked.Add(-age)}}
+	return observe.AssignmentResult{Key: folder.Key(), Folder: folder, Status: verdict.Status{Verdict: v, Since: reportTime.Add(-age)}}
 }
 
-// cluster is one with the worst verdict of its assignments.
-func cluster(name string, behind int, all ...observe.AssignmentResult) observe.ClusterResult {
+// newCluster returns a cluster with the worst verdict of its assignments.
+func newCluster(name string, behind int, all ...observe.AssignmentResult) observe.ClusterResult {
 	c := observe.ClusterResult{
 		Name:        name,
 		Commit:      "1a2b3c4d",
@@ -37,10 +37,10 @@ func cluster(name string, behind int, all ...observe.AssignmentResult) observe.C
 	return c
 }
 
-// input is that of a fleet of some clusters, which wants all of their assignments.
-func input(clusters ...observe.ClusterResult) metrics.Input {
+// newInput returns the input of a fleet that wants all assignments of its clusters.
+func newInput(clusters ...observe.ClusterResult) metrics.Input {
 	in := metrics.Input{
-		Result: &observe.Observation{About: observe.About{Owner: "shops", Environment: "prod"}, Time: asked, Clusters: clusters},
+		Result: &observe.Observation{About: observe.About{Owner: "shops", Environment: "prod"}, Time: reportTime, Clusters: clusters},
 		Asked:  true, Wants: map[string]bool{},
 	}
 	for _, c := range clusters {
@@ -51,8 +51,8 @@ func input(clusters ...observe.ClusterResult) metrics.Input {
 	return in
 }
 
-// wants sets the version that the branch has of an assignment.
-func wants(in metrics.Input, key, version string) {
+// setWanted sets the wanted version of an assignment.
+func setWanted(in metrics.Input, key, version string) {
 	for _, c := range in.Result.Clusters {
 		for _, a := range c.Assignments {
 			if a.Key == key {
@@ -62,36 +62,36 @@ func wants(in metrics.Input, key, version string) {
 	}
 }
 
-// at is a full hour of a day in November.
-func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+// november returns a full hour of a day in November.
+func november(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 
-// troubled is a fleet in which everything that metrics can say is so.
-func troubled(t *testing.T) metrics.Input {
+// troubledFleet returns a fleet that has a value for every metric.
+func troubledFleet(t *testing.T) metrics.Input {
 	t.Helper()
-	in := input(
-		cluster("drone-1", 0, on("drone", "app-core", verdict.Ready, time.Hour), on("drone", "app-edge", verdict.Failed, time.Hour)),
-		cluster("drone-2", 7, on("drone", "app-core", verdict.Behind, 2*time.Hour), on("drone", "app-edge", verdict.Behind, 26*time.Hour)),
-		cluster("drone-3", 3, on("drone", "app-core", verdict.Behind, 3*time.Hour), on("drone", "app-edge", verdict.Progressing, 0)),
-		cluster("large-1", -1, on("large", "app-core", verdict.Unknown, 0), on("large", "old-main", verdict.Failed, 0)),
+	in := newInput(
+		newCluster("drone-1", 0, assignmentOn("drone", "app-core", verdict.Ready, time.Hour), assignmentOn("drone", "app-edge", verdict.Failed, time.Hour)),
+		newCluster("drone-2", 7, assignmentOn("drone", "app-core", verdict.Behind, 2*time.Hour), assignmentOn("drone", "app-edge", verdict.Behind, 26*time.Hour)),
+		newCluster("drone-3", 3, assignmentOn("drone", "app-core", verdict.Behind, 3*time.Hour), assignmentOn("drone", "app-edge", verdict.Progressing, 0)),
+		newCluster("large-1", -1, assignmentOn("large", "app-core", verdict.Unknown, 0), assignmentOn("large", "old-main", verdict.Failed, 0)),
 	)
 	in.Wants["large/old-main"] = false
-	in.Result.Clusters[0].Assignments[0].Running.Revision = "0123456789abcdef" // of a commit without a tag
+	in.Result.Clusters[0].Assignments[0].Running.Revision = "0123456789abcdef" // a commit without a tag
 	for _, i := range []int{1, 2} {
 		in.Result.Clusters[i].Assignments[0].Running.Version = "v1.9.0"
 	}
-	wants(in, "drone/app-core", "v2.0.0")
-	wants(in, "drone/app-edge", "v1.4.0")
+	setWanted(in, "drone/app-core", "v2.0.0")
+	setWanted(in, "drone/app-edge", "v1.4.0")
 	in.Rollouts = []rollout.Progress{
 		{
 			DeploymentTarget: "app-core", Content: "0123abcd", Stage: 1, Stages: 3, StageName: "canary", HostsDone: 1, Hosts: 2,
-			Since: at(20, 13), WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
+			Since: november(20, 13), WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
 		},
 		{
-			DeploymentTarget: "app-edge", Content: "0123abcd", Stage: 2, Stages: 3, HostsDone: 1, Hosts: 2, Since: at(21, 13),
+			DeploymentTarget: "app-edge", Content: "0123abcd", Stage: 2, Stages: 3, HostsDone: 1, Hosts: 2, Since: november(21, 13),
 			WaitsFor: rollout.WaitsForContent, Condition: rollout.RolledBack,
 		},
 		{
-			DeploymentTarget: "app-more", Content: "0123abcd", Stage: 1, Stages: 3, StageName: "canary", Hosts: 2, Since: at(21, 14),
+			DeploymentTarget: "app-more", Content: "0123abcd", Stage: 1, Stages: 3, StageName: "canary", Hosts: 2, Since: november(21, 14),
 			WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
 		},
 		{DeploymentTarget: "app-held", HostsDone: 1, Hosts: 2, WaitsFor: rollout.WaitsForHold, Condition: rollout.Waiting},
@@ -99,7 +99,7 @@ func troubled(t *testing.T) metrics.Input {
 	return in
 }
 
-func TestMetricsSayWhatIsKnown(t *testing.T) {
+func TestTextOfEveryMetric(t *testing.T) {
 	t.Parallel()
 	const labels = `environment="prod",owner="shops"`
 	want := strings.ReplaceAll(`# TYPE flotilla_evidence_timestamp_seconds gauge
@@ -156,15 +156,15 @@ flotilla_omitted_series{COMMON,metric="flotilla_rollouts"} 0
 flotilla_omitted_series{COMMON,metric="flotilla_rollout_since_timestamp_seconds"} 0
 # EOF
 `, "COMMON", labels)
-	if got := metrics.Text(troubled(t)); got != want {
-		t.Errorf("the metrics are\n%s, want\n%s", got, want)
+	if got := metrics.Text(troubledFleet(t)); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 }
 
-// Where nobody was asked, and nothing is deployed, only that is said.
-func TestWhatIsNotKnownIsAbsent(t *testing.T) {
+// Nobody asked the clusters, and nothing is deployed.
+func TestUnknownMetricsAreAbsent(t *testing.T) {
 	t.Parallel()
-	in := input(cluster("drone-1", -1, on("drone", "app-core", verdict.Unknown, 0)))
+	in := newInput(newCluster("drone-1", -1, assignmentOn("drone", "app-core", verdict.Unknown, 0)))
 	in.Asked = false
 	text := metrics.Text(in)
 	for _, absent := range []string{"flotilla_health_score{", "flotilla_commits_behind{", "flotilla_rollouts{", "flotilla_assignment_behind_since_timestamp_seconds{"} {
@@ -172,38 +172,38 @@ func TestWhatIsNotKnownIsAbsent(t *testing.T) {
 			t.Errorf("%s is there:\n%s", absent, text)
 		}
 	}
-	if text := metrics.Text(input()); strings.Contains(text, "flotilla_health_score{") || !strings.HasSuffix(text, "\n# EOF\n") {
-		t.Errorf("of no cluster it says\n%s", text)
+	if text := metrics.Text(newInput()); strings.Contains(text, "flotilla_health_score{") || !strings.HasSuffix(text, "\n# EOF\n") {
+		t.Errorf("without clusters, the text is\n%s", text)
 	}
 }
 
-// large is the reference fleet: 20,000 assignments of 500 cluster types with six clusters each.
-func large() metrics.Input {
+// largeFleet returns the reference fleet: 20,000 assignments of 500 cluster types with six clusters each.
+func largeFleet() metrics.Input {
 	var clusters []observe.ClusterResult
 	for host := range 500 {
 		var all []observe.AssignmentResult
 		for target := range 40 {
-			of := verdict.Ready
+			v := verdict.Ready
 			if target == 39 {
-				of = verdict.Behind
+				v = verdict.Behind
 			}
-			one := on(fmt.Sprintf("type-%03d", host), fmt.Sprintf("workload-%03d-target", (host+target)%500), of, time.Duration(host)*time.Hour)
-			one.Folder.Wanted, one.Running.Version = "v1.0.0", "v1.0.0"
-			all = append(all, one)
+			assignment := assignmentOn(fmt.Sprintf("type-%03d", host), fmt.Sprintf("workload-%03d-target", (host+target)%500), v, time.Duration(host)*time.Hour)
+			assignment.Folder.Wanted, assignment.Running.Version = "v1.0.0", "v1.0.0"
+			all = append(all, assignment)
 		}
 		for i := range 6 {
-			clusters = append(clusters, cluster(fmt.Sprintf("cluster-%03d-%d", host, i), 0, all...))
+			clusters = append(clusters, newCluster(fmt.Sprintf("cluster-%03d-%d", host, i), 0, all...))
 		}
 	}
-	return input(clusters...)
+	return newInput(clusters...)
 }
 
-func TestWhatIsOverTheLimitIsSummed(t *testing.T) {
+func TestSeriesOverTheLimitAreSummed(t *testing.T) {
 	t.Parallel()
-	in := large()
+	in := largeFleet()
 	for i := range 2*metrics.Limit + 10 {
 		in.Rollouts = append(in.Rollouts, rollout.Progress{
-			DeploymentTarget: fmt.Sprintf("app-%04d", i), Content: "y", Stage: i + 1, Stages: 9999, HostsDone: 1, Hosts: 2, Since: at(20, 13),
+			DeploymentTarget: fmt.Sprintf("app-%04d", i), Content: "y", Stage: i + 1, Stages: 9999, HostsDone: 1, Hosts: 2, Since: november(20, 13),
 			WaitsFor: rollout.WaitsForApproval, Condition: rollout.Waiting,
 		})
 	}
@@ -220,54 +220,53 @@ func TestWhatIsOverTheLimitIsSummed(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`flotilla_assignment_clusters{environment="prod",owner="shops",verdict="ready"} 108000`, // of 117,000 that are ready, 1,500 series have six each
+		`flotilla_assignment_clusters{environment="prod",owner="shops",verdict="ready"} 108000`, // 117,000 less 1,500 series of six each
 		`flotilla_omitted_series{environment="prod",owner="shops",metric="flotilla_assignment_clusters"} 18000`,
 		`flotilla_rollouts{environment="prod",owner="shops",state="waiting"} 2010`,
 		`flotilla_omitted_series{environment="prod",owner="shops",metric="flotilla_rollout_since_timestamp_seconds"} 2010`,
 	} {
 		if !strings.Contains(text, "\n"+want+"\n") {
-			t.Errorf("it does not say %s", want)
+			t.Errorf("the text lacks %s", want)
 		}
 	}
 	if got := strings.Count(text, `verdict="behind"} 6`); got != 500 {
-		t.Errorf("%d of 500 assignments that are behind have a series", got)
+		t.Errorf("%d of 500 assignments behind have a series", got)
 	}
 	if len(text) > 1<<20 {
 		t.Errorf("the text has %d bytes", len(text))
 	}
 }
 
-// What others choose, such as a tag, makes no line of its own.
-func TestATextOfOthersStaysALabel(t *testing.T) {
+// A text of users, such as a tag, must not start a line.
+func TestHostileTextStaysInItsLabel(t *testing.T) {
 	t.Parallel()
-	text := metrics.Text(hostile())
+	text := metrics.Text(hostileFleet())
 	want := `wanted_version="\\\"} 1 # HELP x` + "\uFFFD" + ` ` + "é" + `",verdict="ready"} 1`
 	if !strings.Contains(text, want) || strings.Count(text, "# EOF") != 2 || strings.Contains(text, "\n# EOF\nx") {
-		t.Errorf("it says\n%s\nwant %s", text, want)
+		t.Errorf("got\n%s\nwant %s", text, want)
 	}
-	if longest := strings.Repeat("v", 301); strings.Contains(text, longest) {
+	if tooLong := strings.Repeat("v", 301); strings.Contains(text, tooLong) {
 		t.Error("a label has more than 300 bytes")
 	}
 }
 
-func hostile() metrics.Input {
-	in := input(
-		cluster(
+func hostileFleet() metrics.Input {
+	in := newInput(
+		newCluster(
 			"drone-1",
 			0,
-			on("drone", "app-core", verdict.Ready, 0),
-			on("drone", "app-edge", verdict.Ready, 0),
-			on("drone", "app-more", verdict.Ready, 0),
+			assignmentOn("drone", "app-core", verdict.Ready, 0),
+			assignmentOn("drone", "app-edge", verdict.Ready, 0),
+			assignmentOn("drone", "app-more", verdict.Ready, 0),
 		),
 	)
-	wants(in, "drone/app-core", "\\\"} 1\n# HELP x\x00\xff\n\té")
-	wants(in, "drone/app-edge", strings.Repeat("v", 100_000))
-	wants(in, "drone/app-more", "\n# EOF\nx 1")
+	setWanted(in, "drone/app-core", "\\\"} 1\n# HELP x\x00\xff\n\té")
+	setWanted(in, "drone/app-edge", strings.Repeat("v", 100_000))
+	setWanted(in, "drone/app-more", "\n# EOF\nx 1")
 	return in
 }
 
-// The guide has a table of all metrics.
-func TestTheGuideHasEveryMetric(t *testing.T) {
+func TestGuideListsEveryMetric(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "reference-observing.md.tmpl"))
 	if err != nil {
@@ -282,17 +281,17 @@ func TestTheGuideHasEveryMetric(t *testing.T) {
 		table += fmt.Sprintf("| `%s` | %s | %s |\n", metric.Name, strings.Join(labels, ", "), metric.Help)
 	}
 	if !strings.Contains(string(guide), "\n"+table+"\n") {
-		t.Errorf("the guide has not this table:\n%s", table)
+		t.Errorf("the guide lacks this table:\n%s", table)
 	}
-	for _, said := range []string{fmt.Sprintf("%d,%03d series", metrics.Limit/1000, metrics.Limit%1000)} {
-		if !strings.Contains(string(guide), said) {
-			t.Errorf("the guide does not say %q", said)
+	for _, phrase := range []string{fmt.Sprintf("%d,%03d series", metrics.Limit/1000, metrics.Limit%1000)} {
+		if !strings.Contains(string(guide), phrase) {
+			t.Errorf("the guide lacks %q", phrase)
 		}
 	}
 }
 
 func BenchmarkText(b *testing.B) {
-	in := large()
+	in := largeFleet()
 	for b.Loop() {
 		metrics.Text(in)
 	}

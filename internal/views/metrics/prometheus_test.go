@@ -22,7 +22,7 @@ import (
 
 var examples = filepath.Join("..", "..", "..", "examples", "observing", "metrics")
 
-func example(t *testing.T, name string) string {
+func readExample(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(examples, name))
 	if err != nil {
@@ -31,12 +31,12 @@ func example(t *testing.T, name string) string {
 	return string(text)
 }
 
-// promtool reads metrics with the reader of the Pushgateway and of node_exporter, which knows the older text format alone.
-func TestPrometheusToolHasNoComplaint(t *testing.T) {
+// promtool parses metrics like the Pushgateway and node_exporter, in the older text format.
+func TestPromtoolAcceptsMetricsAndExamples(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]metrics.Input{"troubled": troubled(t), "nothing": input(), "hostile": hostile(), "large": large()} {
-		if said := prometheustest.Promtool(t, metrics.Text(in), "check", "metrics"); said != "" {
-			t.Errorf("of %s it says\n%s", name, said)
+	for name, in := range map[string]metrics.Input{"troubled": troubledFleet(t), "nothing": newInput(), "hostile": hostileFleet(), "large": largeFleet()} {
+		if complaint := prometheustest.Promtool(t, metrics.Text(in), "check", "metrics"); complaint != "" {
+			t.Errorf("promtool on %s:\n%s", name, complaint)
 		}
 	}
 	prometheustest.Promtool(t, "", "check", "config", "--lint=all", "--lint-fatal", filepath.Join(examples, "prometheus.yml"))
@@ -44,11 +44,10 @@ func TestPrometheusToolHasNoComplaint(t *testing.T) {
 	prometheustest.Promtool(t, "", "test", "rules", filepath.Join(examples, "alerts_test.yml"))
 }
 
-// page is what both jobs of the example scrape: one that says its format, and adds labels, as the Pushgateway does, and one that
-// does not.
-type page struct{ text atomic.Pointer[string] }
+// metricsServer serves both jobs of the example: one with its format and with added labels, like the Pushgateway, and one without.
+type metricsServer struct{ text atomic.Pointer[string] }
 
-func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *metricsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text := p.text.Load()
 	switch {
 	case text == nil:
@@ -62,56 +61,56 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *page) show(text string) { p.text.Store(&text) }
+func (p *metricsServer) setText(text string) { p.text.Store(&text) }
 
-// watched is a Prometheus with the configuration and the alerts of the example, but for addresses and for how long it waits.
-func watched(t *testing.T, p *page) *prometheustest.Prometheus {
+// startPrometheus starts Prometheus with the example's configuration and alerts, but with other addresses and waiting times.
+func startPrometheus(t *testing.T, p *metricsServer) *prometheustest.Prometheus {
 	t.Helper()
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	address := strings.TrimPrefix(server.URL, "http://")
-	configuration := example(t, "prometheus.yml")
+	configuration := readExample(t, "prometheus.yml")
 	for from, to := range map[string]string{"pushgateway.example.com:9091": address, "pages.example.com": address, "scheme: https": "scheme: http", "scrape_interval: 1m": "scrape_interval: 1s", "evaluation_interval: 1m": "evaluation_interval: 200ms"} {
 		if !strings.Contains(configuration, from) {
-			t.Fatalf("prometheus.yml does not say %s", from)
+			t.Fatalf("prometheus.yml lacks %s", from)
 		}
 		configuration = strings.ReplaceAll(configuration, from, to)
 	}
 	folder := t.TempDir()
-	alerts := regexp.MustCompile(`for: \d+m`).ReplaceAllLiteralString(example(t, "alerts.yml"), "for: 0s")
+	alerts := regexp.MustCompile(`for: \d+m`).ReplaceAllLiteralString(readExample(t, "alerts.yml"), "for: 0s")
 	if err := os.WriteFile(filepath.Join(folder, "alerts.yml"), []byte(alerts), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return prometheustest.Start(t, folder, configuration)
 }
 
-// now is an input whose clusters were asked just now.
-func now(in metrics.Input) metrics.Input {
+// reportedNow sets the time of the report to now.
+func reportedNow(in metrics.Input) metrics.Input {
 	in.Result.Time = time.Now()
 	return in
 }
 
 func TestPrometheusHasDataForEveryPanelAndEveryAlert(t *testing.T) {
 	t.Parallel()
-	var shown page
-	good := now(input(cluster("drone-1", 0, on("drone", "app-core", verdict.Ready, time.Hour))))
-	wants(good, "drone/app-core", "v2.0.0")
-	shown.show(metrics.Text(good))
-	server := watched(t, &shown)
+	var served metricsServer
+	good := reportedNow(newInput(newCluster("drone-1", 0, assignmentOn("drone", "app-core", verdict.Ready, time.Hour))))
+	setWanted(good, "drone/app-core", "v2.0.0")
+	served.setText(metrics.Text(good))
+	server := startPrometheus(t, &served)
 
-	// All is well.
+	// The fleet is healthy.
 	seen := func(expression string) func() bool {
 		return func() bool { return len(server.Query(t, expression)) == 2 } // by both jobs
 	}
-	server.Wait(t, "what is well is not seen", seen("flotilla_health_score == 100"))
+	server.Wait(t, "the healthy fleet is not seen", seen("flotilla_health_score == 100"))
 	quiet := func() bool { return len(server.Alerts(t)) == 0 }
 	since := time.Now()
-	server.Wait(t, "there are alerts although all is well", func() bool {
-		return server.Evaluated(t).After(since) && quiet() // an evaluation may be about a moment just before it
+	server.Wait(t, "the healthy fleet has alerts", func() bool {
+		return server.Evaluated(t).After(since) && quiet() // an evaluation may use an earlier moment
 	})
 
-	// Nothing is well, as of three hours ago: every alert fires but that of missing metrics.
-	shown.show(metrics.Text(threeHoursAgo(t)))
+	// Every alert fires, except the one about missing metrics.
+	served.setText(metrics.Text(threeHoursAgo(t)))
 	var want []string
 	for _, name := range alertNames(t) {
 		if name != "FlotillaMetricsMissing" {
@@ -127,46 +126,46 @@ func TestPrometheusHasDataForEveryPanelAndEveryAlert(t *testing.T) {
 	}
 	server.Wait(t, fmt.Sprintf("not all of %v fire", want), fires(want))
 
-	// Every panel, and every choice of the dashboard, has data. One job may have read what makes alerts before the other one.
-	server.Wait(t, "what is not well is not seen by both jobs", seen("flotilla_health_score < 75"))
+	// Every panel and variable of the dashboard has data. The second job may be scraped after the alerts fire.
+	server.Wait(t, "the unhealthy fleet is not seen by both jobs", seen("flotilla_health_score < 75"))
 	for title, expression := range panels(t) {
 		if len(server.Query(t, expression)) == 0 {
 			t.Errorf("the panel %q has no data: %s", title, expression)
 		}
 	}
-	for _, of := range []struct{ expression, want string }{
+	for _, test := range []struct{ expression, want string }{
 		{`sum(flotilla_clusters{job="flotilla",instance="prod"})`, "4"},
 		{`flotilla_assignment_clusters{instance!="prod",host="drone",deployment_target="app-core",verdict="behind",wanted_version="v2.0.0",running_version="v1.9.0"}`, "2"},
 	} {
-		if got := server.Query(t, of.expression); len(got) != 1 || got[0].Value != of.want {
-			t.Errorf("%s is %v, want %s", of.expression, got, of.want)
+		if got := server.Query(t, test.expression); len(got) != 1 || got[0].Value != test.want {
+			t.Errorf("%s is %v, want %s", test.expression, got, test.want)
 		}
 	}
 
-	// It goes away with what it is about, and with the metrics another one comes.
-	shown.show(metrics.Text(now(good)))
-	server.Wait(t, "there are alerts although all is well again", quiet)
-	shown.text.Store(nil)
+	// Alerts end with their cause. Missing metrics raise an alert.
+	served.setText(metrics.Text(reportedNow(good)))
+	server.Wait(t, "alerts remain after the recovery", quiet)
+	served.text.Store(nil)
 	server.Wait(t, "missing metrics give no alert", fires([]string{"FlotillaMetricsMissing"}))
 }
 
-// threeHoursAgo is a fleet in which nothing was well three hours ago.
+// threeHoursAgo returns a fleet with the problems of three hours ago.
 func threeHoursAgo(t *testing.T) metrics.Input {
 	t.Helper()
-	in := troubled(t)
-	of := cluster("large-2", -1, on("large", "app-core", verdict.Unknown, 0))
-	in.Result.Clusters = append(in.Result.Clusters[:3:3], of)
+	in := troubledFleet(t)
+	unreachable := newCluster("large-2", -1, assignmentOn("large", "app-core", verdict.Unknown, 0))
+	in.Result.Clusters = append(in.Result.Clusters[:3:3], unreachable)
 	ago := time.Now().Add(-3 * time.Hour)
 	in.Result.Time = ago
 	for i := range in.Result.Clusters {
 		for k := range in.Result.Clusters[i].Assignments {
 			a := &in.Result.Clusters[i].Assignments[k]
-			a.Since = ago.Add(a.Since.Sub(asked))
+			a.Since = ago.Add(a.Since.Sub(reportTime))
 		}
 	}
 	for i := range in.Rollouts {
 		if p := &in.Rollouts[i]; !p.Since.IsZero() {
-			p.Since = ago.Add(p.Since.Sub(asked))
+			p.Since = ago.Add(p.Since.Sub(reportTime))
 		}
 	}
 	return in
@@ -175,7 +174,7 @@ func threeHoursAgo(t *testing.T) metrics.Input {
 func alertNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, match := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(example(t, "alerts.yml"), -1) {
+	for _, match := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(readExample(t, "alerts.yml"), -1) {
 		names = append(names, match[1])
 	}
 	if slices.Sort(names); len(names) < 8 {
@@ -184,7 +183,7 @@ func alertNames(t *testing.T) []string {
 	return names
 }
 
-// panels are the expressions of the dashboard by title, and those of its variables by name, with every value chosen.
+// panels returns the expressions of panels by title and of variables by name, with all values selected.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
 	var dashboard struct {
@@ -197,14 +196,14 @@ func panels(t *testing.T) map[string]string {
 			List []struct{ Type, Name, Definition string }
 		}
 	}
-	if err := json.Unmarshal([]byte(example(t, "dashboard.json")), &dashboard); err != nil {
+	if err := json.Unmarshal([]byte(readExample(t, "dashboard.json")), &dashboard); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
 	ids := map[int]bool{}
 	for _, panel := range dashboard.Panels {
 		if len(panel.Targets) != 1 || found[panel.Title] != "" || ids[panel.ID] {
-			t.Errorf("the panel %d, %q, has %d expressions, or there are two of it", panel.ID, panel.Title, len(panel.Targets))
+			t.Errorf("the panel %d, %q, has %d expressions, or its ID or title is not unique", panel.ID, panel.Title, len(panel.Targets))
 		}
 		ids[panel.ID], found[panel.Title] = true, panel.Targets[0].Expr
 	}

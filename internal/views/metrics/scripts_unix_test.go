@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/metrics"
 )
 
-// script runs a script of the example where `terraform output` prints the metrics, or fails.
-func script(t *testing.T, text string, fails bool, name string, arguments ...string) error {
+// runScript runs a script of the example. `terraform output` prints the metrics, or fails.
+func runScript(t *testing.T, text string, fails bool, name string, arguments ...string) error {
 	t.Helper()
 	folder := t.TempDir()
 	terraform := "#!/bin/sh\n[ \"$*\" = 'output -raw metrics' ] && cat '" + filepath.Join(folder, "text") + "'\n"
@@ -39,8 +39,8 @@ func script(t *testing.T, text string, fails bool, name string, arguments ...str
 	return err
 }
 
-// A push replaces all that the run before has pushed, and an output that cannot be read replaces nothing.
-func TestPushReplacesWhatTheGatewayHas(t *testing.T) {
+// A push replaces the former one. Without an output, the script pushes nothing.
+func TestPushReplacesTheFormerMetrics(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("needs curl")
@@ -53,35 +53,35 @@ func TestPushReplacesWhatTheGatewayHas(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(gateway.Close)
-	text := metrics.Text(troubled(t))
-	if err := script(t, text, false, "push.sh", gateway.URL, "prod"); err != nil || len(got) != 1 ||
+	text := metrics.Text(troubledFleet(t))
+	if err := runScript(t, text, false, "push.sh", gateway.URL, "prod"); err != nil || len(got) != 1 ||
 		got[0] != "PUT /metrics/job/flotilla/instance/prod\n"+text {
 		t.Errorf("%v: it sent %q", err, got)
 	}
-	if err := script(t, text, true, "push.sh", gateway.URL, "prod"); err == nil || len(got) != 1 {
+	if err := runScript(t, text, true, "push.sh", gateway.URL, "prod"); err == nil || len(got) != 1 {
 		t.Errorf("%v: without an output it sent %q", err, got)
 	}
 	status = http.StatusBadRequest
-	if err := script(t, text, false, "push.sh", gateway.URL, "prod"); err == nil {
-		t.Error("what the gateway refuses is no error")
+	if err := runScript(t, text, false, "push.sh", gateway.URL, "prod"); err == nil {
+		t.Error("a refused push is not an error")
 	}
 }
 
 func TestTextfileIsWrittenAtOnce(t *testing.T) {
 	t.Parallel()
-	folder, text := t.TempDir(), metrics.Text(troubled(t))
-	holds := func() string {
+	folder, text := t.TempDir(), metrics.Text(troubledFleet(t))
+	readTextfile := func() string {
 		content, err := os.ReadFile(filepath.Join(folder, "flotilla-prod.prom"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(content)
 	}
-	if err := script(t, text, false, "textfile.sh", folder, "prod"); err != nil || holds() != text {
-		t.Errorf("%v: the file is %q", err, holds())
+	if err := runScript(t, text, false, "textfile.sh", folder, "prod"); err != nil || readTextfile() != text {
+		t.Errorf("%v: the file is %q", err, readTextfile())
 	}
-	if err := script(t, text, true, "textfile.sh", folder, "prod"); err == nil || holds() != text {
-		t.Errorf("%v: without an output the file is %q", err, holds())
+	if err := runScript(t, text, true, "textfile.sh", folder, "prod"); err == nil || readTextfile() != text {
+		t.Errorf("%v: without an output the file is %q", err, readTextfile())
 	}
 	files, err := os.ReadDir(folder)
 	if err != nil || len(files) != 1 || !strings.HasSuffix(files[0].Name(), ".prom") {

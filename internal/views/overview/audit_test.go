@@ -24,7 +24,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
 )
 
-// tally is what a rule came to, counted without package constraint.
+// tally holds the results of a rule, counted without package constraint.
 type tally struct{ Looked, Passed, Violated, Failed int }
 
 func (c *tally) add(holds bool) {
@@ -36,14 +36,14 @@ func (c *tally) add(holds bool) {
 	}
 }
 
-// counted is a rule in CEL, and a count of what it comes to in Go.
-type counted struct {
+// countedRule is a rule in CEL, and a count of its results in Go.
+type countedRule struct {
 	fleet.Constraint
 	count func(*tally)
 }
 
-// rules are some with random parameters, over everything that there is.
-func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
+// randomRules returns rules with random parameters, about all kinds of subjects.
+func randomRules(t *testing.T, random *rand.Rand, in *overview.Input) []countedRule {
 	t.Helper()
 	result := in.Result
 	objects := func(do func(assignment *schedule.Assignment, object map[string]any)) {
@@ -66,7 +66,7 @@ func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
 	}
 	key := slices.Sorted(maps.Keys(keys))[random.IntN(len(keys))]
 	region := []string{"east", "west", "north"}[random.IntN(3)]
-	return []counted{
+	return []countedRule{
 		{fleet.Constraint{Expression: fmt.Sprintf("object.kind != %q", kind)}, func(c *tally) {
 			objects(func(_ *schedule.Assignment, object map[string]any) { c.add(object["kind"] != kind) })
 		}},
@@ -113,7 +113,7 @@ func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
 					c.add(value.String() != digit)
 				case bool:
 					c.add(true)
-				default: // it is not there, or cannot be made a text
+				default: // absent, or not convertible to a text
 					_ = has
 					c.Looked++
 					c.Failed++
@@ -139,7 +139,7 @@ func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
 	}
 }
 
-// documents are the rendered objects of an assignment.
+// documents returns the rendered objects of an assignment.
 func documents(t *testing.T, in *overview.Input, i int) []map[string]any {
 	t.Helper()
 	files, err := in.Rendering.Files(t.Context(), i)
@@ -173,14 +173,14 @@ var markdownRow = regexp.MustCompile(
 	"(?m)^\\| `(rule-\\d+)` \\| `(enforce|inform)` \\| (yes|\\*\\*no\\*\\*) \\| (\\d+) [^|]*\\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|$",
 )
 
-// TestTheAuditHasTheCountedNumbers evaluates random rules over random fleets, and counts by hand.
-func TestTheAuditHasTheCountedNumbers(t *testing.T) {
+// TestAuditHasTheCountedNumbers compares random rules over random fleets with a count in Go.
+func TestAuditHasTheCountedNumbers(t *testing.T) {
 	t.Parallel()
 	violated, failed := 0, 0
 	for seed := range uint64(acceptancetest.Count(6, 15)) {
 		random := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // the same each time
-		in := world(t, 40+random.IntN(120), seed)
-		all := rules(t, random, &in)
+		in := randomInput(t, 40+random.IntN(120), seed)
+		all := randomRules(t, random, &in)
 		var constraints []fleet.Constraint
 		in.Expressions = map[string]string{}
 		for i := range all {
@@ -188,7 +188,7 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 			constraints = append(constraints, all[i].Constraint)
 			in.Expressions[all[i].Name] = all[i].Expression
 		}
-		in.Rules = checked(t, &in, constraints)
+		in.Rules = checkRules(t, &in, constraints)
 		text, err := audit.New(overview.Build(in)).Marshal()
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 		if err := decoder.Decode(&read); err != nil {
 			t.Fatal(err)
 		}
-		if len(read.Rules) != len(all) || read.Format != audit.Format || *read.Commit != in.Seen.Written.Tip || !read.Time.Equal(asked) {
+		if len(read.Rules) != len(all) || read.Format != audit.Format || *read.Commit != in.Seen.Written.Tip || !read.Time.Equal(reportTime) {
 			t.Fatalf("seed %d: %s", seed, text)
 		}
 		rows := map[string][]string{}
@@ -215,13 +215,13 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 			holds := want.Violated+want.Failed == 0
 			if got != want || rule.Holds != holds || rule.Undecided != 0 || rule.Expression != all[i].Expression ||
 				len(rule.Violations)+rule.Omitted != want.Violated+want.Failed {
-				t.Errorf("seed %d: %s comes to %+v, want %+v", seed, all[i].Expression, rule, want)
+				t.Errorf("seed %d: %s: got %+v, want %+v", seed, all[i].Expression, rule, want)
 			}
-			said := map[bool]string{true: "yes", false: "**no**"}[holds]
+			holdsText := map[bool]string{true: "yes", false: "**no**"}[holds]
 			if row := fmt.Sprint(rows[rule.Name]); row != fmt.Sprint([]string{
-				all[i].Mode, said, strconv.Itoa(want.Looked), strconv.Itoa(want.Passed), strconv.Itoa(want.Violated), strconv.Itoa(want.Failed), "0",
+				all[i].Mode, holdsText, strconv.Itoa(want.Looked), strconv.Itoa(want.Passed), strconv.Itoa(want.Violated), strconv.Itoa(want.Failed), "0",
 			}) {
-				t.Errorf("seed %d: the Markdown says %s of %s, want %+v", seed, row, all[i].Expression, want)
+				t.Errorf("seed %d: the Markdown has row %s for %s, want %+v", seed, row, all[i].Expression, want)
 			}
 			sum.Rules++
 			sum.Looked, sum.Passed, sum.Violated, sum.Failed = sum.Looked+want.Looked, sum.Passed+want.Passed, sum.Violated+want.Violated, sum.Failed+want.Failed
@@ -249,19 +249,19 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 		}
 	}
 	if violated == 0 || failed == 0 {
-		t.Errorf("%d violated, %d failed: not everything happened", violated, failed)
+		t.Errorf("%d violated, %d failed, want some of each", violated, failed)
 	}
 }
 
-func checked(t *testing.T, in *overview.Input, constraints []fleet.Constraint) []constraint.RuleResult {
+func checkRules(t *testing.T, in *overview.Input, constraints []fleet.Constraint) []constraint.RuleResult {
 	t.Helper()
 	entries := map[string]string{}
-	for _, one := range constraints {
-		text, err := json.Marshal(one)
+	for _, rule := range constraints {
+		text, err := json.Marshal(rule)
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries[one.Name] = string(text)
+		entries[rule.Name] = string(text)
 	}
 	results, found := in.Result.Constraints(t.Context(), entries, in.Rendering.Destination)
 	if len(found) > 0 {

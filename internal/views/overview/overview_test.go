@@ -24,7 +24,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-var asked = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+var reportTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func id(number int) string { return fmt.Sprintf("%040x", number) }
 
@@ -51,8 +51,8 @@ func compute(t testing.TB, assignments int, seed uint64) *pipeline.Computation {
 	return result
 }
 
-// world is a fleet that is partly deployed, and about whose clusters all kinds of things are reported.
-func world(t testing.TB, assignments int, seed uint64) overview.Input {
+// randomInput returns the input of a partly deployed fleet, with random reports about its clusters.
+func randomInput(t testing.TB, assignments int, seed uint64) overview.Input {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 	result := compute(t, assignments, seed)
@@ -70,11 +70,11 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 			}
 			trees[key.Host][key.DeploymentTarget] = tree
 		}
-		record := gitops.FolderRecord{Tree: tree, Changed: asked.Add(-time.Duration(random.IntN(72)) * time.Hour)}
+		record := gitops.FolderRecord{Tree: tree, Changed: reportTime.Add(-time.Duration(random.IntN(72)) * time.Hour)}
 		switch random.IntN(8) {
 		case 0:
 			then[key.Host][key.DeploymentTarget] = id(1000 + random.IntN(3))
-			record.Changed = asked.Add(time.Duration(random.IntN(9)) * time.Minute)
+			record.Changed = reportTime.Add(time.Duration(random.IntN(9)) * time.Minute)
 		case 1:
 			delete(then[key.Host], key.DeploymentTarget)
 		}
@@ -93,7 +93,7 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 			write(folder.Key{Host: key.Host, DeploymentTarget: "gone-" + key.DeploymentTarget}, id(3000+i))
 		}
 	}
-	in.Evidence = evidence(random, result)
+	in.Evidence = randomEvidence(random, result)
 	if random.IntN(2) == 0 {
 		in.Evidence.Tip = id(2)
 	}
@@ -101,35 +101,35 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 	return in
 }
 
-func evidence(random *rand.Rand, result *pipeline.Computation) *observe.Evidence {
+func randomEvidence(random *rand.Rand, result *pipeline.Computation) *observe.Evidence {
 	e := &observe.Evidence{
 		Running:  map[string]reconciler.Running{},
-		Time:     asked,
+		Time:     reportTime,
 		Tip:      id(1),
 		Clusters: map[string]observe.ClusterEvidence{},
 		Trees:    map[string]map[string]string{id(7): {}},
 	}
 	status := func() verdict.Status {
-		is := verdict.Ready
+		v := verdict.Ready
 		if random.IntN(2) == 0 {
-			is = verdict.All[random.IntN(len(verdict.All))]
+			v = verdict.All[random.IntN(len(verdict.All))]
 		}
-		return verdict.Status{Verdict: is, Since: asked.Add(-time.Duration(random.IntN(48)) * time.Hour)}
+		return verdict.Status{Verdict: v, Since: reportTime.Add(-time.Duration(random.IntN(48)) * time.Hour)}
 	}
 	commits := []string{id(1), id(1), id(7), ""}
 	for i := range result.Fleet.Clusters {
-		of := &result.Fleet.Clusters[i]
+		cluster := &result.Fleet.Clusters[i]
 		if random.IntN(20) == 0 {
 			continue
 		}
 		c := observe.ClusterEvidence{
-			Type:        of.ClusterType,
+			Type:        cluster.ClusterType,
 			Commit:      commits[random.IntN(4)],
 			Status:      status(),
 			Assignments: map[string]observe.AssignmentStatus{},
 		}
 		for _, assignment := range result.Schedule.Assignments {
-			if slices.Contains(observe.FollowedHosts(of.ClusterType, of.Name), assignment.Host.Name) && random.IntN(3) == 0 {
+			if slices.Contains(observe.FollowedHosts(cluster.ClusterType, cluster.Name), assignment.Host.Name) && random.IntN(3) == 0 {
 				c.Assignments[assignment.Key()] = observe.AssignmentStatus{Commit: commits[random.IntN(4)], Status: status()}
 			}
 		}
@@ -141,7 +141,7 @@ func evidence(random *rand.Rand, result *pipeline.Computation) *observe.Evidence
 				}
 			}
 		}
-		e.Clusters[of.Name] = c
+		e.Clusters[cluster.Name] = c
 	}
 	for _, assignment := range result.Schedule.Assignments {
 		e.Running[assignment.Target.Name] = reconciler.Running{Version: "v1"}
@@ -152,8 +152,8 @@ func evidence(random *rand.Rand, result *pipeline.Computation) *observe.Evidence
 	return e
 }
 
-// naive says how an assignment is doing on a cluster.
-func naive(in *overview.Input, cluster, host, target string) (is verdict.Verdict, age time.Duration) {
+// expectedVerdict computes the verdict of an assignment on a cluster in the simplest way.
+func expectedVerdict(in *overview.Input, cluster, host, target string) (v verdict.Verdict, age time.Duration) {
 	key := host + "/" + target
 	content := in.Evidence.Assignment(cluster, key)
 	now, then := in.Seen.Written.Trees[host][target], in.Seen.Past[in.Evidence.Tip].Trees[host][target]
@@ -161,7 +161,7 @@ func naive(in *overview.Input, cluster, host, target string) (is verdict.Verdict
 		if content.Verdict == verdict.Behind && content.Commit == "" && in.Evidence.Clusters[cluster].Commit == "" {
 			return content.Verdict, health.BehindFor
 		}
-		return content.Verdict, asked.Sub(content.Since)
+		return content.Verdict, reportTime.Sub(content.Since)
 	}
 	has := content.Tree
 	if content.AtTip {
@@ -173,16 +173,16 @@ func naive(in *overview.Input, cluster, host, target string) (is verdict.Verdict
 	return verdict.Behind, 0
 }
 
-// TestThePageShowsTheCountedNumbers holds verdicts, states and scores to a count that takes nothing from the page.
-func TestThePageShowsTheCountedNumbers(t *testing.T) {
+// TestPageShowsTheCountedNumbers compares verdicts, states and scores with an independent count.
+func TestPageShowsTheCountedNumbers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(acceptancetest.Count(8, 20)) {
-		in := world(t, 200, seed)
-		made := overview.Build(in)
+		in := randomInput(t, 200, seed)
+		page := overview.Build(in)
 		verdicts, counts := map[verdict.Verdict]int{}, map[report.TargetState]int{}
 		byHost, byRegion, all := map[string]*health.Tally{}, map[string]*health.Tally{}, health.Tally{}
 		found := map[string]report.Assignment{}
-		for _, a := range made.Assignments {
+		for _, a := range page.Assignments {
 			found[a.Host+"/"+a.Target] = a
 		}
 		for i, assignment := range in.Result.Schedule.Assignments {
@@ -205,19 +205,19 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 					continue
 				}
 				runs[in.Evidence.RunningOn(cluster.Name, assignment.Key())]++
-				is, age := naive(&in, cluster.Name, host, target)
+				v, age := expectedVerdict(&in, cluster.Name, host, target)
 				if byHost[host] == nil {
 					byHost[host] = &health.Tally{}
 				}
-				byHost[host].Add(is, age)
-				all.Add(is, age)
+				byHost[host].Add(v, age)
+				all.Add(v, age)
 				region := regionOf(in.Result.Fleet, cluster)
 				if byRegion[region] == nil {
 					byRegion[region] = &health.Tally{}
 				}
-				byRegion[region].Add(is, age)
-				if number++; worst == "" || slices.Index(verdict.All, is) < slices.Index(verdict.All, worst) {
-					worst = is
+				byRegion[region].Add(v, age)
+				if number++; worst == "" || slices.Index(verdict.All, v) < slices.Index(verdict.All, worst) {
+					worst = v
 				}
 			}
 			delete(runs, reconciler.Running{})
@@ -238,10 +238,10 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 				t.Fatalf("seed %d: %s is %+v, want %s and %s on %d clusters", seed, assignment.Key(), a, state, worst, number)
 			}
 		}
-		c := made.Count()
-		for is, number := range verdicts {
-			if got := c.Wanted(is); got != number {
-				t.Errorf("seed %d: %q is counted %d times, want %d", seed, is, got, number)
+		c := page.Count()
+		for v, number := range verdicts {
+			if got := c.Wanted(v); got != number {
+				t.Errorf("seed %d: %q is counted %d times, want %d", seed, v, got, number)
 			}
 		}
 		if c.UpToDate != counts[report.UpToDate] || c.New != counts[report.New] || c.Changed != counts[report.Changed] ||
@@ -249,21 +249,21 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 			c.Unknown != 0 {
 			t.Errorf("seed %d: counted %+v, want %v", seed, c, counts)
 		}
-		if !reflect.DeepEqual(made.Health, all.Score()) {
-			t.Errorf("seed %d: the health is %+v, want %+v", seed, made.Health, all)
+		if !reflect.DeepEqual(page.Health, all.Score()) {
+			t.Errorf("seed %d: the health is %+v, want %+v", seed, page.Health, all)
 		}
-		for _, host := range made.Hosts {
+		for _, host := range page.Hosts {
 			if want, ok := byHost[host.Name]; ok != (host.Health != nil) || ok && !reflect.DeepEqual(host.Health, want.Score()) {
-				t.Errorf("seed %d: the health of %s is %+v, want that of %+v", seed, host.Name, host.Health, want)
+				t.Errorf("seed %d: the health of %s is %+v, want the score of %+v", seed, host.Name, host.Health, want)
 			}
 		}
-		for _, region := range made.Regions {
+		for _, region := range page.Regions {
 			if want, ok := byRegion[region.Name]; ok != (region.Health != nil) || ok && region.Health.Value != scoreOf(*want) {
-				t.Errorf("seed %d: the health of region %s is %+v, want that of %+v", seed, region.Name, region.Health, want)
+				t.Errorf("seed %d: the health of region %s is %+v, want the score of %+v", seed, region.Name, region.Health, want)
 			}
 		}
-		if again := overview.Build(in); !reflect.DeepEqual(again, made) {
-			t.Errorf("seed %d: made again, the page is another one", seed)
+		if again := overview.Build(in); !reflect.DeepEqual(again, page) {
+			t.Errorf("seed %d: a second build gives another page", seed)
 		}
 	}
 }
@@ -284,17 +284,17 @@ func scoreOf(tally health.Tally) int {
 	return 0
 }
 
-// A cluster that has just got its first folders is behind, and has not reported yet that it has applied any.
-func TestARegionWhoseClustersNeverAppliedAnythingIsNotGood(t *testing.T) {
+// A cluster with its first folders is behind, and has not reported an applied commit yet.
+func TestRegionWithoutAppliedCommitsIsPoor(t *testing.T) {
 	t.Parallel()
-	in := world(t, 200, 1)
+	in := randomInput(t, 200, 1)
 	in.Evidence.Tip = in.Seen.Written.Tip
 	for i := range in.Result.Fleet.Clusters {
-		of := &in.Result.Fleet.Clusters[i]
-		in.Evidence.Clusters[of.Name] = observe.ClusterEvidence{
-			Type:   of.ClusterType,
+		cluster := &in.Result.Fleet.Clusters[i]
+		in.Evidence.Clusters[cluster.Name] = observe.ClusterEvidence{
+			Type:   cluster.ClusterType,
 			Commit: in.Evidence.Tip,
-			Status: verdict.Status{Verdict: verdict.Behind, Since: asked},
+			Status: verdict.Status{Verdict: verdict.Behind, Since: reportTime},
 		}
 	}
 	grades := func() (found []health.Grade) {
@@ -306,57 +306,57 @@ func TestARegionWhoseClustersNeverAppliedAnythingIsNotGood(t *testing.T) {
 		return found
 	}
 	if all := grades(); !slices.Contains(all, health.Good) {
-		t.Errorf("of regions that are behind since just now it says %q", all)
+		t.Errorf("grades of regions that are behind since now: %q, want a good one", all)
 	}
 	for name, c := range in.Evidence.Clusters {
 		c.Commit = ""
 		in.Evidence.Clusters[name] = c
 	}
 	if all := grades(); len(all) == 0 || slices.ContainsFunc(all, func(g health.Grade) bool { return g != health.Poor }) {
-		t.Errorf("of regions that have applied nothing it says %q", all)
+		t.Errorf("grades of regions without applied commits: %q, want poor ones only", all)
 	}
 }
 
-func TestAPageShowsNoCredentials(t *testing.T) {
+func TestPageShowsNoCredentials(t *testing.T) {
 	t.Parallel()
-	in := world(t, 50, 1)
+	in := randomInput(t, 50, 1)
 	if got := overview.Build(in).Repository.URL; got != "https://git.example.com/gitops.git" {
 		t.Errorf("the URL is %q", got)
 	}
 }
 
-func TestValuesAreThereOnlyWhereTheyAreToBeShown(t *testing.T) {
+func TestValuesAreShownOnlyOnRequest(t *testing.T) {
 	t.Parallel()
-	in := world(t, 200, 1)
+	in := randomInput(t, 200, 1)
 	for _, show := range []bool{false, true} {
 		in.ShowValues = show
-		values, named := 0, 0
+		values, askedFor := 0, 0
 		for i, a := range overview.Build(in).Assignments {
 			if a.Snapshot == nil {
 				continue
 			}
 			for _, value := range a.Snapshot.Values {
 				values++
-				given, asked := value.Container != "", len(value.Schemas) > 0
-				if (value.Text != "") != (show && given) || value.Pointer == "" || !given && !asked || asked && !a.Snapshot.Checked {
+				isGiven, isAsked := value.Container != "", len(value.Schemas) > 0
+				if (value.Text != "") != (show && isGiven) || value.Pointer == "" || !isGiven && !isAsked || isAsked && !a.Snapshot.Checked {
 					t.Fatalf("show_values = %v: assignment %d has %+v", show, i, value)
 				}
-				if asked {
-					named++
+				if isAsked {
+					askedFor++
 				}
 			}
 		}
-		if values == 0 || named == 0 {
-			t.Errorf("there are %d values, of which schemas ask for %d", values, named)
+		if values == 0 || askedFor == 0 {
+			t.Errorf("%d values, schemas ask for %d, want some of both", values, askedFor)
 		}
 	}
 }
 
-// BenchmarkPage makes the page of the reference fleet, with evidence of all clusters, and writes it.
+// BenchmarkPage builds and renders the page of the reference fleet, with evidence of all clusters.
 func BenchmarkPage(b *testing.B) {
 	for _, values := range []bool{false, true} {
 		b.Run(fmt.Sprintf("values=%v", values), func(b *testing.B) {
-			in := world(b, fleettest.ReferenceAssignments, 1)
+			in := randomInput(b, fleettest.ReferenceAssignments, 1)
 			in.ShowValues = values
 			b.Run("make", func(b *testing.B) {
 				b.ReportAllocs()

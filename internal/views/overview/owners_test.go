@@ -16,10 +16,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
 )
 
-// recorded is a repository that has one deployment target of each owner on the same host.
-type recorded []gitops.Owner
+// fakeRepository has one deployment target of each owner on the same host.
+type fakeRepository []gitops.Owner
 
-func (r recorded) ReadOwner(_ context.Context, owner delivery.Owner, _ folder.Trees) (gitops.OwnerSnapshot, error) {
+func (r fakeRepository) ReadOwner(_ context.Context, owner delivery.Owner, _ folder.Trees) (gitops.OwnerSnapshot, error) {
 	key := folder.Key{Host: "large", DeploymentTarget: "app-" + owner.Name}
 	record := gitops.FolderRecord{Record: folder.Record{Workload: "app", Workspace: "team"}, Tree: id(1)}
 	return gitops.OwnerSnapshot{
@@ -28,7 +28,7 @@ func (r recorded) ReadOwner(_ context.Context, owner delivery.Owner, _ folder.Tr
 	}, nil
 }
 
-func (r recorded) ReadInventory(_ context.Context, _ folder.Location, filter gitops.InventoryFilter) (found gitops.Inventory, err error) {
+func (r fakeRepository) ReadInventory(_ context.Context, _ folder.Location, filter gitops.InventoryFilter) (found gitops.Inventory, err error) {
 	for _, owner := range r {
 		if found.Owners = append(found.Owners, owner); filter.Owner == "" || filter.Owner == owner.Name {
 			key := folder.Key{Host: "large", DeploymentTarget: "app-" + owner.Name}
@@ -38,69 +38,69 @@ func (r recorded) ReadInventory(_ context.Context, _ folder.Location, filter git
 	return found, nil
 }
 
-func (r recorded) FindCommits(context.Context, delivery.Owner, []string, folder.Trees) (map[string]gitops.ReportedCommit, error) {
+func (r fakeRepository) FindCommits(context.Context, delivery.Owner, []string, folder.Trees) (map[string]gitops.ReportedCommit, error) {
 	return map[string]gitops.ReportedCommit{id(2): {ID: id(2)}}, nil
 }
 
-// History has a commit each hour, of whatever path.
-func (r recorded) ReadHistory(_ context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (found gitops.History, err error) {
+// ReadHistory returns a commit for each hour, at any path.
+func (r fakeRepository) ReadHistory(_ context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (found gitops.History, err error) {
 	for i := range filter.Limit {
 		commit := gitops.HistoryCommit{
 			Changes: []gitops.HistoryChange{{Change: folder.Change{Key: folder.Key{Host: "large", DeploymentTarget: "app"}}}},
 		}
-		commit.Subject, commit.Time = fmt.Sprintf("%s %d", owner.Location.Path, i), asked.Add(-time.Duration(i)*time.Hour)
+		commit.Subject, commit.Time = fmt.Sprintf("%s %d", owner.Location.Path, i), reportTime.Add(-time.Duration(i)*time.Hour)
 		found.Commits = append(found.Commits, commit)
 	}
 	return found, nil
 }
 
-func reported(owner, path string, is verdict.Verdict, message string) *observe.Evidence {
+func evidenceOf(owner, path string, v verdict.Verdict, message string) *observe.Evidence {
 	return &observe.Evidence{
-		About: observe.About{Owner: owner, Environment: "dev", Branch: "dev", Path: path}, Time: asked, Tip: id(2),
+		About: observe.About{Owner: owner, Environment: "dev", Branch: "dev", Path: path}, Time: reportTime, Tip: id(2),
 		Clusters: map[string]observe.ClusterEvidence{
-			"large-1": {Type: "large", Commit: id(2), Status: verdict.Status{Verdict: is, Since: asked, Message: message}},
+			"large-1": {Type: "large", Commit: id(2), Status: verdict.Status{Verdict: v, Since: reportTime, Message: message}},
 		},
 	}
 }
 
-// The platform and a team have each something on the same cluster, as have two regions at other paths.
+// The platform and a team share a cluster. The owner edge has another path.
 func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 	t.Parallel()
-	repository := recorded{
+	repository := fakeRepository{
 		{Name: "platform", Environment: "dev"}, {Name: "team", Environment: "dev"}, {Name: "edge", Path: "far", Environment: "dev"},
 	}
-	at := folder.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}
-	owners, err := overview.LookAtOwners(t.Context(), repository, at, []*observe.Evidence{
-		reported(
+	location := folder.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}
+	owners, err := overview.LookAtOwners(t.Context(), repository, location, []*observe.Evidence{
+		evidenceOf(
 			"team",
 			"",
 			verdict.Failed,
 			"no space",
-		), reported("platform", "", verdict.Ready, ""), reported("edge", "far", verdict.Ready, ""), reported("edge", "", verdict.Failed, "another one"),
+		), evidenceOf("platform", "", verdict.Ready, ""), evidenceOf("edge", "far", verdict.Ready, ""), evidenceOf("edge", "", verdict.Failed, "another one"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	history, err := overview.OwnersHistory(t.Context(), repository, at, owners, 3)
+	history, err := overview.OwnersHistory(t.Context(), repository, location, owners, 3)
 	if err != nil || len(history.Commits) != 3 || history.Complete || history.Commits[0].Time.Before(history.Commits[2].Time) ||
 		history.Commits[0].Subject[0] == history.Commits[1].Subject[0] {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
-	made := overview.BuildOwners(overview.Input{Owner: delivery.Owner{Location: at}, Bounds: health.DefaultBounds()}, owners, history)
+	page := overview.BuildOwners(overview.Input{Owner: delivery.Owner{Location: location}, Bounds: health.DefaultBounds()}, owners, history)
 	var hosts, clusters, assignments, regions []string
-	for _, h := range made.Hosts {
+	for _, h := range page.Hosts {
 		hosts = append(hosts, fmt.Sprintf("%s of %s: %d", h.Name, h.Region, h.Health.Value))
 	}
-	for _, c := range made.Clusters {
+	for _, c := range page.Clusters {
 		clusters = append(clusters, fmt.Sprintf("%s of %s: %s %s", c.Name, c.Type, c.Verdict, c.Message))
 	}
-	for _, a := range made.Assignments {
+	for _, a := range page.Assignments {
 		assignments = append(assignments, fmt.Sprintf("%s/%s: %s", a.Host, a.Target, a.Verdict))
 	}
-	for _, r := range made.Regions {
+	for _, r := range page.Regions {
 		regions = append(regions, fmt.Sprintf("%s: %d", r.Name, r.Health.Value))
 	}
-	for _, is := range []struct {
+	for _, test := range []struct {
 		got  []string
 		want []string
 	}{
@@ -109,14 +109,14 @@ func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 		{assignments, []string{"far/large/app-edge: ready", "large/app-platform: ready", "large/app-team: failed"}},
 		{regions, []string{"platform: 100", "team: 0", "far/edge: 100"}},
 	} {
-		if !reflect.DeepEqual(is.got, is.want) {
-			t.Errorf("got %q, want %q", is.got, is.want)
+		if !reflect.DeepEqual(test.got, test.want) {
+			t.Errorf("got %q, want %q", test.got, test.want)
 		}
 	}
-	if got := made.Repository.URL; got != "https://git.example.com/gitops.git" {
+	if got := page.Repository.URL; got != "https://git.example.com/gitops.git" {
 		t.Errorf("the URL is %q", got)
 	}
-	if c := made.Count(); c.Wanted(verdict.Ready) != 2 || c.Wanted(verdict.Failed) != 1 || made.Fleet.Hosts != 2 || made.Environment != "dev" {
-		t.Errorf("the counts are %+v of %+v", c, made.Fleet)
+	if c := page.Count(); c.Wanted(verdict.Ready) != 2 || c.Wanted(verdict.Failed) != 1 || page.Fleet.Hosts != 2 || page.Environment != "dev" {
+		t.Errorf("the counts are %+v of %+v", c, page.Fleet)
 	}
 }
