@@ -9,67 +9,67 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-func TestDocumentsAgree(t *testing.T) {
+func TestAgreementOfDocuments(t *testing.T) {
 	t.Parallel()
 	at := func(hour int) time.Time { return time.Date(2026, 11, 23, hour, 0, 0, 0, time.UTC) }
-	agents := func(is verdict.Verdict, since time.Time) opinion {
+	agentOpinion := func(is verdict.Verdict, since time.Time) opinion {
 		return opinion{Status: verdict.Status{Verdict: is, Since: since, Message: "agents"}}
 	}
-	check := func(name string, is verdict.Verdict) opinion {
+	checkOpinion := func(name string, is verdict.Verdict) opinion {
 		return opinion{source: name, Status: verdict.Status{Verdict: is, Message: name}}
 	}
-	wide := func(o opinion) opinion { o.wide = true; return o }
-	root := func(o opinion) opinion { o.OfRoot = true; return o }
+	asWide := func(o opinion) opinion { o.wide = true; return o }
+	asRoot := func(o opinion) opinion { o.OfRoot = true; return o }
 	for name, c := range map[string]struct {
 		opinions []opinion
 		want     opinion
 	}{
-		"one":              {[]opinion{agents(verdict.Behind, at(1))}, agents(verdict.Behind, at(1))},
-		"both are ready":   {[]opinion{agents(verdict.Ready, at(1)), check("errors", verdict.Ready)}, agents(verdict.Ready, at(1))},
-		"since the latest": {[]opinion{agents(verdict.Ready, at(1)), agents(verdict.Ready, at(3)), agents(verdict.Ready, at(2))}, agents(verdict.Ready, at(3))},
-		"a check that is not passed yet": {
-			[]opinion{agents(verdict.Ready, at(1)), check("errors", verdict.Progressing)},
+		"one document":                {[]opinion{agentOpinion(verdict.Behind, at(1))}, agentOpinion(verdict.Behind, at(1))},
+		"both are ready":              {[]opinion{agentOpinion(verdict.Ready, at(1)), checkOpinion("errors", verdict.Ready)}, agentOpinion(verdict.Ready, at(1))},
+		"ready since the latest time": {[]opinion{agentOpinion(verdict.Ready, at(1)), agentOpinion(verdict.Ready, at(3)), agentOpinion(verdict.Ready, at(2))}, agentOpinion(verdict.Ready, at(3))},
+		"a check that has not passed yet": {
+			[]opinion{agentOpinion(verdict.Ready, at(1)), checkOpinion("errors", verdict.Progressing)},
 			opinion{source: "errors", Status: verdict.Status{Verdict: verdict.Progressing, Since: at(1), Message: "errors"}},
 		},
 		"a check without a figure": {
-			[]opinion{agents(verdict.Ready, at(1)), check("errors", verdict.Unknown)},
+			[]opinion{agentOpinion(verdict.Ready, at(1)), checkOpinion("errors", verdict.Unknown)},
 			opinion{source: "errors", Status: verdict.Status{Verdict: verdict.Progressing, Since: at(1), Message: "errors"}},
 		},
-		"agents that say nothing, and a check of the cluster": {
-			[]opinion{agents(verdict.Unknown, at(1)), check("errors", verdict.Ready)}, agents(verdict.Progressing, at(1)),
+		"unknown agents and a check of the cluster": {
+			[]opinion{agentOpinion(verdict.Unknown, at(1)), checkOpinion("errors", verdict.Ready)}, agentOpinion(verdict.Progressing, at(1)),
 		},
-		"agents that say nothing, and a check of the fleet": {
-			[]opinion{agents(verdict.Unknown, at(1)), wide(check("errors", verdict.Ready))}, agents(verdict.Unknown, at(1)),
+		"unknown agents and a check of the fleet": {
+			[]opinion{agentOpinion(verdict.Unknown, at(1)), asWide(checkOpinion("errors", verdict.Ready))}, agentOpinion(verdict.Unknown, at(1)),
 		},
-		"checks of the fleet alone":        {[]opinion{wide(check("errors", verdict.Ready))}, wide(check("errors", verdict.Ready))},
-		"checks of the fleet, one unknown": {[]opinion{wide(check("a", verdict.Ready)), wide(check("b", verdict.Unknown))}, wide(check("b", verdict.Progressing))},
-		"all unknown":                      {[]opinion{wide(check("a", verdict.Unknown)), agents(verdict.Unknown, at(1))}, agents(verdict.Unknown, at(1))},
-		"a failure is as old as itself": {
-			[]opinion{agents(verdict.Progressing, at(3)), check("errors", verdict.Failed)}, check("errors", verdict.Failed),
+		"checks of the fleet alone":        {[]opinion{asWide(checkOpinion("errors", verdict.Ready))}, asWide(checkOpinion("errors", verdict.Ready))},
+		"checks of the fleet, one unknown": {[]opinion{asWide(checkOpinion("a", verdict.Ready)), asWide(checkOpinion("b", verdict.Unknown))}, asWide(checkOpinion("b", verdict.Progressing))},
+		"all unknown":                      {[]opinion{asWide(checkOpinion("a", verdict.Unknown)), agentOpinion(verdict.Unknown, at(1))}, agentOpinion(verdict.Unknown, at(1))},
+		"a failure keeps its own time": {
+			[]opinion{agentOpinion(verdict.Progressing, at(3)), checkOpinion("errors", verdict.Failed)}, checkOpinion("errors", verdict.Failed),
 		},
-		"a failure of the fleet, of a cluster that says nothing": {
-			[]opinion{agents(verdict.Unknown, at(3)), wide(check("errors", verdict.Failed))}, wide(check("errors", verdict.Failed)),
+		"a failure of the fleet and unknown agents": {
+			[]opinion{agentOpinion(verdict.Unknown, at(3)), asWide(checkOpinion("errors", verdict.Failed))}, asWide(checkOpinion("errors", verdict.Failed)),
 		},
-		"two failures, of which one is of a root": {
-			[]opinion{root(agents(verdict.Failed, at(3))), check("errors", verdict.Failed)},
+		"two failures, one of the root": {
+			[]opinion{asRoot(agentOpinion(verdict.Failed, at(3))), checkOpinion("errors", verdict.Failed)},
 			opinion{source: "errors", Status: verdict.Status{Verdict: verdict.Failed, Since: at(3), Message: "errors"}},
 		},
-		"behind, and a check that is not passed yet": {
-			[]opinion{check("errors", verdict.Progressing), agents(verdict.Behind, at(1))}, agents(verdict.Behind, at(1)),
+		"behind, and a check that has not passed yet": {
+			[]opinion{checkOpinion("errors", verdict.Progressing), agentOpinion(verdict.Behind, at(1))}, agentOpinion(verdict.Behind, at(1)),
 		},
 	} {
 		if got := agree(c.opinions); got != c.want {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
 }
 
-// The plainest way to say what documents agree on, for all that up to three of them can say.
-func TestDocumentsAgreeAsInThePlainestWay(t *testing.T) {
+// The test compares agree with the simplest implementation, for every combination of up to three documents.
+func TestAgreementMatchesTheSimplestRule(t *testing.T) {
 	t.Parallel()
-	plainly := func(opinions []opinion) verdict.Verdict {
-		every := func(is verdict.Verdict, of func(opinion) bool) bool {
-			return !slices.ContainsFunc(opinions, func(o opinion) bool { return of(o) && o.Verdict != is })
+	simplest := func(opinions []opinion) verdict.Verdict {
+		every := func(is verdict.Verdict, matches func(opinion) bool) bool {
+			return !slices.ContainsFunc(opinions, func(o opinion) bool { return matches(o) && o.Verdict != is })
 		}
 		some := func(is verdict.Verdict) bool {
 			return slices.ContainsFunc(opinions, func(o opinion) bool { return o.Verdict == is })
@@ -88,24 +88,24 @@ func TestDocumentsAgreeAsInThePlainestWay(t *testing.T) {
 		}
 		return verdict.Progressing
 	}
-	var tried int
+	var combinations int
 	var extend func(opinions []opinion)
 	extend = func(opinions []opinion) {
 		if len(opinions) > 0 {
-			tried++
+			combinations++
 			got := agree(opinions)
-			if want := plainly(opinions); got.Verdict != want {
-				t.Errorf("%+v: %s, and plainly %s", opinions, got.Verdict, want)
+			if want := simplest(opinions); got.Verdict != want {
+				t.Errorf("%+v: got %s, want %s", opinions, got.Verdict, want)
 			}
 			decides := slices.IndexFunc(opinions, func(o opinion) bool { return o.source == got.source })
 			if decides < 0 || got.Message != opinions[decides].Message ||
 				got.Verdict != verdict.Ready && opinions[decides].Verdict == verdict.Ready {
-				t.Errorf("%+v: %+v is not of the one that decides", opinions, got)
+				t.Errorf("%+v: %+v is not the deciding opinion", opinions, got)
 			}
 			other := slices.Clone(opinions)
 			slices.Reverse(other)
 			if reversed := agree(other); reversed.Verdict != got.Verdict || !reversed.Since.Equal(got.Since) {
-				t.Errorf("%+v: %+v, and in another order %+v", opinions, got, reversed)
+				t.Errorf("%+v: got %+v, in reverse order %+v", opinions, got, reversed)
 			}
 		}
 		if len(opinions) == 3 {
@@ -127,7 +127,7 @@ func TestDocumentsAgreeAsInThePlainestWay(t *testing.T) {
 		}
 	}
 	extend(nil)
-	if tried != 20+20*20+20*20*20 {
-		t.Errorf("%d were tried", tried)
+	if combinations != 20+20*20+20*20*20 {
+		t.Errorf("got %d combinations", combinations)
 	}
 }

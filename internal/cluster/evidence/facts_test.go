@@ -14,7 +14,7 @@ import (
 
 var at = time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC)
 
-func facts() *evidence.Facts {
+func sampleFacts() *evidence.Facts {
 	return &evidence.Facts{Time: at, Clusters: map[string]evidence.ClusterFacts{
 		"large-1": {
 			Status: verdict.Status{Verdict: verdict.Ready, Since: at.Add(-time.Hour), Message: "3 nodes are ready"},
@@ -27,36 +27,36 @@ func facts() *evidence.Facts {
 	}}
 }
 
-const factsAsText = `{"format":"1","kind":"facts","time":"2026-11-22T01:30:00Z","clusters":{` +
+const factsText = `{"format":"1","kind":"facts","time":"2026-11-22T01:30:00Z","clusters":{` +
 	`"edge-1":{"verdict":"unknown","message":"the API server did not answer within 10s"},` +
 	`"large-1":{"verdict":"ready","since":"2026-11-22T00:30:00Z","message":"3 nodes are ready","facts":{"capacity":{"cpu":7.5},"gpu":true,` +
 	`"kubernetes_version":"1.31.2","labels":{"<a>":"&"},"nodes":3,"zones":["a","b"]}}}}`
 
-func TestFactsAreReadAsTheyWereWritten(t *testing.T) {
+func TestFactsSurviveMarshalAndParse(t *testing.T) {
 	t.Parallel()
-	text := facts().Marshal()
-	if string(text) != factsAsText {
-		t.Errorf("%s\nis not\n%s", text, factsAsText)
+	text := sampleFacts().Marshal()
+	if string(text) != factsText {
+		t.Errorf("got\n%s\nwant\n%s", text, factsText)
 	}
-	read, err := evidence.ParseFacts([]byte(strings.ReplaceAll(factsAsText, ",", " ,\n")))
+	read, err := evidence.ParseFacts([]byte(strings.ReplaceAll(factsText, ",", " ,\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(read, facts()) {
+	if !reflect.DeepEqual(read, sampleFacts()) {
 		t.Errorf("%+v", read)
 	}
-	whole := facts()
+	whole := sampleFacts()
 	whole.Clusters["large-1"].Facts["nodes"] = 3
-	if string(whole.Marshal()) != factsAsText {
-		t.Errorf("a whole number is %s", whole.Marshal())
+	if string(whole.Marshal()) != factsText {
+		t.Errorf("got whole number %s", whole.Marshal())
 	}
 }
 
-func TestWhatIsWrongWithFactsIsAnError(t *testing.T) {
+func TestInvalidFactsAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ old, with, want string }{
-		{factsAsText, "", "unexpected end"},
-		{factsAsText, "[]", "array is not what belongs there at byte"},
+		{factsText, "", "unexpected end"},
+		{factsText, "[]", "array is not what belongs there at byte"},
 		{`"format":"1",`, "", `it has no "format"`},
 		{`"format":"1"`, `"format":"2"`, `it has the format "2", and this version of the provider reads "1"`},
 		{`"kind":"facts",`, "", `its kind is not "facts"`},
@@ -76,7 +76,7 @@ func TestWhatIsWrongWithFactsIsAnError(t *testing.T) {
 		{`"gpu":true`, `"gpu":` + strings.Repeat("[", 20) + strings.Repeat("]", 20), "a fact is deeper than 16 lists and maps"},
 		{`"gpu":true`, "\"gpu\":\"\xff\"", "it is not UTF-8"},
 	} {
-		_, err := evidence.ParseFacts([]byte(strings.Replace(factsAsText, test.old, test.with, 1)))
+		_, err := evidence.ParseFacts([]byte(strings.Replace(factsText, test.old, test.with, 1)))
 		if err == nil || !strings.Contains(err.Error(), "the evidence is not what flotilla_cluster_facts gives: ") ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.60s: %v, want %s", test.with, err, test.want)
@@ -87,9 +87,9 @@ func TestWhatIsWrongWithFactsIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzFacts reads any text: what is read is written and read again as the same, and it takes no more than any input may.
+// FuzzFacts parses any text within the limits of time and memory. Accepted facts survive Marshal and ParseFacts.
 func FuzzFacts(f *testing.F) {
-	f.Add([]byte(factsAsText))
+	f.Add([]byte(factsText))
 	f.Add(
 		[]byte(
 			`{"clusters":{"a":{"facts":{"b":[{"c":-1e-9}]},"verdict":"progressing"}},"time":"2026-11-22T02:30:00.5+01:00","kind":"facts","format":"1"}`,

@@ -12,13 +12,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// FuzzList reads two documents of any kind: what is read is written again with the same bytes, has a time, and says something
-// of an assignment that a rollout can decide by.
+// FuzzList parses two documents of any kind. Accepted documents have a time and survive Marshal and ParseDocument. A rollout can decide by
+// their reports.
 func FuzzList(f *testing.F) {
 	for _, d := range []evidence.Document{
 		{Compliance: &observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{"a-1": {Type: "a", Status: verdict.Status{Verdict: verdict.Ready}}}}},
 		factsOf(verdict.Ready, "a-1"), factsOf(verdict.Unknown, "b-1"),
-		measured(evidence.OfCluster, "value < 1.0", "value > 5.0", map[string]float64{"a-1": 0.5}), measured(evidence.OfHost, "value < rest", "", map[string]float64{"a": 1, "b": 2}),
+		measurementsOf(evidence.OfCluster, "value < 1.0", "value > 5.0", map[string]float64{"a-1": 0.5}), measurementsOf(evidence.OfHost, "value < rest", "", map[string]float64{"a": 1, "b": 2}),
 	} {
 		f.Add(string(marshal(d)), string(factsOf(verdict.Ready, "a-1").Facts.Marshal()))
 	}
@@ -41,35 +41,35 @@ func FuzzList(f *testing.F) {
 				t.Fatalf("%q, then %q: %v", written, marshal(again), err)
 			}
 			if _, err := evidence.ParseCompliance([]byte(text)); (err == nil) != (d.Compliance != nil) {
-				t.Errorf("where only compliance belongs: %v", err)
+				t.Errorf("ParseCompliance: %v", err)
 			}
 		}
-		in := two()
+		in := newStepInput()
 		in.Now = list.Time()
-		var knowing []evidence.Lookup
+		var lookups []evidence.Lookup
 		for _, d := range list {
 			if d.Compliance != nil && len(d.Compliance.Clusters) > 0 {
-				knowing = append(knowing, func(cluster string, key folder.Key) rollout.Report {
+				lookups = append(lookups, func(cluster string, key folder.Key) rollout.Report {
 					content := d.Compliance.Assignment(cluster, key.String())
 					return rollout.Report{Known: content.Known, Tree: content.Tree, Status: content.Status}
 				})
 			}
 		}
-		lookup := list.Reports(in, knowing...)
+		lookup := list.Reports(in, lookups...)
 		if (lookup != nil) != list.Speaks() {
-			t.Fatal("a document speaks and does not")
+			t.Fatalf("Speaks is %v, want %v", list.Speaks(), lookup != nil)
 		}
 		if lookup == nil {
 			return
 		}
 		if report := lookup("a-1", onA); verdict.Compare(report.Verdict, verdict.Failed) < 0 || report.Verdict == verdict.Ready && report.Known && report.Tree == "new" &&
-			!in.Now.After(in.Records[onA].Changed) && len(knowing) == 0 {
+			!in.Now.After(in.Records[onA].Changed) && len(lookups) == 0 {
 			t.Errorf("%+v", report)
 		}
 		in.Reports, in.Settings = lookup, settings
 		for _, line := range rollout.Advance(in).Lines() {
 			if strings.ContainsAny(line, "\n\r\x1b") || len(line) > 1000 {
-				t.Errorf("a line of the plan: %q", line)
+				t.Errorf("got line %q in the plan", line)
 			}
 		}
 	})

@@ -11,18 +11,18 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-func TestEachKindOfDocumentIsReadAsWhatItIs(t *testing.T) {
+func TestDocumentsAreParsedByKind(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string][]byte{
 		"compliance": (&observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{}}).Marshal(),
-		"compliance with a cluster that is called kind": (&observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{
+		"compliance with a cluster named kind": (&observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{
 			"kind": {Type: "small"},
 		}}).Marshal(),
 		"facts": (&evidence.Facts{Time: noon, Clusters: map[string]evidence.ClusterFacts{}}).Marshal(),
 	} {
 		kind, _, _ := strings.Cut(name, " ")
 		d, err := evidence.ParseDocument(text)
-		if name != kind { // it has no verdict
+		if name != kind { // its cluster has no verdict
 			if err == nil || !strings.Contains(err.Error(), `"kind"`) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -32,7 +32,7 @@ func TestEachKindOfDocumentIsReadAsWhatItIs(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 		if _, err := evidence.ParseCompliance(text); (err == nil) != (kind == "compliance") {
-			t.Errorf("%s where only compliance belongs: %v", name, err)
+			t.Errorf("ParseCompliance of %s: %v", name, err)
 		}
 	}
 	for text, want := range map[string]string{
@@ -49,7 +49,7 @@ func TestEachKindOfDocumentIsReadAsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfAListIsThatOfItsOldestDocument(t *testing.T) {
+func TestTheTimeOfAListIsTheTimeOfItsOldestDocument(t *testing.T) {
 	t.Parallel()
 	list := evidence.List{
 		{

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func measurements() *evidence.Measurements {
+func sampleMeasurements() *evidence.Measurements {
 	return &evidence.Measurements{Environment: "prod", Time: at, Checks: []evidence.Check{
 		{
 			Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 0.4 && samples >= 100", Fail: "value > rest * 10.0",
@@ -32,30 +32,30 @@ func measurements() *evidence.Measurements {
 	}}
 }
 
-const measurementsAsText = `{"format":"1","kind":"measurements","environment":"prod","time":"2026-11-22T01:30:00Z","checks":[` +
+const measurementsText = `{"format":"1","kind":"measurements","environment":"prod","time":"2026-11-22T01:30:00Z","checks":[` +
 	`{"name":"errors","of":"cluster","unit":"%","pass":"value < 0.4 && samples >= 100","fail":"value > rest * 10.0","figures":{` +
 	`"c1":{"value":0.2,"samples":340},"c2":{"value":0.9,"samples":1},"c3":{"message":"the value is not a number"},"c4":{"value":12,"samples":500}}},` +
 	`{"name":"smoke","of":"fleet","pass":"value == 1.0","figures":{"":{"value":1}}},` +
 	`{"name":"latency","of":"assignment","unit":"ms","pass":"value < rest * 1.5","message":"https://prometheus.example.com did not answer within 10s"}]}`
 
-func TestMeasurementsAreReadAsTheyWereWritten(t *testing.T) {
+func TestMeasurementsSurviveMarshalAndParse(t *testing.T) {
 	t.Parallel()
-	if text := measurements().Marshal(); string(text) != measurementsAsText {
-		t.Errorf("%s\nis not\n%s", text, measurementsAsText)
+	if text := sampleMeasurements().Marshal(); string(text) != measurementsText {
+		t.Errorf("got\n%s\nwant\n%s", text, measurementsText)
 	}
-	read, err := evidence.ParseMeasurements([]byte(strings.ReplaceAll(measurementsAsText, `,"`, " ,\n\"")))
+	read, err := evidence.ParseMeasurements([]byte(strings.ReplaceAll(measurementsText, `,"`, " ,\n\"")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if written := read.Marshal(); string(written) != measurementsAsText || !read.Time.Equal(at) || len(read.Checks) != 3 {
+	if written := read.Marshal(); string(written) != measurementsText || !read.Time.Equal(at) || len(read.Checks) != 3 {
 		t.Errorf("%s", written)
 	}
 }
 
-func TestWhatIsWrongWithMeasurementsIsAnError(t *testing.T) {
+func TestInvalidMeasurementsAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ old, with, want string }{
-		{measurementsAsText, "", "unexpected end"},
+		{measurementsText, "", "unexpected end"},
 		{`"format":"1",`, "", `it has no "format"`},
 		{`"format":"1"`, `"format":"2"`, `it has the format "2", and this version of the provider reads "1"`},
 		{`"kind":"measurements"`, `"kind":"facts"`, `its kind is not "measurements"`},
@@ -82,7 +82,7 @@ func TestWhatIsWrongWithMeasurementsIsAnError(t *testing.T) {
 		{`"c1"`, `"c2"`, `duplicate field "checks[0].figures.c2"`},
 		{`"c1"`, `"` + strings.Repeat("a", 4097) + `"`, "a text is longer than 4096 bytes"},
 	} {
-		_, err := evidence.ParseMeasurements([]byte(strings.Replace(measurementsAsText, test.old, test.with, 1)))
+		_, err := evidence.ParseMeasurements([]byte(strings.Replace(measurementsText, test.old, test.with, 1)))
 		if err == nil || !strings.Contains(err.Error(), "the evidence is not what flotilla_measurements gives: ") ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.60s: %v, want %s", test.with, err, test.want)
@@ -95,9 +95,9 @@ func TestWhatIsWrongWithMeasurementsIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFigureIsJudgedBesideTheRest(t *testing.T) {
+func TestAFigureIsComparedWithTheRest(t *testing.T) {
 	t.Parallel()
-	read, err := evidence.ParseMeasurements([]byte(measurementsAsText))
+	read, err := evidence.ParseMeasurements([]byte(measurementsText))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestNumbersInMessagesAreShort(t *testing.T) {
 	}
 }
 
-func TestTheRestIsTheMeanBySamples(t *testing.T) {
+func TestTheRestIsTheMeanWeightedBySamples(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		figures []evidence.Figure
@@ -188,7 +188,7 @@ func TestTheRestIsTheMeanBySamples(t *testing.T) {
 	}
 }
 
-func TestAnExpressionOfACheckNamesOnlyWhatTheCheckHas(t *testing.T) {
+func TestAnExpressionUsesOnlyVariablesOfItsCheck(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		source     string
@@ -208,10 +208,10 @@ func TestAnExpressionOfACheckNamesOnlyWhatTheCheckHas(t *testing.T) {
 	}
 }
 
-// FuzzMeasurements reads any text: what is read is written and read again as the same, judges all that it has figures of,
-// and takes no more than any input may.
+// FuzzMeasurements parses any text within the limits of time and memory. Accepted measurements judge all their figures and survive Marshal
+// and ParseMeasurements.
 func FuzzMeasurements(f *testing.F) {
-	f.Add([]byte(measurementsAsText))
+	f.Add([]byte(measurementsText))
 	f.Add(
 		[]byte(
 			`{"checks":[{"figures":{"a/b":{"value":-1e-9}},"of":"assignment","name":"x","pass":"value<rest","fail":"samples!=null"}],"time":"2026-11-22T02:30:00.5+01:00","environment":"","kind":"measurements","format":"1"}`,
@@ -247,7 +247,7 @@ func FuzzMeasurements(f *testing.F) {
 	})
 }
 
-// BenchmarkJudge judges 20,000 assignments by one check, each for the first time, and then again.
+// BenchmarkJudge judges 20,000 assignments by one check, first without and then with cached verdicts.
 func BenchmarkJudge(b *testing.B) {
 	figures := map[string]evidence.Figure{}
 	subjects := make([]string, 20_000)

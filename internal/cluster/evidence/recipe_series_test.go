@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// The runs of a recipe: in each of them a change reaches the canaries of a fleet at one moment. With a regression, the canaries
-// then fail at least twice as many requests as before, and one more in two hundred.
+// In each run, a change reaches the canaries of a fleet at one moment. With a regression, the share of failed requests on the canaries at
+// least doubles, and grows by at least 0.5 percentage points.
 const (
-	runsOfAKind     = 1000 // with a regression, and without
+	runsOfAKind     = 1000 // with a regression, and as many without
 	clustersOfARun  = 8
 	canariesOfARun  = 2
 	minutesBefore   = 35
 	minutesAfter    = lastRun + 2
-	lastMinuteToSee = 20 // a regression begins until then
+	lastMinuteToSee = 20 // the latest start of a regression
 )
 
-// changedAt is when the changes are made.
+// changedAt is the time of the changes.
 var changedAt = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// madeRun is one run, with requests and errors of each minute by cluster.
+// madeRun has the requests and errors of each cluster in each minute.
 type madeRun struct {
 	name      string
 	regresses bool
@@ -36,11 +36,11 @@ type madeRun struct {
 
 type madeCluster struct {
 	requests, errors [minutesBefore + minutesAfter]int
-	restarts         int // the minute in which its counters begin at 0 again; -1 for never
+	restarts         int // the minute of the reset of its counters, or -1
 }
 
-// made is made series, and a change for each run.
-func made(t *testing.T) (file string, changes []change) {
+// makeSeries writes made series to a file and returns a change for each run.
+func makeSeries(t *testing.T) (file string, changes []change) {
 	t.Helper()
 	runs := makeRuns(rand.New(rand.NewPCG(22, 1)))
 	for _, run := range runs {
@@ -53,9 +53,9 @@ func made(t *testing.T) (file string, changes []change) {
 	return writeSeries(t, runs), changes
 }
 
-// recorded is series that a Prometheus recorded of services under load, as testdata/recorded.md says, and changes that are drawn
-// from them: the canaries of a good change are two of the good services, those of a bad one two that have a regression.
-func recorded(t *testing.T) (file string, changes []change) {
+// readRecordedSeries unpacks series that Prometheus recorded of services under load (testdata/recorded.md), and draws changes from them.
+// The canaries of a good change are two good services; the canaries of a bad change are two services with a regression.
+func readRecordedSeries(t *testing.T) (file string, changes []change) {
 	t.Helper()
 	packed, err := os.Open(filepath.Join("testdata", "recorded.txt.gz"))
 	if err != nil {
@@ -97,7 +97,7 @@ func recorded(t *testing.T) (file string, changes []change) {
 	return file, changes
 }
 
-// What was recorded.
+// The numbers of recorded services and minutes.
 const (
 	recordedGood, recordedBad = 16, 12
 	recordedMinutes           = 75
@@ -105,8 +105,8 @@ const (
 
 var recordedAt = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// makeRuns makes runs of fleets that differ: some have ten times the traffic of others, and each cluster its own share of
-// errors. Clusters have short bursts of errors, an incident may hit all of them, traffic rises and falls, processes restart.
+// makeRuns returns runs of different fleets. Some have ten times the traffic of others, and each cluster has its own share of errors.
+// Clusters have short bursts of errors, an incident may hit all clusters, traffic rises and falls, and processes restart.
 func makeRuns(random *rand.Rand) []madeRun {
 	var runs []madeRun
 	for i := range 2 * runsOfAKind {
@@ -154,7 +154,7 @@ func makeRuns(random *rand.Rand) []madeRun {
 	return runs
 }
 
-// poisson draws a number of events; that of many by the normal distribution, which is close then.
+// poisson draws a number of events. Above a mean of 50 it draws from the normal distribution, a close approximation.
 func poisson(random *rand.Rand, mean float64) int {
 	if mean > 50 {
 		return max(0, int(math.Round(mean+math.Sqrt(mean)*random.NormFloat64())))
@@ -167,7 +167,7 @@ func poisson(random *rand.Rand, mean float64) int {
 	return n
 }
 
-// writeSeries writes the counters of runs as a service has them: a series of errors is there once there was an error.
+// writeSeries writes the counters of runs in the text format. As in real services, a series of errors begins with the first error.
 func writeSeries(t *testing.T, runs []madeRun) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "series.txt")

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/prometheustest"
 )
 
-// recipe is the check that the guide to measurements recommends.
+// recipe is the recommended check of the guide to measurements.
 type recipe struct {
 	query, samples string
 	check          evidence.Check // without figures
@@ -32,7 +32,7 @@ func readRecipe(t *testing.T) recipe {
 	t.Helper()
 	checks := checksOf(t, "rollouts", "measurements", "main.tf")
 	if len(checks) != 1 {
-		t.Fatal("the example has not one check")
+		t.Fatalf("the example has %d checks, want 1", len(checks))
 	}
 	check := checks[0]
 	return recipe{
@@ -44,7 +44,7 @@ func readRecipe(t *testing.T) recipe {
 	}
 }
 
-// checksOf are the checks of an example.
+// checksOf returns the checks of an example.
 func checksOf(t *testing.T, example ...string) (checks []map[string]cty.Value) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{"..", "..", "..", "examples"}, example...)...))
@@ -69,23 +69,23 @@ func checksOf(t *testing.T, example ...string) (checks []map[string]cty.Value) {
 	return checks
 }
 
-// A cluster without failures has no series of them. In no example it is without a figure, for which a rollout would wait for ever.
+// A cluster without failures has no series of failures. Without a figure, a rollout would wait for ever.
 func TestAClusterWithoutFailuresHasAFigureInEveryExample(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var text strings.Builder
 	text.WriteString("# TYPE http_requests counter\n")
-	for _, of := range []struct {
+	for _, counter := range []struct {
 		cluster, code string
-		each          int // minute
+		perMinute     int
 	}{{"fails", "200", 98}, {"fails", "500", 2}, {"works", "200", 100}} {
 		for minute := range 61 {
 			fmt.Fprintf(
 				&text,
 				"http_requests_total{cluster=%[1]q,k8s_cluster=%[1]q,code=%[2]q} %[3]d %[4]d\n",
-				of.cluster,
-				of.code,
-				of.each*minute,
+				counter.cluster,
+				counter.code,
+				counter.perMinute*minute,
 				at.Add(time.Duration(minute-60)*time.Minute).Unix(),
 			)
 		}
@@ -103,15 +103,15 @@ func TestAClusterWithoutFailuresHasAFigureInEveryExample(t *testing.T) {
 			figures[sample.Labels["cluster"]+sample.Labels["k8s_cluster"]] = sample.Value
 		}
 		if figures["works"] != "0" || !strings.HasPrefix(figures["fails"], "2") {
-			t.Errorf("%s: the figures are %v", example, figures)
+			t.Errorf("%s: got figures %v", example, figures)
 		}
 	}
 }
 
-// series answers queries about all clusters at once, by the name of a cluster.
-type series func(t *testing.T, query string, at time.Time) map[string]float64
+// seriesQuery evaluates a query and returns the values by cluster.
+type seriesQuery func(t *testing.T, query string, at time.Time) map[string]float64
 
-func seriesOf(server *prometheustest.Prometheus) series {
+func newSeriesQuery(server *prometheustest.Prometheus) seriesQuery {
 	return func(t *testing.T, query string, at time.Time) map[string]float64 {
 		t.Helper()
 		values := map[string]float64{}
@@ -126,20 +126,21 @@ func seriesOf(server *prometheustest.Prometheus) series {
 	}
 }
 
-// lastRun is when the last run of a change is, in minutes after it was made.
+// lastRun is the time of the last run, in minutes after the change.
 const lastRun = 50
 
-// change is one change of a deployment target, to clusters of which the first ones are its canaries.
+// change is one change of a deployment target. Its first clusters are the canaries.
 type change struct {
 	name      string
 	regresses bool
 	clusters  []string
-	at        time.Time // when it is made
-	ended     string    // "passed", "failed"; "" for neither
+	at        time.Time
+	outcome   string // "passed", "failed" or ""
 }
 
-// judge plays all changes, with a run every ten minutes for fifty minutes. A change is over once it has passed the canaries, or failed there.
-func (r recipe) judge(t *testing.T, changes []change, figures series) {
+// judge sets the outcome of all changes. It plays a run every ten minutes for fifty minutes. A change ends when it passes or fails on its
+// canaries.
+func (r recipe) judge(t *testing.T, changes []change, query seriesQuery) {
 	t.Helper()
 	settings, _, findings := rollout.Decode(map[string]any{"stages": []any{
 		map[string]any{"name": "canary", "soak": "30m", "cluster_selector": map[string]any{"match_labels": map[string]any{"ring": "canary"}}},
@@ -151,12 +152,12 @@ func (r recipe) judge(t *testing.T, changes []change, figures series) {
 	for i := range changes {
 		byTime[changes[i].at] = append(byTime[changes[i].at], &changes[i])
 	}
-	for at, some := range byTime {
-		r.judgeFrom(t, at, some, settings, figures)
+	for at, simultaneous := range byTime {
+		r.judgeFrom(t, at, simultaneous, settings, query)
 	}
 }
 
-func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, settings *rollout.Settings, figures series) {
+func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, settings *rollout.Settings, query seriesQuery) {
 	t.Helper()
 	in := rollout.StepInput{
 		Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.FleetHost{}, Settings: settings, State: &rollout.StepState{}, Tip: "before",
@@ -180,7 +181,7 @@ func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, setting
 		in.Now = at.Add(time.Duration(minute) * time.Minute)
 		check := r.check
 		check.Figures = map[string]evidence.Figure{}
-		values, samples := figures(t, r.query, in.Now), figures(t, r.samples, in.Now)
+		values, samples := query(t, r.query, in.Now), query(t, r.samples, in.Now)
 		for host := range in.Hosts {
 			_, cluster, _ := strings.Cut(host, " ")
 			value, ok := values[cluster]
@@ -195,12 +196,12 @@ func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, setting
 		out := rollout.Advance(in)
 		in.State = out.State
 		for _, p := range out.Progress {
-			switch of := byName[p.DeploymentTarget]; {
-			case of.ended != "":
+			switch changed := byName[p.DeploymentTarget]; {
+			case changed.outcome != "":
 			case p.IsHalted():
-				of.ended = "failed"
+				changed.outcome = "failed"
 			case p.Stage > 1:
-				of.ended = "passed"
+				changed.outcome = "passed"
 			}
 		}
 		for host, targets := range out.Decisions {
@@ -218,19 +219,19 @@ func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, setting
 	}
 }
 
-// line is the row of the guide's table for changes.
-func line(name string, changes []change) (text string, halted, missed float64) {
+// formatRow formats the row of changes in the guide's table.
+func formatRow(name string, changes []change) (text string, halted, missed float64) {
 	var good, bad, falseHalts, waited, passed int
 	for _, one := range changes {
 		switch {
 		case one.regresses:
 			bad++
-			if one.ended == "passed" {
+			if one.outcome == "passed" {
 				passed++
 			}
-		case one.ended == "passed":
+		case one.outcome == "passed":
 			good++
-		case one.ended == "failed":
+		case one.outcome == "failed":
 			good, falseHalts = good+1, falseHalts+1
 		default:
 			good, waited = good+1, waited+1
@@ -242,8 +243,8 @@ func line(name string, changes []change) (text string, halted, missed float64) {
 		waited, percent(waited, good), bad, passed, missed), halted, missed
 }
 
-// TestTheRecipeTellsRegressionsApart has the figures of the guide to measurements: how often the check that it recommends halts a
-// good change, and how often it lets a bad one pass, by the decisions of rollouts over the answers of a Prometheus.
+// TestTheRecipeTellsRegressionsApart measures the figures of the guide: how often the recommended check halts a good change, and how often
+// it passes a bad one. The check runs on a real Prometheus, and rollouts decide.
 func TestTheRecipeTellsRegressionsApart(t *testing.T) {
 	acceptancetest.Only(t)
 	r := readRecipe(t)
@@ -251,16 +252,16 @@ func TestTheRecipeTellsRegressionsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, play := range map[string]func(*testing.T) (file string, changes []change){"made": made, "recorded": recorded} {
+	for name, play := range map[string]func(*testing.T) (file string, changes []change){"made": makeSeries, "recorded": readRecordedSeries} {
 		t.Run(name, func(t *testing.T) {
 			file, changes := play(t)
-			r.judge(t, changes, seriesOf(prometheustest.StartWithSeries(t, file)))
-			text, halted, missed := line(name, changes)
+			r.judge(t, changes, newSeriesQuery(prometheustest.StartWithSeries(t, file)))
+			text, halted, missed := formatRow(name, changes)
 			if halted >= 5 || missed >= 1 {
-				t.Errorf("too much: %s", text)
+				t.Errorf("got %.1f %% halted and %.1f %% missed, want less than 5 %% and 1 %%: %s", halted, missed, text)
 			}
 			if !strings.Contains(string(guide), text+"\n") {
-				t.Errorf("the guide does not have the line\n%s", text)
+				t.Errorf("the guide lacks the row\n%s", text)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
+func TestAFigureBlamesTheOnlyChangeOfItsSubject(t *testing.T) {
 	t.Parallel()
 	hosts := func(names ...string) *rollout.ChangeState {
 		target := &rollout.ChangeState{Hosts: map[string]*rollout.HostState{}}
@@ -27,7 +27,7 @@ func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 		Deployed: folder.Trees{
 			"a": {"app": "new", "web": "old", "job": "new", "gone": ""}, "b": {"app": "new", "web": "new"}, "clusters/a-1": {"shelf": "new"},
 		},
-		// web waits on a, and job is not under way.
+		// web is not written to a yet, and job has no change.
 		State: &rollout.StepState{
 			Targets: map[string]*rollout.ChangeState{"app": hosts("a", "b"), "web": hosts("a", "b", "left"), "shelf": hosts("clusters/a-1")},
 		},
@@ -43,7 +43,7 @@ func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 		{OfHost, "a-1", "a", "job", false},
 		{OfHost, "b-1", "b", "app", false},
 		{OfCluster, "a-2", "a", "app", true},
-		{OfCluster, "a-1", "a", "app", false}, // shelf, too
+		{OfCluster, "a-1", "a", "app", false}, // shelf changes, too
 		{OfCluster, "a-1", "clusters/a-1", "shelf", false},
 		{OfFleet, "a-2", "a", "app", false},
 		{OfAssignment, "b-1", "b", "web", true},
@@ -54,6 +54,6 @@ func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 		}
 	}
 	if newSuspects(rollout.StepInput{}).blames(OfFleet, "", folder.Key{Host: "a", DeploymentTarget: "app"}) {
-		t.Error("without a state, something is blamed")
+		t.Error("got blame without a state, want none")
 	}
 }
