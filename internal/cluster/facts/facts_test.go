@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-func objectOf(t testing.TB, text string) *unstructured.Unstructured {
+func parseObject(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
 	object := &unstructured.Unstructured{}
@@ -31,10 +31,10 @@ func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	return object
 }
 
-// aNode is one of 4 cores in a zone.
-func aNode(t testing.TB, name, ready, zone string, further map[string]string) *unstructured.Unstructured {
+// newNode returns a node with 4 cores. further adds labels; the value "-" removes one.
+func newNode(t testing.TB, name, ready, zone string, further map[string]string) *unstructured.Unstructured {
 	t.Helper()
-	node := objectOf(t, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s}, spec: {providerID: "aws:///eu-1a/i-1"}, status: {
+	node := parseObject(t, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s}, spec: {providerID: "aws:///eu-1a/i-1"}, status: {
   capacity: {cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "1"}, allocatable: {cpu: 3920m, memory: 7Gi, pods: "110"},
   conditions: [{type: MemoryPressure, status: "False"}, {type: Ready, status: %q, lastTransitionTime: "2026-11-22T0%d:00:00Z"}],
   nodeInfo: {kubeletVersion: v1.31.2, osImage: Ubuntu 22.04.5 LTS, operatingSystem: linux, architecture: amd64, containerRuntimeVersion: containerd://1.7.25}}}`,
@@ -54,8 +54,8 @@ func aNode(t testing.TB, name, ready, zone string, further map[string]string) *u
 func TestFactsOfNodes(t *testing.T) {
 	t.Parallel()
 	nodes := facts.NewNodes()
-	nodes.Add(aNode(t, "n1", "True", "eu-1b", map[string]string{"pool": "a"}))
-	other := aNode(t, "n22", "True", "eu-1a", map[string]string{"pool": "b"})
+	nodes.Add(newNode(t, "n1", "True", "eu-1b", map[string]string{"pool": "a"}))
+	other := newNode(t, "n22", "True", "eu-1a", map[string]string{"pool": "b"})
 	_ = unstructured.SetNestedField(other.Object, "v1.9.11", "status", "nodeInfo", "kubeletVersion")
 	_ = unstructured.SetNestedField(other.Object, "arm64", "status", "nodeInfo", "architecture")
 	nodes.Add(other)
@@ -83,8 +83,8 @@ func TestFactsOfNodes(t *testing.T) {
 	}
 }
 
-// What nodes say differently is not made up. A node that says nothing, as one that has just joined, takes nothing away.
-func TestWhatNodesDoNotSayIsNotKnown(t *testing.T) {
+// If nodes disagree, the fact is empty. A node without labels or provider, such as a new node, does not count.
+func TestFactsOfDisagreeingNodesAreEmpty(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		labels                       map[string]string
@@ -95,8 +95,8 @@ func TestWhatNodesDoNotSayIsNotKnown(t *testing.T) {
 		{map[string]string{"topology.kubernetes.io/region": "us-1"}, "gce://x", "", ""},
 	} {
 		nodes := facts.NewNodes()
-		nodes.Add(aNode(t, "n1", "True", "a", nil))
-		node := aNode(t, "n2", "True", "a", nil)
+		nodes.Add(newNode(t, "n1", "True", "a", nil))
+		node := newNode(t, "n2", "True", "a", nil)
 		node.SetLabels(test.labels)
 		_ = unstructured.SetNestedField(node.Object, test.id, "spec", "providerID")
 		nodes.Add(node)
@@ -109,9 +109,9 @@ func TestWhatNodesDoNotSayIsNotKnown(t *testing.T) {
 		}
 	}
 	one := facts.NewNodes()
-	one.Add(aNode(t, "n1", "True", "a", nil))
+	one.Add(newNode(t, "n1", "True", "a", nil))
 	if labels := fmt.Sprint((&facts.OwnFacts{Nodes: one}).Known(100).Facts["labels"]); labels != "map[empty: kubernetes.io/arch:amd64 topology.kubernetes.io/region:eu-1 topology.kubernetes.io/zone:a]" {
-		t.Errorf("labels of one node, without those that name it, are %s", labels)
+		t.Errorf("got labels %s of one node, want all but the labels with its name", labels)
 	}
 	got := (&facts.OwnFacts{Nodes: facts.NewNodes()}).Known(0)
 	if got.Verdict != verdict.Ready || got.Message != "there are no nodes" || got.Facts["region"] != "" || got.Facts["nodes"] != 0.0 {
@@ -119,7 +119,7 @@ func TestWhatNodesDoNotSayIsNotKnown(t *testing.T) {
 	}
 }
 
-// Node Feature Discovery labels a node with two hundred features. What comes after them in the alphabet is there, too.
+// Node Feature Discovery labels a node with two hundred features. Labels after them in the alphabet must not be cut off.
 func TestNodesWithManyFeaturesKeepTheirLabels(t *testing.T) {
 	t.Parallel()
 	features := map[string]string{"nvidia.com/gpu.present": "true"}
@@ -127,18 +127,18 @@ func TestNodesWithManyFeaturesKeepTheirLabels(t *testing.T) {
 		features[fmt.Sprintf("feature.node.kubernetes.io/cpu-cpuid.%03d", i)] = "true"
 	}
 	nodes := facts.NewNodes()
-	nodes.Add(aNode(t, "n1", "True", "a", features))
-	nodes.Add(aNode(t, "n22", "True", "a", features))
+	nodes.Add(newNode(t, "n1", "True", "a", features))
+	nodes.Add(newNode(t, "n22", "True", "a", features))
 	labels := (&facts.OwnFacts{Nodes: nodes}).Known(100).Facts["labels"].(map[string]any)
 	if labels["nvidia.com/gpu.present"] != "true" || labels["topology.kubernetes.io/region"] != "eu-1" {
 		t.Errorf("%d labels: %v", len(labels), labels)
 	}
 }
 
-func TestAClusterIsReadyWhereItsNodesAre(t *testing.T) {
+func TestAClusterIsReadyIfItsNodesAreReady(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		nodes   string // of each, whether it is ready
+		nodes   string // "+" for each ready node, "-" for each other; "no" if nodes were not listed
 		percent int
 		lost    string
 		lacks   []string
@@ -149,7 +149,7 @@ func TestAClusterIsReadyWhereItsNodesAre(t *testing.T) {
 		{nodes: "++", percent: 100, verdict: verdict.Ready, since: "03", message: "2 nodes are ready"},
 		{nodes: "+", percent: 100, verdict: verdict.Ready, since: "02", message: "1 node is ready"},
 		{nodes: "+-", percent: 100, verdict: verdict.Progressing, since: "03", message: "1 of 2 nodes are not ready: n22"},
-		{nodes: "+++", percent: 100, verdict: verdict.Ready, since: "03", message: "3 nodes are ready"}, // the third has just joined
+		{nodes: "+++", percent: 100, verdict: verdict.Ready, since: "03", message: "3 nodes are ready"}, // the third node has just joined
 		{nodes: "++++", percent: 100, verdict: verdict.Ready, since: "04", message: "4 nodes are ready"},
 		{nodes: "+-", percent: 50, verdict: verdict.Ready, since: "02", message: "1 of 2 nodes are not ready: n22"},
 		{nodes: "+-", percent: 51, verdict: verdict.Progressing, since: "03", message: "1 of 2 nodes are not ready: n22"},
@@ -164,7 +164,7 @@ func TestAClusterIsReadyWhereItsNodesAre(t *testing.T) {
 		if test.nodes != "no" {
 			own.Nodes = facts.NewNodes()
 			for i, one := range test.nodes {
-				own.Nodes.Add(aNode(t, "n"+strings.Repeat(fmt.Sprint(i+1), i+1), map[rune]string{'+': "True", '-': "Unknown"}[one], "a", nil))
+				own.Nodes.Add(newNode(t, "n"+strings.Repeat(fmt.Sprint(i+1), i+1), map[rune]string{'+': "True", '-': "Unknown"}[one], "a", nil))
 			}
 		}
 		known := own.Known(test.percent)
@@ -180,8 +180,7 @@ func TestAClusterIsReadyWhereItsNodesAre(t *testing.T) {
 	}
 }
 
-// What pods request is counted as the scheduler does.
-func TestWhatPodsRequest(t *testing.T) {
+func TestRequestsOfPodsAreCountedAsByTheScheduler(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, spec, want string
@@ -190,9 +189,9 @@ func TestWhatPodsRequest(t *testing.T) {
 		{"an init container needs more", `initContainers: [{resources: {requests: {cpu: 2}}}], containers: [{resources: {requests: {cpu: 1, memory: 1}}}]`, `{"cpu":2,"memory":1,"pods":1}`},
 		{"a sidecar stays", `initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 2}}}], containers: [{resources: {requests: {cpu: 1}}}]`, `{"cpu":3,"pods":1}`},
 		{"overhead", `overhead: {cpu: 250m}, containers: [{resources: {requests: {cpu: 1}}}]`, `{"cpu":1.25,"pods":1}`},
-		{"of the pod", `resources: {requests: {cpu: 4}}, containers: [{resources: {requests: {cpu: 1, memory: 1}}}]`, `{"cpu":4,"memory":1,"pods":1}`},
+		{"requests of the pod", `resources: {requests: {cpu: 4}}, containers: [{resources: {requests: {cpu: 1, memory: 1}}}]`, `{"cpu":4,"memory":1,"pods":1}`},
 		{"nothing", `containers: [{}]`, `{"pods":1}`},
-		{"what is no quantity", `containers: [{resources: {requests: {cpu: a, memory: -1, x: {}}}}]`, `{"pods":1}`},
+		{"invalid quantities", `containers: [{resources: {requests: {cpu: a, memory: -1, x: {}}}}]`, `{"pods":1}`},
 	} {
 		pods := facts.NewPods()
 		for _, text := range []string{
@@ -201,7 +200,7 @@ func TestWhatPodsRequest(t *testing.T) {
 			`{apiVersion: v1, kind: Pod, metadata: {name: c}, spec: {nodeName: n1, ` + test.spec + `}, status: {phase: Failed}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: d}, spec: {nodeName: n1, ` + test.spec + `}, status: {phase: Succeeded}}`,
 		} {
-			pods.Add(objectOf(t, text))
+			pods.Add(parseObject(t, text))
 		}
 		got, err := json.Marshal((&facts.OwnFacts{Pods: pods}).Known(100).Facts["requested"])
 		if err != nil || string(got) != test.want {
@@ -212,10 +211,10 @@ func TestWhatPodsRequest(t *testing.T) {
 
 const canary = "canary-secret-7f3a"
 
-func aSecret(t testing.TB, name, server, labels string) *unstructured.Unstructured {
+func newSecret(t testing.TB, name, server, labels string) *unstructured.Unstructured {
 	t.Helper()
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	return objectOf(
+	return parseObject(
 		t,
 		fmt.Sprintf(
 			`{apiVersion: v1, kind: Secret, metadata: {name: cluster-1, namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster, %s},
@@ -229,9 +228,9 @@ func aSecret(t testing.TB, name, server, labels string) *unstructured.Unstructur
 	)
 }
 
-func aProfile(t testing.TB, name, status string) *unstructured.Unstructured {
+func newProfile(t testing.TB, name, status string) *unstructured.Unstructured {
 	t.Helper()
-	return objectOf(
+	return parseObject(
 		t,
 		fmt.Sprintf(
 			`{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ClusterProfile, metadata: {name: %s, namespace: fleet, labels: {team: b, x: "z"}}, status: %s}`,
@@ -241,22 +240,22 @@ func aProfile(t testing.TB, name, status string) *unstructured.Unstructured {
 	)
 }
 
-func TestClustersThatOthersRegistered(t *testing.T) {
+func TestRegistrationsAreReadWithoutCredentials(t *testing.T) {
 	t.Parallel()
-	secret, ok := facts.ReadSecret(aSecret(t, "large-1", "https://me:"+canary+"@large.example.com:6443/a?token="+canary, "team: a"))
+	secret, ok := facts.ReadSecret(newSecret(t, "large-1", "https://me:"+canary+"@large.example.com:6443/a?token="+canary, "team: a"))
 	if want := map[string]any{"server": "https://large.example.com:6443/a", "registered_labels": map[string]any{"team": "a"}}; !ok ||
 		secret.Name != "large-1" ||
 		!reflect.DeepEqual(secret.Facts, want) {
 		t.Errorf("%+v", secret)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", secret), canary) {
-		t.Error("it has a credential")
+		t.Error("the registration has a credential")
 	}
-	if unnamed, ok := facts.ReadSecret(aSecret(t, "", "", "")); !ok || unnamed.Name != "cluster-1" {
+	if unnamed, ok := facts.ReadSecret(newSecret(t, "", "", "")); !ok || unnamed.Name != "cluster-1" {
 		t.Errorf("%+v", unnamed)
 	}
-	if _, ok := facts.ReadSecret(aSecret(t, "a\nb", "", "")); !ok { // the name of the Secret is that of the cluster
-		t.Error("it has no name")
+	if _, ok := facts.ReadSecret(newSecret(t, "a\nb", "", "")); !ok { // falls back to the name of the Secret
+		t.Error("the registration has no name")
 	}
 	for conditions, want := range map[string]verdict.Status{
 		`[{type: Joined, status: "True"}, {type: ControlPlaneHealthy, status: "True", lastTransitionTime: "2026-11-22T01:00:00Z"}]`: {
@@ -268,7 +267,7 @@ func TestClustersThatOthersRegistered(t *testing.T) {
 		`[]`: {Verdict: verdict.Unknown, Message: "ClusterProfile fleet/large-1 does not say whether the control plane is healthy"},
 	} {
 		profile, ok := facts.ReadClusterProfile(
-			aProfile(
+			newProfile(
 				t,
 				"large-1",
 				`{version: {kubernetes: 1.31.2}, properties: [{name: location, value: eu}, {name: 5}], conditions: `+conditions+`}`,
@@ -283,11 +282,11 @@ func TestClustersThatOthersRegistered(t *testing.T) {
 	}
 }
 
-// What has one name is one cluster. What it says itself goes before what a hub says.
-func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
+// Objects with the same name are the same cluster. Facts reported by the cluster override those from a hub.
+func TestFactsOfSeveralSourcesAreMerged(t *testing.T) {
 	t.Parallel()
 	nodes := facts.NewNodes()
-	nodes.Add(aNode(t, "n1", "True", "a", nil))
+	nodes.Add(newNode(t, "n1", "True", "a", nil))
 	own := map[string]facts.KnownFacts{
 		"both":   (&facts.OwnFacts{Version: "v1.32.0", Nodes: nodes}).Known(100),
 		"silent": (&facts.OwnFacts{Lost: "it is gone"}).Known(100),
@@ -299,12 +298,12 @@ func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
 		},
 	}
 	registration := func(name string) facts.Registration {
-		r, _ := facts.ReadSecret(aSecret(t, name, "https://"+name, "team: a"))
+		r, _ := facts.ReadSecret(newSecret(t, name, "https://"+name, "team: a"))
 		return r
 	}
 	profile := func(name string) facts.Registration {
 		r, _ := facts.ReadClusterProfile(
-			aProfile(t, name, `{version: {kubernetes: v1.31.2}, conditions: [{type: ControlPlaneHealthy, status: "True"}]}`),
+			newProfile(t, name, `{version: {kubernetes: v1.31.2}, conditions: [{type: ControlPlaneHealthy, status: "True"}]}`),
 		)
 		return r
 	}
@@ -348,14 +347,13 @@ func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
 	}
 }
 
-// Every fact is in the table, with its shape.
 func TestEveryFactIsInTheTable(t *testing.T) {
 	t.Parallel()
 	nodes, pods := facts.NewNodes(), facts.NewPods()
-	nodes.Add(aNode(t, "n1", "True", "a", nil))
+	nodes.Add(newNode(t, "n1", "True", "a", nil))
 	own := map[string]facts.KnownFacts{"a": (&facts.OwnFacts{Version: "v1.31.2", Nodes: nodes, Pods: pods}).Known(100)}
-	secret, _ := facts.ReadSecret(aSecret(t, "a", "https://a", "team: a"))
-	profile, _ := facts.ReadClusterProfile(aProfile(t, "a", `{}`))
+	secret, _ := facts.ReadSecret(newSecret(t, "a", "https://a", "team: a"))
+	profile, _ := facts.ReadClusterProfile(newProfile(t, "a", `{}`))
 	found := facts.Merge(own, []facts.Registration{secret, profile}, []facts.Source{facts.ArgoCD, facts.ClusterProfiles})["a"].Facts
 	for _, fact := range facts.All {
 		value, ok := found[fact.Name]
@@ -382,8 +380,7 @@ func TestEveryFactIsInTheTable(t *testing.T) {
 	}
 }
 
-// FuzzObjects reads any object as a node, a pod, a Secret and a ClusterProfile: what comes of it can be written and read as
-// evidence, and is bounded.
+// FuzzObjects reads any object as a node, a pod, a Secret and a ClusterProfile. The resulting facts are bounded and can be parsed.
 func FuzzObjects(f *testing.F) {
 	f.Add(
 		[]byte(
@@ -418,8 +415,8 @@ func FuzzObjects(f *testing.F) {
 			[]facts.Source{facts.ArgoCD, facts.ClusterProfiles},
 		)
 		document := evidence.Facts{Time: time.Unix(1, 0), Clusters: map[string]evidence.ClusterFacts{}}
-		for name, of := range known {
-			document.Clusters[name] = of.ClusterFacts
+		for name, cluster := range known {
+			document.Clusters[name] = cluster.ClusterFacts
 		}
 		written := document.Marshal()
 		if _, err := evidence.ParseFacts(written); err != nil || len(written) > 1<<20 {

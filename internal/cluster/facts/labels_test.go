@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-func TestWhichFactALabelIsMadeOf(t *testing.T) {
+func TestChoicesOfLabelsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ label, from, want string }{
 		{"region", "region", ""},
@@ -34,9 +34,9 @@ func TestWhichFactALabelIsMadeOf(t *testing.T) {
 	}
 }
 
-func choices(t *testing.T, of ...string) (all []facts.Choice) {
+func parseChoices(t *testing.T, sources ...string) (all []facts.Choice) {
 	t.Helper()
-	for _, from := range of {
+	for _, from := range sources {
 		choice, err := facts.ParseChoice(strings.ReplaceAll(from, "/", "."), from)
 		if err != nil {
 			t.Fatal(err)
@@ -46,12 +46,12 @@ func choices(t *testing.T, of ...string) (all []facts.Choice) {
 	return all
 }
 
-// known is what is known of a cluster that says some facts.
-func known(is verdict.Verdict, says map[string]any) facts.KnownFacts {
-	return facts.KnownFacts{ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: is, Message: "it is " + string(is)}, Facts: says}}
+// knownFacts returns the verdict and facts of a cluster.
+func knownFacts(is verdict.Verdict, values map[string]any) facts.KnownFacts {
+	return facts.KnownFacts{ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: is, Message: "it is " + string(is)}, Facts: values}}
 }
 
-func TestLabelsOfWhatIsKnown(t *testing.T) {
+func TestLabelsOfKnownFacts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		fact    any
@@ -73,31 +73,31 @@ func TestLabelsOfWhatIsKnown(t *testing.T) {
 		{fact: "1.31.2+k3s1", from: "kubernetes_version", without: "kubernetes_version: "},
 	} {
 		name, _, _ := strings.Cut(test.from, ".")
-		made := facts.Label(map[string]facts.KnownFacts{"a": known(verdict.Ready, map[string]any{name: test.fact})}, choices(t, test.from), nil, true)
-		value, has := made.Of["a"][test.from]
-		without := made.Without["a"][test.from]
-		if len(made.Silent) > 0 || has != (test.without == "") || value != test.want || !strings.HasPrefix(without, test.without) ||
-			(without == "") != has {
-			t.Errorf("%v of %s: %+v", test.fact, test.from, made)
+		labels := facts.Label(map[string]facts.KnownFacts{"a": knownFacts(verdict.Ready, map[string]any{name: test.fact})}, parseChoices(t, test.from), nil, true)
+		value, isSet := labels.Of["a"][test.from]
+		without := labels.Without["a"][test.from]
+		if len(labels.Silent) > 0 || isSet != (test.without == "") || value != test.want || !strings.HasPrefix(without, test.without) ||
+			(without == "") != isSet {
+			t.Errorf("%v of %s: %+v", test.fact, test.from, labels)
 		}
 	}
 }
 
-// The labels of a cluster that says nothing do not vanish.
-func TestLabelsOfASilentClusterAreThoseOfTheDefaults(t *testing.T) {
+// A cluster without an answer must not lose its labels.
+func TestASilentClusterHasTheLabelsOfTheDefaults(t *testing.T) {
 	t.Parallel()
-	says := map[string]any{"region": "eu", "labels": map[string]any{}}
-	waiting := known(verdict.Unknown, nil)
+	values := map[string]any{"region": "eu", "labels": map[string]any{}}
+	waiting := knownFacts(verdict.Unknown, nil)
 	waiting.Waiting = true
-	forbidden := known(verdict.Unknown, map[string]any{"kubernetes_version": "1.31.2"})
+	forbidden := knownFacts(verdict.Unknown, map[string]any{"kubernetes_version": "1.31.2"})
 	forbidden.Missing = []string{"list nodes"}
 	clusters := map[string]facts.KnownFacts{
-		"ready":     known(verdict.Ready, says),
-		"silent":    known(verdict.Unknown, nil),
+		"ready":     knownFacts(verdict.Ready, values),
+		"silent":    knownFacts(verdict.Unknown, nil),
 		"forbidden": forbidden,
 		"new":       waiting,
 	}
-	of := choices(t, "region", "labels.gpu")
+	fromFacts := parseChoices(t, "region", "labels.gpu")
 	for name, test := range map[string]struct {
 		defaults map[string]map[string]string
 		complete bool
@@ -110,18 +110,18 @@ func TestLabelsOfASilentClusterAreThoseOfTheDefaults(t *testing.T) {
 			"map[forbidden:map[] new:map[] ready:map[region:eu] silent:map[labels.gpu:true region:us]]", nil,
 		},
 		"with a default for all": {map[string]map[string]string{"*": {"region": "us"}}, true, "map[forbidden:map[region:us] new:map[region:us] ready:map[region:eu] silent:map[region:us]]", nil},
-		"while the names are not known": {
+		"with unknown names of clusters": {
 			map[string]map[string]string{"*": {}, "later": {"region": "us", "other": "x"}}, false, "map[forbidden:map[] later:map[region:us] new:map[] ready:map[region:eu] silent:map[]]", nil,
 		},
 	} {
-		made := facts.Label(clusters, of, test.defaults, test.complete)
-		if _, hasOthers := test.defaults["*"]; slices.Equal(made.Waiting, []string{"new"}) == hasOthers {
-			t.Errorf("%s: %q wait", name, made.Waiting)
+		labels := facts.Label(clusters, fromFacts, test.defaults, test.complete)
+		if _, hasOthers := test.defaults["*"]; slices.Equal(labels.Waiting, []string{"new"}) == hasOthers {
+			t.Errorf("%s: got waiting clusters %q", name, labels.Waiting)
 		}
-		if got := fmt.Sprint(made.Of); got != test.want || !slices.Equal(made.Silent, test.silent) {
-			t.Errorf("%s: %s, silent are %q", name, got, made.Silent)
+		if got := fmt.Sprint(labels.Of); got != test.want || !slices.Equal(labels.Silent, test.silent) {
+			t.Errorf("%s: got %s, silent clusters %q", name, got, labels.Silent)
 		}
-		without := made.Without
+		without := labels.Without
 		if got := without["forbidden"]["region"]; got != "region is not known: the credentials lack the right to list nodes at cluster scope" &&
 			!strings.HasSuffix(got, "its value is that of defaults") {
 			t.Errorf("%s: %s", name, got)
@@ -132,22 +132,22 @@ func TestLabelsOfASilentClusterAreThoseOfTheDefaults(t *testing.T) {
 	}
 }
 
-// A cluster without nodes, one whose registration is ambiguous, and one of a hub that is not known yet have not lost their labels.
-func TestLabelsOfWhatNobodySaysDoNotVanish(t *testing.T) {
+// Three clusters must not lose their labels: one without nodes, one with an ambiguous registration, and one whose hub is not known yet.
+func TestLabelsOfUnknownFactsDoNotVanish(t *testing.T) {
 	t.Parallel()
 	empty := (&facts.OwnFacts{Version: "v1.31.2", Nodes: facts.NewNodes()}).Known(0)
 	secret := func() facts.Registration {
-		r, _ := facts.ReadSecret(aSecret(t, "a", "https://a", "team: a"))
+		r, _ := facts.ReadSecret(newSecret(t, "a", "https://a", "team: a"))
 		return r
 	}
-	profile, _ := facts.ReadClusterProfile(aProfile(t, "a", `{}`))
-	asked := []facts.Source{facts.ArgoCD, facts.ClusterProfiles}
-	twice := facts.Merge(map[string]facts.KnownFacts{"a": known(verdict.Ready, nil)}, []facts.Registration{secret(), secret(), profile}, asked)["a"]
-	notYet := facts.Merge(map[string]facts.KnownFacts{"a": known(verdict.Ready, map[string]any{"region": "eu"})}, nil, nil)["a"]
+	profile, _ := facts.ReadClusterProfile(newProfile(t, "a", `{}`))
+	sources := []facts.Source{facts.ArgoCD, facts.ClusterProfiles}
+	twice := facts.Merge(map[string]facts.KnownFacts{"a": knownFacts(verdict.Ready, nil)}, []facts.Registration{secret(), secret(), profile}, sources)["a"]
+	notYet := facts.Merge(map[string]facts.KnownFacts{"a": knownFacts(verdict.Ready, map[string]any{"region": "eu"})}, nil, nil)["a"]
 	for _, test := range []struct {
-		of      facts.KnownFacts
+		cluster facts.KnownFacts
 		from    string
-		because string // "": it has a label
+		reason  string // "" if the cluster has the label
 	}{
 		{empty, "region", "region is not known: there are no nodes"},
 		{empty, "zones", "zones is not known: there are no nodes"},
@@ -160,13 +160,13 @@ func TestLabelsOfWhatNobodySaysDoNotVanish(t *testing.T) {
 		{notYet, "registered_labels.team", "registered_labels.team is not known: no hub has said it"},
 		{notYet, "server", "server is not known: no hub has said it"},
 	} {
-		made := facts.Label(map[string]facts.KnownFacts{"a": test.of}, choices(t, test.from), nil, true)
-		if got := made.Without["a"][test.from]; (len(made.Silent) == 1) != (test.because != "") || !strings.HasPrefix(got, test.because) ||
-			got == "" != (test.because == "") {
-			t.Errorf("%s: %q, silent are %q, labels are %v", test.from, got, made.Silent, made.Of)
+		labels := facts.Label(map[string]facts.KnownFacts{"a": test.cluster}, parseChoices(t, test.from), nil, true)
+		if got := labels.Without["a"][test.from]; (len(labels.Silent) == 1) != (test.reason != "") || !strings.HasPrefix(got, test.reason) ||
+			got == "" != (test.reason == "") {
+			t.Errorf("%s: got reason %q, silent clusters %q, labels %v", test.from, got, labels.Silent, labels.Of)
 		}
 	}
-	if properties := twice.Facts["properties"]; properties == nil { // of which there is one object
+	if properties := twice.Facts["properties"]; properties == nil { // from the only ClusterProfile
 		t.Errorf("%v", twice.Facts)
 	}
 }
