@@ -27,16 +27,15 @@ var subjects = measure.Subjects{
 	}, evidence.OfHost: {"clusters/c3", "large"}, evidence.OfAssignment: {"clusters/c3/web", "large/api", "large/web"},
 }
 
-// serve starts a server.
-func serve(t testing.TB, answer http.HandlerFunc) string {
+func startServer(t testing.TB, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-// series are the result of a query as Prometheus answers it: labels and value in turn.
-func series(labelsAndValues ...string) string {
+// seriesAnswer returns the answer of Prometheus for pairs of labels and values.
+func seriesAnswer(labelsAndValues ...string) string {
 	var result []string
 	for i := 0; i < len(labelsAndValues); i += 2 {
 		result = append(result, fmt.Sprintf(`{"metric":{%s},"value":[1700000000,%q]}`, labelsAndValues[i], labelsAndValues[i+1]))
@@ -44,19 +43,19 @@ func series(labelsAndValues ...string) string {
 	return `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(result, ",") + `]}}`
 }
 
-// prometheus is a server that answers each query with a text.
-func prometheus(t testing.TB, answers map[string]string) string {
-	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+// startPrometheus starts a stand-in for Prometheus with fixed answers by query, and returns its URL.
+func startPrometheus(t testing.TB, answers map[string]string) string {
+	return startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/query" || r.Method != http.MethodPost {
-			t.Errorf("it asks %s %s", r.Method, r.URL)
+			t.Errorf("got request %s %s", r.Method, r.URL)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, answers[r.FormValue("query")])
 	})
 }
 
-// measured is the result of one check of Prometheus.
-func measured(t testing.TB, url string, check measure.Check) measure.Measurement {
+// measureCheck returns the result of one check. Without a source, the check queries the Prometheus at url.
+func measureCheck(t testing.TB, url string, check measure.Check) measure.Measurement {
 	t.Helper()
 	if check.Web == nil && check.Prometheus == nil {
 		check.Prometheus = &measure.Prometheus{}
@@ -75,7 +74,7 @@ func measured(t testing.TB, url string, check measure.Check) measure.Measurement
 	return found[0]
 }
 
-func TestLabelsSayWhatASeriesIsOf(t *testing.T) {
+func TestLabelsIdentifyTheSubjectOfASeries(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		of              evidence.SubjectKind
@@ -84,18 +83,18 @@ func TestLabelsSayWhatASeriesIsOf(t *testing.T) {
 		want            map[string]evidence.Figure
 		others, without int
 	}{
-		{evidence.OfCluster, nil, series(`"cluster":"c1"`, "0.5", `"cluster":"c2"`, "-1e3", `"cluster":"elsewhere"`, "7", `"job":"x"`, "8"), map[string]evidence.Figure{"c1": {Value: 0.5}, "c2": {Value: -1000}}, 1, 1},
-		{evidence.OfCluster, map[string]string{"cluster": "k8s"}, series(`"k8s":"c1","cluster":"c2"`, "1"), map[string]evidence.Figure{"c1": {Value: 1}}, 0, 0},
-		{evidence.OfHost, nil, series(`"host":"large"`, "1", `"host":"clusters/c3"`, "2", `"host":"c3"`, "3"), map[string]evidence.Figure{"large": {Value: 1}, "clusters/c3": {Value: 2}}, 1, 0},
-		{evidence.OfAssignment, nil, series(`"assignment":"large/web"`, "1", `"host":"clusters/c3","deployment_target":"web"`, "2", `"host":"large"`, "3"),
+		{evidence.OfCluster, nil, seriesAnswer(`"cluster":"c1"`, "0.5", `"cluster":"c2"`, "-1e3", `"cluster":"elsewhere"`, "7", `"job":"x"`, "8"), map[string]evidence.Figure{"c1": {Value: 0.5}, "c2": {Value: -1000}}, 1, 1},
+		{evidence.OfCluster, map[string]string{"cluster": "k8s"}, seriesAnswer(`"k8s":"c1","cluster":"c2"`, "1"), map[string]evidence.Figure{"c1": {Value: 1}}, 0, 0},
+		{evidence.OfHost, nil, seriesAnswer(`"host":"large"`, "1", `"host":"clusters/c3"`, "2", `"host":"c3"`, "3"), map[string]evidence.Figure{"large": {Value: 1}, "clusters/c3": {Value: 2}}, 1, 0},
+		{evidence.OfAssignment, nil, seriesAnswer(`"assignment":"large/web"`, "1", `"host":"clusters/c3","deployment_target":"web"`, "2", `"host":"large"`, "3"),
 			map[string]evidence.Figure{"large/web": {Value: 1}, "clusters/c3/web": {Value: 2}}, 0, 1},
-		{evidence.OfAssignment, map[string]string{"deployment_target": "app"}, series(`"host":"large","app":"api"`, "4"), map[string]evidence.Figure{"large/api": {Value: 4}}, 0, 0},
-		{evidence.OfFleet, nil, series(`"any":"label"`, "1"), map[string]evidence.Figure{"": {Value: 1}}, 0, 0},
+		{evidence.OfAssignment, map[string]string{"deployment_target": "app"}, seriesAnswer(`"host":"large","app":"api"`, "4"), map[string]evidence.Figure{"large/api": {Value: 4}}, 0, 0},
+		{evidence.OfFleet, nil, seriesAnswer(`"any":"label"`, "1"), map[string]evidence.Figure{"": {Value: 1}}, 0, 0},
 		{evidence.OfFleet, nil, `{"status":"success","data":{"resultType":"scalar","result":[1700000000,"2"]}}`, map[string]evidence.Figure{"": {Value: 2}}, 0, 0},
 	} {
-		result := measured(
+		result := measureCheck(
 			t,
-			prometheus(t, map[string]string{"value": test.answer}),
+			startPrometheus(t, map[string]string{"value": test.answer}),
 			measure.Check{Of: test.of, Prometheus: &measure.Prometheus{Labels: test.labels}},
 		)
 		if !reflect.DeepEqual(result.Figures, test.want) || result.Others != test.others || result.Unlabelled != test.without ||
@@ -105,7 +104,7 @@ func TestLabelsSayWhatASeriesIsOf(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFigureHasAReason(t *testing.T) {
+func TestAnInvalidFigureHasAReason(t *testing.T) {
 	t.Parallel()
 	const many = "the query gives 2 series of it, and one is needed: aggregate them, as in sum by (…)"
 	for _, test := range []struct {
@@ -113,14 +112,14 @@ func TestWhatIsNoFigureHasAReason(t *testing.T) {
 		answer string
 		want   map[string]string
 	}{
-		{evidence.OfCluster, series(`"cluster":"c1"`, "NaN", `"cluster":"c2"`, "+Inf", `"cluster":"c3"`, "-Inf"),
+		{evidence.OfCluster, seriesAnswer(`"cluster":"c1"`, "NaN", `"cluster":"c2"`, "+Inf", `"cluster":"c3"`, "-Inf"),
 			map[string]string{"c1": "the value is NaN, which is not a number", "c2": "the value is infinite", "c3": "the value is infinite"}},
-		{evidence.OfCluster, series(`"cluster":"c1","pod":"a"`, "1", `"cluster":"c1","pod":"b"`, "2", `"cluster":"c2"`, "3"), map[string]string{"c1": many, "c2": ""}},
-		{evidence.OfFleet, series(`"a":"b"`, "1", `"a":"c"`, "1"), map[string]string{"": many}},
+		{evidence.OfCluster, seriesAnswer(`"cluster":"c1","pod":"a"`, "1", `"cluster":"c1","pod":"b"`, "2", `"cluster":"c2"`, "3"), map[string]string{"c1": many, "c2": ""}},
+		{evidence.OfFleet, seriesAnswer(`"a":"b"`, "1", `"a":"c"`, "1"), map[string]string{"": many}},
 		{evidence.OfCluster, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"cluster":"c1"},"histogram":[1700000000,{"count":"1","sum":"1","buckets":[]}]}]}}`,
 			map[string]string{"c1": "the value is a histogram, and no number"}},
 	} {
-		result := measured(t, prometheus(t, map[string]string{"value": test.answer}), measure.Check{Of: test.of})
+		result := measureCheck(t, startPrometheus(t, map[string]string{"value": test.answer}), measure.Check{Of: test.of})
 		got := map[string]string{}
 		for name, figure := range result.Figures {
 			got[name] = figure.Message
@@ -133,30 +132,30 @@ func TestWhatIsNoFigureHasAReason(t *testing.T) {
 
 func TestSamplesAreASecondQuery(t *testing.T) {
 	t.Parallel()
-	values := series(`"cluster":"c1"`, "0.5", `"cluster":"c2"`, "1", `"cluster":"c3"`, "NaN")
+	values := seriesAnswer(`"cluster":"c1"`, "0.5", `"cluster":"c2"`, "1", `"cluster":"c3"`, "NaN")
 	for samples, want := range map[string]map[string]evidence.Figure{
-		series(`"cluster":"c1"`, "340", `"cluster":"c2"`, "0", `"cluster":"c3"`, "1"): {
+		seriesAnswer(`"cluster":"c1"`, "340", `"cluster":"c2"`, "0", `"cluster":"c3"`, "1"): {
 			"c1": {Value: 0.5, Samples: new(340.0)}, "c2": {Value: 1, Samples: new(0.0)}, "c3": {Message: "the value is NaN, which is not a number"},
 		},
-		series(`"cluster":"c1"`, "-1"): {
+		seriesAnswer(`"cluster":"c1"`, "-1"): {
 			"c1": {Message: "samples is less than 0"}, "c2": {Message: "there is a value, and samples gives none"}, "c3": {Message: "the value is NaN, which is not a number"},
 		},
-		series(`"cluster":"c1"`, "NaN", `"cluster":"c2"`, "+Inf"): {
+		seriesAnswer(`"cluster":"c1"`, "NaN", `"cluster":"c2"`, "+Inf"): {
 			"c1": {Message: "samples: the value is NaN, which is not a number"}, "c2": {Message: "samples: the value is infinite"}, "c3": {Message: "the value is NaN, which is not a number"},
 		},
 	} {
-		result := measured(
+		result := measureCheck(
 			t,
-			prometheus(t, map[string]string{"value": values, "count": samples}),
+			startPrometheus(t, map[string]string{"value": values, "count": samples}),
 			measure.Check{Of: evidence.OfCluster, Samples: "count"},
 		)
 		if !reflect.DeepEqual(result.Figures, want) || result.Message != "" {
 			t.Errorf("%s: %+v", samples, result)
 		}
 	}
-	result := measured(
+	result := measureCheck(
 		t,
-		prometheus(t, map[string]string{"value": values, "count": "not JSON"}),
+		startPrometheus(t, map[string]string{"value": values, "count": "not JSON"}),
 		measure.Check{Of: evidence.OfCluster, Samples: "count"},
 	)
 	if !strings.HasPrefix(result.Message, "samples: http://127.0.0.1:") || len(result.Figures) > 0 {
@@ -164,55 +163,55 @@ func TestSamplesAreASecondQuery(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutFiguresSaysWhy(t *testing.T) {
+func TestAnAnswerWithoutFiguresHasAReason(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		of           evidence.SubjectKind
 		answer, want string
 	}{
-		{evidence.OfCluster, series(), "the query gives no series"},
-		{evidence.OfCluster, series(`"pod":"a"`, "1"), "the query gives 1 series without the label cluster"},
-		{evidence.OfHost, series(`"host":"small"`, "1", `"host":"tiny"`, "1"), "the query gives 2 series, and none of a host of this fleet"},
-		{evidence.OfAssignment, series(`"host":"large"`, "1", `"assignment":"x/y"`, "1"),
+		{evidence.OfCluster, seriesAnswer(), "the query gives no series"},
+		{evidence.OfCluster, seriesAnswer(`"pod":"a"`, "1"), "the query gives 1 series without the label cluster"},
+		{evidence.OfHost, seriesAnswer(`"host":"small"`, "1", `"host":"tiny"`, "1"), "the query gives 2 series, and none of a host of this fleet"},
+		{evidence.OfAssignment, seriesAnswer(`"host":"large"`, "1", `"assignment":"x/y"`, "1"),
 			"the query gives 2 series: 1 of no assignment of this fleet, 1 without the label assignment, or host and deployment_target"},
 		{evidence.OfCluster, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "the query gives a matrix, and no instant vector: one value for each series"},
 	} {
-		result := measured(t, prometheus(t, map[string]string{"value": test.answer}), measure.Check{Of: test.of})
+		result := measureCheck(t, startPrometheus(t, map[string]string{"value": test.answer}), measure.Check{Of: test.of})
 		if result.Message != test.want || len(result.Figures) > 0 {
 			t.Errorf("%s: %s", test.answer, result.Message)
 		}
 	}
 }
 
-func TestAServerThatCannotBeAskedIsAReason(t *testing.T) {
+func TestAFailedQueryHasAReason(t *testing.T) {
 	t.Parallel()
-	say := func(status int, kind, text string) http.HandlerFunc {
+	answerWith := func(status int, kind, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			w.WriteHeader(status)
 			fmt.Fprint(w, text)
 		}
 	}
-	wait := func(r *http.Request) { // until the client has gone, which the server sees once it has read the request
+	waitForClose := func(r *http.Request) { // waits until the client closes; the server notices only after it has read the request
 		_ = r.ParseForm()
 		<-r.Context().Done()
 	}
 	const timeout = 300 * time.Millisecond
 	for name, test := range map[string]struct {
 		answer http.HandlerFunc
-		want   string // after the server
+		want   string // the message after the URL
 	}{
-		"bad query":    {say(400, "application/json", `{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": 1:7: parse error"}`), ` does not take the query: invalid parameter "query": 1:7: parse error`},
-		"limits":       {say(422, "application/json", `{"status":"error","errorType":"execution","error":"query processing would load too many samples"}`), " answered: query processing would load too many samples"},
-		"unauthorized": {say(401, "text/plain", "no org id\n"), " answered: client error: 401: no org id"},
-		"forbidden":    {say(403, "text/html", "<html>sign in</html>"), " answered: client error: 403"},
-		"gateway":      {say(502, "text/html", "<html>bad gateway</html>"), " answered: server error: 502"},
-		"starting":     {say(503, "text/plain", "Service Unavailable"), " answered: server error: 503: Service Unavailable"},
-		"a page":       {say(200, "text/html", "<html>Grafana</html>"), " answered with something else than the API of Prometheus: "},
-		"other JSON":   {say(200, "application/json", `[1]`), " answered with something else than the API of Prometheus: "},
-		"nothing":      {say(200, "application/json", ``), " answered with something else than the API of Prometheus: "},
-		"no result":    {say(200, "application/json", `{"status":"success"}`), " answered without a result"},
-		"an error":     {say(200, "application/json", `{"status":"error","errorType":"timeout","error":"query timed out"}`), " answered: query timed out"},
+		"bad query":    {answerWith(400, "application/json", `{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": 1:7: parse error"}`), ` does not take the query: invalid parameter "query": 1:7: parse error`},
+		"limits":       {answerWith(422, "application/json", `{"status":"error","errorType":"execution","error":"query processing would load too many samples"}`), " answered: query processing would load too many samples"},
+		"unauthorized": {answerWith(401, "text/plain", "no org id\n"), " answered: client error: 401: no org id"},
+		"forbidden":    {answerWith(403, "text/html", "<html>sign in</html>"), " answered: client error: 403"},
+		"gateway":      {answerWith(502, "text/html", "<html>bad gateway</html>"), " answered: server error: 502"},
+		"starting":     {answerWith(503, "text/plain", "Service Unavailable"), " answered: server error: 503: Service Unavailable"},
+		"a page":       {answerWith(200, "text/html", "<html>Grafana</html>"), " answered with something else than the API of Prometheus: "},
+		"other JSON":   {answerWith(200, "application/json", `[1]`), " answered with something else than the API of Prometheus: "},
+		"nothing":      {answerWith(200, "application/json", ``), " answered with something else than the API of Prometheus: "},
+		"no result":    {answerWith(200, "application/json", `{"status":"success"}`), " answered without a result"},
+		"an error":     {answerWith(200, "application/json", `{"status":"error","errorType":"timeout","error":"query timed out"}`), " answered: query timed out"},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://login.example.com/sign?in=here", http.StatusFound)
 		},
@@ -224,11 +223,11 @@ func TestAServerThatCannotBeAskedIsAReason(t *testing.T) {
 				}
 			}
 		}, " answered with more than 32 MiB"},
-		"slow": {func(_ http.ResponseWriter, r *http.Request) { wait(r) }, " did not answer within 300ms"},
+		"slow": {func(_ http.ResponseWriter, r *http.Request) { waitForClose(r) }, " did not answer within 300ms"},
 		"slow body": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, `{"status":`)
 			_ = http.NewResponseController(w).Flush()
-			wait(r)
+			waitForClose(r)
 		}, " did not answer within 300ms"},
 		"closes": {func(w http.ResponseWriter, _ *http.Request) {
 			connection, _, _ := http.NewResponseController(w).Hijack()
@@ -237,12 +236,12 @@ func TestAServerThatCannotBeAskedIsAReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := serve(t, test.answer)
+			url := startServer(t, test.answer)
 			from := &measure.Prometheus{Timeout: time.Minute}
 			if strings.HasPrefix(name, "slow") {
 				from.Timeout = timeout
 			}
-			result := measured(t, url, measure.Check{Of: evidence.OfCluster, Prometheus: from})
+			result := measureCheck(t, url, measure.Check{Of: evidence.OfCluster, Prometheus: from})
 			if !strings.HasPrefix(result.Message, url+test.want) || len(result.Figures) > 0 || strings.Contains(result.Message, "\n") {
 				t.Errorf("%s", result.Message)
 			}
@@ -253,11 +252,11 @@ func TestAServerThatCannotBeAskedIsAReason(t *testing.T) {
 	}
 }
 
-func TestNoServerIsAReason(t *testing.T) {
+func TestAnUnreachableServerHasAReason(t *testing.T) {
 	t.Parallel()
 	const url = "http://127.0.0.1:1"
 	for _, check := range []measure.Check{{Of: evidence.OfFleet}, {Of: evidence.OfFleet, Web: &measure.Web{URL: url}}} {
-		result := measured(t, url, check)
+		result := measureCheck(t, url, check)
 		if got := result.Judge("", nil); got.Verdict != verdict.Unknown ||
 			!strings.HasPrefix(got.Message, "errors: "+url+" could not be asked: dial tcp 127.0.0.1:") {
 			t.Errorf("%+v", got)
@@ -265,10 +264,10 @@ func TestNoServerIsAReason(t *testing.T) {
 	}
 }
 
-func TestAReadThatIsOverIsAReason(t *testing.T) {
+func TestACancelledReadHasAReason(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+	url := startServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		cancel()
 		<-r.Context().Done()
@@ -286,21 +285,21 @@ func TestAReadThatIsOverIsAReason(t *testing.T) {
 	}
 }
 
-// Thanos answers without the stores that it cannot reach, and warns.
-func TestWarningsAreKeptAndAFigureOfTheWholeFleetNeedsAll(t *testing.T) {
+// If Thanos cannot reach a store, it answers with a warning.
+func TestAFigureOfTheFleetNeedsAnAnswerWithoutWarnings(t *testing.T) {
 	t.Parallel()
 	answer := strings.Replace(
-		series(`"cluster":"c1"`, "1"),
+		seriesAnswer(`"cluster":"c1"`, "1"),
 		`"data"`,
 		`"warnings":["no store for\nberlin"],"infos":["metric might not be a counter"],"data"`,
 		1,
 	)
-	url := prometheus(t, map[string]string{"value": answer})
-	result := measured(t, url, measure.Check{Of: evidence.OfCluster})
+	url := startPrometheus(t, map[string]string{"value": answer})
+	result := measureCheck(t, url, measure.Check{Of: evidence.OfCluster})
 	if result.Message != "" || len(result.Figures) != 1 || !reflect.DeepEqual(result.Warnings, []string{"no store for berlin"}) {
 		t.Errorf("%+v", result)
 	}
-	result = measured(t, url, measure.Check{Of: evidence.OfFleet})
+	result = measureCheck(t, url, measure.Check{Of: evidence.OfFleet})
 	if result.Message != "the answer is not complete: no store for berlin" || len(result.Figures) > 0 {
 		t.Errorf("%+v", result)
 	}
@@ -309,20 +308,20 @@ func TestWarningsAreKeptAndAFigureOfTheWholeFleetNeedsAll(t *testing.T) {
 func TestOneQueryForEachCheck(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
-		fmt.Fprint(w, series(`"cluster":"c1"`, "1"))
+		fmt.Fprint(w, seriesAnswer(`"cluster":"c1"`, "1"))
 	})
 	check := measure.Check{Of: evidence.OfCluster, Prometheus: &measure.Prometheus{URL: url, Query: "value"}}
 	withSamples := check
 	withSamples.Samples = "count"
 	(&measure.Measurer{Over: webtest.Transport}).Measure(t.Context(), []measure.Check{check, withSamples}, subjects)
 	if asked.Load() != 3 {
-		t.Errorf("it asks %d times", asked.Load())
+		t.Errorf("got %d queries, want 3", asked.Load())
 	}
 }
 
-func TestChecksThatCannotBeAskedYetSayWhy(t *testing.T) {
+func TestUnaskedChecksHaveAReason(t *testing.T) {
 	t.Parallel()
 	found := measure.UnaskedMeasurements(
 		[]measure.Check{{Name: "errors", Of: evidence.OfCluster, Pass: "true"}, {Name: "all", Of: evidence.OfFleet, Pass: "true"}},
@@ -338,7 +337,7 @@ func TestChecksThatCannotBeAskedYetSayWhy(t *testing.T) {
 	}
 }
 
-func TestLinesAreForPeople(t *testing.T) {
+func TestLinesAreSortedAndBounded(t *testing.T) {
 	t.Parallel()
 	result := measure.Measurement{Check: evidence.Check{Unit: "%", Figures: map[string]evidence.Figure{
 		"a": {Value: 1}, "b": {Value: 3, Samples: new(340.0)}, "c": {Message: "the value is NaN"}, "d": {Value: 2}, "e": {Value: 2},
@@ -356,16 +355,16 @@ func TestLinesAreForPeople(t *testing.T) {
 	}
 }
 
-// FuzzAnswer reads any answer to a query: what comes of it is a document that can be read.
+// FuzzAnswer measures checks by any answer to a query. The resulting document can be parsed.
 func FuzzAnswer(f *testing.F) {
-	f.Add(series(`"cluster":"c1"`, "0.5", `"cluster":"c2"`, "NaN", `"x":"y"`, "1"), 200)
+	f.Add(seriesAnswer(`"cluster":"c1"`, "0.5", `"cluster":"c2"`, "NaN", `"x":"y"`, "1"), 200)
 	f.Add(`{"status":"error","errorType":"bad_data","error":"x"}`, 400)
 	f.Add(`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]},"warnings":["a"]}`, 200)
 	f.Fuzz(func(t *testing.T, answer string, status int) {
 		if status < 200 || status > 599 {
 			return
 		}
-		over := answering{status, answer}
+		over := fixedAnswer{status, answer}
 		checks := []measure.Check{
 			{
 				Name:       "a",
@@ -388,13 +387,13 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// answering answers everything in the same way, without a server.
-type answering struct {
+// fixedAnswer is a transport with the same answer to each request.
+type fixedAnswer struct {
 	status int
 	text   string
 }
 
-func (a answering) RoundTrip(request *http.Request) (*http.Response, error) {
+func (a fixedAnswer) RoundTrip(request *http.Request) (*http.Response, error) {
 	recorder := httptest.NewRecorder()
 	recorder.Code = a.status
 	recorder.Body.WriteString(a.text)

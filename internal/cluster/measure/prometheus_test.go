@@ -17,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/prometheustest"
 )
 
-// scraped is a Prometheus that has scraped a page of metrics, which has a metric `scraped`.
-func scraped(t testing.TB, metrics string) string {
+// startScrapedPrometheus starts a Prometheus and waits until it has scraped metrics.
+func startScrapedPrometheus(t testing.TB, metrics string) string {
 	t.Helper()
-	page := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	page := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		fmt.Fprint(w, metrics, "scraped 1\n")
 	})
@@ -30,8 +30,8 @@ func scraped(t testing.TB, metrics string) string {
 	return server.URL
 }
 
-// thousands are the metrics of so many clusters, with their names: the third cluster has no requests, the fifth is silent.
-func thousands(count int) (metrics string, names []string) {
+// clusterMetrics returns the metrics and names of count clusters. The third cluster has no requests, and the fifth has no metrics.
+func clusterMetrics(count int) (metrics string, names []string) {
 	var text strings.Builder
 	for i := range count {
 		name := fmt.Sprintf("cluster-%04d", i)
@@ -48,9 +48,9 @@ func thousands(count int) (metrics string, names []string) {
 	return text.String(), names
 }
 
-const share = `100 * sum by (cluster) (requests{code="500"}) / sum by (cluster) (requests)`
+const errorShare = `100 * sum by (cluster) (requests{code="500"}) / sum by (cluster) (requests)`
 
-// askedPaths records the methods and paths of requests, each once.
+// askedPaths records the distinct methods and paths of requests.
 type askedPaths struct {
 	mu    sync.Mutex
 	paths []string
@@ -58,8 +58,8 @@ type askedPaths struct {
 
 func (a *askedPaths) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
-	if asked := r.Method + " " + r.URL.Path; !slices.Contains(a.paths, asked) {
-		a.paths = append(a.paths, asked)
+	if request := r.Method + " " + r.URL.Path; !slices.Contains(a.paths, request) {
+		a.paths = append(a.paths, request)
 	}
 	a.mu.Unlock()
 	return webtest.Transport.RoundTrip(r)
@@ -67,14 +67,14 @@ func (a *askedPaths) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 	t.Parallel()
-	metrics, names := thousands(3000)
-	url := scraped(t, metrics)
+	metrics, names := clusterMetrics(3000)
+	url := startScrapedPrometheus(t, metrics)
 	asked := &askedPaths{}
 	client := &measure.Measurer{Over: asked}
 	found := client.Measure(t.Context(), []measure.Check{
 		{
 			Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 10.0 && samples >= 100", Samples: "sum by (cluster) (requests)",
-			Prometheus: &measure.Prometheus{URL: url, Query: share},
+			Prometheus: &measure.Prometheus{URL: url, Query: errorShare},
 		},
 		{Name: "all", Of: evidence.OfFleet, Pass: "value > 0", Prometheus: &measure.Prometheus{URL: url + "/", Query: "sum(requests)"}},
 		{Name: "pods", Of: evidence.OfCluster, Pass: "true", Prometheus: &measure.Prometheus{URL: url, Query: "requests"}},
@@ -102,23 +102,22 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 			t.Errorf("%s: %+v", test.subject, got)
 		}
 	}
-	if want := []string{"POST /api/v1/query"}; !slices.Equal(asked.paths, want) { // the right that the guide names
-		t.Errorf("asked was %q, want %q", asked.paths, want)
+	if want := []string{"POST /api/v1/query"}; !slices.Equal(asked.paths, want) { // the guide lists the rights
+		t.Errorf("got requests %q, want %q", asked.paths, want)
 	}
 	if got := found[0]; got.Expected != 3000 || len(got.Figures) != 2999 || got.Measured() != 2998 {
-		t.Errorf("%d, %d, %d", got.Expected, len(got.Figures), got.Measured())
+		t.Errorf("got %d expected, %d figures, %d measured", got.Expected, len(got.Figures), got.Measured())
 	}
 }
 
-// BenchmarkThousandsOfClusters asks a real Prometheus for the figures of 3,000 clusters, with their samples, and writes the
-// document.
+// BenchmarkThousandsOfClusters queries a real Prometheus for the figures and samples of 3,000 clusters, and writes the document.
 func BenchmarkThousandsOfClusters(b *testing.B) {
-	metrics, names := thousands(3000)
-	url := scraped(b, metrics)
+	metrics, names := clusterMetrics(3000)
+	url := startScrapedPrometheus(b, metrics)
 	client := &measure.Measurer{Over: webtest.Transport}
 	checks := []measure.Check{{
 		Name: "errors", Of: evidence.OfCluster, Pass: "value < 10.0 && samples >= 100", Samples: "sum by (cluster) (requests)",
-		Prometheus: &measure.Prometheus{URL: url, Query: share},
+		Prometheus: &measure.Prometheus{URL: url, Query: errorShare},
 	}}
 	for b.Loop() {
 		found := client.Measure(b.Context(), checks, measure.Subjects{evidence.OfCluster: names})

@@ -14,12 +14,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/webtest"
 )
 
-func TestAWebServerIsAskedForEach(t *testing.T) {
+func TestAWebCheckSendsOneRequestPerSubject(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		of   evidence.SubjectKind
 		path string
-		want []string // paths, as they are sent
+		want []string // escaped paths
 	}{
 		{evidence.OfCluster, "/{cluster}/healthz", []string{"/c1/healthz", "/c2/healthz", "/c3/healthz"}},
 		{evidence.OfHost, "/hosts/{host}", []string{"/hosts/clusters%2Fc3", "/hosts/large"}},
@@ -29,7 +29,7 @@ func TestAWebServerIsAskedForEach(t *testing.T) {
 	} {
 		var mu sync.Mutex
 		asked := map[string]string{}
-		url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		url := startServer(t, func(_ http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked[r.URL.RequestURI()] = r.Method + " " + r.UserAgent() + " " + r.Header.Get("X-Team")
@@ -37,7 +37,7 @@ func TestAWebServerIsAskedForEach(t *testing.T) {
 		if problem := measure.CheckWebURL(url+test.path, test.of); problem != "" {
 			t.Errorf("%s: %s", test.path, problem)
 		}
-		result := measured(t, "", measure.Check{Of: test.of, Web: &measure.Web{URL: url + test.path, Headers: map[string]string{"x-team": "a"}}})
+		result := measureCheck(t, "", measure.Check{Of: test.of, Web: &measure.Web{URL: url + test.path, Headers: map[string]string{"x-team": "a"}}})
 		want := map[string]string{}
 		for _, path := range test.want {
 			want[path] = "GET flotilla/test a"
@@ -53,7 +53,7 @@ func TestAWebServerIsAskedForEach(t *testing.T) {
 	}
 }
 
-func TestTheValueOfAWebServerFollowsFromStatusAndBody(t *testing.T) {
+func TestTheValueOfAWebCheckIsComputedFromStatusAndBody(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		status               int
@@ -78,11 +78,11 @@ func TestTheValueOfAWebServerFollowsFromStatusAndBody(t *testing.T) {
 		{200, `{"value": 1}`, "body.value", "-1", evidence.Figure{Message: "samples is less than 0, or no number"}},
 		{200, strings.Repeat("[", 100_000), "body == null", "", evidence.Figure{Value: 0}},
 	} {
-		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		url := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(test.status)
 			fmt.Fprint(w, test.body)
 		})
-		result := measured(t, "", measure.Check{Of: evidence.OfFleet, Samples: test.samples, Web: &measure.Web{URL: url, Value: test.value}})
+		result := measureCheck(t, "", measure.Check{Of: evidence.OfFleet, Samples: test.samples, Web: &measure.Web{URL: url, Value: test.value}})
 		got := result.Figures[""]
 		if strings.HasPrefix(test.want.Message, "value cannot be evaluated: a number") {
 			got.Message, test.want.Message = strings.SplitN(got.Message, " ", 2)[0], "value"
@@ -93,10 +93,10 @@ func TestTheValueOfAWebServerFollowsFromStatusAndBody(t *testing.T) {
 	}
 }
 
-func TestAWebServerThatDoesNotAnswerIsAReasonOfItsOwn(t *testing.T) {
+func TestEachFailedWebRequestHasItsOwnReason(t *testing.T) {
 	t.Parallel()
 	stop := make(chan struct{})
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/c1":
 			<-stop
@@ -108,7 +108,7 @@ func TestAWebServerThatDoesNotAnswerIsAReasonOfItsOwn(t *testing.T) {
 	})
 	t.Cleanup(func() { close(stop) })
 	webtest.GrowDeadline(t, func(deadline time.Duration) error {
-		result := measured(t, "", measure.Check{Of: evidence.OfCluster, Web: &measure.Web{URL: url + "/{cluster}", Timeout: deadline}})
+		result := measureCheck(t, "", measure.Check{Of: evidence.OfCluster, Web: &measure.Web{URL: url + "/{cluster}", Timeout: deadline}})
 		want := map[string]evidence.Figure{
 			"c1": {Message: url + " did not answer within " + deadline.String()},
 			"c2": {Message: url + " answered with more than 1 MiB"},
@@ -124,7 +124,7 @@ func TestAWebServerThatDoesNotAnswerIsAReasonOfItsOwn(t *testing.T) {
 func TestURLsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		of        evidence.SubjectKind // "": of Prometheus
+		of        evidence.SubjectKind // "" for a URL of Prometheus
 		url, want string
 	}{
 		{"", "https://prometheus.example.com", ""},
@@ -162,7 +162,7 @@ func TestURLsAreChecked(t *testing.T) {
 	}
 }
 
-// FuzzWebURL replaces the placeholders of any URL by any name: requests go to no other server than those of the URL.
+// FuzzWebURL replaces the placeholders of any URL by any name. Requests go only to the server of the URL.
 func FuzzWebURL(f *testing.F) {
 	f.Add("https://example.com/{cluster}", "c1")
 	f.Add("https://{cluster}.example.com/", "evil@c1#?/..")
@@ -171,10 +171,10 @@ func FuzzWebURL(f *testing.F) {
 			return
 		}
 		var asked []string
-		client := &measure.Measurer{Over: seeing(func(r *http.Request) {
+		client := &measure.Measurer{Over: requestObserver(func(r *http.Request) {
 			asked = append(asked, r.URL.Host)
 			if r.URL.User != nil {
-				t.Errorf("%q with %q asks with %s", url, name, r.URL.User)
+				t.Errorf("%q with %q sends credentials %s", url, name, r.URL.User)
 			}
 		})}
 		client.Measure(
@@ -184,15 +184,16 @@ func FuzzWebURL(f *testing.F) {
 		)
 		before, after, inHost := strings.Cut(strings.TrimPrefix(strings.SplitN(url, "://", 2)[1], ""), "{cluster}")
 		if inHost && strings.ContainsAny(before, "/?#") && len(asked) == 1 && !strings.HasPrefix(before, asked[0]) {
-			t.Errorf("%q with %q asks %s", url, name, asked[0])
+			t.Errorf("%q with %q sends a request to %s", url, name, asked[0])
 		}
 		_ = after
 	})
 }
 
-type seeing func(*http.Request)
+// requestObserver is a transport that passes each request to a function.
+type requestObserver func(*http.Request)
 
-func (s seeing) RoundTrip(request *http.Request) (*http.Response, error) {
-	s(request)
-	return answering{http.StatusOK, ""}.RoundTrip(request)
+func (o requestObserver) RoundTrip(request *http.Request) (*http.Response, error) {
+	o(request)
+	return fixedAnswer{http.StatusOK, ""}.RoundTrip(request)
 }
