@@ -14,11 +14,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-func status(cluster string, state forge.StatusState, message string) forge.Status {
-	return forge.Status{Context: "flotilla/" + cluster, State: state, Description: message, Time: asked.Add(-time.Minute)}
+func newStatus(cluster string, state forge.StatusState, message string) forge.Status {
+	return forge.Status{Context: "flotilla/" + cluster, State: state, Description: message, Time: questionTime.Add(-time.Minute)}
 }
 
-func TestCommitStatusesAreReadUntilEveryClusterWasHeard(t *testing.T) {
+func TestCommitStatusesAreReadUntilEveryClusterHasOne(t *testing.T) {
 	t.Parallel()
 	contexts, err := observe.ParseContext("flotilla/{cluster}")
 	if err != nil {
@@ -26,40 +26,40 @@ func TestCommitStatusesAreReadUntilEveryClusterWasHeard(t *testing.T) {
 	}
 	r := &repository{tip: newer, commits: map[string]string{newer: treeB, ready: treeA}, statuses: []delivery.CommitStatuses{
 		{Commit: newer, Statuses: []forge.Status{
-			status("flux-1", forge.Success, ""), status("flux-2", forge.Failure, "no space"), status("flux-3", forge.Pending, "wait"),
-			{Context: "ci/test", State: forge.Failure}, status("stranger", forge.Success, ""),
+			newStatus("flux-1", forge.Success, ""), newStatus("flux-2", forge.Failure, "no space"), newStatus("flux-3", forge.Pending, "wait"),
+			{Context: "ci/test", State: forge.Failure}, newStatus("stranger", forge.Success, ""),
 		}},
 		{Commit: ready, Statuses: []forge.Status{
-			status("flux-1", forge.Failure, "old"), status("flux-2", forge.Success, ""), status("flux-4", forge.Success, ""),
+			newStatus("flux-1", forge.Failure, "old"), newStatus("flux-2", forge.Success, ""), newStatus("flux-4", forge.Success, ""),
 		}},
 	}}
-	q := question(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux", "flux-4": "flux", "flux-5": "flux"})
+	q := newQuestion(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux", "flux-4": "flux", "flux-5": "flux"})
 	q.Feedback.Statuses = &compliance.Statuses{Contexts: contexts, Limit: 10}
-	want := map[string]said{
+	want := map[string]expectation{
 		"flux-1": {verdict.Ready, ""},
 		"flux-2": {verdict.Failed, "commit 2222222 cannot be applied: no space"},
 		"flux-3": {verdict.Behind, "commit 2222222 is being applied: wait"},
 		"flux-4": {verdict.Behind, "has commit 07fb322"},
 		"flux-5": {verdict.Unknown, "there is no report about this cluster"},
 	}
-	answer := mustAsk(t, r, q)
-	check(t, answer, want)
+	answer := mustEvaluate(t, r, q)
+	checkVerdicts(t, answer, want)
 	if answer.Statuses != nil {
 		t.Error(answer.Statuses)
 	}
-	// What was heard before the Git host stopped answering counts.
+	// Statuses read before the error of the Git host count.
 	r.statusesErr = errors.New("the Git host answers no more")
-	answer = mustAsk(t, r, q)
-	check(t, answer, want)
+	answer = mustEvaluate(t, r, q)
+	checkVerdicts(t, answer, want)
 	if answer.Statuses == nil {
-		t.Error("nobody is told that the Git host has stopped answering")
+		t.Error("the answer has no error of the Git host")
 	}
 	q.Feedback.Statuses.Limit = 1
 	want["flux-4"] = want["flux-5"]
-	check(t, mustAsk(t, r, q), want)
+	checkVerdicts(t, mustEvaluate(t, r, q), want)
 }
 
-// A token that may set statuses may set those of every cluster: whose count is said by creators.
+// A token with the right to set statuses can set them for every cluster. The attribute creators names the accounts whose statuses count.
 func TestStatusesOfOtherAccountsDoNotCount(t *testing.T) {
 	t.Parallel()
 	contexts, err := observe.ParseContext("flotilla/{cluster}/{host}")
@@ -67,12 +67,12 @@ func TestStatusesOfOtherAccountsDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := func(creator, subject string, state forge.StatusState) forge.Status {
-		return forge.Status{Context: "flotilla/" + subject, State: state, Time: asked.Add(-time.Minute), Creator: creator}
+		return forge.Status{Context: "flotilla/" + subject, State: state, Time: questionTime.Add(-time.Minute), Creator: creator}
 	}
 	bots := compliance.Creators{ByCluster: map[string]string{"flux-1": "bot-1", "flux-2": "bot-2", "flux-3": "bot-3"}}
 	one := compliance.Creators{All: "bot-1"}
-	foreign := func(subject, by string) said {
-		return said{verdict.Unknown, `status "flotilla/` + subject + `" of commit 2222222 is by ` + by}
+	foreign := func(subject, by string) expectation {
+		return expectation{verdict.Unknown, `status "flotilla/` + subject + `" of commit 2222222 is by ` + by}
 	}
 	good := func(cluster, creator string) []forge.Status {
 		return []forge.Status{by(creator, cluster+"/cluster", forge.Success), by(creator, cluster+"/cluster-type", forge.Success)}
@@ -82,43 +82,45 @@ func TestStatusesOfOtherAccountsDoNotCount(t *testing.T) {
 		newest   []forge.Status
 		older    []forge.Status
 		cluster  string
-		want     said
+		want     expectation
 	}{
-		"nobody is named":                 {compliance.Creators{}, good("flux-1", "mallory"), nil, "flux-1", said{verdict.Ready, ""}},
-		"its own":                         {bots, good("flux-2", "bot-2"), nil, "flux-2", said{verdict.Ready, ""}},
-		"its own in other case":           {bots, good("flux-2", "BOT-2"), nil, "flux-2", said{verdict.Ready, ""}},
-		"a letter that only looks alike":  {compliance.Creators{All: "k"}, good("flux-1", "\u212a"), nil, "flux-1", foreign("flux-1/cluster", "\"\u212a\", and only those by \"k\" count")},
-		"that of another cluster":         {bots, good("flux-2", "bot-1"), nil, "flux-2", foreign("flux-2/cluster", `"bot-1", and only those by "bot-2" count for this cluster`)},
-		"a failure of another":            {bots, []forge.Status{by("bot-1", "flux-2/cluster-type", forge.Failure)}, nil, "flux-2", foreign("flux-2/cluster-type", `"bot-1"`)},
-		"a deleted account":               {bots, good("flux-2", ""), nil, "flux-2", foreign("flux-2/cluster", `an unknown account, and only those by "bot-2"`)},
-		"no account for the cluster":      {bots, good("flux-4", "bot-1"), nil, "flux-4", foreign("flux-4/cluster", `"bot-1", and creators has no account for this cluster`)},
-		"one for all":                     {one, good("flux-2", "bot-1"), nil, "flux-2", said{verdict.Ready, ""}},
-		"one for all, and another":        {one, good("flux-2", "bot-2"), nil, "flux-2", foreign("flux-2/cluster", `"bot-2"`)},
-		"an old one of another":           {bots, good("flux-2", "bot-2"), good("flux-2", "bot-1"), "flux-2", said{verdict.Ready, ""}},
-		"an old one of its own":           {bots, good("flux-2", "bot-1"), good("flux-2", "bot-2"), "flux-2", foreign("flux-2/cluster", `"bot-1"`)},
-		"beside another context":          {bots, append(good("flux-2", "bot-2"), by("bot-1", "flux-2/cluster-type/x", forge.Success)), nil, "flux-2", said{verdict.Ready, ""}},
-		"of the folder of the cluster":    {bots, append(good("flux-2", "bot-2")[1:], by("bot-1", "flux-2/cluster", forge.Failure)), nil, "flux-2", said{verdict.Ready, ""}},
-		"of another cluster, of this one": {bots, append(good("flux-2", "bot-2"), by("bot-2", "flux-1/cluster-type", forge.Failure)), nil, "flux-2", said{verdict.Ready, ""}},
+		"no creators":                                 {compliance.Creators{}, good("flux-1", "mallory"), nil, "flux-1", expectation{verdict.Ready, ""}},
+		"its own account":                             {bots, good("flux-2", "bot-2"), nil, "flux-2", expectation{verdict.Ready, ""}},
+		"its own account in upper case":               {bots, good("flux-2", "BOT-2"), nil, "flux-2", expectation{verdict.Ready, ""}},
+		"a similar letter":                            {compliance.Creators{All: "k"}, good("flux-1", "\u212a"), nil, "flux-1", foreign("flux-1/cluster", "\"\u212a\", and only those by \"k\" count")},
+		"the account of another cluster":              {bots, good("flux-2", "bot-1"), nil, "flux-2", foreign("flux-2/cluster", `"bot-1", and only those by "bot-2" count for this cluster`)},
+		"a failure by another account":                {bots, []forge.Status{by("bot-1", "flux-2/cluster-type", forge.Failure)}, nil, "flux-2", foreign("flux-2/cluster-type", `"bot-1"`)},
+		"a deleted account":                           {bots, good("flux-2", ""), nil, "flux-2", foreign("flux-2/cluster", `an unknown account, and only those by "bot-2"`)},
+		"no account for the cluster":                  {bots, good("flux-4", "bot-1"), nil, "flux-4", foreign("flux-4/cluster", `"bot-1", and creators has no account for this cluster`)},
+		"one account for all":                         {one, good("flux-2", "bot-1"), nil, "flux-2", expectation{verdict.Ready, ""}},
+		"one account for all, and another":            {one, good("flux-2", "bot-2"), nil, "flux-2", foreign("flux-2/cluster", `"bot-2"`)},
+		"an older status by another account":          {bots, good("flux-2", "bot-2"), good("flux-2", "bot-1"), "flux-2", expectation{verdict.Ready, ""}},
+		"an older status by its own account":          {bots, good("flux-2", "bot-1"), good("flux-2", "bot-2"), "flux-2", foreign("flux-2/cluster", `"bot-1"`)},
+		"a foreign status of another context":         {bots, append(good("flux-2", "bot-2"), by("bot-1", "flux-2/cluster-type/x", forge.Success)), nil, "flux-2", expectation{verdict.Ready, ""}},
+		"a foreign status of the cluster's folder":    {bots, append(good("flux-2", "bot-2")[1:], by("bot-1", "flux-2/cluster", forge.Failure)), nil, "flux-2", expectation{verdict.Ready, ""}},
+		"a status of another cluster by this account": {bots, append(good("flux-2", "bot-2"), by("bot-2", "flux-1/cluster-type", forge.Failure)), nil, "flux-2", expectation{verdict.Ready, ""}},
 	} {
 		r := &repository{tip: newer, commits: map[string]string{newer: treeB, ready: treeA}, statuses: []delivery.CommitStatuses{
 			{Commit: newer, Statuses: test.newest}, {Commit: ready, Statuses: test.older},
 		}}
-		q := question(map[string]string{test.cluster: "flux"})
+		q := newQuestion(map[string]string{test.cluster: "flux"})
 		q.Feedback.Statuses = &compliance.Statuses{Contexts: contexts, Limit: 10, Creators: test.creators}
-		t.Run(name, func(t *testing.T) { check(t, mustAsk(t, r, q), map[string]said{test.cluster: test.want}) })
-		if r.creators != test.creators.IsSet() {
-			t.Errorf("%s: the creators are asked for: %v", name, r.creators)
+		t.Run(name, func(t *testing.T) {
+			checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{test.cluster: test.want})
+		})
+		if r.creatorsQueried != test.creators.IsSet() {
+			t.Errorf("%s: got creatorsQueried %v, want %v", name, r.creatorsQueried, test.creators.IsSet())
 		}
 	}
 }
 
-// Flux gives Bitbucket a hash of the context, and the same name for all clusters.
+// For Bitbucket, Flux uses a hash of the context as the key, and the same name for all clusters.
 func TestCommitStatusesAreFoundByTheKeyOfTheirContext(t *testing.T) {
 	t.Parallel()
 	keyed := func(context string, state forge.StatusState, message string) forge.Status {
 		hash := sha1.Sum([]byte(context))
 		return forge.Status{
-			Context: "kustomization/flotilla-cluster", Key: hex.EncodeToString(hash[:]), State: state, Description: message, Time: asked.Add(-time.Minute),
+			Context: "kustomization/flotilla-cluster", Key: hex.EncodeToString(hash[:]), State: state, Description: message, Time: questionTime.Add(-time.Minute),
 		}
 	}
 	r := &repository{
@@ -128,12 +130,12 @@ func TestCommitStatusesAreFoundByTheKeyOfTheirContext(t *testing.T) {
 			keyed("flotilla/flux-1/cluster", forge.Success, ""), keyed("flotilla/flux-1/cluster-type", forge.Success, ""),
 			keyed("flotilla/flux-2/cluster", forge.Success, ""), keyed("flotilla/flux-2/cluster-type", forge.Failure, "no space"),
 			keyed("flotilla/stranger/cluster", forge.Failure, ""), keyed("ci/flux-5", forge.Failure, ""),
-			{Context: "flotilla/flux-3", Key: "BUILD-1", State: forge.Failure, Description: "by name", Time: asked.Add(-time.Minute)},
+			{Context: "flotilla/flux-3", Key: "BUILD-1", State: forge.Failure, Description: "by name", Time: questionTime.Add(-time.Minute)},
 		}}},
 	}
-	q := question(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux", "flux-5": "flux"})
+	q := newQuestion(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux", "flux-5": "flux"})
 	q.Feedback.Statuses = &compliance.Statuses{Contexts: observe.DefaultContexts("dev"), Limit: 10}
-	check(t, mustAsk(t, r, q), map[string]said{
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{
 		"flux-1": {verdict.Ready, ""},
 		"flux-2": {verdict.Failed, "commit 2222222 cannot be applied: no space"},
 		"flux-3": {verdict.Failed, "commit 2222222 cannot be applied: by name"},

@@ -29,30 +29,31 @@ import (
 )
 
 const (
-	ready = "07fb32228e5a5613525e788b19e11c37f9ebacf9" // what the recorded clusters have applied
-	newer = "2222222222222222222222222222222222222222"
-	gone  = "3333333333333333333333333333333333333333"
-	treeA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	treeB = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-	token = "canary-token-7c41"
+	ready  = "07fb32228e5a5613525e788b19e11c37f9ebacf9" // the applied commit of the recorded clusters
+	newer  = "2222222222222222222222222222222222222222"
+	absent = "3333333333333333333333333333333333333333"
+	treeA  = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	treeB  = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	token  = "canary-token-7c41"
 )
 
-var asked = time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
+var questionTime = time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
 
-// repository is one in memory: each commit has a tree for all folders.
+// repository is a GitOps repository in memory. Each commit has one tree, shared by all folders.
 type repository struct {
 	tip      string
 	commits  map[string]string
 	statuses []delivery.CommitStatuses
-	creators bool // who set the statuses was asked for
-	// also are objects that records name besides, by host.
-	also map[string]folder.ObjectRef
+	// extraObjects are additional objects in the records, by host.
+	extraObjects map[string]folder.ObjectRef
+	// creatorsQueried is set if ReadStatuses was asked for the creators.
+	creatorsQueried bool
 
 	writtenErr, commitsErr, statusesErr error
 }
 
 func (r *repository) ReadOwner(ctx context.Context, _ delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error) {
-	if err := cmpErr(ctx.Err(), r.writtenErr); err != nil {
+	if err := firstError(ctx.Err(), r.writtenErr); err != nil {
 		return gitops.OwnerSnapshot{}, err
 	}
 	written := gitops.OwnerSnapshot{Tip: r.tip, Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}}
@@ -69,16 +70,16 @@ func (r *repository) ReadOwner(ctx context.Context, _ delivery.Owner, wanted fol
 			Manifests: &folder.Manifests{Tag: "v2"},
 			Objects:   []folder.ObjectRef{{Kind: kind, Namespace: namespace, Name: "dev-" + key.Host + "-" + key.DeploymentTarget}},
 		}}
-		if also, has := r.also[key.Host]; has && key.DeploymentTarget == "web-main" {
+		if extra, ok := r.extraObjects[key.Host]; ok && key.DeploymentTarget == "web-main" {
 			record := written.Records[key]
-			record.Objects = append(record.Objects, also)
+			record.Objects = append(record.Objects, extra)
 			written.Records[key] = record
 		}
 	}
 	return written, nil
 }
 
-func cmpErr(errs ...error) error {
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -88,7 +89,7 @@ func cmpErr(errs ...error) error {
 }
 
 func (r *repository) FindCommits(ctx context.Context, _ delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.ReportedCommit, error) {
-	if err := cmpErr(ctx.Err(), r.commitsErr); err != nil {
+	if err := firstError(ctx.Err(), r.commitsErr); err != nil {
 		return nil, err
 	}
 	found := map[string]gitops.ReportedCommit{}
@@ -117,7 +118,7 @@ func (r *repository) ReadStatuses(
 		return nil, ctx.Err()
 	}
 	limit := query.Limit
-	r.creators = query.Creators
+	r.creatorsQueried = query.Creators
 	for i := range min(limit, len(r.statuses)) {
 		if enough(r.statuses[:i+1]) {
 			return r.statuses[:i+1], r.statusesErr
@@ -126,11 +127,11 @@ func (r *repository) ReadStatuses(
 	return r.statuses[:min(limit, len(r.statuses))], r.statusesErr
 }
 
-// question is about clusters of the types argo and flux, which both have two deployment targets.
-func question(types map[string]string) compliance.Question {
+// newQuestion returns a question about clusters of the types argo and flux, each with two deployment targets.
+func newQuestion(types map[string]string) compliance.Question {
 	q := compliance.Question{
 		Owner:    delivery.Owner{Name: "dev", Location: folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}},
-		Time:     asked,
+		Time:     questionTime,
 		Schedule: &schedule.Decisions{}, Clusters: map[string]compliance.FleetCluster{},
 	}
 	for _, host := range []string{"argo", "flux"} {
@@ -141,15 +142,15 @@ func question(types map[string]string) compliance.Question {
 			})
 		}
 	}
-	for name, of := range types {
-		reconciler := map[string]string{"argo": "argocd", "flux": "flux"}[of]
-		q.Clusters[name] = compliance.FleetCluster{Type: of, Reconciler: reconciler}
+	for name, clusterType := range types {
+		reconciler := map[string]string{"argo": "argocd", "flux": "flux"}[clusterType]
+		q.Clusters[name] = compliance.FleetCluster{Type: clusterType, Reconciler: reconciler}
 	}
 	return q
 }
 
-// api is an API server that has the objects of a moment.
-func api(t *testing.T, moment string, change func(map[string]any)) kube.Cluster {
+// startAPI starts an API server with the recorded objects of a moment.
+func startAPI(t *testing.T, moment string, change func(map[string]any)) kube.Cluster {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "observe", "testdata", moment, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -172,7 +173,7 @@ func api(t *testing.T, moment string, change func(map[string]any)) kube.Cluster 
 		path := fmt.Sprintf("/apis/%s/%s", object["apiVersion"], plural)
 		items[path] = append(items[path], object)
 	}
-	return server(t, func(w http.ResponseWriter, r *http.Request) {
+	return startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		found, ok := items[r.URL.Path]
 		if !ok && r.URL.Path != "/version" {
@@ -185,17 +186,17 @@ func api(t *testing.T, moment string, change func(map[string]any)) kube.Cluster 
 	})
 }
 
-// without is an API server that does not let anybody list one resource.
-func without(t *testing.T, all kube.Cluster, resource string) kube.Cluster {
+// forbidResource starts a proxy of an API server that forbids to list one resource.
+func forbidResource(t *testing.T, all kube.Cluster, resource string) kube.Cluster {
 	t.Helper()
-	return instead(t, all, resource, func(w http.ResponseWriter, _ *http.Request) {
+	return replaceAnswer(t, all, resource, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`)
 	})
 }
 
-func server(t *testing.T, handler http.HandlerFunc) kube.Cluster {
+func startServer(t *testing.T, handler http.HandlerFunc) kube.Cluster {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -205,20 +206,20 @@ func server(t *testing.T, handler http.HandlerFunc) kube.Cluster {
 	return kube.Cluster{Host: s.URL, ClusterCACertificate: string(certificate), Token: token}
 }
 
-// said is a verdict, and a part of the reason.
-type said struct {
+// expectation has the expected verdict and a part of the expected reason.
+type expectation struct {
 	verdict verdict.Verdict
 	reason  string
 }
 
-func check(t *testing.T, answer *compliance.Answer, want map[string]said) {
+func checkVerdicts(t *testing.T, answer *compliance.Answer, want map[string]expectation) {
 	t.Helper()
 	if len(answer.Result.Clusters) != len(want) {
 		t.Errorf("there are %d clusters, want %d", len(answer.Result.Clusters), len(want))
 	}
 	for _, c := range answer.Result.Clusters {
-		if is := want[c.Name]; c.Verdict != is.verdict || !strings.Contains(c.Message, is.reason) {
-			t.Errorf("%s is %s: %s; want %s: %s", c.Name, c.Verdict, c.Message, is.verdict, is.reason)
+		if want := want[c.Name]; c.Verdict != want.verdict || !strings.Contains(c.Message, want.reason) {
+			t.Errorf("%s is %s: %s; want %s: %s", c.Name, c.Verdict, c.Message, want.verdict, want.reason)
 		}
 	}
 	text := string(answer.Result.Evidence().Marshal())
@@ -230,7 +231,7 @@ func check(t *testing.T, answer *compliance.Answer, want map[string]said) {
 	}
 }
 
-func mustAsk(t *testing.T, r *repository, q compliance.Question) *compliance.Answer {
+func mustEvaluate(t *testing.T, r *repository, q compliance.Question) *compliance.Answer {
 	t.Helper()
 	answer, err := compliance.Evaluate(t.Context(), r, q)
 	if err != nil {
@@ -239,14 +240,14 @@ func mustAsk(t *testing.T, r *repository, q compliance.Question) *compliance.Ans
 	return answer
 }
 
-func TestWhatRunsIsReadFromClusters(t *testing.T) {
+func TestRunningVersionsAreReadFromClusters(t *testing.T) {
 	t.Parallel()
 	const revision = "70bd5d43ff21c6e481072379cf5574f77cbe4509"
-	q := question(map[string]string{"argo-1": "argo", "argo-2": "argo"})
+	q := newQuestion(map[string]string{"argo-1": "argo", "argo-2": "argo"})
 	q.Feedback.Clusters = &compliance.Clusters{
-		Reach: map[string]kube.Cluster{"argo-1": api(t, "2-first-deploy-not-ready", nil), "argo-2": {Host: "https://127.0.0.1:1"}},
+		Reach: map[string]kube.Cluster{"argo-1": startAPI(t, "2-first-deploy-not-ready", nil), "argo-2": {Host: "https://127.0.0.1:1"}},
 	}
-	answer := mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
+	answer := mustEvaluate(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
 	var got []string
 	for _, run := range answer.Result.AssignmentRuns() {
 		got = append(got, fmt.Sprint(run.Key(), run.Wanted, run.Version, run.Revision, run.Images, run.Clusters, run.Everywhere))
@@ -260,14 +261,14 @@ func TestWhatRunsIsReadFromClusters(t *testing.T) {
 	}
 }
 
-func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
+func TestAFailingClusterDoesNotFailTheEvaluation(t *testing.T) {
 	t.Parallel()
-	q := question(map[string]string{
+	q := newQuestion(map[string]string{
 		"argo-1": "argo", "flux-1": "flux", "flux-busy": "flux", "flux-dead": "flux", "flux-refuses": "flux", "flux-forbids": "flux",
 		"flux-narrow": "flux", "flux-garbage": "flux", "flux-bare": "flux", "flux-stranger": "flux", "flux-waiting": "flux", "flux-half": "flux",
 	})
 	refuse := func(code int) kube.Cluster {
-		return server(t, func(w http.ResponseWriter, _ *http.Request) {
+		return startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
 			_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no, %s","code":%d}`, token, code)
@@ -276,12 +277,12 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 	q.Feedback.Clusters = &compliance.Clusters{
 		Waiting: map[string]bool{"flux-waiting": true},
 		Reach: map[string]kube.Cluster{
-			"argo-1": api(t, "1-ready", nil), "flux-1": api(t, "1-ready", nil), "flux-busy": api(t, "3-new-commit-waits", nil),
-			"flux-narrow":  without(t, api(t, "1-ready", nil), "gitrepositories"),
+			"argo-1": startAPI(t, "1-ready", nil), "flux-1": startAPI(t, "1-ready", nil), "flux-busy": startAPI(t, "3-new-commit-waits", nil),
+			"flux-narrow":  forbidResource(t, startAPI(t, "1-ready", nil), "gitrepositories"),
 			"flux-dead":    {Host: "https://127.0.0.1:1", Token: token},
 			"flux-refuses": refuse(http.StatusUnauthorized), "flux-forbids": refuse(http.StatusForbidden),
-			"flux-garbage": server(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello "+token) }),
-			"flux-bare": server(t, func(w http.ResponseWriter, r *http.Request) {
+			"flux-garbage": startServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello "+token) }),
+			"flux-bare": startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/version" {
 					http.NotFound(w, r)
 					return
@@ -289,15 +290,15 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
 			}),
-			"flux-half": server(t, func(w http.ResponseWriter, _ *http.Request) {
+			"flux-half": startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, `{"kind":"KustomizationList","apiVersion":"kustomize.toolkit.fluxcd.io/v1","metadata":{},"items":[{"metad`)
 			}),
 			"not-of-the-fleet": {Host: "https://127.0.0.1:1"},
 		},
 	}
-	answer := mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
-	check(t, answer, map[string]said{
+	answer := mustEvaluate(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
+	checkVerdicts(t, answer, map[string]expectation{
 		"argo-1": {verdict.Ready, ""}, "flux-1": {verdict.Ready, ""},
 		"flux-busy":     {verdict.Unknown, "the branch does not have this commit"},
 		"flux-narrow":   {verdict.Unknown, "depends on GitRepository flux-system/dev-flux-db-main, which cannot be read: "},
@@ -311,63 +312,63 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 		"flux-waiting":  {verdict.Unknown, "the connection to the cluster is not known yet"},
 	})
 	if got := strings.Join(answer.NotAsked, " "); got != "flux-stranger" {
-		t.Errorf("not asked: %s", got)
+		t.Errorf("got clusters %q not asked, want flux-stranger", got)
 	}
-	// Another content is wanted.
-	answer = mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeB}}, q)
+	// The branch wants other content.
+	answer = mustEvaluate(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeB}}, q)
 	if got := answer.Result.Clusters[1]; got.Name != "flux-1" || got.Verdict != verdict.Behind || got.Commit != ready {
 		t.Errorf("%+v", got.Status)
 	}
 }
 
-func TestAHubSpeaksOfTheClustersThatItDeploysTo(t *testing.T) {
+func TestAHubReportsTheClustersThatItDeploysTo(t *testing.T) {
 	t.Parallel()
-	named := func(object map[string]any) {
+	nameCluster := func(object map[string]any) {
 		if object["kind"] == "Application" {
 			for _, at := range []map[string]any{object["spec"].(map[string]any), object["status"].(map[string]any)["sync"].(map[string]any)["comparedTo"].(map[string]any)} {
 				at["destination"].(map[string]any)["name"] = "argo-1"
 			}
 		}
 	}
-	q := question(map[string]string{"argo-1": "argo", "argo-2": "argo"})
-	q.Feedback.Hub = &compliance.Hub{Name: "hub", Known: true, Reach: api(t, "1-ready", named)}
+	q := newQuestion(map[string]string{"argo-1": "argo", "argo-2": "argo"})
+	q.Feedback.Hub = &compliance.Hub{Name: "hub", Known: true, Reach: startAPI(t, "1-ready", nameCluster)}
 	r := &repository{tip: ready, commits: map[string]string{ready: treeA}}
-	check(t, mustAsk(t, r, q), map[string]said{
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{
 		"argo-1": {verdict.Ready, ""}, "argo-2": {verdict.Unknown, "nothing on the cluster follows"},
 	})
 	q.Feedback.Hub = &compliance.Hub{Name: "hub", Known: true, Reach: kube.Cluster{Host: "https://127.0.0.1:1", Token: token}}
-	check(t, mustAsk(t, r, q), map[string]said{"argo-1": {verdict.Unknown, `the hub "hub": `}, "argo-2": {verdict.Unknown, `the hub "hub": `}})
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{"argo-1": {verdict.Unknown, `the hub "hub": `}, "argo-2": {verdict.Unknown, `the hub "hub": `}})
 	q.Feedback.Hub.Known = false
-	check(t, mustAsk(t, r, q), map[string]said{
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{
 		"argo-1": {verdict.Unknown, "is not known yet"}, "argo-2": {verdict.Unknown, "is not known yet"},
 	})
 }
 
-func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
+func TestAnswersOfClustersOverrideReports(t *testing.T) {
 	t.Parallel()
-	q := question(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux"})
+	q := newQuestion(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux"})
 	q.Feedback.Clusters = &compliance.Clusters{Reach: map[string]kube.Cluster{
-		"flux-1": api(t, "1-ready", nil), "flux-2": {Host: "https://127.0.0.1:1"}, "flux-3": {Host: "https://127.0.0.1:1"},
+		"flux-1": startAPI(t, "1-ready", nil), "flux-2": {Host: "https://127.0.0.1:1"}, "flux-3": {Host: "https://127.0.0.1:1"},
 	}}
 	q.Feedback.Reports = []observe.ExternalReport{
-		{Cluster: "flux-1", Commit: gone, Verdict: verdict.Ready},
-		{Cluster: "flux-2", Commit: gone, Verdict: verdict.Ready, Since: asked.Add(-time.Hour)},
-		{Cluster: "flux-2", Commit: ready, Verdict: verdict.Ready, Since: asked.Add(-time.Minute)},
+		{Cluster: "flux-1", Commit: absent, Verdict: verdict.Ready},
+		{Cluster: "flux-2", Commit: absent, Verdict: verdict.Ready, Since: questionTime.Add(-time.Hour)},
+		{Cluster: "flux-2", Commit: ready, Verdict: verdict.Ready, Since: questionTime.Add(-time.Minute)},
 		{Cluster: "flux-3", Message: "its metrics are gone"},
 	}
 	r := &repository{tip: ready, commits: map[string]string{ready: treeA}}
-	check(t, mustAsk(t, r, q), map[string]said{
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{
 		"flux-1": {verdict.Ready, ""}, "flux-2": {verdict.Ready, ""}, "flux-3": {verdict.Unknown, "API server"},
 	})
 	q.Feedback = compliance.Feedback{
 		Reports: []observe.ExternalReport{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}},
 	}
-	check(t, mustAsk(t, r, q), map[string]said{
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{
 		"flux-1": {verdict.Unknown, "its metrics are gone"}, "flux-2": {verdict.Unknown, "does not say whether it is ready"},
 		"flux-3": {verdict.Unknown, "there is no report"},
 	})
 	q.Feedback = compliance.Feedback{}
-	check(t, mustAsk(t, r, q), map[string]said{
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{
 		"flux-1": {
 			verdict.Unknown,
 			"`feedback` is empty",
@@ -375,37 +376,37 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 	})
 }
 
-func TestARepositoryThatCannotBeReadIsNoError(t *testing.T) {
+func TestAnUnreadableRepositoryIsNoError(t *testing.T) {
 	t.Parallel()
-	q := question(map[string]string{"flux-1": "flux"})
+	q := newQuestion(map[string]string{"flux-1": "flux"})
 	q.Feedback.Reports = []observe.ExternalReport{{Cluster: "flux-1", Commit: ready, Verdict: verdict.Ready}}
 	for name, test := range map[string]struct {
 		r      *repository
 		reason string
 		fails  bool
 	}{
-		"there is none":             {&repository{writtenErr: git.ErrNotFound}, "the GitOps repository does not exist", true},
-		"it refuses":                {&repository{writtenErr: git.ErrUnauthorized}, "the GitOps repository refuses the credentials", true},
-		"it is down":                {&repository{writtenErr: git.ErrUnreachable}, "the GitOps repository cannot be read", true},
-		"it has no branch":          {&repository{}, "the branch does not exist yet", false},
-		"it goes down in between":   {&repository{tip: newer, commits: map[string]string{newer: treeA}, commitsErr: git.ErrUnreachable}, "its trees cannot be read", true},
-		"it does not have a commit": {&repository{tip: newer, commits: map[string]string{newer: treeA}}, "the branch does not have this commit", false},
+		"a missing repository":             {&repository{writtenErr: git.ErrNotFound}, "the GitOps repository does not exist", true},
+		"refused credentials":              {&repository{writtenErr: git.ErrUnauthorized}, "the GitOps repository refuses the credentials", true},
+		"an unreachable repository":        {&repository{writtenErr: git.ErrUnreachable}, "the GitOps repository cannot be read", true},
+		"a missing branch":                 {&repository{}, "the branch does not exist yet", false},
+		"unreachable after the first read": {&repository{tip: newer, commits: map[string]string{newer: treeA}, commitsErr: git.ErrUnreachable}, "its trees cannot be read", true},
+		"a missing commit":                 {&repository{tip: newer, commits: map[string]string{newer: treeA}}, "the branch does not have this commit", false},
 	} {
-		answer := mustAsk(t, test.r, q)
-		check(t, answer, map[string]said{"flux-1": {verdict.Unknown, test.reason}})
+		answer := mustEvaluate(t, test.r, q)
+		checkVerdicts(t, answer, map[string]expectation{"flux-1": {verdict.Unknown, test.reason}})
 		if (answer.Repository != nil) != test.fails {
 			t.Errorf("%s: %v", name, answer.Repository)
 		}
 	}
 	q.Offline = "not yet"
-	check(t, mustAsk(t, nil, q), map[string]said{"flux-1": {verdict.Unknown, "not yet"}})
+	checkVerdicts(t, mustEvaluate(t, nil, q), map[string]expectation{"flux-1": {verdict.Unknown, "not yet"}})
 }
 
-func TestOnlyTheEndOfTheQuestionIsAnError(t *testing.T) {
+func TestOnlyCancellationIsAnError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	q := question(map[string]string{"flux-1": "flux"})
+	q := newQuestion(map[string]string{"flux-1": "flux"})
 	if _, err := compliance.Evaluate(ctx, &repository{tip: newer}, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -17,17 +17,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// What brings Secrets is read where records name some, and only there.
-func TestWhatBringsSecretsIsReadWhereRecordsNameIt(t *testing.T) {
+func TestExternalSecretsAreReadOnlyIfRecordsNameThem(t *testing.T) {
 	t.Parallel()
 	const synced = `{"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": {"name": "platform-secrets", "namespace": "web", "generation": %d},
 		"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "SecretSynced", "message": "secret synced", "lastTransitionTime": "2026-11-21T20:00:00Z"}],
 		"refreshTime": "2026-11-22T00:30:00Z", "syncedResourceVersion": "2-9f3c4b0d1e2a5f60718293a4b5c6d7e8f9012345678901234567890a"}}`
 	var mu sync.Mutex
 	asked := map[string]int{}
-	// cluster answers as one with these ExternalSecrets, or with an error, and counts who asks.
+	// cluster starts an API server with these ExternalSecrets, or with an error code, and counts requests by name.
 	cluster := func(name, moment string, code int, items ...string) kube.Cluster {
-		return instead(t, api(t, moment, nil), "externalsecrets", func(w http.ResponseWriter, _ *http.Request) {
+		return replaceAnswer(t, startAPI(t, moment, nil), "externalsecrets", func(w http.ResponseWriter, _ *http.Request) {
 			mu.Lock()
 			asked[name]++
 			mu.Unlock()
@@ -44,7 +43,7 @@ func TestWhatBringsSecretsIsReadWhereRecordsNameIt(t *testing.T) {
 			)
 		})
 	}
-	q := question(
+	q := newQuestion(
 		map[string]string{
 			"argo-1":       "argo",
 			"flux-1":       "flux",
@@ -66,11 +65,11 @@ func TestWhatBringsSecretsIsReadWhereRecordsNameIt(t *testing.T) {
 		"flux-forbids": cluster("flux-forbids", "1-ready", http.StatusForbidden),
 		"flux-without": cluster("flux-without", "1-ready", http.StatusNotFound),
 	}}
-	at := &repository{
+	r := &repository{
 		tip: newer, commits: map[string]string{ready: treeA, newer: treeA},
-		also: map[string]folder.ObjectRef{"flux": {Kind: "ExternalSecret", Namespace: "web", Name: "platform-secrets"}},
+		extraObjects: map[string]folder.ObjectRef{"flux": {Kind: "ExternalSecret", Namespace: "web", Name: "platform-secrets"}},
 	}
-	check(t, mustAsk(t, at, q), map[string]said{
+	checkVerdicts(t, mustEvaluate(t, r, q), map[string]expectation{
 		"argo-1": {verdict.Ready, ""}, "flux-1": {verdict.Ready, ""},
 		"flux-old":     {verdict.Progressing, "ExternalSecret web/platform-secrets was changed after its Secret was written"},
 		"flux-bare":    {verdict.Progressing, "ExternalSecret web/platform-secrets does not exist"},
@@ -81,12 +80,12 @@ func TestWhatBringsSecretsIsReadWhereRecordsNameIt(t *testing.T) {
 		},
 	})
 	if asked["argo-1"] != 0 || asked["flux-1"] != 1 {
-		t.Errorf("%v", asked)
+		t.Errorf("got requests %v, want none to argo-1 and one to flux-1", asked)
 	}
 }
 
-// instead is an API server that answers in another way about one resource.
-func instead(t *testing.T, all kube.Cluster, resource string, answer http.HandlerFunc) kube.Cluster {
+// replaceAnswer starts a proxy of an API server with another answer for one resource.
+func replaceAnswer(t *testing.T, all kube.Cluster, resource string, answer http.HandlerFunc) kube.Cluster {
 	t.Helper()
 	to, err := url.Parse(all.Host)
 	if err != nil {
@@ -97,7 +96,7 @@ func instead(t *testing.T, all kube.Cluster, resource string, answer http.Handle
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	t.Cleanup(transport.CloseIdleConnections)
 	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-	return server(t, func(w http.ResponseWriter, r *http.Request) {
+	return startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/"+resource) {
 			proxy.ServeHTTP(w, r)
 			return
