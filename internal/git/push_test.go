@@ -104,7 +104,7 @@ func TestALargePackIsNotCopied(t *testing.T) {
 			t.Fatalf("over %s: %+v, %v", name, result, err)
 		}
 		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 44 &&
-			!!testing.Short() { // in short tests, the race detector drops pooled compressors
+			!testing.Short() { // in short tests, the race detector drops pooled compressors
 			t.Errorf("over %s: a push of %d MiB takes %d MiB", name, pack.Finish()>>20, allocated)
 		}
 	}

@@ -59,7 +59,7 @@ func (d *servedDataSource[M]) ValidateConfig(
 		return
 	}
 	model := new(M)
-	if resp.Diagnostics.Append(readModel(ctx, req.Config, model)...); !resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); !resp.Diagnostics.HasError() {
 		untype(model)
 		d.is.Validate(model, &resp.Diagnostics)
 	}
@@ -71,7 +71,7 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 	}
 	defer func() { d.connection.Said.Reduce(&resp.Diagnostics) }()
 	model := new(M)
-	if resp.Diagnostics.Append(readModel(ctx, req.Config, model)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
 		return
 	}
 	retype := untype(model)
@@ -91,7 +91,7 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 	timeouts.AddOver(ctx, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		retype()
-		resp.Diagnostics.Append(writeModel(ctx, &resp.State, resp.State.Schema.Type(), model)...)
+		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	}
 }
 

@@ -88,7 +88,7 @@ func (r *servedResource[M]) Configure(_ context.Context, req resource.ConfigureR
 
 func (r *servedResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	model := new(M)
-	if resp.Diagnostics.Append(readModel(ctx, req.Config, model)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
 		return
 	}
 	untype(model)
@@ -104,7 +104,7 @@ func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyP
 	switch {
 	case !isDestroy && r.is.Plan != nil:
 		if r.call(ctx, c, timeouts.Read, r.is.Plan, req.Plan, &req.Config, &req.State) {
-			resp.Diagnostics.Append(writeModel(ctx, &resp.Plan, resp.Plan.Schema.Type(), c.Model)...)
+			resp.Diagnostics.Append(resp.Plan.Set(ctx, c.Model)...)
 		}
 	case isDestroy && r.is.PlanDestroy != nil:
 		r.call(ctx, c, timeouts.Read, r.is.PlanDestroy, req.State, nil, nil)
@@ -114,7 +114,7 @@ func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyP
 func (r *servedResource[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Create, r.is.Create, req.Plan, &req.Config, nil) {
-		resp.Diagnostics.Append(writeModel(ctx, &resp.State, resp.State.Schema.Type(), c.Model)...)
+		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
 		r.identify(ctx, resp.Identity, c.Model, &resp.Diagnostics)
 	}
 }
@@ -129,14 +129,14 @@ func (r *servedResource[M]) Read(ctx context.Context, req resource.ReadRequest, 
 	case c.Gone:
 		resp.State.RemoveResource(ctx)
 	case kept:
-		resp.Diagnostics.Append(writeModel(ctx, &resp.State, resp.State.Schema.Type(), c.Model)...)
+		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
 	}
 }
 
 func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Update, r.is.Update, req.Plan, &req.Config, &req.State) {
-		resp.Diagnostics.Append(writeModel(ctx, &resp.State, resp.State.Schema.Type(), c.Model)...)
+		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
 		r.identify(ctx, resp.Identity, c.Model, &resp.Diagnostics)
 	}
 }
@@ -175,10 +175,10 @@ func (r *servedResource[M]) call(
 	}
 	c.Connection, c.Model = r.connection, new(M)
 	defer func() { r.connection.Said.Reduce(c.Diagnostics) }()
-	c.Diagnostics.Append(readModel(ctx, model, c.Model)...)
+	c.Diagnostics.Append(model.Get(ctx, c.Model)...)
 	if state != nil && !state.Raw.IsNull() {
 		c.Prior = new(M)
-		c.Diagnostics.Append(readModel(ctx, state, c.Prior)...)
+		c.Diagnostics.Append(state.Get(ctx, c.Prior)...)
 		untype(c.Prior)
 	}
 	var writeOnly map[string]any
