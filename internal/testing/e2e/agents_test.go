@@ -28,23 +28,23 @@ type agent interface {
 	start(t *testing.T)
 
 	// hold has what follows a folder do nothing for now, or go on.
-	hold(t *testing.T, root string, held bool)
+	setSuspended(t *testing.T, root string, suspended bool)
 
 	// nudge has what follows a folder look at the branch before its time.
-	nudge(t *testing.T, root string)
+	triggerReconcile(t *testing.T, root string)
 
 	// says is what it reports of its objects with these names.
-	says(t *testing.T, names ...string) string
+	describeStatus(t *testing.T, names ...string) string
 
 	// comparesAlways says whether it reports what somebody changes on the cluster
 	// while it may not put it right.
-	comparesAlways() bool
+	reportsDriftWhileSuspended() bool
 }
 
 // follow puts onto the cluster what a cluster of a fleet needs so that its agent
 // follows its folders, and returns the names of what follows the folder of its
 // type, and its own.
-func follow(t *testing.T, on *kubetest.Server, settings agents.Settings) (ofType, own string) {
+func applyRoots(t *testing.T, cluster *kubetest.Server, settings agents.Settings) (typeRoot, ownRoot string) {
 	t.Helper()
 	settings.Name = "flotilla-" + settings.Cluster // else two clusters of one API would have one name
 	settings.Interval = 5 * time.Second
@@ -57,13 +57,13 @@ func follow(t *testing.T, on *kubetest.Server, settings agents.Settings) (ofType
 		if err != nil {
 			t.Fatal(err)
 		}
-		on.Apply(t, string(text))
+		cluster.Apply(t, string(text))
 	}
 	return settings.Name + "-cluster-type", settings.Name + "-cluster"
 }
 
 // journey is a way that a fleet goes with an agent.
-type journey func(t *testing.T, with agent)
+type scenario func(t *testing.T, agent agent)
 
 // TestAgents goes the whole way with each agent: what Terraform writes arrives, changes, and goes; and a change goes from
 // stage to stage. In .ci/run some ways are gone with one agent alone.
@@ -71,55 +71,55 @@ func TestAgents(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
-	w := &world{}
-	w.step(t, "", "Kubernetes API and Git host started", func() {
-		w.cluster = kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true, Secrets: true})
-		w.git = giteatest.Start(t)
-		startNodes(t, w.cluster)
+	bed := &testbed{}
+	bed.step(t, "", "Kubernetes API and Git host started", func() {
+		bed.cluster = kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true, Secrets: true})
+		bed.git = giteatest.Start(t)
+		startNodes(t, bed.cluster)
 	})
 	t.Run("with", func(t *testing.T) { // ends when both have
-		for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
+		for _, agent := range []agent{argoCD{bed.cluster}, flux{bed.cluster}} {
 			t.Run(agent.reconciler(), func(t *testing.T) {
 				t.Parallel()
-				w.step(t, agent.reconciler(), "agent started", func() {
-					w.cluster.Apply(t, agent.settings())
+				bed.step(t, agent.reconciler(), "agent started", func() {
+					bed.cluster.Apply(t, agent.settings())
 					agent.start(t)
 				})
 				t.Run("delivery", func(t *testing.T) {
 					t.Parallel()
-					w.way(t, agent)
+					bed.testDelivery(t, agent)
 				})
 				t.Run("nodes", func(t *testing.T) {
 					t.Parallel()
-					w.nodes(t, agent)
+					bed.testNodes(t, agent)
 				})
-				for name, one := range map[string]struct {
+				for name, entry := range map[string]struct {
 					agent string // that goes this way where the other does not
-					goes  journey
+					test  scenario
 				}{
-					"layout":    {"argocd", w.layout},
-					"rendering": {"argocd", w.rendering},
-					"takeover":  {"flux", w.takeover},
-					"stages":    {"flux", w.stages},
+					"layout":    {"argocd", bed.testLayout},
+					"rendering": {"argocd", bed.testRendering},
+					"takeover":  {"flux", bed.testTakeover},
+					"stages":    {"flux", bed.testStages},
 				} {
-					if acceptancetest.Either() && one.agent != agent.reconciler() {
+					if acceptancetest.Either() && entry.agent != agent.reconciler() {
 						continue
 					}
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
-						one.goes(t, agent)
+						entry.test(t, agent)
 					})
 				}
 				if _, ok := agent.(flux); ok {
 					t.Run("secrets", func(t *testing.T) {
 						t.Parallel()
-						w.rotates(t, agent)
+						bed.testSecretRotation(t, agent)
 					})
 				}
 				if argoCD, ok := agent.(argoCD); ok { // the Go module proxy has no helm-controller for Flux
 					t.Run("charts", func(t *testing.T) {
 						t.Parallel()
-						w.charts(t, argoCD)
+						bed.testCharts(t, argoCD)
 					})
 				}
 			})
@@ -180,11 +180,11 @@ func fleet(agent, repository, greeting string) map[string]any {
 			"deployment_targets": map[string]any{"live": target("live"), "extra": target("extra")},
 		}},
 		"target_policies": []any{
-			map[string]any{"name": "live", "deployment_target_selector": labelled("path", "live"), "cluster_type_selector": map[string]any{}},
+			map[string]any{"name": "live", "deployment_target_selector": labelSelector("path", "live"), "cluster_type_selector": map[string]any{}},
 			map[string]any{
 				"name":                       "extra",
-				"deployment_target_selector": labelled("path", "extra"),
-				"cluster_type_selector":      labelled("first", "true"),
+				"deployment_target_selector": labelSelector("path", "extra"),
+				"cluster_type_selector":      labelSelector("first", "true"),
 			},
 		},
 		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"GREETING": greeting}}},
@@ -193,20 +193,20 @@ func fleet(agent, repository, greeting string) map[string]any {
 
 var configTypes = []string{"json", "env", "properties"}
 
-func labelled(key, value string) map[string]any {
+func labelSelector(key, value string) map[string]any {
 	return map[string]any{"match_labels": map[string]any{key: value}}
 }
 
 // without is the fleet without one entry of a list of it.
-func without(fleet map[string]any, list, name string) map[string]any {
+func withoutEntry(fleet map[string]any, list, name string) map[string]any {
 	fleet[list] = slices.DeleteFunc(fleet[list].([]any), func(entry any) bool { return entry.(map[string]any)["name"] == name })
 	return fleet
 }
 
-func (w *world) way(t *testing.T, agent agent) {
-	user := w.git.User(t)
-	team := newRepository(t, w.git, user, "team")
-	gitops := newRepository(t, w.git, user, "gitops")
+func (bed *testbed) testDelivery(t *testing.T, agent agent) {
+	user := bed.git.User(t)
+	team := newRepository(t, bed.git, user, "team")
+	gitops := newRepository(t, bed.git, user, "gitops")
 	host := agent.reconciler()
 	hosts := []string{host}
 	for _, kind := range configTypes {
@@ -214,95 +214,95 @@ func (w *world) way(t *testing.T, agent agent) {
 	}
 	namespace := func(host, target string) string { return "dev-" + host + "-web-" + target }
 	roots := map[string]string{}
-	arrived := func(checks func() error) {
+	waitFor := func(check func() error) {
 		t.Helper()
 		for _, host := range hosts {
-			agent.nudge(t, roots[host])
+			agent.triggerReconcile(t, roots[host])
 		}
 		eventually(t, func() error {
-			if err := checks(); err != nil {
-				return fmt.Errorf("%w\n%s says %s", err, host, agent.says(t, roots[host], namespace(host, "live")))
+			if err := check(); err != nil {
+				return fmt.Errorf("%w\n%s says %s", err, host, agent.describeStatus(t, roots[host], namespace(host, "live")))
 			}
 			return nil
 		})
 	}
-	step := func(what string, do func()) {
+	step := func(title string, do func()) {
 		t.Helper()
-		w.step(t, host, what, do)
+		bed.step(t, host, title, do)
 	}
 
 	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0), "extra/all.yaml": fmt.Sprintf(workload, "extra", 0)})
 	tf := newTerraform(t, user)
-	tf.write("main.tf", fmt.Sprintf(configuration, fmt.Sprintf(assignment, host, gitops.url)))
+	tf.writeFile("main.tf", fmt.Sprintf(fleetConfiguration, fmt.Sprintf(assignmentConfiguration, host, gitops.url)))
 
 	step("first apply", func() { tf.apply(fleet(host, team.url, "hello")) })
 	step("five deployment targets run", func() {
 		for _, host := range hosts {
-			roots[host], _ = follow(t, w.cluster, agents.Settings{
+			roots[host], _ = applyRoots(t, bed.cluster, agents.Settings{
 				Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(),
 				Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 			})
 		}
-		arrived(func() error {
-			checks := []error{configMapSays(t, w.cluster, namespace(host, "extra"), "greeting", "hello", "extra")}
+		waitFor(func() error {
+			check := []error{checkConfigMap(t, bed.cluster, namespace(host, "extra"), "greeting", "hello", "extra")}
 			for _, host := range hosts {
-				checks = append(checks, configMapSays(t, w.cluster, namespace(host, "live"), "greeting", "hello", "world"))
+				check = append(check, checkConfigMap(t, bed.cluster, namespace(host, "live"), "greeting", "hello", "world"))
 			}
-			return all(checks...)
+			return joinErrors(check...)
 		})
 	})
-	configured := func(value string) error {
-		return all(
-			configMapSays(t, w.cluster, namespace(host, "live"), "platform-config", "GREETING", value),
-			configMapSays(t, w.cluster, namespace(host+"-json", "live"), "platform-config", "platform-config.json", `"GREETING": "`+value+`"`),
-			configMapSays(t, w.cluster, namespace(host+"-env", "live"), "platform-config", "platform-config.env", "GREETING="+value),
-			configMapSays(t, w.cluster, namespace(host+"-properties", "live"), "platform-config", "platform-config.properties", "GREETING="+value),
+	checkConfiguration := func(value string) error {
+		return joinErrors(
+			checkConfigMap(t, bed.cluster, namespace(host, "live"), "platform-config", "GREETING", value),
+			checkConfigMap(t, bed.cluster, namespace(host+"-json", "live"), "platform-config", "platform-config.json", `"GREETING": "`+value+`"`),
+			checkConfigMap(t, bed.cluster, namespace(host+"-env", "live"), "platform-config", "platform-config.env", "GREETING="+value),
+			checkConfigMap(t, bed.cluster, namespace(host+"-properties", "live"), "platform-config", "platform-config.properties", "GREETING="+value),
 		)
 	}
-	step("configuration of every type is there", func() { arrived(func() error { return configured("hello") }) })
+	step("configuration of every type is there", func() { waitFor(func() error { return checkConfiguration("hello") }) })
 	step("a value changed", func() { tf.apply(fleet(host, team.url, "goodbye")) })
-	step("the value is on the cluster", func() { arrived(func() error { return configured("goodbye") }) })
+	step("the value is on the cluster", func() { waitFor(func() error { return checkConfiguration("goodbye") }) })
 	step("a change by hand on the cluster is put right", func() {
-		setData(t, w.cluster, namespace(host, "live"), "platform-config", "GREETING", "by hand")
-		arrived(func() error { return configured("goodbye") })
+		setData(t, bed.cluster, namespace(host, "live"), "platform-config", "GREETING", "by hand")
+		waitFor(func() error { return checkConfiguration("goodbye") })
 	})
-	w.heard(t, agent, roots[host], tf, team, gitops, user, arrived)
-	step("a deployment target removed", func() { tf.apply(without(fleet(host, team.url, "goodbye"), "target_policies", "extra")) })
+	bed.testCompliance(t, agent, roots[host], tf, team, gitops, user, waitFor)
+	step("a deployment target removed", func() { tf.apply(withoutEntry(fleet(host, team.url, "goodbye"), "target_policies", "extra")) })
 	step("it is pruned", func() {
-		arrived(func() error { return gone(t, w.cluster, namespace(host, "extra")) })
-		if err := configured("goodbye"); err != nil {
+		waitFor(func() error { return checkNamespaceGone(t, bed.cluster, namespace(host, "extra")) })
+		if err := checkConfiguration("goodbye"); err != nil {
 			t.Errorf("what was not removed: %v", err)
 		}
 	})
 	step("a host removed", func() {
-		left := without(without(fleet(host, team.url, "goodbye"), "target_policies", "extra"), "cluster_types", host+"-env")
-		tf.apply(without(left, "clusters", host+"-env-1"))
-		marker(t, gitops, host+"-env", host)
+		remaining := withoutEntry(withoutEntry(fleet(host, team.url, "goodbye"), "target_policies", "extra"), "cluster_types", host+"-env")
+		tf.apply(withoutEntry(remaining, "clusters", host+"-env-1"))
+		checkOnlyMarker(t, gitops, host+"-env", host)
 	})
 	step("all that it had is pruned", func() {
-		arrived(func() error { return gone(t, w.cluster, namespace(host+"-env", "live")) })
+		waitFor(func() error { return checkNamespaceGone(t, bed.cluster, namespace(host+"-env", "live")) })
 	})
 	step("destroyed", func() {
 		tf.run("destroy", "-auto-approve", "-no-color")
 		for _, name := range hosts {
-			marker(t, gitops, name, host)
+			checkOnlyMarker(t, gitops, name, host)
 		}
 	})
 	step("everything is pruned", func() {
-		arrived(func() error {
-			var checks []error
+		waitFor(func() error {
+			var check []error
 			for _, host := range hosts {
-				checks = append(checks, gone(t, w.cluster, namespace(host, "live")))
+				check = append(check, checkNamespaceGone(t, bed.cluster, namespace(host, "live")))
 			}
-			return all(checks...)
+			return joinErrors(check...)
 		})
 	})
 }
 
 // marker checks that a host's folder holds nothing but the owner's marker.
-func marker(t *testing.T, gitops *repository, host, owner string) {
+func checkOnlyMarker(t *testing.T, gitops *repository, host, owner string) {
 	t.Helper()
-	if files := gitops.files(host); !slices.Equal(files, []string{host + "/" + owner + ".md"}) {
+	if files := gitops.listFiles(host); !slices.Equal(files, []string{host + "/" + owner + ".md"}) {
 		t.Errorf("the folder of %s has %s", host, strings.Join(files, ", "))
 	}
 }

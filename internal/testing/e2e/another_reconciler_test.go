@@ -18,7 +18,7 @@ import (
 )
 
 // switched is the configuration of a cluster whose type gets another reconciler.
-const switched = required + `
+const switchConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { one = { kubeconfig = file("kubeconfig") } }
 }
@@ -45,7 +45,7 @@ locals {
         own    = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
       }
     }]
-    target_policies = ` + byLabel + `
+    target_policies = ` + policiesByLabel + `
   })
   gitops_repo = { url = "%[2]s", branch = "dev" }
 }
@@ -75,20 +75,20 @@ func TestAnotherReconciler(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
-	w := &world{test: "another reconciler", git: giteatest.Start(t)}
-	w.step(t, "", "Kubernetes API and agents started", func() {
-		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
-		for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
-			w.cluster.Apply(t, agent.settings())
+	bed := &testbed{scenario: "another reconciler", git: giteatest.Start(t)}
+	bed.step(t, "", "Kubernetes API and agents started", func() {
+		bed.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
+		for _, agent := range []agent{argoCD{bed.cluster}, flux{bed.cluster}} {
+			bed.cluster.Apply(t, agent.settings())
 			agent.start(t)
 		}
 	})
-	user := w.git.User(t)
-	team, gitops := newRepository(t, w.git, user, "team"), newRepository(t, w.git, user, "gitops")
+	user := bed.git.User(t)
+	team, gitops := newRepository(t, bed.git, user, "team"), newRepository(t, bed.git, user, "gitops")
 	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
 	tf := newTerraform(t, user)
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("main.tf", fmt.Sprintf(switched, team.url, gitops.url))
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("main.tf", fmt.Sprintf(switchConfiguration, team.url, gitops.url))
 	namespaces := []string{"dev-large-web-live", "dev-one-web-own", "shared"}
 
 	// apply applies with a reconciler of the type, and an agent; "" is none.
@@ -101,50 +101,50 @@ func TestAnotherReconciler(t *testing.T) {
 		return strings.Join(strings.Fields(strings.ReplaceAll(tf.run(arguments...), "│", "")), " ")
 	}
 	// what workloads have, and their namespaces, with the UIDs
-	running := func() map[string]string {
-		found, all := w.objects(t, namespaces), w.namespaces(t)
+	listObjects := func() map[string]string {
+		uids, namespaceUIDs := bed.listObjects(t, namespaces), bed.listNamespaces(t)
 		for _, namespace := range namespaces {
-			found["namespace "+namespace] = all[namespace]
+			uids["namespace "+namespace] = namespaceUIDs[namespace]
 		}
-		return found
+		return uids
 	}
 
-	w.step(t, "flux", "onboarded", func() { apply("flux", "flux") })
-	objects := running()
+	bed.step(t, "flux", "onboarded", func() { apply("flux", "flux") })
+	objects := listObjects()
 	if len(objects) < 4*len(namespaces) {
 		t.Fatalf("the workloads have %v", objects)
 	}
 	for _, change := range [][2]string{{"flux", "argocd"}, {"argocd", "flux"}} {
 		from, to := change[0], change[1]
-		w.step(t, to, "takes over by the way of the guide, and nothing is deleted", func() {
+		bed.step(t, to, "takes over by the way of the guide, and nothing is deleted", func() {
 			apply(from, "")
 			want := fmt.Sprintf(`The reconciler of 2 hosts changes from %q to %q: clusters/one, large.`, from, to)
-			if said := apply(to, ""); !strings.Contains(said, "Warning: Reconciler changes") || !strings.Contains(said, want) {
-				t.Errorf("the apply does not say %q:\n%s", want, said)
+			if printed := apply(to, ""); !strings.Contains(printed, "Warning: Reconciler changes") || !strings.Contains(printed, want) {
+				t.Errorf("the apply does not say %q:\n%s", want, printed)
 			}
-			for _, command := range commandsOf(t, agentNamespace[from]) {
-				w.kubectl(t, command)
+			for _, command := range readGuideCommands(t, agentNamespace[from]) {
+				bed.runCommand(t, command)
 			}
 			apply(to, to)
 			time.Sleep(5 * time.Second) // so long every agent needs to see what has gone, and more
-			if left := running(); !maps.Equal(objects, left) {
-				t.Errorf("the workloads had %v, and have %v", objects, left)
+			if got := listObjects(); !maps.Equal(objects, got) {
+				t.Errorf("the workloads had %v, and have %v", objects, got)
 			}
-			if left := list(t, w.cluster, map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(
-				left,
+			if got := listUIDs(t, bed.cluster, map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(
+				got,
 			) > 0 {
-				t.Errorf("%s still has %v", from, left)
+				t.Errorf("%s still has %v", from, got)
 			}
 		})
 	}
-	w.step(t, "argocd", "takes over without it, and everything was deleted", func() {
+	bed.step(t, "argocd", "takes over without it, and everything was deleted", func() {
 		apply("argocd", "flux")
-		server := slices.Collect(maps.Keys(objects))
-		server = slices.DeleteFunc(server, func(name string) bool { return !strings.Contains(name, " deployments ") })
+		deploymentKeys := slices.Collect(maps.Keys(objects))
+		deploymentKeys = slices.DeleteFunc(deploymentKeys, func(name string) bool { return !strings.Contains(name, " deployments ") })
 		eventually(t, func() error {
-			now := running()
-			for _, name := range server {
-				if now[name] == objects[name] {
+			uids := listObjects()
+			for _, name := range deploymentKeys {
+				if uids[name] == objects[name] {
 					return fmt.Errorf("%s is still there", name)
 				}
 			}
@@ -154,7 +154,7 @@ func TestAnotherReconciler(t *testing.T) {
 }
 
 // commandsOf are those of the guide for a namespace of an agent.
-func commandsOf(t *testing.T, namespace string) (commands []string) {
+func readGuideCommands(t *testing.T, namespace string) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "assignments.md"))
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
 
 // refresh is the annotation that asks Argo CD to compare an Application, which takes it away at the end of that.
-const refresh = "argocd.argoproj.io/refresh"
+const refreshAnnotation = "argocd.argoproj.io/refresh"
 
 // argoCD is the agent of hosts whose reconciler is argocd.
 type argoCD struct{ cluster *kubetest.Server }
 
 func (argoCD) reconciler() string { return "argocd" }
 
-func (argoCD) comparesAlways() bool { return true }
+func (argoCD) reportsDriftWhileSuspended() bool { return true }
 
 // settings are what Argo CD must find, and the project that only its web server
 // would make.
@@ -73,7 +73,7 @@ func (a argoCD) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cache.Close)
-	keepTime(t, cache)
+	advanceClock(t, cache)
 
 	ports, err := processtest.FreePorts(t.Context(), 3)
 	if err != nil {
@@ -95,7 +95,7 @@ func (a argoCD) start(t *testing.T) {
 		return err
 	})
 	startAgent(t, cluster, "argocd", "argocd-application-controller", []string{
-		"--kubeconfig", kubeconfig(t, cluster), "--namespace", "argocd",
+		"--kubeconfig", writeKubeconfig(t, cluster), "--namespace", "argocd",
 		"--repo-server", repositories, "--repo-server-plaintext", "--redis", cache.Addr(),
 		"--metrics-port", port(2),
 		"--app-resync", "10", "--app-resync-jitter", "0", "--self-heal-timeout-seconds", "2",
@@ -105,7 +105,7 @@ func (a argoCD) start(t *testing.T) {
 
 // keepTime lets what the cache holds expire, which otherwise stays for ever, the
 // commit of a branch among it.
-func keepTime(t *testing.T, cache *miniredis.Miniredis) {
+func advanceClock(t *testing.T, cache *miniredis.Miniredis) {
 	t.Helper()
 	ended := make(chan struct{})
 	t.Cleanup(func() { <-ended })
@@ -123,33 +123,33 @@ func keepTime(t *testing.T, cache *miniredis.Miniredis) {
 }
 
 // hold returns when a comparison has ended that knew of it: one that began before still puts right what it finds.
-func (a argoCD) hold(t *testing.T, root string, held bool) {
+func (a argoCD) setSuspended(t *testing.T, root string, suspended bool) {
 	t.Helper()
 	patch(t, a.cluster, applications, "argocd", root, map[string]any{
-		"spec": map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"enabled": !held}}},
+		"spec": map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"enabled": !suspended}}},
 	})
-	a.nudge(t, root)
+	a.triggerReconcile(t, root)
 	eventually(t, func() error {
 		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", root)
-		if asked := field(application, "metadata", "annotations", refresh); asked != nil {
-			return fmt.Errorf("%s was not compared since %s: %v", root, refresh, asked)
+		if annotation := field(application, "metadata", "annotations", refreshAnnotation); annotation != nil {
+			return fmt.Errorf("%s was not compared since %s: %v", root, refreshAnnotation, annotation)
 		}
 		return nil
 	})
 }
 
-func (a argoCD) nudge(t *testing.T, root string) {
+func (a argoCD) triggerReconcile(t *testing.T, root string) {
 	t.Helper()
-	annotate(t, a.cluster, applications, "argocd", root, refresh, "normal")
+	annotate(t, a.cluster, applications, "argocd", root, refreshAnnotation, "normal")
 }
 
-func (a argoCD) says(t *testing.T, names ...string) string {
+func (a argoCD) describeStatus(t *testing.T, names ...string) string {
 	t.Helper()
-	var said strings.Builder
+	var text strings.Builder
 	for _, name := range names {
 		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
 		fmt.Fprintf(
-			&said,
+			&text,
 			"%s: sync %v, health %v, conditions %v, %v; ",
 			name,
 			field(application, "status", "sync"),
@@ -158,5 +158,5 @@ func (a argoCD) says(t *testing.T, names ...string) string {
 			field(application, "status", "operationState"),
 		)
 	}
-	return said.String()
+	return text.String()
 }

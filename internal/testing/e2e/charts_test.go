@@ -21,15 +21,15 @@ import (
 
 // charts wants a chart of a chart repository and one of a registry in a version, and in the next before anybody has published
 // that: until it is on the cluster, the former one runs.
-func (w *world) charts(t *testing.T, agent argoCD) {
-	program(t, "helm")
+func (bed *testbed) testCharts(t *testing.T, agent argoCD) {
+	programPath(t, "helm")
 	const host = "argocd-charts"
-	user := w.git.User(t)
-	gitops := newRepository(t, w.git, user, "gitops-charts")
-	published := startChartServer(t)
-	w.cluster.Apply(t, fmt.Sprintf(registrySecret, published.address))
+	user := bed.git.User(t)
+	gitops := newRepository(t, bed.git, user, "gitops-charts")
+	charts := startChartServer(t)
+	bed.cluster.Apply(t, fmt.Sprintf(registrySecret, charts.address))
 
-	wants := func(version string) map[string]any {
+	newChartFleet := func(version string) map[string]any {
 		target := func(storage, repository string) map[string]any {
 			return map[string]any{"environment": "dev", "manifests": map[string]any{
 				"storage": storage, "repo": repository, "chart": "greeter", "version": version,
@@ -41,74 +41,74 @@ func (w *world) charts(t *testing.T, agent argoCD) {
 			"cluster_types": []any{map[string]any{"name": host, "reconciler": agent.reconciler()}},
 			"clusters":      []any{map[string]any{"name": host + "-1", "cluster_type": host}},
 			"workloads": []any{map[string]any{"name": "web", "workspace": "shop", "deployment_targets": map[string]any{
-				"registry":   target("oci", "oci://"+published.address+"/charts"),
-				"repository": target("helm", "http://"+published.address+"/repository"),
+				"registry":   target("oci", "oci://"+charts.address+"/charts"),
+				"repository": target("helm", "http://"+charts.address+"/repository"),
 			}}},
 			"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
 		}
 	}
 	tf := newTerraform(t, user)
-	tf.write("main.tf", fmt.Sprintf(configuration, fmt.Sprintf(assignment, host, gitops.url)))
-	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
+	tf.writeFile("main.tf", fmt.Sprintf(fleetConfiguration, fmt.Sprintf(assignmentConfiguration, host, gitops.url)))
+	obs := newObserver(t, bed.cluster, user, host+"-1", host, gitops.url)
 	targets := []string{"web-registry", "web-repository"}
 	namespace := func(target string) string { return "dev-" + host + "-" + target } // and the name of the Application
 
 	// says asks until both charts, wanted in a version, have a verdict and run in a version. Of a version that is said to run
 	// the cluster has that one or a later one: none goes back.
-	says := func(verdict, wanted, version, app string) {
+	waitForCharts := func(verdict, wanted, version, app string) {
 		t.Helper()
 		image := []string{"example.com/server:" + app}
-		want := []running{
+		want := []runningVersion{
 			{
 				DeploymentTarget: targets[0],
 				Wanted:           wanted,
 				Version:          version,
-				Revision:         published.digest(version),
+				Revision:         charts.digest(version),
 				Images:           image,
 				Hosts:            []string{host},
 			},
 			{DeploymentTarget: targets[1], Wanted: wanted, Version: version, Chart: "greeter", Images: image, Hosts: []string{host}},
 		}
-		w.step(t, agent.reconciler(), fmt.Sprintf("%s is %s, and %s runs", wanted, verdict, version), func() {
+		bed.step(t, agent.reconciler(), fmt.Sprintf("%s is %s, and %s runs", wanted, verdict, version), func() {
 			eventually(t, func() error {
-				said := asked.ask(wants(wanted))
-				for _, one := range said.Running {
-					greeting := w.cluster.Get(t, "v1", "ConfigMap", namespace(one.DeploymentTarget), "greeting")
-					if has, _ := field(greeting, "data", "version").(string); has < one.Version {
-						t.Fatalf("the cluster has version %q, and it says that %+v runs", has, one)
+				got := obs.readCompliance(newChartFleet(wanted))
+				for _, entry := range got.Running {
+					greeting := bed.cluster.Get(t, "v1", "ConfigMap", namespace(entry.DeploymentTarget), "greeting")
+					if deployed, _ := field(greeting, "data", "version").(string); deployed < entry.Version {
+						t.Fatalf("the cluster has version %q, and it says that %+v runs", deployed, entry)
 					}
 				}
-				var wrong error
+				var problem error
 				for _, target := range targets {
-					if got := said.verdict(host + "/" + target); got != verdict {
-						wrong = fmt.Errorf("%s is %s, not %s: %v", target, got, verdict, said.Assignments)
+					if targetVerdict := got.verdict(host + "/" + target); targetVerdict != verdict {
+						problem = fmt.Errorf("%s is %s, not %s: %v", target, targetVerdict, verdict, got.Assignments)
 					}
 				}
-				if wrong == nil && !reflect.DeepEqual(said.Running, want) {
-					wrong = fmt.Errorf("it says that %+v runs, not %+v", said.Running, want)
+				if problem == nil && !reflect.DeepEqual(got.Running, want) {
+					problem = fmt.Errorf("it says that %+v runs, not %+v", got.Running, want)
 				}
-				if wrong != nil {
-					wrong = fmt.Errorf("%w\n%s", wrong, agent.says(t, namespace(targets[0]), namespace(targets[1])))
+				if problem != nil {
+					problem = fmt.Errorf("%w\n%s", problem, agent.describeStatus(t, namespace(targets[0]), namespace(targets[1])))
 				}
-				return wrong
+				return problem
 			})
 		})
 	}
 
-	published.publish(t, "1.0.0", "v1")
-	tf.apply(wants("1.0.0"))
-	root, _ := follow(t, w.cluster, agents.Settings{
+	charts.publishVersion(t, "1.0.0", "v1")
+	tf.apply(newChartFleet("1.0.0"))
+	root, _ := applyRoots(t, bed.cluster, agents.Settings{
 		Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(), Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 	})
-	says("ready", "1.0.0", "1.0.0", "v1")
-	tf.apply(wants("1.1.0"))
-	agent.nudge(t, root)
-	says("failed", "1.1.0", "1.0.0", "v1")
-	published.publish(t, "1.1.0", "v2")
+	waitForCharts("ready", "1.0.0", "1.0.0", "v1")
+	tf.apply(newChartFleet("1.1.0"))
+	agent.triggerReconcile(t, root)
+	waitForCharts("failed", "1.1.0", "1.0.0", "v1")
+	charts.publishVersion(t, "1.1.0", "v2")
 	for _, target := range targets {
-		agent.nudge(t, namespace(target))
+		agent.triggerReconcile(t, namespace(target))
 	}
-	says("ready", "1.1.0", "1.1.0", "v2")
+	waitForCharts("ready", "1.1.0", "1.1.0", "v2")
 }
 
 // registrySecret tells Argo CD that a registry has no TLS.
@@ -120,14 +120,14 @@ stringData: {type: oci, url: "oci://%s/charts/greeter", insecureOCIForceHttp: "t
 `
 
 // greeter are the files of a chart that is as ready as its one pod.
-var greeter = map[string]string{
+var greeterChart = map[string]string{
 	"greeter/Chart.yaml": "{apiVersion: v2, name: greeter, version: %q, appVersion: %q}\n",
 	"greeter/templates/all.yaml": `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: greeting}
 data: {version: {{ .Chart.Version | quote }}}
----` + strings.Replace(server("run", "600"), "example.com/server", `"example.com/server:{{ .Chart.AppVersion }}"`, 1),
+---` + strings.Replace(serverDeployment("run", "600"), "example.com/server", `"example.com/server:{{ .Chart.AppVersion }}"`, 1),
 }
 
 // chartServer has a chart repository below /repository/ and, as charts/greeter, what is read of a registry:
@@ -171,20 +171,20 @@ func (c *chartServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // publish publishes a version of the chart in both.
-func (c *chartServer) publish(t *testing.T, version, app string) {
+func (c *chartServer) publishVersion(t *testing.T, version, app string) {
 	t.Helper()
-	chart := content{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive(t, greeter, version, app)}
+	chart := content{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", packChart(t, greeterChart, version, app)}
 	config := content{
 		"application/vnd.cncf.helm.config.v1+json",
 		fmt.Appendf(nil, `{"name": "greeter", "version": %q, "appVersion": %q}`, version, app),
 	}
-	describe := func(of content) map[string]any {
-		return map[string]any{"mediaType": of.mediaType, "digest": of.digest(), "size": len(of.data)}
+	descriptor := func(blob content) map[string]any {
+		return map[string]any{"mediaType": blob.mediaType, "digest": blob.digest(), "size": len(blob.data)}
 	}
 	manifest := content{mediaType: "application/vnd.oci.image.manifest.v1+json"}
 	var err error
 	if manifest.data, err = json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": manifest.mediaType, "config": describe(config), "layers": []any{describe(chart)},
+		"schemaVersion": 2, "mediaType": manifest.mediaType, "config": descriptor(config), "layers": []any{descriptor(chart)},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,27 +209,27 @@ func (c *chartServer) digest(version string) string {
 }
 
 // archive packs the files of a chart as `helm package` does.
-func archive(t *testing.T, files map[string]string, version, app string) []byte {
+func packChart(t *testing.T, files map[string]string, version, app string) []byte {
 	t.Helper()
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	written := tar.NewWriter(zipped)
+	var buffer bytes.Buffer
+	compressed := gzip.NewWriter(&buffer)
+	writer := tar.NewWriter(compressed)
 	for name, text := range files {
 		if strings.HasSuffix(name, "/Chart.yaml") {
 			text = fmt.Sprintf(text, version, app)
 		}
-		if err := written.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+		if err := writer.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := written.Write([]byte(text)); err != nil {
+		if _, err := writer.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := written.Close(); err != nil {
+	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := zipped.Close(); err != nil {
+	if err := compressed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return packed.Bytes()
+	return buffer.Bytes()
 }

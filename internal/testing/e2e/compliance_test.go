@@ -11,7 +11,7 @@ import (
 )
 
 // heard is a configuration that only looks.
-const heard = `
+const complianceConfiguration = `
 provider "flotilla" {
   clusters = { %[1]q = { kubeconfig = file("kubeconfig") } }
 }
@@ -45,7 +45,7 @@ type compliance struct {
 		CommitsBehind           *int `json:"commits_behind"`
 	}
 	Assignments map[string]struct{ Verdict, Message string } // without those that are ready
-	Running     []running
+	Running     []runningVersion
 	Drift       []struct {
 		Assignment    *string
 		Wanted        bool
@@ -57,7 +57,7 @@ type compliance struct {
 }
 
 // running is what runs of a deployment target; "" is what nobody knows.
-type running struct {
+type runningVersion struct {
 	DeploymentTarget                 string `json:"deployment_target"`
 	Wanted, Version, Revision, Chart string
 	Images, Hosts                    []string
@@ -70,45 +70,45 @@ func (c *compliance) verdict(assignment string) string {
 
 // observer asks one cluster what became of a fleet.
 type observer struct {
-	tf      *terraform
-	cluster string
-	agent   func() string // what the agent says, for errors
-	before  func()        // is done before it asks; nil for nothing
+	tf            *terraform
+	cluster       string
+	describeAgent func() string // what the agent says, for errors
+	prepare       func()        // is done before it asks; nil for nothing
 }
 
 func newObserver(t *testing.T, server *kubetest.Server, user giteatest.User, cluster, owner, repository string) *observer {
 	t.Helper()
 	o := &observer{tf: newTerraform(t, user), cluster: cluster}
-	o.tf.write("kubeconfig", server.Kubeconfig())
-	o.tf.write("main.tf", fmt.Sprintf(configuration, fmt.Sprintf(heard, cluster, owner, repository)))
+	o.tf.writeFile("kubeconfig", server.Kubeconfig())
+	o.tf.writeFile("main.tf", fmt.Sprintf(fleetConfiguration, fmt.Sprintf(complianceConfiguration, cluster, owner, repository)))
 	return o
 }
 
 // ask asks once.
-func (o *observer) ask(fleet map[string]any) compliance {
+func (o *observer) readCompliance(fleet map[string]any) compliance {
 	t := o.tf.t
 	t.Helper()
-	if o.before != nil {
-		o.before()
+	if o.prepare != nil {
+		o.prepare()
 	}
 	o.tf.apply(fleet)
-	var said compliance
-	o.tf.outputs(map[string]any{"clusters": &said.Clusters, "assignments": &said.Assignments, "running": &said.Running, "drift": &said.Drift})
-	return said
+	var got compliance
+	o.tf.readOutputs(map[string]any{"clusters": &got.Clusters, "assignments": &got.Assignments, "running": &got.Running, "drift": &got.Drift})
+	return got
 }
 
 // is asks until the cluster has a verdict, whose message has these words.
-func (o *observer) is(fleet map[string]any, verdict string, words ...string) {
+func (o *observer) waitForVerdict(fleet map[string]any, verdict string, words ...string) {
 	o.tf.t.Helper()
 	eventually(o.tf.t, func() error {
-		said := o.ask(fleet)
-		cluster := said.Clusters[o.cluster]
+		got := o.readCompliance(fleet)
+		cluster := got.Clusters[o.cluster]
 		text := cluster.Message
-		for _, assignment := range said.Assignments {
+		for _, assignment := range got.Assignments {
 			text += "\n" + assignment.Message
 		}
 		if cluster.Verdict != verdict {
-			return fmt.Errorf("%s is %s, not %s: %s\n%s", o.cluster, cluster.Verdict, verdict, text, o.agent())
+			return fmt.Errorf("%s is %s, not %s: %s\n%s", o.cluster, cluster.Verdict, verdict, text, o.describeAgent())
 		}
 		for _, word := range words {
 			if !strings.Contains(text, word) {
@@ -120,7 +120,7 @@ func (o *observer) is(fleet map[string]any, verdict string, words ...string) {
 }
 
 // broken is a manifest that Kubernetes refuses.
-const broken = `
+const brokenConfigMap = `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: broken}
@@ -129,7 +129,7 @@ data: {"my key": value}
 
 // slow is the fleet with another folder of the workload's repository, where a
 // Deployment waits for what never comes.
-func slow(fleet map[string]any) map[string]any {
+func withSlowManifests(fleet map[string]any) map[string]any {
 	workload := fleet["workloads"].([]any)[0].(map[string]any)
 	live := workload["deployment_targets"].(map[string]any)["live"].(map[string]any)
 	live["manifests"].(map[string]any)["path"] = "./slow"
@@ -137,70 +137,70 @@ func slow(fleet map[string]any) map[string]any {
 }
 
 // heard goes from ready over all that a cluster can say back to ready.
-func (w *world) heard(
+func (bed *testbed) testCompliance(
 	t *testing.T,
 	agent agent,
 	root string,
 	tf *terraform,
 	team, gitops *repository,
 	user giteatest.User,
-	arrived func(func() error),
+	waitFor func(func() error),
 ) {
 	t.Helper()
 	host := agent.reconciler()
-	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
-	asked.agent = func() string { return agent.says(t, root, "dev-"+host+"-web-live") }
+	obs := newObserver(t, bed.cluster, user, host+"-1", host, gitops.url)
+	obs.describeAgent = func() string { return agent.describeStatus(t, root, "dev-"+host+"-web-live") }
 	goodbye := fleet(host, team.url, "goodbye")
-	delayed := slow(fleet(host, team.url, "goodbye"))
-	says := func(verdict string, fleet map[string]any, words ...string) {
+	delayed := withSlowManifests(fleet(host, team.url, "goodbye"))
+	waitForVerdict := func(verdict string, fleet map[string]any, words ...string) {
 		t.Helper()
-		w.step(t, host, "compliance says "+verdict, func() { asked.is(fleet, verdict, words...) })
+		bed.step(t, host, "compliance says "+verdict, func() { obs.waitForVerdict(fleet, verdict, words...) })
 	}
-	says("ready", goodbye)
+	waitForVerdict("ready", goodbye)
 
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "in a moment", 1)})
-	agent.hold(t, root, true)
-	w.step(t, host, "a workload that takes its time, while the agent does nothing", func() { tf.apply(delayed) })
-	says("behind", delayed)
-	agent.hold(t, root, false)
-	agent.nudge(t, root)
-	says("progressing", delayed)
+	agent.setSuspended(t, root, true)
+	bed.step(t, host, "a workload that takes its time, while the agent does nothing", func() { tf.apply(delayed) })
+	waitForVerdict("behind", delayed)
+	agent.setSuspended(t, root, false)
+	agent.triggerReconcile(t, root)
+	waitForVerdict("progressing", delayed)
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "at last", 0)})
-	says("ready", delayed)
-	team.push(map[string]string{"slow/broken.yaml": broken})
+	waitForVerdict("ready", delayed)
+	team.push(map[string]string{"slow/broken.yaml": brokenConfigMap})
 	// What cannot be applied is tried again first, by Flux after two minutes if it is not asked to.
-	asked.before = func() { agent.nudge(t, "dev-"+host+"-web-live") }
-	says("failed", delayed, "a valid config key must consist of")
-	asked.before = nil
-	team.push(map[string]string{"slow/broken.yaml": strings.ReplaceAll(broken, "my key", "my-key")})
-	says("ready", delayed)
+	obs.prepare = func() { agent.triggerReconcile(t, "dev-"+host+"-web-live") }
+	waitForVerdict("failed", delayed, "a valid config key must consist of")
+	obs.prepare = nil
+	team.push(map[string]string{"slow/broken.yaml": strings.ReplaceAll(brokenConfigMap, "my key", "my-key")})
+	waitForVerdict("ready", delayed)
 
-	if agent.comparesAlways() {
-		agent.hold(t, root, true)
-		setData(t, w.cluster, "dev-"+host+"-web-live", "platform-config", "GREETING", "by hand")
-		agent.nudge(t, root)
-		w.step(t, host, "compliance shows what was changed by hand on the cluster", func() {
-			eventually(t, func() error { return asked.drifts(delayed, host+"/web-live", "ConfigMap") })
+	if agent.reportsDriftWhileSuspended() {
+		agent.setSuspended(t, root, true)
+		setData(t, bed.cluster, "dev-"+host+"-web-live", "platform-config", "GREETING", "by hand")
+		agent.triggerReconcile(t, root)
+		bed.step(t, host, "compliance shows what was changed by hand on the cluster", func() {
+			eventually(t, func() error { return obs.checkDrift(delayed, host+"/web-live", "ConfigMap") })
 		})
-		agent.hold(t, root, false)
-		says("ready", delayed)
+		agent.setSuspended(t, root, false)
+		waitForVerdict("ready", delayed)
 	}
-	w.step(t, host, "back to the fleet before", func() { tf.apply(goodbye) })
-	arrived(func() error {
-		return configMapSays(t, w.cluster, "dev-"+host+"-web-live", "greeting", "hello", "world")
+	bed.step(t, host, "back to the fleet before", func() { tf.apply(goodbye) })
+	waitFor(func() error {
+		return checkConfigMap(t, bed.cluster, "dev-"+host+"-web-live", "greeting", "hello", "world")
 	})
-	says("ready", goodbye)
+	waitForVerdict("ready", goodbye)
 }
 
 // drifts checks that something of an assignment is not on the cluster as Git
 // has it.
-func (o *observer) drifts(fleet map[string]any, key, object string) error {
+func (o *observer) checkDrift(fleet map[string]any, key, object string) error {
 	o.tf.t.Helper()
-	said := o.ask(fleet)
-	for _, drift := range said.Drift {
+	got := o.readCompliance(fleet)
+	for _, drift := range got.Drift {
 		if drift.Assignment != nil && *drift.Assignment == key && strings.Contains(strings.Join(drift.Objects, " "), object) {
 			return nil
 		}
 	}
-	return fmt.Errorf("no drift of %s with a %s: %+v\n%s", key, object, said, o.agent())
+	return fmt.Errorf("no drift of %s with a %s: %+v\n%s", key, object, got, o.describeAgent())
 }

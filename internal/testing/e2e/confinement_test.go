@@ -57,7 +57,7 @@ metadata: {name: files, namespace: other}
 spec: {url: "https://git.example.com/other", interval: 1h}
 `
 
-const greeting = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: team}}\n"
+const greetingConfigMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: team}}\n"
 
 // escape makes the member an administrator of the cluster.
 const escape = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: escaped}, ` +
@@ -70,32 +70,32 @@ func TestFluxConfinesATeam(t *testing.T) {
 		t.Skip("starts a real agent: `make e2e` builds it and runs it")
 	}
 	t.Parallel()
-	w := &world{test: "confined team"}
-	w.step(t, "flux", "Kubernetes API started", func() {
-		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
+	bed := &testbed{scenario: "confined team"}
+	bed.step(t, "flux", "Kubernetes API started", func() {
+		bed.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
 	})
 	base := t.TempDir() // of kustomize, in a repository of its own; a single file over http is none
 	for _, args := range [][]string{
 		{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
 		{"commit", "--quiet", "--message=base"},
 	} {
-		write(t, base, "kustomization.yaml", "resources: [all.yaml]\n")
-		write(t, base, "all.yaml", fmt.Sprintf(greeting, "remote"))
+		writeFile(t, base, "kustomization.yaml", "resources: [all.yaml]\n")
+		writeFile(t, base, "all.yaml", fmt.Sprintf(greetingConfigMap, "remote"))
 		if _, err := git(t.Context(), base, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	served := map[string][]byte{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(served[r.URL.Path]) }))
+	responses := map[string][]byte{}
+	server := httptest.NewServer(http.HandlerFunc(func(bed http.ResponseWriter, r *http.Request) { _, _ = bed.Write(responses[r.URL.Path]) }))
 	t.Cleanup(server.Close)
-	archive := archived(t, map[string]string{
-		"escape/all.yaml": escape, "own/all.yaml": fmt.Sprintf(greeting, "own"), "cross/all.yaml": fmt.Sprintf(greeting, "cross"),
+	archive := packFiles(t, map[string]string{
+		"escape/all.yaml": escape, "own/all.yaml": fmt.Sprintf(greetingConfigMap, "own"), "cross/all.yaml": fmt.Sprintf(greetingConfigMap, "cross"),
 		"remote/kustomization.yaml": "resources: [\"file://" + base + "?ref=main\"]\n",
 	})
-	served["/files.tar.gz"] = archive
-	w.cluster.Apply(t, teamOnFlux)
+	responses["/files.tar.gz"] = archive
+	bed.cluster.Apply(t, teamOnFlux)
 	for _, namespace := range []string{"team", "other"} {
-		w.cluster.SetStatus(t, w.cluster.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", namespace, "files"), map[string]any{
+		bed.cluster.SetStatus(t, bed.cluster.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", namespace, "files"), map[string]any{
 			"artifact": map[string]any{
 				"digest": fmt.Sprintf("sha256:%x", sha256.Sum256(archive)), "size": int64(len(archive)), "url": server.URL + "/files.tar.gz",
 				"path": "files.tar.gz", "revision": "main@sha1:" + strings.Repeat("0", 40), "lastUpdateTime": time.Now().UTC().Format(time.RFC3339),
@@ -105,7 +105,7 @@ func TestFluxConfinesATeam(t *testing.T) {
 			}},
 		})
 	}
-	member := clientOf(t, w.cluster, "member")
+	member := newClient(t, bed.cluster, "member")
 	for name, spec := range map[string]string{
 		"escape": `sourceRef: {kind: GitRepository, name: files}`,
 		"own":    `serviceAccountName: deployer, sourceRef: {kind: GitRepository, name: files}`,
@@ -113,7 +113,7 @@ func TestFluxConfinesATeam(t *testing.T) {
 		"cross":  `serviceAccountName: deployer, sourceRef: {kind: GitRepository, name: files, namespace: other}`,
 	} {
 		object := &unstructured.Unstructured{}
-		parse(t, fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %[1]s, namespace: team}, `+
+		parseObject(t, fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %[1]s, namespace: team}, `+
 			`spec: {interval: 5s, prune: false, path: ./%[1]s, %[2]s}}`, name, spec), object)
 		eventually(t, func() error { // until the role is aggregated
 			_, err := member.Resource(kustomizations).Namespace("team").Create(t.Context(), object, metav1.CreateOptions{})
@@ -121,14 +121,14 @@ func TestFluxConfinesATeam(t *testing.T) {
 		})
 	}
 	deployment := &unstructured.Unstructured{Object: map[string]any{}}
-	parse(t, `{metadata: {name: kustomize-controller}, spec: {template: {spec: {containers: [{name: manager}]}}}}`, deployment)
-	confined := reconciler.Named("flux").Agent.Confinement.Missing(deployment)
+	parseObject(t, `{metadata: {name: kustomize-controller}, spec: {template: {spec: {containers: [{name: manager}]}}}}`, deployment)
+	confinementArguments := reconciler.Named("flux").Agent.Confinement.Missing(deployment)
 	for _, test := range []struct {
 		name      string
 		arguments []string
 		want      map[string]string // what is said of each Kustomization
 	}{
-		{"with the arguments", confined, map[string]string{
+		{"with the arguments", confinementArguments, map[string]string{
 			"own": "Applied revision", "escape": "system:serviceaccount:team:kustomize-controller", "cross": "cross-namespace references have been blocked",
 			"remote": "BuildFailed",
 		}},
@@ -137,15 +137,15 @@ func TestFluxConfinesATeam(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w.step(t, "flux", test.name, func() {
-				startAgent(t, w.cluster, "kustomize-controller", "kustomize-controller", append([]string{
+			bed.step(t, "flux", test.name, func() {
+				startAgent(t, bed.cluster, "kustomize-controller", "kustomize-controller", append([]string{
 					"--metrics-addr", "127.0.0.1:0", "--health-addr", "127.0.0.1:0", "--enable-leader-election=false", "--watch-all-namespaces=true",
 				}, test.arguments...))
 				for name, want := range test.want {
 					eventually(t, func() error {
-						said := fmt.Sprint(field(w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team", name), "status", "conditions"))
-						if !strings.Contains(said, want) {
-							return fmt.Errorf("%s says %s", name, said)
+						conditions := fmt.Sprint(field(bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team", name), "status", "conditions"))
+						if !strings.Contains(conditions, want) {
+							return fmt.Errorf("%s says %s", name, conditions)
 						}
 						return nil
 					})
@@ -153,9 +153,9 @@ func TestFluxConfinesATeam(t *testing.T) {
 			})
 			for name, want := range test.want {
 				isApplied := want == "Applied revision"
-				object := w.cluster.Get(t, "v1", "ConfigMap", "team", name)
+				object := bed.cluster.Get(t, "v1", "ConfigMap", "team", name)
 				if name == "escape" {
-					object = w.cluster.Get(t, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "escaped")
+					object = bed.cluster.Get(t, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "escaped")
 				}
 				if (object != nil) != isApplied {
 					t.Errorf("%s is applied: %t", name, object != nil)
@@ -166,7 +166,7 @@ func TestFluxConfinesATeam(t *testing.T) {
 }
 
 // clientOf returns a client with the rights of a user.
-func clientOf(t *testing.T, cluster *kubetest.Server, user string) dynamic.Interface {
+func newClient(t *testing.T, cluster *kubetest.Server, user string) dynamic.Interface {
 	t.Helper()
 	certificate, key := cluster.ClientCertificate(t, user)
 	client, err := dynamic.NewForConfig(&rest.Config{Host: cluster.Host, TLSClientConfig: rest.TLSClientConfig{
@@ -179,7 +179,7 @@ func clientOf(t *testing.T, cluster *kubetest.Server, user string) dynamic.Inter
 }
 
 // archived is an archive as a source controller gives it out.
-func archived(t *testing.T, files map[string]string) []byte {
+func packFiles(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
 	compressed := gzip.NewWriter(&buffer)
@@ -202,14 +202,14 @@ func archived(t *testing.T, files map[string]string) []byte {
 	return buffer.Bytes()
 }
 
-func write(t *testing.T, folder, name, text string) {
+func writeFile(t *testing.T, folder, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func parse(t *testing.T, text string, into *unstructured.Unstructured) {
+func parseObject(t *testing.T, text string, into *unstructured.Unstructured) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(text), &into.Object); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // encryptedRun is the configuration of a cluster whose agent decrypts files of a config container.
-const encryptedRun = required + `
+const encryptedConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { "edge-1" = { kubeconfig = file("kubeconfig") } }
 }
@@ -84,39 +84,39 @@ func TestEncryptedFiles(t *testing.T) {
 		t.Skip("starts a real agent: `make e2e` builds it and runs it")
 	}
 	t.Parallel()
-	w := &world{test: "encrypted files", git: giteatest.Start(t)}
-	w.step(t, "flux", "Kubernetes API started", func() {
-		w.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
+	bed := &testbed{scenario: "encrypted files", git: giteatest.Start(t)}
+	bed.step(t, "flux", "Kubernetes API started", func() {
+		bed.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
 	})
-	user, agent := w.git.User(t), flux{w.cluster}
-	team, gitops := newRepository(t, w.git, user, "team"), newPrivateRepository(t, w.git, user, "gitops")
+	user, agent := bed.git.User(t), flux{bed.cluster}
+	team, gitops := newRepository(t, bed.git, user, "team"), newPrivateRepository(t, bed.git, user, "gitops")
 	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
 
 	tf := newTerraform(t, user)
-	set := func(files, keys string) {
+	setVariables := func(files, keys string) {
 		tf.env = append(tf.env, "TF_VAR_token="+user.Token, "TF_VAR_files="+files, "TF_VAR_keys="+keys)
 	}
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("definitions.yaml", definitions(t, "flux"))
-	tf.write("main.tf", fmt.Sprintf(encryptedRun, team.url, gitops.url, user.Name))
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("definitions.yaml", readDefinitions(t, "flux"))
+	tf.writeFile("main.tf", fmt.Sprintf(encryptedConfiguration, team.url, gitops.url, user.Name))
 
 	// What people do once, without Flotilla: keys, and the file.
-	first, firstRecipient := ageKey(t)
-	second, secondRecipient := ageKey(t)
-	w.cluster.Apply(t, agent.settings())
+	first, firstRecipient := newAgeKey(t)
+	second, secondRecipient := newAgeKey(t)
+	bed.cluster.Apply(t, agent.settings())
 	keys := func(name, text string) {
-		w.cluster.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: flux-system}, data: {age.agekey: %s}}",
+		bed.cluster.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: flux-system}, data: {age.agekey: %s}}",
 			name, base64.StdEncoding.EncodeToString([]byte(text))))
 	}
 	keys("sops-age", first)
 	keys("sops-age-2", first+second)
 	passwords := []string{"canary-correct-horse", "canary-battery-staple"}
 	encrypt := func(password, recipient string) {
-		tf.write("db.yaml", sopsEncrypt(t, recipient, fmt.Sprintf(
+		tf.writeFile("db.yaml", sopsEncrypt(t, recipient, fmt.Sprintf(
 			"apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n  namespace: shop\nstringData:\n  PASSWORD: %s\n", password)))
 	}
-	secretSays := func(password string) error {
-		data, _ := field(w.cluster.Get(t, "v1", "Secret", "shop", "db"), "data").(map[string]any)
+	checkPassword := func(password string) error {
+		data, _ := field(bed.cluster.Get(t, "v1", "Secret", "shop", "db"), "data").(map[string]any)
 		if got, _ := data["PASSWORD"].(string); got != base64.StdEncoding.EncodeToString([]byte(password)) {
 			return fmt.Errorf("the Secret has another password")
 		}
@@ -124,77 +124,77 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 	apply := func() {
 		t.Helper()
-		if _, err := tf.try("apply", "-auto-approve", "-no-color"); err != nil {
-			t.Fatalf("%v\nflux says %s", err, agent.says(t, "flotilla-cluster-type", "flotilla-cluster"))
+		if _, err := tf.tryRun("apply", "-auto-approve", "-no-color"); err != nil {
+			t.Fatalf("%v\nflux says %s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
 		}
-		if err := tf.plansNothing(); err != nil {
+		if err := tf.checkEmptyPlan(); err != nil {
 			t.Error(err)
 		}
 	}
 
 	encrypt(passwords[0], firstRecipient)
-	set(`["db.yaml"]`, "sops-age")
-	w.step(t, "flux", "a file that sops has encrypted arrives decrypted", func() {
-		applied := make(chan error)
+	setVariables(`["db.yaml"]`, "sops-age")
+	bed.step(t, "flux", "a file that sops has encrypted arrives decrypted", func() {
+		applyDone := make(chan error)
 		go func() {
-			_, err := tf.try("apply", "-auto-approve", "-no-color")
-			applied <- err
+			_, err := tf.tryRun("apply", "-auto-approve", "-no-color")
+			applyDone <- err
 		}()
-		w.until(t, applied, func() bool {
-			return w.cluster.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", rootDefinition["flux"]) != nil &&
-				w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster") != nil
+		bed.waitWhileApplying(t, applyDone, func() bool {
+			return bed.cluster.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", rootDefinition["flux"]) != nil &&
+				bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster") != nil
 		})
 		agent.start(t)
-		if err := <-applied; err != nil {
-			t.Fatalf("%v\nflux says %s", err, agent.says(t, "flotilla-cluster-type", "flotilla-cluster"))
+		if err := <-applyDone; err != nil {
+			t.Fatalf("%v\nflux says %s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
 		}
-		if err := all(secretSays(passwords[0]), tf.plansNothing()); err != nil { // the apply has waited
+		if err := joinErrors(checkPassword(passwords[0]), tf.checkEmptyPlan()); err != nil { // the apply has waited
 			t.Error(err)
 		}
 	})
-	w.step(t, "flux", "the agent gets other keys", func() {
-		set(`["db.yaml"]`, "sops-age-2")
+	bed.step(t, "flux", "the agent gets other keys", func() {
+		setVariables(`["db.yaml"]`, "sops-age-2")
 		apply()
-		live := w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster-type")
+		live := bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster-type")
 		if got := field(live, "spec", "decryption", "secretRef", "name"); got != "sops-age-2" {
 			t.Errorf("it decrypts with %v", got)
 		}
 	})
-	w.step(t, "flux", "a change of the file, for another key, arrives", func() {
+	bed.step(t, "flux", "a change of the file, for another key, arrives", func() {
 		encrypt(passwords[1], secondRecipient)
-		if said := tf.run("plan", "-no-color"); !strings.Contains(said, "encrypted-db.yaml") || strings.Contains(said, "ENC[") {
-			t.Errorf("the plan says\n%s", said)
+		if plan := tf.run("plan", "-no-color"); !strings.Contains(plan, "encrypted-db.yaml") || strings.Contains(plan, "ENC[") {
+			t.Errorf("the plan says\n%s", plan)
 		}
 		apply()
-		eventually(t, func() error { return secretSays(passwords[1]) })
+		eventually(t, func() error { return checkPassword(passwords[1]) })
 	})
 	// What is encrypted is decrypted on the cluster alone.
 	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
 		for _, password := range passwords {
-			if strings.Contains(tf.read(name), password) {
+			if strings.Contains(tf.readFile(name), password) {
 				t.Errorf("%s has a password", name)
 			}
 		}
 	}
-	w.step(t, "flux", "a file that is removed takes the Secret with it", func() {
-		set(`[]`, "sops-age-2")
+	bed.step(t, "flux", "a file that is removed takes the Secret with it", func() {
+		setVariables(`[]`, "sops-age-2")
 		apply()
 		eventually(t, func() error {
-			if w.cluster.Get(t, "v1", "Secret", "shop", "db") != nil {
+			if bed.cluster.Get(t, "v1", "Secret", "shop", "db") != nil {
 				return fmt.Errorf("the Secret is there")
 			}
-			return configMapSays(t, w.cluster, "shop", "platform-config", "DB_USER", "shop")
+			return checkConfigMap(t, bed.cluster, "shop", "platform-config", "DB_USER", "shop")
 		})
 	})
 }
 
 // ageKey makes a key.
-func ageKey(t *testing.T) (key, recipient string) {
+func newAgeKey(t *testing.T) (key, recipient string) {
 	t.Helper()
-	key = output(t, exec.CommandContext(t.Context(), program(t, "age-keygen")))
-	command := exec.CommandContext(t.Context(), program(t, "age-keygen"), "-y")
+	key = runOutput(t, exec.CommandContext(t.Context(), programPath(t, "age-keygen")))
+	command := exec.CommandContext(t.Context(), programPath(t, "age-keygen"), "-y")
 	command.Stdin = strings.NewReader(key)
-	return key, strings.TrimSpace(output(t, command))
+	return key, strings.TrimSpace(runOutput(t, command))
 }
 
 // sopsEncrypt encrypts a Secret as the guide says.
@@ -204,13 +204,13 @@ func sopsEncrypt(t *testing.T, recipient, secret string) string {
 	if err := os.WriteFile(plain, []byte(secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return output(
+	return runOutput(
 		t,
-		exec.CommandContext(t.Context(), program(t, "sops"), "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", plain),
+		exec.CommandContext(t.Context(), programPath(t, "sops"), "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", plain),
 	)
 }
 
-func output(t *testing.T, command *exec.Cmd) string {
+func runOutput(t *testing.T, command *exec.Cmd) string {
 	t.Helper()
 	var stderr bytes.Buffer
 	command.Stderr = &stderr

@@ -13,7 +13,7 @@ import (
 
 // feedbackRun is the configuration of a cluster whose agent tells the Git host
 // of commits, and which is asked nothing itself.
-const feedbackRun = required + `
+const feedbackConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { store-1 = { kubeconfig = file("kubeconfig") } }
 }
@@ -36,7 +36,7 @@ locals {
         own  = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
       }
     }]
-    target_policies = ` + byLabel + `
+    target_policies = ` + policiesByLabel + `
   })
   gitops_repo = { url = "%[2]s", branch = "dev" }
 }
@@ -78,39 +78,39 @@ func TestFeedback(t *testing.T) {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
 	t.Parallel()
-	w := &world{git: giteatest.Start(t)}
-	w.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true, Agents: true})
-	agent := argoCD{w.cluster}
-	w.cluster.Apply(t, agent.settings())
+	bed := &testbed{git: giteatest.Start(t)}
+	bed.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true, Agents: true})
+	agent := argoCD{bed.cluster}
+	bed.cluster.Apply(t, agent.settings())
 	agent.start(t)
 	ports, err := processtest.FreePorts(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	startAgent(t, w.cluster, "argocd", "argocd-notifications", []string{
-		"controller", "--kubeconfig", kubeconfig(t, w.cluster), "--namespace", "argocd",
+	startAgent(t, bed.cluster, "argocd", "argocd-notifications", []string{
+		"controller", "--kubeconfig", writeKubeconfig(t, bed.cluster), "--namespace", "argocd",
 		"--argocd-repo-server", "127.0.0.1:1", "--argocd-repo-server-plaintext", "--metrics-port", strconv.Itoa(ports[0]),
 	})
 
-	user := w.git.User(t)
-	team, gitops := newRepository(t, w.git, user, "team"), newRepository(t, w.git, user, "gitops")
+	user := bed.git.User(t)
+	team, gitops := newRepository(t, bed.git, user, "team"), newRepository(t, bed.git, user, "gitops")
 	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
 	tf := newTerraform(t, user)
 	tf.env = append(tf.env, "TF_VAR_token="+user.Token)
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("main.tf", fmt.Sprintf(feedbackRun, team.url, gitops.url))
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("main.tf", fmt.Sprintf(feedbackConfiguration, team.url, gitops.url))
 
-	w.step(t, "feedback", "ready, by what the Git host was told", func() {
-		if _, err := tf.try("apply", "-auto-approve", "-no-color"); err != nil {
-			t.Fatalf("%v\n%s", err, agent.says(t, "flotilla-cluster-type", "flotilla-cluster"))
+	bed.step(t, "feedback", "ready, by what the Git host was told", func() {
+		if _, err := tf.tryRun("apply", "-auto-approve", "-no-color"); err != nil {
+			t.Fatalf("%v\n%s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
 		}
 	})
 	var clusters map[string]struct{ Verdict, Commit string }
-	tf.outputs(map[string]any{"clusters": &clusters})
+	tf.readOutputs(map[string]any{"clusters": &clusters})
 	if got := clusters["store-1"]; got.Verdict != "ready" || got.Commit == "" {
 		t.Errorf("the cluster is %+v", got)
 	}
-	gitops.git("fetch", "--quiet", gitops.write, "dev")
+	gitops.git("fetch", "--quiet", gitops.pushURL, "dev")
 	gitops.git("checkout", "--quiet", "-B", "dev", "FETCH_HEAD")
 	_ = os.WriteFile(
 		gitops.clone+"/store/bad.yaml",
@@ -119,17 +119,17 @@ func TestFeedback(t *testing.T) {
 	)
 	gitops.git("add", ".")
 	gitops.git("commit", "--quiet", "-m", "Write what cannot be applied")
-	gitops.git("push", "--quiet", gitops.write, "HEAD:dev")
-	w.step(t, "feedback", "what cannot be applied is told of the folder that it is in", func() {
+	gitops.git("push", "--quiet", gitops.pushURL, "HEAD:dev")
+	bed.step(t, "feedback", "what cannot be applied is told of the folder that it is in", func() {
 		eventually(t, func() error {
 			var statuses []struct{ Context, Status string }
-			w.git.API(t, user, "GET", "/repos/"+user.Name+"/gitops/commits/dev/statuses", nil, &statuses)
-			for _, one := range statuses {
-				if one.Context == "flotilla/store-1/cluster-type" && one.Status == "failure" {
+			bed.git.API(t, user, "GET", "/repos/"+user.Name+"/gitops/commits/dev/statuses", nil, &statuses)
+			for _, status := range statuses {
+				if status.Context == "flotilla/store-1/cluster-type" && status.Status == "failure" {
 					return nil
 				}
 			}
-			return fmt.Errorf("statuses are %v\n%s", statuses, agent.says(t, "flotilla-cluster-type"))
+			return fmt.Errorf("statuses are %v\n%s", statuses, agent.describeStatus(t, "flotilla-cluster-type"))
 		})
 	})
 }

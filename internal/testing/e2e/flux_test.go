@@ -18,7 +18,7 @@ type flux struct{ cluster *kubetest.Server }
 
 func (flux) reconciler() string { return "flux" }
 
-func (flux) comparesAlways() bool { return false }
+func (flux) reportsDriftWhileSuspended() bool { return false }
 
 func (flux) settings() string {
 	return "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}\n"
@@ -29,7 +29,7 @@ func (flux) settings() string {
 func (f flux) start(t *testing.T) {
 	t.Helper()
 	cluster := f.cluster
-	startSources(t, cluster)
+	startSourceController(t, cluster)
 	startAgent(t, cluster, "kustomize-controller", "kustomize-controller", []string{
 		"--metrics-addr", "127.0.0.1:0", "--health-addr", "127.0.0.1:0",
 		"--enable-leader-election=false", "--watch-all-namespaces=true",
@@ -38,29 +38,29 @@ func (f flux) start(t *testing.T) {
 	})
 }
 
-func (f flux) hold(t *testing.T, root string, held bool) {
+func (f flux) setSuspended(t *testing.T, root string, suspended bool) {
 	t.Helper()
-	patch(t, f.cluster, kustomizations, "flux-system", root, map[string]any{"spec": map[string]any{"suspend": held}})
+	patch(t, f.cluster, kustomizations, "flux-system", root, map[string]any{"spec": map[string]any{"suspend": suspended}})
 }
 
-func (f flux) nudge(t *testing.T, root string) {
+func (f flux) triggerReconcile(t *testing.T, root string) {
 	t.Helper()
 	annotate(t, f.cluster, kustomizations, "flux-system", root,
 		"reconcile.fluxcd.io/requestedAt", time.Now().Format(time.RFC3339Nano))
 }
 
-func (f flux) says(t *testing.T, names ...string) string {
+func (f flux) describeStatus(t *testing.T, names ...string) string {
 	t.Helper()
-	var said strings.Builder
+	var text strings.Builder
 	for _, name := range names {
 		kustomization := f.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", name)
 		fmt.Fprintf(
-			&said,
+			&text,
 			"%s: %v, conditions %v; ",
 			name,
 			field(kustomization, "status", "lastAppliedRevision"),
 			field(kustomization, "status", "conditions"),
 		)
 	}
-	return said.String()
+	return text.String()
 }

@@ -13,10 +13,10 @@ import (
 
 // repository is one on the Git host, and what a person does in it.
 type repository struct {
-	t     *testing.T
-	url   string
-	write string // the URL with the token
-	clone string
+	t       *testing.T
+	url     string
+	pushURL string // the URL with the token
+	clone   string
 }
 
 // newRepository makes one that everybody may read, as agents do.
@@ -36,7 +36,7 @@ func newPrivateRepository(t *testing.T, server *giteatest.Gitea, owner giteatest
 		t.Fatal(err)
 	}
 	parsed.User = url.UserPassword(owner.Name, owner.Token)
-	r.write = parsed.String()
+	r.pushURL = parsed.String()
 	r.git("init", "--quiet", "-b", "main")
 	return r
 }
@@ -61,7 +61,7 @@ func (r *repository) pushTo(branch string, files map[string]string) {
 	}
 	r.git("add", ".")
 	r.git("commit", "--quiet", "-m", "Change the workload")
-	r.git("push", "--quiet", r.write, "HEAD:"+branch)
+	r.git("push", "--quiet", r.pushURL, "HEAD:"+branch)
 }
 
 // head is the commit that was made last.
@@ -73,24 +73,24 @@ func (r *repository) head() string {
 // tip is the newest commit of a branch, as the Git host has it.
 func (r *repository) tip(branch string) string {
 	r.t.Helper()
-	r.git("fetch", "--quiet", r.write, branch)
+	r.git("fetch", "--quiet", r.pushURL, branch)
 	return strings.TrimSpace(r.git("rev-parse", "FETCH_HEAD"))
 }
 
 // tag gives the branch main a tag.
-func (r *repository) tag(name string) {
+func (r *repository) pushTag(name string) {
 	r.t.Helper()
 	r.git("tag", name)
-	r.git("push", "--quiet", r.write, name)
+	r.git("push", "--quiet", r.pushURL, name)
 }
 
 // files are the names of the files below a folder of the branch dev.
-func (r *repository) files(folder string) []string {
+func (r *repository) listFiles(folder string) []string {
 	r.t.Helper()
-	r.git("fetch", "--quiet", r.write, "dev")
-	listed := strings.Fields(r.git("ls-tree", "-r", "--name-only", "FETCH_HEAD", folder+"/"))
-	slices.Sort(listed)
-	return listed
+	r.git("fetch", "--quiet", r.pushURL, "dev")
+	names := strings.Fields(r.git("ls-tree", "-r", "--name-only", "FETCH_HEAD", folder+"/"))
+	slices.Sort(names)
+	return names
 }
 
 func (r *repository) git(args ...string) string {

@@ -16,7 +16,7 @@ import (
 )
 
 // hubOfStores is the configuration of clusters behind a hub. The file stores.json has them by name.
-const hubOfStores = required + `
+const storesConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { central = { kubeconfig = file("hub.kubeconfig") } }
 }
@@ -35,7 +35,7 @@ locals {
         own  = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./own" } }
       }
     }]
-    target_policies = ` + byLabel + `
+    target_policies = ` + policiesByLabel + `
   })
   gitops_repo = { url = "%[2]s", branch = "dev" }
 }
@@ -63,20 +63,20 @@ resource "flotilla_agent" "store" {
 `
 
 // A mortalRoute leads to a server until it is cut.
-type mortalRoute struct {
-	address, to string
-	mu          sync.Mutex
-	open        []io.Closer
+type cuttableProxy struct {
+	address, target string
+	mu              sync.Mutex
+	closers         []io.Closer
 }
 
-func (r *mortalRoute) start(t *testing.T) {
+func (r *cuttableProxy) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", r.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.address = listener.Addr().String()
-	r.add(listener)
+	r.track(listener)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -84,12 +84,12 @@ func (r *mortalRoute) start(t *testing.T) {
 			if err != nil {
 				return
 			}
-			to, err := net.Dial("tcp", r.to)
+			to, err := net.Dial("tcp", r.target)
 			if err != nil {
 				_ = from.Close()
 				continue
 			}
-			r.add(from, to)
+			r.track(from, to)
 			running.Go(func() { _, _ = io.Copy(to, from); _ = to.Close() })
 			running.Go(func() { _, _ = io.Copy(from, to); _ = from.Close() })
 		}
@@ -97,26 +97,26 @@ func (r *mortalRoute) start(t *testing.T) {
 	t.Cleanup(func() { r.cut(); running.Wait() })
 }
 
-func (r *mortalRoute) add(open ...io.Closer) {
+func (r *cuttableProxy) track(closers ...io.Closer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.open = append(r.open, open...)
+	r.closers = append(r.closers, closers...)
 }
 
-func (r *mortalRoute) cut() {
+func (r *cuttableProxy) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range r.open {
-		_ = one.Close()
+	for _, closer := range r.closers {
+		_ = closer.Close()
 	}
-	r.open = nil
+	r.closers = nil
 }
 
 // hubWithLoss is a hub with the clusters store-1 and store-2, of which the second one can be lost.
 type hubWithLoss struct {
-	*world
+	*testbed
 	hub, first, second *kubetest.Server
-	route              mortalRoute
+	proxy              cuttableProxy
 	team               *repository
 	tf                 *terraform
 	user               giteatest.User
@@ -124,16 +124,16 @@ type hubWithLoss struct {
 
 func newHubWithLoss(t *testing.T) *hubWithLoss {
 	t.Helper()
-	h := &hubWithLoss{world: &world{git: giteatest.Start(t)}}
+	h := &hubWithLoss{testbed: &testbed{git: giteatest.Start(t)}}
 	h.hub = kubetest.StartAnother(t, kubetest.Options{Controllers: true, Agents: true})
 	h.first = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
 	h.second = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
-	h.route = mortalRoute{address: "127.0.0.1:0", to: strings.TrimPrefix(h.second.Host, "https://")}
+	h.proxy = cuttableProxy{address: "127.0.0.1:0", target: strings.TrimPrefix(h.second.Host, "https://")}
 	h.cluster = h.hub
 	central := argoCD{h.hub}
 	h.hub.Apply(t, central.settings())
 	central.start(t)
-	startSets(t, h.hub)
+	startApplicationSetController(t, h.hub)
 	h.user = h.git.User(t)
 	gitops := newPrivateRepository(t, h.git, h.user, "gitops")
 	h.team = newRepository(t, h.git, h.user, "team")
@@ -141,26 +141,26 @@ func newHubWithLoss(t *testing.T) *hubWithLoss {
 		"live/all.yaml": fmt.Sprintf(workload, "world", 0), "own/all.yaml": fmt.Sprintf(workload, "own", 0),
 	})
 	h.tf = newTerraform(t, h.user)
-	h.tf.write("hub.kubeconfig", h.hub.Kubeconfig())
-	h.tf.write("main.tf", fmt.Sprintf(hubOfStores, h.team.url, gitops.url))
+	h.tf.writeFile("hub.kubeconfig", h.hub.Kubeconfig())
+	h.tf.writeFile("main.tf", fmt.Sprintf(storesConfiguration, h.team.url, gitops.url))
 	return h
 }
 
 // store is an entry of stores.json: a cluster that Flotilla registers, or that a Secret registers.
-func (h *hubWithLoss) store(on *kubetest.Server, host, secret, onDestroy string) map[string]any {
+func (h *hubWithLoss) newStore(cluster *kubetest.Server, host, secret, onDestroy string) map[string]any {
 	credentials := map[string]any{"username": h.user.Name, "password": h.user.Token}
 	registration := map[string]any{"secret": secret}
 	if secret == "" {
-		registration = map[string]any{"server": host, "cluster_ca_certificate": on.CA}
-		credentials["registration"] = map[string]any{"token": on.Token}
+		registration = map[string]any{"server": host, "cluster_ca_certificate": cluster.CA}
+		credentials["registration"] = map[string]any{"token": cluster.Token}
 	}
 	return map[string]any{"registration": registration, "credentials": credentials, "on_destroy": onDestroy}
 }
 
 // configure writes store-1 and, unless it is nil, store-2.
-func (h *hubWithLoss) configure(t *testing.T, second map[string]any) {
+func (h *hubWithLoss) writeStores(t *testing.T, second map[string]any) {
 	t.Helper()
-	stores := map[string]any{"store-1": h.store(h.first, h.first.Host, "", "keep")}
+	stores := map[string]any{"store-1": h.newStore(h.first, h.first.Host, "", "keep")}
 	if second != nil {
 		stores["store-2"] = second
 	}
@@ -168,42 +168,42 @@ func (h *hubWithLoss) configure(t *testing.T, second map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.tf.write("stores.json", string(text))
+	h.tf.writeFile("stores.json", string(text))
 }
 
 // left lists the Applications and the ApplicationSets of store-2 on the hub.
-func (h *hubWithLoss) left(t *testing.T) (found []string) {
+func (h *hubWithLoss) listSecondStore(t *testing.T) (names []string) {
 	t.Helper()
-	for _, name := range namesOf(t, h.hub, applications, "argocd") {
+	for _, name := range listNames(t, h.hub, applications, "argocd") {
 		if strings.Contains(name, "store-2") {
-			found = append(found, "Application "+name)
+			names = append(names, "Application "+name)
 		}
 	}
-	for _, name := range namesOf(t, h.hub, applicationSets, "argocd") {
+	for _, name := range listNames(t, h.hub, applicationSets, "argocd") {
 		if strings.Contains(name, "store-2") {
-			found = append(found, "ApplicationSet "+name)
+			names = append(names, "ApplicationSet "+name)
 		}
 	}
-	return found
+	return names
 }
 
 // deploys checks that both Applications of store-2 are healthy.
-func (h *hubWithLoss) deploys(t *testing.T) error {
+func (h *hubWithLoss) checkSecondStoreHealthy(t *testing.T) error {
 	t.Helper()
 	for _, name := range []string{"dev-store-web-live-store-2", "dev-store-2-web-own-store-2"} {
 		application := h.hub.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
-		if is := field(application, "status", "health", "status"); is != "Healthy" {
-			return fmt.Errorf("%s is %v: %s", name, is, argoCD{h.hub}.says(t, namesOf(t, h.hub, applications, "argocd")...))
+		if health := field(application, "status", "health", "status"); health != "Healthy" {
+			return fmt.Errorf("%s is %v: %s", name, health, argoCD{h.hub}.describeStatus(t, listNames(t, h.hub, applications, "argocd")...))
 		}
 	}
 	return nil
 }
 
 // follow runs a command of the guide, whose cluster is store-17, on the hub.
-func (h *hubWithLoss) follow(t *testing.T, command string) {
+func (h *hubWithLoss) runGuideCommandForSecondStore(t *testing.T, command string) {
 	t.Helper()
-	inGuide(t, "clusters.md.tmpl", command)
-	h.kubectl(t, strings.ReplaceAll(command, "store-17", "store-2"))
+	requireInGuide(t, "clusters.md.tmpl", command)
+	h.runCommand(t, strings.ReplaceAll(command, "store-17", "store-2"))
 }
 
 // TestAClusterBehindAHubIsLost follows the guide on clusters where a cluster behind a hub does not exist any more.
@@ -213,52 +213,52 @@ func TestAClusterBehindAHubIsLost(t *testing.T) {
 	}
 	t.Parallel()
 	h := newHubWithLoss(t)
-	for _, lost := range []struct{ what, secret, onDestroy, left string }{
+	for _, test := range []struct{ name, secret, onDestroy, remaining string }{
 		{"a cluster", "", "keep", "ApplicationSet dev-store-2-web-own"},
 		{"a cluster with on_destroy = \"delete\"", "", "delete", ""},
 		{"a cluster with a Secret of others", "cluster-store-2", "keep", "ApplicationSet dev-store-2-web-own"},
 	} {
-		h.step(t, "hub", lost.what+" is there", func() {
-			h.route.start(t)
-			if lost.secret != "" {
+		h.step(t, "hub", test.name+" is there", func() {
+			h.proxy.start(t)
+			if test.secret != "" {
 				certificate := base64.StdEncoding.EncodeToString([]byte(h.second.CA))
-				h.hub.Apply(t, fmt.Sprintf(registered, "store-2", "https://"+h.route.address, h.second.Token, certificate))
+				h.hub.Apply(t, fmt.Sprintf(clusterSecret, "store-2", "https://"+h.proxy.address, h.second.Token, certificate))
 			}
-			h.configure(t, h.store(h.second, "https://"+h.route.address, lost.secret, lost.onDestroy))
+			h.writeStores(t, h.newStore(h.second, "https://"+h.proxy.address, test.secret, test.onDestroy))
 			h.tf.run("apply", "-auto-approve", "-no-color")
-			eventually(t, func() error { return h.deploys(t) })
+			eventually(t, func() error { return h.checkSecondStoreHealthy(t) })
 		})
-		h.step(t, "hub", lost.what+" is lost, and leaves", func() {
-			h.route.cut()
-			h.configure(t, nil)
-			if lost.onDestroy == "delete" {
-				_, err := h.tf.try("apply", "-auto-approve", "-no-color")
+		h.step(t, "hub", test.name+" is lost, and leaves", func() {
+			h.proxy.cut()
+			h.writeStores(t, nil)
+			if test.onDestroy == "delete" {
+				_, err := h.tf.tryRun("apply", "-auto-approve", "-no-color")
 				const text = "what the hub has applied to the cluster is still there"
 				if err == nil || !strings.Contains(strings.Join(strings.Fields(err.Error()), " "), text) {
 					t.Errorf("with the Secret, the apply says %v", err)
 				}
 			}
-			h.follow(t, "kubectl --namespace argocd delete secrets "+
+			h.runGuideCommandForSecondStore(t, "kubectl --namespace argocd delete secrets "+
 				"--selector argocd.argoproj.io/secret-type=cluster,flotilla.dev/cluster=store-17")
 			h.tf.run("apply", "-auto-approve", "-no-color")
 			eventually(t, func() error {
-				if left := strings.Join(h.left(t), " "); left != lost.left {
-					return fmt.Errorf("the hub has %s", left)
+				if remaining := strings.Join(h.listSecondStore(t), " "); remaining != test.remaining {
+					return fmt.Errorf("the hub has %s", remaining)
 				}
 				return nil
 			})
-			h.follow(t, "kubectl --namespace argocd delete applicationsets --selector flotilla.dev/host=clusters.store-17")
-			if left := h.left(t); len(left) > 0 {
-				t.Errorf("the hub has %q", left)
+			h.runGuideCommandForSecondStore(t, "kubectl --namespace argocd delete applicationsets --selector flotilla.dev/host=clusters.store-17")
+			if remaining := h.listSecondStore(t); len(remaining) > 0 {
+				t.Errorf("the hub has %q", remaining)
 			}
 		})
 		h.step(t, "hub", "the other cluster gets a change", func() {
-			if err := h.tf.plansNothing(); err != nil {
+			if err := h.tf.checkEmptyPlan(); err != nil {
 				t.Error(err)
 			}
-			h.team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, lost.what, 0)})
+			h.team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, test.name, 0)})
 			eventually(t, func() error {
-				return configMapSays(t, h.first, "dev-store-web-live", "greeting", "hello", lost.what)
+				return checkConfigMap(t, h.first, "dev-store-web-live", "greeting", "hello", test.name)
 			})
 		})
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // registered is the Secret by which an Argo CD knows another cluster.
-const registered = `apiVersion: v1
+const clusterSecret = `apiVersion: v1
 kind: Secret
 metadata: {name: cluster-%[1]s, namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster, env: prod}}
 stringData:
@@ -31,7 +31,7 @@ stringData:
 
 // Two ApplicationSets: web is on the clusters with a label, by their servers; metrics is on all, the hub among them.
 const (
-	setOfWeb = `apiVersion: argoproj.io/v1alpha1
+	webApplicationSet = `apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
 metadata: {name: web, namespace: argocd}
 spec:
@@ -44,7 +44,7 @@ spec:
       destination: {server: "{{server}}", namespace: web}
       syncPolicy: {automated: {prune: true, selfHeal: true}}
 `
-	setOfMetrics = `apiVersion: argoproj.io/v1alpha1
+	metricsApplicationSet = `apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
 metadata: {name: metrics, namespace: argocd}
 spec:
@@ -62,7 +62,7 @@ spec:
 )
 
 // hubChecks reads what all clusters say, as the guide names it.
-const hubChecks = `
+const hubCompliance = `
 data "flotilla_compliance" "prod" {
   name        = flotilla_assignment.prod.name
   fleet       = local.fleet
@@ -78,7 +78,7 @@ output "clusters" {
 
 // hubFleet is a hub with two further clusters, and the repository that it follows.
 type hubFleet struct {
-	*world
+	*testbed
 	central       argoCD
 	clusters      map[string]*kubetest.Server // by name, the hub among them
 	fleet, gitops *repository
@@ -87,7 +87,7 @@ type hubFleet struct {
 
 func newHubFleet(t *testing.T) *hubFleet {
 	t.Helper()
-	h := &hubFleet{world: &world{test: "adoption", git: giteatest.Start(t)}, clusters: map[string]*kubetest.Server{}}
+	h := &hubFleet{testbed: &testbed{scenario: "adoption", git: giteatest.Start(t)}, clusters: map[string]*kubetest.Server{}}
 	h.step(t, "hub", "three Kubernetes APIs started", func() {
 		for _, name := range []string{"central", "store-1", "store-2"} {
 			h.clusters[name] = kubetest.StartAnother(t, kubetest.Options{Controllers: true, Agents: name == "central"})
@@ -97,52 +97,52 @@ func newHubFleet(t *testing.T) *hubFleet {
 	h.central = argoCD{h.cluster}
 	h.cluster.Apply(t, h.central.settings())
 	for _, name := range []string{"store-1", "store-2"} {
-		of := h.clusters[name]
-		h.cluster.Apply(t, fmt.Sprintf(registered, name, of.Host, of.Token, base64.StdEncoding.EncodeToString([]byte(of.CA))))
+		server := h.clusters[name]
+		h.cluster.Apply(t, fmt.Sprintf(clusterSecret, name, server.Host, server.Token, base64.StdEncoding.EncodeToString([]byte(server.CA))))
 	}
 	h.central.start(t)
-	startSets(t, h.cluster)
+	startApplicationSetController(t, h.cluster)
 	user := h.git.User(t)
 	h.fleet, h.gitops = newRepository(t, h.git, user, "fleet"), newRepository(t, h.git, user, "gitops")
 	h.fleet.push(map[string]string{
-		"bootstrap/central.yaml":        strings.ReplaceAll(argoFleet(h.fleet.url).applied, "clusters/production", "clusters/central"),
-		"clusters/central/web.yaml":     fmt.Sprintf(setOfWeb, h.fleet.url, "v1"),
-		"clusters/central/metrics.yaml": fmt.Sprintf(setOfMetrics, h.fleet.url),
-		"web/v1/all.yaml":               brings("web", "v1"), "web/v2/all.yaml": brings("web", "v2"), "metrics/all.yaml": brings("metrics", "v1"),
+		"bootstrap/central.yaml":        strings.ReplaceAll(argoFleet(h.fleet.url).installed, "clusters/production", "clusters/central"),
+		"clusters/central/web.yaml":     fmt.Sprintf(webApplicationSet, h.fleet.url, "v1"),
+		"clusters/central/metrics.yaml": fmt.Sprintf(metricsApplicationSet, h.fleet.url),
+		"web/v1/all.yaml":               newWorkload("web", "v1"), "web/v2/all.yaml": newWorkload("web", "v2"), "metrics/all.yaml": newWorkload("metrics", "v1"),
 	})
 	h.tf = newTerraform(t, user)
 	return h
 }
 
 // until waits, and says what Argo CD says when that fails.
-func (h *hubFleet) until(t *testing.T, check func() error) {
+func (h *hubFleet) waitFor(t *testing.T, check func() error) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := check(); err != nil {
-			return fmt.Errorf("%w\n%s", err, h.says(t))
+			return fmt.Errorf("%w\n%s", err, h.describeApplications(t))
 		}
 		return nil
 	})
 }
 
-func (h *hubFleet) says(t *testing.T) string {
+func (h *hubFleet) describeApplications(t *testing.T) string {
 	t.Helper()
-	return h.central.says(t, namesOf(t, h.cluster, applications, "argocd")...)
+	return h.central.describeStatus(t, listNames(t, h.cluster, applications, "argocd")...)
 }
 
 // uids are those of all objects that matter, on all clusters.
-func (h *hubFleet) uids(t *testing.T) map[string]string {
+func (h *hubFleet) listUIDs(t *testing.T) map[string]string {
 	t.Helper()
-	found := map[string]string{}
-	list := func(cluster string, resource schema.GroupVersionResource) {
+	uids := map[string]string{}
+	addUIDs := func(cluster string, resource schema.GroupVersionResource) {
 		listed, err := h.clusters[cluster].Client().Resource(resource).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, object := range listed.Items {
 			key := fmt.Sprintf("%s: %s %s/%s", cluster, object.GetKind(), object.GetNamespace(), object.GetName())
-			if found[key] = string(object.GetUID()); object.GetDeletionTimestamp() != nil {
-				found[key] = "being deleted"
+			if uids[key] = string(object.GetUID()); object.GetDeletionTimestamp() != nil {
+				uids[key] = "being deleted"
 			}
 		}
 	}
@@ -150,29 +150,29 @@ func (h *hubFleet) uids(t *testing.T) map[string]string {
 		for _, resource := range []schema.GroupVersionResource{
 			configMaps, deployments, {Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "secrets"},
 		} {
-			list(cluster, resource)
+			addUIDs(cluster, resource)
 		}
 	}
-	list("central", applications)
-	return found
+	addUIDs("central", applications)
+	return uids
 }
 
 // guidedInto runs a command of the guide in the folder of the configuration.
-func (h *hubFleet) guidedInto(t *testing.T, command string) {
+func (h *hubFleet) runGuideCommandInFolder(t *testing.T, command string) {
 	t.Helper()
-	inGuide(t, "adopting.md.tmpl", command)
-	h.kubectl(t, "cd '"+h.tf.folder+"' && "+command)
+	requireInGuide(t, "adopting.md.tmpl", command)
+	h.runCommand(t, "cd '"+h.tf.folder+"' && "+command)
 }
 
 // configure writes files of the guide's example.
-func (h *hubFleet) configure(t *testing.T, ref string, files ...string) {
+func (h *hubFleet) writeExample(t *testing.T, ref string, files ...string) {
 	t.Helper()
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "adopting", "hub", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.tf.write(name, strings.NewReplacer(
+		h.tf.writeFile(name, strings.NewReplacer(
 			"https://git.example.com/platform/fleet.git", h.fleet.url, "https://git.example.com/platform/gitops.git", h.gitops.url,
 			`ref     = "main"`, fmt.Sprintf("ref     = %q", ref),
 		).Replace(string(text)))
@@ -181,17 +181,17 @@ func (h *hubFleet) configure(t *testing.T, ref string, files ...string) {
 
 func (h *hubFleet) apply(t *testing.T) {
 	t.Helper()
-	if _, err := h.tf.try("apply", "-auto-approve", "-no-color"); err != nil {
-		t.Fatalf("%v\n%s", err, h.says(t))
+	if _, err := h.tf.tryRun("apply", "-auto-approve", "-no-color"); err != nil {
+		t.Fatalf("%v\n%s", err, h.describeApplications(t))
 	}
 }
 
 // refreshed has the Applications that follow Flotilla's folders look at the branch.
-func (h *hubFleet) refreshed(t *testing.T) {
+func (h *hubFleet) refreshRoots(t *testing.T) {
 	t.Helper()
-	for _, name := range namesOf(t, h.cluster, applications, "argocd") {
+	for _, name := range listNames(t, h.cluster, applications, "argocd") {
 		if strings.HasPrefix(name, "flotilla-prod-") || strings.HasPrefix(name, "central-cluster-type") {
-			h.central.nudge(t, name)
+			h.central.triggerReconcile(t, name)
 		}
 	}
 }
@@ -206,179 +206,179 @@ func TestAHubIsTakenOver(t *testing.T) {
 	}
 	t.Parallel()
 	h := newHubFleet(t)
-	step := func(what string, do func()) {
+	step := func(title string, do func()) {
 		t.Helper()
-		h.step(t, "hub", what, do)
+		h.step(t, "hub", title, do)
 	}
-	web := []string{"store-1", "store-2"}
-	adopted := []string{"metrics-in-cluster", "metrics-store-1", "metrics-store-2", "store-1-web", "store-2-web"}
+	webClusters := []string{"store-1", "store-2"}
+	adoptedApplications := []string{"metrics-in-cluster", "metrics-store-1", "metrics-store-2", "store-1-web", "store-2-web"}
 	step("the fleet is there", func() {
-		h.cluster.Apply(t, strings.ReplaceAll(argoFleet(h.fleet.url).applied, "clusters/production", "clusters/central"))
-		h.until(t, func() error {
-			for _, name := range adopted {
-				if one := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name); one == nil || !settled(one) {
+		h.cluster.Apply(t, strings.ReplaceAll(argoFleet(h.fleet.url).installed, "clusters/production", "clusters/central"))
+		h.waitFor(t, func() error {
+			for _, name := range adoptedApplications {
+				if application := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name); application == nil || !isSettled(application) {
 					return fmt.Errorf("%s has not settled", name)
 				}
 			}
 			return nil
 		})
 	})
-	had := h.uids(t)
-	t.Logf("%d objects are there", len(had))
-	unchanged := func() {
+	wantUIDs := h.listUIDs(t)
+	t.Logf("%d objects are there", len(wantUIDs))
+	checkUnchanged := func() {
 		t.Helper()
-		is := h.uids(t)
-		for _, object := range slices.Sorted(maps.Keys(had)) {
-			if is[object] != had[object] {
-				t.Errorf("%s had the uid %s, and has %q", object, had[object], is[object])
+		got := h.listUIDs(t)
+		for _, object := range slices.Sorted(maps.Keys(wantUIDs)) {
+			if got[object] != wantUIDs[object] {
+				t.Errorf("%s had the uid %s, and has %q", object, wantUIDs[object], got[object])
 			}
 		}
 	}
 	step("the folders are written", func() {
-		h.guidedInto(t, `kubectl -n argocd get secrets -l argocd.argoproj.io/secret-type=cluster -o json | jq '.items |= map({apiVersion, kind, metadata: (.metadata | {name, namespace, labels}), data: (.data | {name, server})})' > clusters.json`)
-		h.configure(t, "main", "main.tf")
-		h.tf.write("required.tf", required)
+		h.runGuideCommandInFolder(t, `kubectl -n argocd get secrets -l argocd.argoproj.io/secret-type=cluster -o json | jq '.items |= map({apiVersion, kind, metadata: (.metadata | {name, namespace, labels}), data: (.data | {name, server})})' > clusters.json`)
+		h.writeExample(t, "main", "main.tf")
+		h.tf.writeFile("required.tf", requiredProviders)
 		h.apply(t)
 		for host, want := range map[string]int{"central": 1, "store-1": 2, "store-2": 2} {
-			h.gitops.git("fetch", "--quiet", h.gitops.write, "prod")
-			written := h.gitops.git("ls-tree", "-r", "--name-only", "FETCH_HEAD", host+"/")
-			if got := strings.Count(written, "/reconciler.yaml\n"); got != want {
-				t.Errorf("%s has %d folders, want %d:\n%s", host, got, want, written)
+			h.gitops.git("fetch", "--quiet", h.gitops.pushURL, "prod")
+			files := h.gitops.git("ls-tree", "-r", "--name-only", "FETCH_HEAD", host+"/")
+			if got := strings.Count(files, "/reconciler.yaml\n"); got != want {
+				t.Errorf("%s has %d folders, want %d:\n%s", host, got, want, files)
 			}
 		}
-		unchanged()
+		checkUnchanged()
 	})
 	step("the root lets the ApplicationSets go", func() {
-		h.fleet.git("push", "--quiet", h.fleet.write, "main:adopted")
-		h.guided(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
+		h.fleet.git("push", "--quiet", h.fleet.pushURL, "main:adopted")
+		h.runGuideCommand(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
 		h.fleet.git("rm", "--quiet", "clusters/central/web.yaml", "clusters/central/metrics.yaml")
 		h.fleet.push(map[string]string{"clusters/central/README.md": "Flotilla writes what is for this cluster.\n"})
-		h.central.nudge(t, "root")
-		h.until(t, func() error {
+		h.central.triggerReconcile(t, "root")
+		h.waitFor(t, func() error {
 			root := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", "root")
 			if got := field(root, "status", "sync", "revision"); got != h.fleet.head() {
 				return fmt.Errorf("the root has %v", got)
 			}
 			return nil
 		})
-		h.guided(t, "kubectl -n argocd delete applicationset web --cascade=orphan")
-		h.guided(t, "kubectl -n argocd delete applicationset metrics --cascade=orphan")
-		h.until(t, func() error {
-			if left := namesOf(t, h.cluster, applicationSets, "argocd"); len(left) > 0 {
-				return fmt.Errorf("the hub has the ApplicationSets %v", left)
+		h.runGuideCommand(t, "kubectl -n argocd delete applicationset web --cascade=orphan")
+		h.runGuideCommand(t, "kubectl -n argocd delete applicationset metrics --cascade=orphan")
+		h.waitFor(t, func() error {
+			if remaining := listNames(t, h.cluster, applicationSets, "argocd"); len(remaining) > 0 {
+				return fmt.Errorf("the hub has the ApplicationSets %v", remaining)
 			}
 			return nil
 		})
-		unchanged()
+		checkUnchanged()
 	})
 	step("the hub follows the new folders", func() {
-		h.tf.write("central.kubeconfig", h.cluster.Kubeconfig())
-		h.configure(t, "adopted", "main.tf", "takeover.tf")
+		h.tf.writeFile("central.kubeconfig", h.cluster.Kubeconfig())
+		h.writeExample(t, "adopted", "main.tf", "takeover.tf")
 		h.apply(t)
-		unchanged()
-		for _, name := range adopted { // nothing is waited for: the apply has
-			one := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
-			by, _ := field(one, "metadata", "annotations", "argocd.argoproj.io/tracking-id").(string)
+		checkUnchanged()
+		for _, name := range adoptedApplications { // nothing is waited for: the apply has
+			application := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
+			trackingID, _ := field(application, "metadata", "annotations", "argocd.argoproj.io/tracking-id").(string)
 			want := map[string]string{
 				"metrics-in-cluster": "central-cluster-type:", "metrics-store-1": "flotilla-prod-store-1-hub:", "store-1-web": "flotilla-prod-store-1-hub:",
 			}[name]
 			if strings.Contains(name, "store-2") {
 				want = "flotilla-prod-store-2-hub:"
 			}
-			if !strings.HasPrefix(by, want) || len(one.GetOwnerReferences()) > 0 {
-				t.Errorf("%s belongs to %q and %v, want %s", name, by, one.GetOwnerReferences(), want)
+			if !strings.HasPrefix(trackingID, want) || len(application.GetOwnerReferences()) > 0 {
+				t.Errorf("%s belongs to %q and %v, want %s", name, trackingID, application.GetOwnerReferences(), want)
 			}
 		}
-		if err := h.tf.plansNothing(); err != nil {
+		if err := h.tf.checkEmptyPlan(); err != nil {
 			t.Error(err)
 		}
 	})
 	step("each cluster is ready", func() {
-		h.tf.write("checks.tf", hubChecks)
-		h.until(t, func() error {
+		h.tf.writeFile("checks.tf", hubCompliance)
+		h.waitFor(t, func() error {
 			h.apply(t)
 			var clusters map[string]struct{ Verdict, Message string }
-			h.tf.outputs(map[string]any{"clusters": &clusters})
+			h.tf.readOutputs(map[string]any{"clusters": &clusters})
 			for name := range h.clusters {
-				if is := clusters[name]; is.Verdict != "ready" {
-					return fmt.Errorf("%s is %s: %s", name, is.Verdict, is.Message)
+				if got := clusters[name]; got.Verdict != "ready" {
+					return fmt.Errorf("%s is %s: %s", name, got.Verdict, got.Message)
 				}
 			}
 			return nil
 		})
 	})
 	step("the root is removed", func() {
-		h.guided(t, `kubectl -n argocd patch application root --type merge -p '{"metadata":{"finalizers":null}}'`)
-		h.guided(t, `kubectl -n argocd delete application root`)
-		h.until(t, func() error {
+		h.runGuideCommand(t, `kubectl -n argocd patch application root --type merge -p '{"metadata":{"finalizers":null}}'`)
+		h.runGuideCommand(t, `kubectl -n argocd delete application root`)
+		h.waitFor(t, func() error {
 			if h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", "root") != nil {
 				return fmt.Errorf("the root is still there")
 			}
 			return nil
 		})
-		delete(had, "central: Application argocd/root")
-		unchanged()
+		delete(wantUIDs, "central: Application argocd/root")
+		checkUnchanged()
 	})
-	h.fleet.git("fetch", "--quiet", h.fleet.write, "adopted")
+	h.fleet.git("fetch", "--quiet", h.fleet.pushURL, "adopted")
 	h.fleet.git("checkout", "--quiet", "-B", "adopted", "FETCH_HEAD")
 	step("a change arrives on each cluster", func() {
-		h.fleet.pushTo("adopted", map[string]string{"clusters/central/web.yaml": fmt.Sprintf(setOfWeb, h.fleet.url, "v2")})
+		h.fleet.pushTo("adopted", map[string]string{"clusters/central/web.yaml": fmt.Sprintf(webApplicationSet, h.fleet.url, "v2")})
 		h.apply(t)
-		h.refreshed(t)
-		h.until(t, func() error {
-			var wrong []error
-			for _, name := range web {
-				wrong = append(wrong, configMapSays(t, h.clusters[name], "web", "greeting", "hello", "v2"))
+		h.refreshRoots(t)
+		h.waitFor(t, func() error {
+			var problems []error
+			for _, name := range webClusters {
+				problems = append(problems, checkConfigMap(t, h.clusters[name], "web", "greeting", "hello", "v2"))
 			}
-			return all(wrong...)
+			return joinErrors(problems...)
 		})
-		unchanged()
+		checkUnchanged()
 	})
 	step("what is removed is pruned on each cluster", func() {
 		h.fleet.git("rm", "--quiet", "clusters/central/web.yaml")
 		h.fleet.pushTo("adopted", nil)
 		h.apply(t)
-		h.refreshed(t)
-		h.until(t, func() error {
-			var left []error
-			for _, name := range web {
-				left = append(left, gone(t, h.clusters[name], "web"))
+		h.refreshRoots(t)
+		h.waitFor(t, func() error {
+			var remaining []error
+			for _, name := range webClusters {
+				remaining = append(remaining, checkNamespaceGone(t, h.clusters[name], "web"))
 			}
-			return all(left...)
+			return joinErrors(remaining...)
 		})
-		maps.DeleteFunc(had, func(object, _ string) bool { return strings.Contains(object, "web") })
-		unchanged()
+		maps.DeleteFunc(wantUIDs, func(object, _ string) bool { return strings.Contains(object, "web") })
+		checkUnchanged()
 	})
-	labels := func(name string) map[string]string {
-		all := h.cluster.Get(t, "v1", "Secret", "argocd", "cluster-"+name).GetLabels()
-		maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, "flotilla.dev/") })
-		return all
+	flotillaLabels := func(name string) map[string]string {
+		labels := h.cluster.Get(t, "v1", "Secret", "argocd", "cluster-"+name).GetLabels()
+		maps.DeleteFunc(labels, func(key, _ string) bool { return !strings.HasPrefix(key, "flotilla.dev/") })
+		return labels
 	}
 	step("a destroy of the agents leaves everything", func() {
 		h.tf.run("destroy", "-auto-approve", "-no-color", "-target=flotilla_agent.store", "-target=flotilla_agent.central")
 		time.Sleep(5 * time.Second)
-		unchanged()
-		for _, name := range web {
+		checkUnchanged()
+		for _, name := range webClusters {
 			want := map[string]string{"flotilla.dev/cluster": name, "flotilla.dev/cluster-type": name, "flotilla.dev/environment": "prod"}
-			if got := labels(name); !maps.Equal(got, want) {
+			if got := flotillaLabels(name); !maps.Equal(got, want) {
 				t.Errorf("the Secret of %s has the labels %v, want %v", name, got, want)
 			}
 		}
 	})
 	step("a destroy with on_destroy = \"delete\" removes the workloads", func() {
-		h.tf.write("override.tf", "resource \"flotilla_agent\" \"store\" {\n  on_destroy = \"delete\"\n}\n")
+		h.tf.writeFile("override.tf", "resource \"flotilla_agent\" \"store\" {\n  on_destroy = \"delete\"\n}\n")
 		h.apply(t)
-		unchanged()
+		checkUnchanged()
 		h.tf.run("destroy", "-auto-approve", "-no-color", "-target=flotilla_agent.store")
-		h.until(t, func() error {
-			return all(gone(t, h.clusters["store-1"], "metrics"), gone(t, h.clusters["store-2"], "metrics"))
+		h.waitFor(t, func() error {
+			return joinErrors(checkNamespaceGone(t, h.clusters["store-1"], "metrics"), checkNamespaceGone(t, h.clusters["store-2"], "metrics"))
 		})
-		maps.DeleteFunc(had, func(object, _ string) bool {
+		maps.DeleteFunc(wantUIDs, func(object, _ string) bool {
 			return strings.HasPrefix(object, "store-") && strings.Contains(object, "metrics") || strings.Contains(object, "metrics-store-")
 		})
-		unchanged()
-		for _, name := range web {
-			if got := labels(name); len(got) > 0 {
+		checkUnchanged()
+		for _, name := range webClusters {
+			if got := flotillaLabels(name); len(got) > 0 {
 				t.Errorf("the Secret of %s has the labels %v", name, got)
 			}
 		}

@@ -20,7 +20,7 @@ var applicationSets = schema.GroupVersionResource{Group: "argoproj.io", Version:
 
 // hubRun is the configuration of a cluster that an Argo CD on another one
 // deploys to.
-const hubRun = required + `
+const hubConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = {
     central = { kubeconfig = file("hub.kubeconfig") }
@@ -104,16 +104,16 @@ output "clusters" {
 `
 
 // startSets starts what makes Applications of ApplicationSets.
-func startSets(t *testing.T, hub *kubetest.Server) {
+func startApplicationSetController(t *testing.T, hub *kubetest.Server) {
 	t.Helper()
 	startAgent(t, hub, "argocd", "argocd-applicationset-controller", []string{
-		"--kubeconfig", kubeconfig(t, hub), "--namespace", "argocd", "--metrics-addr", "127.0.0.1:0", "--probe-addr", "127.0.0.1:0",
+		"--kubeconfig", writeKubeconfig(t, hub), "--namespace", "argocd", "--metrics-addr", "127.0.0.1:0", "--probe-addr", "127.0.0.1:0",
 		"--webhook-addr", "127.0.0.1:0", "--argocd-repo-server", "127.0.0.1:1", "--repo-server-plaintext",
 	})
 }
 
 // namesOf are the objects of a kind, in order.
-func namesOf(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace string) []string {
+func listNames(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace string) []string {
 	t.Helper()
 	listed, err := cluster.Client().Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -134,19 +134,19 @@ func TestHub(t *testing.T) {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
 	t.Parallel()
-	w := &world{git: giteatest.Start(t)}
+	bed := &testbed{git: giteatest.Start(t)}
 	var hub, spoke *kubetest.Server
-	w.step(t, "hub", "two Kubernetes APIs started", func() {
+	bed.step(t, "hub", "two Kubernetes APIs started", func() {
 		hub = kubetest.StartAnother(t, kubetest.Options{Controllers: true, Agents: true})
 		spoke = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
 	})
 	central := argoCD{hub}
 	hub.Apply(t, central.settings())
 	central.start(t)
-	startSets(t, hub)
+	startApplicationSetController(t, hub)
 
-	user := w.git.User(t)
-	team, gitops := newRepository(t, w.git, user, "team"), newPrivateRepository(t, w.git, user, "gitops")
+	user := bed.git.User(t)
+	team, gitops := newRepository(t, bed.git, user, "team"), newPrivateRepository(t, bed.git, user, "gitops")
 	team.push(map[string]string{
 		"live/all.yaml": fmt.Sprintf(
 			workload,
@@ -155,56 +155,56 @@ func TestHub(t *testing.T) {
 		), "away/all.yaml": fmt.Sprintf(workload, "away", 0), "own/all.yaml": fmt.Sprintf(workload, "own", 0),
 	})
 	tf := newTerraform(t, user)
-	tf.write("hub.kubeconfig", hub.Kubeconfig())
-	tf.write("spoke.pem", spoke.CA)
-	tf.write("main.tf", fmt.Sprintf(hubRun, spoke.Host, spoke.Token, team.url, gitops.url, user.Name, user.Token))
+	tf.writeFile("hub.kubeconfig", hub.Kubeconfig())
+	tf.writeFile("spoke.pem", spoke.CA)
+	tf.writeFile("main.tf", fmt.Sprintf(hubConfiguration, spoke.Host, spoke.Token, team.url, gitops.url, user.Name, user.Token))
 
 	const live, away, own = "dev-store-web-live", "dev-store-web-away", "dev-store-1-web-own"
-	says := func() string {
-		return central.says(t, namesOf(t, hub, applications, "argocd")...)
+	describe := func() string {
+		return central.describeStatus(t, listNames(t, hub, applications, "argocd")...)
 	}
 	apply := func(variables ...string) {
 		arguments := []string{"apply", "-auto-approve", "-no-color"}
 		for _, variable := range variables {
 			arguments = append(arguments, "-var", variable)
 		}
-		if _, err := tf.try(arguments...); err != nil {
-			t.Fatalf("%v\n%s", err, says())
+		if _, err := tf.tryRun(arguments...); err != nil {
+			t.Fatalf("%v\n%s", err, describe())
 		}
 	}
-	until := func(check func() error) {
+	waitFor := func(check func() error) {
 		eventually(t, func() error {
 			err := check()
 			if err != nil {
-				err = fmt.Errorf("%w\n%s", err, says())
+				err = fmt.Errorf("%w\n%s", err, describe())
 			}
 			return err
 		})
 	}
-	arrived := func(greeting string, namespaces ...string) error {
-		var wrong []error
+	checkGreetings := func(greeting string, namespaces ...string) error {
+		var problems []error
 		for _, namespace := range namespaces {
 			target := namespace[strings.LastIndexByte(namespace, '-')+1:]
-			wrong = append(wrong, configMapSays(t, spoke, namespace, "greeting", "hello", map[string]string{"live": "world"}[target]),
-				configMapSays(t, spoke, namespace, "platform-config", "GREETING", greeting),
-				configMapSays(t, spoke, namespace, "platform-config", "BRACES", "{{.name}}"))
+			problems = append(problems, checkConfigMap(t, spoke, namespace, "greeting", "hello", map[string]string{"live": "world"}[target]),
+				checkConfigMap(t, spoke, namespace, "platform-config", "GREETING", greeting),
+				checkConfigMap(t, spoke, namespace, "platform-config", "BRACES", "{{.name}}"))
 		}
-		return errors.Join(wrong...)
+		return errors.Join(problems...)
 	}
 
-	w.step(t, "hub", "one apply, and what is for the cluster is there", func() {
+	bed.step(t, "hub", "one apply, and what is for the cluster is there", func() {
 		apply()
-		if err := arrived("hello", live, away, own); err != nil { // nothing is waited for: the apply has
-			t.Errorf("%v\n%s", err, says())
+		if err := checkGreetings("hello", live, away, own); err != nil { // nothing is waited for: the apply has
+			t.Errorf("%v\n%s", err, describe())
 		}
 		var clusters map[string]struct{ Verdict, Message string }
-		tf.outputs(map[string]any{"clusters": &clusters})
-		if is := clusters["store-1"]; is.Verdict != "ready" {
-			t.Errorf("the hub says that the cluster is %s: %s", is.Verdict, is.Message)
+		tf.readOutputs(map[string]any{"clusters": &clusters})
+		if got := clusters["store-1"]; got.Verdict != "ready" {
+			t.Errorf("the hub says that the cluster is %s: %s", got.Verdict, got.Message)
 		}
 	})
 	t.Run("each has its own", func(t *testing.T) {
-		if sets := namesOf(t, hub, applicationSets, "argocd"); len(sets) != 4 {
+		if sets := listNames(t, hub, applicationSets, "argocd"); len(sets) != 4 {
 			t.Errorf("the hub has the ApplicationSets %v", sets)
 		}
 		for _, namespace := range []string{live, away, own} {
@@ -216,37 +216,37 @@ func TestHub(t *testing.T) {
 			t.Error("namespace argocd is on the cluster")
 		}
 	})
-	w.step(t, "hub", "a changed value arrives", func() {
+	bed.step(t, "hub", "a changed value arrives", func() {
 		apply("greeting=changed")
-		until(func() error { return arrived("changed", live, away, own) })
+		waitFor(func() error { return checkGreetings("changed", live, away, own) })
 	})
-	w.step(t, "hub", "what is removed goes on both", func() {
+	bed.step(t, "hub", "what is removed goes on both", func() {
 		apply("greeting=changed", "removed=true")
-		until(func() error {
-			var left error
-			if sets := namesOf(t, hub, applicationSets, "argocd"); len(sets) != 2 {
-				left = fmt.Errorf("the hub has the ApplicationSets %v", sets)
+		waitFor(func() error {
+			var remaining error
+			if sets := listNames(t, hub, applicationSets, "argocd"); len(sets) != 2 {
+				remaining = fmt.Errorf("the hub has the ApplicationSets %v", sets)
 			}
-			return all(left, gone(t, spoke, away), gone(t, spoke, own), arrived("changed", live))
+			return joinErrors(remaining, checkNamespaceGone(t, spoke, away), checkNamespaceGone(t, spoke, own), checkGreetings("changed", live))
 		})
 	})
-	w.step(t, "hub", "a destroy of the agent leaves the workload", func() {
+	bed.step(t, "hub", "a destroy of the agent leaves the workload", func() {
 		tf.run("destroy", "-auto-approve", "-no-color", "-target=flotilla_agent.one")
 		time.Sleep(5 * time.Second)
-		if err := arrived("changed", live); err != nil {
+		if err := checkGreetings("changed", live); err != nil {
 			t.Error(err)
 		}
-		for _, name := range namesOf(t, hub, applications, "argocd") {
+		for _, name := range listNames(t, hub, applications, "argocd") {
 			application := hub.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
 			if field(application, "spec", "destination", "name") == "store-1" && field(application, "metadata", "deletionTimestamp") == nil {
 				t.Errorf("Application %s still deploys to the cluster", name)
 			}
 		}
 	})
-	w.step(t, "hub", "onboarded again, and a destroy with on_destroy = \"delete\" removes it", func() {
+	bed.step(t, "hub", "onboarded again, and a destroy with on_destroy = \"delete\" removes it", func() {
 		apply("greeting=changed", "on_destroy=delete")
-		until(func() error { return arrived("changed", live, own) })
+		waitFor(func() error { return checkGreetings("changed", live, own) })
 		tf.run("destroy", "-auto-approve", "-no-color", "-target=flotilla_agent.one")
-		until(func() error { return all(gone(t, spoke, live), gone(t, spoke, own)) })
+		waitFor(func() error { return joinErrors(checkNamespaceGone(t, spoke, live), checkNamespaceGone(t, spoke, own)) })
 	})
 }

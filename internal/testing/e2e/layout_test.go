@@ -21,7 +21,7 @@ var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Reso
 
 // reconcilers are the objects of one deployment target, by agent: %[1]s is its name and namespace, %[2]s the repository
 // (of Flux the name of its GitRepository), %[3]s the folder in it, %[4]s the images of kustomize.
-var reconcilers = map[string]string{
+var reconcilerObjects = map[string]string{
 	"flux": `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: %[1]s, namespace: flux-system}
@@ -47,40 +47,40 @@ spec:
 `,
 }
 
-const teamsSource = `---
+const teamSource = `---
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata: {name: %s, namespace: flux-system}
 spec: {interval: 1m, url: %q, ref: {branch: main}}
 `
 
-const skip = "# +argocd:skip-file-rendering\n"
+const skipMarker = "# +argocd:skip-file-rendering\n"
 
 // layout shows on a real agent what the folder with final objects builds upon: what follows the host's folder passes over
 // them, the same object of the reconciler follows first the team's repository, then them, and then the team's again,
 // and nothing is deleted at any time; a change of the objects is a new generation of that object.
-func (w *world) layout(t *testing.T, agent agent) {
-	user := w.git.User(t)
-	team := newRepository(t, w.git, user, "team-layout")
-	gitops := newRepository(t, w.git, user, "gitops-layout")
+func (bed *testbed) testLayout(t *testing.T, agent agent) {
+	user := bed.git.User(t)
+	team := newRepository(t, bed.git, user, "team-layout")
+	gitops := newRepository(t, bed.git, user, "gitops-layout")
 	host := agent.reconciler() + "-layout"
 	name := "dev-" + host + "-web-live"
 	isFlux := agent.reconciler() == "flux"
-	step := func(what string, do func()) {
+	step := func(title string, do func()) {
 		t.Helper()
-		w.step(t, agent.reconciler(), what, do)
+		bed.step(t, agent.reconciler(), title, do)
 	}
-	place := host + "/web-live/"
+	targetFolder := host + "/web-live/"
 	namespace := fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", name)
 
 	pointers := func() map[string]string {
 		repository, more := team.url, ""
 		if isFlux {
-			repository, more = name, fmt.Sprintf(teamsSource, name, team.url)
+			repository, more = name, fmt.Sprintf(teamSource, name, team.url)
 		}
 		return map[string]string{
-			place + "namespace.yaml":  namespace,
-			place + "reconciler.yaml": fmt.Sprintf(reconcilers[agent.reconciler()], name, repository, "live", "") + more,
+			targetFolder + "namespace.yaml":  namespace,
+			targetFolder + "reconciler.yaml": fmt.Sprintf(reconcilerObjects[agent.reconciler()], name, repository, "live", "") + more,
 		}
 	}
 	objects := func(text string) map[string]string {
@@ -91,98 +91,98 @@ func (w *world) layout(t *testing.T, agent agent) {
 			image = fmt.Sprintf(`{name: flotilla.dev/objects, newTag: "%x"}`, sha256.Sum256([]byte(text)))
 		}
 		return map[string]string{
-			place + "namespace.yaml":             namespace,
-			place + "reconciler.yaml":            fmt.Sprintf(reconcilers[agent.reconciler()], name, repository, place+"objects", image),
-			place + "kustomization.yaml":         skip + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [namespace.yaml, reconciler.yaml]\n",
-			place + "objects/kustomization.yaml": skip + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [objects.yaml]\n",
-			place + "objects/objects.yaml":       skip + text,
+			targetFolder + "namespace.yaml":             namespace,
+			targetFolder + "reconciler.yaml":            fmt.Sprintf(reconcilerObjects[agent.reconciler()], name, repository, targetFolder+"objects", image),
+			targetFolder + "kustomization.yaml":         skipMarker + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [namespace.yaml, reconciler.yaml]\n",
+			targetFolder + "objects/kustomization.yaml": skipMarker + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [objects.yaml]\n",
+			targetFolder + "objects/objects.yaml":       skipMarker + text,
 		}
 	}
-	put := func(files map[string]string) {
+	replaceFiles := func(files map[string]string) {
 		t.Helper()
 		gitops.git("rm", "-r", "--quiet", "--ignore-unmatch", ".")
 		gitops.push(files)
 	}
 
 	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "v1", 0)})
-	put(pointers())
-	root, _ := follow(t, w.cluster, agents.Settings{
+	replaceFiles(pointers())
+	root, _ := applyRoots(t, bed.cluster, agents.Settings{
 		Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(), Repository: folder.Location{URL: gitops.url, Branch: "main"},
 	})
-	deleted := watchDeletions(t, w.cluster, name)
-	child := func() *unstructured.Unstructured {
+	listDeleted := watchDeletions(t, bed.cluster, name)
+	getFollower := func() *unstructured.Unstructured {
 		if isFlux {
-			return w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", name)
+			return bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", name)
 		}
-		return w.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
+		return bed.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
 	}
-	follows := func() string {
-		return fmt.Sprint(field(child(), "spec", "path"), field(child(), "spec", "source", "path"))
+	followedPath := func() string {
+		return fmt.Sprint(field(getFollower(), "spec", "path"), field(getFollower(), "spec", "source", "path"))
 	}
-	uids := func() string {
-		deployment := w.cluster.Get(t, "apps/v1", "Deployment", name, "server")
-		greeting := w.cluster.Get(t, "v1", "ConfigMap", name, "greeting")
+	listUIDs := func() string {
+		deployment := bed.cluster.Get(t, "apps/v1", "Deployment", name, "server")
+		greeting := bed.cluster.Get(t, "v1", "ConfigMap", name, "greeting")
 		return fmt.Sprint(field(deployment, "metadata", "uid"), " ", field(greeting, "metadata", "uid"))
 	}
-	arrives := func(version, place string) {
+	waitForVersion := func(version, targetFolder string) {
 		t.Helper()
-		agent.nudge(t, root)
+		agent.triggerReconcile(t, root)
 		eventually(t, func() error {
-			err := configMapSays(t, w.cluster, name, "greeting", "hello", version)
-			if err == nil && !strings.Contains(follows(), place) {
-				err = fmt.Errorf("it follows %s, not %s", follows(), place)
+			err := checkConfigMap(t, bed.cluster, name, "greeting", "hello", version)
+			if err == nil && !strings.Contains(followedPath(), targetFolder) {
+				err = fmt.Errorf("it follows %s, not %s", followedPath(), targetFolder)
 			}
-			if err == nil && !settled(child()) {
+			if err == nil && !isSettled(getFollower()) {
 				err = fmt.Errorf("it has not settled")
 			}
 			if err != nil {
-				err = fmt.Errorf("%w\n%s", err, agent.says(t, root, name))
+				err = fmt.Errorf("%w\n%s", err, agent.describeStatus(t, root, name))
 			}
 			return err
 		})
 	}
-	step("pointers arrive", func() { arrives("v1", "live") })
-	had := uids()
+	step("pointers arrive", func() { waitForVersion("v1", "live") })
+	wantUIDs := listUIDs()
 	step("objects in their place arrive", func() {
-		put(objects(fmt.Sprintf(workload, "v2", 0)))
-		arrives("v2", "/objects")
+		replaceFiles(objects(fmt.Sprintf(workload, "v2", 0)))
+		waitForVersion("v2", "/objects")
 	})
-	generation := child().GetGeneration()
+	generation := getFollower().GetGeneration()
 	step("changed objects arrive", func() {
-		put(objects(fmt.Sprintf(workload, "v3", 0)))
-		arrives("v3", "/objects")
+		replaceFiles(objects(fmt.Sprintf(workload, "v3", 0)))
+		waitForVersion("v3", "/objects")
 		eventually(t, func() error {
-			if child().GetGeneration() <= generation {
+			if getFollower().GetGeneration() <= generation {
 				return fmt.Errorf("the generation is still %d", generation)
 			}
 			return nil
 		})
 	})
 	step("a change by hand is put right", func() {
-		setData(t, w.cluster, name, "greeting", "hello", "by hand")
+		setData(t, bed.cluster, name, "greeting", "hello", "by hand")
 		if isFlux {
-			agent.nudge(t, name)
+			agent.triggerReconcile(t, name)
 		}
-		arrives("v3", "/objects")
+		waitForVersion("v3", "/objects")
 	})
 	step("pointers again arrive", func() {
-		put(pointers())
-		arrives("v1", "live")
+		replaceFiles(pointers())
+		waitForVersion("v1", "live")
 	})
-	if got := uids(); got != had {
-		t.Errorf("the uids were %s, and are %s", had, got)
+	if got := listUIDs(); got != wantUIDs {
+		t.Errorf("the uids were %s, and are %s", wantUIDs, got)
 	}
-	if got := deleted(); len(got) > 0 {
+	if got := listDeleted(); len(got) > 0 {
 		t.Errorf("%v were deleted", got)
 	}
 	step("objects, which are then removed, are pruned", func() {
-		put(objects(fmt.Sprintf(workload, "v4", 0)))
-		arrives("v4", "/objects")
-		put(map[string]string{host + "/owner.md": "nothing\n"})
-		agent.nudge(t, root)
+		replaceFiles(objects(fmt.Sprintf(workload, "v4", 0)))
+		waitForVersion("v4", "/objects")
+		replaceFiles(map[string]string{host + "/owner.md": "nothing\n"})
+		agent.triggerReconcile(t, root)
 		eventually(t, func() error {
-			if err := gone(t, w.cluster, name); err != nil {
-				return fmt.Errorf("%w\n%s", err, agent.says(t, root, name))
+			if err := checkNamespaceGone(t, bed.cluster, name); err != nil {
+				return fmt.Errorf("%w\n%s", err, agent.describeStatus(t, root, name))
 			}
 			return nil
 		})
@@ -190,12 +190,12 @@ func (w *world) layout(t *testing.T, agent agent) {
 }
 
 // settled says whether what follows objects has applied its present spec, and is content.
-func settled(child *unstructured.Unstructured) bool {
-	if child.GetKind() == "Application" {
-		return field(child, "status", "sync", "status") == "Synced" && field(child, "status", "operationState", "phase") == "Succeeded"
+func isSettled(follower *unstructured.Unstructured) bool {
+	if follower.GetKind() == "Application" {
+		return field(follower, "status", "sync", "status") == "Synced" && field(follower, "status", "operationState", "phase") == "Succeeded"
 	}
-	conditions, _ := field(child, "status", "conditions").([]any)
-	return field(child, "status", "observedGeneration") == child.GetGeneration() && slices.ContainsFunc(conditions, func(c any) bool {
+	conditions, _ := field(follower, "status", "conditions").([]any)
+	return field(follower, "status", "observedGeneration") == follower.GetGeneration() && slices.ContainsFunc(conditions, func(c any) bool {
 		condition, _ := c.(map[string]any)
 		return condition["type"] == "Ready" && condition["status"] == "True"
 	})

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(inOwnNetwork(func() int {
 		return kubetest.Main(func() int {
 			code := giteatest.Main(m)
-			if err := took.write(os.Getenv("FLOTILLA_E2E")); err != nil {
+			if err := stepTimes.write(os.Getenv("FLOTILLA_E2E")); err != nil {
 				fmt.Fprintln(os.Stderr, "e2e:", err)
 			}
 			return code
@@ -31,59 +31,61 @@ func TestMain(m *testing.M) {
 
 // patience is generous: agents take seconds, on a busy machine minutes. Only a
 // test that fails waits for so long.
-const patience = 10 * time.Minute
+const pollTimeout = 10 * time.Minute
 
 // world is what the tests of one cluster share: the cluster, and a Git host.
-type world struct {
-	test    string // what it is about, where the name of the test does not say that
-	cluster *kubetest.Server
-	git     *giteatest.Gitea
+type testbed struct {
+	scenario string // what it is about, where the name of the test does not say that
+	cluster  *kubetest.Server
+	git      *giteatest.Gitea
 }
 
 // took is how long the steps of all tests took, which [TestMain] writes: it is
 // package state because one table is printed for all of them.
-var took times
+var stepTimes timings
 
-type times struct {
-	mu    sync.Mutex
-	lines []line
+type timings struct {
+	mu      sync.Mutex
+	entries []timing
 }
 
-type line struct {
-	agent, test, what string
-	took              time.Duration
+type timing struct {
+	agent, scenario, title string
+	duration               time.Duration
 }
 
-func (l line) String() string {
-	return fmt.Sprintf("%-7s %-21s %5.1f s  %s", l.agent, l.test, l.took.Seconds(), l.what)
+func (t timing) String() string {
+	return fmt.Sprintf("%-7s %-21s %5.1f s  %s", t.agent, t.scenario, t.duration.Seconds(), t.title)
 }
 
 // step does one thing, and notes how long it took.
-func (w *world) step(t *testing.T, agent, what string, do func()) {
+func (bed *testbed) step(t *testing.T, agent, title string, do func()) {
 	t.Helper()
 	began := time.Now()
 	do()
-	line := line{agent: agent, test: w.test, what: what, took: time.Since(began)}
-	if test := path.Base(t.Name()); line.test == "" && test != t.Name() && test != agent {
-		line.test = test
+	entry := timing{agent: agent, scenario: bed.scenario, title: title, duration: time.Since(began)}
+	if test := path.Base(t.Name()); entry.scenario == "" && test != t.Name() && test != agent {
+		entry.scenario = test
 	}
-	t.Log(line)
-	took.mu.Lock()
-	defer took.mu.Unlock()
-	took.lines = append(took.lines, line)
+	t.Log(entry)
+	stepTimes.mu.Lock()
+	defer stepTimes.mu.Unlock()
+	stepTimes.entries = append(stepTimes.entries, entry)
 }
 
 // write leaves the times where `make e2e` prints them, those of a test
 // together.
-func (t *times) write(file string) error {
-	if len(t.lines) == 0 {
+func (t *timings) write(file string) error {
+	if len(t.entries) == 0 {
 		return nil
 	}
-	lines := slices.Clone(t.lines)
-	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.test, b.test)) })
+	entries := slices.Clone(t.entries)
+	slices.SortStableFunc(entries, func(a, b timing) int {
+		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.scenario, b.scenario))
+	})
 	var text strings.Builder
-	for i, l := range lines {
-		if i > 0 && (l.agent != lines[i-1].agent || l.test != lines[i-1].test) {
+	for i, l := range entries {
+		if i > 0 && (l.agent != entries[i-1].agent || l.scenario != entries[i-1].scenario) {
 			fmt.Fprintln(&text)
 		}
 		fmt.Fprintln(&text, l)
@@ -95,7 +97,7 @@ func (t *times) write(file string) error {
 // when that takes too long.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), pollTimeout)
 	defer cancel()
 	for {
 		err := check()
@@ -104,11 +106,11 @@ func eventually(t *testing.T, check func() error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("after %s: %v", patience, err)
+			t.Fatalf("after %s: %v", pollTimeout, err)
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
 }
 
 // all checks everything, and says everything that is not so.
-func all(checks ...error) error { return errors.Join(checks...) }
+func joinErrors(checks ...error) error { return errors.Join(checks...) }

@@ -14,7 +14,7 @@ import (
 
 // stages are what becomes of nodes and pods, by the label `does` of a pod: it gets ready, crashes again and again, or its
 // image never comes.
-var stages = `
+var kwokStages = `
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: node-ready}
@@ -40,7 +40,7 @@ spec:
   resourceRef: {apiGroup: v1, kind: Pod}
   selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: Exists}]}
   next: {finalizers: {empty: true}, delete: true}
-` + pod("run", `
+` + podStage("run", `
       conditions:
       - {type: Initialized, status: "True", lastTransitionTime: {{ $now | Quote }}}
       - {type: ContainersReady, status: "True", lastTransitionTime: {{ $now | Quote }}}
@@ -49,7 +49,7 @@ spec:
       {{ range .spec.containers }}
       - {name: {{ .name | Quote }}, image: {{ .image | Quote }}, ready: true, restartCount: 0, state: {running: {startedAt: {{ $now | Quote }}}}}
       {{ end }}
-      phase: Running`) + pod("crash", `
+      phase: Running`) + podStage("crash", `
       conditions:
       - {type: Initialized, status: "True", lastTransitionTime: {{ $now | Quote }}}
       - {type: ContainersReady, status: "False", reason: ContainersNotReady, lastTransitionTime: {{ $now | Quote }}}
@@ -63,7 +63,7 @@ spec:
         state: {waiting: {reason: CrashLoopBackOff, message: back-off 5m0s restarting failed container}}
         lastState: {terminated: {exitCode: 1, reason: Error, startedAt: {{ $now | Quote }}, finishedAt: {{ $now | Quote }}}}
       {{ end }}
-      phase: Running`) + pod("pull", `
+      phase: Running`) + podStage("pull", `
       conditions:
       - {type: Initialized, status: "True", lastTransitionTime: {{ $now | Quote }}}
       - {type: ContainersReady, status: "False", reason: ContainersNotReady, lastTransitionTime: {{ $now | Quote }}}
@@ -75,7 +75,7 @@ spec:
       phase: Pending`)
 
 // pod is the stage of pods that do something.
-func pod(does, status string) string {
+func podStage(behavior, status string) string {
 	return fmt.Sprintf(`---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -91,7 +91,7 @@ spec:
     statusTemplate: |
       {{ $now := Now }}%[2]s
       startTime: {{ $now | Quote }}
-`, does, status)
+`, behavior, status)
 }
 
 // startNodes starts a scheduler, and a node whose pods live without a kubelet. Only pods that tolerate it get there: all
@@ -99,7 +99,7 @@ spec:
 func startNodes(t *testing.T, cluster *kubetest.Server) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "stages.yaml")
-	if err := os.WriteFile(config, []byte(strings.TrimPrefix(stages, "\n")), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(strings.TrimPrefix(kwokStages, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cluster.Apply(
@@ -107,15 +107,15 @@ func startNodes(t *testing.T, cluster *kubetest.Server) {
 		`{apiVersion: v1, kind: Node, metadata: {name: node-1}, spec: {taints: [{key: flotilla.dev/pretended, effect: NoSchedule}]}}`,
 	)
 	startAgent(t, cluster, "kube-scheduler", "kube-scheduler", []string{
-		"--kubeconfig", kubeconfig(t, cluster), "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0",
+		"--kubeconfig", writeKubeconfig(t, cluster), "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0",
 	})
 	startAgent(t, cluster, "kwok", "kwok", []string{
-		"--kubeconfig", kubeconfig(t, cluster), "--config", config, "--manage-all-nodes",
+		"--kubeconfig", writeKubeconfig(t, cluster), "--config", config, "--manage-all-nodes",
 	})
 }
 
 // server is a Deployment whose pod does something, and which has failed when that has not made it available in time.
-func server(does, deadline string) string {
+func serverDeployment(behavior, deadline string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
@@ -128,24 +128,24 @@ spec:
   template:
     metadata: {labels: {app: server, does: %s}}
     spec: {containers: [{name: server, image: example.com/server}], tolerations: [{operator: Exists}]}
-`, deadline, does)
+`, deadline, behavior)
 }
 
 // nodes asks what a person would say of Deployments that get available, crash, and never get their image.
-func (w *world) nodes(t *testing.T, agent agent) {
+func (bed *testbed) testNodes(t *testing.T, agent agent) {
 	const soon, late = "10", "600"
-	user := w.git.User(t)
-	team := newRepository(t, w.git, user, "team-nodes")
-	gitops := newRepository(t, w.git, user, "gitops-nodes")
+	user := bed.git.User(t)
+	team := newRepository(t, bed.git, user, "team-nodes")
+	gitops := newRepository(t, bed.git, user, "gitops-nodes")
 	host := agent.reconciler() + "-nodes"
 	team.push(
-		map[string]string{"run/all.yaml": server("run", late), "crash/all.yaml": server("crash", soon), "pull/all.yaml": server("pull", late)},
+		map[string]string{"run/all.yaml": serverDeployment("run", late), "crash/all.yaml": serverDeployment("crash", soon), "pull/all.yaml": serverDeployment("pull", late)},
 	)
 	targets := map[string]any{}
-	for _, does := range []string{"run", "crash", "pull"} {
-		targets[does] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": team.url, "branch": "main", "path": "./" + does}}
+	for _, behavior := range []string{"run", "crash", "pull"} {
+		targets[behavior] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": team.url, "branch": "main", "path": "./" + behavior}}
 	}
-	wanted := map[string]any{
+	nodesFleet := map[string]any{
 		"environment":     "dev",
 		"workspaces":      []any{map[string]any{"name": "shop"}},
 		"cluster_types":   []any{map[string]any{"name": host, "reconciler": agent.reconciler()}},
@@ -154,20 +154,20 @@ func (w *world) nodes(t *testing.T, agent agent) {
 		"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
 	}
 	tf := newTerraform(t, user)
-	tf.write("main.tf", fmt.Sprintf(configuration, fmt.Sprintf(assignment, host, gitops.url)))
-	tf.apply(wanted)
-	root, _ := follow(t, w.cluster, agents.Settings{
+	tf.writeFile("main.tf", fmt.Sprintf(fleetConfiguration, fmt.Sprintf(assignmentConfiguration, host, gitops.url)))
+	tf.apply(nodesFleet)
+	root, _ := applyRoots(t, bed.cluster, agents.Settings{
 		Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(), Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 	})
-	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
-	says := func(what string, want map[string]string) {
+	obs := newObserver(t, bed.cluster, user, host+"-1", host, gitops.url)
+	waitForVerdicts := func(title string, want map[string]string) {
 		t.Helper()
-		w.step(t, agent.reconciler(), what, func() {
+		bed.step(t, agent.reconciler(), title, func() {
 			eventually(t, func() error {
-				said := asked.ask(wanted)
+				got := obs.readCompliance(nodesFleet)
 				for target, verdict := range want {
-					if got := said.verdict(host + "/web-" + target); got != verdict {
-						return fmt.Errorf("%s is %s, not %s: %v\n%s", target, got, verdict, said.Assignments, agent.says(t, root, "dev-"+host+"-web-"+target))
+					if targetVerdict := got.verdict(host + "/web-" + target); targetVerdict != verdict {
+						return fmt.Errorf("%s is %s, not %s: %v\n%s", target, targetVerdict, verdict, got.Assignments, agent.describeStatus(t, root, "dev-"+host+"-web-"+target))
 					}
 				}
 				return nil
@@ -175,19 +175,19 @@ func (w *world) nodes(t *testing.T, agent agent) {
 		})
 	}
 	// Kubernetes says that a Deployment has failed when it has not got available in time: until then it may still do so.
-	says(
+	waitForVerdicts(
 		"available is ready, a crash has failed, no image is progressing",
 		map[string]string{"run": "ready", "crash": "failed", "pull": "progressing"},
 	)
 	team.push(
-		map[string]string{"run/all.yaml": server("pull", late), "crash/all.yaml": server("run", late), "pull/all.yaml": server("run", late)},
+		map[string]string{"run/all.yaml": serverDeployment("pull", late), "crash/all.yaml": serverDeployment("run", late), "pull/all.yaml": serverDeployment("run", late)},
 	)
-	asked.before = func() { // Flux would look again in some minutes
+	obs.prepare = func() { // Flux would look again in some minutes
 		for target := range targets {
-			agent.nudge(t, "dev-"+host+"-web-"+target)
+			agent.triggerReconcile(t, "dev-"+host+"-web-"+target)
 		}
 	}
-	says(
+	waitForVerdicts(
 		"what was mended is ready, and what lost its image progresses",
 		map[string]string{"run": "progressing", "crash": "ready", "pull": "ready"},
 	)

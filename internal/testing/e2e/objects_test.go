@@ -26,7 +26,7 @@ func field(object *unstructured.Unstructured, path ...string) any {
 }
 
 // configMapSays checks a value of a ConfigMap.
-func configMapSays(t *testing.T, cluster *kubetest.Server, namespace, name, key, value string) error {
+func checkConfigMap(t *testing.T, cluster *kubetest.Server, namespace, name, key, value string) error {
 	t.Helper()
 	data, _ := field(cluster.Get(t, "v1", "ConfigMap", namespace, name), "data").(map[string]any)
 	if got, ok := data[key].(string); !ok || !strings.Contains(got, value) {
@@ -36,7 +36,7 @@ func configMapSays(t *testing.T, cluster *kubetest.Server, namespace, name, key,
 }
 
 // gone checks that a namespace has ended.
-func gone(t *testing.T, cluster *kubetest.Server, namespace string) error {
+func checkNamespaceGone(t *testing.T, cluster *kubetest.Server, namespace string) error {
 	t.Helper()
 	if found := cluster.Get(t, "v1", "Namespace", "", namespace); found != nil {
 		return fmt.Errorf("namespace %s is there, %v", namespace, field(found, "status"))

@@ -20,7 +20,7 @@ import (
 
 // oneRun is the configuration of a cluster that has nothing, an agent, and what
 // is to run there.
-const oneRun = required + `
+const onboardingConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { "%[1]s-1" = { kubeconfig = file("kubeconfig") } }
 }
@@ -56,7 +56,7 @@ locals {
           gone = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
       } : name => target if !var.removed })
     }]
-    target_policies = ` + byLabel + `
+    target_policies = ` + policiesByLabel + `
   })
   gitops_repo = { url = "%[3]s", branch = "dev" }
 }
@@ -93,157 +93,159 @@ func TestOnboarding(t *testing.T) {
 	for tool, variable := range map[string]string{"terraform": "FLOTILLA_TERRAFORM", "tofu": "FLOTILLA_TOFU"} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			w := &world{test: "onboarding, " + tool, git: giteatest.Start(t)}
-			w.step(t, "", "Kubernetes API started", func() {
-				w.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
+			bed := &testbed{scenario: "onboarding, " + tool, git: giteatest.Start(t)}
+			bed.step(t, "", "Kubernetes API started", func() {
+				bed.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
 			})
-			for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
+			for _, agent := range []agent{argoCD{bed.cluster}, flux{bed.cluster}} {
 				if acceptancetest.Either() && (tool == "tofu") != (agent.reconciler() == "flux") {
 					continue
 				}
 				t.Run(agent.reconciler(), func(t *testing.T) {
 					t.Parallel()
-					w.onboard(t, agent, variable)
+					bed.testOnboarding(t, agent, variable)
 				})
 			}
 		})
 	}
 }
 
-func (w *world) onboard(t *testing.T, agent agent, variable string) {
-	name, user := agent.reconciler(), w.git.User(t)
-	team := newRepository(t, w.git, user, "team")
-	gitops := newPrivateRepository(t, w.git, user, "gitops")
+func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
+	name, user := agent.reconciler(), bed.git.User(t)
+	team := newRepository(t, bed.git, user, "team")
+	gitops := newPrivateRepository(t, bed.git, user, "gitops")
 	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0), "own/all.yaml": fmt.Sprintf(workload, "own", 0)})
 
-	tf := newTool(t, user, variable)
+	tf := newTerraformWith(t, user, variable)
 	tf.env = append(tf.env, "TF_VAR_token="+user.Token)
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("definitions.yaml", definitions(t, name))
-	tf.write("settings.yaml", agent.settings())
-	tf.write("main.tf", fmt.Sprintf(oneRun, name, team.url, gitops.url, user.Name))
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("definitions.yaml", readDefinitions(t, name))
+	tf.writeFile("settings.yaml", agent.settings())
+	tf.writeFile("main.tf", fmt.Sprintf(onboardingConfiguration, name, team.url, gitops.url, user.Name))
 
 	// What was there before: a namespace that no folder names, and two that deployment targets set.
-	there := w.foreign(t, "before-"+name, "shared-"+name, "away-"+name)
+	checkForeign := bed.addForeignObjects(t, "before-"+name, "shared-"+name, "away-"+name)
 	const live, own, used, shared = 0, 1, 2, 3
-	ofWorkloads := []string{
+	namespaces := []string{
 		"dev-" + name + "-large-web-live",
 		"dev-" + name + "-1-web-own",
 		"dev-" + name + "-large-web-used",
 		"shared-" + name,
 	}
-	ready := func() error {
-		return all(
-			configMapSays(t, w.cluster, ofWorkloads[live], "greeting", "hello", "world"),
-			configMapSays(t, w.cluster, ofWorkloads[own], "greeting", "hello", "own"),
-			configMapSays(t, w.cluster, ofWorkloads[used], "greeting", "hello", "world"),
-			configMapSays(t, w.cluster, ofWorkloads[shared], "greeting", "hello", "world"),
+	checkReady := func() error {
+		return joinErrors(
+			checkConfigMap(t, bed.cluster, namespaces[live], "greeting", "hello", "world"),
+			checkConfigMap(t, bed.cluster, namespaces[own], "greeting", "hello", "own"),
+			checkConfigMap(t, bed.cluster, namespaces[used], "greeting", "hello", "world"),
+			checkConfigMap(t, bed.cluster, namespaces[shared], "greeting", "hello", "world"),
 		)
 	}
 
-	w.step(t, name, "one apply goes from nothing to workloads that are ready", func() {
-		applied := make(chan error)
+	bed.step(t, name, "one apply goes from nothing to workloads that are ready", func() {
+		applyDone := make(chan error)
 		go func() {
-			_, err := tf.try("apply", "-auto-approve", "-no-color")
-			applied <- err
+			_, err := tf.tryRun("apply", "-auto-approve", "-no-color")
+			applyDone <- err
 		}()
 		// Its Deployments would start the agent now.
-		w.until(t, applied, func() bool {
-			return w.cluster.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", rootDefinition[name]) != nil &&
-				w.cluster.Get(t, agentAPI[name], agentKind[name], agentNamespace[name], "flotilla-cluster") != nil
+		bed.waitWhileApplying(t, applyDone, func() bool {
+			return bed.cluster.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", rootDefinition[name]) != nil &&
+				bed.cluster.Get(t, agentAPI[name], agentKind[name], agentNamespace[name], "flotilla-cluster") != nil
 		})
 		agent.start(t)
-		if err := <-applied; err != nil {
-			t.Fatalf("%v\n%s says %s", err, name, agent.says(t, "flotilla-cluster-type", "flotilla-cluster", ofWorkloads[live], ofWorkloads[own]))
+		if err := <-applyDone; err != nil {
+			t.Fatalf("%v\n%s says %s", err, name, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster", namespaces[live], namespaces[own]))
 		}
-		if err := ready(); err != nil { // nothing is waited for: the apply has
+		if err := checkReady(); err != nil { // nothing is waited for: the apply has
 			t.Error(err)
 		}
 	})
-	w.step(t, name, "the second plan is empty", func() {
-		if err := tf.plansNothing(); err != nil {
+	bed.step(t, name, "the second plan is empty", func() {
+		if err := tf.checkEmptyPlan(); err != nil {
 			t.Error(err)
 		}
 	})
-	if state := tf.read("terraform.tfstate"); strings.Contains(state, user.Token) {
+	if state := tf.readFile("terraform.tfstate"); strings.Contains(state, user.Token) {
 		t.Error("the token is in the state")
 	}
 
-	w.step(t, name, "what two deployment targets had is gone, and the namespace that was there before is not", func() {
+	bed.step(t, name, "what two deployment targets had is gone, and the namespace that was there before is not", func() {
 		away, removed := "away-"+name, "dev-"+name+"-large-web-gone"
-		if err := all(configMapSays(t, w.cluster, away, "greeting", "hello", "world"), configMapSays(t, w.cluster, removed, "greeting", "hello", "world")); err != nil {
+		if err := joinErrors(checkConfigMap(t, bed.cluster, away, "greeting", "hello", "world"), checkConfigMap(t, bed.cluster, removed, "greeting", "hello", "world")); err != nil {
 			t.Error(err)
 		}
 		tf.env = append(tf.env, "TF_VAR_removed=true")
 		tf.run("apply", "-auto-approve", "-no-color")
-		eventually(t, func() error { return all(gone(t, w.cluster, removed), w.without(t, away, "greeting")) })
-		if err := all(there(), tf.plansNothing()); err != nil {
+		eventually(t, func() error {
+			return joinErrors(checkNamespaceGone(t, bed.cluster, removed), bed.checkNoConfigMap(t, away, "greeting"))
+		})
+		if err := joinErrors(checkForeign(), tf.checkEmptyPlan()); err != nil {
 			t.Error(err)
 		}
 	})
 
-	objects := w.objects(t, ofWorkloads)
-	w.step(t, name, "destroyed, and every workload is there", func() {
+	objects := bed.listObjects(t, namespaces)
+	bed.step(t, name, "destroyed, and every workload is there", func() {
 		tf.run("destroy", "-auto-approve", "-no-color")
-		marker(t, gitops, name+"-large", "dev") // what still followed the folders would prune now
-		time.Sleep(5 * time.Second)             // so long every agent needs to see that, and more
-		if left := w.objects(t, ofWorkloads); !maps.Equal(objects, left) {
-			t.Errorf("the workloads had %v, and have %v", objects, left)
+		checkOnlyMarker(t, gitops, name+"-large", "dev") // what still followed the folders would prune now
+		time.Sleep(5 * time.Second)                      // so long every agent needs to see that, and more
+		if got := bed.listObjects(t, namespaces); !maps.Equal(objects, got) {
+			t.Errorf("the workloads had %v, and have %v", objects, got)
 		}
 	})
 	t.Logf("%d objects of workloads stay", len(objects))
-	w.step(t, name, "onboarded again, to be deleted", func() {
+	bed.step(t, name, "onboarded again, to be deleted", func() {
 		tf.env = append(tf.env, "TF_VAR_on_destroy=delete")
 		tf.run("apply", "-auto-approve", "-no-color")
-		if err := all(ready(), tf.plansNothing()); err != nil {
+		if err := joinErrors(checkReady(), tf.checkEmptyPlan()); err != nil {
 			t.Error(err)
 		}
-		if again := w.objects(t, ofWorkloads); !maps.Equal(objects, again) {
-			t.Errorf("the workloads had %v, and have %v", objects, again)
+		if got := bed.listObjects(t, namespaces); !maps.Equal(objects, got) {
+			t.Errorf("the workloads had %v, and have %v", objects, got)
 		}
 	})
-	w.step(t, name, "destroyed, and all is gone but what others have", func() {
-		theirs := w.foreign(t, ofWorkloads[used])
-		said := tf.run("destroy", "-auto-approve", "-no-color")
+	bed.step(t, name, "destroyed, and all is gone but what others have", func() {
+		checkUsed := bed.addForeignObjects(t, namespaces[used])
+		printed := tf.run("destroy", "-auto-approve", "-no-color")
 		for _, want := range []string{
-			"Namespace " + ofWorkloads[used] + " stays: it has objects of others, which would be removed with it: ConfigMap " + ofWorkloads[used] + "/theirs",
-			"Namespace " + ofWorkloads[shared] + " stays: ",
+			"Namespace " + namespaces[used] + " stays: it has objects of others, which would be removed with it: ConfigMap " + namespaces[used] + "/theirs",
+			"Namespace " + namespaces[shared] + " stays: ",
 		} {
-			if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(said, "│", "")), " "), want) {
-				t.Errorf("the destroy does not say %q:\n%s", want, said)
+			if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(printed, "│", "")), " "), want) {
+				t.Errorf("the destroy does not say %q:\n%s", want, printed)
 			}
 		}
-		if err := all(there(), theirs(), w.without(t, ofWorkloads[used], "greeting"), w.without(t, ofWorkloads[shared], "greeting"),
-			gone(t, w.cluster, ofWorkloads[live]), gone(t, w.cluster, ofWorkloads[own]), gone(t, w.cluster, agentNamespace[name])); err != nil {
+		if err := joinErrors(checkForeign(), checkUsed(), bed.checkNoConfigMap(t, namespaces[used], "greeting"), bed.checkNoConfigMap(t, namespaces[shared], "greeting"),
+			checkNamespaceGone(t, bed.cluster, namespaces[live]), checkNamespaceGone(t, bed.cluster, namespaces[own]), checkNamespaceGone(t, bed.cluster, agentNamespace[name])); err != nil {
 			t.Error(err)
 		}
-		left := w.objects(t, ofWorkloads)
-		maps.DeleteFunc(left, func(object, _ string) bool {
+		got := bed.listObjects(t, namespaces)
+		maps.DeleteFunc(got, func(object, _ string) bool {
 			return strings.HasSuffix(object, " configmaps theirs") || strings.HasSuffix(object, " configmaps kube-root-ca.crt")
 		})
-		if len(left) > 0 {
-			t.Errorf("there still is %v", left)
+		if len(got) > 0 {
+			t.Errorf("there still is %v", got)
 		}
 	})
 }
 
 // foreign puts a ConfigMap of others into namespaces, which are made where they are not there, and returns what checks
 // that they are still there, the same ones.
-func (w *world) foreign(t *testing.T, namespaces ...string) func() error {
+func (bed *testbed) addForeignObjects(t *testing.T, namespaces ...string) func() error {
 	t.Helper()
-	made := map[string]string{}
+	uids := map[string]string{}
 	for _, namespace := range namespaces {
-		objects := w.cluster.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}\n---\n"+
+		objects := bed.cluster.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}\n---\n"+
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: "+namespace+"}}")
-		made[namespace] = string(objects[0].GetUID())
+		uids[namespace] = string(objects[0].GetUID())
 	}
 	return func() error {
-		now := w.namespaces(t)
-		for namespace, uid := range made {
-			if now[namespace] != uid {
+		got := bed.listNamespaces(t)
+		for namespace, uid := range uids {
+			if got[namespace] != uid {
 				return fmt.Errorf("namespace %s was there before, and has gone", namespace)
 			}
-			if w.cluster.Get(t, "v1", "ConfigMap", namespace, "theirs") == nil {
+			if bed.cluster.Get(t, "v1", "ConfigMap", namespace, "theirs") == nil {
 				return fmt.Errorf("what others have in namespace %s has gone", namespace)
 			}
 		}
@@ -252,9 +254,9 @@ func (w *world) foreign(t *testing.T, namespaces ...string) func() error {
 }
 
 // without checks that a ConfigMap is not there.
-func (w *world) without(t *testing.T, namespace, name string) error {
+func (bed *testbed) checkNoConfigMap(t *testing.T, namespace, name string) error {
 	t.Helper()
-	if w.cluster.Get(t, "v1", "ConfigMap", namespace, name) != nil {
+	if bed.cluster.Get(t, "v1", "ConfigMap", namespace, name) != nil {
 		return fmt.Errorf("ConfigMap %s/%s is still there", namespace, name)
 	}
 	return nil
@@ -268,7 +270,7 @@ var (
 )
 
 // definitions are those of the kinds of an agent.
-func definitions(t *testing.T, agent string) string {
+func readDefinitions(t *testing.T, agent string) string {
 	t.Helper()
 	published, err := kubetest.Definitions(t.Context())
 	if err != nil {
@@ -287,15 +289,15 @@ func definitions(t *testing.T, agent string) string {
 }
 
 // namespaces are those of the cluster, with their UIDs.
-func (w *world) namespaces(t *testing.T) map[string]string {
+func (bed *testbed) listNamespaces(t *testing.T) map[string]string {
 	t.Helper()
-	return list(t, w.cluster, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "")
+	return listUIDs(t, bed.cluster, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "")
 }
 
 // objects are all that workloads have in these namespaces, with their UIDs.
-func (w *world) objects(t *testing.T, namespaces []string) map[string]string {
+func (bed *testbed) listObjects(t *testing.T, namespaces []string) map[string]string {
 	t.Helper()
-	found := map[string]string{}
+	uids := map[string]string{}
 	for _, namespace := range namespaces {
 		for _, resource := range []schema.GroupVersionResource{
 			configMaps, secrets,
@@ -304,38 +306,38 @@ func (w *world) objects(t *testing.T, namespaces []string) map[string]string {
 			{Group: "apps", Version: "v1", Resource: "replicasets"},
 			{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 		} {
-			for name, uid := range list(t, w.cluster, resource, namespace) {
-				found[namespace+" "+resource.Resource+" "+name] = uid
+			for name, uid := range listUIDs(t, bed.cluster, resource, namespace) {
+				uids[namespace+" "+resource.Resource+" "+name] = uid
 			}
 		}
 	}
-	return found
+	return uids
 }
 
 // list are the objects of a kind, with their UIDs.
-func list(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace string) map[string]string {
+func listUIDs(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace string) map[string]string {
 	t.Helper()
 	listed, err := cluster.Client().Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]string{}
+	uids := map[string]string{}
 	for _, object := range listed.Items {
-		found[object.GetName()] = string(object.GetUID())
+		uids[object.GetName()] = string(object.GetUID())
 	}
-	return found
+	return uids
 }
 
 // until asks until the answer is yes, or an apply has ended with an error.
-func (w *world) until(t *testing.T, applied chan error, is func() bool) {
+func (bed *testbed) waitWhileApplying(t *testing.T, applyDone chan error, isReady func() bool) {
 	t.Helper()
 	eventually(t, func() error {
 		select {
-		case err := <-applied:
+		case err := <-applyDone:
 			t.Fatalf("the apply has ended before the agent ran: %v", err)
 		default:
 		}
-		if !is() {
+		if !isReady() {
 			return fmt.Errorf("nothing for an agent is there")
 		}
 		return nil
@@ -343,11 +345,11 @@ func (w *world) until(t *testing.T, applied chan error, is func() bool) {
 }
 
 // read is the text of a file.
-func (w *terraform) read(name string) string {
-	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(w.folder, name))
+func (tf *terraform) readFile(name string) string {
+	tf.t.Helper()
+	text, err := os.ReadFile(filepath.Join(tf.folder, name))
 	if err != nil {
-		w.t.Fatal(err)
+		tf.t.Fatal(err)
 	}
 	return string(text)
 }

@@ -27,8 +27,8 @@ var externalSecrets = schema.GroupVersionResource{Group: "external-secrets.io", 
 type operator struct {
 	cluster *kubetest.Server
 
-	mu   sync.Mutex
-	held bool
+	mu        sync.Mutex
+	suspended bool
 	// store has values by key, property and version.
 	store map[string]string
 }
@@ -57,16 +57,16 @@ func startOperator(t *testing.T, cluster *kubetest.Server, store map[string]stri
 }
 
 // hold has it do nothing for now, or go on.
-func (o *operator) hold(held bool) {
+func (o *operator) setSuspended(suspended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.held = held
+	o.suspended = suspended
 }
 
 func (o *operator) reconcileAll(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.held {
+	if o.suspended {
 		return
 	}
 	listed, err := o.cluster.Client().Resource(externalSecrets).List(ctx, metav1.ListOptions{})
@@ -91,9 +91,9 @@ func (o *operator) reconcile(ctx context.Context, es *unstructured.Unstructured)
 	if status["syncedResourceVersion"] == resourceVersion(es) && err == nil { // shouldRefresh, between two refreshes
 		return nil
 	}
-	data, found := o.secretData(es)
+	data, found := o.readSecretData(es)
 	if !found { // markAsFailed
-		return o.say(ctx, es, status, "False", "SecretSyncedError", "could not get secret data from provider")
+		return o.setCondition(ctx, es, status, "False", "SecretSyncedError", "could not get secret data from provider")
 	}
 	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data}}
 	secret.SetName(name)
@@ -116,36 +116,36 @@ func (o *operator) reconcile(ctx context.Context, es *unstructured.Unstructured)
 	if status == nil {
 		status = map[string]any{}
 	}
-	status["refreshTime"], status["syncedResourceVersion"] = now(), resourceVersion(es)
+	status["refreshTime"], status["syncedResourceVersion"] = timestamp(), resourceVersion(es)
 	status["binding"] = map[string]any{"name": name}
-	return o.say(ctx, es, status, "True", "SecretSynced", "secret synced")
+	return o.setCondition(ctx, es, status, "True", "SecretSynced", "secret synced")
 }
 
 // secretData is what the store has for the present spec.
-func (o *operator) secretData(es *unstructured.Unstructured) (data map[string]any, found bool) {
+func (o *operator) readSecretData(es *unstructured.Unstructured) (data map[string]any, found bool) {
 	data = map[string]any{}
 	entries, _ := field(es, "spec", "data").([]any)
 	for _, entry := range entries {
-		of := &unstructured.Unstructured{Object: entry.(map[string]any)}
-		text := func(name string) string { text, _ := field(of, "remoteRef", name).(string); return text }
+		reference := &unstructured.Unstructured{Object: entry.(map[string]any)}
+		text := func(name string) string { text, _ := field(reference, "remoteRef", name).(string); return text }
 		value, found := o.store[strings.Join([]string{text("key"), text("property"), text("version")}, " ")]
 		if !found {
 			return nil, false
 		}
-		data[fmt.Sprint(field(of, "secretKey"))] = base64.StdEncoding.EncodeToString([]byte(value))
+		data[fmt.Sprint(field(reference, "secretKey"))] = base64.StdEncoding.EncodeToString([]byte(value))
 	}
 	return data, true
 }
 
 // say is SetExternalSecretCondition, and the update of the status, which is none where it stays the same.
-func (o *operator) say(ctx context.Context, es *unstructured.Unstructured, status map[string]any, ready, reason, message string) error {
-	said := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message, "lastTransitionTime": now()}
+func (o *operator) setCondition(ctx context.Context, es *unstructured.Unstructured, status map[string]any, ready, reason, message string) error {
+	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message, "lastTransitionTime": timestamp()}
 	if conditions, _ := status["conditions"].([]any); len(conditions) > 0 {
-		before := conditions[0].(map[string]any)
-		if before["status"] == ready {
-			said["lastTransitionTime"] = before["lastTransitionTime"]
+		previous := conditions[0].(map[string]any)
+		if previous["status"] == ready {
+			condition["lastTransitionTime"] = previous["lastTransitionTime"]
 		}
-		if ready == "False" && before["reason"] == reason && before["message"] == message {
+		if ready == "False" && previous["reason"] == reason && previous["message"] == message {
 			return nil
 		}
 	}
@@ -153,7 +153,7 @@ func (o *operator) say(ctx context.Context, es *unstructured.Unstructured, statu
 	if status == nil {
 		status = map[string]any{}
 	}
-	status["conditions"] = []any{said}
+	status["conditions"] = []any{condition}
 	es = es.DeepCopy()
 	es.Object["status"] = status
 	_, err := o.cluster.Client().
@@ -163,7 +163,7 @@ func (o *operator) say(ctx context.Context, es *unstructured.Unstructured, statu
 	return err
 }
 
-func now() string { return time.Now().UTC().Format(time.RFC3339) }
+func timestamp() string { return time.Now().UTC().Format(time.RFC3339) }
 
 // resourceVersion is GetResourceVersion: the generation, and a hash of labels and annotations.
 func resourceVersion(es *unstructured.Unstructured) string {

@@ -82,7 +82,7 @@ type pipelineMachine struct {
 	platform    *repository
 }
 
-func needPipelinePrograms(t *testing.T) (tool, provider string) {
+func requirePipelinePrograms(t *testing.T) (tool, provider string) {
 	t.Helper()
 	tool, provider = os.Getenv("FLOTILLA_TERRAFORM"), os.Getenv("FLOTILLA_PROVIDER")
 	if tool == "" || provider == "" {
@@ -98,7 +98,7 @@ func needPipelinePrograms(t *testing.T) (tool, provider string) {
 
 func newPipelineMachine(t *testing.T) *pipelineMachine {
 	t.Helper()
-	tool, provider := needPipelinePrograms(t)
+	tool, provider := requirePipelinePrograms(t)
 	server := giteatest.Start(t)
 	user := server.User(t)
 	m := &pipelineMachine{
@@ -116,7 +116,7 @@ func newPipelineMachine(t *testing.T) *pipelineMachine {
 		mirrorProvider(t, mkdir(t, mirror, host, "flotilla", "flotilla"), provider)
 	}
 	cli := filepath.Join(m.folder, "cli.tfrc")
-	m.write(cli, fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror))
+	m.writeFile(cli, fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror))
 	m.environment = []string{
 		"PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + mkdir(t, m.folder, "home"),
 		"TMPDIR=" + mkdir(t, m.folder, "tmp"), "TF_CLI_CONFIG_FILE=" + cli, "TF_CLI_ARGS_providers_lock=-fs-mirror=" + mirror,
@@ -142,13 +142,13 @@ func mirrorProvider(t *testing.T, folder, provider string) {
 		}
 		archive := zip.NewWriter(file)
 		_, err = archive.Create("terraform-provider-flotilla_" + platform)
-		if err := all(err, archive.Close(), file.Close()); err != nil {
+		if err := joinErrors(err, archive.Close(), file.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func (m *pipelineMachine) write(path, text string) {
+func (m *pipelineMachine) writeFile(path, text string) {
 	m.t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)
@@ -158,17 +158,17 @@ func (m *pipelineMachine) write(path, text string) {
 func (m *pipelineMachine) writeProgram(name, text string) {
 	m.t.Helper()
 	path := filepath.Join(m.folder, "bin", name)
-	m.write(path, text)
+	m.writeFile(path, text)
 	if err := os.Chmod(path, 0o700); err != nil {
 		m.t.Fatal(err)
 	}
 }
 
 // start starts the program of a pipeline, whose output a failed test shows.
-func (m *pipelineMachine) start(binary string, environment []string, args ...string) *processtest.Process {
+func (m *pipelineMachine) startProgram(binary string, environment []string, args ...string) *processtest.Process {
 	m.t.Helper()
 	process, err := processtest.Start(m.t.Context(), processtest.Command{
-		Name: filepath.Base(binary), Binary: program(m.t, binary), Args: args, Folder: m.folder,
+		Name: filepath.Base(binary), Binary: programPath(m.t, binary), Args: args, Folder: m.folder,
 		Environment: slices.Concat(m.environment, environment),
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ func (m *pipelineMachine) start(binary string, environment []string, args ...str
 }
 
 // example reads an example of a pipeline.
-func (m *pipelineMachine) example(name string) string {
+func (m *pipelineMachine) readExample(name string) string {
 	m.t.Helper()
 	root, err := processtest.Repository()
 	if err != nil {
@@ -202,12 +202,12 @@ func (m *pipelineMachine) configuration() string {
 }
 
 // propose opens a pull request with the configuration, its lock file and these files.
-func (m *pipelineMachine) propose(files map[string]string) (number int) {
+func (m *pipelineMachine) proposeChange(files map[string]string) (number int) {
 	m.t.Helper()
 	m.platform.push(map[string]string{"README.md": "The fleet\n"})
-	m.write(filepath.Join(m.platform.clone, "main.tf"), m.configuration())
-	m.write(filepath.Join(m.platform.clone, ".gitignore"), ".terraform\n")
-	lock := exec.CommandContext(m.t.Context(), "sh", "-c", m.example("lock.sh"))
+	m.writeFile(filepath.Join(m.platform.clone, "main.tf"), m.configuration())
+	m.writeFile(filepath.Join(m.platform.clone, ".gitignore"), ".terraform\n")
+	lock := exec.CommandContext(m.t.Context(), "sh", "-c", m.readExample("lock.sh"))
 	lock.Dir, lock.Env = m.platform.clone, m.environment
 	if printed, err := lock.CombinedOutput(); err != nil {
 		m.t.Fatalf("lock.sh: %v\n%s", err, printed)
@@ -216,33 +216,33 @@ func (m *pipelineMachine) propose(files map[string]string) (number int) {
 	if err != nil || strings.Count(string(locked), "h1:") != len(pipelinePlatforms) {
 		m.t.Fatalf("the lock file has no checksum of each platform: %v\n%s", err, locked)
 	}
-	return m.request("change", files)
+	return m.openPullRequest("change", files)
 }
 
 // request opens a pull request with these files from a branch.
-func (m *pipelineMachine) request(branch string, files map[string]string) (number int) {
+func (m *pipelineMachine) openPullRequest(branch string, files map[string]string) (number int) {
 	m.t.Helper()
 	m.platform.pushTo(branch, files)
 	var request struct{ Number int }
 	body := map[string]any{"title": "Change web", "head": branch, "base": "main"}
-	m.server.API(m.t, m.user, "POST", m.path("/pulls"), body, &request)
+	m.server.API(m.t, m.user, "POST", m.apiPath("/pulls"), body, &request)
 	return request.Number
 }
 
-func (m *pipelineMachine) merge(number int) {
+func (m *pipelineMachine) mergePullRequest(number int) {
 	m.t.Helper()
-	m.server.API(m.t, m.user, "POST", m.path("/pulls/%d/merge", number), map[string]any{"Do": "merge"}, nil)
+	m.server.API(m.t, m.user, "POST", m.apiPath("/pulls/%d/merge", number), map[string]any{"Do": "merge"}, nil)
 }
 
 // path is that of the platform's repository in Gitea's API, and what follows.
-func (m *pipelineMachine) path(rest string, args ...any) string {
+func (m *pipelineMachine) apiPath(rest string, args ...any) string {
 	return "/repos/" + m.user.Name + "/fleet" + fmt.Sprintf(rest, args...)
 }
 
 // hasComment looks for a comment on a pull request that has all of these texts.
-func (m *pipelineMachine) hasComment(number int, want ...string) error {
+func (m *pipelineMachine) checkComment(number int, want ...string) error {
 	var comments []struct{ Body string }
-	m.server.API(m.t, m.user, "GET", m.path("/issues/%d/comments", number), nil, &comments)
+	m.server.API(m.t, m.user, "GET", m.apiPath("/issues/%d/comments", number), nil, &comments)
 	for _, comment := range comments {
 		if !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(comment.Body, text) }) {
 			return nil
@@ -252,9 +252,9 @@ func (m *pipelineMachine) hasComment(number int, want ...string) error {
 }
 
 // commits lists which cluster types each commit of the GitOps repository adds the deployment target to.
-func (m *pipelineMachine) commits() []string {
+func (m *pipelineMachine) listAdditions() []string {
 	m.t.Helper()
-	m.gitops.git("fetch", "--quiet", m.gitops.write, "dev")
+	m.gitops.git("fetch", "--quiet", m.gitops.pushURL, "dev")
 	var added []string
 	for commit := range strings.FieldsSeq(m.gitops.git("log", "--reverse", "--format=%H", "FETCH_HEAD")) {
 		var hosts []string
@@ -269,38 +269,38 @@ func (m *pipelineMachine) commits() []string {
 }
 
 // written lists the cluster types whose folder has the deployment target.
-func (m *pipelineMachine) written() []string {
-	output, err := git(m.t.Context(), m.gitops.clone, "ls-remote", m.gitops.write, "dev")
+func (m *pipelineMachine) listWrittenHosts() []string {
+	output, err := git(m.t.Context(), m.gitops.clone, "ls-remote", m.gitops.pushURL, "dev")
 	if err != nil || len(output) == 0 {
 		return nil
 	}
-	var found []string
+	var hosts []string
 	for _, host := range []string{"canary", "region"} {
-		if len(m.gitops.files(host+"/web-live")) > 0 {
-			found = append(found, host)
+		if len(m.gitops.listFiles(host+"/web-live")) > 0 {
+			hosts = append(hosts, host)
 		}
 	}
-	return found
+	return hosts
 }
 
 // removeByHand removes what is deployed on a cluster type.
 func (m *pipelineMachine) removeByHand(host string) {
 	m.t.Helper()
-	m.gitops.git("fetch", "--quiet", m.gitops.write, "dev")
+	m.gitops.git("fetch", "--quiet", m.gitops.pushURL, "dev")
 	m.gitops.git("checkout", "--quiet", "FETCH_HEAD")
 	m.gitops.git("rm", "--quiet", "-r", host+"/web-live")
 	m.gitops.git("commit", "--quiet", "-m", "Remove web")
-	m.gitops.git("push", "--quiet", m.gitops.write, "HEAD:dev")
+	m.gitops.git("push", "--quiet", m.gitops.pushURL, "HEAD:dev")
 }
 
 // gh comments on a pull request of Gitea as the program of that name does on GitHub.
-const gh = `#!/bin/sh
+const ghProgram = `#!/bin/sh
 jq -Rs '{body: .}' "$5" | curl --fail --silent --show-error --header "Authorization: token $GH_TOKEN" \
   --header "Content-Type: application/json" --data @- "$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/issues/$3/comments"
 `
 
 // checkout is what actions/checkout does here.
-const checkout = `
+const checkoutSteps = `
     - shell: sh
       run: |
         git init --quiet
@@ -313,7 +313,7 @@ const checkout = `
 // merge writes the first stage, and runs on the schedule write the second one and repair drift.
 func TestActions(t *testing.T) {
 	t.Parallel()
-	needPipelinePrograms(t)
+	requirePipelinePrograms(t)
 	t.Run("Gitea", func(t *testing.T) {
 		t.Parallel()
 		newPipelineMachine(t).runActions("gitea-actions.yml", ".gitea/workflows/fleet.yml")
@@ -322,9 +322,9 @@ func TestActions(t *testing.T) {
 	t.Run("GitHub", func(t *testing.T) {
 		t.Parallel()
 		m := newPipelineMachine(t)
-		m.hostAction("actions", "checkout", "v4", checkout)
+		m.hostAction("actions", "checkout", "v4", checkoutSteps)
 		m.hostAction("hashicorp", "setup-terraform", "v3", "\n    - shell: sh\n      run: terraform version\n")
-		m.writeProgram("gh", gh)
+		m.writeProgram("gh", ghProgram)
 		m.runActions("github-actions.yml", ".github/workflows/fleet.yml")
 	})
 }
@@ -334,60 +334,60 @@ func (m *pipelineMachine) hostAction(owner, name, tag, steps string) {
 	m.t.Helper()
 	m.server.API(m.t, m.user, "POST", "/orgs", map[string]any{"username": owner}, nil)
 	m.server.API(m.t, m.user, "POST", "/orgs/"+owner+"/repos", map[string]any{"name": name, "default_branch": "main"}, nil)
-	remote := strings.Replace(m.platform.write, m.user.Name+"/fleet.git", owner+"/"+name+".git", 1)
-	action := &repository{t: m.t, write: remote, clone: m.t.TempDir()}
+	remote := strings.Replace(m.platform.pushURL, m.user.Name+"/fleet.git", owner+"/"+name+".git", 1)
+	action := &repository{t: m.t, pushURL: remote, clone: m.t.TempDir()}
 	action.git("init", "--quiet", "-b", "main")
 	action.push(map[string]string{
 		"action.yml": "name: " + name + "\ninputs:\n  terraform_wrapper:\n    default: ''\nruns:\n  using: composite\n  steps:" + steps,
 	})
-	action.tag(tag)
+	action.pushTag(tag)
 }
 
 func (m *pipelineMachine) runActions(example, path string) {
 	m.t.Helper()
 	t, server, user := m.t, m.server, m.user
-	w := &world{}
-	server.API(t, user, "PATCH", m.path(""), map[string]any{"has_actions": true}, nil)
-	server.API(t, user, "PUT", m.path("/actions/secrets/GITOPS_TOKEN"), map[string]any{"data": user.Token}, nil)
+	bed := &testbed{}
+	server.API(t, user, "PATCH", m.apiPath(""), map[string]any{"has_actions": true}, nil)
+	server.API(t, user, "PUT", m.apiPath("/actions/secrets/GITOPS_TOKEN"), map[string]any{"data": user.Token}, nil)
 	var registration struct{ Token string }
-	server.API(t, user, "POST", m.path("/actions/runners/registration-token"), nil, &registration)
-	m.start("act-runner", nil, server.URL, registration.Token, mkdir(t, m.folder, "jobs"))
+	server.API(t, user, "POST", m.apiPath("/actions/runners/registration-token"), nil, &registration)
+	m.startProgram("act-runner", nil, server.URL, registration.Token, mkdir(t, m.folder, "jobs"))
 
 	// Gitea adds a minute to each interval after the first.
-	workflow := strings.ReplaceAll(m.example(example), "*/10 * * * *", "@every 5s")
-	number := m.propose(map[string]string{path: workflow})
-	eventually := func(what string, check func() error) {
+	workflow := strings.ReplaceAll(m.readExample(example), "*/10 * * * *", "@every 5s")
+	number := m.proposeChange(map[string]string{path: workflow})
+	eventually := func(title string, check func() error) {
 		t.Helper()
-		w.step(t, "actions", what, func() {
+		bed.step(t, "actions", title, func() {
 			eventually(t, func() error {
 				m.checkRuns()
 				return check()
 			})
 		})
 	}
-	arrives := func(what, host string) {
+	waitForHost := func(title, host string) {
 		t.Helper()
-		eventually(what, func() error {
-			if got := m.written(); !slices.Contains(got, host) {
+		eventually(title, func() error {
+			if got := m.listWrittenHosts(); !slices.Contains(got, host) {
 				return fmt.Errorf("the folders of %v have the deployment target, that of %s has not", got, host)
 			}
 			return nil
 		})
 	}
 	eventually("the plan is a comment", func() error {
-		return m.hasComment(number, "## Flotilla", "+ canary/web-live", "Plan: 1 to add")
+		return m.checkComment(number, "## Flotilla", "+ canary/web-live", "Plan: 1 to add")
 	})
-	if got := m.written(); got != nil {
+	if got := m.listWrittenHosts(); got != nil {
 		t.Errorf("the plan has written %v", got)
 	}
-	m.merge(number)
-	arrives("the merge writes the first stage", "canary")
-	arrives("a run on the schedule writes the second", "region")
-	if got := m.commits(); !slices.Equal(got, []string{"canary", "region"}) {
+	m.mergePullRequest(number)
+	waitForHost("the merge writes the first stage", "canary")
+	waitForHost("a run on the schedule writes the second", "region")
+	if got := m.listAdditions(); !slices.Equal(got, []string{"canary", "region"}) {
 		t.Errorf("the commits change the folders of %v", got)
 	}
 	m.removeByHand("region")
-	arrives("a run on the schedule repairs drift", "region")
+	waitForHost("a run on the schedule repairs drift", "region")
 }
 
 // checkRuns fails the test if a run of Actions has failed.
@@ -396,7 +396,7 @@ func (m *pipelineMachine) checkRuns() {
 	var runs struct {
 		WorkflowRuns []struct{ Event, Conclusion string } `json:"workflow_runs"`
 	}
-	m.server.API(m.t, m.user, "GET", m.path("/actions/runs"), nil, &runs)
+	m.server.API(m.t, m.user, "GET", m.apiPath("/actions/runs"), nil, &runs)
 	for _, run := range runs.WorkflowRuns {
 		if run.Conclusion == "failure" {
 			m.t.Fatalf("a run after %s has failed", run.Event)
@@ -410,7 +410,7 @@ func TestAtlantis(t *testing.T) {
 	t.Parallel()
 	m := newPipelineMachine(t)
 	server, user := m.server, m.user
-	w := &world{}
+	bed := &testbed{}
 	ports, err := processtest.FreePorts(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -418,8 +418,8 @@ func TestAtlantis(t *testing.T) {
 	url := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	distribution := map[bool]string{false: "terraform", true: "opentofu"}[filepath.Base(os.Getenv("FLOTILLA_TERRAFORM")) == "tofu"]
 	repos := filepath.Join(m.folder, "repos.yaml")
-	m.write(repos, m.example("atlantis/repos.yaml"))
-	atlantis := m.start("atlantis", []string{
+	m.writeFile(repos, m.readExample("atlantis/repos.yaml"))
+	atlantis := m.startProgram("atlantis", []string{
 		"ATLANTIS_REPO_CONFIG=" + repos, "ATLANTIS_API_SECRET=secret", "ATLANTIS_ALLOW_COMMANDS=plan,unlock", "FLOTILLA_GIT_TOKEN=" + user.Token,
 		"ATLANTIS_GITEA_BASE_URL=" + server.URL, "ATLANTIS_GITEA_USER=" + user.Name, "ATLANTIS_GITEA_TOKEN=" + user.Token,
 		"ATLANTIS_GITEA_WEBHOOK_SECRET=secret", "ATLANTIS_REPO_ALLOWLIST=*", fmt.Sprintf("ATLANTIS_PORT=%d", ports[0]),
@@ -436,52 +436,52 @@ func TestAtlantis(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		answer, err := webtest.Client.Do(request)
+		response, err := webtest.Client.Do(request)
 		if err == nil {
-			err = answer.Body.Close()
+			err = response.Body.Close()
 		}
 		return err
 	})
-	server.API(t, user, "POST", m.path("/hooks"), map[string]any{
+	server.API(t, user, "POST", m.apiPath("/hooks"), map[string]any{
 		"type": "gitea", "active": true, "events": []string{"pull_request", "pull_request_sync", "pull_request_comment"},
 		"config": map[string]any{"url": url + "/events", "content_type": "json", "secret": "secret"},
 	}, nil)
 
-	number := m.propose(map[string]string{"atlantis.yaml": m.example("atlantis/atlantis.yaml")})
-	planned := func(what string, number int, want ...string) {
+	number := m.proposeChange(map[string]string{"atlantis.yaml": m.readExample("atlantis/atlantis.yaml")})
+	waitForComment := func(title string, number int, want ...string) {
 		t.Helper()
-		w.step(t, "atlantis", what, func() { eventually(t, func() error { return m.hasComment(number, want...) }) })
+		bed.step(t, "atlantis", title, func() { eventually(t, func() error { return m.checkComment(number, want...) }) })
 	}
-	planned("the plan is a comment", number, "+ canary/web-live", "Plan: 1 to add")
-	server.API(t, user, "POST", m.path("/issues/%d/comments", number), map[string]any{"body": "atlantis apply"}, nil)
-	planned("an apply on the request is refused", number, `unknown command "apply"`)
-	if got := m.written(); got != nil {
+	waitForComment("the plan is a comment", number, "+ canary/web-live", "Plan: 1 to add")
+	server.API(t, user, "POST", m.apiPath("/issues/%d/comments", number), map[string]any{"body": "atlantis apply"}, nil)
+	waitForComment("an apply on the request is refused", number, `unknown command "apply"`)
+	if got := m.listWrittenHosts(); got != nil {
 		t.Errorf("the plan has written %v", got)
 	}
-	m.merge(number)
-	schedule := func(what, host string) {
+	m.mergePullRequest(number)
+	callSchedule := func(title, host string) {
 		t.Helper()
-		w.step(t, "atlantis", what, func() {
-			call := exec.CommandContext(t.Context(), "sh", "-c", m.example("atlantis/schedule.sh"))
+		bed.step(t, "atlantis", title, func() {
+			call := exec.CommandContext(t.Context(), "sh", "-c", m.readExample("atlantis/schedule.sh"))
 			call.Env = slices.Concat(m.environment, []string{
 				"ATLANTIS_URL=" + url, "ATLANTIS_API_SECRET=secret", "REPOSITORY=" + user.Name + "/fleet", "GIT_HOST=Gitea",
 			})
 			if printed, err := call.CombinedOutput(); err != nil {
 				t.Fatalf("schedule.sh: %v\n%s", err, printed)
 			}
-			if got := m.written(); !slices.Contains(got, host) {
+			if got := m.listWrittenHosts(); !slices.Contains(got, host) {
 				t.Fatalf("the folders of %v have the deployment target, that of %s has not", got, host)
 			}
 		})
 	}
-	schedule("a call of the schedule writes the first stage", "canary")
+	callSchedule("a call of the schedule writes the first stage", "canary")
 	time.Sleep(time.Second) // the time of soaking
-	schedule("a call of the schedule writes the second", "region")
-	if got := m.commits(); !slices.Equal(got, []string{"canary", "region"}) {
+	callSchedule("a call of the schedule writes the second", "region")
+	if got := m.listAdditions(); !slices.Equal(got, []string{"canary", "region"}) {
 		t.Errorf("the commits change the folders of %v", got)
 	}
-	number = m.request("newer", map[string]string{"main.tf": strings.ReplaceAll(m.configuration(), `"v1"`, `"v2"`)})
-	planned("the plan of another request is a comment", number, "Plan: 0 to add, 1 to change")
+	number = m.openPullRequest("newer", map[string]string{"main.tf": strings.ReplaceAll(m.configuration(), `"v1"`, `"v2"`)})
+	waitForComment("the plan of another request is a comment", number, "Plan: 0 to add, 1 to change")
 	m.removeByHand("region")
-	schedule("a call of the schedule repairs drift", "region")
+	callSchedule("a call of the schedule repairs drift", "region")
 }

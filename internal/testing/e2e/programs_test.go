@@ -16,13 +16,13 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 	folder := t.TempDir()
 	environment := []string{
 		"PATH=" + filepath.Dir(
-			program(t, binary),
+			programPath(t, binary),
 		) + string(
 			os.PathListSeparator,
 		) + os.Getenv(
 			"PATH",
 		), // git asks it for passwords, and it calls helm
-		"KUBECONFIG=" + kubeconfig(t, cluster),
+		"KUBECONFIG=" + writeKubeconfig(t, cluster),
 		"HOME=" + folder,
 		"TMPDIR=" + mkdir(t, folder, "tmp"),
 		"GIT_CONFIG_NOSYSTEM=1",
@@ -42,7 +42,7 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 		"RUNTIME_NAMESPACE=flux-system",
 	}
 	process, err := processtest.Start(t.Context(), processtest.Command{
-		Name: name, Binary: program(t, binary), Args: args, Folder: folder, Environment: environment,
+		Name: name, Binary: programPath(t, binary), Args: args, Folder: folder, Environment: environment,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 }
 
 // program is the path of an agent that `make e2e` has built.
-func program(t *testing.T, name string) string {
+func programPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := processtest.Tool("FLOTILLA_KUBE_BIN", name)
 	if err != nil {
@@ -69,17 +69,17 @@ func program(t *testing.T, name string) string {
 }
 
 // kubectl runs a command of a guide on the cluster, by a shell, as users do.
-func (w *world) kubectl(t *testing.T, command string) {
+func (bed *testbed) runCommand(t *testing.T, command string) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "sh", "-c", command)
-	run.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+kubeconfig(t, w.cluster),
-		"PATH="+filepath.Dir(program(t, "kubectl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if printed, err := run.CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+writeKubeconfig(t, bed.cluster),
+		"PATH="+filepath.Dir(programPath(t, "kubectl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if printed, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, printed)
 	}
 }
 
-func kubeconfig(t *testing.T, cluster *kubetest.Server) string {
+func writeKubeconfig(t *testing.T, cluster *kubetest.Server) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, []byte(cluster.Kubeconfig()), 0o600); err != nil {

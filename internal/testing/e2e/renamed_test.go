@@ -13,7 +13,7 @@ import (
 )
 
 // renamed is the configuration of a cluster whose type gets other names: %[1]s is the reconciler.
-const renamed = required + `
+const renameConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { "%[1]s-1" = { kubeconfig = file("kubeconfig") } }
 }
@@ -42,7 +42,7 @@ locals {
         own    = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
       }
     }]
-    target_policies = ` + byLabel + `
+    target_policies = ` + policiesByLabel + `
     config_containers = [{ name = "all", data = { GREETING = var.greeting } }]
   })
   gitops_repo = { url = "%[3]s", branch = "dev" }
@@ -72,30 +72,30 @@ func TestRenamedClusterType(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
-	w := &world{test: "renamed", git: giteatest.Start(t)}
-	w.step(t, "", "Kubernetes API started", func() {
-		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
+	bed := &testbed{scenario: "renamed", git: giteatest.Start(t)}
+	bed.step(t, "", "Kubernetes API started", func() {
+		bed.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
 	})
-	for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
+	for _, agent := range []agent{argoCD{bed.cluster}, flux{bed.cluster}} {
 		t.Run(agent.reconciler(), func(t *testing.T) {
 			t.Parallel()
-			w.cluster.Apply(t, agent.settings())
+			bed.cluster.Apply(t, agent.settings())
 			agent.start(t)
-			w.rename(t, agent.reconciler())
+			bed.testRename(t, agent.reconciler())
 		})
 	}
 }
 
-func (w *world) rename(t *testing.T, name string) {
-	user := w.git.User(t)
-	team, gitops := newRepository(t, w.git, user, "team-renamed-"+name), newRepository(t, w.git, user, "gitops-renamed-"+name)
+func (bed *testbed) testRename(t *testing.T, name string) {
+	user := bed.git.User(t)
+	team, gitops := newRepository(t, bed.git, user, "team-renamed-"+name), newRepository(t, bed.git, user, "gitops-renamed-"+name)
 	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
 	tf := newTerraform(t, user)
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("main.tf", fmt.Sprintf(renamed, name, team.url, gitops.url))
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("main.tf", fmt.Sprintf(renameConfiguration, name, team.url, gitops.url))
 	old, second, third := name+"-old", name+"-new", name+"-newest"
 	namespaces := []string{"dev-" + old + "-web-live", "dev-" + name + "-1-web-own", "shared-" + name}
-	apply := func(names []string, followed, greeting string) string {
+	apply := func(names []string, agentType, greeting string) string {
 		t.Helper()
 		return tf.run(
 			"apply",
@@ -104,64 +104,64 @@ func (w *world) rename(t *testing.T, name string) {
 			"-var",
 			`names=["`+strings.Join(names, `","`)+`"]`,
 			"-var",
-			"followed="+followed,
+			"followed="+agentType,
 			"-var",
 			"greeting="+greeting,
 		)
 	}
-	running := func() map[string]string {
-		found, all := w.objects(t, namespaces), w.namespaces(t)
+	listObjects := func() map[string]string {
+		uids, namespaceUIDs := bed.listObjects(t, namespaces), bed.listNamespaces(t)
 		for _, namespace := range namespaces {
-			found["namespace "+namespace] = all[namespace]
+			uids["namespace "+namespace] = namespaceUIDs[namespace]
 		}
-		return found
+		return uids
 	}
-	greets := func(greeting string) error {
+	checkGreeting := func(greeting string) error {
 		var problems []error
 		for _, namespace := range namespaces {
-			problems = append(problems, configMapSays(t, w.cluster, namespace, "greeting", "hello", "world"))
-			config := w.cluster.Get(t, "v1", "ConfigMap", namespace, "platform-config")
+			problems = append(problems, checkConfigMap(t, bed.cluster, namespace, "greeting", "hello", "world"))
+			config := bed.cluster.Get(t, "v1", "ConfigMap", namespace, "platform-config")
 			if config == nil || !strings.Contains(fmt.Sprint(config.Object["data"]), greeting) {
 				problems = append(problems, fmt.Errorf("the configuration in %s does not say %q: %v", namespace, greeting, config))
 			}
 		}
-		return all(problems...)
+		return joinErrors(problems...)
 	}
-	same := func(objects map[string]string) {
+	checkUnchanged := func(wantUIDs map[string]string) {
 		t.Helper()
 		time.Sleep(10 * time.Second) // so long every agent needs to see that a folder has gone, and more
-		if left := running(); !maps.Equal(objects, left) {
-			t.Errorf("the workloads had %v, and have %v", objects, left)
+		if got := listObjects(); !maps.Equal(wantUIDs, got) {
+			t.Errorf("the workloads had %v, and have %v", wantUIDs, got)
 		}
 	}
-	w.step(t, name, "onboarded", func() {
+	bed.step(t, name, "onboarded", func() {
 		apply([]string{old}, old, "first")
-		eventually(t, func() error { return greets("first") })
+		eventually(t, func() error { return checkGreeting("first") })
 	})
 	eventually(t, func() error { // the Deployments, too
-		if objects := running(); len(objects) < 4*len(namespaces) {
-			return fmt.Errorf("the workloads have %v", objects)
+		if wantUIDs := listObjects(); len(wantUIDs) < 4*len(namespaces) {
+			return fmt.Errorf("the workloads have %v", wantUIDs)
 		}
 		return nil
 	})
-	objects := running()
-	w.step(t, name, "renamed, and the agent follows at once", func() {
-		if said := apply([]string{old, second}, second, "first"); !strings.Contains(
-			said,
+	wantUIDs := listObjects()
+	bed.step(t, name, "renamed, and the agent follows at once", func() {
+		if printed := apply([]string{old, second}, second, "first"); !strings.Contains(
+			printed,
 			fmt.Sprintf(`cluster type \"%s\" is now \"%s\": 2 folders move`, old, second),
 		) {
-			t.Errorf("the apply says %s", said)
+			t.Errorf("the apply says %s", printed)
 		}
-		same(objects)
+		checkUnchanged(wantUIDs)
 		apply([]string{old, second}, second, "second")
-		eventually(t, func() error { return greets("second") })
-		same(objects)
+		eventually(t, func() error { return checkGreeting("second") })
+		checkUnchanged(wantUIDs)
 	})
-	w.step(t, name, "renamed again, and the agent follows later", func() {
+	bed.step(t, name, "renamed again, and the agent follows later", func() {
 		apply([]string{old, second, third}, second, "second")
-		same(objects)
+		checkUnchanged(wantUIDs)
 		apply([]string{old, second, third}, third, "third")
-		eventually(t, func() error { return greets("third") })
-		same(objects)
+		eventually(t, func() error { return checkGreeting("third") })
+		checkUnchanged(wantUIDs)
 	})
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // final is the configuration of two cluster types, one after the other, whose manifests are rendered as far as a variable says.
-const final = required + `
+const renderConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { for ring in local.rings : "%[1]s-${ring}-1" => { kubeconfig = file("kubeconfig") } }
 }
@@ -92,7 +92,7 @@ output "rolling_out" {
 `
 
 // finalFiles are a folder of plain manifests, a kustomization of a base with a patch, and a chart, in a version.
-func finalFiles(version string) map[string]string {
+func newManifestFiles(version string) map[string]string {
 	return map[string]string{
 		"plain/all.yaml":       fmt.Sprintf(workload, version, 0),
 		"kustomized/base.yaml": fmt.Sprintf(workload, version, 0),
@@ -117,49 +117,49 @@ patches:
 
 // rendering goes from pointers, whose final objects a plan shows, to objects in the folder and back: the cluster has what was
 // shown, and nothing is deleted. The objects go through stages, back, and away as pointers do.
-func (w *world) rendering(t *testing.T, agent agent) {
-	user := w.git.User(t)
-	team, gitops := newRepository(t, w.git, user, "team"), newRepository(t, w.git, user, "gitops")
+func (bed *testbed) testRendering(t *testing.T, agent agent) {
+	user := bed.git.User(t)
+	team, gitops := newRepository(t, bed.git, user, "team"), newRepository(t, bed.git, user, "gitops")
 	name := agent.reconciler() + "-final"
 	targets := []string{"kustomized", "plain"}
 	if _, ok := agent.(argoCD); ok { // the Go module proxy has no helm-controller for Flux
-		program(t, "helm")
+		programPath(t, "helm")
 		targets = append(targets, "chart")
 	}
 	namespace := func(ring, target string) string { return "dev-" + name + "-" + ring + "-web-" + target } // and the name of what follows the manifests
 	greeting := map[string]string{"kustomized": "my-greeting", "plain": "greeting", "chart": "greeting"}
-	pushed := func(version string) string {
-		team.push(finalFiles(version))
+	pushVersion := func(version string) string {
+		team.push(newManifestFiles(version))
 		return team.head()
 	}
-	step := func(what string, do func()) {
+	step := func(title string, do func()) {
 		t.Helper()
-		w.step(t, agent.reconciler(), what, do)
+		bed.step(t, agent.reconciler(), title, do)
 	}
-	child := func(ring, target string) *unstructured.Unstructured {
+	getFollower := func(ring, target string) *unstructured.Unstructured {
 		if agent.reconciler() == "flux" {
-			return w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", namespace(ring, target))
+			return bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", namespace(ring, target))
 		}
-		return w.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", namespace(ring, target))
+		return bed.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", namespace(ring, target))
 	}
 
 	tf := newTerraform(t, user)
 	tf.env = append(tf.env, "FLOTILLA_CACHE_DIR="+filepath.Join(t.TempDir(), "cache"))
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("main.tf", fmt.Sprintf(final, name, agent.reconciler(), team.url, gitops.url))
-	variables := map[string]any{"render": "preview", "commit": pushed("v1"), "targets": targets}
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("main.tf", fmt.Sprintf(renderConfiguration, name, agent.reconciler(), team.url, gitops.url))
+	variables := map[string]any{"render": "preview", "commit": pushVersion("v1"), "targets": targets}
 	var roots []string
-	apply := func() (rolledOut bool, says any) {
+	apply := func() (rolledOut bool, summary any) {
 		t.Helper()
 		text, err := json.Marshal(variables)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tf.write("terraform.tfvars.json", string(text))
+		tf.writeFile("terraform.tfvars.json", string(text))
 		tf.run("apply", "-auto-approve", "-no-color")
 		for _, ring := range []string{"first", "rest"} {
 			if len(roots) < 4 { // the branch is there now
-				ofType, own := follow(t, w.cluster, agents.Settings{
+				ofType, own := applyRoots(t, bed.cluster, agents.Settings{
 					Cluster: name + "-" + ring + "-1", ClusterType: name + "-" + ring, Reconciler: agent.reconciler(),
 					Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 				})
@@ -167,76 +167,76 @@ func (w *world) rendering(t *testing.T, agent agent) {
 			}
 		}
 		for _, root := range roots {
-			agent.nudge(t, root)
+			agent.triggerReconcile(t, root)
 		}
-		tf.outputs(map[string]any{"rolled_out": &rolledOut, "rolling_out": &says})
-		return rolledOut, says
+		tf.readOutputs(map[string]any{"rolled_out": &rolledOut, "rolling_out": &summary})
+		return rolledOut, summary
 	}
 	// arrived checks that a ring has a version, and that its agent is content.
-	arrived := func(ring, version string) error {
+	checkRing := func(ring, version string) error {
 		for _, target := range targets {
-			if err := configMapSays(t, w.cluster, namespace(ring, target), greeting[target], "hello", version); err != nil {
+			if err := checkConfigMap(t, bed.cluster, namespace(ring, target), greeting[target], "hello", version); err != nil {
 				return err
 			}
-			follows := fmt.Sprint(field(child(ring, target), "spec", "path"), field(child(ring, target), "spec", "source", "path"))
-			if is := strings.Contains(follows, "/objects"); is != (variables["render"] == "objects") || !settled(child(ring, target)) {
-				return fmt.Errorf("%s follows %s, and has settled: %t", namespace(ring, target), follows, settled(child(ring, target)))
+			followedPath := fmt.Sprint(field(getFollower(ring, target), "spec", "path"), field(getFollower(ring, target), "spec", "source", "path"))
+			if is := strings.Contains(followedPath, "/objects"); is != (variables["render"] == "objects") || !isSettled(getFollower(ring, target)) {
+				return fmt.Errorf("%s follows %s, and has settled: %t", namespace(ring, target), followedPath, isSettled(getFollower(ring, target)))
 			}
 		}
 		return nil
 	}
-	until := func(check func() error) {
+	waitFor := func(check func() error) {
 		t.Helper()
 		eventually(t, func() error {
 			if err := check(); err != nil {
 				return fmt.Errorf(
 					"%w\n%s",
 					err,
-					agent.says(t, append(slices.Clone(roots), namespace("first", targets[0]), namespace("first", targets[len(targets)-1]))...),
+					agent.describeStatus(t, append(slices.Clone(roots), namespace("first", targets[0]), namespace("first", targets[len(targets)-1]))...),
 				)
 			}
 			return nil
 		})
 	}
 	// goes applies again and again until both rings have a version.
-	goes := func(version string) {
+	rollOut := func(version string) {
 		t.Helper()
-		until(func() error {
-			if rolledOut, says := apply(); !rolledOut {
+		waitFor(func() error {
+			if rolledOut, summary := apply(); !rolledOut {
 				time.Sleep(time.Second) // agents need the processors, too
-				return fmt.Errorf("the rollout says %v", says)
+				return fmt.Errorf("the rollout says %v", summary)
 			}
 			return nil
 		})
-		until(func() error { return all(arrived("first", version), arrived("rest", version)) })
+		waitFor(func() error { return joinErrors(checkRing("first", version), checkRing("rest", version)) })
 	}
-	uids := func() map[reference]string {
-		had := map[reference]string{}
+	listUIDs := func() map[objectReference]string {
+		had := map[objectReference]string{}
 		for _, ring := range []string{"first", "rest"} {
 			for _, target := range targets {
-				one := child(ring, target)
-				had[reference{one.GetAPIVersion(), one.GetKind(), one.GetNamespace(), one.GetName()}] = string(one.GetUID())
-				maps.Copy(had, w.brought(t, one))
+				follower := getFollower(ring, target)
+				had[objectReference{follower.GetAPIVersion(), follower.GetKind(), follower.GetNamespace(), follower.GetName()}] = string(follower.GetUID())
+				maps.Copy(had, bed.listApplied(t, follower))
 			}
 		}
 		return had
 	}
 	// asShown checks that the cluster has the objects that the plan showed, and no others.
-	asShown := func() {
+	checkPreview := func() {
 		t.Helper()
-		var shown []struct {
+		var previewed []struct {
 			Assignment, Kind, Namespace, Name, YAML string
 			APIVersion                              string `json:"api_version"`
 		}
-		tf.outputs(map[string]any{"objects": &shown})
-		has := map[string]map[reference]string{}
+		tf.readOutputs(map[string]any{"objects": &previewed})
+		has := map[string]map[objectReference]string{}
 		for _, ring := range []string{"first", "rest"} {
 			for _, target := range targets {
-				has[name+"-"+ring+"/web-"+target] = w.brought(t, child(ring, target))
+				has[name+"-"+ring+"/web-"+target] = bed.listApplied(t, getFollower(ring, target))
 			}
 		}
-		for _, object := range shown {
-			is := reference{object.APIVersion, object.Kind, object.Namespace, object.Name}
+		for _, object := range previewed {
+			is := objectReference{object.APIVersion, object.Kind, object.Namespace, object.Name}
 			if has[object.Assignment][is] == "" {
 				t.Errorf("%s shows %v, and the cluster has %v", object.Assignment, is, slices.Collect(maps.Keys(has[object.Assignment])))
 				continue
@@ -246,62 +246,62 @@ func (w *world) rendering(t *testing.T, agent agent) {
 			if err := yaml.Unmarshal([]byte(object.YAML), &want); err != nil {
 				t.Fatal(err)
 			}
-			if at := differs(want, any(w.cluster.Get(t, is.apiVersion, is.kind, is.namespace, is.name).Object), ""); at != "" {
-				t.Errorf("%s shows of %v another %s than the cluster has", object.Assignment, is, at)
+			if difference := firstDifference(want, any(bed.cluster.Get(t, is.apiVersion, is.kind, is.namespace, is.name).Object), ""); difference != "" {
+				t.Errorf("%s shows of %v another %s than the cluster has", object.Assignment, is, difference)
 			}
 		}
-		for assignment, more := range has {
-			if len(more) > 0 {
-				t.Errorf("%s has %v, which is not shown", assignment, slices.Collect(maps.Keys(more)))
+		for assignment, extra := range has {
+			if len(extra) > 0 {
+				t.Errorf("%s has %v, which is not shown", assignment, slices.Collect(maps.Keys(extra)))
 			}
 		}
-		if want := len(targets) * 2; len(shown) < 2*want {
-			t.Errorf("only %d objects are shown of %d assignments", len(shown), want)
+		if want := len(targets) * 2; len(previewed) < 2*want {
+			t.Errorf("only %d objects are shown of %d assignments", len(previewed), want)
 		}
 	}
 
-	step("a preview arrives", func() { goes("v1") })
-	asShown()
-	had := uids()
-	same := func() {
+	step("a preview arrives", func() { rollOut("v1") })
+	checkPreview()
+	had := listUIDs()
+	checkUIDs := func() {
 		t.Helper()
-		if got := uids(); !maps.Equal(got, had) {
+		if got := listUIDs(); !maps.Equal(got, had) {
 			t.Errorf("there was %v, and is %v", had, got)
 		}
 	}
 	step("objects arrive", func() {
 		variables["render"] = "objects"
-		goes("v1")
+		rollOut("v1")
 	})
-	same()
-	asShown()
-	atFirst := gitops.tip("dev")
+	checkUIDs()
+	checkPreview()
+	firstCommit := gitops.tip("dev")
 	step("changed objects arrive at the first stage", func() {
-		variables["commit"] = pushed("v2")
-		if rolledOut, says := apply(); rolledOut {
-			t.Errorf("the rollout is over at once: %v", says)
+		variables["commit"] = pushVersion("v2")
+		if rolledOut, summary := apply(); rolledOut {
+			t.Errorf("the rollout is over at once: %v", summary)
 		}
-		until(func() error { return all(arrived("first", "v2"), arrived("rest", "v1")) })
+		waitFor(func() error { return joinErrors(checkRing("first", "v2"), checkRing("rest", "v1")) })
 	})
-	step("and at the second", func() { goes("v2") })
-	same()
-	asShown()
+	step("and at the second", func() { rollOut("v2") })
+	checkUIDs()
+	checkPreview()
 	step("rolled back", func() {
-		variables["rollback_to"] = atFirst
+		variables["rollback_to"] = firstCommit
 		apply()
-		until(func() error { return all(arrived("first", "v1"), arrived("rest", "v1")) })
+		waitFor(func() error { return joinErrors(checkRing("first", "v1"), checkRing("rest", "v1")) })
 	})
-	same()
+	checkUIDs()
 	step("and on again", func() {
 		delete(variables, "rollback_to")
-		goes("v2")
+		rollOut("v2")
 	})
 	step("a change by hand on the cluster is put right", func() {
-		setData(t, w.cluster, namespace("rest", "plain"), "greeting", "hello", "by hand")
+		setData(t, bed.cluster, namespace("rest", "plain"), "greeting", "hello", "by hand")
 		if agent.reconciler() == "flux" {
-			agent.nudge(t, namespace("rest", "plain"))
+			agent.triggerReconcile(t, namespace("rest", "plain"))
 		}
-		until(func() error { return arrived("rest", "v2") })
+		waitFor(func() error { return checkRing("rest", "v2") })
 	})
 	step("a change by hand in the folder is put right", func() {
 		gitops.git("checkout", "--quiet", "-B", "dev", gitops.tip("dev"))
@@ -311,71 +311,71 @@ func (w *world) rendering(t *testing.T, agent agent) {
 			t.Fatal(err)
 		}
 		gitops.pushTo("dev", map[string]string{path: strings.Replace(string(text), "hello: v2", "hello: by hand", 1)})
-		goes("v2")
-		same()
+		rollOut("v2")
+		checkUIDs()
 	})
 	step("the state is lost", func() {
 		if err := os.Remove(filepath.Join(tf.folder, "terraform.tfstate")); err != nil {
 			t.Fatal(err)
 		}
 		before := gitops.git("rev-parse", gitops.tip("dev")+":"+name+"-rest")
-		goes("v2")
+		rollOut("v2")
 		if after := gitops.git("rev-parse", gitops.tip("dev")+":"+name+"-rest"); after != before {
 			t.Error("the folder is another one")
 		}
-		same()
+		checkUIDs()
 	})
 	step("pointers arrive again", func() {
 		variables["render"] = "pointers"
-		goes("v2")
+		rollOut("v2")
 	})
-	same()
+	checkUIDs()
 	step("objects, one of which is removed, are pruned", func() {
 		variables["render"] = "objects"
-		goes("v2")
-		same()
+		rollOut("v2")
+		checkUIDs()
 		targets = slices.DeleteFunc(targets, func(target string) bool { return target == "plain" })
 		variables["targets"] = targets
-		goes("v2") // removals go through stages, too
-		until(func() error {
-			return all(gone(t, w.cluster, namespace("first", "plain")), gone(t, w.cluster, namespace("rest", "plain")))
+		rollOut("v2") // removals go through stages, too
+		waitFor(func() error {
+			return joinErrors(checkNamespaceGone(t, bed.cluster, namespace("first", "plain")), checkNamespaceGone(t, bed.cluster, namespace("rest", "plain")))
 		})
-		maps.DeleteFunc(had, func(object reference, _ string) bool {
+		maps.DeleteFunc(had, func(object objectReference, _ string) bool {
 			return strings.HasSuffix(object.namespace+object.name, "-web-plain") || strings.Contains(object.namespace, "-web-plain")
 		})
-		same()
+		checkUIDs()
 	})
 }
 
 // differs is the field of an object in which another one lacks what it has; "" where there is none.
-func differs(want, has any, at string) string {
+func firstDifference(want, got any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
-		within, _ := has.(map[string]any)
+		gotWithin, _ := got.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(want)) {
-			if found := differs(want[key], within[key], at+"."+key); found != "" {
-				return found
+			if difference := firstDifference(want[key], gotWithin[key], path+"."+key); difference != "" {
+				return difference
 			}
 		}
 		return ""
 	case []any:
-		within, _ := has.([]any)
-		if len(within) != len(want) {
-			return at
+		gotWithin, _ := got.([]any)
+		if len(gotWithin) != len(want) {
+			return path
 		}
 		for i := range want {
-			if found := differs(want[i], within[i], fmt.Sprintf("%s[%d]", at, i)); found != "" {
-				return found
+			if difference := firstDifference(want[i], gotWithin[i], fmt.Sprintf("%s[%d]", path, i)); difference != "" {
+				return difference
 			}
 		}
 		return ""
 	case float64: // of YAML, while the cluster has whole numbers
-		if number, isWhole := has.(int64); isWhole {
-			has = float64(number)
+		if number, isWhole := got.(int64); isWhole {
+			got = float64(number)
 		}
 	}
-	if want == nil || reflect.DeepEqual(want, has) {
+	if want == nil || reflect.DeepEqual(want, got) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %v, not %v", at, want, has)
+	return fmt.Sprintf("%s: %v, not %v", path, want, got)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // rotation is a configuration whose containers have a reference to a secret, of the version that a file says.
-const rotation = `
+const rotationConfiguration = `
 provider "flotilla" {
   clusters = { for cluster in local.clusters : cluster.name => { kubeconfig = file("kubeconfig") } }
 }
@@ -73,14 +73,14 @@ output "rolled_out" {
 `
 
 // rotating is what a run says.
-type rotating struct {
+type rotationStatus struct {
 	rollingOut  map[string]string
 	rolledOut   bool
 	assignments map[string]struct{ Verdict, Message string }
 }
 
 // says checks what is said of the rollout.
-func (r *rotating) says(words ...string) error {
+func (r *rotationStatus) checkSummary(words ...string) error {
 	for _, word := range words {
 		if text := r.rollingOut["web-live"]; !strings.Contains(text, word) {
 			return fmt.Errorf("the rollout says %q, and not %q", text, word)
@@ -93,119 +93,121 @@ func (r *rotating) says(words ...string) error {
 const canarySecret = "correct-horse-"
 
 // rotates has a Secret go from a reference to ready, and its versions from stage to stage.
-func (w *world) rotates(t *testing.T, agent agent) {
-	user := w.git.User(t)
-	team := newRepository(t, w.git, user, "team")
+func (bed *testbed) testSecretRotation(t *testing.T, agent agent) {
+	user := bed.git.User(t)
+	team := newRepository(t, bed.git, user, "team")
 	team.push(map[string]string{"deploy/all.yaml": fmt.Sprintf(workload, "v1", 0)})
-	gitops := newRepository(t, w.git, user, "gitops")
+	gitops := newRepository(t, bed.git, user, "gitops")
 	name := agent.reconciler()
 	namespace := func(ring string) string { return "dev-" + name + "-secret-" + ring + "-web-live" }
 	operator := startOperator(
 		t,
-		w.cluster,
+		bed.cluster,
 		map[string]string{"prod/db password 1": canarySecret + "1", "prod/db password 2": canarySecret + "2"},
 	)
-	operator.hold(true)
+	operator.setSuspended(true)
 
 	tf := newTerraform(t, user)
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("main.tf", required+fmt.Sprintf(rotation, name, team.url, gitops.url))
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("main.tf", requiredProviders+fmt.Sprintf(rotationConfiguration, name, team.url, gitops.url))
 	var roots []string
-	run := func() rotating {
+	applyOnce := func() rotationStatus {
 		tf.run("apply", "-auto-approve", "-no-color")
 		if roots == nil { // the branch is there now
 			for _, ring := range []string{"canary", "rest"} {
-				_, own := follow(t, w.cluster, agents.Settings{
+				_, own := applyRoots(t, bed.cluster, agents.Settings{
 					Cluster: name + "-secret-" + ring, ClusterType: name + "-rotated", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 				})
 				roots = append(roots, own)
 			}
 		}
 		for _, root := range roots {
-			agent.nudge(t, root)
+			agent.triggerReconcile(t, root)
 		}
-		var says rotating
-		tf.outputs(map[string]any{"rolling_out": &says.rollingOut, "rolled_out": &says.rolledOut, "assignments": &says.assignments})
-		return says
+		var status rotationStatus
+		tf.readOutputs(map[string]any{"rolling_out": &status.rollingOut, "rolled_out": &status.rolledOut, "assignments": &status.assignments})
+		return status
 	}
-	until := func(what string, done func(rotating) error) {
+	applyUntil := func(title string, check func(rotationStatus) error) {
 		t.Helper()
 		runs := 0
-		w.step(t, name, what, func() {
+		bed.step(t, name, title, func() {
 			eventually(t, func() error {
 				if runs++; runs > 1 {
 					time.Sleep(time.Second) // agents need the processors, too
 				}
-				says := run()
-				if err := done(says); err != nil {
-					return fmt.Errorf("%w: the rollout says %v, and compliance %v", err, says.rollingOut, says.assignments)
+				status := applyOnce()
+				if err := check(status); err != nil {
+					return fmt.Errorf("%w: the rollout says %v, and compliance %v", err, status.rollingOut, status.assignments)
 				}
 				return nil
 			})
 		})
 	}
 	// canary checks the verdict of the first stage.
-	canary := func(says rotating, verdict, message string) error {
-		is := says.assignments["clusters/"+name+"-secret-canary/web-live"]
-		if is.Verdict != verdict || !strings.Contains(is.Message, message) {
-			return fmt.Errorf("the canary is %s: %s, not %s: %s", is.Verdict, is.Message, verdict, message)
+	checkCanary := func(status rotationStatus, verdict, message string) error {
+		got := status.assignments["clusters/"+name+"-secret-canary/web-live"]
+		if got.Verdict != verdict || !strings.Contains(got.Message, message) {
+			return fmt.Errorf("the canary is %s: %s, not %s: %s", got.Verdict, got.Message, verdict, message)
 		}
 		return nil
 	}
 	// has are what the Secrets of both stages have; "" is none.
-	has := func(canary, rest string) {
+	checkSecrets := func(checkCanary, rest string) {
 		t.Helper()
-		for ring, want := range map[string]string{"canary": canary, "rest": rest} {
-			if got := secretOf(t, w.cluster, namespace(ring), "PASSWORD"); got != want {
+		for ring, want := range map[string]string{"canary": checkCanary, "rest": rest} {
+			if got := readSecret(t, bed.cluster, namespace(ring), "PASSWORD"); got != want {
 				t.Errorf("the Secret of %s has %q, not %q", ring, got, want)
 			}
 		}
 	}
-	rolledOut := func(says rotating) error {
-		if !says.rolledOut {
+	checkRolledOut := func(status rotationStatus) error {
+		if !status.rolledOut {
 			return errors.New("not rolled out")
 		}
 		return nil
 	}
 	object := "ExternalSecret " + namespace("canary") + "/platform-secrets"
 
-	tf.write("version", "1")
-	until(
+	tf.writeFile("version", "1")
+	applyUntil(
 		"a reference is not ready without its Secret",
-		func(says rotating) error { return canary(says, "progressing", object+" has no status yet") },
+		func(status rotationStatus) error {
+			return checkCanary(status, "progressing", object+" has no status yet")
+		},
 	)
-	has("", "")
-	operator.hold(false)
-	until("version 1 goes through two stages", rolledOut)
-	has(canarySecret+"1", canarySecret+"1")
+	checkSecrets("", "")
+	operator.setSuspended(false)
+	applyUntil("version 1 goes through two stages", checkRolledOut)
+	checkSecrets(canarySecret+"1", canarySecret+"1")
 
-	operator.hold(true)
-	tf.write("version", "2")
-	until("version 2 is named, and version 1 is there", func(says rotating) error {
-		return canary(says, "progressing", object+" was changed after its Secret was written")
+	operator.setSuspended(true)
+	tf.writeFile("version", "2")
+	applyUntil("version 2 is named, and version 1 is there", func(status rotationStatus) error {
+		return checkCanary(status, "progressing", object+" was changed after its Secret was written")
 	})
-	has(canarySecret+"1", canarySecret+"1")
-	operator.hold(false)
-	until("version 2 goes through two stages", rolledOut)
-	has(canarySecret+"2", canarySecret+"2")
+	checkSecrets(canarySecret+"1", canarySecret+"1")
+	operator.setSuspended(false)
+	applyUntil("version 2 goes through two stages", checkRolledOut)
+	checkSecrets(canarySecret+"2", canarySecret+"2")
 
-	tf.write("version", "9")
-	until("version 9, which the store does not have, halts at the canary", func(says rotating) error {
-		if says.rolledOut {
+	tf.writeFile("version", "9")
+	applyUntil("version 9, which the store does not have, halts at the canary", func(status rotationStatus) error {
+		if status.rolledOut {
 			t.Error("it is rolled out")
 		}
-		return errors.Join(canary(says, "failed", object+" is not ready: could not get secret data from provider"),
-			says.says(`stage 1 of 2 "canary"`, "failed"))
+		return errors.Join(checkCanary(status, "failed", object+" is not ready: could not get secret data from provider"),
+			status.checkSummary(`stage 1 of 2 "canary"`, "failed"))
 	})
-	has(canarySecret+"2", canarySecret+"2")
-	tf.write("version", "2")
-	until("version 2 is brought back", rolledOut)
-	has(canarySecret+"2", canarySecret+"2")
-	if err := tf.plansNothing(); err != nil {
+	checkSecrets(canarySecret+"2", canarySecret+"2")
+	tf.writeFile("version", "2")
+	applyUntil("version 2 is brought back", checkRolledOut)
+	checkSecrets(canarySecret+"2", canarySecret+"2")
+	if err := tf.checkEmptyPlan(); err != nil {
 		t.Error(err)
 	}
 
-	if got, want := versionsIn(gitops, name), []string{"canary 1", "rest 1", "canary 2", "rest 2", "canary 9", "canary 2"}; !slices.Equal(
+	if got, want := listVersions(gitops, name), []string{"canary 1", "rest 1", "canary 2", "rest 2", "canary 9", "canary 2"}; !slices.Equal(
 		got,
 		want,
 	) {
@@ -217,7 +219,7 @@ func (w *world) rotates(t *testing.T, agent agent) {
 }
 
 // secretOf is a value of the Secret of a namespace; "" where there is none.
-func secretOf(t *testing.T, cluster *kubetest.Server, namespace, key string) string {
+func readSecret(t *testing.T, cluster *kubetest.Server, namespace, key string) string {
 	t.Helper()
 	text, _ := field(cluster.Get(t, "v1", "Secret", namespace, "platform-secrets"), "data", key).(string)
 	decoded, err := base64.StdEncoding.DecodeString(text)
@@ -228,18 +230,18 @@ func secretOf(t *testing.T, cluster *kubetest.Server, namespace, key string) str
 }
 
 // versionsIn lists which version of the secret each commit of dev brought to which ring.
-func versionsIn(gitops *repository, agent string) []string {
-	var went []string
-	gitops.git("fetch", "--quiet", gitops.write, "dev")
+func listVersions(gitops *repository, agent string) []string {
+	var versions []string
+	gitops.git("fetch", "--quiet", gitops.pushURL, "dev")
 	for commit := range strings.FieldsSeq(gitops.git("log", "--reverse", "--format=%H", "FETCH_HEAD")) {
 		for _, ring := range []string{"canary", "rest"} {
 			changed := gitops.git("show", "--format=", commit, "--", "clusters/"+agent+"-secret-"+ring+"/web-live/platform-secrets.yaml")
 			for line := range strings.Lines(changed) {
-				if version, is := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "+")), "version: "); is && strings.HasPrefix(line, "+") {
-					went = append(went, ring+" "+strings.Trim(version, `"`))
+				if version, isVersion := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "+")), "version: "); isVersion && strings.HasPrefix(line, "+") {
+					versions = append(versions, ring+" "+strings.Trim(version, `"`))
 				}
 			}
 		}
 	}
-	return went
+	return versions
 }

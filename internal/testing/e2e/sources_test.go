@@ -34,7 +34,7 @@ var (
 
 // sources does for branches and tags what source-controller does: it keeps an
 // artifact of the newest commit of each GitRepository.
-type sources struct {
+type sourceController struct {
 	t       *testing.T
 	cluster *kubetest.Server
 	folder  string // of bare repositories
@@ -44,9 +44,9 @@ type sources struct {
 	artifacts map[string][]byte // by path
 }
 
-func startSources(t *testing.T, cluster *kubetest.Server) {
+func startSourceController(t *testing.T, cluster *kubetest.Server) {
 	t.Helper()
-	s := &sources{t: t, cluster: cluster, folder: t.TempDir(), artifacts: map[string][]byte{}}
+	s := &sourceController{t: t, cluster: cluster, folder: t.TempDir(), artifacts: map[string][]byte{}}
 	server := httptest.NewServer(s)
 	s.url = server.URL
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,7 +70,7 @@ func startSources(t *testing.T, cluster *kubetest.Server) {
 }
 
 // ServeHTTP gives out artifacts.
-func (s *sources) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *sourceController) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	artifact := s.artifacts[r.URL.Path]
 	s.mu.Unlock()
@@ -82,21 +82,21 @@ func (s *sources) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // reconcile sees to each GitRepository. What fails, it tries again.
-func (s *sources) reconcile(ctx context.Context) {
+func (s *sourceController) reconcile(ctx context.Context) {
 	repositories, err := s.cluster.Client().Resource(gitRepositories).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return
 	}
 	for _, repository := range repositories.Items {
-		if err := s.fetch(ctx, &repository); err != nil && ctx.Err() == nil {
-			s.set(ctx, gitRepositories, &repository, nil, "False", "GitOperationFailed", err.Error())
+		if err := s.fetchRepository(ctx, &repository); err != nil && ctx.Err() == nil {
+			s.setStatus(ctx, gitRepositories, &repository, nil, "False", "GitOperationFailed", err.Error())
 		}
 	}
-	s.stand(ctx)
+	s.reconcileOthers(ctx)
 }
 
-func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructured) error {
-	address, err := s.address(ctx, repository)
+func (s *sourceController) fetchRepository(ctx context.Context, repository *unstructured.Unstructured) error {
+	address, err := s.addressWithCredentials(ctx, repository)
 	if err != nil {
 		return err
 	}
@@ -125,37 +125,37 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 	if _, err := s.git(ctx, "fetch", "--quiet", "--depth=1", address, commit); err != nil {
 		return err
 	}
-	return s.store(ctx, gitRepositories, repository, commit, revision)
+	return s.storeArtifact(ctx, gitRepositories, repository, commit, revision)
 }
 
 // store gives a source the artifact of a commit or tree.
-func (s *sources) store(
+func (s *sourceController) storeArtifact(
 	ctx context.Context,
 	resource schema.GroupVersionResource,
 	source *unstructured.Unstructured,
-	of, revision string,
+	treeish, revision string,
 ) error {
-	archive, err := s.git(ctx, "archive", "--format=tar.gz", of)
+	archive, err := s.git(ctx, "archive", "--format=tar.gz", treeish)
 	if err != nil {
 		return err
 	}
-	at := path.Join("/", resource.Resource, source.GetNamespace(), source.GetName(), of+".tar.gz")
+	urlPath := path.Join("/", resource.Resource, source.GetNamespace(), source.GetName(), treeish+".tar.gz")
 	s.mu.Lock()
-	s.artifacts[at] = archive
+	s.artifacts[urlPath] = archive
 	s.mu.Unlock()
-	s.set(ctx, resource, source, map[string]any{
+	s.setStatus(ctx, resource, source, map[string]any{
 		"digest":         fmt.Sprintf("sha256:%x", sha256.Sum256(archive)),
 		"lastUpdateTime": time.Now().UTC().Format(time.RFC3339),
-		"path":           strings.TrimPrefix(at, "/"),
+		"path":           strings.TrimPrefix(urlPath, "/"),
 		"revision":       revision,
 		"size":           len(archive),
-		"url":            s.url + at,
+		"url":            s.url + urlPath,
 	}, "True", "Succeeded", "stored artifact for revision '"+revision+"'")
 	return nil
 }
 
 // address is where a repository is, with the credentials that are to be used.
-func (s *sources) address(ctx context.Context, repository *unstructured.Unstructured) (string, error) {
+func (s *sourceController) addressWithCredentials(ctx context.Context, repository *unstructured.Unstructured) (string, error) {
 	address, err := url.Parse(fmt.Sprint(field(repository, "spec", "url")))
 	if err != nil {
 		return "", err
@@ -176,7 +176,7 @@ func (s *sources) address(ctx context.Context, repository *unstructured.Unstruct
 	return address.String(), nil
 }
 
-func (s *sources) set(
+func (s *sourceController) setStatus(
 	ctx context.Context,
 	resource schema.GroupVersionResource,
 	object *unstructured.Unstructured,
@@ -201,13 +201,13 @@ func (s *sources) set(
 	}
 }
 
-func (s *sources) git(ctx context.Context, args ...string) ([]byte, error) {
+func (s *sourceController) git(ctx context.Context, args ...string) ([]byte, error) {
 	return git(ctx, s.folder, args...)
 }
 
 // withoutGit is an environment without what would steer git: tests may run
 // inside a hook.
-func withoutGit(environment []string) []string {
+func removeGitVariables(environment []string) []string {
 	return slices.DeleteFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, "GIT_") })
 }
 
@@ -215,7 +215,7 @@ func withoutGit(environment []string) []string {
 func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = folder
-	cmd.Env = append(withoutGit(os.Environ()), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+	cmd.Env = append(removeGitVariables(os.Environ()), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@example.com",
 		"GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@example.com")
 	var stderr bytes.Buffer

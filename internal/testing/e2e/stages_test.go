@@ -21,7 +21,7 @@ import (
 // rollout is the configuration of a rollout over the clusters of dev, and of
 // stage, which gets what is rolled out there. The clusters of dev are one API:
 // each follows the folder of its own, so that what it says is of that alone.
-const rollout = `
+const rolloutConfiguration = `
 provider "flotilla" {
   clusters = { for cluster in local.clusters : cluster.name => { kubeconfig = file("kubeconfig") } }
 }
@@ -106,7 +106,7 @@ output "promoted" {
 // version is what a tag of the team's repository has. A broken one has a
 // Deployment more, which never gets its replica, since no node takes it, and says so
 // after a second.
-func version(name string, works bool) string {
+func newVersion(name string, works bool) string {
 	text := fmt.Sprintf(workload, name, 0)
 	if !works {
 		_, worker, _ := strings.Cut(fmt.Sprintf(workload, name, 1), "---")
@@ -116,7 +116,7 @@ func version(name string, works bool) string {
 }
 
 // staged is what a run says.
-type staged struct {
+type rolloutStatus struct {
 	rollingOut map[string]string
 	rolledOut  bool
 	promoted   string
@@ -125,10 +125,10 @@ type staged struct {
 
 // stages has three versions go from stage to stage of dev, and on to the
 // environment stage: one that works, one that is broken, and one that is mended.
-func (w *world) stages(t *testing.T, agent agent) {
-	user := w.git.User(t)
-	team := newRepository(t, w.git, user, "team")
-	gitops := newRepository(t, w.git, user, "gitops")
+func (bed *testbed) testStages(t *testing.T, agent agent) {
+	user := bed.git.User(t)
+	team := newRepository(t, bed.git, user, "team")
+	gitops := newRepository(t, bed.git, user, "gitops")
 	name := agent.reconciler()
 	clusters := []agents.Settings{{
 		Cluster: name + "-stage-1", ClusterType: name + "-stage", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "stage"},
@@ -142,71 +142,71 @@ func (w *world) stages(t *testing.T, agent agent) {
 	stage := "stage-" + name + "-stage-web-live"
 
 	tf := newTerraform(t, user)
-	tf.write("kubeconfig", w.cluster.Kubeconfig())
-	tf.write("main.tf", required+fmt.Sprintf(rollout, name, team.url, gitops.url))
-	seen := watch(t, w.cluster, configMaps, "greeting", "data", "hello")
+	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
+	tf.writeFile("main.tf", requiredProviders+fmt.Sprintf(rolloutConfiguration, name, team.url, gitops.url))
+	greetings := watchField(t, bed.cluster, configMaps, "greeting", "data", "hello")
 	var roots []string
-	run := func() staged {
+	applyOnce := func() rolloutStatus {
 		tf.run("apply", "-auto-approve", "-no-color")
 		if roots == nil { // the branches are there now
 			for _, cluster := range clusters {
-				ofType, own := follow(t, w.cluster, cluster)
+				ofType, own := applyRoots(t, bed.cluster, cluster)
 				roots = append(roots, ofType, own)
 			}
 		}
 		for _, root := range roots {
-			agent.nudge(t, root)
+			agent.triggerReconcile(t, root)
 		}
-		var says staged
-		var runs []running
-		tf.outputs(map[string]any{"rolling_out": &says.rollingOut, "rolled_out": &says.rolledOut, "promoted": &says.promoted, "running": &runs})
-		says.running = map[string]string{}
-		for _, one := range runs {
-			for _, host := range one.Hosts {
+		var status rolloutStatus
+		var runs []runningVersion
+		tf.readOutputs(map[string]any{"rolling_out": &status.rollingOut, "rolled_out": &status.rolledOut, "promoted": &status.promoted, "running": &runs})
+		status.running = map[string]string{}
+		for _, version := range runs {
+			for _, host := range version.Hosts {
 				ring := strings.TrimPrefix(host, "clusters/"+name+"-")
-				if one.Version == "" || one.Revision == "" || one.DeploymentTarget != "web-live" {
-					t.Errorf("of %s it says that %+v runs", host, one)
+				if version.Version == "" || version.Revision == "" || version.DeploymentTarget != "web-live" {
+					t.Errorf("of %s it says that %+v runs", host, version)
 					continue
 				}
-				says.running[ring] = one.Version
-				if commit := strings.TrimSpace(team.git("rev-parse", one.Version+"^{commit}")); commit != one.Revision {
-					t.Errorf("of %s it says that %s runs at %s, and that is %s", host, one.Version, one.Revision, commit)
+				status.running[ring] = version.Version
+				if commit := strings.TrimSpace(team.git("rev-parse", version.Version+"^{commit}")); commit != version.Revision {
+					t.Errorf("of %s it says that %s runs at %s, and that is %s", host, version.Version, version.Revision, commit)
 				}
-				if had := seen.in(namespace(ring)); !slices.Contains(had, one.Version) {
-					t.Errorf("%s has had %v, and it says that %s runs", host, had, one.Version)
+				if values := greetings.inNamespace(namespace(ring)); !slices.Contains(values, version.Version) {
+					t.Errorf("%s has had %v, and it says that %s runs", host, values, version.Version)
 				}
 			}
 		}
-		return says
+		return status
 	}
 	// until runs again and again, as a schedule of runs would.
-	until := func(what string, done func(staged) bool) {
+	applyUntil := func(title string, isDone func(rolloutStatus) bool) {
 		t.Helper()
 		runs := 0
-		w.step(t, name, what, func() {
+		bed.step(t, name, title, func() {
 			eventually(t, func() error {
 				if runs++; runs > 1 {
 					time.Sleep(time.Second) // agents need the processors, too
 				}
-				if says := run(); !done(says) {
-					return fmt.Errorf("the rollout says %v, and that %q is promoted\nthe agent says %s", says.rollingOut, says.promoted,
-						agent.says(t, namespace("canary"), namespace("east"), namespace("west")))
+				if status := applyOnce(); !isDone(status) {
+					return fmt.Errorf("the rollout says %v, and that %q is promoted\nthe agent says %s", status.rollingOut, status.promoted,
+						agent.describeStatus(t, namespace("canary"), namespace("east"), namespace("west")))
 				}
 				return nil
 			})
 		})
 		t.Logf("%d runs", runs)
 	}
-	release := func(version, text string) {
+	releaseVersion := func(version, text string) {
 		team.push(map[string]string{"deploy/all.yaml": text})
-		team.tag(version)
-		tf.write("newest", version)
+		team.pushTag(version)
+		tf.writeFile("newest", version)
 	}
-	arrives := func(version string) {
+	waitForStage := func(version string) {
 		t.Helper()
-		w.step(t, name, version+" is on the cluster of stage", func() {
+		bed.step(t, name, version+" is on the cluster of stage", func() {
 			eventually(t, func() error {
-				return configMapSays(t, w.cluster, stage, "greeting", "hello", version)
+				return checkConfigMap(t, bed.cluster, stage, "greeting", "hello", version)
 			})
 		})
 	}
@@ -214,44 +214,44 @@ func (w *world) stages(t *testing.T, agent agent) {
 	runs := func(canary, east, west string) {
 		t.Helper()
 		want := map[string]string{"canary": canary, "east": east, "west": west}
-		until("compliance says that "+canary+", "+east+" and "+west+" run", func(says staged) bool { return maps.Equal(says.running, want) })
+		applyUntil("compliance says that "+canary+", "+east+" and "+west+" run", func(status rolloutStatus) bool { return maps.Equal(status.running, want) })
 	}
-	rolledOut := func(version string) func(staged) bool {
-		return func(says staged) bool { return says.rolledOut && says.promoted == version }
+	isRolledOut := func(version string) func(rolloutStatus) bool {
+		return func(status rolloutStatus) bool { return status.rolledOut && status.promoted == version }
 	}
 
-	release("v1", version("v1", true))
-	until("v1 goes through three stages", rolledOut("v1"))
-	arrives("v1")
+	releaseVersion("v1", newVersion("v1", true))
+	applyUntil("v1 goes through three stages", isRolledOut("v1"))
+	waitForStage("v1")
 	runs("v1", "v1", "v1")
-	release("v2", version("v2", false))
-	until("v2, which is broken, halts at the canary", func(says staged) bool {
-		if says.rolledOut || says.promoted != "v1" {
-			t.Errorf("with a broken canary the rollout says %+v", says)
+	releaseVersion("v2", newVersion("v2", false))
+	applyUntil("v2, which is broken, halts at the canary", func(status rolloutStatus) bool {
+		if status.rolledOut || status.promoted != "v1" {
+			t.Errorf("with a broken canary the rollout says %+v", status)
 		}
-		return strings.Contains(says.rollingOut["web-live"], `stage 1 of 3 "canary", 1 of 3 hosts`) &&
-			strings.Contains(says.rollingOut["web-live"], "failed")
+		return strings.Contains(status.rollingOut["web-live"], `stage 1 of 3 "canary", 1 of 3 hosts`) &&
+			strings.Contains(status.rollingOut["web-live"], "failed")
 	})
 	// What Argo CD has synced runs; what Flux has applied, only once it is healthy.
 	runs(map[string]string{"argocd": "v2", "flux": "v1"}[name], "v1", "v1")
 	// Flux says now and then that it tries again, which is not that it has failed.
-	w.step(t, name, "a run that changes nothing", func() { eventually(t, tf.plansNothing) })
-	release("v3", version("v3", true))
-	until("v3, which is mended, goes through three stages", rolledOut("v3"))
-	arrives("v3")
+	bed.step(t, name, "a run that changes nothing", func() { eventually(t, tf.checkEmptyPlan) })
+	releaseVersion("v3", newVersion("v3", true))
+	applyUntil("v3, which is mended, goes through three stages", isRolledOut("v3"))
+	waitForStage("v3")
 	runs("v3", "v3", "v3")
-	if err := tf.plansNothing(); err != nil {
+	if err := tf.checkEmptyPlan(); err != nil {
 		t.Error(err)
 	}
 
 	for namespace, want := range map[string][]string{
 		namespace("canary"): {"v1", "v2", "v3"}, namespace("east"): {"v1", "v3"}, namespace("west"): {"v1", "v3"}, stage: {"v1", "v3"},
 	} {
-		if got := seen.in(namespace); !slices.Equal(got, want) {
+		if got := greetings.inNamespace(namespace); !slices.Equal(got, want) {
 			t.Errorf("namespace %s has seen %v, not %v", namespace, got, want)
 		}
 	}
-	if got, want := wentTo(gitops, name), []string{"canary v1", "east v1", "west v1", "canary v2", "canary v3", "east v3", "west v3"}; !slices.Equal(
+	if got, want := listRollouts(gitops, name), []string{"canary v1", "east v1", "west v1", "canary v2", "canary v3", "east v3", "west v3"}; !slices.Equal(
 		got,
 		want,
 	) {
@@ -260,35 +260,35 @@ func (w *world) stages(t *testing.T, agent agent) {
 }
 
 // wentTo lists which version each commit of dev brought to which ring.
-func wentTo(gitops *repository, agent string) []string {
-	var went []string
-	gitops.git("fetch", "--quiet", gitops.write, "dev")
+func listRollouts(gitops *repository, agent string) []string {
+	var rollouts []string
+	gitops.git("fetch", "--quiet", gitops.pushURL, "dev")
 	for commit := range strings.FieldsSeq(gitops.git("log", "--reverse", "--format=%H", "FETCH_HEAD")) {
 		for _, ring := range []string{"canary", "east", "west"} {
 			changed := gitops.git("show", "--format=", commit, "--", "clusters/"+agent+"-"+ring+"/web-live/reconciler.yaml")
 			for line := range strings.Lines(changed) {
 				for _, version := range []string{"v1", "v2", "v3"} {
 					if strings.HasPrefix(line, "+") && strings.Contains(line, `"`+version+`"`) {
-						went = append(went, ring+" "+version)
+						rollouts = append(rollouts, ring+" "+version)
 					}
 				}
 			}
 		}
 	}
-	return went
+	return rollouts
 }
 
 // watched are the values that a field has had, by namespace.
-type watched struct {
+type valueHistory struct {
 	mu     sync.Mutex
 	values map[string][]string
 }
 
 // watch sees every value of a field in the objects of a name, in all
 // namespaces, for as long as the test runs.
-func watch(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, name string, path ...string) *watched {
+func watchField(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, name string, path ...string) *valueHistory {
 	t.Helper()
-	seen := &watched{values: map[string][]string{}}
+	history := &valueHistory{values: map[string][]string{}}
 	events, err := cluster.Client().Resource(resource).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		t.Fatal(err)
@@ -302,22 +302,22 @@ func watch(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionR
 			if !ok {
 				continue
 			}
-			seen.mu.Lock()
-			if had := seen.values[object.GetNamespace()]; len(had) == 0 || had[len(had)-1] != value {
-				seen.values[object.GetNamespace()] = append(had, value)
+			history.mu.Lock()
+			if values := history.values[object.GetNamespace()]; len(values) == 0 || values[len(values)-1] != value {
+				history.values[object.GetNamespace()] = append(values, value)
 			}
-			seen.mu.Unlock()
+			history.mu.Unlock()
 		}
 	}()
 	t.Cleanup(func() {
 		events.Stop()
 		<-ended
 	})
-	return seen
+	return history
 }
 
-func (w *watched) in(namespace string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.values[namespace])
+func (h *valueHistory) inNamespace(namespace string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.values[namespace])
 }

@@ -16,23 +16,23 @@ import (
 )
 
 // root is what follows the folder of a cluster before it is taken over, and the fleet that is there.
-type root struct {
+type existingFleet struct {
 	apiVersion, kind, namespace, name string
 
-	files   map[string]string // of the repository that it follows
-	applied string            // what the agent's installer has applied
-	adopted []string          // the names of what it brings and Flotilla takes, of its own kind
-	removed []string          // the files with them
-	owner   []string          // the field that says what brings an object, of "web"
-	from    string            // its value before, and after
-	to      string
+	files        map[string]string // of the repository that it follows
+	installed    string            // what the agent's installer has applied
+	adoptedNames []string          // the names of what it brings and Flotilla takes, of its own kind
+	removedFiles []string          // the files with them
+	ownerPath    []string          // the field that says what brings an object, of "web"
+	oldOwner     string            // its value before, and after
+	newOwner     string
 }
 
 // newRoot is what follows the folder of a cluster type afterwards.
 const newRoot = "flotilla-cluster-type"
 
 // children are the objects of the test's own, by agent: %[1]s is the name and the namespace, %[2]s the folder, %[3]s the repository.
-var children = map[string]string{
+var childTemplates = map[string]string{
 	"flux": `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: %[1]s, namespace: flux-system}
@@ -49,17 +49,17 @@ spec:
 `,
 }
 
-func child(agent, name, folder, url string) string {
-	return fmt.Sprintf(children[agent], name, folder, url)
+func newChild(agent, name, folder, url string) string {
+	return fmt.Sprintf(childTemplates[agent], name, folder, url)
 }
 
 // brings is what a child brings: its namespace, and a workload.
-func brings(name, version string) string {
+func newWorkload(name, version string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---", name) + fmt.Sprintf(workload, version, 0)
 }
 
 // synced is what `flux bootstrap` writes.
-func synced(url string, prune bool) string {
+func newFluxSync(url string, prune bool) string {
 	return fmt.Sprintf(`apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata: {name: flux-system, namespace: flux-system}
@@ -77,7 +77,7 @@ spec:
 }
 
 // components stands for Flux itself, which its root brings, too.
-const components = `apiVersion: apps/v1
+const fluxComponents = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: kustomize-controller, namespace: flux-system}
 spec:
@@ -89,7 +89,7 @@ spec:
 `
 
 // fluxFleet is Flux' own example of a fleet, as installed on production, with one workload more, whose objects need no other controller.
-func fluxFleet(t *testing.T, url string) root {
+func fluxFleet(t *testing.T, url string) existingFleet {
 	t.Helper()
 	example := filepath.Join("..", "..", "..", "..", "shared", "charts", "kustomize", "fleet-example")
 	files := map[string]string{}
@@ -107,22 +107,22 @@ func fluxFleet(t *testing.T, url string) root {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	files["clusters/production/flux-system/gotk-sync.yaml"] = synced(url, true)
-	files["clusters/production/flux-system/gotk-components.yaml"] = components
-	files["clusters/production/web.yaml"] = child("flux", "web", "web/v1", url)
-	files["web/v1/all.yaml"], files["web/v2/all.yaml"] = brings("web", "v1"), brings("web", "v2")
-	return root{
+	files["clusters/production/flux-system/gotk-sync.yaml"] = newFluxSync(url, true)
+	files["clusters/production/flux-system/gotk-components.yaml"] = fluxComponents
+	files["clusters/production/web.yaml"] = newChild("flux", "web", "web/v1", url)
+	files["web/v1/all.yaml"], files["web/v2/all.yaml"] = newWorkload("web", "v1"), newWorkload("web", "v2")
+	return existingFleet{
 		apiVersion: "kustomize.toolkit.fluxcd.io/v1", kind: "Kustomization", namespace: "flux-system", name: "flux-system",
-		files: files, applied: synced(url, true),
-		adopted: []string{"apps", "infra-configs", "infra-controllers", "web"},
-		removed: []string{"clusters/production/apps.yaml", "clusters/production/infrastructure.yaml", "clusters/production/web.yaml"},
-		owner:   []string{"metadata", "labels", "kustomize.toolkit.fluxcd.io/name"}, from: "flux-system", to: newRoot,
+		files: files, installed: newFluxSync(url, true),
+		adoptedNames: []string{"apps", "infra-configs", "infra-controllers", "web"},
+		removedFiles: []string{"clusters/production/apps.yaml", "clusters/production/infrastructure.yaml", "clusters/production/web.yaml"},
+		ownerPath:    []string{"metadata", "labels", "kustomize.toolkit.fluxcd.io/name"}, oldOwner: "flux-system", newOwner: newRoot,
 	}
 }
 
 // argoFleet is an Application of Applications.
-func argoFleet(url string) root {
-	applied := fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
+func argoFleet(url string) existingFleet {
+	installed := fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
 kind: Application
 metadata: {name: root, namespace: argocd, finalizers: [resources-finalizer.argocd.argoproj.io]}
 spec:
@@ -132,194 +132,194 @@ spec:
   syncPolicy: {automated: {prune: true, selfHeal: true}}
 `, url)
 	const tracked = ":argoproj.io/Application:argocd/argocd-web"
-	return root{
+	return existingFleet{
 		apiVersion: "argoproj.io/v1alpha1", kind: "Application", namespace: "argocd", name: "root",
 		files: map[string]string{
-			"bootstrap/production.yaml": applied,
-			"clusters/production/web.yaml": child(
+			"bootstrap/production.yaml": installed,
+			"clusters/production/web.yaml": newChild(
 				"argocd",
 				"argocd-web",
 				"web/v1",
 				url,
-			), "clusters/production/api.yaml": child("argocd", "argocd-api", "api", url),
-			"web/v1/all.yaml": brings("argocd-web", "v1"), "web/v2/all.yaml": brings("argocd-web", "v2"), "api/all.yaml": brings("argocd-api", "v1"),
+			), "clusters/production/api.yaml": newChild("argocd", "argocd-api", "api", url),
+			"web/v1/all.yaml": newWorkload("argocd-web", "v1"), "web/v2/all.yaml": newWorkload("argocd-web", "v2"), "api/all.yaml": newWorkload("argocd-api", "v1"),
 		},
-		applied: applied, adopted: []string{"argocd-api", "argocd-web"},
-		removed: []string{"clusters/production/api.yaml", "clusters/production/web.yaml"},
-		owner:   []string{"metadata", "annotations", "argocd.argoproj.io/tracking-id"}, from: "root" + tracked, to: newRoot + tracked,
+		installed: installed, adoptedNames: []string{"argocd-api", "argocd-web"},
+		removedFiles: []string{"clusters/production/api.yaml", "clusters/production/web.yaml"},
+		ownerPath:    []string{"metadata", "annotations", "argocd.argoproj.io/tracking-id"}, oldOwner: "root" + tracked, newOwner: newRoot + tracked,
 	}
 }
 
 // takeover goes the way of the guide on adopting: what a cluster follows becomes a folder of Flotilla, and nothing is deleted.
-func (w *world) takeover(t *testing.T, agent agent) {
-	user := w.git.User(t)
-	fleet, gitops := newRepository(t, w.git, user, "fleet"), newRepository(t, w.git, user, "gitops")
+func (bed *testbed) testTakeover(t *testing.T, agent agent) {
+	user := bed.git.User(t)
+	fleet, gitops := newRepository(t, bed.git, user, "fleet"), newRepository(t, bed.git, user, "gitops")
 	isFlux := agent.reconciler() == "flux"
 	old, web := argoFleet(fleet.url), "argocd-web"
 	if isFlux {
 		old, web = fluxFleet(t, fleet.url), "web"
-		w.define(t, "source.extensions.fluxcd.io/v1beta1 ArtifactGenerator", "cert-manager.io/v1 ClusterIssuer",
+		bed.defineKinds(t, "source.extensions.fluxcd.io/v1beta1 ArtifactGenerator", "cert-manager.io/v1 ClusterIssuer",
 			"gateway.networking.k8s.io/v1 GatewayClass", "gateway.networking.k8s.io/v1 Gateway")
 	}
-	follower := func(name string) *unstructured.Unstructured {
-		return w.cluster.Get(t, old.apiVersion, old.kind, old.namespace, name)
+	getFollower := func(name string) *unstructured.Unstructured {
+		return bed.cluster.Get(t, old.apiVersion, old.kind, old.namespace, name)
 	}
-	step := func(what string, do func()) {
+	step := func(title string, do func()) {
 		t.Helper()
-		w.step(t, agent.reconciler(), what, do)
+		bed.step(t, agent.reconciler(), title, do)
 	}
-	until := func(check func() error) {
+	waitFor := func(check func() error) {
 		t.Helper()
 		eventually(t, func() error {
 			if err := check(); err != nil {
-				return fmt.Errorf("%w\n%s", err, agent.says(t, append([]string{old.name}, old.adopted...)...))
+				return fmt.Errorf("%w\n%s", err, agent.describeStatus(t, append([]string{old.name}, old.adoptedNames...)...))
 			}
 			return nil
 		})
 	}
-	owners := watch(t, w.cluster, map[bool]schema.GroupVersionResource{true: kustomizations, false: applications}[isFlux], web, old.owner...)
+	owners := watchField(t, bed.cluster, map[bool]schema.GroupVersionResource{true: kustomizations, false: applications}[isFlux], web, old.ownerPath...)
 
 	step("the fleet is there", func() {
 		fleet.push(old.files)
-		w.cluster.Apply(t, old.applied)
-		until(func() error {
-			for _, name := range append([]string{old.name}, old.adopted...) {
-				if one := follower(name); one == nil || !settled(one) {
+		bed.cluster.Apply(t, old.installed)
+		waitFor(func() error {
+			for _, name := range append([]string{old.name}, old.adoptedNames...) {
+				if follower := getFollower(name); follower == nil || !isSettled(follower) {
 					return fmt.Errorf("%s has not settled", name)
 				}
 			}
 			return nil
 		})
 	})
-	had := w.brought(t, follower(old.name))
-	t.Logf("%d objects are there", len(had))
-	unchanged := func() {
+	wantUIDs := bed.listApplied(t, getFollower(old.name))
+	t.Logf("%d objects are there", len(wantUIDs))
+	checkUnchanged := func() {
 		t.Helper()
-		for _, object := range slices.SortedFunc(maps.Keys(had), reference.compare) {
-			is := w.cluster.Get(t, object.apiVersion, object.kind, object.namespace, object.name)
+		for _, object := range slices.SortedFunc(maps.Keys(wantUIDs), objectReference.compare) {
+			got := bed.cluster.Get(t, object.apiVersion, object.kind, object.namespace, object.name)
 			switch {
-			case is == nil:
+			case got == nil:
 				t.Errorf("%v is gone", object)
-			case string(is.GetUID()) != had[object] || is.GetDeletionTimestamp() != nil:
+			case string(got.GetUID()) != wantUIDs[object] || got.GetDeletionTimestamp() != nil:
 				t.Errorf("%v has been deleted", object)
 			}
 		}
 	}
-	rootSays := func(want any, path ...string) {
+	waitForRootField := func(want any, path ...string) {
 		t.Helper()
-		agent.nudge(t, old.name)
-		until(func() error {
-			if got := field(follower(old.name), path...); got != want {
+		agent.triggerReconcile(t, old.name)
+		waitFor(func() error {
+			if got := field(getFollower(old.name), path...); got != want {
 				return fmt.Errorf("%s has %v, and is to have %v", strings.Join(path, "."), got, want)
 			}
 			return nil
 		})
 	}
 	step("the root does not prune any more", func() {
-		fleet.git("push", "--quiet", fleet.write, "main:adopted")
+		fleet.git("push", "--quiet", fleet.pushURL, "main:adopted")
 		if isFlux {
-			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": synced(fleet.url, false)})
-			rootSays(false, "spec", "prune")
+			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": newFluxSync(fleet.url, false)})
+			waitForRootField(false, "spec", "prune")
 		} else {
-			w.guided(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
+			bed.runGuideCommand(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
 		}
 	})
 	step("the root lets its objects go", func() {
-		fleet.git(append([]string{"rm", "--quiet"}, old.removed...)...)
+		fleet.git(append([]string{"rm", "--quiet"}, old.removedFiles...)...)
 		if isFlux {
 			fleet.push(nil)
-			rootSays("main@sha1:"+fleet.head(), "status", "lastAppliedRevision")
+			waitForRootField("main@sha1:"+fleet.head(), "status", "lastAppliedRevision")
 		} else { // else the folder would vanish
 			fleet.push(map[string]string{"clusters/production/README.md": "Flotilla writes what is for this cluster.\n"})
-			rootSays(fleet.head(), "status", "sync", "revision")
+			waitForRootField(fleet.head(), "status", "sync", "revision")
 		}
-		unchanged()
+		checkUnchanged()
 	})
 	tf := newTerraform(t, user)
 	step("the agent follows the new folder", func() {
-		tf.write("production-1.kubeconfig", w.cluster.Kubeconfig())
+		tf.writeFile("production-1.kubeconfig", bed.cluster.Kubeconfig())
 		for _, name := range []string{"main.tf", "takeover.tf"} {
 			text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "adopting", name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			tf.write(name, strings.NewReplacer(
+			tf.writeFile(name, strings.NewReplacer(
 				"https://git.example.com/platform/fleet.git", fleet.url, "https://git.example.com/platform/gitops.git", gitops.url,
 				`ref     = "main"`, `ref     = "adopted"`, `"flux"`, `"`+agent.reconciler()+`"`,
 			).Replace(string(text)))
 		}
-		tf.write("required.tf", required)
-		tf.write("override.tf", "resource \"flotilla_agent\" \"production_1\" {\n  interval = \"5s\"\n}\n")
-		if _, err := tf.try("apply", "-auto-approve", "-no-color"); err != nil {
-			t.Fatalf("%v\n%s", err, agent.says(t, append([]string{newRoot}, old.adopted...)...))
+		tf.writeFile("required.tf", requiredProviders)
+		tf.writeFile("override.tf", "resource \"flotilla_agent\" \"production_1\" {\n  interval = \"5s\"\n}\n")
+		if _, err := tf.tryRun("apply", "-auto-approve", "-no-color"); err != nil {
+			t.Fatalf("%v\n%s", err, agent.describeStatus(t, append([]string{newRoot}, old.adoptedNames...)...))
 		}
-		unchanged()
-		for _, name := range old.adopted { // nothing is waited for: the apply has
-			if got, _ := field(follower(name), old.owner...).(string); !strings.HasPrefix(got, newRoot) {
+		checkUnchanged()
+		for _, name := range old.adoptedNames { // nothing is waited for: the apply has
+			if got, _ := field(getFollower(name), old.ownerPath...).(string); !strings.HasPrefix(got, newRoot) {
 				t.Errorf("%s belongs to %q", name, got)
 			}
 		}
-		if err := tf.plansNothing(); err != nil {
+		if err := tf.checkEmptyPlan(); err != nil {
 			t.Error(err)
 		}
 	})
 	step("the root prunes again", func() {
 		if isFlux {
-			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": synced(fleet.url, true)})
-			rootSays(true, "spec", "prune")
-			rootSays("main@sha1:"+fleet.head(), "status", "lastAppliedRevision")
+			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": newFluxSync(fleet.url, true)})
+			waitForRootField(true, "spec", "prune")
+			waitForRootField("main@sha1:"+fleet.head(), "status", "lastAppliedRevision")
 		} else {
-			rootSays("Synced", "status", "sync", "status")
-			w.guided(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":true}}}}'`)
+			waitForRootField("Synced", "status", "sync", "status")
+			bed.runGuideCommand(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":true}}}}'`)
 		}
-		unchanged()
+		checkUnchanged()
 	})
 	step("the root is removed", func() {
 		if isFlux {
-			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": synced(fleet.url, false)})
-			rootSays(false, "spec", "prune")
-			w.guided(t, `kubectl -n flux-system delete kustomization flux-system`)
+			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": newFluxSync(fleet.url, false)})
+			waitForRootField(false, "spec", "prune")
+			bed.runGuideCommand(t, `kubectl -n flux-system delete kustomization flux-system`)
 		} else {
-			w.guided(t, `kubectl -n argocd patch application root --type merge -p '{"metadata":{"finalizers":null}}'`)
-			w.guided(t, `kubectl -n argocd delete application root`)
+			bed.runGuideCommand(t, `kubectl -n argocd patch application root --type merge -p '{"metadata":{"finalizers":null}}'`)
+			bed.runGuideCommand(t, `kubectl -n argocd delete application root`)
 		}
-		until(func() error {
-			if follower(old.name) != nil {
+		waitFor(func() error {
+			if getFollower(old.name) != nil {
 				return fmt.Errorf("it is still there")
 			}
 			return nil
 		})
-		maps.DeleteFunc(had, func(object reference, _ string) bool { return object.kind == old.kind && object.name == old.name })
-		unchanged()
+		maps.DeleteFunc(wantUIDs, func(object objectReference, _ string) bool { return object.kind == old.kind && object.name == old.name })
+		checkUnchanged()
 	})
-	fleet.git("fetch", "--quiet", fleet.write, "adopted")
+	fleet.git("fetch", "--quiet", fleet.pushURL, "adopted")
 	fleet.git("checkout", "--quiet", "-B", "adopted", "FETCH_HEAD")
 	step("a change arrives", func() {
-		fleet.pushTo("adopted", map[string]string{"clusters/production/web.yaml": child(agent.reconciler(), web, "web/v2", fleet.url)})
+		fleet.pushTo("adopted", map[string]string{"clusters/production/web.yaml": newChild(agent.reconciler(), web, "web/v2", fleet.url)})
 		tf.run("apply", "-auto-approve", "-no-color")
-		agent.nudge(t, newRoot)
-		until(func() error { return configMapSays(t, w.cluster, web, "greeting", "hello", "v2") })
-		unchanged()
+		agent.triggerReconcile(t, newRoot)
+		waitFor(func() error { return checkConfigMap(t, bed.cluster, web, "greeting", "hello", "v2") })
+		checkUnchanged()
 	})
 	step("what is removed is pruned", func() {
 		fleet.git("rm", "--quiet", "clusters/production/web.yaml")
 		fleet.pushTo("adopted", nil)
 		tf.run("apply", "-auto-approve", "-no-color")
-		agent.nudge(t, newRoot)
-		until(func() error { return gone(t, w.cluster, web) })
-		maps.DeleteFunc(had, func(object reference, _ string) bool { return object.name == web || object.namespace == web })
-		unchanged()
+		agent.triggerReconcile(t, newRoot)
+		waitFor(func() error { return checkNamespaceGone(t, bed.cluster, web) })
+		maps.DeleteFunc(wantUIDs, func(object objectReference, _ string) bool { return object.name == web || object.namespace == web })
+		checkUnchanged()
 	})
-	if got, want := owners.in(old.namespace), []string{old.from, old.to}; !slices.Equal(got, want) {
+	if got, want := owners.inNamespace(old.namespace), []string{old.oldOwner, old.newOwner}; !slices.Equal(got, want) {
 		t.Errorf("%s belonged to %v, and not to %v", web, got, want)
 	}
 }
 
 // define has the API know these kinds, with whatever is in their objects.
-func (w *world) define(t *testing.T, kinds ...string) {
+func (bed *testbed) defineKinds(t *testing.T, kinds ...string) {
 	t.Helper()
-	for _, one := range kinds {
-		apiVersion, kind, _ := strings.Cut(one, " ")
+	for _, entry := range kinds {
+		apiVersion, kind, _ := strings.Cut(entry, " ")
 		group, version, _ := strings.Cut(apiVersion, "/")
 		scope := "Namespaced"
 		if kind == "ClusterIssuer" || kind == "GatewayClass" {
@@ -327,7 +327,7 @@ func (w *world) define(t *testing.T, kinds ...string) {
 		}
 		singular := strings.ToLower(kind)
 		plural := strings.Replace(singular+"s", "sss", "sses", 1)
-		w.cluster.Apply(t, fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+		bed.cluster.Apply(t, fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: %[1]s.%[2]s, annotations: {api-approved.kubernetes.io: unapproved}}
 spec:
@@ -337,7 +337,7 @@ spec:
   versions: [{name: %[6]s, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `, plural, group, kind, singular, scope, version))
 		eventually(t, func() error {
-			_, err := w.cluster.Client().
+			_, err := bed.cluster.Client().
 				Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).
 				List(t.Context(), metav1.ListOptions{})
 			return err
@@ -346,56 +346,58 @@ spec:
 }
 
 // reference names an object of a cluster.
-type reference struct{ apiVersion, kind, namespace, name string }
+type objectReference struct{ apiVersion, kind, namespace, name string }
 
-func (r reference) String() string { return r.kind + " " + r.namespace + "/" + r.name }
+func (r objectReference) String() string { return r.kind + " " + r.namespace + "/" + r.name }
 
-func (r reference) compare(other reference) int { return strings.Compare(r.String(), other.String()) }
+func (r objectReference) compare(other objectReference) int {
+	return strings.Compare(r.String(), other.String())
+}
 
 // brought are the objects that a Kustomization or an Application has brought, and those that they have brought in turn, with their UIDs.
-func (w *world) brought(t *testing.T, root *unstructured.Unstructured) map[reference]string {
+func (bed *testbed) listApplied(t *testing.T, root *unstructured.Unstructured) map[objectReference]string {
 	t.Helper()
-	found := map[reference]string{}
+	uids := map[objectReference]string{}
 	var walk func(follower *unstructured.Unstructured)
 	walk = func(follower *unstructured.Unstructured) {
-		var objects []reference
+		var objects []objectReference
 		entries, _ := field(follower, "status", "inventory", "entries").([]any)
 		for _, entry := range entries {
 			entry := entry.(map[string]any)
 			id := strings.SplitN(entry["id"].(string), "_", 4)
-			objects = append(objects, reference{strings.TrimPrefix(id[2]+"/"+entry["v"].(string), "/"), id[3], id[0], id[1]})
+			objects = append(objects, objectReference{strings.TrimPrefix(id[2]+"/"+entry["v"].(string), "/"), id[3], id[0], id[1]})
 		}
 		resources, _ := field(follower, "status", "resources").([]any)
 		for _, resource := range resources {
 			text := func(key string) string { value, _ := resource.(map[string]any)[key].(string); return value }
 			objects = append(
 				objects,
-				reference{strings.TrimPrefix(text("group")+"/"+text("version"), "/"), text("kind"), text("namespace"), text("name")},
+				objectReference{strings.TrimPrefix(text("group")+"/"+text("version"), "/"), text("kind"), text("namespace"), text("name")},
 			)
 		}
 		for _, object := range objects {
-			is := w.cluster.Get(t, object.apiVersion, object.kind, object.namespace, object.name)
-			if is == nil || found[object] != "" {
+			got := bed.cluster.Get(t, object.apiVersion, object.kind, object.namespace, object.name)
+			if got == nil || uids[object] != "" {
 				continue
 			}
-			found[object] = string(is.GetUID())
+			uids[object] = string(got.GetUID())
 			if object.kind == root.GetKind() {
-				walk(is)
+				walk(got)
 			}
 		}
 	}
 	walk(root)
-	return found
+	return uids
 }
 
 // guided runs a command that the guide on adopting has.
-func (w *world) guided(t *testing.T, command string) {
+func (bed *testbed) runGuideCommand(t *testing.T, command string) {
 	t.Helper()
-	inGuide(t, "adopting.md.tmpl", command)
-	w.kubectl(t, command)
+	requireInGuide(t, "adopting.md.tmpl", command)
+	bed.runCommand(t, command)
 }
 
-func inGuide(t *testing.T, name, command string) {
+func requireInGuide(t *testing.T, name, command string) {
 	t.Helper()
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", name))
 	if err != nil {

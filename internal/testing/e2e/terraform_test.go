@@ -14,7 +14,7 @@ import (
 )
 
 // required is what every configuration begins with.
-const required = `
+const requiredProviders = `
 terraform {
   required_providers {
     flotilla = {
@@ -26,20 +26,20 @@ terraform {
 
 // byLabel are target policies by which deployment targets with the label on = "type" are on all cluster types, and those with
 // on = "cluster" on all clusters.
-const byLabel = `[
+const policiesByLabel = `[
       { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
       { name = "clusters", deployment_target_selector = { match_labels = { on = "cluster" } }, cluster_selector = {} },
     ]`
 
 // configuration is that of tests whose fleets are in a file.
-const configuration = required + `
+const fleetConfiguration = requiredProviders + `
 locals {
   fleet = provider::flotilla::fleet(jsondecode(file("fleet.json")))
 }
 %s
 `
 
-const assignment = `
+const assignmentConfiguration = `
 resource "flotilla_assignment" "dev" {
   name        = %q
   fleet       = local.fleet
@@ -59,83 +59,83 @@ type terraform struct {
 
 func newTerraform(t *testing.T, user giteatest.User) *terraform {
 	t.Helper()
-	return newTool(t, user, "FLOTILLA_TERRAFORM")
+	return newTerraformWith(t, user, "FLOTILLA_TERRAFORM")
 }
 
 // newTool is one with the tool that a variable of the environment names.
-func newTool(t *testing.T, user giteatest.User, variable string) *terraform {
+func newTerraformWith(t *testing.T, user giteatest.User, variable string) *terraform {
 	t.Helper()
-	w := &terraform{t: t, tool: os.Getenv(variable), folder: t.TempDir()}
+	tf := &terraform{t: t, tool: os.Getenv(variable), folder: t.TempDir()}
 	provider := os.Getenv("FLOTILLA_PROVIDER")
-	if w.tool == "" || provider == "" {
+	if tf.tool == "" || provider == "" {
 		t.Skip("needs Terraform and the provider's binary, which `make e2e` names")
 	}
-	cli := filepath.Join(w.folder, "cli.tfrc")
-	w.write("cli.tfrc", fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"flotilla/flotilla\" = %q\n  }\n}\n", provider))
-	w.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+cli, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1",
+	cli := filepath.Join(tf.folder, "cli.tfrc")
+	tf.writeFile("cli.tfrc", fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"flotilla/flotilla\" = %q\n  }\n}\n", provider))
+	tf.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+cli, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1",
 		"FLOTILLA_GIT_USERNAME="+user.Name, "FLOTILLA_GIT_TOKEN="+user.Token)
-	return w
+	return tf
 }
 
-func (w *terraform) write(name, text string) {
-	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
+func (tf *terraform) writeFile(name, text string) {
+	tf.t.Helper()
+	if err := os.WriteFile(filepath.Join(tf.folder, name), []byte(text), 0o600); err != nil {
+		tf.t.Fatal(err)
 	}
 }
 
 // apply applies the configuration, with this fleet.
-func (w *terraform) apply(fleet map[string]any) {
-	w.t.Helper()
+func (tf *terraform) apply(fleet map[string]any) {
+	tf.t.Helper()
 	text, err := json.MarshalIndent(fleet, "", "  ")
 	if err != nil {
-		w.t.Fatal(err)
+		tf.t.Fatal(err)
 	}
-	w.write("fleet.json", string(text))
-	w.run("apply", "-auto-approve", "-no-color")
+	tf.writeFile("fleet.json", string(text))
+	tf.run("apply", "-auto-approve", "-no-color")
 }
 
 // run runs Terraform, and returns what it printed.
-func (w *terraform) run(args ...string) string {
-	w.t.Helper()
-	printed, err := w.try(args...)
+func (tf *terraform) run(args ...string) string {
+	tf.t.Helper()
+	printed, err := tf.tryRun(args...)
 	if err != nil {
-		w.t.Fatal(err)
+		tf.t.Fatal(err)
 	}
 	return printed
 }
 
 // try runs Terraform, which may fail, in any goroutine.
-func (w *terraform) try(args ...string) (string, error) {
+func (tf *terraform) tryRun(args ...string) (string, error) {
 	var printed, stderr bytes.Buffer
-	cmd := exec.CommandContext(w.t.Context(), w.tool, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.folder, w.env, &printed, &stderr
+	cmd := exec.CommandContext(tf.t.Context(), tf.tool, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = tf.folder, tf.env, &printed, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(w.tool), strings.Join(args, " "), err, printed.String(), stderr.String())
+		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(tf.tool), strings.Join(args, " "), err, printed.String(), stderr.String())
 	}
 	return printed.String(), nil
 }
 
 // outputs reads outputs, by name.
-func (w *terraform) outputs(into map[string]any) {
-	w.t.Helper()
+func (tf *terraform) readOutputs(into map[string]any) {
+	tf.t.Helper()
 	var printed map[string]struct{ Value json.RawMessage }
-	if err := json.Unmarshal([]byte(w.run("output", "-json")), &printed); err != nil {
-		w.t.Fatal(err)
+	if err := json.Unmarshal([]byte(tf.run("output", "-json")), &printed); err != nil {
+		tf.t.Fatal(err)
 	}
 	for name, value := range into {
 		if printed[name].Value == nil {
 			continue // null
 		}
 		if err := json.Unmarshal(printed[name].Value, value); err != nil {
-			w.t.Fatalf("output %s: %v", name, err)
+			tf.t.Fatalf("output %s: %v", name, err)
 		}
 	}
 }
 
 // plansNothing checks that there is nothing to do.
-func (w *terraform) plansNothing() error {
-	if _, err := w.try("plan", "-detailed-exitcode", "-no-color"); err != nil {
+func (tf *terraform) checkEmptyPlan() error {
+	if _, err := tf.tryRun("plan", "-detailed-exitcode", "-no-color"); err != nil {
 		return fmt.Errorf("the plan is not empty: %w", err)
 	}
 	return nil

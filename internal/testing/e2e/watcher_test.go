@@ -24,8 +24,8 @@ var (
 
 // stand stands in for source-watcher, which makes artifacts of folders, and has nothing wait for helm-controller and for
 // registries. What fails, it tries again.
-func (s *sources) stand(ctx context.Context) {
-	each := func(resource schema.GroupVersionResource, do func(*unstructured.Unstructured)) {
+func (s *sourceController) reconcileOthers(ctx context.Context) {
+	forEach := func(resource schema.GroupVersionResource, do func(*unstructured.Unstructured)) {
 		listed, err := s.cluster.Client().Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return // most tests do not define ArtifactGenerators
@@ -35,21 +35,21 @@ func (s *sources) stand(ctx context.Context) {
 		}
 	}
 	for _, resource := range unreconciled {
-		each(resource, func(object *unstructured.Unstructured) {
+		forEach(resource, func(object *unstructured.Unstructured) {
 			if field(object, "status", "observedGeneration") != object.GetGeneration() {
-				s.set(ctx, resource, object, nil, "True", "Succeeded", "nothing reconciles it here")
+				s.setStatus(ctx, resource, object, nil, "True", "Succeeded", "nothing reconciles it here")
 			}
 		})
 	}
-	each(artifactGenerators, func(generator *unstructured.Unstructured) {
-		if err := s.generate(ctx, generator); err != nil && ctx.Err() == nil {
+	forEach(artifactGenerators, func(generator *unstructured.Unstructured) {
+		if err := s.generateArtifacts(ctx, generator); err != nil && ctx.Err() == nil {
 			s.t.Logf("ArtifactGenerator %s: %v", generator.GetName(), err)
 		}
 	})
 }
 
 // generate makes the artifacts of an ArtifactGenerator, which may copy whole folders of GitRepositories.
-func (s *sources) generate(ctx context.Context, generator *unstructured.Unstructured) error {
+func (s *sourceController) generateArtifacts(ctx context.Context, generator *unstructured.Unstructured) error {
 	commits := map[string]string{} // by alias
 	from, _ := field(generator, "spec", "sources").([]any)
 	for _, one := range from {
@@ -70,9 +70,9 @@ func (s *sources) generate(ctx context.Context, generator *unstructured.Unstruct
 			return err
 		}
 		for _, one := range artifact["copy"].([]any) {
-			copied := one.(map[string]any)
-			alias, folder, _ := strings.Cut(strings.TrimPrefix(fmt.Sprint(copied["from"]), "@"), "/")
-			to := strings.TrimPrefix(fmt.Sprint(copied["to"]), "@artifact/")
+			rule := one.(map[string]any)
+			alias, folder, _ := strings.Cut(strings.TrimPrefix(fmt.Sprint(rule["from"]), "@"), "/")
+			to := strings.TrimPrefix(fmt.Sprint(rule["to"]), "@artifact/")
 			if _, err := s.git(ctx, "--git-dir=.", "--work-tree=.", "read-tree", "--prefix="+to, commits[alias]+":"+strings.TrimSuffix(folder, "/**")); err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func (s *sources) generate(ctx context.Context, generator *unstructured.Unstruct
 		if err != nil {
 			return err
 		}
-		if err := s.offer(ctx, generator, fmt.Sprint(artifact["name"]), strings.TrimSpace(string(tree))); err != nil {
+		if err := s.publishTree(ctx, generator, fmt.Sprint(artifact["name"]), strings.TrimSpace(string(tree))); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func (s *sources) generate(ctx context.Context, generator *unstructured.Unstruct
 }
 
 // offer gives out a tree as an ExternalArtifact.
-func (s *sources) offer(ctx context.Context, generator *unstructured.Unstructured, name, tree string) error {
+func (s *sourceController) publishTree(ctx context.Context, generator *unstructured.Unstructured, name, tree string) error {
 	object, err := s.cluster.Client().
 		Resource(externalArtifacts).
 		Namespace(generator.GetNamespace()).
@@ -107,5 +107,5 @@ func (s *sources) offer(ctx context.Context, generator *unstructured.Unstructure
 	if field(object, "status", "artifact", "revision") == revision {
 		return nil
 	}
-	return s.store(ctx, externalArtifacts, object, tree, revision)
+	return s.storeArtifact(ctx, externalArtifacts, object, tree, revision)
 }
