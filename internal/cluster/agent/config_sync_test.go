@@ -14,7 +14,7 @@ func TestConfigSyncFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*agent.Settings)
 		secrets []string
-		want    string // of spec.git
+		want    string // fields of spec.git
 	}{
 		"no credentials": {func(*agent.Settings) {}, nil, "auth:none"},
 		"a token":        {func(s *agent.Settings) { s.Credentials.Token = "secret" }, []string{secret + " [token username]"}, "auth:token secretRef:map[name:flotilla-repository]"},
@@ -32,13 +32,13 @@ func TestConfigSyncFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 		},
 			[]string{"rest credential Secret config-management-system/flotilla-certificates [cert]", secret + " [token username]"}, "auth:token caCertSecretRef:map[name:flotilla-certificates] secretRef:map[name:flotilla-repository]"},
 		"a Secret that exists":         {func(s *agent.Settings) { s.CredentialsSecret = "theirs" }, nil, "auth:token secretRef:map[name:theirs]"},
-		"one that exists, read by ssh": {func(s *agent.Settings) { s.Repository.URL, s.CredentialsSecret = "git@git.example.com:a/b", "theirs" }, nil, "auth:ssh secretRef:map[name:theirs]"},
+		"a Secret for ssh that exists": {func(s *agent.Settings) { s.Repository.URL, s.CredentialsSecret = "git@git.example.com:a/b", "theirs" }, nil, "auth:ssh secretRef:map[name:theirs]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := small("config-sync")
+			settings := smallSettings("config-sync")
 			test.change(&settings)
 			var secrets, roots []string
-			for _, object := range rendered(t, settings) {
+			for _, object := range renderObjects(t, settings) {
 				switch object.GetKind() {
 				case "Secret":
 					var keys []string
@@ -51,17 +51,17 @@ func TestConfigSyncFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 				case "RootSync":
 					roots = append(roots, object.ID().String())
 					spec := object.Object["spec"].(map[string]any)
-					of := spec["git"].(map[string]any)
+					git := spec["git"].(map[string]any)
 					folder := map[string]string{"flotilla-cluster-type": "fleet/store", "flotilla-cluster": "fleet/clusters/store-17"}[object.GetName()]
 					for _, field := range strings.Fields(test.want) {
 						key, value, _ := strings.Cut(field, ":")
-						if fmt.Sprint(of[key]) != value {
-							t.Errorf("%s is %v, want %s", key, of[key], value)
+						if fmt.Sprint(git[key]) != value {
+							t.Errorf("%s: got %v, want %s", key, git[key], value)
 						}
 					}
-					if spec["sourceFormat"] != "unstructured" || of["dir"] != folder || of["branch"] != "dev" ||
-						(of["caCertSecretRef"] != nil) != strings.Contains(test.want, "caCert") {
-						t.Errorf("%s has %v", object.GetName(), spec)
+					if spec["sourceFormat"] != "unstructured" || git["dir"] != folder || git["branch"] != "dev" ||
+						(git["caCertSecretRef"] != nil) != strings.Contains(test.want, "caCert") {
+						t.Errorf("%s: got %v", object.GetName(), spec)
 					}
 				}
 			}
@@ -73,7 +73,7 @@ func TestConfigSyncFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 				roots,
 				" ",
 			) != want {
-				t.Errorf("got %v", roots)
+				t.Errorf("got %v, want %s", roots, want)
 			}
 		})
 	}

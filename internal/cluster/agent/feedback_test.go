@@ -15,11 +15,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// told is what Argo CD's notifications send about an Application, by template: path and body.
-func told(t *testing.T, settings agent.Settings, application string) (service map[string]any, sent map[string][2]string) {
+// renderNotifications renders the notifications of Argo CD about an Application. It returns the settings of the service, and path and
+// body by template.
+func renderNotifications(t *testing.T, settings agent.Settings, application string) (service map[string]any, sent map[string][2]string) {
 	t.Helper()
 	sent = map[string][2]string{}
-	for _, object := range rendered(t, settings) {
+	for _, object := range renderObjects(t, settings) {
 		if object.GetName() != "argocd-notifications-cm" {
 			continue
 		}
@@ -60,7 +61,7 @@ func told(t *testing.T, settings agent.Settings, application string) (service ma
 	return service, sent
 }
 
-func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
+func TestArgoCDReportsToEachGitHost(t *testing.T) {
 	for kind, want := range map[forge.Forge]struct{ repository, api, path, context, success, failure string }{
 		"github":  {"https://github.com/platform/gitops", "https://api.github.com", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
 		"gitlab":  {"https://git.example.com/a/b/gitops.git", "https://git.example.com/api/v4", "/projects/a%2Fb%2Fgitops/statuses/c0ffee", "name", "success", "failed"},
@@ -83,7 +84,7 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 			"/api/latest/projects/~anna/repos/gitops/commits/c0ffee/builds", "name", "SUCCESSFUL", "FAILED",
 		},
 	} {
-		settings := small("argocd")
+		settings := smallSettings("argocd")
 		settings.Repository.URL = want.repository
 		if !strings.HasPrefix(want.repository, "https:") {
 			settings.Credentials.SSHPrivateKey = privateKey
@@ -92,7 +93,7 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 		for application, context := range map[string]string{
 			"flotilla-cluster": "flotilla/store-17/cluster", "flotilla-cluster-type": "flotilla/store-17/cluster-type",
 		} {
-			service, sent := told(t, settings, application)
+			service, sent := renderNotifications(t, settings, application)
 			if service["url"] != want.api {
 				t.Errorf("%s: the API is %v, want %s", kind, service["url"], want.api)
 			}
@@ -116,19 +117,19 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 					t.Errorf("%s, %s: %v", kind, name, body)
 				}
 				if name == "failed" && !strings.Contains(sent[name][0], "deadbeef") {
-					t.Errorf("%s: what failed is told of %s", kind, sent[name][0])
+					t.Errorf("%s: the failure is reported for %s, want deadbeef", kind, sent[name][0])
 				}
 			}
 			cluster, _, ok := observe.DefaultContexts("dev").Cluster(context, func(name string) bool { return name == "store-17" })
 			if !ok || cluster != "store-17" {
-				t.Errorf("flotilla_compliance does not understand the context %s", context)
+				t.Errorf("flotilla_compliance cannot read the context %s", context)
 			}
 		}
 	}
 }
 
-// A Git host is known by its name to agents as it is to pull requests.
-func TestAGitHostIsKnownByItsName(t *testing.T) {
+// Agents recognize a Git host by its name, like pull requests do.
+func TestAGitHostIsRecognizedByItsName(t *testing.T) {
 	for repository, api := range map[string]string{
 		"https://github.com/platform/gitops":                     "https://api.github.com",
 		"https://acme.ghe.com/platform/gitops":                   "https://api.acme.ghe.com",
@@ -138,78 +139,78 @@ func TestAGitHostIsKnownByItsName(t *testing.T) {
 		"https://contoso.visualstudio.com/platform/_git/gitops":  "https://contoso.visualstudio.com",
 		"git@vs-ssh.visualstudio.com:v3/contoso/platform/gitops": "https://dev.azure.com/contoso",
 	} {
-		settings := small("argocd")
+		settings := smallSettings("argocd")
 		settings.Repository.URL = repository
 		if strings.HasPrefix(repository, "git@") {
 			settings.Credentials.SSHPrivateKey = privateKey
 		}
 		settings.Feedback = &agent.Reporting{Token: "secret"}
-		if service, _ := told(t, settings, "flotilla-cluster"); service["url"] != api {
-			t.Errorf("of %s the API is %v, want %s", repository, service["url"], api)
+		if service, _ := renderNotifications(t, settings, "flotilla-cluster"); service["url"] != api {
+			t.Errorf("%s: got the API %v, want %s", repository, service["url"], api)
 		}
 	}
 }
 
-func TestFluxTellsTheFoldersOfAClusterApart(t *testing.T) {
-	settings := small("flux")
+func TestFluxDistinguishesTheFoldersOfACluster(t *testing.T) {
+	settings := smallSettings("flux")
 	settings.Feedback = &agent.Reporting{
 		Forge:   "azure",
 		Token:   "secret",
 		URL:     "https://dev.azure.com/contoso/platform/_git/gitops",
 		Context: "prod/{cluster}/{host}",
 	}
-	for _, object := range rendered(t, settings) {
+	for _, object := range renderObjects(t, settings) {
 		spec, _ := object.Object["spec"].(map[string]any)
 		switch object.GetKind() {
 		case "Provider":
 			want := "event.involvedObject.name == 'flotilla-cluster' ? 'prod/store-17/cluster' : 'prod/store-17/cluster-type'"
 			if spec["commitStatusExpr"] != want || spec["type"] != "azuredevops" || spec["address"] != settings.Feedback.URL {
-				t.Errorf("the Provider is %v", spec)
+				t.Errorf("got the Provider %v", spec)
 			}
 		case "Alert":
 			if sources, _ := spec["eventSources"].([]any); len(sources) != 2 || spec["eventSeverity"] != "info" {
-				t.Errorf("the Alert is %v", spec)
+				t.Errorf("got the Alert %v", spec)
 			}
 		}
 	}
 }
 
-// Bitbucket Cloud takes a token with a certain username only, from agents as from everybody.
-func TestAgentsReadBitbucketCloudAsItWantsThem(t *testing.T) {
-	for given, want := range map[string]string{"": "x-token-auth", "me@example.com": "x-bitbucket-api-token-auth", "me": "me"} {
-		settings := small("flux")
+// Bitbucket Cloud accepts each kind of token only with its own username.
+func TestTokensForBitbucketCloudHaveTheirUsernames(t *testing.T) {
+	for username, want := range map[string]string{"": "x-token-auth", "me@example.com": "x-bitbucket-api-token-auth", "me": "me"} {
+		settings := smallSettings("flux")
 		settings.Repository.URL, settings.Credentials = "https://bitbucket.org/platform/gitops.git", agent.Credentials{
-			Username: given,
+			Username: username,
 			Token:    "secret",
 		}
 		found := false
-		for _, object := range rendered(t, settings) {
+		for _, object := range renderObjects(t, settings) {
 			if data, _ := object.Object["stringData"].(map[string]any); object.GetKind() == "Secret" {
 				found = found || data["username"] == want && data["password"] == "secret"
 			}
 		}
 		if !found {
-			t.Errorf("%q: there is no Secret with the username %s", given, want)
+			t.Errorf("%q: no Secret has the username %s", username, want)
 		}
 	}
 }
 
-// Flux' type for Bitbucket Cloud takes username:token, and its statuses have a hash of the context as their key.
-func TestFluxTellsBitbucket(t *testing.T) {
+// Flux's provider for Bitbucket Cloud expects username:token. The key of its statuses is a hash of the context.
+func TestFluxReportsToBitbucket(t *testing.T) {
 	for kind, want := range map[forge.Forge]struct{ provider, address, token string }{
 		"bitbucket":            {"bitbucket", "https://bitbucket.org/platform/gitops", "me@example.com:secret"},
 		"bitbucket_datacenter": {"bitbucketserver", "https://git.example.com/bitbucket/scm/plat/gitops", "secret"},
 	} {
-		settings := small("flux")
+		settings := smallSettings("flux")
 		settings.Feedback = &agent.Reporting{Forge: kind, Token: want.token, URL: want.address + ".git"}
-		for _, object := range rendered(t, settings) {
+		for _, object := range renderObjects(t, settings) {
 			spec, _ := object.Object["spec"].(map[string]any)
 			data, _ := object.Object["stringData"].(map[string]any)
 			switch {
 			case object.GetKind() == "Provider" && (spec["type"] != want.provider || spec["address"] != want.address || !strings.Contains(spec["commitStatusExpr"].(string), "'flotilla/store-17/cluster'")):
-				t.Errorf("the Provider is %v", spec)
+				t.Errorf("got the Provider %v", spec)
 			case object.GetName() == "flotilla-status" && object.GetKind() == "Secret" && data["token"] != want.token:
-				t.Errorf("the Secret is %v", data)
+				t.Errorf("got the Secret %v", data)
 			}
 		}
 	}

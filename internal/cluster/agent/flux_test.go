@@ -12,16 +12,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// small are the settings of a cluster that reads a repository without credentials.
-func small(reconciler string) agent.Settings {
+// smallSettings returns the settings of a cluster that reads a repository without credentials.
+func smallSettings(reconciler string) agent.Settings {
 	return agent.Settings{
 		Cluster: "store-17", ClusterType: "store", Reconciler: reconciler,
 		Repository: folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev", Path: "fleet"},
 	}
 }
 
-// rendered are the objects of settings in which nothing is wrong.
-func rendered(t *testing.T, settings agent.Settings) []agent.StagedObject {
+// renderObjects returns the objects of settings, and reports problems as errors.
+func renderObjects(t *testing.T, settings agent.Settings) []agent.StagedObject {
 	t.Helper()
 	objects, problems := agent.Render(settings)
 	for _, problem := range problems {
@@ -30,8 +30,8 @@ func rendered(t *testing.T, settings agent.Settings) []agent.StagedObject {
 	return objects
 }
 
-// names are the objects in their order.
-func names(objects []agent.StagedObject) string {
+// listNames returns stage, part and identity of the objects, one object per line.
+func listNames(objects []agent.StagedObject) string {
 	var lines []string
 	for i := range objects {
 		lines = append(lines, objects[i].Stage.String()+" "+string(objects[i].Part)+" "+objects[i].ID().String())
@@ -40,28 +40,28 @@ func names(objects []agent.StagedObject) string {
 }
 
 func TestFluxFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
-	objects := rendered(t, small("flux"))
+	objects := renderObjects(t, smallSettings("flux"))
 	want := strings.Join([]string{
 		"namespaces source Namespace flux-system",
 		"rest source GitRepository flux-system/flotilla",
 		"rest root Kustomization flux-system/flotilla-cluster-type",
 		"rest root Kustomization flux-system/flotilla-cluster",
 	}, "\n")
-	if got := names(objects); got != want {
+	if got := listNames(objects); got != want {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestFluxDecryptsWhatFollowsTheFolders(t *testing.T) {
+func TestFluxDecryptsTheFolders(t *testing.T) {
 	for want, decryption := range map[string]*fleet.Decryption{
 		"map[]":              nil,
 		"map[provider:sops]": {},
 		"map[provider:sops secretRef:map[name:sops-age]]":                         {Secret: "sops-age"},
 		"map[provider:sops secretRef:map[name:sops-age] serviceAccountName:sops]": {Secret: "sops-age", ServiceAccount: "sops"},
 	} {
-		settings := small("flux")
+		settings := smallSettings("flux")
 		settings.Decryption = decryption
-		for _, object := range rendered(t, settings) {
+		for _, object := range renderObjects(t, settings) {
 			if object.GetKind() != "Kustomization" {
 				continue
 			}

@@ -11,21 +11,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// The guide has a row for each reconciler. It names every kind of object, and whatever it has in backticks is the name or
-// the namespace of an object, or a field that is set.
-func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
+// The guide has a row for each reconciler. The row names every kind of object. Every text in backticks is the name or
+// namespace of an object, or a field with a value.
+func TestTheGuideListsTheObjectsOfAgents(t *testing.T) {
 	text, err := os.ReadFile("../../../templates/guides/clusters.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := map[string]string{"AppProject": "project", "Namespace": ""} // a namespace is not what an agent reads
+	words := map[string]string{"AppProject": "project", "Namespace": ""} // an agent does not read namespaces
 	for _, reconciler := range reconciler.Agents() {
 		found := regexp.MustCompile("(?m)^\\| `" + reconciler + "` \\|(.*)\\|(.*)\\|(.*)\\|$").FindStringSubmatch(string(text))
 		if found == nil {
 			t.Errorf("the guide has no row of %s", reconciler)
 			continue
 		}
-		settings := small(reconciler)
+		settings := smallSettings(reconciler)
 		settings.Credentials.Token = "secret"
 		if reconciler == "argocd-hub" {
 			settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
@@ -34,7 +34,7 @@ func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
 			settings.Install = []agent.Text{{Path: "install", Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-repo-server}}"}}
 		}
 		row, all := strings.Join(found[1:], " "), ""
-		for _, object := range rendered(t, settings) {
+		for _, object := range renderObjects(t, settings) {
 			if object.Part == agent.Install {
 				continue
 			}
@@ -48,17 +48,17 @@ func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
 			all += fmt.Sprintf(" %s %s %v", object.GetName(), object.GetNamespace(), object.Object["spec"])
 		}
 		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row, -1) {
-			is := regexp.MustCompile(`\b` + regexp.QuoteMeta(name[1]) + `(:true|[ \]])`)
-			if name[1] != "CancelHealthCheckOnNewRevision" && !is.MatchString(all) { // which has a test of its own
-				t.Errorf("%s: there is no %s in\n%s", reconciler, name[1], all)
+			pattern := regexp.MustCompile(`\b` + regexp.QuoteMeta(name[1]) + `(:true|[ \]])`)
+			if name[1] != "CancelHealthCheckOnNewRevision" && !pattern.MatchString(all) { // another test covers this name
+				t.Errorf("%s: no %s in\n%s", reconciler, name[1], all)
 			}
 		}
 	}
 }
 
-// The guide has a command that asks each agent to look now, as the action flotilla_reconcile does: of the same objects, by the
-// same annotation. Of those that cannot be asked it says why.
-func TestTheGuideAsksAgentsAsTheActionDoes(t *testing.T) {
+// The guide has a command to refresh each agent. Like the action flotilla_reconcile, the command sets the same annotation on the same
+// objects. If an agent cannot be refreshed, the guide gives the reason.
+func TestTheGuideRefreshesAgentsLikeTheAction(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../templates/guides/clusters.md.tmpl")
 	if err != nil {
@@ -68,42 +68,42 @@ func TestTheGuideAsksAgentsAsTheActionDoes(t *testing.T) {
 	commands := form.FindAllStringSubmatch(string(text), -1)
 	used := map[string]bool{}
 	for _, name := range reconciler.Agents() {
-		by := reconciler.Named(name)
-		if by.Refresh == nil {
-			if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), "- "+by.NoRefresh+".") {
-				t.Errorf("the guide does not say that %s", by.NoRefresh)
+		entry := reconciler.Named(name)
+		if entry.Refresh == nil {
+			if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), "- "+entry.NoRefresh+".") {
+				t.Errorf("the guide does not say that %s", entry.NoRefresh)
 			}
 			continue
 		}
-		settings := small(name)
-		if by.OnHub() {
+		settings := smallSettings(name)
+		if entry.OnHub() {
 			settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
 		}
-		asked := 0
-		for _, object := range rendered(t, settings) {
-			if !by.Refresh.Reads(object.Unstructured, settings.Repository) {
+		count := 0
+		for _, object := range renderObjects(t, settings) {
+			if !entry.Refresh.Reads(object.Unstructured, settings.Repository) {
 				continue
 			}
-			asked++
+			count++
 			found := false
 			for _, command := range commands {
 				namespace, target, all, annotation, value := command[1], command[2], command[3] != "", command[4], command[5]
-				of := reconciler.KindNamed(by.Refresh.Kind)
-				named := target == strings.ToLower(of.Kind)+"/"+object.GetName() || all && target == of.Resource
-				valued := by.Refresh.Value == value || by.Refresh.Value == "" && value == `"$(date +%s)"`
-				if namespace == object.GetNamespace() && named && valued && annotation == by.Refresh.Annotation {
+				kind := reconciler.KindNamed(entry.Refresh.Kind)
+				hasTarget := target == strings.ToLower(kind.Kind)+"/"+object.GetName() || all && target == kind.Resource
+				hasValue := entry.Refresh.Value == value || entry.Refresh.Value == "" && value == `"$(date +%s)"`
+				if namespace == object.GetNamespace() && hasTarget && hasValue && annotation == entry.Refresh.Annotation {
 					found, used[command[0]] = true, true
 				}
 			}
 			if !found {
-				t.Errorf("%s: no command asks %s", name, object.ID())
+				t.Errorf("%s: no command refreshes %s", name, object.ID())
 			}
 		}
-		if asked == 0 {
-			t.Errorf("%s: nothing that is put onto a cluster would be asked", name)
+		if count == 0 {
+			t.Errorf("%s: the action would refresh no object", name)
 		}
 	}
 	if len(used) != len(commands) || len(used) == 0 {
-		t.Errorf("of %d commands, %d do what the action does", len(commands), len(used))
+		t.Errorf("of %d commands, %d match the action", len(commands), len(used))
 	}
 }

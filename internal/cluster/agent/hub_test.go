@@ -9,12 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
 )
 
-// What all clusters of a type have on a hub is shared, whichever objects come before it.
-func TestWhatClustersOfATypeHaveOnAHubIsShared(t *testing.T) {
+func TestClustersOfATypeShareObjectsOnAHub(t *testing.T) {
 	for name, credentials := range map[string]agent.Credentials{
 		"with a token": {Token: "secret"}, "without credentials": {}, "with a CA": {Token: "secret", CACertificates: certificate},
 	} {
-		settings := small("argocd-hub")
+		settings := smallSettings("argocd-hub")
 		settings.Environment, settings.Credentials = "dev", credentials
 		settings.Registration = &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
 		shared := map[string]bool{
@@ -24,25 +23,25 @@ func TestWhatClustersOfATypeHaveOnAHubIsShared(t *testing.T) {
 		if credentials.Token == "" {
 			delete(shared, "Secret argocd/flotilla-repository")
 		}
-		for _, object := range rendered(t, settings) {
+		for _, object := range renderObjects(t, settings) {
 			id := strings.TrimSuffix(object.ID().String(), " on the hub")
-			if want, listed := shared[id]; listed && object.Shared != want {
-				t.Errorf("%s: %s is shared: %v", name, id, object.Shared)
+			if want, isListed := shared[id]; isListed && object.Shared != want {
+				t.Errorf("%s: got %s shared: %v, want %v", name, id, object.Shared, want)
 			}
 			delete(shared, id)
 		}
 		if len(shared) > 0 {
-			t.Errorf("%s: there is no %v", name, shared)
+			t.Errorf("%s: %v are missing", name, shared)
 		}
 	}
 }
 
-// An existing Secret gets the labels by which ApplicationSets select the cluster, and no second one registers it.
+// An existing Secret gets the labels that ApplicationSets select the cluster by. No second Secret registers the cluster.
 func TestAnExistingSecretRegistersTheCluster(t *testing.T) {
-	settings := small("argocd-hub")
+	settings := smallSettings("argocd-hub")
 	settings.Environment, settings.Registration = "dev", &agent.Registration{Secret: "cluster-17"}
 	var secrets []string
-	for _, object := range rendered(t, settings) {
+	for _, object := range renderObjects(t, settings) {
 		if object.GetKind() != "Secret" {
 			continue
 		}
@@ -52,10 +51,10 @@ func TestAnExistingSecretRegistersTheCluster(t *testing.T) {
 			"flotilla.dev/environment": "dev",
 		}
 		if !object.Partial || !maps.Equal(object.GetLabels(), want) || len(object.Object) != 3 {
-			t.Errorf("the Secret is partial: %v, and has %v", object.Partial, object.Object)
+			t.Errorf("the Secret is partial: %v; it has %v", object.Partial, object.Object)
 		}
 	}
 	if want := []string{"Secret argocd/cluster-17 on the hub"}; !slices.Equal(secrets, want) {
-		t.Errorf("the Secrets are %q, want %q", secrets, want)
+		t.Errorf("got the Secrets %q, want %q", secrets, want)
 	}
 }

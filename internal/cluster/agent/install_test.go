@@ -12,7 +12,7 @@ import (
 )
 
 func TestDefinitionsAndNamespacesOfInstallComeFirst(t *testing.T) {
-	settings := small("flux")
+	settings := smallSettings("flux")
 	settings.Install = []agent.Text{{Path: "install", Text: `
 apiVersion: apps/v1
 kind: Deployment
@@ -41,13 +41,13 @@ items:
 		"rest root Kustomization flux-system/flotilla-cluster-type",
 		"rest root Kustomization flux-system/flotilla-cluster",
 	}, "\n")
-	if got := names(rendered(t, settings)); got != want {
+	if got := listNames(renderObjects(t, settings)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestWhatIsToBeInAnObjectOfInstallComesWithIt(t *testing.T) {
-	settings := small("argocd")
+func TestSettingsAreAddedToObjectsOfInstall(t *testing.T) {
+	settings := smallSettings("argocd")
 	settings.Feedback = &agent.Reporting{Forge: "gitea", Token: "secret"}
 	settings.Install = []agent.Text{{Path: "install", Text: `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: argocd-cm, namespace: argocd}, data: {theirs: "1"}}
@@ -59,7 +59,7 @@ func TestWhatIsToBeInAnObjectOfInstallComesWithIt(t *testing.T) {
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-notifications-controller, namespace: argocd}}
 `}}
 	seen := map[string]int{}
-	for _, object := range rendered(t, settings) {
+	for _, object := range renderObjects(t, settings) {
 		seen[object.GetKind()+" "+object.GetName()]++
 		if object.GetName() != "argocd-cm" {
 			continue
@@ -71,7 +71,7 @@ func TestWhatIsToBeInAnObjectOfInstallComesWithIt(t *testing.T) {
 	}
 	for _, name := range []string{"ConfigMap argocd-cm", "ConfigMap argocd-notifications-cm", "AppProject default"} {
 		if seen[name] != 1 {
-			t.Errorf("%s is there %d times", name, seen[name])
+			t.Errorf("got %s %d times, want once", name, seen[name])
 		}
 	}
 
@@ -81,15 +81,15 @@ func TestWhatIsToBeInAnObjectOfInstallComesWithIt(t *testing.T) {
 		"resource.customizations.health.argoproj.io_Application:",
 		1,
 	)
-	if got := strings.Join(problemsOf(settings), "\n"); !strings.Contains(
+	if got := strings.Join(renderProblems(settings), "\n"); !strings.Contains(
 		got,
 		`install: ConfigMap argocd/argocd-cm has "resource.customizations.health.argoproj.io_Application" in it, which Flotilla sets`,
 	) {
-		t.Errorf("problems %s", got)
+		t.Errorf("got the problems %s", got)
 	}
 }
 
-func TestFluxThatKeepsChangesFromArrivingIsAWarning(t *testing.T) {
+func TestASlowFluxIsAWarning(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                "has 4 workers",
 		"--concurrent=2":  "has 2 workers",
@@ -97,7 +97,7 @@ func TestFluxThatKeepsChangesFromArrivingIsAWarning(t *testing.T) {
 		"--concurrent=x":  "has 4 workers",
 		"--feature-gates=Other=true,CancelHealthCheckOnNewRevision=true": "",
 	} {
-		settings := small("flux")
+		settings := smallSettings("flux")
 		settings.Install = []agent.Text{{Path: "install", Text: `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: source-controller, namespace: flux-system}}
 ---
@@ -118,10 +118,10 @@ func TestFluxThatKeepsChangesFromArrivingIsAWarning(t *testing.T) {
 	}
 }
 
-// The controllers of Flux among install are confined, unless that is declined.
+// Install confines the controllers of Flux to their namespace by default.
 func TestInstallConfinesTheControllersOfFlux(t *testing.T) {
 	t.Parallel()
-	settings := small("flux")
+	settings := smallSettings("flux")
 	settings.Install = []agent.Text{{Path: "install", Text: `
 apiVersion: apps/v1
 kind: Deployment
@@ -137,7 +137,7 @@ spec: {template: {spec: {serviceAccountName: kustomize-controller, containers: [
 	} {
 		settings.Unconfined = unconfined
 		got := ""
-		for _, object := range rendered(t, settings) {
+		for _, object := range renderObjects(t, settings) {
 			if object.GetKind() == "Deployment" {
 				containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 				got += fmt.Sprint(containers[0].(map[string]any)["args"]) + " "
@@ -149,9 +149,9 @@ spec: {template: {spec: {serviceAccountName: kustomize-controller, containers: [
 	}
 }
 
-// Kubernetes refuses an object with a value of a wrong type. A field that the schema does not have may be of a newer cluster.
+// A value of a wrong type is an error, because Kubernetes refuses it. An unknown field is a warning, because a newer cluster may have it.
 func TestInstallIsCheckedAgainstTheSchemasOfItsKinds(t *testing.T) {
-	settings := small("flux")
+	settings := smallSettings("flux")
 	settings.Install = []agent.Text{{Path: "install", Text: `
 apiVersion: v1
 kind: Service
@@ -167,15 +167,14 @@ spec: {ports: [{port: "eighty"}], sessionAfinity: None}
 		"false install: line 1: Service webhook: spec.ports[0].port must be of type integer, and is a string",
 		"true install: line 1: Service webhook: spec.sessionAfinity is no field of this kind",
 	}
-	if len(got) < 2 || !slices.Equal(got[:2], want) { // the other ones say that controllers are missing
+	if len(got) < 2 || !slices.Equal(got[:2], want) { // the other problems report missing controllers
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }
 
-// Feedback of Flux is checked like its other kinds, also where it is among the agent's own manifests.
 func TestProvidersOfNotificationsAreChecked(t *testing.T) {
 	t.Parallel()
-	settings := small("flux")
+	settings := smallSettings("flux")
 	settings.Install = []agent.Text{{Path: "install", Text: `
 apiVersion: notification.toolkit.fluxcd.io/v1beta3
 kind: Provider
@@ -186,6 +185,6 @@ spec: {type: pigeon}
 	if !slices.ContainsFunc(problems, func(one agent.SettingsProblem) bool {
 		return !one.Warning && strings.Contains(one.String(), "Provider mine: spec.type")
 	}) {
-		t.Errorf("the problems are %v", problems)
+		t.Errorf("got the problems %v", problems)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of permissions into the guide")
 
-// The guide has the table of permissions that the code makes. A real API proves them in internal/provider.
+// The table of permissions in the guide equals the generated table. Tests in internal/provider prove the permissions with a real API.
 func TestTheGuideListsThePermissions(t *testing.T) {
 	const guide, begin = "../../../templates/guides/reference-observing.md.tmpl", "| agent | for | API group | resource | verbs | in a |\n"
 	text, err := os.ReadFile(guide)
@@ -29,6 +29,6 @@ func TestTheGuideListsThePermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if string(text) != want {
-		t.Error("the table of permissions is not what the code makes: run go test ./internal/cluster/agent -run Permissions -update")
+		t.Error("the table of permissions is out of date: run go test ./internal/cluster/agent -run Permissions -update")
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// What is rendered of settings is read as the same settings, with the name of the Secret in place of the credentials.
-func TestSettingsAreReadOfWhatIsRenderedOfThem(t *testing.T) {
+// Read returns the settings that objects were rendered from, with the name of the Secret in place of the credentials.
+func TestSettingsAreReadFromTheirObjects(t *testing.T) {
 	t.Parallel()
 	for _, name := range reconciler.Agents() {
 		if reconciler.Named(name).OnHub() {
@@ -37,45 +37,45 @@ func TestSettingsAreReadOfWhatIsRenderedOfThem(t *testing.T) {
 		deep, second := plain, plain
 		deep.Repository.Path, deep.CredentialsSecret, deep.Decryption = "clusters/all", "read-only", decryption
 		second.Name, second.Repository.Branch = "second", "stage"
-		if name != "fleet" { // its namespace is where the cluster itself is
+		if name != "fleet" { // Fleet's namespace contains the cluster's own object
 			second.Namespace = "elsewhere"
 		}
 		var live []*unstructured.Unstructured
 		for _, settings := range []agent.Settings{plain, second} {
-			live = append(live, objectsOf(t, settings)...)
+			live = append(live, unstructuredObjects(t, settings)...)
 		}
-		if got := readAll("edge-1", live); len(got) != 2 || !reflect.DeepEqual(got[0], plain) && !reflect.DeepEqual(got[1], plain) ||
+		if got := readAgents("edge-1", live); len(got) != 2 || !reflect.DeepEqual(got[0], plain) && !reflect.DeepEqual(got[1], plain) ||
 			!reflect.DeepEqual(got[0], second) && !reflect.DeepEqual(got[1], second) {
-			t.Errorf("%s: read is\n%+v\nwant\n%+v\n%+v", name, got, plain, second)
+			t.Errorf("%s: got\n%+v\nwant\n%+v\n%+v", name, got, plain, second)
 		}
-		if got := readAll("edge-2", live); len(got) > 0 {
-			t.Errorf("%s: of the cluster edge-2 it is read %+v", name, got)
+		if got := readAgents("edge-2", live); len(got) > 0 {
+			t.Errorf("%s: got %+v for cluster edge-2, want none", name, got)
 		}
-		if got := readAll("edge-1", objectsOf(t, deep)); len(got) != 1 || got[0].Repository != deep.Repository ||
+		if got := readAgents("edge-1", unstructuredObjects(t, deep)); len(got) != 1 || got[0].Repository != deep.Repository ||
 			!reflect.DeepEqual(got[0].Decryption, deep.Decryption) {
-			t.Errorf("%s: read is %+v, want %+v", name, got, deep)
-		} else if secret := got[0].CredentialsSecret; secret != deep.CredentialsSecret && name != "argocd" { // which finds its Secret by a label
-			t.Errorf("%s: the Secret that is read is %q", name, secret)
+			t.Errorf("%s: got %+v, want %+v", name, got, deep)
+		} else if secret := got[0].CredentialsSecret; secret != deep.CredentialsSecret && name != "argocd" { // Argo CD uses a label
+			t.Errorf("%s: got the Secret %q", name, secret)
 		}
 		for _, field := range []func(*agent.Settings){
 			func(s *agent.Settings) { s.Interval = 30 * time.Second }, func(s *agent.Settings) { s.Timeout = 20 * time.Minute },
 		} {
 			changed := plain
 			field(&changed)
-			got := readAll("edge-1", objectsOf(t, changed))
+			got := readAgents("edge-1", unstructuredObjects(t, changed))
 			if len(got) != 1 {
-				t.Fatalf("%s: read is %+v", name, got)
+				t.Fatalf("%s: got %+v", name, got)
 			}
-			again, before := objectsOf(t, got[0]), objectsOf(t, changed)
+			again, before := unstructuredObjects(t, got[0]), unstructuredObjects(t, changed)
 			if !reflect.DeepEqual(again, before) {
-				t.Errorf("%s: of what is read it is rendered\n%v\nwant\n%v", name, again, before)
+				t.Errorf("%s: the settings render as\n%v\nwant\n%v", name, again, before)
 			}
 		}
 	}
 }
 
-// objectsOf are the rendered objects.
-func objectsOf(t *testing.T, settings agent.Settings) []*unstructured.Unstructured {
+// unstructuredObjects renders settings, and ignores warnings.
+func unstructuredObjects(t *testing.T, settings agent.Settings) []*unstructured.Unstructured {
 	t.Helper()
 	objects, problems := agent.Render(settings)
 	if agent.Failed(problems) {
@@ -88,7 +88,7 @@ func objectsOf(t *testing.T, settings agent.Settings) []*unstructured.Unstructur
 	return all
 }
 
-func TestWhatIsNoAgentIsNotRead(t *testing.T) {
+func TestOtherObjectsAreNoAgents(t *testing.T) {
 	t.Parallel()
 	settings := agent.Settings{
 		Cluster:     "edge-1",
@@ -98,23 +98,23 @@ func TestWhatIsNoAgentIsNotRead(t *testing.T) {
 	}
 	for name, change := range map[string]func(*unstructured.Unstructured){
 		"another manager":      func(o *unstructured.Unstructured) { o.SetLabels(nil) },
-		"another cluster type": func(o *unstructured.Unstructured) { o.SetLabels(with(o.GetLabels(), reconciler.TypeLabel, "x")) },
+		"another cluster type": func(o *unstructured.Unstructured) { o.SetLabels(withLabel(o.GetLabels(), reconciler.TypeLabel, "x")) },
 		"another name":         func(o *unstructured.Unstructured) { o.SetName("mine") },
 		"no path":              func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "spec", "path") },
 		"no source":            func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "spec", "url") },
 		"no spec":              func(o *unstructured.Unstructured) { o.Object["spec"] = "text" },
 	} {
-		live := objectsOf(t, settings)
+		live := unstructuredObjects(t, settings)
 		for _, one := range live {
 			change(one)
 		}
-		if got := readAll("edge-1", live); len(got) > 0 {
-			t.Errorf("%s: read is %+v", name, got)
+		if got := readAgents("edge-1", live); len(got) > 0 {
+			t.Errorf("%s: got %+v, want none", name, got)
 		}
 	}
 }
 
-// FuzzRead reads any objects. Render accepts all settings that it returns.
+// FuzzRead reads random objects. Render accepts all settings that Read returns.
 func FuzzRead(f *testing.F) {
 	for _, name := range reconciler.Agents() {
 		if !reconciler.Named(name).OnHub() {
@@ -143,21 +143,21 @@ func FuzzRead(f *testing.F) {
 		}
 		agents, _ := agent.Read("edge-1", live)
 		for _, found := range agents {
-			for _, problem := range refusedBy(found) {
-				t.Errorf("of %s it is read %+v: %s", text, found, problem)
+			for _, problem := range findErrors(found) {
+				t.Errorf("%s: got %+v with the problem %s", text, found, problem)
 			}
-			// HCL reads "${" and "%{" in a text as the beginning of a template.
+			// In HCL, "${" and "%{" begin a template.
 			if values := fmt.Sprintf("%+v", found); strings.Contains(values, "${") || strings.Contains(values, "%{") || !wording.IsLine(values) {
-				t.Errorf("of %s it is read %q", text, values)
+				t.Errorf("%s: got %q", text, values)
 			}
 			if found.Cluster != "edge-1" || found.ClusterType == "" || found.Repository.URL == "" || found.Repository.Branch == "" {
-				t.Errorf("of %s it is read %+v", text, found)
+				t.Errorf("%s: got %+v", text, found)
 			}
 		}
 	})
 }
 
-func with(labels map[string]string, key, value string) map[string]string {
+func withLabel(labels map[string]string, key, value string) map[string]string {
 	changed := map[string]string{}
 	for name, text := range labels {
 		changed[name] = text
@@ -166,8 +166,8 @@ func with(labels map[string]string, key, value string) map[string]string {
 	return changed
 }
 
-// refusedBy are the problems of settings, other than credentials that the objects do not show.
-func refusedBy(settings agent.Settings) (texts []string) {
+// findErrors returns the errors of settings, except those on credentials, which objects do not show.
+func findErrors(settings agent.Settings) (texts []string) {
 	_, problems := agent.Render(settings)
 	for _, problem := range problems {
 		if !problem.Warning && !strings.HasPrefix(problem.Path, "credentials.") {
@@ -177,8 +177,8 @@ func refusedBy(settings agent.Settings) (texts []string) {
 	return texts
 }
 
-// readAll reads the agents, of which none is refused.
-func readAll(cluster string, live []*unstructured.Unstructured) []agent.Settings {
+// readAgents returns the agents of a cluster, and panics if Read refuses one.
+func readAgents(cluster string, live []*unstructured.Unstructured) []agent.Settings {
 	found, refused := agent.Read(cluster, live)
 	if len(refused) > 0 {
 		panic(refused[0].String())

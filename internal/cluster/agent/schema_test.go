@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
 
-// resources are what the API calls the kinds that are made.
+// resources are the names of resources in the API, by kind.
 var resources = map[string]string{
 	"Namespace": "namespaces", "Secret": "secrets", "ConfigMap": "configmaps", "GitRepository": "gitrepositories",
 	"Kustomization": "kustomizations", "Application": "applications", "ApplicationSet": "applicationsets",
@@ -28,38 +28,38 @@ var resources = map[string]string{
 func TestARealAPIAcceptsTheObjectsOfEveryAgent(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	for name, settings := range everySetting() {
-		for _, object := range rendered(t, settings) {
+	for name, settings := range allSettings() {
+		for _, object := range renderObjects(t, settings) {
 			if _, known := resources[object.GetKind()]; !known {
-				t.Errorf("%s: nobody has checked kind %s", name, object.GetKind())
+				t.Errorf("%s: resources has no kind %s", name, object.GetKind())
 				continue
 			}
 			if object.GetKind() == "Namespace" {
 				server.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+object.GetName()+`}}`)
 				continue
 			}
-			made, err := server.DryRun(t.Context(), object.Unstructured)
+			created, err := server.DryRun(t.Context(), object.Unstructured)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
-			// The API server leaves out what it does not know.
-			for _, lost := range missing("", object.Object, made.Object) {
+			// The API server drops unknown fields.
+			for _, lost := range findMissing("", object.Object, created.Object) {
 				if !strings.HasPrefix(lost, ".stringData") {
-					t.Errorf("%s: %s: the API does not keep %s", name, object.ID(), lost)
+					t.Errorf("%s: %s: the API drops %s", name, object.ID(), lost)
 				}
 			}
 		}
 	}
 }
 
-// What a reconciler's table of fields names is there in the definitions of its kinds.
+// The definitions of a reconciler's kinds have all fields of its table.
 func TestDecisiveFieldsAreFieldsOfTheirKinds(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for _, name := range reconciler.Names() {
 		for _, one := range reconciler.Named(name).Decisive {
-			if strings.HasPrefix(one.Group, "notification.") { // whose definitions the module proxy does not have
+			if strings.HasPrefix(one.Group, "notification.") { // the module proxy has no such definitions
 				continue
 			}
 			definition := server.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", resources[one.Kind]+"."+one.Group)
@@ -86,7 +86,7 @@ func TestDecisiveFieldsAreFieldsOfTheirKinds(t *testing.T) {
 	}
 }
 
-// Credentials are in no state, so an object that has some of them outside of a Secret says where.
+// The state contains no credentials, so an object marks every field outside of a Secret that has some.
 func TestEveryFieldOfACredentialIsMarked(t *testing.T) {
 	t.Parallel()
 	others := strings.NewReplacer("secret", "another", "MIIB", "MIIC")
@@ -102,7 +102,7 @@ func TestEveryFieldOfACredentialIsMarked(t *testing.T) {
 		}
 	}
 	found := 0
-	for name, settings := range everySetting() {
+	for name, settings := range allSettings() {
 		changed := settings
 		c := &changed.Credentials
 		c.Token, c.BearerToken, c.Password = others.Replace(c.Token), others.Replace(c.BearerToken), others.Replace(c.Password)
@@ -115,14 +115,14 @@ func TestEveryFieldOfACredentialIsMarked(t *testing.T) {
 			feedback.Token, feedback.App = others.Replace(feedback.Token), app(feedback.App)
 			changed.Feedback = &feedback
 		}
-		before, after := rendered(t, settings), rendered(t, changed)
+		before, after := renderObjects(t, settings), renderObjects(t, changed)
 		for i := range before {
 			for _, steps := range before[i].FromCredentials {
 				found++
 				unstructured.RemoveNestedField(before[i].Object, steps...)
 				unstructured.RemoveNestedField(after[i].Object, steps...)
 			}
-			if different := missing("", before[i].Object, after[i].Object); before[i].GetKind() != "Secret" && len(different) > 0 {
+			if different := findMissing("", before[i].Object, after[i].Object); before[i].GetKind() != "Secret" && len(different) > 0 {
 				t.Errorf("%s: %s has credentials in %q", name, before[i].ID(), different)
 			}
 		}
@@ -132,32 +132,32 @@ func TestEveryFieldOfACredentialIsMarked(t *testing.T) {
 	}
 }
 
-// missing are the fields of a value that another one does not have, or has otherwise.
-func missing(at string, want, got any) []string {
+// findMissing returns the fields of want that are missing or different in got.
+func findMissing(path string, want, got any) []string {
 	switch want := want.(type) {
 	case map[string]any:
 		fields, ok := got.(map[string]any)
 		if !ok {
-			return []string{at}
+			return []string{path}
 		}
 		var lost []string
 		for key, value := range want {
-			lost = append(lost, missing(at+"."+key, value, fields[key])...)
+			lost = append(lost, findMissing(path+"."+key, value, fields[key])...)
 		}
 		return lost
 	case []any:
 		list, ok := got.([]any)
 		if !ok || len(list) != len(want) {
-			return []string{at}
+			return []string{path}
 		}
 		var lost []string
 		for i := range want {
-			lost = append(lost, missing(at, want[i], list[i])...)
+			lost = append(lost, findMissing(path, want[i], list[i])...)
 		}
 		return lost
 	}
 	if want != got {
-		return []string{at}
+		return []string{path}
 	}
 	return nil
 }
@@ -167,12 +167,12 @@ const (
 	certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 )
 
-// everySetting are settings that reach everything that can be made.
-func everySetting() map[string]agent.Settings {
+// allSettings returns settings that together render every kind of object and field.
+func allSettings() map[string]agent.Settings {
 	all := map[string]agent.Settings{}
 	for _, reconciler := range reconciler.Agents() {
 		add := func(name string, change func(*agent.Settings)) {
-			settings := small(reconciler)
+			settings := smallSettings(reconciler)
 			if reconciler == "argocd-hub" {
 				settings.Environment = "dev"
 				settings.Registration = &agent.Registration{Server: "https://api.example.com:6443", CACertificate: certificate, Token: "secret"}

@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
 )
 
-func TestManifestsWithoutANamespaceAreInTheAgents(t *testing.T) {
-	settings := small("argocd")
+func TestManifestsWithoutANamespaceUseTheAgentsNamespace(t *testing.T) {
+	settings := smallSettings("argocd")
 	settings.Install = []agent.Text{{Path: "install", Text: `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
 ---
@@ -51,6 +51,6 @@ func TestManifestsWithoutANamespaceAreInTheAgents(t *testing.T) {
 	}
 	if _, problems := agent.Render(settings); !agent.Failed(problems) ||
 		!strings.Contains(problems[0].Message, "ConfigMap argocd/b appears twice") {
-		t.Errorf("the problems are %v", problems)
+		t.Errorf("got the problems %v", problems)
 	}
 }

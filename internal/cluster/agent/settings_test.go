@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// problemsOf are the problems as texts, in order.
-func problemsOf(settings agent.Settings) []string {
+// renderProblems returns the problems of settings as texts, in order.
+func renderProblems(settings agent.Settings) []string {
 	_, problems := agent.Render(settings)
 	var texts []string
 	for _, problem := range problems {
@@ -133,16 +133,16 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 			s.Install = []agent.Text{{Path: "install", Text: "{apiVersion: source.toolkit.fluxcd.io/v1beta2, kind: GitRepository, metadata: {name: flotilla, namespace: flux-system}}"}}
 		},
 	} {
-		settings := small("flux")
+		settings := smallSettings("flux")
 		change(&settings)
-		if got := problemsOf(settings); !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want) }) {
+		if got := renderProblems(settings); !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want) }) {
 			t.Errorf("want %q, got:\n%s", want, strings.Join(got, "\n"))
 		}
 	}
 }
 
 func TestProblemsNeverHoldASecret(t *testing.T) {
-	settings := small("flux")
+	settings := smallSettings("flux")
 	settings.Repository.URL = "https://me:hidden@git.example.com/a/b"
 	settings.Credentials = agent.Credentials{
 		Token:          "hidden",
@@ -153,19 +153,19 @@ func TestProblemsNeverHoldASecret(t *testing.T) {
 	}
 	settings.Feedback = &agent.Reporting{Token: "hidden", URL: "https://me:hidden@x/a/b"}
 	settings.Registration = &agent.Registration{Token: "hidden", Server: "https://me:hidden@x"}
-	for _, text := range problemsOf(settings) {
+	for _, text := range renderProblems(settings) {
 		if strings.Contains(text, "hidden") {
 			t.Error(text)
 		}
 	}
 }
 
-func TestWarningsLeaveTheObjects(t *testing.T) {
-	settings := small("flux")
+func TestSettingsWithWarningsAreRendered(t *testing.T) {
+	settings := smallSettings("flux")
 	settings.Repository.URL, settings.Credentials = "http://git.example.com/a/b", agent.Credentials{Token: "secret"}
 	objects, problems := agent.Render(settings)
 	if len(objects) == 0 || len(problems) != 1 || !problems[0].Warning || agent.Failed(problems) {
-		t.Errorf("%d objects, problems %v", len(objects), problems)
+		t.Errorf("got %d objects and the problems %v", len(objects), problems)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestMisspeltAndUnknownSettings(t *testing.T) {
 		"credentials": map[string]any{"tokn": "x"}, "install": []any{"a", 1.0},
 	})
 	if known {
-		t.Error("settings with an unknown URL are known")
+		t.Error("settings with an unknown URL count as known")
 	}
 	var got []string
 	for _, problem := range problems {
@@ -212,15 +212,15 @@ func FuzzDecode(f *testing.F) {
 		}
 		settings, known, problems := agent.Decode(value)
 		if !known {
-			t.Error("what is known is not")
+			t.Error("known settings count as unknown")
 		}
 		objects, more := agent.Render(settings)
 		if len(objects) == 0 != agent.Failed(more) {
-			t.Errorf("%d objects, and problems %v", len(objects), more)
+			t.Errorf("got %d objects and the problems %v", len(objects), more)
 		}
 		for _, problem := range append(problems, more...) {
 			if problem.Message == "" {
-				t.Errorf("a problem without words at %q", problem.Path)
+				t.Errorf("the problem at %q has no message", problem.Path)
 			}
 		}
 		if _, err := agent.Texts(objects); err != nil {
@@ -234,19 +234,19 @@ func FuzzInstall(f *testing.F) {
 	f.Add("{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}]}")
 	f.Add("a: &a [1, 2.5, 1e400, null]\nb: *a")
 	f.Fuzz(func(t *testing.T, text string) {
-		settings := small("flux")
+		settings := smallSettings("flux")
 		settings.Install = []agent.Text{{Path: "install", Text: text}}
 		objects, problems := agent.Render(settings)
 		again, _ := agent.Render(settings)
-		if names(objects) != names(again) {
-			t.Error("the same settings give other objects")
+		if listNames(objects) != listNames(again) {
+			t.Error("the same settings render different objects")
 		}
 		if len(objects) == 0 != agent.Failed(problems) {
-			t.Errorf("%d objects, and problems %v", len(objects), problems)
+			t.Errorf("got %d objects and the problems %v", len(objects), problems)
 		}
 		for i := range objects {
 			if objects[i].GetName() == "" || objects[i].GetKind() == "" {
-				t.Errorf("an object without a name: %v", objects[i].Object)
+				t.Errorf("an object has no name or kind: %v", objects[i].Object)
 			}
 			if _, err := objects[i].MarshalJSON(); err != nil {
 				t.Error(err)

@@ -8,27 +8,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// A template names only values that there are, whatever is given, and nothing of it is left in the objects: neither a
-// placeholder, nor a field that has got nothing.
+// With any settings, templates use only existing values, and leave neither placeholders nor empty fields in the objects.
 func TestTemplatesOfAgentsAreFilled(t *testing.T) {
 	t.Parallel()
 	app := &agent.GitHubApp{ID: "1", InstallationID: "2", PrivateKey: privateKey}
 	for _, name := range reconciler.Agents() {
-		of := reconciler.Named(name)
+		entry := reconciler.Named(name)
 		for way, credentials := range map[string]agent.Credentials{
 			"no credentials": {}, "a token": {Token: "secret"}, "a password": {Username: "me", Password: "secret"},
 			"an app": {GitHubApp: app}, "a CA": {CACertificates: certificate},
 		} {
 			for _, feedback := range []*agent.Reporting{nil, {Forge: "gitea", Token: "secret"}, {Forge: "github", App: app}, {Forge: "gitea", Secret: "theirs"}} {
-				settings := small(name)
+				settings := smallSettings(name)
 				settings.Credentials = credentials
-				if of.OnHub() {
+				if entry.OnHub() {
 					settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
 				}
-				if of.Agent.NoFeedback == "" {
+				if entry.Agent.NoFeedback == "" {
 					settings.Feedback = feedback
 				}
-				objects := rendered(t, settings)
+				objects := renderObjects(t, settings)
 				texts, err := agent.Texts(objects)
 				if err != nil {
 					t.Fatal(err)
@@ -36,7 +35,7 @@ func TestTemplatesOfAgentsAreFilled(t *testing.T) {
 				for i, text := range texts {
 					for _, left := range []string{"${", "\nflotilla:", "{}", ": null"} {
 						if strings.Contains(text, left) {
-							t.Errorf("%s with %s: %s has %q:\n%s", name, way, objects[i].ID(), left, text)
+							t.Errorf("%s with %s: %s contains %q:\n%s", name, way, objects[i].ID(), left, text)
 						}
 					}
 				}
@@ -45,7 +44,7 @@ func TestTemplatesOfAgentsAreFilled(t *testing.T) {
 					if objects[i].Part == agent.Root {
 						roots++
 						if !objects[i].Reports {
-							t.Errorf("%s: whether %s is ready is not known", name, objects[i].ID())
+							t.Errorf("%s: %s does not report its readiness", name, objects[i].ID())
 						}
 					}
 				}

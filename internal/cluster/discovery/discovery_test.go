@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
 
 const canary = "canary-secret-7f3a"
 
-// profiles is a definition of ClusterProfile with what is read of it.
+// profiles is a definition of ClusterProfile with the fields that Discover reads.
 const profiles = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: clusterprofiles.multicluster.x-k8s.io, annotations: {api-approved.kubernetes.io: unapproved}}
@@ -49,8 +49,8 @@ spec:
         conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}
 `
 
-// A real API server says what its nodes and pods are, and which right is missing where it does not.
-func TestARealClusterSaysWhatItIs(t *testing.T) {
+// Discover reads the facts of a real API server, and names the missing rights.
+func TestDiscoverReadsARealCluster(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.StartAnother(t, kubetest.Options{})
@@ -90,15 +90,15 @@ metadata: {name: nodes-only}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: nodes-only}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nodes-only}]
 `)
-	as := func(user string) kube.Cluster {
+	clusterAs := func(user string) kube.Cluster {
 		certificate, key := server.ClientCertificate(t, user)
 		return kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}
 	}
 	known, _, err := discovery.Discover(t.Context(), discovery.Question{
 		Reach: map[string]kube.Cluster{
 			"all":     {Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token},
-			"nodes":   as("nodes-only"),
-			"nothing": as("nobody"),
+			"nodes":   clusterAs("nodes-only"),
+			"nothing": clusterAs("nobody"),
 		},
 		Waiting: []string{"later"}, ReadyPercent: 100, Requested: true, Options: kube.QueryOptions{Deadline: time.Minute},
 	})
@@ -111,44 +111,44 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nodes-only}]
 		"nothing": "unknown <nil> <nil> <nil> <nil> <nil> [list nodes list pods] the credentials lack the rights to list nodes and to list pods at cluster scope",
 		"later":   "unknown <nil> <nil> <nil> <nil> <nil> [] the connection to the cluster is not known yet",
 	} {
-		of := known[name]
+		found := known[name]
 		got := fmt.Sprint(
-			of.Verdict,
+			found.Verdict,
 			" ",
-			of.Facts["nodes"],
+			found.Facts["nodes"],
 			" ",
-			of.Facts["nodes_ready"],
+			found.Facts["nodes_ready"],
 			" ",
-			of.Facts["provider"],
+			found.Facts["provider"],
 			" ",
-			of.Facts["region"],
+			found.Facts["region"],
 			" ",
-			of.Facts["requested"],
+			found.Facts["requested"],
 			" ",
-			of.Missing,
+			found.Missing,
 			" ",
-			of.Message,
+			found.Message,
 		)
 		if got != want {
-			t.Errorf("%s is\n%s, want\n%s", name, got, want)
+			t.Errorf("%s: got\n%s, want\n%s", name, got, want)
 		}
-		if version, _ := of.Facts["kubernetes_version"].(string); !strings.HasPrefix(version, "1.") && name != "later" {
-			t.Errorf("%s has the version %q", name, version)
+		if version, _ := found.Facts["kubernetes_version"].(string); !strings.HasPrefix(version, "1.") && name != "later" {
+			t.Errorf("%s: got the version %q", name, version)
 		}
 	}
 }
 
-// Clusters that others registered on a real hub are found, without their credentials.
+// Discover finds the clusters that others registered on a real hub, without their credentials.
 func TestClustersOfARealHub(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.StartAnother(t, kubetest.Options{})
 	reach := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token}
-	ask := func(hub *discovery.Hub) (map[string]facts.KnownFacts, []string, error) {
+	discoverHub := func(hub *discovery.Hub) (map[string]facts.KnownFacts, []string, error) {
 		return discovery.Discover(t.Context(), discovery.Question{Hub: hub, ReadyPercent: 100, Options: kube.QueryOptions{Deadline: time.Minute}})
 	}
 	both := &discovery.Hub{Name: "hub", Reach: reach, ArgoCD: "argocd", ClusterProfiles: true}
-	if known, _, err := ask(both); err != nil || len(known) > 0 { // neither Argo CD nor ClusterProfiles
+	if known, _, err := discoverHub(both); err != nil || len(known) > 0 { // neither Argo CD nor ClusterProfiles
 		t.Errorf("%v: %v", known, err)
 	}
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
@@ -174,7 +174,7 @@ status:
   properties: [{name: location, value: eu}]
   conditions: [{type: ControlPlaneHealthy, status: "True", lastTransitionTime: "2026-11-22T01:00:00Z", reason: Fine, message: ""}]
 `)
-	known, _, err := ask(both)
+	known, _, err := discoverHub(both)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,14 +193,14 @@ status:
 		"let these credentials list secrets (403 Forbidden)":                               {Name: "hub", Reach: nobody, ArgoCD: "argocd"},
 		"let these credentials list clusterprofiles.multicluster.x-k8s.io (403 Forbidden)": {Name: "hub", Reach: nobody, ClusterProfiles: true},
 	} {
-		if _, _, err := ask(hub); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := discoverHub(hub); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
 
-// serve starts an API server that answers as the handler does.
-func serve(t *testing.T, handler http.HandlerFunc) kube.Cluster {
+// startServer starts an API server with a handler.
+func startServer(t *testing.T, handler http.HandlerFunc) kube.Cluster {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -210,20 +210,20 @@ func serve(t *testing.T, handler http.HandlerFunc) kube.Cluster {
 	return kube.Cluster{Host: server.URL, ClusterCACertificate: authority, Token: canary}
 }
 
-// What a cluster said before it fell silent is there, and why it is not known is said.
+// Discover keeps the facts that a cluster reported before it fell silent, and the reason for the missing facts.
 func TestAClusterThatFallsSilentIsUnknown(t *testing.T) {
 	t.Parallel()
-	answer := func(after string) kube.Cluster {
-		return serve(t, func(w http.ResponseWriter, r *http.Request) {
+	answer := func(failure string) kube.Cluster {
+		return startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			switch {
 			case r.URL.Path == "/version":
 				fmt.Fprint(w, `{"gitVersion":"v1.31.2"}`)
-			case after == "unauthorized":
+			case failure == "unauthorized":
 				w.WriteHeader(http.StatusUnauthorized)
-			case after == "no nodes":
+			case failure == "no nodes":
 				http.NotFound(w, r)
-			case after == "no pods" && r.URL.Path == "/api/v1/nodes":
+			case failure == "no pods" && r.URL.Path == "/api/v1/nodes":
 				fmt.Fprint(w, `{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"a"}}]}`)
 			default:
 				<-r.Context().Done()
@@ -234,8 +234,8 @@ func TestAClusterThatFallsSilentIsUnknown(t *testing.T) {
 		Reach:        map[string]kube.Cluster{"gone": {Host: "https://127.0.0.1:1"}},
 		ReadyPercent: 100, Requested: true,
 	}
-	for _, after := range []string{"hangs", "unauthorized", "no nodes", "no pods"} {
-		question.Reach[after] = answer(after)
+	for _, failure := range []string{"hangs", "unauthorized", "no nodes", "no pods"} {
+		question.Reach[failure] = answer(failure)
 	}
 	webtest.GrowDeadline(t, func(deadline time.Duration) error {
 		question.Options.Deadline = deadline
@@ -247,28 +247,28 @@ func TestAClusterThatFallsSilentIsUnknown(t *testing.T) {
 			"no pods":      "1.31.2 1 the API server did not answer within " + deadline.String(),
 			"gone":         "<nil> <nil> the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused",
 		} {
-			of := known[name]
-			if got := fmt.Sprint(of.Facts["kubernetes_version"], " ", of.Facts["nodes"], " ", of.Message); got != want || of.Verdict != "unknown" {
-				err = errors.Join(err, fmt.Errorf("%s is %s\n%s, want\n%s", name, of.Verdict, got, want))
+			found := known[name]
+			if got := fmt.Sprint(found.Facts["kubernetes_version"], " ", found.Facts["nodes"], " ", found.Message); got != want || found.Verdict != "unknown" {
+				err = errors.Join(err, fmt.Errorf("%s is %s\n%s, want\n%s", name, found.Verdict, got, want))
 			}
 		}
 		if strings.Contains(fmt.Sprintf("%+v", known), canary) {
-			t.Error("there is a credential")
+			t.Error("the facts contain a credential")
 		}
 		return err
 	})
 }
 
-// A cluster that takes long is asked for all at once: this one answers nothing before that.
-func TestASlowClusterIsAskedForAllAtOnce(t *testing.T) {
+// A slow cluster gets all requests at once: this one answers only after it has received all of them.
+func TestASlowClusterGetsAllRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, requested := range []bool{false, true} {
-		var all sync.WaitGroup
-		all.Add(map[bool]int{false: 2, true: 3}[requested])
-		slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var remaining sync.WaitGroup
+		remaining.Add(map[bool]int{false: 2, true: 3}[requested])
+		slow := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			all.Done()
-			all.Wait()
+			remaining.Done()
+			remaining.Wait()
 			switch r.URL.Path {
 			case "/version":
 				fmt.Fprint(w, `{"gitVersion":"v1.31.2"}`)
@@ -283,24 +283,24 @@ func TestASlowClusterIsAskedForAllAtOnce(t *testing.T) {
 			t.Context(),
 			discovery.Question{Reach: map[string]kube.Cluster{"a": slow}, Requested: requested, Options: kube.QueryOptions{Deadline: time.Minute}},
 		)
-		if of := known["a"]; err != nil || fmt.Sprintf("%v %v", of.Facts["kubernetes_version"], of.Facts["nodes"]) != "1.31.2 1" ||
-			(len(of.Missing) == 1) != requested {
+		if found := known["a"]; err != nil || fmt.Sprintf("%v %v", found.Facts["kubernetes_version"], found.Facts["nodes"]) != "1.31.2 1" ||
+			(len(found.Missing) == 1) != requested {
 			t.Errorf("%v: %+v", err, known)
 		}
 	}
 }
 
-// A hub that does not answer is an error, since it is not known which clusters it has; what it lists is bounded.
+// A silent hub is an error, because its clusters are unknown. Too many clusters and too long names are errors, too.
 func TestAHubThatDoesNotAnswerIsAnError(t *testing.T) {
 	t.Parallel()
-	many := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	many := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(
 			w,
 			`{"apiVersion":"v1","kind":"SecretList","items":[{"metadata":{"name":"a"}}`+strings.Repeat(`,{"metadata":{"name":"a"}}`, 20_001)+`]}`,
 		)
 	})
-	strange := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	strange := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(
 			w,
@@ -325,11 +325,11 @@ func TestAHubThatDoesNotAnswerIsAnError(t *testing.T) {
 	}
 }
 
-// What a cluster that does not mean well says is bounded, and can be read again.
+// Facts of a hostile cluster make a small document that can be parsed.
 func TestFactsOfAHostileClusterAreBounded(t *testing.T) {
 	t.Parallel()
 	answer := func(nodes int, node func(i int) string) kube.Cluster {
-		return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		return startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			if r.URL.Path == "/version" {
 				fmt.Fprint(w, `{"gitVersion":"v1.31.2"}`)
@@ -371,14 +371,14 @@ func TestFactsOfAHostileClusterAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := evidence.Facts{Time: time.Unix(1, 0), Clusters: map[string]evidence.ClusterFacts{}}
-	for name, of := range known {
-		if document.Clusters[name] = of.ClusterFacts; len(of.Message) > 2000 {
-			t.Errorf("%s: a message of %d bytes", name, len(of.Message))
+	for name, found := range known {
+		if document.Clusters[name] = found.ClusterFacts; len(found.Message) > 2000 {
+			t.Errorf("%s: the message has %d bytes", name, len(found.Message))
 		}
 	}
 	text := document.Marshal()
 	if _, err := evidence.ParseFacts(text); err != nil || len(text) > 1<<20 {
-		t.Errorf("%d bytes: %v", len(text), err)
+		t.Errorf("the document has %d bytes: %v", len(text), err)
 	}
 	for name, want := range map[string]string{
 		"many nodes":     "progressing 5001 of 5001 nodes are not ready: first, n0, n1 and 4998 more",
