@@ -39,7 +39,7 @@ type Gitea struct {
 	// SSHAddr is the host:port for the user "git".
 	SSHAddr string
 
-	// SSHHostKey is as in known_hosts, without the host: "ssh-ed25519 AAAA...".
+	// SSHHostKey is the line of known_hosts without the host: "ssh-ed25519 AAAA...".
 	SSHHostKey string
 
 	admin    User
@@ -84,7 +84,7 @@ func Start(t testing.TB) *Gitea {
 		t.Skip("needs Gitea, which -short leaves out")
 	}
 	if !shared.managed {
-		t.Fatal("giteatest: nothing would stop the server: TestMain has to call giteatest.Main")
+		t.Fatal("giteatest: TestMain must call giteatest.Main, which stops the server")
 	}
 	shared.once.Do(func() {
 		// The server outlives this test.
@@ -152,7 +152,7 @@ func newUser(prefix string) User {
 
 func (u User) email() string { return u.Name + "@example.com" }
 
-// token makes a user's first access token, by password.
+// token creates a user's first access token, by password.
 func (s *Gitea) token(ctx context.Context, user User) (string, error) {
 	var token struct {
 		SHA1 string `json:"sha1"`

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 
-func TestRepositoryIsEmptyAndTakesAPush(t *testing.T) {
+func TestRepositoryIsEmptyAndAcceptsAPush(t *testing.T) {
 	acceptancetest.Only(t)
 	server := giteatest.Start(t)
 	t.Parallel()
@@ -40,13 +40,13 @@ func TestRepositoryIsEmptyAndTakesAPush(t *testing.T) {
 	git(t, second, "clone", "--quiet", withPassword(t, repository, user.Name, user.Password), ".")
 	content, err := os.ReadFile(filepath.Join(second, "README.md"))
 	if err != nil || string(content) != "hello\n" {
-		t.Fatalf("README.md is %q, %v", content, err)
+		t.Fatalf("got README.md %q, %v", content, err)
 	}
 
 	var branch struct{ Name string }
 	server.API(t, user, "GET", "/repos/"+user.Name+"/gitops/branches/main", nil, &branch)
 	if branch.Name != "main" {
-		t.Fatalf("the API knows the branch as %q", branch.Name)
+		t.Fatalf("got the branch %q of the API", branch.Name)
 	}
 }
 
@@ -73,10 +73,10 @@ func TestServerListensOnLoopbackWithItsHostKey(t *testing.T) {
 	server := giteatest.Start(t)
 	t.Parallel()
 	if !strings.HasPrefix(server.URL, "http://127.0.0.1:") {
-		t.Errorf("URL is %s", server.URL)
+		t.Errorf("got the URL %s", server.URL)
 	}
 	if !strings.HasPrefix(server.SSHHostKey, "ssh-ed25519 AAAA") {
-		t.Errorf("the host key is %q", server.SSHHostKey)
+		t.Errorf("got the host key %q", server.SSHHostKey)
 	}
 	conn, err := net.Dial("tcp", server.SSHAddr)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestServerListensOnLoopbackWithItsHostKey(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	banner := make([]byte, 8)
 	if _, err := conn.Read(banner); err != nil || !bytes.HasPrefix(banner, []byte("SSH-2.0")) {
-		t.Errorf("the SSH server says %q, %v", banner, err)
+		t.Errorf("got the SSH banner %q, %v", banner, err)
 	}
 }
 

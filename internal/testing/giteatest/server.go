@@ -27,7 +27,7 @@ import (
 // startTimeout is generous: three seconds are usual, a cold disk under a parallel build has taken twenty.
 const startTimeout = 2 * time.Minute
 
-// launch tries again with other ports if another process takes one, because Gitea takes no open socket.
+// launch tries again with other ports if another process takes one, because Gitea cannot use an open socket.
 func launch(ctx context.Context) (*Gitea, error) {
 	binary, assets, err := gitea(ctx)
 	if err != nil {
@@ -88,8 +88,8 @@ func start(ctx context.Context, binary, assets string) (_ *Gitea, err error) {
 	return server, server.signUp(ctx)
 }
 
-// environment removes what would steer Gitea or Git: a surrounding Git hook sets GIT_DIR. Three hooks start Gitea for each
-// push, and would spend a fifth of their time collecting garbage.
+// environment removes variables that influence Gitea or Git: a surrounding Git hook sets GIT_DIR. It reduces garbage collection,
+// which takes a fifth of the time of the three hooks that start Gitea for each push.
 func environment(folder string) []string {
 	var environment []string
 	for _, variable := range os.Environ() {
@@ -234,7 +234,7 @@ func (s *Gitea) answers(ctx context.Context) error {
 	return conn.Close()
 }
 
-// signUp makes the first account, an administrator, in 50 ms. `gitea admin user create` takes a second.
+// signUp creates the first account, an administrator, in 50 ms. `gitea admin user create` takes a second.
 func (s *Gitea) signUp(ctx context.Context) error {
 	admin := newUser("admin")
 	form := url.Values{

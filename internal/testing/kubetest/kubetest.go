@@ -24,10 +24,10 @@ import (
 
 // Options are additions to the API.
 type Options struct {
-	// Controllers runs kube-controller-manager: without it no namespace ends, and no Deployment gets replicas.
+	// Controllers runs kube-controller-manager. Without it, no namespace is deleted and no Deployment gets replicas.
 	Controllers bool
 	Agents      bool // kinds of Flux, Argo CD and Rancher Fleet, which take two seconds of a processor
-	Flux        bool // Kustomizations alone
+	Flux        bool // only Kustomizations
 	Secrets     bool // kinds of secret services and SealedSecrets
 }
 
@@ -83,7 +83,7 @@ func Start(t testing.TB, options Options) *Server {
 		t.Skip("needs a Kubernetes API, which -short leaves out")
 	}
 	if !shared.managed {
-		t.Fatal("kubetest: nothing would stop the servers: TestMain has to call kubetest.Main")
+		t.Fatal("kubetest: TestMain must call kubetest.Main, which stops the servers")
 	}
 	ctx := context.WithoutCancel(t.Context())
 	shared.once.Do(func() { shared.server, shared.err = launch(ctx) })
@@ -119,7 +119,7 @@ func StartAnother(t testing.TB, options Options) *Server {
 	if testing.Short() {
 		t.Skip("needs a Kubernetes API, which -short leaves out")
 	}
-	ctx := context.WithoutCancel(t.Context()) // for code that ends with the test
+	ctx := context.WithoutCancel(t.Context()) // for cleanup after the test
 	server, err := launch(ctx)
 	check(t, err)
 	t.Cleanup(server.stop)

@@ -54,18 +54,18 @@ func TestKubeconfigReachesTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value, _, _ := unstructured.NestedString(found.Object, "data", "hello"); value != "world" {
-		t.Errorf("the ConfigMap says %q", value)
+		t.Errorf("got the value %q of the ConfigMap", value)
 	}
 }
 
-func TestAPIKnowsItsAdministratorsFromOthers(t *testing.T) {
+func TestAPIDistinguishesAdministrators(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{})
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(server.CA)) {
 		t.Fatal("CA is no certificate")
 	}
-	ask := func(token string, certificates ...tls.Certificate) int {
+	requestStatus := func(token string, certificates ...tls.Certificate) int {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates, MinVersion: tls.VersionTLS12}}
 		defer transport.CloseIdleConnections()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Host+"/api/v1/secrets", http.NoBody)
@@ -83,7 +83,7 @@ func TestAPIKnowsItsAdministratorsFromOthers(t *testing.T) {
 		_, _ = io.Copy(io.Discard, response.Body)
 		return response.StatusCode
 	}
-	pair := func(user string, groups ...string) tls.Certificate {
+	keyPair := func(user string, groups ...string) tls.Certificate {
 		text, key := server.ClientCertificate(t, user, groups...)
 		certificate, err := tls.X509KeyPair([]byte(text), []byte(key))
 		if err != nil {
@@ -91,19 +91,19 @@ func TestAPIKnowsItsAdministratorsFromOthers(t *testing.T) {
 		}
 		return certificate
 	}
-	for _, asked := range []struct {
-		who  string
-		code int
+	for _, test := range []struct {
+		name string
+		got  int
 		want int
 	}{
-		{"the administrator's token", ask(server.Token), http.StatusOK},
-		{"an administrator's certificate", ask("", pair("root", "system:masters")), http.StatusOK},
-		{"another token", ask("another"), http.StatusUnauthorized},
-		{"nobody", ask(""), http.StatusForbidden},
-		{"another's certificate", ask("", pair("somebody")), http.StatusForbidden},
+		{"the administrator's token", requestStatus(server.Token), http.StatusOK},
+		{"an administrator's certificate", requestStatus("", keyPair("root", "system:masters")), http.StatusOK},
+		{"another token", requestStatus("another"), http.StatusUnauthorized},
+		{"nobody", requestStatus(""), http.StatusForbidden},
+		{"another's certificate", requestStatus("", keyPair("somebody")), http.StatusForbidden},
 	} {
-		if asked.code != asked.want {
-			t.Errorf("%s was answered %d, not %d", asked.who, asked.code, asked.want)
+		if test.got != test.want {
+			t.Errorf("%s: got %d, want %d", test.name, test.got, test.want)
 		}
 	}
 }
@@ -127,19 +127,19 @@ func TestRecordedObjectsKeepTheirStatus(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	restored := server.Restore(t, kustomization)[0]
 	if generation := restored.GetGeneration(); generation != 1 {
-		t.Errorf("generation is %d", generation)
+		t.Errorf("got the generation %d, want 1", generation)
 	}
-	// It was one generation behind.
+	// The recorded status is one generation behind.
 	if observed, _, _ := unstructured.NestedInt64(restored.Object, "status", "observedGeneration"); observed != 0 {
-		t.Errorf("observedGeneration is %d", observed)
+		t.Errorf("got the observedGeneration %d, want 0", observed)
 	}
 	conditions, _, _ := unstructured.NestedSlice(restored.Object, "status", "conditions")
 	if len(conditions) != 1 || conditions[0].(map[string]any)["message"] != "Applied" {
-		t.Errorf("conditions are %v", conditions)
+		t.Errorf("got the conditions %v", conditions)
 	}
 
 	for _, object := range []*unstructured.Unstructured{
-		restored, // its status is a resource of its own
+		restored, // its status is a subresource
 		server.Apply(t, "{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: recorded, namespace: default}, spec: {project: default, destination: {}, source: {repoURL: a}}}")[0],
 	} {
 		status := map[string]any{"history": []any{}}
@@ -158,7 +158,7 @@ func TestRecordedObjectsKeepTheirStatus(t *testing.T) {
 	}
 }
 
-func TestKindsOfAllAgentsAreKnown(t *testing.T) {
+func TestKindsOfAllAgentsAreServed(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for kind, version := range map[string]string{
@@ -168,12 +168,12 @@ func TestKindsOfAllAgentsAreKnown(t *testing.T) {
 		"GitRepo": "fleet.cattle.io/v1alpha1", "Bundle": "fleet.cattle.io/v1alpha1", "BundleDeployment": "fleet.cattle.io/v1alpha1", "HelmOp": "fleet.cattle.io/v1alpha1",
 	} {
 		if found := server.Get(t, version, kind, "default", "nothing"); found != nil {
-			t.Errorf("there is a %s", kind)
+			t.Errorf("got a %s, want none", kind)
 		}
 	}
 }
 
-func TestKindsOfSecretServicesAreKnown(t *testing.T) {
+func TestKindsOfSecretServicesAreServed(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Secrets: true})
 	server.Apply(t, `
@@ -199,7 +199,7 @@ spec: {encryptedData: {a: AgBy}}
 `)
 }
 
-func TestNamespacesEndWhenControllersRun(t *testing.T) {
+func TestControllersEndNamespaces(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Controllers: true})
 	server.Apply(t, strings.ReplaceAll(configMap, "%NAME%", "ended"))
@@ -209,7 +209,7 @@ func TestNamespacesEndWhenControllersRun(t *testing.T) {
 	for server.Get(t, "v1", "Namespace", "", "ended") != nil {
 		select {
 		case <-ctx.Done():
-			t.Fatal("the namespace does not end")
+			t.Fatal("the namespace still exists after 2 minutes")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -86,7 +86,7 @@ func start(ctx context.Context, programs binaries) (_ *Server, err error) {
 		Host:            server.Host,
 		BearerToken:     server.Token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(server.CA)},
-		QPS:             -1, // a test is not to be slowed down
+		QPS:             -1, // no rate limit for tests
 	})
 	return server, err
 }
@@ -145,7 +145,7 @@ func (s *Server) startEtcd(ctx context.Context, clients, peers int) (string, err
 			"--listen-peer-urls", peer,
 			"--initial-advertise-peer-urls", peer,
 			"--initial-cluster", "default=" + peer,
-			"--unsafe-no-fsync", // durability is not needed
+			"--unsafe-no-fsync", // tests need no durability
 			"--log-level", "warn",
 		},
 	})
@@ -179,7 +179,7 @@ func (s *Server) startAPI(ctx context.Context, store string, port int) error {
 			"--service-account-key-file=" + s.path("accounts.pub"),
 			"--service-account-signing-key-file=" + s.path("accounts.key"),
 			"--endpoint-reconciler-type=none",
-			"--disable-admission-plugins=ServiceAccount", // nobody makes the default account without controllers
+			"--disable-admission-plugins=ServiceAccount", // only controllers create the default account
 		},
 	})
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *Server) startAPI(ctx context.Context, store string, port int) error {
 	})
 }
 
-// controllers are those without which nothing is deleted or becomes healthy.
+// controllers are the controllers that delete objects and make them healthy.
 const controllers = "namespace-controller,garbage-collector-controller,serviceaccount-controller," +
 	"root-ca-certificate-publisher-controller,deployment-controller,replicaset-controller," +
 	"resourcequota-controller,clusterrole-aggregation-controller"

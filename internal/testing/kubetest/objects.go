@@ -32,7 +32,7 @@ type objects struct {
 	client dynamic.Interface
 	kinds  discovery.DiscoveryInterface
 
-	mu     sync.Mutex // kinds learns new ones
+	mu     sync.Mutex // guards kinds, which changes with definitions
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 }
 
@@ -62,13 +62,13 @@ func (s *Server) Apply(t testing.TB, text string) []*unstructured.Unstructured {
 	return applied
 }
 
-// DryRun returns the object that an apply would make.
+// DryRun returns the object that an apply would create.
 func (s *Server) DryRun(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return s.objects.apply(ctx, object, metav1.DryRunAll)
 }
 
-// Restore writes recorded objects with their status, as if a controller had just written it: a generation in it stays
-// as far behind.
+// Restore writes recorded objects with their status. It shifts the generations in the status, so that they lag the new object's
+// generation as before.
 func (s *Server) Restore(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
 	recorded, err := documents(text)
@@ -241,7 +241,7 @@ func documents(text string) ([]*unstructured.Unstructured, error) {
 		if empty := string(text.Raw); empty == "" || empty == "null" {
 			continue
 		}
-		object := &unstructured.Unstructured{} // which reads whole numbers as such
+		object := &unstructured.Unstructured{} // reads whole numbers as integers
 		if err := object.UnmarshalJSON(text.Raw); err != nil {
 			return nil, err
 		}
@@ -249,7 +249,7 @@ func documents(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// moveGenerations moves all generations in a status.
+// moveGenerations shifts all generations in a status.
 func moveGenerations(status map[string]any, by int64) {
 	for key, value := range status {
 		switch value := value.(type) {

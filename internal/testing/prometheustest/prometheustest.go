@@ -68,7 +68,7 @@ func Start(t testing.TB, folder, configuration string) *Prometheus {
 	return start(t, folder, configuration, t.TempDir())
 }
 
-// StartWithSeries starts a Prometheus that scrapes nothing and has the series of a file of OpenMetrics.
+// StartWithSeries starts a Prometheus with the series of an OpenMetrics file and without scraping.
 func StartWithSeries(t testing.TB, file string) *Prometheus {
 	t.Helper()
 	data := t.TempDir()

@@ -12,20 +12,20 @@ import (
 
 // ApplyPlan applies a plan in a new process. The state has all successful changes, even after errors.
 func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
-	p, said := w.begin(ctx, plan.Configuration, true)
-	if said.Err() != nil {
-		return said
+	p, diags := w.startConfigured(ctx, plan.Configuration, true)
+	if diags.Err() != nil {
+		return diags
 	}
 	w.State = plan.refreshed.Clone()
-	run := &applying{process: p, state: w.State}
+	run := &applyRun{process: p, state: w.State}
 	changes := map[string][]*Change{}
 	for _, change := range plan.Changes {
 		if change.Action != NoOp {
 			changes[change.Address] = append(changes[change.Address], change)
 		}
 	}
-	return append(said, runSteps(w.Order, names(changes), func(address string) Diagnostics {
-		var said Diagnostics
+	return append(diags, runSteps(w.Order, names(changes), func(address string) Diagnostics {
+		var diags Diagnostics
 		// Deposed objects follow current ones.
 		slices.SortStableFunc(changes[address], func(a, b *Change) int {
 			switch {
@@ -37,31 +37,31 @@ func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 			return -1
 		})
 		for _, change := range changes[address] {
-			said = append(said, run.apply(ctx, plan.Configuration.Resources[address], change)...)
+			diags = append(diags, run.apply(ctx, plan.Configuration.Resources[address], change)...)
 		}
-		return said
+		return diags
 	})...)
 }
 
-type applying struct {
+type applyRun struct {
 	*process
 	mu    sync.Mutex
 	state State
 }
 
-func (a *applying) change(how func(State)) {
+func (a *applyRun) change(edit func(State)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	how(a.state)
+	edit(a.state)
 }
 
-func (a *applying) stored(address string) *Object {
+func (a *applyRun) stored(address string) *Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state[address].Current
 }
 
-func (a *applying) apply(ctx context.Context, resource Resource, change *Change) Diagnostics {
+func (a *applyRun) apply(ctx context.Context, resource Resource, change *Change) Diagnostics {
 	address := change.Address
 	switch {
 	case change.Deposed:
@@ -73,25 +73,25 @@ func (a *applying) apply(ctx context.Context, resource Resource, change *Change)
 		return a.destroy(ctx, change)
 	case change.Action == DeleteThenCreate:
 		// The destroying half follows its plan without another request.
-		said := a.destroy(ctx, change)
-		if said.Err() != nil {
-			return said
+		diags := a.destroy(ctx, change)
+		if diags.Err() != nil {
+			return diags
 		}
-		return append(said, a.write(ctx, resource, change)...)
+		return append(diags, a.write(ctx, resource, change)...)
 	case change.Action == CreateThenDelete:
 		var deposed *Object
 		a.change(func(state State) { deposed = state.depose(address) })
-		said := a.write(ctx, resource, change)
-		if said.Err() != nil {
+		diags := a.write(ctx, resource, change)
+		if diags.Err() != nil {
 			a.change(func(state State) { state.restore(address, deposed) })
-			return said
+			return diags
 		}
-		return append(said, a.destroyDeposed(ctx, address, deposed)...)
+		return append(diags, a.destroyDeposed(ctx, address, deposed)...)
 	}
 	return a.write(ctx, resource, change)
 }
 
-func (a *applying) destroy(ctx context.Context, change *Change) Diagnostics {
+func (a *applyRun) destroy(ctx context.Context, change *Change) Diagnostics {
 	object := a.stored(change.Address)
 	if object == nil {
 		return nil
@@ -99,36 +99,36 @@ func (a *applying) destroy(ctx context.Context, change *Change) Diagnostics {
 	destroying := *change
 	destroying.Action = Delete
 	destroying.after = tftypes.NewValue(change.before.Type(), nil)
-	object, said := a.request(ctx, &destroying, tftypes.NewValue(change.before.Type(), nil), object)
+	object, diags := a.request(ctx, &destroying, tftypes.NewValue(change.before.Type(), nil), object)
 	a.change(func(state State) { state.setCurrent(change.Address, object) })
-	return said
+	return diags
 }
 
-func (a *applying) destroyDeposed(ctx context.Context, address string, deposed *Object) Diagnostics {
-	value, said := a.decodeObject(ctx, address, deposed)
-	if said.Err() != nil {
-		return said
+func (a *applyRun) destroyDeposed(ctx context.Context, address string, deposed *Object) Diagnostics {
+	value, diags := a.decodeObject(ctx, address, deposed)
+	if diags.Err() != nil {
+		return diags
 	}
 	change, more := a.planDestroy(ctx, address, value, deposed.Private)
-	if said = append(said, more...); said.Err() != nil {
-		return said
+	if diags = append(diags, more...); diags.Err() != nil {
+		return diags
 	}
 	object, more := a.request(ctx, change, tftypes.NewValue(value.Type(), nil), deposed)
 	a.change(func(state State) { state.setDeposed(address, deposed, object) })
-	return append(said, more...)
+	return append(diags, more...)
 }
 
-// write plans again with everything known, compares the plans, and makes or changes the object.
-func (a *applying) write(ctx context.Context, resource Resource, planned *Change) Diagnostics {
+// write plans again with all values known, compares the plans, and creates or updates the object.
+func (a *applyRun) write(ctx context.Context, resource Resource, planned *Change) Diagnostics {
 	address := planned.Address
 	object := a.stored(address)
-	now, said := a.current(ctx, address, object, true)
-	if said.Err() != nil {
-		return said
+	now, diags := a.current(ctx, address, object, true)
+	if diags.Err() != nil {
+		return diags
 	}
 	change, more := a.plan(ctx, address, resource, now, planned, false)
-	if said = append(said, more...); said.Err() != nil {
-		return said
+	if diags = append(diags, more...); diags.Err() != nil {
+		return diags
 	}
 	var problems []error
 	if change.Action != planned.Action && (planned.Action != Update || change.Action != NoOp) {
@@ -136,10 +136,10 @@ func (a *applying) write(ctx context.Context, resource Resource, planned *Change
 	}
 	problems = append(problems, checkCompletes(tftypes.NewAttributePath(), planned.after, change.after)...)
 	if len(problems) > 0 {
-		return append(said, bugs(address, "Provider produced inconsistent final plan", problems)...)
+		return append(diags, bugs(address, "Provider produced inconsistent final plan", problems)...)
 	}
 	if change.Action == NoOp {
-		return said
+		return diags
 	}
 	if change.Action.Replaces() {
 		change.Action, change.before = Create, tftypes.NewValue(change.before.Type(), nil)
@@ -147,7 +147,7 @@ func (a *applying) write(ctx context.Context, resource Resource, planned *Change
 	schema := a.schema.ResourceSchemas[typeOf(address)]
 	config, wrong := a.decode(ctx, schema.Block, resource.Attributes)
 	if len(wrong) > 0 {
-		return append(said, wrong.at(address)...)
+		return append(diags, wrong.at(address)...)
 	}
 	written, more := a.request(ctx, change, config, object)
 	if written != nil {
@@ -155,17 +155,17 @@ func (a *applying) write(ctx context.Context, resource Resource, planned *Change
 		written.Tainted = written.Tainted || change.Action == Create && more.Err() != nil
 	}
 	a.change(func(state State) { state.setCurrent(address, written) })
-	return append(said, more...)
+	return append(diags, more...)
 }
 
-// request sends an ApplyResourceChange. It returns the new object; nil if it is gone or was never made.
-func (a *applying) request(ctx context.Context, change *Change, config tftypes.Value, object *Object) (*Object, Diagnostics) {
+// request sends an ApplyResourceChange. It returns the new object, or nil if there is none.
+func (a *applyRun) request(ctx context.Context, change *Change, config tftypes.Value, object *Object) (*Object, Diagnostics) {
 	schema := a.schema.ResourceSchemas[typeOf(change.Address)]
 	var values [3]tfprotov6.DynamicValue
 	for i, value := range []tftypes.Value{change.before, change.after, config} {
 		encoded, err := tfprotov6.NewDynamicValue(schema.ValueType(), value)
 		if err != nil {
-			return object, broken(change.Address, err)
+			return object, protocolError(change.Address, err)
 		}
 		values[i] = encoded
 	}
@@ -173,39 +173,39 @@ func (a *applying) request(ctx context.Context, change *Change, config tftypes.V
 		TypeName: typeOf(change.Address), PriorState: &values[0], PlannedState: &values[1], Config: &values[2], PlannedPrivate: change.private,
 	})
 	if err != nil {
-		return object, broken(change.Address, err)
+		return object, protocolError(change.Address, err)
 	}
-	said := fromProtocol(change.Address, response.Diagnostics)
+	diags := fromProtocol(change.Address, response.Diagnostics)
 	value := change.before
 	if response.NewState != nil {
 		if value, err = response.NewState.Unmarshal(schema.ValueType()); err != nil {
-			return object, append(said, broken(change.Address, err)...)
+			return object, append(diags, protocolError(change.Address, err)...)
 		}
 	}
 	if problems := checkWriteOnly(schema.Block, value); len(problems) > 0 {
-		return object, append(said, bugs(change.Address, "Provider produced invalid object", problems)...)
+		return object, append(diags, bugs(change.Address, "Provider produced invalid object", problems)...)
 	}
 	value, problems := knownOnly(value)
-	said = append(said, bugs(change.Address, "Provider returned invalid result object after apply", problems)...)
-	if change.Action != Delete && said.Err() == nil {
+	diags = append(diags, bugs(change.Address, "Provider returned invalid result object after apply", problems)...)
+	if change.Action != Delete && diags.Err() == nil {
 		problems := checkCompletes(tftypes.NewAttributePath(), change.after, value)
-		said = append(said, bugs(change.Address, "Provider produced inconsistent result after apply", problems)...)
+		diags = append(diags, bugs(change.Address, "Provider produced inconsistent result after apply", problems)...)
 	}
-	if said.Err() == nil && (change.Action == Delete) != value.IsNull() {
-		said = append(said, core(change.Address, "Provider returned invalid result object after apply",
+	if diags.Err() == nil && (change.Action == Delete) != value.IsNull() {
+		diags = append(diags, core(change.Address, "Provider returned invalid result object after apply",
 			"An object that is destroyed must be null, and no other may be.")...)
 	}
-	if said.Err() != nil && value.IsNull() {
-		return object, said
+	if diags.Err() != nil && value.IsNull() {
+		return object, diags
 	}
-	if !value.IsNull() && said.Err() == nil {
-		said = append(said, a.identified(change.Address, response.NewIdentity)...)
+	if !value.IsNull() && diags.Err() == nil {
+		diags = append(diags, a.keepIdentity(change.Address, response.NewIdentity)...)
 	}
 	var like *Object
-	if said.Err() != nil && object != nil {
+	if diags.Err() != nil && object != nil {
 		like = &Object{Tainted: object.Tainted, CreateBeforeDestroy: object.CreateBeforeDestroy}
 	}
-	return a.encoded(change.Address, value, slices.Clone(response.Private), like, said)
+	return a.encoded(change.Address, value, slices.Clone(response.Private), like, diags)
 }
 
 // knownOnly replaces values that are unknown after an apply, a bug, by null.

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// asked is a validated block of a data source, an ephemeral resource, an action or a list.
-type asked struct {
+// openedBlock is a validated block of a data source, an ephemeral resource, an action or a list.
+type openedBlock struct {
 	process *process
 	address string
 	schema  *tfprotov6.Schema
@@ -17,14 +17,14 @@ type asked struct {
 	value   *tfprotov6.DynamicValue
 }
 
-// kindOfBlock tells such blocks apart until they are validated.
-type kindOfBlock struct {
+// blockKind has the schemas and the validation of one kind of block.
+type blockKind struct {
 	prefix, name string
 	schemas      func(p *process) map[string]*tfprotov6.Schema
 	validate     func(ctx context.Context, p *process, typeName string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error)
 }
 
-var dataSources = kindOfBlock{
+var dataSources = blockKind{
 	prefix: "data.", name: "data source",
 	schemas: func(p *process) map[string]*tfprotov6.Schema { return p.schema.DataSourceSchemas },
 	validate: func(ctx context.Context, p *process, typeName string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
@@ -36,7 +36,7 @@ var dataSources = kindOfBlock{
 	},
 }
 
-var ephemeralResources = kindOfBlock{
+var ephemeralResources = blockKind{
 	prefix: "ephemeral.", name: "ephemeral resource",
 	schemas: func(p *process) map[string]*tfprotov6.Schema { return p.schema.EphemeralResourceSchemas },
 	validate: func(ctx context.Context, p *process, typeName string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
@@ -51,7 +51,7 @@ var ephemeralResources = kindOfBlock{
 	},
 }
 
-var actions = kindOfBlock{
+var actions = blockKind{
 	prefix: "action.", name: "action",
 	schemas: func(p *process) map[string]*tfprotov6.Schema {
 		schemas := map[string]*tfprotov6.Schema{}
@@ -73,7 +73,7 @@ var actions = kindOfBlock{
 	},
 }
 
-var lists = kindOfBlock{
+var lists = blockKind{
 	prefix: "list.", name: "list resource",
 	schemas: func(p *process) map[string]*tfprotov6.Schema { return p.schema.ListResourceSchemas },
 	validate: func(ctx context.Context, p *process, typeName string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
@@ -95,43 +95,43 @@ func (l *launcher) openBlock(
 	ctx context.Context,
 	configuration Configuration,
 	known bool,
-	kind kindOfBlock,
+	kind blockKind,
 	typeName string,
 	attributes map[string]any,
-) (*asked, Diagnostics) {
-	p, said := l.begin(ctx, configuration, known)
-	if said.Err() != nil {
-		return nil, said
+) (*openedBlock, Diagnostics) {
+	p, diags := l.startConfigured(ctx, configuration, known)
+	if diags.Err() != nil {
+		return nil, diags
 	}
-	a := &asked{process: p, address: kind.prefix + typeName}
+	a := &openedBlock{process: p, address: kind.prefix + typeName}
 	var problems Diagnostics
 	if a.schema, problems = schemaOf(kind.schemas(p), kind.name, typeName); problems != nil {
 		return nil, problems
 	}
 	if a.config, problems = p.decode(ctx, a.schema.Block, attributes); len(problems) > 0 {
-		return nil, append(said, problems.at(a.address)...)
+		return nil, append(diags, problems.at(a.address)...)
 	}
 	value, err := tfprotov6.NewDynamicValue(a.schema.ValueType(), a.config)
 	if err != nil {
-		return nil, broken(a.address, err)
+		return nil, protocolError(a.address, err)
 	}
 	a.value = &value
 	validated, err := p.answers.validate(a.address, a.value, func() ([]*tfprotov6.Diagnostic, error) {
 		return kind.validate(ctx, p, typeName, a.value)
 	})
 	if err != nil {
-		return nil, broken(a.address, err)
+		return nil, protocolError(a.address, err)
 	}
-	if said = append(said, fromProtocol(a.address, validated)...); said.Err() != nil {
-		return nil, said
+	if diags = append(diags, fromProtocol(a.address, validated)...); diags.Err() != nil {
+		return nil, diags
 	}
-	return a, said
+	return a, diags
 }
 
-func (a *asked) result(value *tfprotov6.DynamicValue) (map[string]any, tftypes.Value, Diagnostics) {
+func (a *openedBlock) result(value *tfprotov6.DynamicValue) (map[string]any, tftypes.Value, Diagnostics) {
 	result, err := value.Unmarshal(a.schema.ValueType())
 	if err != nil {
-		return nil, result, broken(a.address, err)
+		return nil, result, protocolError(a.address, err)
 	}
 	values, _ := FromValue(result).(map[string]any)
 	return values, result, nil
@@ -147,8 +147,8 @@ func (w *Workspace) ReadData(
 	return w.readData(ctx, configuration, typeName, attributes, true)
 }
 
-// PlanData reads a data source while the provider's configuration may be unknown. With an unknown configuration of its own it
-// is only validated.
+// PlanData reads a data source while the provider's configuration may be unknown. If the data source's own configuration is
+// unknown, PlanData only validates it.
 func (w *Workspace) PlanData(
 	ctx context.Context,
 	configuration Configuration,
@@ -165,16 +165,16 @@ func (w *Workspace) readData(
 	attributes map[string]any,
 	known bool,
 ) (map[string]any, Diagnostics) {
-	a, said := w.openBlock(ctx, configuration, known, dataSources, typeName, attributes)
+	a, diags := w.openBlock(ctx, configuration, known, dataSources, typeName, attributes)
 	if a == nil || !a.config.IsFullyKnown() {
-		return nil, said
+		return nil, diags
 	}
 	read, err := a.process.server.ReadDataSource(ctx, &tfprotov6.ReadDataSourceRequest{TypeName: typeName, Config: a.value})
 	if err != nil {
-		return nil, broken(a.address, err)
+		return nil, protocolError(a.address, err)
 	}
-	if said = append(said, fromProtocol(a.address, read.Diagnostics)...); said.Err() != nil {
-		return nil, said
+	if diags = append(diags, fromProtocol(a.address, read.Diagnostics)...); diags.Err() != nil {
+		return nil, diags
 	}
 	values, state, problems := a.result(read.State)
 	if problems != nil {
@@ -182,9 +182,9 @@ func (w *Workspace) readData(
 	}
 	// Like Terraform, it does not compare the result with the configuration.
 	if !state.IsFullyKnown() {
-		said = append(said, broken(a.address, errors.New("what was read is not wholly known"))...)
+		diags = append(diags, protocolError(a.address, errors.New("the result has unknown values"))...)
 	}
-	return values, said
+	return values, diags
 }
 
 // OpenEphemeral opens an ephemeral resource with a known configuration. Unknown attributes of the result are Unknown.
@@ -194,19 +194,19 @@ func (w *Workspace) OpenEphemeral(
 	typeName string,
 	attributes map[string]any,
 ) (map[string]any, Diagnostics) {
-	a, said := w.openBlock(ctx, configuration, false, ephemeralResources, typeName, attributes)
+	a, diags := w.openBlock(ctx, configuration, false, ephemeralResources, typeName, attributes)
 	if a == nil || !a.config.IsFullyKnown() {
-		return nil, said
+		return nil, diags
 	}
 	opened, err := a.process.server.OpenEphemeralResource(ctx, &tfprotov6.OpenEphemeralResourceRequest{TypeName: typeName, Config: a.value})
 	if err != nil {
-		return nil, broken(a.address, err)
+		return nil, protocolError(a.address, err)
 	}
-	if said = append(said, fromProtocol(a.address, opened.Diagnostics)...); said.Err() != nil {
-		return nil, said
+	if diags = append(diags, fromProtocol(a.address, opened.Diagnostics)...); diags.Err() != nil {
+		return nil, diags
 	}
 	values, _, problems := a.result(opened.Result)
-	return values, append(said, problems...)
+	return values, append(diags, problems...)
 }
 
 // Invoke invokes an action like `terraform apply -invoke`, and returns its messages. An unknown configuration is only validated
@@ -216,32 +216,32 @@ func (w *Workspace) Invoke(
 	configuration Configuration,
 	typeName string,
 	attributes map[string]any,
-) (progress []string, said Diagnostics) {
-	a, said := w.openBlock(ctx, configuration, false, actions, typeName, attributes)
+) (progress []string, diags Diagnostics) {
+	a, diags := w.openBlock(ctx, configuration, false, actions, typeName, attributes)
 	if a == nil {
-		return nil, said
+		return nil, diags
 	}
 	server := a.process.server.(tfprotov6.ActionServer) //nolint:forcetypeassert // after validation
 	planned, err := server.PlanAction(ctx, &tfprotov6.PlanActionRequest{ActionType: typeName, Config: a.value})
 	if err != nil {
-		return nil, broken(a.address, err)
+		return nil, protocolError(a.address, err)
 	}
-	if said = append(said, fromProtocol(a.address, planned.Diagnostics)...); said.Err() != nil || !a.config.IsFullyKnown() {
-		return nil, said
+	if diags = append(diags, fromProtocol(a.address, planned.Diagnostics)...); diags.Err() != nil || !a.config.IsFullyKnown() {
+		return nil, diags
 	}
 	invoked, err := server.InvokeAction(ctx, &tfprotov6.InvokeActionRequest{ActionType: typeName, Config: a.value})
 	if err != nil {
-		return nil, broken(a.address, err)
+		return nil, protocolError(a.address, err)
 	}
 	for event := range invoked.Events {
 		switch event := event.Type.(type) {
 		case tfprotov6.ProgressInvokeActionEventType:
 			progress = append(progress, event.Message)
 		case tfprotov6.CompletedInvokeActionEventType:
-			said = append(said, fromProtocol(a.address, event.Diagnostics)...)
+			diags = append(diags, fromProtocol(a.address, event.Diagnostics)...)
 		}
 	}
-	return progress, said
+	return progress, diags
 }
 
 // Query lists resources like `terraform query`, and returns their identities and generated configuration.
@@ -250,31 +250,31 @@ func (w *Workspace) Query(
 	configuration Configuration,
 	typeName string,
 	attributes map[string]any,
-) (identities, resources []map[string]any, said Diagnostics) {
-	a, said := w.openBlock(ctx, configuration, true, lists, typeName, attributes)
+) (identities, resources []map[string]any, diags Diagnostics) {
+	a, diags := w.openBlock(ctx, configuration, true, lists, typeName, attributes)
 	if a == nil {
-		return nil, nil, said
+		return nil, nil, diags
 	}
 	server := a.process.server.(tfprotov6.ListResourceServer) //nolint:forcetypeassert // after validation
 	listed, err := server.ListResource(ctx, &tfprotov6.ListResourceRequest{TypeName: typeName, Config: a.value, IncludeResource: true})
 	if err != nil {
-		return nil, nil, broken(a.address, err)
+		return nil, nil, protocolError(a.address, err)
 	}
 	for result := range listed.Results {
-		if said = append(said, fromProtocol(a.address, result.Diagnostics)...); said.Err() != nil {
-			return nil, nil, said
+		if diags = append(diags, fromProtocol(a.address, result.Diagnostics)...); diags.Err() != nil {
+			return nil, nil, diags
 		}
 		identity, err := result.Identity.IdentityData.Unmarshal(a.process.answers.ids.IdentitySchemas[typeName].ValueType())
 		if err != nil {
-			return nil, nil, broken(a.address, err)
+			return nil, nil, protocolError(a.address, err)
 		}
 		resource, err := result.Resource.Unmarshal(a.process.schema.ResourceSchemas[typeName].ValueType())
 		if err != nil {
-			return nil, nil, broken(a.address, err)
+			return nil, nil, protocolError(a.address, err)
 		}
 		named, _ := FromValue(identity).(map[string]any)
 		generated, _ := FromValue(resource).(map[string]any)
 		identities, resources = append(identities, named), append(resources, generated)
 	}
-	return identities, resources, said
+	return identities, resources, diags
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// checkPlan finds values that core refuses: neither configured, nor as before, nor computed.
+// checkPlan finds planned values that core refuses: they are neither configured, nor the prior values, nor computed.
 func checkPlan(schema *tfprotov6.SchemaBlock, prior, config, planned tftypes.Value) []error {
 	if planned.IsNull() {
 		return []error{fmt.Errorf("planned for absence but config wants existence")}
@@ -50,7 +50,7 @@ func checkPlanned(attribute *tfprotov6.SchemaAttribute, prior, config, planned t
 func checkCompletes(at *tftypes.AttributePath, planned, actual tftypes.Value) []error {
 	switch {
 	case !planned.IsKnown(), planned.IsNull() && planned.Type().Is(tftypes.DynamicPseudoType):
-		return nil // it promises nothing
+		return nil // no promise
 	case !actual.IsKnown():
 		return []error{fmt.Errorf("%s: was known, but now unknown", at)}
 	case planned.IsNull() && actual.IsNull():

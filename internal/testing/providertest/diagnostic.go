@@ -90,8 +90,8 @@ func core(address, summary, detail string) Diagnostics {
 	return Diagnostics{{Error: true, Core: true, Address: address, Summary: summary, Detail: detail}}
 }
 
-// broken is a forbidden answer.
-func broken(address string, err error) Diagnostics {
+// protocolError reports an answer that the protocol forbids.
+func protocolError(address string, err error) Diagnostics {
 	return core(address, "Provider failed", err.Error())
 }
 

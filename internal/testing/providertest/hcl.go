@@ -22,7 +22,7 @@ type Module struct {
 	Configuration
 	Data    map[string]map[string]any // attributes of data sources, by address: "data.flotilla_history.dev"
 	Outputs map[string]any
-	Later   map[string]any    // inputs of terraform_data by address, which are known once applied
+	Later   map[string]any    // inputs of terraform_data by address; known after apply
 	Imports map[string]string // ids of import blocks, by address
 	Removed []string          // addresses of removed blocks without a destroy
 }
@@ -139,7 +139,7 @@ func (p *moduleParser) block(block *hclsyntax.Block) error {
 			stays, err = lifecycle["destroy"] == false, wrong
 		}
 		if err == nil && (address == "" || !stays) {
-			err = fmt.Errorf("what is removed needs an address, and destroy = false")
+			err = fmt.Errorf("a removed block needs an address and destroy = false")
 		}
 		p.module.Removed = append(p.module.Removed, address)
 	default:
@@ -201,7 +201,7 @@ func (p *moduleParser) value(expression hclsyntax.Expression) (any, error) {
 		address := reference(expression)
 		if stands, ok := p.locals[strings.TrimPrefix(address, "local.")]; ok && strings.HasPrefix(address, "local.") {
 			if p.depth++; p.depth > maxDepth {
-				return nil, fmt.Errorf("%s goes on for ever", address)
+				return nil, fmt.Errorf("%s refers to itself", address)
 			}
 			defer func() { p.depth-- }()
 			return p.value(stands)

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-func TestAModuleIsReadAsTerraformWould(t *testing.T) {
+func TestParseModuleReadsARootModule(t *testing.T) {
 	t.Parallel()
 	module, err := providertest.ParseModule(`
 terraform {
@@ -76,33 +76,33 @@ removed {
 		{module.Removed, []string{"toy_toy.two"}},
 	} {
 		if !reflect.DeepEqual(test.got, test.want) {
-			t.Errorf("it is %#v, want %#v", test.got, test.want)
+			t.Errorf("got %#v, want %#v", test.got, test.want)
 		}
 	}
 }
 
-// Nothing is passed over that Terraform would take: a test would show what is not so.
-func TestWhatAModuleMustNotHaveIsAnError(t *testing.T) {
+// ParseModule refuses HCL that it cannot simulate, because a test would otherwise check another configuration.
+func TestUnsupportedHCLIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"no HCL":                 "a = {",
-		"another block":          "moved {\n}\n",
-		"a block within":         "resource \"a\" \"b\" {\n  c {\n  }\n}\n",
-		"too few labels":         "resource \"a\" {\n}\n",
-		"an unknown function":    "locals {}\noutput \"a\" {\n  value = upper(\"a\")\n}\n",
-		"an unknown reference":   "output \"a\" {\n  value = toy_toy.one.id\n}\n",
-		"a local within others":  "locals {\n  a = \"x\"\n}\noutput \"a\" {\n  value = \"${local.a}-\"\n}\n",
-		"a local of itself":      "locals {\n  a = [local.a]\n}\noutput \"a\" {\n  value = local.a\n}\n",
-		"a key that is a number": "output \"a\" {\n  value = { (null) = 1 }\n}\n",
-		"a count":                "resource \"a\" \"b\" {\n  count = 2\n}\n",
-		"a for_each":             "resource \"a\" \"b\" {\n  for_each = {}\n}\n",
-		"an attribute alone":     "a = 1\n",
-		"an import of nothing":   "import {\n  id = \"1\"\n}\n",
-		"removed, of nothing":    "removed {\n}\n",
-		"destroyed when removed": "removed {\n  from = a.b\n}\n",
+		"no HCL":                          "a = {",
+		"another block":                   "moved {\n}\n",
+		"a block within":                  "resource \"a\" \"b\" {\n  c {\n  }\n}\n",
+		"too few labels":                  "resource \"a\" {\n}\n",
+		"an unknown function":             "locals {}\noutput \"a\" {\n  value = upper(\"a\")\n}\n",
+		"an unknown reference":            "output \"a\" {\n  value = toy_toy.one.id\n}\n",
+		"a local within others":           "locals {\n  a = \"x\"\n}\noutput \"a\" {\n  value = \"${local.a}-\"\n}\n",
+		"a local of itself":               "locals {\n  a = [local.a]\n}\noutput \"a\" {\n  value = local.a\n}\n",
+		"a key without text":              "output \"a\" {\n  value = { (null) = 1 }\n}\n",
+		"a count":                         "resource \"a\" \"b\" {\n  count = 2\n}\n",
+		"a for_each":                      "resource \"a\" \"b\" {\n  for_each = {}\n}\n",
+		"an attribute alone":              "a = 1\n",
+		"an import without address":       "import {\n  id = \"1\"\n}\n",
+		"a removed block without address": "removed {\n}\n",
+		"a removed block that destroys":   "removed {\n  from = a.b\n}\n",
 	} {
 		if module, err := providertest.ParseModule(text, nil); err == nil {
-			t.Errorf("%s: there is no error, but %+v", name, module)
+			t.Errorf("%s: got %+v, want an error", name, module)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func FuzzParseModule(f *testing.F) {
 	f.Add("resource \"terraform_data\" \"a\" {\n  input = 1\n}\noutput \"b\" {\n  value = { c = terraform_data.a.output }\n}\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if module, err := providertest.ParseModule(text, nil); (module == nil) == (err == nil) {
-			t.Errorf("%v and %v", module, err)
+			t.Errorf("got the module %v and the error %v, want one of them", module, err)
 		}
 	})
 }

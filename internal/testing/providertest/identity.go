@@ -28,11 +28,11 @@ func (w *Workspace) ImportIdentity(ctx context.Context, configuration Configurat
 		}
 		value, err := toValue(schema.ValueType(), full)
 		if err != nil {
-			return broken(address, err)
+			return protocolError(address, err)
 		}
 		data, err := tfprotov6.NewDynamicValue(schema.ValueType(), value)
 		if err != nil {
-			return broken(address, err)
+			return protocolError(address, err)
 		}
 		request.Identity = &tfprotov6.ResourceIdentityData{IdentityData: &data}
 		return nil
@@ -46,8 +46,8 @@ func (w *Workspace) Identity(address string) map[string]any {
 	return maps.Clone(w.answers.now[address])
 }
 
-// identified keeps the identity of an object, and finds bugs.
-func (p *process) identified(address string, data *tfprotov6.ResourceIdentityData) Diagnostics {
+// keepIdentity keeps the identity of an object, and finds bugs.
+func (p *process) keepIdentity(address string, data *tfprotov6.ResourceIdentityData) Diagnostics {
 	schema := p.answers.ids.IdentitySchemas[typeOf(address)]
 	if schema == nil {
 		return nil

@@ -22,10 +22,10 @@ const (
 	Delete           Action = "delete"
 	DeleteThenCreate Action = "delete, create"
 	CreateThenDelete Action = "create, delete"
-	Forget           Action = "forget" // only out of the state
+	Forget           Action = "forget" // removal from the state only
 )
 
-// Replaces reports whether the action makes a new object in place of the old one.
+// Replaces reports whether the action replaces the object.
 func (a Action) Replaces() bool { return a == DeleteThenCreate || a == CreateThenDelete }
 
 // Change is the planned change of an object.
@@ -33,7 +33,7 @@ type Change struct {
 	Address string
 	Action  Action
 
-	Deposed bool // about a deposed object
+	Deposed bool // change of a deposed object
 	// Before and After are the object, or nil. Unknown values are Unknown{}.
 	Before, After map[string]any
 
@@ -63,7 +63,7 @@ type Plan struct {
 	file      string // of Terraform
 }
 
-// Empty reports whether nothing is to do.
+// Empty reports whether the plan has no changes.
 func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Changes, func(change *Change) bool { return change.Action != NoOp })
 }
@@ -78,7 +78,7 @@ func (p *Plan) Change(address string) *Change {
 	return nil
 }
 
-// Refreshed returns the state that the plan found.
+// Refreshed returns the refreshed state.
 func (p *Plan) Refreshed() State { return p.refreshed.Clone() }
 
 type options struct {
@@ -88,12 +88,12 @@ type options struct {
 	imports, moved                    map[string]string
 }
 
-func optionsOf(given []Option) options {
-	how := options{imports: map[string]string{}, moved: map[string]string{}}
-	for _, option := range given {
-		option(&how)
+func newOptions(choices []Option) options {
+	opts := options{imports: map[string]string{}, moved: map[string]string{}}
+	for _, option := range choices {
+		option(&opts)
 	}
-	return how
+	return opts
 }
 
 // Option is an option of a plan.
@@ -137,47 +137,47 @@ func RemovedBlock(address string) Option {
 }
 
 // Plan refreshes the state and plans.
-func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
-	how := optionsOf(given)
-	configuration, said := w.read(ctx, configuration, how)
-	if said.Err() != nil {
-		return nil, said
+func (w *Workspace) Plan(ctx context.Context, configuration Configuration, choices ...Option) (*Plan, Diagnostics) {
+	opts := newOptions(choices)
+	configuration, diags := w.read(ctx, configuration, opts)
+	if diags.Err() != nil {
+		return nil, diags
 	}
-	from := w.State.moved(how.moved)
-	if how.destroy && !how.skipRefresh && len(w.State) > 0 {
+	from := w.State.move(opts.moved)
+	if opts.destroy && !opts.skipRefresh && len(w.State) > 0 {
 		// Core makes a normal plan for a refreshed state. Its errors end the destroy, and its warnings are not shown.
-		refreshing := how
+		refreshing := opts
 		refreshing.destroy = false
-		plan, said := w.planAll(ctx, configuration, from, refreshing)
-		if said.Err() != nil {
-			return nil, said
+		plan, diags := w.planAll(ctx, configuration, from, refreshing)
+		if diags.Err() != nil {
+			return nil, diags
 		}
 		from = plan.refreshed
 	}
-	plan, more := w.planAll(ctx, configuration, from, how)
-	return plan, append(said, more...)
+	plan, more := w.planAll(ctx, configuration, from, opts)
+	return plan, append(diags, more...)
 }
 
-func (w *Workspace) planAll(ctx context.Context, configuration Configuration, from State, how options) (*Plan, Diagnostics) {
-	configs, said := w.validate(ctx, configuration)
-	if said.Err() != nil {
-		return nil, said
+func (w *Workspace) planAll(ctx context.Context, configuration Configuration, from State, opts options) (*Plan, Diagnostics) {
+	configs, diags := w.validate(ctx, configuration)
+	if diags.Err() != nil {
+		return nil, diags
 	}
-	p, said := w.begin(ctx, configuration, false)
-	if said.Err() != nil {
-		return nil, said
+	p, diags := w.startConfigured(ctx, configuration, false)
+	if diags.Err() != nil {
+		return nil, diags
 	}
 	p.configs, p.refreshesOrphans = configs, w.RefreshesOrphans
 	plan := &Plan{Configuration: configuration, refreshed: from.Clone()}
 	changes := map[string][]*Change{}
 	var mu sync.Mutex
 	addresses := union(from, configuration.Resources)
-	if how.targets != nil {
-		addresses = how.targets
+	if opts.targets != nil {
+		addresses = opts.targets
 	}
-	said = append(said, runSteps(w.Order, addresses, func(address string) Diagnostics {
-		if how.refreshOnly {
-			was, said := p.current(ctx, address, from[address].Current, true) // as a newer provider reads it
+	diags = append(diags, runSteps(w.Order, addresses, func(address string) Diagnostics {
+		if opts.refreshOnly {
+			was, diags := p.current(ctx, address, from[address].Current, true) // as a newer provider reads it
 			now, more := p.current(ctx, address, from[address].Current, false)
 			mu.Lock()
 			defer mu.Unlock()
@@ -185,38 +185,38 @@ func (w *Workspace) planAll(ctx context.Context, configuration Configuration, fr
 				plan.Drifted = append(plan.Drifted, address)
 			}
 			plan.refreshed.setCurrent(address, now.object)
-			return append(said, more...)
+			return append(diags, more...)
 		}
-		planned, instance, said := p.planInstance(ctx, configuration, address, from[address], how)
+		planned, instance, diags := p.planInstance(ctx, configuration, address, from[address], opts)
 		mu.Lock()
 		defer mu.Unlock()
 		changes[address] = planned
 		plan.refreshed.set(address, instance)
-		return said
+		return diags
 	})...)
 	for _, address := range names(changes) {
 		for _, change := range changes[address] {
 			plan.Changes = append(plan.Changes, change.plain())
 		}
 	}
-	if said.Err() != nil {
-		return nil, said
+	if diags.Err() != nil {
+		return nil, diags
 	}
-	if !plan.Empty() || len(how.moved) > 0 || len(how.imports) > 0 || len(plan.Drifted) > 0 {
+	if !plan.Empty() || len(opts.moved) > 0 || len(opts.imports) > 0 || len(plan.Drifted) > 0 {
 		plan.ExitCode = 2
 	}
-	return plan, said
+	return plan, diags
 }
 
 // planInstance refreshes and plans all objects of a resource, and returns its new state.
 func (p *process) planInstance(
-	ctx context.Context, configuration Configuration, address string, instance Instance, how options,
-) (changes []*Change, refreshed Instance, said Diagnostics) {
+	ctx context.Context, configuration Configuration, address string, instance Instance, opts options,
+) (changes []*Change, refreshed Instance, diags Diagnostics) {
 	refreshed = instance
 	refreshed.Deposed = nil
 	for _, deposed := range instance.Deposed {
-		object, change, more := p.planGone(ctx, address, deposed, how, false)
-		if said = append(said, more...); object != nil {
+		object, change, more := p.planGone(ctx, address, deposed, opts, false)
+		if diags = append(diags, more...); object != nil {
 			refreshed.Deposed = append(refreshed.Deposed, object)
 		} else if more.Err() == nil {
 			change, object = &Change{Address: address, Action: NoOp}, deposed
@@ -227,33 +227,33 @@ func (p *process) planInstance(
 		}
 	}
 	resource, configured := configuration.Resources[address]
-	if !how.destroy && !configured && slices.Contains(how.removed, address) {
-		object, said := p.current(ctx, address, instance.Current, how.skipRefresh)
+	if !opts.destroy && !configured && slices.Contains(opts.removed, address) {
+		object, diags := p.current(ctx, address, instance.Current, opts.skipRefresh)
 		refreshed.Current = object.object
 		return append(
 			changes,
 			&Change{Address: address, Action: Forget, before: object.value, after: tftypes.NewValue(object.value.Type(), nil)},
-		), refreshed, said
+		), refreshed, diags
 	}
-	if how.destroy || !configured {
-		object, change, more := p.planGone(ctx, address, instance.Current, how, !p.refreshesOrphans)
+	if opts.destroy || !configured {
+		object, change, more := p.planGone(ctx, address, instance.Current, opts, !p.refreshesOrphans)
 		refreshed.Current = object
 		if change != nil {
 			changes = append(changes, change)
 		}
-		return changes, refreshed, append(said, more...)
+		return changes, refreshed, append(diags, more...)
 	}
-	var found found
+	var found refreshedObject
 	var more Diagnostics
-	if id, imports := how.imports[address]; imports && instance.Current == nil {
+	if id, imports := opts.imports[address]; imports && instance.Current == nil {
 		found.value, found.private, more = p.importObject(ctx, address, byID(id), false)
 		if more.Err() == nil {
 			found.object, more = p.encoded(address, found.value, found.private, nil, more)
 		}
 	} else {
-		found, more = p.current(ctx, address, instance.Current, how.skipRefresh)
+		found, more = p.current(ctx, address, instance.Current, opts.skipRefresh)
 	}
-	said = append(said, more...)
+	diags = append(diags, more...)
 	if found.object != nil {
 		stays := *found.object
 		stays.CreateBeforeDestroy = resource.CreateBeforeDestroy
@@ -261,60 +261,60 @@ func (p *process) planInstance(
 	}
 	refreshed.Current = found.object
 	if more.Err() != nil {
-		return changes, refreshed, said
+		return changes, refreshed, diags
 	}
-	change, more := p.plan(ctx, address, resource, found, nil, slices.Contains(how.replace, address))
+	change, more := p.plan(ctx, address, resource, found, nil, slices.Contains(opts.replace, address))
 	if change != nil {
 		changes = append(changes, change)
 	}
-	return changes, refreshed, append(said, more...)
+	return changes, refreshed, append(diags, more...)
 }
 
-type found struct {
-	value   tftypes.Value // null for none
-	private []byte        // also after a refresh found it gone
+type refreshedObject struct {
+	value   tftypes.Value // null without an object
+	private []byte        // kept if the refresh finds no object
 	object  *Object       // the object in the state
 }
 
-// planGone refreshes an object and plans its end: before that from the state, so that the refresh can only take it back.
+// planGone refreshes an object and plans its destruction. With fromState it plans before the refresh, which can only drop the change.
 func (p *process) planGone(
 	ctx context.Context,
 	address string,
 	object *Object,
-	how options,
+	opts options,
 	fromState bool,
 ) (*Object, *Change, Diagnostics) {
-	now, said := p.current(ctx, address, object, fromState || how.skipRefresh || how.destroy)
-	if said.Err() != nil || now.object == nil {
-		return now.object, nil, said
+	now, diags := p.current(ctx, address, object, fromState || opts.skipRefresh || opts.destroy)
+	if diags.Err() != nil || now.object == nil {
+		return now.object, nil, diags
 	}
 	change, more := p.planDestroy(ctx, address, now.value, now.private)
-	if said = append(said, more...); said.Err() != nil || !fromState || how.skipRefresh || how.destroy {
-		return now.object, change, said
+	if diags = append(diags, more...); diags.Err() != nil || !fromState || opts.skipRefresh || opts.destroy {
+		return now.object, change, diags
 	}
 	now, more = p.current(ctx, address, object, false)
 	if now.object == nil {
 		change = nil
 	}
-	return now.object, change, append(said, more...)
+	return now.object, change, append(diags, more...)
 }
 
 func (p *process) planDestroy(ctx context.Context, address string, value tftypes.Value, prior []byte) (*Change, Diagnostics) {
 	schema := p.schema.ResourceSchemas[typeOf(address)]
 	null := tftypes.NewValue(schema.ValueType(), nil)
-	planned, private, _, said := p.askPlan(ctx, address, schema, value, null, null, prior)
-	if said.Err() != nil {
-		return nil, said
+	planned, private, _, diags := p.requestPlan(ctx, address, schema, value, null, null, prior)
+	if diags.Err() != nil {
+		return nil, diags
 	}
 	if !planned.IsNull() {
-		return nil, append(said, core(address, "Provider produced invalid plan", "The provider planned a non-null destroy value.")...)
+		return nil, append(diags, core(address, "Provider produced invalid plan", "The provider planned a non-null destroy value.")...)
 	}
-	return &Change{Address: address, Action: Delete, before: value, after: null, private: private}, said
+	return &Change{Address: address, Action: Delete, before: value, after: null, private: private}, diags
 }
 
 // plan plans an object. earlier is the saved plan at apply.
 func (p *process) plan(
-	ctx context.Context, address string, resource Resource, found found, earlier *Change, replace bool,
+	ctx context.Context, address string, resource Resource, found refreshedObject, earlier *Change, replace bool,
 ) (*Change, Diagnostics) {
 	schema, problems := p.resource(address)
 	if problems != nil {
@@ -332,20 +332,20 @@ func (p *process) plan(
 	if tainted {
 		prior, private = null, nil
 	}
-	said := p.validate(ctx, address, schema, config)
-	if said.Err() != nil {
-		return nil, said
+	diags := p.validate(ctx, address, schema, config)
+	if diags.Err() != nil {
+		return nil, diags
 	}
-	planned, plannedPrivate, requires, more := p.askPlan(ctx, address, schema, prior, config, proposed(schema.Block, prior, config), private)
-	if said = append(said, more...); said.Err() != nil {
-		return nil, said
+	planned, plannedPrivate, requires, more := p.requestPlan(ctx, address, schema, prior, config, propose(schema.Block, prior, config), private)
+	if diags = append(diags, more...); diags.Err() != nil {
+		return nil, diags
 	}
 	invalid := checkWriteOnly(schema.Block, planned)
 	if len(invalid) == 0 {
 		invalid = checkPlan(schema.Block, prior, config, planned)
 	}
 	if len(invalid) > 0 {
-		return nil, append(said, bugs(address, "Provider produced invalid plan", invalid)...)
+		return nil, append(diags, bugs(address, "Provider produced invalid plan", invalid)...)
 	}
 	change := &Change{Address: address, before: prior, after: planned, private: plannedPrivate, createsFirst: resource.CreateBeforeDestroy}
 	replacing := DeleteThenCreate
@@ -367,37 +367,37 @@ func (p *process) plan(
 	}
 	if change.Action.Replaces() {
 		// A new object starts from nothing, with the private bytes of the first plan.
-		change.after, change.private, _, more = p.askPlan(
+		change.after, change.private, _, more = p.requestPlan(
 			ctx,
 			address,
 			schema,
 			null,
 			config,
-			proposed(schema.Block, null, config),
+			propose(schema.Block, null, config),
 			plannedPrivate,
 		)
 		if more.Err() != nil {
-			return nil, append(said, more...)
+			return nil, append(diags, more...)
 		}
 		if invalid = checkWriteOnly(schema.Block, change.after); len(invalid) > 0 {
-			return nil, append(said, bugs(address, "Provider produced invalid plan", invalid)...)
+			return nil, append(diags, bugs(address, "Provider produced invalid plan", invalid)...)
 		}
 	}
 	switch {
 	case change.Action == Create && tainted:
 		change.Action, change.before = replacing, found.value
 	case change.Action == Create && earlier != nil && earlier.Action.Replaces():
-		change.Action, change.before = earlier.Action, earlier.before // the old object is gone by now
+		change.Action, change.before = earlier.Action, earlier.before // the old object no longer exists
 	}
-	return change, said
+	return change, diags
 }
 
 func (p *process) validate(ctx context.Context, address string, schema *tfprotov6.Schema, config tftypes.Value) Diagnostics {
 	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
 	if err != nil {
-		return broken(address, err)
+		return protocolError(address, err)
 	}
-	said, err := p.answers.validate(typeOf(address), &value, func() ([]*tfprotov6.Diagnostic, error) {
+	diags, err := p.answers.validate(typeOf(address), &value, func() ([]*tfprotov6.Diagnostic, error) {
 		response, err := p.server.ValidateResourceConfig(ctx, &tfprotov6.ValidateResourceConfigRequest{
 			TypeName: typeOf(address), Config: &value,
 			ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
@@ -408,19 +408,19 @@ func (p *process) validate(ctx context.Context, address string, schema *tfprotov
 		return response.Diagnostics, nil
 	})
 	if err != nil {
-		return broken(address, err)
+		return protocolError(address, err)
 	}
-	return fromProtocol(address, said)
+	return fromProtocol(address, diags)
 }
 
-func (p *process) askPlan(
+func (p *process) requestPlan(
 	ctx context.Context, address string, schema *tfprotov6.Schema, prior, config, proposed tftypes.Value, private []byte,
-) (planned tftypes.Value, plannedPrivate []byte, requires []*tftypes.AttributePath, said Diagnostics) {
+) (planned tftypes.Value, plannedPrivate []byte, requires []*tftypes.AttributePath, diags Diagnostics) {
 	var values [3]tfprotov6.DynamicValue
 	for i, value := range []tftypes.Value{prior, config, proposed} {
 		encoded, err := tfprotov6.NewDynamicValue(schema.ValueType(), value)
 		if err != nil {
-			return tftypes.Value{}, nil, nil, broken(address, err)
+			return tftypes.Value{}, nil, nil, protocolError(address, err)
 		}
 		values[i] = encoded
 	}
@@ -428,18 +428,18 @@ func (p *process) askPlan(
 		TypeName: typeOf(address), PriorState: &values[0], Config: &values[1], ProposedNewState: &values[2], PriorPrivate: private,
 	})
 	if err != nil {
-		return tftypes.Value{}, nil, nil, broken(address, err)
+		return tftypes.Value{}, nil, nil, protocolError(address, err)
 	}
-	if said = fromProtocol(address, response.Diagnostics); said.Err() != nil {
-		return tftypes.Value{}, nil, nil, said
+	if diags = fromProtocol(address, response.Diagnostics); diags.Err() != nil {
+		return tftypes.Value{}, nil, nil, diags
 	}
 	if planned, err = response.PlannedState.Unmarshal(schema.ValueType()); err != nil {
-		return tftypes.Value{}, nil, nil, append(said, broken(address, err)...)
+		return tftypes.Value{}, nil, nil, append(diags, protocolError(address, err)...)
 	}
-	return planned, bytes.Clone(response.PlannedPrivate), response.RequiresReplace, said
+	return planned, bytes.Clone(response.PlannedPrivate), response.RequiresReplace, diags
 }
 
-// requiresReplace reports whether a named attribute really changes.
+// requiresReplace reports whether an attribute of requires changes.
 func requiresReplace(schema *tfprotov6.SchemaBlock, prior, planned tftypes.Value, requires []*tftypes.AttributePath) bool {
 	for _, at := range requires {
 		was, _, err := tftypes.WalkAttributePath(prior, at)

@@ -46,14 +46,14 @@ func (l *launcher) startProcess(ctx context.Context, known bool) (*process, erro
 func (l *launcher) validate(ctx context.Context, configuration Configuration) (map[string]tftypes.Value, Diagnostics) {
 	p, err := l.startProcess(ctx, false)
 	if err != nil {
-		return nil, broken("", err)
+		return nil, protocolError("", err)
 	}
 	configs := map[string]tftypes.Value{}
-	_, said := p.check(ctx, configuration.Provider)
+	_, diags := p.check(ctx, configuration.Provider)
 	for _, address := range names(configuration.Resources) {
 		schema, problems := p.resource(address)
 		if problems != nil {
-			said = append(said, problems...)
+			diags = append(diags, problems...)
 			continue
 		}
 		config, problems := p.decode(ctx, schema.Block, configuration.Resources[address].Attributes)
@@ -61,20 +61,20 @@ func (l *launcher) validate(ctx context.Context, configuration Configuration) (m
 			configs[address] = config
 			problems = p.validate(ctx, address, schema, config)
 		}
-		said = append(said, problems.at(address)...)
+		diags = append(diags, problems.at(address)...)
 	}
-	return configs, said
+	return configs, diags
 }
 
-func (l *launcher) begin(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
+func (l *launcher) startConfigured(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
 	p, err := l.startProcess(ctx, known)
 	if err != nil {
-		return nil, broken("", err)
+		return nil, protocolError("", err)
 	}
 	return p, p.configure(ctx, configuration.Provider)
 }
 
-// answers are shared by all processes of a provider, to save time: schemas and results of pure requests.
+// answers caches schemas and results of pure requests for all processes of a provider, to save time.
 type answers struct {
 	mu      sync.Mutex
 	schema  *tfprotov6.GetProviderSchemaResponse
@@ -92,7 +92,7 @@ func newAnswers() *answers {
 	}
 }
 
-// maxValid bounds the memory of long lives.
+// maxValid bounds the memory of long tests.
 const maxValid = 100
 
 func (a *answers) validate(
@@ -100,12 +100,12 @@ func (a *answers) validate(
 ) ([]*tfprotov6.Diagnostic, error) {
 	key := typeName + " " + string(config.MsgPack)
 	a.mu.Lock()
-	said, isKnown := a.valid[key]
+	diags, isKnown := a.valid[key]
 	a.mu.Unlock()
 	if isKnown {
-		return said, nil
+		return diags, nil
 	}
-	said, err := ask()
+	diags, err := ask()
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func (a *answers) validate(
 	if len(a.valid) == maxValid {
 		clear(a.valid)
 	}
-	a.valid[key] = said
-	return said, nil
+	a.valid[key] = diags
+	return diags, nil
 }
 
 func (a *answers) schemaOf(ctx context.Context, server tfprotov6.ProviderServer) (*tfprotov6.GetProviderSchemaResponse, error) {
@@ -161,9 +161,9 @@ func (p *process) check(ctx context.Context, block map[string]any) (*tfprotov6.D
 	}
 	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
 	if err != nil {
-		return nil, broken("", err)
+		return nil, protocolError("", err)
 	}
-	said, err := p.answers.validate("provider", &value, func() ([]*tfprotov6.Diagnostic, error) {
+	diags, err := p.answers.validate("provider", &value, func() ([]*tfprotov6.Diagnostic, error) {
 		validated, err := p.server.ValidateProviderConfig(ctx, &tfprotov6.ValidateProviderConfigRequest{Config: &value})
 		if err != nil {
 			return nil, err
@@ -171,28 +171,28 @@ func (p *process) check(ctx context.Context, block map[string]any) (*tfprotov6.D
 		return validated.Diagnostics, nil
 	})
 	if err != nil {
-		return nil, broken("", err)
+		return nil, protocolError("", err)
 	}
-	return &value, fromProtocol("", said)
+	return &value, fromProtocol("", diags)
 }
 
 func (p *process) configure(ctx context.Context, block map[string]any) Diagnostics {
-	value, said := p.check(ctx, block)
-	if said.Err() != nil {
-		return said
+	value, diags := p.check(ctx, block)
+	if diags.Err() != nil {
+		return diags
 	}
 	configured, err := p.server.ConfigureProvider(ctx, &tfprotov6.ConfigureProviderRequest{Config: value, TerraformVersion: "1.11.0"})
 	if err != nil {
-		return append(said, broken("", err)...)
+		return append(diags, protocolError("", err)...)
 	}
-	return append(said, fromProtocol("", configured.Diagnostics)...)
+	return append(diags, fromProtocol("", configured.Diagnostics)...)
 }
 
 func (p *process) resource(address string) (*tfprotov6.Schema, Diagnostics) {
 	schema, problems := schemaOf(p.schema.ResourceSchemas, "resource", address)
 	if problems == nil &&
 		slices.ContainsFunc(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) bool { return attribute.NestedType != nil }) {
-		return nil, broken(address, fmt.Errorf("nested attributes of resources are not simulated"))
+		return nil, protocolError(address, fmt.Errorf("nested attributes of resources are not simulated"))
 	}
 	return schema, problems
 }
@@ -203,7 +203,7 @@ func schemaOf(schemas map[string]*tfprotov6.Schema, kind, address string) (*tfpr
 	case !ok:
 		return nil, core(address, "Invalid "+kind+" type", fmt.Sprintf("The provider does not support %s type %q.", kind, typeOf(address)))
 	case len(schema.Block.BlockTypes) > 0:
-		return nil, broken(address, fmt.Errorf("nested blocks are not simulated"))
+		return nil, protocolError(address, fmt.Errorf("nested blocks are not simulated"))
 	}
 	return schema, nil
 }

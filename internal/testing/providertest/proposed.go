@@ -5,9 +5,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// proposed merges configuration and prior value like core: the configuration wins, and computed values stay without one.
-// Write-only attributes have values only here.
-func proposed(schema *tfprotov6.SchemaBlock, prior, config tftypes.Value) tftypes.Value {
+// propose merges configuration and prior value like core: the configuration wins, and unconfigured computed values stay.
+// Only a proposed value has write-only attributes.
+func propose(schema *tfprotov6.SchemaBlock, prior, config tftypes.Value) tftypes.Value {
 	if config.IsNull() {
 		return config
 	}

@@ -1,7 +1,7 @@
 // Package providertest is a small stand-in for Terraform core. It drives a provider in the test's process by Terraform's
 // protocol: tests need no Terraform, run under the race detector, and make thousands of plans and applies.
 //
-// It does the same as core, in the same order, and finds bugs like core. It knows one root module, managed resources without
+// It makes the same requests as core, in the same order, and finds the same bugs. It simulates one root module, managed resources without
 // nested blocks and nested attributes, data sources, ephemeral resources, actions, lists and functions, and no expressions:
 // configurations are Go values.
 package providertest
@@ -26,7 +26,7 @@ type Resource struct {
 	CreateBeforeDestroy bool
 }
 
-// Reading is an attribute of a data source, which is read before everything is planned.
+// Reading is an attribute of a data source. The workspace reads data sources before it plans.
 type Reading struct {
 	DataSource string
 	Attributes map[string]any
@@ -39,8 +39,8 @@ type Workspace struct {
 	State State
 	// Order orders resources; nil is concurrent, as in Terraform.
 	Order func(addresses []string) []string
-	// RefreshesOrphans refreshes an object that is not configured any more before planning its end, like OpenTofu and later
-	// Terraform.
+	// RefreshesOrphans refreshes an object without configuration before planning its destruction, like OpenTofu and newer
+	// versions of Terraform.
 	RefreshesOrphans bool
 }
 
@@ -51,7 +51,7 @@ func New(start Start) *Workspace {
 
 const parallelism = 10
 
-// runSteps runs a step for each resource, in order or, without one, concurrently.
+// runSteps runs a step for each resource, in order or, if order is nil, concurrently.
 func runSteps(order func([]string) []string, addresses []string, step func(address string) Diagnostics) Diagnostics {
 	all := make([]Diagnostics, len(addresses))
 	if order != nil {
@@ -71,20 +71,20 @@ func runSteps(order func([]string) []string, addresses []string, step func(addre
 		}
 		group.Wait()
 	}
-	var said Diagnostics
+	var diags Diagnostics
 	for _, diagnostics := range all {
-		said = append(said, diagnostics...)
+		diags = append(diags, diagnostics...)
 	}
-	return said
+	return diags
 }
 
 // Apply is `terraform apply -auto-approve`. The plan is nil if planning failed.
 func (w *Workspace) Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics) {
-	plan, said := w.Plan(ctx, configuration, options...)
-	if said.Err() != nil {
-		return nil, said
+	plan, diags := w.Plan(ctx, configuration, options...)
+	if diags.Err() != nil {
+		return nil, diags
 	}
-	return plan, append(said, w.ApplyPlan(ctx, plan)...)
+	return plan, append(diags, w.ApplyPlan(ctx, plan)...)
 }
 
 // Import is `terraform import`.
@@ -92,48 +92,48 @@ func (w *Workspace) Import(ctx context.Context, configuration Configuration, add
 	return w.importBy(ctx, configuration, address, byID(id))
 }
 
-type naming func(*process, *tfprotov6.ImportResourceStateRequest) Diagnostics
+type importNaming func(*process, *tfprotov6.ImportResourceStateRequest) Diagnostics
 
-func byID(id string) naming {
+func byID(id string) importNaming {
 	return func(_ *process, request *tfprotov6.ImportResourceStateRequest) Diagnostics {
 		request.ID = id
 		return nil
 	}
 }
 
-func (w *Workspace) importBy(ctx context.Context, configuration Configuration, address string, by naming) Diagnostics {
-	p, said := w.begin(ctx, configuration, true)
-	if said.Err() != nil {
-		return said
+func (w *Workspace) importBy(ctx context.Context, configuration Configuration, address string, by importNaming) Diagnostics {
+	p, diags := w.startConfigured(ctx, configuration, true)
+	if diags.Err() != nil {
+		return diags
 	}
-	_, there := w.State[address]
-	value, private, more := p.importObject(ctx, address, by, there)
-	if said = append(said, more...); said.Err() != nil {
-		return said
+	_, exists := w.State[address]
+	value, private, more := p.importObject(ctx, address, by, exists)
+	if diags = append(diags, more...); diags.Err() != nil {
+		return diags
 	}
 	object, err := p.encodeObject(address, value, private, nil)
 	if err != nil {
-		return append(said, broken(address, err)...)
+		return append(diags, protocolError(address, err)...)
 	}
 	w.State.setCurrent(address, object)
-	return said
+	return diags
 }
 
-func (p *process) importObject(ctx context.Context, address string, by naming, there bool) (tftypes.Value, []byte, Diagnostics) {
-	schema, said := p.resource(address)
-	if said != nil {
-		return tftypes.Value{}, nil, said
+func (p *process) importObject(ctx context.Context, address string, by importNaming, exists bool) (tftypes.Value, []byte, Diagnostics) {
+	schema, diags := p.resource(address)
+	if diags != nil {
+		return tftypes.Value{}, nil, diags
 	}
 	request := &tfprotov6.ImportResourceStateRequest{TypeName: typeOf(address)}
-	if said := by(p, request); said != nil {
-		return tftypes.Value{}, nil, said
+	if diags := by(p, request); diags != nil {
+		return tftypes.Value{}, nil, diags
 	}
 	response, err := p.server.ImportResourceState(ctx, request)
 	if err != nil {
-		return tftypes.Value{}, nil, broken(address, err)
+		return tftypes.Value{}, nil, protocolError(address, err)
 	}
-	if said = fromProtocol(address, response.Diagnostics); said.Err() != nil {
-		return tftypes.Value{}, nil, said
+	if diags = fromProtocol(address, response.Diagnostics); diags.Err() != nil {
+		return tftypes.Value{}, nil, diags
 	}
 	if len(response.ImportedResources) != 1 {
 		return tftypes.Value{}, nil, core(address, "Multiple import states not supported", "The provider must return one object.")
@@ -141,24 +141,24 @@ func (p *process) importObject(ctx context.Context, address string, by naming, t
 	imported := response.ImportedResources[0]
 	value, err := imported.State.Unmarshal(schema.ValueType())
 	if err != nil {
-		return tftypes.Value{}, nil, broken(address, err)
+		return tftypes.Value{}, nil, protocolError(address, err)
 	}
 	if problems := checkWriteOnly(schema.Block, value); len(problems) > 0 {
 		return tftypes.Value{}, nil, bugs(address, "Provider returned a write-only attribute during import", problems)
 	}
-	if there {
+	if exists {
 		return tftypes.Value{}, nil, append(
-			said,
+			diags,
 			core(address, "Resource already managed by Terraform", "The state has an object at this address.")...)
 	}
 	value, private, more := p.refresh(ctx, address, value, imported.Private)
-	if said = append(said, more...); said.Err() == nil && value.IsNull() {
-		said = append(said, core(address, "Cannot import non-existent remote object", "There is nothing with this id.")...)
+	if diags = append(diags, more...); diags.Err() == nil && value.IsNull() {
+		diags = append(diags, core(address, "Cannot import non-existent remote object", "There is nothing with this id.")...)
 	}
-	return value, private, said
+	return value, private, diags
 }
 
-// Lose takes resources from the state, like `terraform state rm`.
+// Lose removes resources from the state, like `terraform state rm`.
 func (w *Workspace) Lose(addresses ...string) {
 	for _, address := range addresses {
 		delete(w.State, address)
@@ -175,39 +175,39 @@ func (w *Workspace) Taint(address string) {
 }
 
 // read reads data sources. An apply uses the results of its plan; a destroy without a refresh reads none.
-func (w *Workspace) read(ctx context.Context, configuration Configuration, how options) (Configuration, Diagnostics) {
-	var said Diagnostics
+func (w *Workspace) read(ctx context.Context, configuration Configuration, opts options) (Configuration, Diagnostics) {
+	var diags Diagnostics
 	read := configuration
 	read.Resources = map[string]Resource{}
 	for _, address := range names(configuration.Resources) {
 		resource := configuration.Resources[address]
 		attributes := map[string]any{}
 		for name, value := range resource.Attributes {
-			value, more := w.readValue(ctx, configuration, value, how)
-			said, attributes[name] = append(said, more...), value
+			value, more := w.readValue(ctx, configuration, value, opts)
+			diags, attributes[name] = append(diags, more...), value
 		}
 		resource.Attributes = attributes
 		read.Resources[address] = resource
 	}
-	return read, said
+	return read, diags
 }
 
-func (w *Workspace) readValue(ctx context.Context, configuration Configuration, value any, how options) (any, Diagnostics) {
-	var said Diagnostics
+func (w *Workspace) readValue(ctx context.Context, configuration Configuration, value any, opts options) (any, Diagnostics) {
+	var diags Diagnostics
 	switch value := value.(type) {
 	case Reading:
-		if how.destroy && how.skipRefresh {
+		if opts.destroy && opts.skipRefresh {
 			return Unknown{}, nil
 		}
-		values, said := w.ReadData(ctx, configuration, value.DataSource, value.Attributes)
-		return values[value.Attribute], said
+		values, diags := w.ReadData(ctx, configuration, value.DataSource, value.Attributes)
+		return values[value.Attribute], diags
 	case []any:
 		read := make([]any, len(value))
 		for i, element := range value {
-			of, more := w.readValue(ctx, configuration, element, how)
-			said, read[i] = append(said, more...), of
+			of, more := w.readValue(ctx, configuration, element, opts)
+			diags, read[i] = append(diags, more...), of
 		}
-		return read, said
+		return read, diags
 	}
 	return value, nil
 }

@@ -26,7 +26,7 @@ type Instance struct {
 	Deposed []*Object
 }
 
-// State is what Terraform keeps, by address.
+// State has the instances by address.
 type State map[string]Instance
 
 // Clone copies the state.
@@ -39,7 +39,7 @@ func (s State) Clone() State {
 	return clone
 }
 
-func (s State) moved(to map[string]string) State {
+func (s State) move(to map[string]string) State {
 	moved := State{}
 	for address, instance := range s {
 		if other, ok := to[address]; ok {
@@ -158,10 +158,10 @@ type decodedObject struct {
 	version    int64
 	attributes string
 	value      tftypes.Value
-	said       []*tfprotov6.Diagnostic
+	diags      []*tfprotov6.Diagnostic
 }
 
-// decodeObject lets the provider upgrade an object. Core does so on every read, and this once for the same object at an address.
+// decodeObject lets the provider upgrade an object. Core upgrades on every read; decodeObject does it once for each object.
 func (p *process) decodeObject(ctx context.Context, address string, object *Object) (tftypes.Value, Diagnostics) {
 	schema, problems := p.resource(address)
 	if problems != nil {
@@ -181,19 +181,19 @@ func (p *process) decodeObject(ctx context.Context, address string, object *Obje
 		if err != nil {
 			return decodedObject{}, err
 		}
-		decoded := decodedObject{version: object.SchemaVersion, attributes: string(object.Attributes), said: upgraded.Diagnostics}
+		decoded := decodedObject{version: object.SchemaVersion, attributes: string(object.Attributes), diags: upgraded.Diagnostics}
 		if fromProtocol(address, upgraded.Diagnostics).Err() == nil {
 			decoded.value, err = upgraded.UpgradedState.Unmarshal(schema.ValueType())
 		}
 		return decoded, err
 	})
 	if err != nil {
-		return tftypes.Value{}, broken(address, err)
+		return tftypes.Value{}, protocolError(address, err)
 	}
-	return decoded.value, fromProtocol(address, decoded.said)
+	return decoded.value, fromProtocol(address, decoded.diags)
 }
 
-// upgrade returns the last answer for an address if the object is the same. Its address has the type.
+// upgrade returns the last answer for an address if the object is the same. The address contains the type.
 func (a *answers) upgrade(address string, object *Object, ask func() (decodedObject, error)) (decodedObject, error) {
 	a.mu.Lock()
 	decoded, isKnown := a.decoded[address]

@@ -46,7 +46,7 @@ type Terraform struct {
 	tool, folder, source string
 	environment          []string
 	ready                bool
-	plans                int // made
+	plans                int // number of plans
 }
 
 // NewInstalled returns a workspace with a tool that installs the provider, by additional environment variables, and starts a
@@ -102,32 +102,32 @@ func Serve(t *testing.T, tool, source string, start Start) string {
 }
 
 // Plan refreshes the state and plans.
-func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
-	how := optionsOf(given)
-	if said := t.configure(ctx, configuration, how); said != nil {
-		return nil, said
+func (t *Terraform) Plan(ctx context.Context, configuration Configuration, choices ...Option) (*Plan, Diagnostics) {
+	opts := newOptions(choices)
+	if diags := t.configure(ctx, configuration, opts); diags != nil {
+		return nil, diags
 	}
 	t.plans++
 	file := fmt.Sprintf("plan-%d.out", t.plans)
 	arguments := []string{"plan", "-json", "-input=false", "-detailed-exitcode", "-out=" + file}
-	if how.destroy {
+	if opts.destroy {
 		arguments = append(arguments, "-destroy")
 	}
-	if how.skipRefresh {
+	if opts.skipRefresh {
 		arguments = append(arguments, "-refresh=false")
 	}
-	if how.refreshOnly {
+	if opts.refreshOnly {
 		arguments = append(arguments, "-refresh-only")
 	}
-	for _, address := range how.replace {
+	for _, address := range opts.replace {
 		arguments = append(arguments, "-replace="+address)
 	}
-	for _, address := range how.targets {
+	for _, address := range opts.targets {
 		arguments = append(arguments, "-target="+address)
 	}
-	said, code := t.say(ctx, arguments...)
-	if said.Err() != nil {
-		return nil, said
+	diags, code := t.runJSON(ctx, arguments...)
+	if diags.Err() != nil {
+		return nil, diags
 	}
 	plan := &Plan{}
 	if code != 0 {
@@ -136,39 +136,39 @@ func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given
 			plan, err = parsePlan(output)
 		}
 		if err != nil {
-			return nil, broken("", err)
+			return nil, protocolError("", err)
 		}
 	}
 	plan.ExitCode, plan.file = code, file
-	return plan, said
+	return plan, diags
 }
 
 // ApplyPlan implements Runner.
 func (t *Terraform) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
-	said, _ := t.say(ctx, "apply", "-json", "-input=false", plan.file)
-	return said
+	diags, _ := t.runJSON(ctx, "apply", "-json", "-input=false", plan.file)
+	return diags
 }
 
 // Apply implements Runner.
 func (t *Terraform) Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics) {
-	if how := optionsOf(options); how.inOneCommand {
-		said := t.configure(ctx, configuration, how)
-		if said == nil {
-			said, _ = t.say(ctx, "apply", "-json", "-input=false", "-auto-approve")
+	if opts := newOptions(options); opts.inOneCommand {
+		diags := t.configure(ctx, configuration, opts)
+		if diags == nil {
+			diags, _ = t.runJSON(ctx, "apply", "-json", "-input=false", "-auto-approve")
 		}
-		return &Plan{}, said
+		return &Plan{}, diags
 	}
-	plan, said := t.Plan(ctx, configuration, options...)
-	if said.Err() != nil {
-		return nil, said
+	plan, diags := t.Plan(ctx, configuration, options...)
+	if diags.Err() != nil {
+		return nil, diags
 	}
-	return plan, append(said, t.ApplyPlan(ctx, plan)...)
+	return plan, append(diags, t.ApplyPlan(ctx, plan)...)
 }
 
 // Import is `terraform import`.
 func (t *Terraform) Import(ctx context.Context, configuration Configuration, address, id string) Diagnostics {
-	if said := t.configure(ctx, configuration, options{}); said != nil {
-		return said
+	if diags := t.configure(ctx, configuration, options{}); diags != nil {
+		return diags
 	}
 	if _, err := t.run(ctx, "import", "-input=false", "-no-color", address, id); err != nil {
 		return Diagnostics{{Error: true, Address: address, Summary: "Import failed", Detail: err.Error()}}
@@ -201,8 +201,8 @@ func (t *Terraform) Now() State {
 	return state
 }
 
-func (t *Terraform) configure(ctx context.Context, configuration Configuration, how options) Diagnostics {
-	text, err := configuration.json(t.source, how)
+func (t *Terraform) configure(ctx context.Context, configuration Configuration, opts options) Diagnostics {
+	text, err := configuration.json(t.source, opts)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(t.folder, "main.tf.json"), text, 0o600)
 	}
@@ -210,7 +210,7 @@ func (t *Terraform) configure(ctx context.Context, configuration Configuration, 
 		_, err = t.run(ctx, "init", "-input=false", "-no-color")
 	}
 	if err != nil {
-		return broken("", err)
+		return protocolError("", err)
 	}
 	t.ready = true
 	return nil
@@ -228,8 +228,8 @@ func (t *Terraform) run(ctx context.Context, arguments ...string) ([]byte, error
 	return output, err
 }
 
-// say runs the tool, and returns its messages and the exit code about changes.
-func (t *Terraform) say(ctx context.Context, arguments ...string) (said Diagnostics, code int) {
+// runJSON runs the tool, and returns its diagnostics and the exit code of -detailed-exitcode.
+func (t *Terraform) runJSON(ctx context.Context, arguments ...string) (diags Diagnostics, code int) {
 	output, failed := t.run(ctx, arguments...)
 	if exit := new(exec.ExitError); errors.As(failed, &exit) && exit.ExitCode() == 2 {
 		failed, code = nil, 2
@@ -243,16 +243,16 @@ func (t *Terraform) say(ctx context.Context, arguments ...string) (said Diagnost
 		}
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Type == "diagnostic" {
 			d := line.Diagnostic
-			said = append(said, Diagnostic{
+			diags = append(diags, Diagnostic{
 				Error: d.Severity == "error", Core: strings.HasPrefix(d.Summary, "Provider produced ") || strings.HasPrefix(d.Summary, "Provider returned "),
 				Address: d.Address, Summary: d.Summary, Detail: d.Detail,
 			})
 		}
 	}
-	if failed != nil && said.Err() == nil {
-		said = append(said, broken("", failed)...)
+	if failed != nil && diags.Err() == nil {
+		diags = append(diags, protocolError("", failed)...)
 	}
-	return said, code
+	return diags, code
 }
 
 func parsePlan(text []byte) (*Plan, error) {
@@ -289,7 +289,7 @@ func parsePlan(text []byte) (*Plan, error) {
 	return plan, nil
 }
 
-// withUnknown inserts the unknown values that Terraform's JSON has beside a value.
+// withUnknown merges a value with its unknown values, which Terraform's JSON has separately.
 func withUnknown(value, unknown any) any {
 	switch unknown := unknown.(type) {
 	case bool:
@@ -326,7 +326,7 @@ func withUnknown(value, unknown any) any {
 }
 
 // json writes a configuration for Terraform. A value that is unknown in the plan becomes an output of a resource.
-func (c Configuration) json(source string, how options) ([]byte, error) {
+func (c Configuration) json(source string, opts options) ([]byte, error) {
 	_, name, _ := strings.Cut(source, "/")
 	e := &encoder{provider: name, later: map[string]any{}, locals: map[string]any{}, data: map[string]map[string]any{}}
 	resources := map[string]map[string]any{}
@@ -362,13 +362,13 @@ func (c Configuration) json(source string, how options) ([]byte, error) {
 		root["locals"] = e.locals
 	}
 	blocks := map[string][]any{}
-	for _, address := range names(how.imports) {
-		blocks["import"] = append(blocks["import"], map[string]any{"to": address, "id": e.encode(how.imports[address])})
+	for _, address := range names(opts.imports) {
+		blocks["import"] = append(blocks["import"], map[string]any{"to": address, "id": e.encode(opts.imports[address])})
 	}
-	for _, from := range names(how.moved) {
-		blocks["moved"] = append(blocks["moved"], map[string]any{"from": from, "to": how.moved[from]})
+	for _, from := range names(opts.moved) {
+		blocks["moved"] = append(blocks["moved"], map[string]any{"from": from, "to": opts.moved[from]})
 	}
-	for _, address := range how.removed {
+	for _, address := range opts.removed {
 		blocks["removed"] = append(blocks["removed"], map[string]any{"from": address, "lifecycle": map[string]any{"destroy": false}})
 	}
 	for name, list := range blocks {

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// recorder writes down what a provider is asked.
+// recorder records the requests to a provider.
 type recorder struct {
 	tfprotov6.ProviderServer
 	mu    *sync.Mutex
@@ -26,7 +26,7 @@ type recorder struct {
 	typ   tftypes.Type
 }
 
-// typeNames are what makes the text of a value long.
+// typeNames matches the types in the text of a value, which make it long.
 var typeNames = regexp.MustCompile(`tftypes\.(Object|Map|List|Set|Tuple)(\[[^<]*\])?`)
 
 func (r recorder) record(call string, values map[string]*tfprotov6.DynamicValue, private []byte) {
@@ -96,15 +96,15 @@ func (r recorder) ConfigureProvider(
 	return r.ProviderServer.ConfigureProvider(ctx, req)
 }
 
-// side is a world with toys, used through the stand-in or through Terraform.
-type side struct {
+// toyWorkspace is a workspace of the stand-in or of Terraform, with toys and the recorded requests.
+type toyWorkspace struct {
 	providertest.Runner
-	world *world
-	calls []string
+	toyBox *toyBox
+	calls  []string
 }
 
-func (s *side) start() (tfprotov6.ProviderServer, error) {
-	server, err := s.world.start()
+func (s *toyWorkspace) start() (tfprotov6.ProviderServer, error) {
+	server, err := s.toyBox.start()
 	if err != nil {
 		return nil, err
 	}
@@ -112,164 +112,164 @@ func (s *side) start() (tfprotov6.ProviderServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recorder{server, &s.world.mu, &s.calls, schema.ResourceSchemas["toy_toy"].ValueType()}, nil
+	return recorder{server, &s.toyBox.mu, &s.calls, schema.ResourceSchemas["toy_toy"].ValueType()}, nil
 }
 
-// move is one thing that a user does.
-type move struct {
-	does     string
-	hand     func(*world) // what somebody does behind Terraform's back
-	attempt  map[string]any
-	first    bool // create_before_destroy
-	none     bool // nothing is configured
-	planOnly bool
-	options  []providertest.Option
-	loses    bool
-	taints   bool
-	imports  string
-	parallel bool // whether Terraform does what it does with several objects at once
+// step is one step of a user.
+type step struct {
+	label        string
+	byHand       func(*toyBox) // change outside of Terraform
+	attributes   map[string]any
+	createsFirst bool // create_before_destroy
+	isEmpty      bool // empty configuration
+	planOnly     bool
+	options      []providertest.Option
+	loses        bool
+	taints       bool
+	imports      string
+	isParallel   bool // Terraform handles several objects concurrently, in any order
 }
 
-// verbs are each verb once: the scenario of `make test`.
+// verbs is the scenario of `make test`: each verb once.
 const verbs = "each verb"
 
-// scenarios are what the stand-in must do as Terraform does.
-var scenarios = map[string][]move{
+// scenarios are the sequences of steps that the stand-in and Terraform must handle alike.
+var scenarios = map[string][]step{
 	verbs: {
-		{does: "create", attempt: map[string]any{"name": "a", "size": "s"}},
-		{does: "drift and update", hand: func(w *world) { w.toys["a"] = "by hand" }, attempt: map[string]any{"name": "a", "size": "m"}},
-		{does: "replace", attempt: map[string]any{"name": "b", "size": providertest.Unknown{Then: "m"}}},
-		{does: "lose", loses: true, attempt: map[string]any{"name": "b", "size": "m"}, planOnly: true},
-		{does: "import", imports: "b", attempt: map[string]any{"name": "b", "size": "m"}},
-		{does: "destroy", attempt: map[string]any{"name": "b", "size": "m"}, options: []providertest.Option{providertest.Destroy()}},
+		{label: "create", attributes: map[string]any{"name": "a", "size": "s"}},
+		{label: "drift and update", byHand: func(w *toyBox) { w.toys["a"] = "by hand" }, attributes: map[string]any{"name": "a", "size": "m"}},
+		{label: "replace", attributes: map[string]any{"name": "b", "size": providertest.Unknown{Then: "m"}}},
+		{label: "lose", loses: true, attributes: map[string]any{"name": "b", "size": "m"}, planOnly: true},
+		{label: "import", imports: "b", attributes: map[string]any{"name": "b", "size": "m"}},
+		{label: "destroy", attributes: map[string]any{"name": "b", "size": "m"}, options: []providertest.Option{providertest.Destroy()}},
 	},
 	"life": {
-		{does: "create", attempt: map[string]any{"name": "a", "size": "s", "secret": map[string]any{"x": "y", "list": []any{1, "two", true}}}},
-		{does: "nothing", attempt: map[string]any{"name": "a", "size": "s", "secret": map[string]any{"x": "y"}}},
-		{does: "update", attempt: map[string]any{"name": "a", "size": "m", "secret": map[string]any{"x": "z"}}},
-		{does: "drift", hand: func(w *world) { w.toys["a"] = "by hand" }, attempt: map[string]any{"name": "a", "size": "m"}},
-		{does: "gone", hand: func(w *world) { delete(w.toys, "a") }, attempt: map[string]any{"name": "a", "size": "m"}},
-		{does: "destroy", attempt: map[string]any{"name": "a", "size": "m"}, options: []providertest.Option{providertest.Destroy()}},
+		{label: "create", attributes: map[string]any{"name": "a", "size": "s", "secret": map[string]any{"x": "y", "list": []any{1, "two", true}}}},
+		{label: "nothing", attributes: map[string]any{"name": "a", "size": "s", "secret": map[string]any{"x": "y"}}},
+		{label: "update", attributes: map[string]any{"name": "a", "size": "m", "secret": map[string]any{"x": "z"}}},
+		{label: "drift", byHand: func(w *toyBox) { w.toys["a"] = "by hand" }, attributes: map[string]any{"name": "a", "size": "m"}},
+		{label: "gone", byHand: func(w *toyBox) { delete(w.toys, "a") }, attributes: map[string]any{"name": "a", "size": "m"}},
+		{label: "destroy", attributes: map[string]any{"name": "a", "size": "m"}, options: []providertest.Option{providertest.Destroy()}},
 	},
 	"removal from the configuration": {
-		{does: "create", attempt: map[string]any{"name": "a"}},
-		{does: "remove", none: true},
+		{label: "create", attributes: map[string]any{"name": "a"}},
+		{label: "remove", isEmpty: true},
 	},
 	"dynamic attributes": {
-		{does: "create", attempt: map[string]any{
+		{label: "create", attributes: map[string]any{
 			"name": "a", "options": map[string]any{"a": 1, "b": []any{}, "c": nil},
 		}},
-		{does: "change inside", attempt: map[string]any{
+		{label: "change inside", attributes: map[string]any{
 			"name": "a", "options": map[string]any{"a": 1.5, "b": []any{"x"}},
 		}},
-		{does: "another type", attempt: map[string]any{"name": "a", "options": "text", "size": 5}},
-		{does: "no options", attempt: map[string]any{"name": "a"}},
+		{label: "another type", attributes: map[string]any{"name": "a", "options": "text", "size": 5}},
+		{label: "no options", attributes: map[string]any{"name": "a"}},
 	},
 	"replacement": {
-		{does: "create", attempt: map[string]any{"name": "a", "size": "s"}},
-		{does: "rename", attempt: map[string]any{"name": "b", "size": "m"}},
+		{label: "create", attributes: map[string]any{"name": "a", "size": "s"}},
+		{label: "rename", attributes: map[string]any{"name": "b", "size": "m"}},
 		{
-			does:    "by request",
-			attempt: map[string]any{"name": "b", "size": "m"},
-			options: []providertest.Option{providertest.Replace("toy_toy.one")},
+			label:      "by request",
+			attributes: map[string]any{"name": "b", "size": "m"},
+			options:    []providertest.Option{providertest.Replace("toy_toy.one")},
 		},
-		{does: "tainted", taints: true, attempt: map[string]any{"name": "b", "size": "m"}},
+		{label: "tainted", taints: true, attributes: map[string]any{"name": "b", "size": "m"}},
 	},
 	"replacement, created first": {
-		{does: "create", attempt: map[string]any{"name": "a", "size": "s"}, first: true},
-		{does: "rename", attempt: map[string]any{"name": "b", "size": "s"}, first: true},
+		{label: "create", attributes: map[string]any{"name": "a", "size": "s"}, createsFirst: true},
+		{label: "rename", attributes: map[string]any{"name": "b", "size": "s"}, createsFirst: true},
 		{
-			does:    "by request",
-			attempt: map[string]any{"name": "b", "size": "s"},
-			first:   true,
-			options: []providertest.Option{providertest.Replace("toy_toy.one")},
+			label:        "by request",
+			attributes:   map[string]any{"name": "b", "size": "s"},
+			createsFirst: true,
+			options:      []providertest.Option{providertest.Replace("toy_toy.one")},
 		},
-		{does: "again", attempt: map[string]any{"name": "b", "size": "s"}, first: true},
+		{label: "again", attributes: map[string]any{"name": "b", "size": "s"}, createsFirst: true},
 	},
 	"a deposed object": {
-		{does: "create", attempt: map[string]any{"name": "a", "wrong": "fail delete"}, first: true},
-		{does: "rename", attempt: map[string]any{"name": "b"}, first: true},
-		{does: "again", attempt: map[string]any{"name": "b"}, first: true, parallel: true},
-		{does: "update", attempt: map[string]any{"name": "b", "size": "m"}, first: true, parallel: true},
+		{label: "create", attributes: map[string]any{"name": "a", "wrong": "fail delete"}, createsFirst: true},
+		{label: "rename", attributes: map[string]any{"name": "b"}, createsFirst: true},
+		{label: "again", attributes: map[string]any{"name": "b"}, createsFirst: true, isParallel: true},
+		{label: "update", attributes: map[string]any{"name": "b", "size": "m"}, createsFirst: true, isParallel: true},
 		{
-			does:     "gone",
-			hand:     func(w *world) { delete(w.toys, "a") },
-			attempt:  map[string]any{"name": "b", "size": "m"},
-			first:    true,
-			parallel: true,
+			label:        "gone",
+			byHand:       func(w *toyBox) { delete(w.toys, "a") },
+			attributes:   map[string]any{"name": "b", "size": "m"},
+			createsFirst: true,
+			isParallel:   true,
 		},
 	},
 	"a deposed object that the plan refuses to destroy": {
-		{does: "create", attempt: map[string]any{"name": "a", "wrong": "refuse destroy"}, first: true},
-		{does: "rename", attempt: map[string]any{"name": "b"}, first: true},
-		{does: "again", attempt: map[string]any{"name": "b"}, first: true, parallel: true},
-		{does: "destroy", attempt: map[string]any{"name": "b"}, options: []providertest.Option{providertest.Destroy()}, parallel: true},
+		{label: "create", attributes: map[string]any{"name": "a", "wrong": "refuse destroy"}, createsFirst: true},
+		{label: "rename", attributes: map[string]any{"name": "b"}, createsFirst: true},
+		{label: "again", attributes: map[string]any{"name": "b"}, createsFirst: true, isParallel: true},
+		{label: "destroy", attributes: map[string]any{"name": "b"}, options: []providertest.Option{providertest.Destroy()}, isParallel: true},
 	},
 	"failures": {
-		{does: "create", attempt: map[string]any{"name": "a", "wrong": "fail create"}},
-		{does: "create half", attempt: map[string]any{"name": "a", "wrong": "half create"}},
-		{does: "replace the half", attempt: map[string]any{"name": "a"}},
-		{does: "update", attempt: map[string]any{"name": "a", "wrong": "fail update"}},
-		{does: "rename, created first, fails", attempt: map[string]any{"name": "b", "wrong": "fail create"}, first: true},
-		{does: "rename, half", attempt: map[string]any{"name": "c", "wrong": "half create"}, first: true},
-		{does: "well again", attempt: map[string]any{"name": "c", "wrong": "fail delete"}, first: true, parallel: true},
-		{does: "delete", none: true, parallel: true},
-		{does: "rename, not destroyed", attempt: map[string]any{"name": "d"}},
-		{does: "refuse", attempt: map[string]any{"name": "c", "wrong": "refuse destroy"}},
+		{label: "create", attributes: map[string]any{"name": "a", "wrong": "fail create"}},
+		{label: "create half", attributes: map[string]any{"name": "a", "wrong": "half create"}},
+		{label: "replace the half", attributes: map[string]any{"name": "a"}},
+		{label: "update", attributes: map[string]any{"name": "a", "wrong": "fail update"}},
+		{label: "rename, created first, fails", attributes: map[string]any{"name": "b", "wrong": "fail create"}, createsFirst: true},
+		{label: "rename, half", attributes: map[string]any{"name": "c", "wrong": "half create"}, createsFirst: true},
+		{label: "well again", attributes: map[string]any{"name": "c", "wrong": "fail delete"}, createsFirst: true, isParallel: true},
+		{label: "delete", isEmpty: true, isParallel: true},
+		{label: "rename, not destroyed", attributes: map[string]any{"name": "d"}},
+		{label: "refuse", attributes: map[string]any{"name": "c", "wrong": "refuse destroy"}},
 		{
-			does:    "destroy",
-			attempt: map[string]any{"name": "c", "wrong": "refuse destroy"},
-			options: []providertest.Option{providertest.Destroy()},
+			label:      "destroy",
+			attributes: map[string]any{"name": "c", "wrong": "refuse destroy"},
+			options:    []providertest.Option{providertest.Destroy()},
 		},
 	},
 	"bugs": {
-		{does: "plan size", attempt: map[string]any{"name": "a", "size": "s", "wrong": "plan size"}},
-		{does: "plan differs", attempt: map[string]any{"name": "a", "wrong": "plan differs"}},
-		{does: "apply size", attempt: map[string]any{"name": "a", "size": "s", "wrong": "apply size"}},
-		{does: "unknown serial", attempt: map[string]any{"name": "b", "wrong": "unknown serial"}},
-		{does: "plan secret", attempt: map[string]any{"name": "c", "secret": "x", "wrong": "plan secret"}},
+		{label: "plan size", attributes: map[string]any{"name": "a", "size": "s", "wrong": "plan size"}},
+		{label: "plan differs", attributes: map[string]any{"name": "a", "wrong": "plan differs"}},
+		{label: "apply size", attributes: map[string]any{"name": "a", "size": "s", "wrong": "apply size"}},
+		{label: "unknown serial", attributes: map[string]any{"name": "b", "wrong": "unknown serial"}},
+		{label: "plan secret", attributes: map[string]any{"name": "c", "secret": "x", "wrong": "plan secret"}},
 	},
 	"unknown values": {
-		{does: "plan", planOnly: true, attempt: map[string]any{"name": "a", "size": providertest.Unknown{Then: "s"}}},
-		{does: "create", attempt: map[string]any{
+		{label: "plan", planOnly: true, attributes: map[string]any{"name": "a", "size": providertest.Unknown{Then: "s"}}},
+		{label: "create", attributes: map[string]any{
 			"name": "a", "size": providertest.Unknown{Then: "s"}, "options": map[string]any{"in": providertest.Unknown{Then: true}},
 			"secret": providertest.Call{Function: "wrap", Arguments: []any{providertest.Unknown{Then: "later"}}},
 		}},
-		{does: "known", attempt: map[string]any{"name": "a", "size": "s", "options": map[string]any{"in": true}}},
-		{does: "an update that changes nothing in the end", attempt: map[string]any{
+		{label: "known", attributes: map[string]any{"name": "a", "size": "s", "options": map[string]any{"in": true}}},
+		{label: "an update that changes nothing in the end", attributes: map[string]any{
 			"name": "a", "size": providertest.Unknown{Then: "m"}, "options": map[string]any{"in": true},
 		}},
-		{does: "an unknown name", attempt: map[string]any{"name": providertest.Unknown{Then: "z"}}},
+		{label: "an unknown name", attributes: map[string]any{"name": providertest.Unknown{Then: "z"}}},
 	},
 	"states": {
-		{does: "create", attempt: map[string]any{"name": "a", "size": "s"}},
-		{does: "lose", loses: true, attempt: map[string]any{"name": "a", "size": "s"}, planOnly: true},
-		{does: "import", imports: "a", attempt: map[string]any{"name": "a", "size": "s"}},
-		{does: "import again", imports: "a", attempt: map[string]any{"name": "a", "size": "s"}},
-		{does: "lose again", loses: true, attempt: map[string]any{"name": "a", "size": "s"}, planOnly: true},
+		{label: "create", attributes: map[string]any{"name": "a", "size": "s"}},
+		{label: "lose", loses: true, attributes: map[string]any{"name": "a", "size": "s"}, planOnly: true},
+		{label: "import", imports: "a", attributes: map[string]any{"name": "a", "size": "s"}},
+		{label: "import again", imports: "a", attributes: map[string]any{"name": "a", "size": "s"}},
+		{label: "lose again", loses: true, attributes: map[string]any{"name": "a", "size": "s"}, planOnly: true},
 		{
-			does:    "import in the plan",
-			attempt: map[string]any{"name": "a", "size": "t"},
-			options: []providertest.Option{providertest.ImportBlock("toy_toy.one", "a")},
+			label:      "import in the plan",
+			attributes: map[string]any{"name": "a", "size": "t"},
+			options:    []providertest.Option{providertest.ImportBlock("toy_toy.one", "a")},
 		},
 		{
-			does:    "destroy",
-			attempt: map[string]any{"name": "a"},
-			options: []providertest.Option{providertest.Destroy(), providertest.SkipRefresh()},
+			label:      "destroy",
+			attributes: map[string]any{"name": "a"},
+			options:    []providertest.Option{providertest.Destroy(), providertest.SkipRefresh()},
 		},
 	},
 	"wrong configurations": {
-		{does: "no name", attempt: map[string]any{}},
-		{does: "an attribute that is not there", attempt: map[string]any{"name": "a", "sise": "s"}},
-		{does: "a computed one", attempt: map[string]any{"name": "a", "id": "s"}},
-		{does: "a wrong type", attempt: map[string]any{"name": "a", "size": []any{"s"}}},
+		{label: "no name", attributes: map[string]any{}},
+		{label: "an attribute that is not there", attributes: map[string]any{"name": "a", "sise": "s"}},
+		{label: "a computed one", attributes: map[string]any{"name": "a", "id": "s"}},
+		{label: "a wrong type", attributes: map[string]any{"name": "a", "size": []any{"s"}}},
 	},
 }
 
-func (s *side) make(ctx context.Context, m move) (outcome []string) {
+func (s *toyWorkspace) run(ctx context.Context, m step) (outcome []string) {
 	address := "toy_toy.one"
-	if m.hand != nil {
-		m.hand(s.world)
+	if m.byHand != nil {
+		m.byHand(s.toyBox)
 	}
 	if m.loses {
 		s.Lose(address)
@@ -277,26 +277,26 @@ func (s *side) make(ctx context.Context, m move) (outcome []string) {
 	if m.taints {
 		s.Taint(address)
 	}
-	s.calls, s.world.events = nil, nil
-	configuration := thing(m.attempt)
-	if m.none {
+	s.calls, s.toyBox.events = nil, nil
+	configuration := toyConfiguration(m.attributes)
+	if m.isEmpty {
 		configuration.Resources = nil
-	} else if m.first {
-		configuration.Resources[address] = providertest.Resource{Attributes: m.attempt, CreateBeforeDestroy: true}
+	} else if m.createsFirst {
+		configuration.Resources[address] = providertest.Resource{Attributes: m.attributes, CreateBeforeDestroy: true}
 	}
 	var plan *providertest.Plan
-	var said providertest.Diagnostics
+	var diags providertest.Diagnostics
 	switch {
 	case m.imports != "":
-		said = s.Import(ctx, configuration, address, m.imports)
+		diags = s.Import(ctx, configuration, address, m.imports)
 	case m.planOnly:
-		plan, said = s.Plan(ctx, configuration, m.options...)
+		plan, diags = s.Plan(ctx, configuration, m.options...)
 	default:
-		plan, said = s.Apply(ctx, configuration, m.options...)
+		plan, diags = s.Apply(ctx, configuration, m.options...)
 	}
 	if plan != nil {
 		for _, change := range plan.Changes {
-			if change.Action == "no-op" { // which the plan of a tool does not always list
+			if change.Action == "no-op" { // plans of a tool do not always list it
 				continue
 			}
 			outcome = append(
@@ -305,12 +305,12 @@ func (s *side) make(ctx context.Context, m move) (outcome []string) {
 			)
 		}
 	}
-	for _, d := range said {
+	for _, d := range diags {
 		summary := d.Summary
 		if m.imports != "" {
 			summary = "Import failed"
 		}
-		outcome = append(outcome, fmt.Sprintf("said: %t %s", d.Error, summary))
+		outcome = append(outcome, fmt.Sprintf("diagnostic: %t %s", d.Error, summary))
 	}
 	state := s.Now()[address]
 	if state.Current != nil {
@@ -323,32 +323,32 @@ func (s *side) make(ctx context.Context, m move) (outcome []string) {
 	return append(outcome, s.calls...)
 }
 
-// The stand-in asks a provider the same questions as Terraform and OpenTofu, in the same order and with the
-// same values, and keeps the same state. `make test` asks one of them, for each verb once.
-func TestDoesAsTerraformDoes(t *testing.T) {
+// The stand-in sends a provider the same requests as Terraform and OpenTofu, in the same order and with the same values, and
+// keeps the same state. `make test` compares it with one of the tools, for each verb once.
+func TestStandInMatchesTerraform(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TF_ACC") == "" {
 		t.Skip("acceptance tests run with TF_ACC=1")
 	}
-	found := tools()
+	found := findTools()
 	for name, tool := range found {
-		for title, moves := range scenarios {
+		for title, steps := range scenarios {
 			if !acceptancetest.All() && (title != verbs || name == "tofu" && found["terraform"] != "") {
 				continue
 			}
 			t.Run(name+"/"+title, func(t *testing.T) {
 				t.Parallel()
 				ctx := t.Context()
-				original, simulated := &side{world: newWorld()}, &side{world: newWorld()}
+				original, simulated := &toyWorkspace{toyBox: newToyBox()}, &toyWorkspace{toyBox: newToyBox()}
 				original.Runner = providertest.NewTerraform(t, tool, "flotilla/toy", original.start)
 				standIn := providertest.New(simulated.start)
 				standIn.RefreshesOrphans = name == "tofu"
 				simulated.Runner = standIn
-				for _, move := range moves {
-					want, got := original.make(ctx, move), simulated.make(ctx, move)
-					want, got = normalized(want, move.parallel), normalized(got, move.parallel)
+				for _, step := range steps {
+					want, got := original.run(ctx, step), simulated.run(ctx, step)
+					want, got = normalize(want, step.isParallel), normalize(got, step.isParallel)
 					if !slices.Equal(got, want) {
-						t.Fatalf("%s: the stand-in\n%s\n\nand %s\n%s", move.does, strings.Join(got, "\n"), name, strings.Join(want, "\n"))
+						t.Fatalf("%s: the stand-in gives\n%s\n\nand %s gives\n%s", step.label, strings.Join(got, "\n"), name, strings.Join(want, "\n"))
 					}
 				}
 			})
@@ -356,9 +356,9 @@ func TestDoesAsTerraformDoes(t *testing.T) {
 	}
 }
 
-// normalized puts into order what means nothing by its order, and leaves out what differs between tools: the
-// words of errors, and whether an apply of nothing configures the provider.
-func normalized(outcome []string, parallel bool) []string {
+// normalize sorts lines whose order has no meaning, and removes differences between tools: the texts of errors, and whether an
+// empty apply configures the provider.
+func normalize(outcome []string, isParallel bool) []string {
 	planned := 0
 	for planned < len(outcome) && strings.Contains(outcome[planned], ", deposed ") {
 		planned++
@@ -371,14 +371,14 @@ func normalized(outcome []string, parallel bool) []string {
 	if last := len(outcome) - 1; outcome[last] == "configure" {
 		outcome = outcome[:last]
 	}
-	if parallel {
+	if isParallel {
 		outcome = slices.DeleteFunc(outcome, func(line string) bool { return line == "configure" })
 		slices.Sort(outcome)
 	}
 	return outcome
 }
 
-func tools() map[string]string {
+func findTools() map[string]string {
 	found := map[string]string{}
 	for name, variable := range map[string]string{"terraform": "TF_ACC_TERRAFORM_PATH", "tofu": "FLOTILLA_TOFU"} {
 		path := os.Getenv(variable)

@@ -23,29 +23,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// world is what toys are in: real things outside of any state.
-type world struct {
+// toyBox contains the toys, the real objects outside of any state.
+type toyBox struct {
 	mu     sync.Mutex
 	toys   map[string]string // size by name
 	events []string
 }
 
-func newWorld() *world { return &world{toys: map[string]string{}} }
+func newToyBox() *toyBox { return &toyBox{toys: map[string]string{}} }
 
-func (w *world) do(event string, how func()) {
+func (w *toyBox) record(event string, change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, event)
-	how()
+	change()
 }
 
-// toyProvider has one resource that uses what Terraform has: write-only arguments, dynamic and nested
-// attributes, private state, replacement, values that are known after apply only. What it does wrong is said
-// by the attribute wrong.
-type toyProvider struct{ world *world }
+// toyProvider has one resource with many features of Terraform: write-only arguments, dynamic and nested attributes, private
+// state, replacement, and values known after apply. Its attribute wrong selects a mistake.
+type toyProvider struct{ toyBox *toyBox }
 
 // start starts a toy provider.
-func (w *world) start() (tfprotov6.ProviderServer, error) {
+func (w *toyBox) start() (tfprotov6.ProviderServer, error) {
 	return providerserver.NewProtocol6(&toyProvider{w})(), nil
 }
 
@@ -60,7 +59,7 @@ func (p *toyProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *
 }
 
 func (p *toyProvider) Configure(_ context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	resp.ResourceData = p.world
+	resp.ResourceData = p.toyBox
 }
 
 func (p *toyProvider) Resources(context.Context) []func() resource.Resource {
@@ -102,7 +101,7 @@ func (wrap) Run(ctx context.Context, req function.RunRequest, resp *function.Run
 	)
 }
 
-type toy struct{ world *world }
+type toy struct{ toyBox *toyBox }
 
 type toyModel struct {
 	Name     types.String  `tfsdk:"name"`
@@ -135,10 +134,10 @@ func (t *toy) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource
 }
 
 func (t *toy) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
-	t.world, _ = req.ProviderData.(*world)
+	t.toyBox, _ = req.ProviderData.(*toyBox)
 }
 
-// UpgradeState keeps what version 0 had.
+// UpgradeState keeps the values of version 0.
 func (t *toy) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
 	return map[int64]resource.StateUpgrader{
 		0: {StateUpgrader: func(ctx context.Context, req resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse) {
@@ -170,8 +169,8 @@ func (t *toy) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, re
 	case "plan size":
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("size"), "other")...)
 	case "plan differs":
-		t.world.do("plan", func() {
-			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("serial"), fmt.Sprint("of plan ", len(t.world.events)))...)
+		t.toyBox.record("plan", func() {
+			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("serial"), fmt.Sprint("of plan ", len(t.toyBox.events)))...)
 		})
 	}
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, "planned", []byte(`{"size": `+quoted(plan.Size)+`}`))...)
@@ -187,8 +186,8 @@ func (t *toy) ImportState(ctx context.Context, req resource.ImportStateRequest, 
 func (t *toy) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state toyModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	t.world.do("read "+state.Name.ValueString(), func() {
-		size, ok := t.world.toys[state.Name.ValueString()]
+	t.toyBox.record("read "+state.Name.ValueString(), func() {
+		size, ok := t.toyBox.toys[state.Name.ValueString()]
 		if !ok {
 			resp.State.RemoveResource(ctx)
 			return
@@ -211,7 +210,7 @@ func (t *toy) Create(ctx context.Context, req resource.CreateRequest, resp *reso
 		resp.Diagnostics.AddError("Cannot create", "It is wrong.")
 		return
 	}
-	t.world.do("create "+plan.Name.ValueString(), func() { t.world.toys[plan.Name.ValueString()] = plan.Size.ValueString() })
+	t.toyBox.record("create "+plan.Name.ValueString(), func() { t.toyBox.toys[plan.Name.ValueString()] = plan.Size.ValueString() })
 	t.fill(&plan, 1)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, "created", []byte(`true`))...)
@@ -240,7 +239,7 @@ func (t *toy) Update(ctx context.Context, req resource.UpdateRequest, resp *reso
 		resp.Diagnostics.AddError("Cannot update", "It is wrong.")
 		return
 	}
-	t.world.do("update "+plan.Name.ValueString(), func() { t.world.toys[plan.Name.ValueString()] = plan.Size.ValueString() })
+	t.toyBox.record("update "+plan.Name.ValueString(), func() { t.toyBox.toys[plan.Name.ValueString()] = plan.Size.ValueString() })
 	t.fill(&plan, prior.Revision.ValueInt64()+1)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, "updated", []byte(`true`))...)
@@ -253,10 +252,10 @@ func (t *toy) Delete(ctx context.Context, req resource.DeleteRequest, resp *reso
 		resp.Diagnostics.AddError("Cannot delete", "It is wrong.")
 		return
 	}
-	t.world.do("delete "+state.Name.ValueString(), func() { delete(t.world.toys, state.Name.ValueString()) })
+	t.toyBox.record("delete "+state.Name.ValueString(), func() { delete(t.toyBox.toys, state.Name.ValueString()) })
 }
 
-// thing is a configuration of one toy.
-func thing(attributes map[string]any) providertest.Configuration {
+// toyConfiguration returns a configuration with one toy.
+func toyConfiguration(attributes map[string]any) providertest.Configuration {
 	return providertest.Configuration{Resources: map[string]providertest.Resource{"toy_toy.one": {Attributes: attributes}}}
 }

@@ -39,12 +39,12 @@ func toValue(typ tftypes.Type, plain any) (tftypes.Value, error) {
 	case tftypes.Object:
 		return toObject(typ, plain)
 	case tftypes.Map:
-		given, err := members(plain)
+		items, err := members(plain)
 		if err != nil {
 			return tftypes.Value{}, err
 		}
-		elements := make(map[string]tftypes.Value, len(given))
-		for key, value := range given {
+		elements := make(map[string]tftypes.Value, len(items))
+		for key, value := range items {
 			if elements[key], err = toValue(typ.ElementType, value); err != nil {
 				return tftypes.Value{}, fmt.Errorf("element %q: %w", key, err)
 			}
@@ -59,13 +59,13 @@ func toValue(typ tftypes.Type, plain any) (tftypes.Value, error) {
 }
 
 func toObject(typ tftypes.Object, plain any) (tftypes.Value, error) {
-	given, err := members(plain)
+	items, err := members(plain)
 	if err != nil {
 		return tftypes.Value{}, err
 	}
 	attributes := make(map[string]tftypes.Value, len(typ.AttributeTypes))
 	for name, attribute := range typ.AttributeTypes {
-		if attributes[name], err = toValue(attribute, given[name]); err != nil {
+		if attributes[name], err = toValue(attribute, items[name]); err != nil {
 			return tftypes.Value{}, fmt.Errorf("attribute %q: %w", name, err)
 		}
 	}
@@ -73,12 +73,12 @@ func toObject(typ tftypes.Object, plain any) (tftypes.Value, error) {
 }
 
 func toSequence(typ, element tftypes.Type, plain any) (tftypes.Value, error) {
-	given, ok := plain.([]any)
+	items, ok := plain.([]any)
 	if !ok {
 		return tftypes.Value{}, fmt.Errorf("a list is required, not %T", plain)
 	}
-	elements := make([]tftypes.Value, len(given))
-	for i, value := range given {
+	elements := make([]tftypes.Value, len(items))
+	for i, value := range items {
 		var err error
 		if elements[i], err = toValue(element, value); err != nil {
 			return tftypes.Value{}, fmt.Errorf("element %d: %w", i, err)
@@ -96,11 +96,11 @@ func toPrimitive(typ tftypes.Type, plain any) (tftypes.Value, error) {
 }
 
 func members(plain any) (map[string]any, error) {
-	given, ok := plain.(map[string]any)
+	items, ok := plain.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("an object is required, not %T", plain)
 	}
-	return given, nil
+	return items, nil
 }
 
 // infer returns the value of an expression without a wanted type.
