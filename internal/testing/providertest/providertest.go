@@ -204,8 +204,8 @@ func (w *Workspace) readValue(ctx context.Context, configuration Configuration, 
 	case []any:
 		read := make([]any, len(value))
 		for i, element := range value {
-			of, more := w.readValue(ctx, configuration, element, opts)
-			diags, read[i] = append(diags, more...), of
+			item, more := w.readValue(ctx, configuration, element, opts)
+			diags, read[i] = append(diags, more...), item
 		}
 		return read, diags
 	}
