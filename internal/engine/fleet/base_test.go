@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// baseOf returns what provider::flotilla::fleet returns.
+// baseOf decodes a fleet and returns the result of provider::flotilla::fleet.
 func baseOf(t *testing.T, text string) map[string]any {
 	t.Helper()
 	decoded, findings := fleet.Decode(input(t, text))
@@ -16,7 +16,7 @@ func baseOf(t *testing.T, text string) map[string]any {
 	return valueOf(decoded)
 }
 
-// valueOf is how a function's user sees what was decoded.
+// valueOf returns a decoded fleet as users of the function see it.
 func valueOf(decoded *fleet.Decoded) map[string]any {
 	value, err := decoded.Value()
 	if err != nil {
@@ -80,11 +80,11 @@ templates: [{name: ours, type: reconciler, manifests: [x]}]
 		t.Errorf("manifests %v, want %v", got, want)
 	}
 	if len(decoded.Config) != 2 || decoded.Config["b"] != `{"x":1}` {
-		t.Errorf("config %v, want that of both", decoded.Config)
+		t.Errorf("got config %v, want entries of both fleets", decoded.Config)
 	}
 }
 
-func TestWhatIsWrongWithABase(t *testing.T) {
+func TestMistakesInABaseAreFindings(t *testing.T) {
 	const base = "environment: dev\nworkspaces: [{name: team}]\ncluster_types: [{name: drone}]\nconfig_containers: [{name: a, data: {}}]\n" +
 		"workloads: [{name: a-b, workspace: team, deployment_targets: {c: {environment: dev, manifests: {repo: 'https://x'}}}}]\n"
 	for name, test := range map[string]struct {
@@ -93,7 +93,7 @@ func TestWhatIsWrongWithABase(t *testing.T) {
 		input  string
 		want   []string
 	}{
-		"two of a name": {base, nil, "cluster_types: [{name: drone}]\nconfig_containers: [{name: a, data: {}}]", []string{
+		"duplicate names": {base, nil, "cluster_types: [{name: drone}]\nconfig_containers: [{name: a, data: {}}]", []string{
 			`cluster_types["drone"].name: "drone" is also the name of the base fleet`, `config_containers["a"].name: "a" is also the name of the base fleet`,
 		}},
 		"colliding full names": {base, nil, "workloads: [{name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: 'https://x'}}}}]", []string{
@@ -106,27 +106,27 @@ func TestWhatIsWrongWithABase(t *testing.T) {
 		"another environment":             {"environment: prod", nil, "", []string{`base.environment: the base fleet is of environment "prod", this one of "dev"`}},
 		"another environment's model":     {"environment: prod", func(b map[string]any) { b["environment"] = "dev" }, "", []string{`base.model: is of environment "prod", this fleet of "dev"`}},
 		"no model":                        {base, func(b map[string]any) { delete(b, "model") }, "", []string{"base.model: is required"}},
-		"a model that is none":            {base, func(b map[string]any) { b["model"] = "{}x" }, "", []string{"base.model: is not one that provider::flotilla::fleet returned"}},
+		"an invalid model":                {base, func(b map[string]any) { b["model"] = "{}x" }, "", []string{"base.model: is not one that provider::flotilla::fleet returned"}},
 		"no format":                       {base, func(b map[string]any) { delete(b, "format"); delete(b, "manifests") }, "clusters: [{name: a, cluster_type: drone}]", []string{`base.format: its format is "", this version takes "1"): make it again`}},
 		"another format":                  {base, func(b map[string]any) { b["format"] = "3" }, "", []string{`base.format: was made by another version of the provider (its format is "3"`}},
 		"no manifests":                    {base, func(b map[string]any) { delete(b, "manifests") }, "", []string{"base.manifests: is required"}},
-		"manifests that are no object":    {base, func(b map[string]any) { b["manifests"] = "x" }, "", []string{"base.manifests: must be an object, not a string"}},
+		"a text as manifests":             {base, func(b map[string]any) { b["manifests"] = "x" }, "", []string{"base.manifests: must be an object, not a string"}},
 		"no entry for manifests":          {base, func(b map[string]any) { b["manifests"] = map[string]any{"known": "{}"} }, "", []string{`base.manifests: deployment target "a-b-c" has no entry`}},
-		"manifests that are none":         {base, func(b map[string]any) { b["manifests"] = map[string]any{"known": `{"a-b-c":{"repos":"x"}}`} }, "", []string{`base.manifests["a-b-c"]: must be the JSON of manifests`}},
+		"invalid manifests":               {base, func(b map[string]any) { b["manifests"] = map[string]any{"known": `{"a-b-c":{"repos":"x"}}`} }, "", []string{`base.manifests["a-b-c"]: must be the JSON of manifests`}},
 		"no config":                       {base, func(b map[string]any) { delete(b, "config") }, "", []string{"base.config: is required"}},
 		"no entry":                        {base, func(b map[string]any) { b["config"] = map[string]any{"known": "{}"} }, "", []string{`base.config: config container "a" has no entry`}},
-		"an entry that is none":           {base, func(b map[string]any) { b["config"] = map[string]any{"known": `{"a":[1]}`} }, "", []string{`base.config["a"]: must be the JSON of an object`}},
-		"entries that are none":           {base, func(b map[string]any) { b["config"] = map[string]any{"known": "[]"} }, "", []string{"base.config.known: must be the JSON that provider::flotilla::fleet returned"}},
+		"an invalid entry":                {base, func(b map[string]any) { b["config"] = map[string]any{"known": `{"a":[1]}`} }, "", []string{`base.config["a"]: must be the JSON of an object`}},
+		"invalid entries":                 {base, func(b map[string]any) { b["config"] = map[string]any{"known": "[]"} }, "", []string{"base.config.known: must be the JSON that provider::flotilla::fleet returned"}},
 		"no entries":                      {base, func(b map[string]any) { b["config"] = map[string]any{} }, "", []string{"base.config.known: is required"}},
 		"a misspelt key":                  {base, func(b map[string]any) { b["modell"] = "" }, "", []string{`base.modell: did you mean "model"?`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := input(t, "environment: dev\n"+test.input).(map[string]any)
-			from := baseOf(t, test.base)
+			baseValue := baseOf(t, test.base)
 			if test.change != nil {
-				test.change(from)
+				test.change(baseValue)
 			}
-			value["base"] = from
+			value["base"] = baseValue
 			_, findings := fleet.Decode(value)
 			wantFindings(t, findings, test.want...)
 		})

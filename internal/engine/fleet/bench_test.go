@@ -56,7 +56,7 @@ func BenchmarkParseModel(b *testing.B) {
 	}
 }
 
-// BenchmarkValue is what a function returns of a decoded fleet, and what every reader of it then does.
+// BenchmarkValue measures writing the value of a decoded fleet, and reading it.
 func BenchmarkValue(b *testing.B) {
 	for _, size := range sizes {
 		decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(size, 1)))

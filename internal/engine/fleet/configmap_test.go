@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func TestValuesOfConfigMaps(t *testing.T) {
+func TestValuesOfConfigMapsAreParsed(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain":                       `"plain"`,
 		"":                            `""`,
@@ -63,7 +63,7 @@ func TestValuesOfConfigMaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := fleet.CanonicalJSON(value); err != nil || got != want {
-				t.Errorf("value %s, %v, want %s", got, err, want)
+				t.Errorf("got %s, %v, want %s", got, err, want)
 			}
 		})
 	}
@@ -71,24 +71,24 @@ func TestValuesOfConfigMaps(t *testing.T) {
 
 func TestValuesOfConfigMapsAreBounded(t *testing.T) {
 	for name, test := range map[string]struct{ text, err string }{
-		"aliases of 59 KiB":   {"a: &a [" + strings.Repeat("x", 40_000) + "]\nb: [" + strings.Repeat("*a,", 6_500) + "]", "its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
-		"a value too large":   {strings.Repeat("x", 1<<20+1), "is larger than 1 MiB, which is the most that a ConfigMap can hold"},
-		"more than is read":   {"[" + strings.Repeat("1,", 200_000) + "]", "has more than 100000 keys and values"},
-		"a text just so long": {strings.Repeat("x", 1<<20), ""},
-		"a table":             {strings.Repeat("a, b - c\n", 100_000), ""},
-		"a key of a file":     {"-----BEGIN KEY-----\n" + strings.Repeat(strings.Repeat("x", 64)+"\n", 15_000), ""},
+		"aliases of 59 KiB":          {"a: &a [" + strings.Repeat("x", 40_000) + "]\nb: [" + strings.Repeat("*a,", 6_500) + "]", "its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
+		"a value too large":          {strings.Repeat("x", 1<<20+1), "is larger than 1 MiB, which is the most that a ConfigMap can hold"},
+		"too many values":            {"[" + strings.Repeat("1,", 200_000) + "]", "has more than 100000 keys and values"},
+		"a text of the maximum size": {strings.Repeat("x", 1<<20), ""},
+		"a table":                    {strings.Repeat("a, b - c\n", 100_000), ""},
+		"a key of a file":            {"-----BEGIN KEY-----\n" + strings.Repeat(strings.Repeat("x", 64)+"\n", 15_000), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			fleettest.Bounded(t, test.text, func() { _, err = fleet.ReadConfigMapValue(test.text) })
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
-				t.Errorf("%v, want %q", err, test.err)
+				t.Errorf("got error %v, want %q", err, test.err)
 			}
 		})
 	}
 }
 
-// FuzzReadConfigMapValue holds the reader against the YAML parser alone, which is far slower.
+// FuzzReadConfigMapValue compares the reader with the YAML parser, which is far slower.
 func FuzzReadConfigMapValue(f *testing.F) {
 	for _, text := range []string{
 		"plain", "a: 1", "- a", "'a: 1'", "{a: [1, 2]}", "a: 1\n---\nb: 2", "? a\n: b", "a:\u0085b", "&a - b", "!!map {}", "a: .nan",
@@ -101,7 +101,7 @@ func FuzzReadConfigMapValue(f *testing.F) {
 		var err error
 		fleettest.Bounded(t, text, func() { value, err = fleet.ReadConfigMapValue(text) })
 		if err != nil {
-			return // larger than its bounds
+			return // the text exceeds a bound
 		}
 		if _, err := fleet.CanonicalJSON(value); err != nil {
 			t.Fatalf("%q is read as %v, which has no JSON form: %v", text, value, err)
@@ -109,7 +109,7 @@ func FuzzReadConfigMapValue(f *testing.F) {
 		trimmed := strings.TrimSpace(text)
 		if strings.HasPrefix(trimmed, "'") && strings.HasSuffix(trimmed, "'") {
 			if value != strings.Trim(trimmed, "'") {
-				t.Fatalf("%q is in single quotes, and read as %v", text, value)
+				t.Fatalf("%q is in single quotes, but is read as %v", text, value)
 			}
 			return
 		}
@@ -118,20 +118,20 @@ func FuzzReadConfigMapValue(f *testing.F) {
 		switch value := value.(type) {
 		case string:
 			if value != text {
-				t.Fatalf("%q is read as other text: %q", text, value)
+				t.Fatalf("%q is read as different text: %q", text, value)
 			}
 			isCollection := false
 			switch parsed.(type) {
 			case map[string]any, []any:
 				isCollection = true
 			}
-			several := strings.Contains(text, "---") || strings.Contains(text, "...")
-			if err == nil && isCollection && !several {
-				t.Fatalf("%q is YAML for %v, and stays text", text, parsed)
+			hasSeparator := strings.Contains(text, "---") || strings.Contains(text, "...")
+			if err == nil && isCollection && !hasSeparator {
+				t.Fatalf("%q is YAML for %v, but is read as text", text, parsed)
 			}
 		case map[string]any, []any:
 			if err != nil {
-				t.Fatalf("%q is no YAML, and read as %v", text, value)
+				t.Fatalf("%q is no YAML, but is read as %v", text, value)
 			}
 		default:
 			t.Fatalf("%q is read as a %T", text, value)
@@ -139,20 +139,20 @@ func FuzzReadConfigMapValue(f *testing.F) {
 	})
 }
 
-// What one text holds may be dense in other ways than one document.
+// A text with many documents can be dense in other ways than a single document.
 func TestReadingControlPlanesIsBounded(t *testing.T) {
 	const size = 1<<20 - 100
 	long := strings.Repeat("x", 100_000)
 	most := acceptancetest.Count(2_000, 8_000)
 	for name, test := range map[string]struct{ before, unit, err string }{
-		"empty documents":        {"", "---\n", ""},
-		"small documents":        {"", "a\n---\n", "but one text may have 4000 at most: split it"},
-		"documents of no kind":   {"", "a: b\n---\n" + strings.Repeat("# c\n", 70), "has no kind"},
-		"unknown attributes":     {"kind: Namespace\nname: a\n", "xxxxxxxx%d: 1\n", "unknown attribute"},
-		"in an object of a name": {"kind: Namespace\nname: " + long + "\n", "y%d: 1\n", "unknown attribute"},
-		"labels that are none":   {"kind: Namespace\nname: a\nmetadata:\n", " '%d ': a\n", "is not the key of a label"},
-		"names":                  {"kind: Namespace\nname: a\ngroup: [b]\nmetadata:\n", " a%d: b\n", ""},
-		"values of a ConfigMap":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata:\n", " a%d: '[1, 2, {a: b}]'\n", ""},
+		"empty documents":                   {"", "---\n", ""},
+		"small documents":                   {"", "a\n---\n", "but one text may have 4000 at most: split it"},
+		"documents of no kind":              {"", "a: b\n---\n" + strings.Repeat("# c\n", 70), "has no kind"},
+		"unknown attributes":                {"kind: Namespace\nname: a\n", "xxxxxxxx%d: 1\n", "unknown attribute"},
+		"unknown attributes of a long name": {"kind: Namespace\nname: " + long + "\n", "y%d: 1\n", "unknown attribute"},
+		"invalid labels":                    {"kind: Namespace\nname: a\nmetadata:\n", " '%d ': a\n", "is not the key of a label"},
+		"names":                             {"kind: Namespace\nname: a\ngroup: [b]\nmetadata:\n", " a%d: b\n", ""},
+		"values of a ConfigMap":             {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata:\n", " a%d: '[1, 2, {a: b}]'\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text strings.Builder
@@ -163,17 +163,17 @@ func TestReadingControlPlanesIsBounded(t *testing.T) {
 			var findings fleet.Findings
 			fleettest.Bounded(t, text.String(), func() { _, findings = fleet.DecodeControlPlane("dev", []any{text.String()}) })
 			if problems := findings.Error(); test.err == "" && problems != "" || !strings.Contains(problems, test.err) {
-				t.Errorf("%.300s, want %q", problems, test.err)
+				t.Errorf("got findings %.300s, want %q", problems, test.err)
 			}
 		})
 	}
 }
 
-func TestFilesInBlockScalarsAreNoValues(t *testing.T) {
+func TestBlockScalarsCountAsOneValue(t *testing.T) {
 	file := strings.Repeat("      {\"a\": 1, \"b\": [2, 3]},\n", 20_000)
 	for _, before := range []string{"a:\n  b: |\n", "a:\n  \"b.json\": >-\n", "a:\n  - |\n", "- - c: |\n      x\n", "a:\n  - b.c/d-e: |+\n"} {
 		if err := fleet.CheckYAML(before + file + "z: 1\n"); err != nil {
-			t.Errorf("%q: %v", before, err)
+			t.Errorf("%q: got error %v", before, err)
 		}
 	}
 	values := "[" + strings.Repeat("1,", 120_000) + "]\n"
@@ -185,7 +185,7 @@ func TestFilesInBlockScalarsAreNoValues(t *testing.T) {
 			text = before + " x\n" + values
 		}
 		if err := fleet.CheckYAML(text); err == nil {
-			t.Errorf("%q and a list of 120,000 is let through", before)
+			t.Errorf("%q before a list of 120,000 numbers: got no error", before)
 		}
 	}
 }

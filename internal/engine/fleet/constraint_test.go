@@ -9,50 +9,50 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestConstraintsAreCheckedWithTheirNames(t *testing.T) {
+func TestMistakesInConstraintsAreFindings(t *testing.T) {
 	for name, test := range map[string]struct {
 		constraints string
 		want        []string
 	}{
 		"nothing":       {"[{}]", []string{"constraints[0].name: is required", "constraints[0].expression: is required"}},
 		"an empty rule": {"[{name: a, expression: ''}]", []string{`constraints["a"].expression: is required`}},
-		"a rule that is no text": {"[{name: a, expression: true}]", []string{
+		"a bool as rule": {"[{name: a, expression: true}]", []string{
 			`constraints["a"].expression: must be a string, not a bool`,
 		}},
-		"a mode that there is not": {"[{name: a, expression: x, mode: enforced}]", []string{
+		"an unknown mode": {"[{name: a, expression: x, mode: enforced}]", []string{
 			`constraints["a"].mode: must be one of enforce, inform, not "enforced"; did you mean "enforce"?`,
 		}},
-		"a name that is none": {"[{name: 'A b', expression: x}]", []string{`constraints["A b"].name: "A b" is not a DNS subdomain`}},
-		"two of a name": {"[{name: a, expression: x}, {name: a, expression: z}]", []string{
+		"an invalid name": {"[{name: 'A b', expression: x}]", []string{`constraints["A b"].name: "A b" is not a DNS subdomain`}},
+		"duplicate names": {"[{name: a, expression: x}, {name: a, expression: z}]", []string{
 			`constraints[1].name: "a" is also the name of constraints[0]`,
 		}},
 		"an attribute of another kind": {"[{name: a, expression: x, match: {workload_selector: {match_label: {a: b}}}}]", []string{
 			`constraints["a"].match.workload_selector.match_label: unknown attribute; did you mean "match_labels"?`,
 		}},
-		"a selector that does not compile": {"[{name: a, expression: x, match: {cluster_selector: {expression: 'a in'}}}]", []string{
+		"an invalid selector": {"[{name: a, expression: x, match: {cluster_selector: {expression: 'a in'}}}]", []string{
 			`constraints["a"].match.cluster_selector.expression: at character 1`,
 		}},
-		"a workspace that there is not": {"[{name: a, expression: x, match: {workspace: taem}}]", []string{
+		"an unknown workspace": {"[{name: a, expression: x, match: {workspace: taem}}]", []string{
 			`constraints["a"].match.workspace: no workspace of environment "dev" is called "taem"; did you mean "team"?`,
 		}},
-		"an environment that there is not": {"[{name: a, expression: x, environment: pord}]", []string{
+		"an unknown environment": {"[{name: a, expression: x, environment: pord}]", []string{
 			`constraints["a"].environment: no environment is called "pord"; did you mean "prod"?`,
 		}},
-		"a kind that is none": {"[{name: a, expression: x, match: {kinds: [Namespace, apps/Deployment, apps/v1]}}]", []string{
+		"an invalid kind": {"[{name: a, expression: x, match: {kinds: [Namespace, apps/Deployment, apps/v1]}}]", []string{
 			`constraints["a"].match.kinds[2]: "apps/v1" is not the kind of a Kubernetes object`,
 		}},
-		"a long kind that is none": {"[{name: a, expression: x, match: {kinds: [" + strings.Repeat("k", 1000) + "]}}]", []string{
+		"a long invalid kind": {"[{name: a, expression: x, match: {kinds: [" + strings.Repeat("k", 1000) + "]}}]", []string{
 			`constraints["a"].match.kinds[0]: "` + strings.Repeat("k", 80) + `" is not the kind of a Kubernetes object`,
 		}},
-		"a message that is too long": {"[{name: a, expression: x, message: " + strings.Repeat("m", 1025) + "}]", []string{
+		"a message above the limit": {"[{name: a, expression: x, message: " + strings.Repeat("m", 1025) + "}]", []string{
 			`constraints["a"].message: has 1025 characters, and 1024 are the most`,
 		}},
-		"one object":        {"{name: a, expression: x}", []string{"constraints: must be a list or map of objects: this is one object, write [...] around it"}},
-		"a text":            {"a", []string{"constraints: must be a list, tuple, set or map of objects, not a string"}},
-		"another's":         {"[{name: a, environment: prod, expression: x}, {name: a, expression: z}]", nil},
-		"a map":             {"{b: {name: a, expression: x}}", nil},
-		"null":              {"null", nil},
-		"an absent element": {"[null]", []string{"constraints[0]: must be an object, not null"}},
+		"one object":                          {"{name: a, expression: x}", []string{"constraints: must be a list or map of objects: this is one object, write [...] around it"}},
+		"a text":                              {"a", []string{"constraints: must be a list, tuple, set or map of objects, not a string"}},
+		"a constraint of another environment": {"[{name: a, environment: prod, expression: x}, {name: a, expression: z}]", nil},
+		"a map":                               {"{b: {name: a, expression: x}}", nil},
+		"null":                                {"null", nil},
+		"an absent element":                   {"[null]", []string{"constraints[0]: must be an object, not null"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := fleet.Decode(
@@ -63,7 +63,7 @@ func TestConstraintsAreCheckedWithTheirNames(t *testing.T) {
 	}
 }
 
-func TestConstraintsDecideNothingOfTheModel(t *testing.T) {
+func TestConstraintsDoNotChangeTheModel(t *testing.T) {
 	whole := input(t, everything).(map[string]any)
 	with, findings := fleet.Decode(whole)
 	wantFindings(t, findings)
@@ -79,36 +79,36 @@ func TestConstraintsDecideNothingOfTheModel(t *testing.T) {
 	}
 	constraints, err := value.ParseConstraints()
 	if err != nil || len(constraints) != 1 {
-		t.Fatalf("%d constraints: %v", len(constraints), err)
+		t.Fatalf("got %d constraints, %v", len(constraints), err)
 	}
 	got := constraints[0]
 	if got.Name != "no-latest" || got.Mode != fleet.Inform || got.Match.Workspace != "team" || got.Match.ClusterSelector == nil ||
 		!slices.Equal(got.Match.Kinds, []string{"GitRepository", "Kustomization"}) || got.MessageExpression == "" || got.Message != "tags stay" {
-		t.Errorf("read back as %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if value, err := without.Value(); err != nil || value.Constraints == nil || len(value.Constraints) != 0 {
-		t.Errorf("without constraints there are %v: %v", value.Constraints, err)
+		t.Errorf("without constraints: got %v, %v", value.Constraints, err)
 	}
 }
 
-func TestWhatIsUnknownOfAConstraintIsUnknownToItAlone(t *testing.T) {
+func TestUnknownPartsOfAConstraintAffectOnlyItsEntry(t *testing.T) {
 	for name, test := range map[string]struct {
 		constraints string
 		known       bool
-		names       []string // with an entry
+		names       []string // of the entries
 		pending     []string
 	}{
-		"nothing":           {"[{name: a, expression: x}]", true, []string{"a"}, nil},
-		"an expression":     {"[{name: a, expression: (known after apply)}, {name: b, expression: x}]", true, []string{"b"}, []string{"a"}},
-		"a message":         {"[{name: a, expression: x, message: (known after apply)}]", true, nil, []string{"a"}},
-		"a mode":            {"[{name: a, expression: x, mode: (known after apply)}]", true, nil, []string{"a"}},
-		"a label":           {"[{name: a, expression: x, match: {cluster_selector: {match_labels: {a: (known after apply)}}}}]", true, nil, []string{"a"}},
-		"all that it is of": {"[{name: a, expression: x, match: (known after apply)}]", true, nil, []string{"a"}},
-		"a name":            {"[{name: (known after apply), expression: x}, {name: b, expression: x}]", false, nil, nil},
-		"an environment":    {"[{name: a, environment: (known after apply), expression: x}]", false, nil, nil},
-		"a rule":            {"[(known after apply)]", false, nil, nil},
-		"all rules":         {"(known after apply)", false, nil, nil},
-		"one of another's":  {"[{name: a, environment: prod, expression: (known after apply)}]", true, nil, nil},
+		"nothing":                       {"[{name: a, expression: x}]", true, []string{"a"}, nil},
+		"an expression":                 {"[{name: a, expression: (known after apply)}, {name: b, expression: x}]", true, []string{"b"}, []string{"a"}},
+		"a message":                     {"[{name: a, expression: x, message: (known after apply)}]", true, nil, []string{"a"}},
+		"a mode":                        {"[{name: a, expression: x, mode: (known after apply)}]", true, nil, []string{"a"}},
+		"a label":                       {"[{name: a, expression: x, match: {cluster_selector: {match_labels: {a: (known after apply)}}}}]", true, nil, []string{"a"}},
+		"the match":                     {"[{name: a, expression: x, match: (known after apply)}]", true, nil, []string{"a"}},
+		"a name":                        {"[{name: (known after apply), expression: x}, {name: b, expression: x}]", false, nil, nil},
+		"an environment":                {"[{name: a, environment: (known after apply), expression: x}]", false, nil, nil},
+		"a rule":                        {"[(known after apply)]", false, nil, nil},
+		"all rules":                     {"(known after apply)", false, nil, nil},
+		"a rule of another environment": {"[{name: a, environment: prod, expression: (known after apply)}]", true, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decoded, findings := fleet.Decode(input(t, "environment: dev\nconstraints: "+test.constraints))
@@ -146,7 +146,7 @@ func TestConstraintsOfABase(t *testing.T) {
 	wantFindings(t, findings, `constraints["b"].name: "b" is also the name of the base fleet`)
 
 	delete(value, "constraints")
-	delete(base, "constraints") // of a version without them
+	delete(base, "constraints") // as from a version without constraints
 	_, findings = fleet.Decode(value)
 	wantFindings(t, findings)
 	for entry, want := range map[string]string{

@@ -96,26 +96,26 @@ func TestKeysOfAppConfigurationCarryLabels(t *testing.T) {
 	again, findings := fleet.Decode(map[string]any{"environment": "dev", "base": valueOf(decoded)})
 	wantFindings(t, findings)
 	if got := model(t, again.Fleet); got != model(t, decoded.Fleet) {
-		t.Errorf("as a base: %s, want %s", got, model(t, decoded.Fleet))
+		t.Errorf("as a base: got %s, want %s", got, model(t, decoded.Fleet))
 	}
 }
 
 func TestKalypsoSpecsAreStrict(t *testing.T) {
 	for name, test := range map[string]struct {
 		documents string
-		want      []string // without what names the document
+		want      []string // without the document in the path
 	}{
-		"an unknown kind":        {kalypsoDocument("Assignment", "a", "{}"), []string{": kind Assignment of scheduler.kalypso.io/v1alpha1 is not allowed in a control plane"}},
-		"another group's":        {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}", []string{": kind Deployment of apps/v1 is not allowed in a control plane"}},
-		"a list":                 {"apiVersion: v1\nkind: List\nitems: []", []string{": kind List of v1 is not allowed"}},
-		"no such model":          {"kind: Deployment\nname: a", []string{": kind Deployment is not allowed in a control plane; without apiVersion the kinds are Application, Cluster, Namespace and TargetPolicy"}},
-		"no kind":                {"apiVersion: v1\nname: a", []string{": has no kind"}},
-		"no metadata":            {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nspec: {}", []string{".metadata: is required"}},
-		"no spec":                {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspecs: {}", []string{".spec: is required", `.specs: did you mean "spec"?`}},
-		"a misspelt attribute":   {kalypsoDocument("ClusterType", "a", "{reconcile: flux}"), []string{`.spec.reconcile: did you mean "reconciler"?`}},
-		"an unknown template":    {kalypsoDocument("ClusterType", "a", "{reconciler: arc-flux}"), []string{`.spec.reconciler: no template of type reconciler is called "arc-flux"`}},
-		"a label without quotes": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, gpu: true}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: put it in quotes`, `.metadata.labels["gpu"]: must be a string, not a bool: put it in quotes`}},
-		"two of a name":          {kalypsoDocument("ClusterType", "a", "{}") + kalypsoDocument("ClusterType", "a", "{}"), []string{`.metadata.name: "a" is also the name of documents[0] document 1 (line 2, ClusterType "a")`}},
+		"an unknown kind":         {kalypsoDocument("Assignment", "a", "{}"), []string{": kind Assignment of scheduler.kalypso.io/v1alpha1 is not allowed in a control plane"}},
+		"a kind of another group": {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}", []string{": kind Deployment of apps/v1 is not allowed in a control plane"}},
+		"a list":                  {"apiVersion: v1\nkind: List\nitems: []", []string{": kind List of v1 is not allowed"}},
+		"an unknown model":        {"kind: Deployment\nname: a", []string{": kind Deployment is not allowed in a control plane; without apiVersion the kinds are Application, Cluster, Namespace and TargetPolicy"}},
+		"no kind":                 {"apiVersion: v1\nname: a", []string{": has no kind"}},
+		"no metadata":             {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nspec: {}", []string{".metadata: is required"}},
+		"no spec":                 {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspecs: {}", []string{".spec: is required", `.specs: did you mean "spec"?`}},
+		"a misspelt attribute":    {kalypsoDocument("ClusterType", "a", "{reconcile: flux}"), []string{`.spec.reconcile: did you mean "reconciler"?`}},
+		"an unknown template":     {kalypsoDocument("ClusterType", "a", "{reconciler: arc-flux}"), []string{`.spec.reconciler: no template of type reconciler is called "arc-flux"`}},
+		"a label without quotes":  {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, gpu: true}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: put it in quotes`, `.metadata.labels["gpu"]: must be a string, not a bool: put it in quotes`}},
+		"duplicate names":         {kalypsoDocument("ClusterType", "a", "{}") + kalypsoDocument("ClusterType", "a", "{}"), []string{`.metadata.name: "a" is also the name of documents[0] document 1 (line 2, ClusterType "a")`}},
 		"a workload": {
 			kalypsoDocument("Workload", "a", "{target: x, deploymentTargets: [{name: t, environment: dev}, {name: t, environment: dev, label: {}, manifests: {repo: 'https://x', version: 1.10}}, {environment: dev, manifests: {repo: 'https://x'}}]}"),
 			[]string{
@@ -136,10 +136,10 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 		},
 		"a template": {kalypsoDocument("Template", "a", "{type: policy, contentType: xml, manifests: []}"), []string{`.spec.type: must be one of reconciler, namespace, config, not "policy"`, `.spec.contentType: must be one of yaml, json`}},
 		"a schema":   {kalypsoDocument("ConfigSchema", "a", "{schema: '{'}"), []string{".spec.schema: is not JSON"}},
-		"a key that says no label": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config}\ndata: {-.b.A: u, a.-.B: v, a..C: w}", []string{
+		"a key without valid labels": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config}\ndata: {-.b.A: u, a.-.B: v, a..C: w}", []string{
 			`.data: labels "-.b" of a key: "-" is not the key of a label`, `.data: labels "a.-" of a key: "-" is not the value of a label`}},
 		"a value without quotes":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: 1, B: null}", []string{`.data["A"]: must be a string, not a number: put it in quotes`, `.data["B"]: must be a string, not null`}},
-		"a registration's":        {kalypsoDocument("WorkloadRegistration", "a", "{workspace: 'A b'}"), []string{`.spec.workspace: "A b" is not a DNS label`}},
+		"a registration":          {kalypsoDocument("WorkloadRegistration", "a", "{workspace: 'A b'}"), []string{`.spec.workspace: "A b" is not a DNS label`}},
 		"a model's attribute":     {"kind: Application\nname: a\nrepo_url: https://x\nmetadat: {}", []string{`.metadat: did you mean "metadata"?`}},
 		"a model without a repo":  {"kind: Application\nname: a", []string{".repo_url: is required"}},
 		"a model's policy":        {"kind: TargetPolicy\nname: a", []string{".app_selector: is required", ".cluster_selector: is required"}},
@@ -158,18 +158,18 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 	}
 }
 
-func TestWhoseAWorkloadIs(t *testing.T) {
+func TestWorkloadsHaveTheirWorkspace(t *testing.T) {
 	const spec = "{deploymentTargets: [{name: t, environment: dev, manifests: {repo: 'https://x'}}]}"
 	workload := func(labels string) string {
 		return "---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: hello, labels: " + labels + "}\nspec: " + spec + "\n"
 	}
 	for name, test := range map[string]struct{ documents, want string }{
-		"the registration of its name":    {workload("{workspace: c, kustomize.toolkit.fluxcd.io/name: other}") + kalypsoDocument("WorkloadRegistration", "hello", "{workspace: a}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "a"},
-		"that of Flux's label":            {workload("{workspace: c, kustomize.toolkit.fluxcd.io/name: other}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "b"},
-		"that, behind the environment":    {workload("{kustomize.toolkit.fluxcd.io/name: dev-other}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "b"},
-		"its label":                       {workload("{workspace: c}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "c"},
-		"nobody's":                        {workload("{}"), ""},
-		"a registration that comes first": {kalypsoDocument("WorkloadRegistration", "hello", "{workspace: a}") + workload("{}"), "a"},
+		"a registration with the name of the workload": {workload("{workspace: c, kustomize.toolkit.fluxcd.io/name: other}") + kalypsoDocument("WorkloadRegistration", "hello", "{workspace: a}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "a"},
+		"the registration in Flux's label":             {workload("{workspace: c, kustomize.toolkit.fluxcd.io/name: other}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "b"},
+		"the registration after the environment":       {workload("{kustomize.toolkit.fluxcd.io/name: dev-other}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "b"},
+		"the label of the workload":                    {workload("{workspace: c}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "c"},
+		"no workspace":                                 {workload("{}"), ""},
+		"a registration before the workload":           {kalypsoDocument("WorkloadRegistration", "hello", "{workspace: a}") + workload("{}"), "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := decodeDocuments(t, test.documents)
@@ -211,7 +211,7 @@ func TestJSONModels(t *testing.T) {
 	}
 }
 
-func TestJSONModelsAsTheirAPIGivesThem(t *testing.T) {
+func TestJSONModelsWithoutKindsAreRead(t *testing.T) {
 	const models = `{"kind": "Namespace", "name": "shop", "group": []}
 ---
 {"kind": "Cluster", "name": "store-7", "short_name": "s7", "metadata": {}, "environment": "dev"}
@@ -227,8 +227,8 @@ func TestJSONModelsAsTheirAPIGivesThem(t *testing.T) {
 	}
 }
 
-// As the API of https://github.com/Azure-Samples/Ascent lists them.
-func TestJSONModelsInListsAsTheirAPIGivesThem(t *testing.T) {
+// The lists are in the form of the API of https://github.com/Azure-Samples/Ascent.
+func TestListsOfJSONModelsAreRead(t *testing.T) {
 	decoded, findings := fleet.DecodeControlPlane("nonprod", map[string]any{
 		"applications": `{"items": [{"_id": "1", "name": "app1", "description": "App 1", "created_by": "me", "created_on": 1690000000, "updated_on": null, "repo_url": "https://x", ` +
 			`"repo_branch": "master", "repo_path": "manifest/app1", "namespace": "ieb", "metadata": {"common": "true", "name": "app1"}, "onboard_status": "Done"}]}`,
@@ -258,12 +258,12 @@ func TestJSONModelsInListsAsTheirAPIGivesThem(t *testing.T) {
 	} {
 		_, findings := fleet.DecodeControlPlane("nonprod", []any{text})
 		if len(findings) != 1 || !strings.Contains(findings[0].String(), want) {
-			t.Errorf("%s: %v, want %q", text, findings, want)
+			t.Errorf("%s: got %v, want %q", text, findings, want)
 		}
 	}
 }
 
-func TestUnknownDocuments(t *testing.T) {
+func TestUnknownDocumentsLeaveTheFleetUnknown(t *testing.T) {
 	for name, documents := range map[string]any{
 		"all":          fleet.Unknown{},
 		"one":          []any{kalypsoDocument("ClusterType", "a", "{reconciler: perhaps-there}"), fleet.Unknown{}},
@@ -273,7 +273,7 @@ func TestUnknownDocuments(t *testing.T) {
 			decoded, findings := fleet.DecodeControlPlane("dev", documents)
 			wantFindings(t, findings)
 			if decoded.Known || decoded.ContainersKnown || !decoded.EnvironmentKnown {
-				t.Error("want only the environment known")
+				t.Error("something else than the environment is known")
 			}
 		})
 	}
@@ -283,23 +283,23 @@ func TestUnknownDocuments(t *testing.T) {
 	})
 	wantFindings(t, findings)
 	if decoded.Known || decoded.EnvironmentKnown {
-		t.Error("an unknown environment leaves the fleet known")
+		t.Error("the fleet of an unknown environment is known")
 	}
 	if _, findings := fleet.DecodeControlPlane("dev", "text"); len(findings) != 1 {
-		t.Errorf("findings %v, want one about documents that are no list", findings)
+		t.Errorf("text as documents: got findings %v, want one", findings)
 	}
 }
 
-func TestWhatAConfigMapAllowsToBePlain(t *testing.T) {
-	const of = `documents[0] document 1 (line 1, ConfigMap "a").`
+func TestConfigMapsCanAllowPlainValues(t *testing.T) {
+	const document = `documents[0] document 1 (line 1, ConfigMap "a").`
 	refused := func(key string) string {
-		return of + "data." + key + ": looks like a credential"
+		return document + "data." + key + ": looks like a credential"
 	}
 	for annotation, want := range map[string][]string{
 		"'A_PASSWORD, B_PASSWORD'": nil,
 		"'A_PASSWORD'":             {refused("B_PASSWORD")},
 		"null":                     {refused("A_PASSWORD"), refused("B_PASSWORD")},
-		"true":                     {of + `metadata.annotations["flotilla.dev/allow-plain"]: must be a string, not a bool`, refused("A_PASSWORD"), refused("B_PASSWORD")},
+		"true":                     {document + `metadata.annotations["flotilla.dev/allow-plain"]: must be a string, not a bool`, refused("A_PASSWORD"), refused("B_PASSWORD")},
 	} {
 		_, findings := fleet.DecodeControlPlane("dev", []any{
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}, annotations: {flotilla.dev/allow-plain: " + annotation + "}}\n" +

@@ -12,39 +12,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func TestEveryAttributeOfEveryKindIsTaken(t *testing.T) {
+func TestEveryAttributeOfEveryKindIsRead(t *testing.T) {
 	decoded, findings := fleet.Decode(input(t, everything))
 	wantFindings(t, findings)
 	if !decoded.Known || !decoded.EnvironmentKnown || !decoded.ContainersKnown {
 		t.Error("not everything is known")
 	}
 	if got, want := slices.Sorted(maps.Keys(decoded.Config)), []string{"platform", "secrets/platform"}; !slices.Equal(got, want) {
-		t.Errorf("config of containers %q, want %q", got, want)
+		t.Errorf("got config of containers %q, want %q", got, want)
 	}
 	if got, want := decoded.Config["secrets/platform"], `{"secrets":{"DATABASE_PASSWORD":{"store":"vault","key":"dev/db","property":"password","version":"3"},"TOKEN":null},"encrypted":[`+strconv.Quote(fleettest.Sealed("tls", "shop"))+`]}`; got != want {
-		t.Errorf("secrets %s, want %s", got, want)
+		t.Errorf("got secrets %s, want %s", got, want)
 	}
 	if got, want := decoded.Config["platform"], `{"DATABASE_URL":"postgres://db","NESTED":{"list":[1,{"a":null}]},"REPLICAS":3}`; got != want {
-		t.Errorf("config %s, want %s", got, want)
+		t.Errorf("got config %s, want %s", got, want)
 	}
 	if got := len(decoded.Fleet.ClusterTypes); got != 1 {
-		t.Errorf("%d cluster types, want that of dev alone", got)
+		t.Errorf("got %d cluster types, want only the one of dev", got)
 	}
 	if got := len(decoded.Fleet.Workloads[1].DeploymentTargets); got != 1 {
-		t.Errorf("%d deployment targets, want that of dev alone", got)
+		t.Errorf("got %d deployment targets, want only the one of dev", got)
 	}
 }
 
-// freeMaps are those whose keys are the user's.
+// freeMaps are attributes with keys of the user.
 var freeMaps = []string{
 	".labels", ".match_labels", ".resource_quota", ".parameters", ".data", ".schema", ".deployment_targets",
 	".default", ".default_request", ".max", ".min", ".max_limit_request_ratio", ".secrets", ".secret_stores",
 }
 
-// ofObjects are those whose elements are objects of ours.
-var ofObjects = []string{".deployment_targets", ".secrets", ".secret_stores"}
+// mapsOfObjects are free maps with objects of known attributes.
+var mapsOfObjects = []string{".deployment_targets", ".secrets", ".secret_stores"}
 
-func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
+func TestFindingsOfMisspeltKeysSuggestTheRightKey(t *testing.T) {
 	original, checked := input(t, everything), 0
 	var paths []string
 	walk("", original, func(path string, value any, _ func(any)) {
@@ -52,7 +52,7 @@ func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
 			return
 		}
 		for _, free := range freeMaps {
-			if strings.HasSuffix(path, free) || strings.Contains(path, free+".") && !slices.Contains(ofObjects, free) ||
+			if strings.HasSuffix(path, free) || strings.Contains(path, free+".") && !slices.Contains(mapsOfObjects, free) ||
 				strings.Contains(path, free+"[") {
 				return
 			}
@@ -62,13 +62,13 @@ func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
 	for _, path := range slices.Compact(paths) {
 		changed := clone(original)
 		var right, wrong []string
-		walk("", changed, func(at string, value any, _ func(any)) {
+		walk("", changed, func(current string, value any, _ func(any)) {
 			object, isObject := value.(map[string]any)
-			if at != path || !isObject || len(right) > 0 {
+			if current != path || !isObject || len(right) > 0 {
 				return
 			}
 			for _, key := range slices.Sorted(maps.Keys(object)) {
-				if len(key) < 3 || key == "json" || key == "environments" { // computed; as near to "environment"
+				if len(key) < 3 || key == "json" || key == "environments" { // json is computed; environments resembles environment
 					continue
 				}
 				misspelt := key[:len(key)-2] + key[len(key)-1:] + key[len(key)-2:len(key)-1]
@@ -86,7 +86,7 @@ func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
 			if !slices.ContainsFunc(findings, func(f fleet.Finding) bool {
 				return strings.HasSuffix("."+f.Path, "."+wrong[i]) && f.Message == message
 			}) {
-				t.Errorf("%s: %q for %q is not found:\n%s", path, wrong[i], right[i], findings.Error())
+				t.Errorf("%s: no finding of %q for %q:\n%s", path, wrong[i], right[i], findings.Error())
 			}
 		}
 	}
@@ -95,20 +95,20 @@ func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
 	}
 }
 
-func TestUnknownKeys(t *testing.T) {
+func TestUnknownKeysAreFindings(t *testing.T) {
 	for name, test := range map[string]struct {
 		input string
 		want  []string
 	}{
-		"a label's attribute":  {"environment: dev\ncluster_types: [{name: a, lables: {}}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
-		"a collection":         {"environment: dev\ncluster_type: []", []string{`cluster_type: did you mean "cluster_types"?`}},
-		"nothing like it":      {"environment: dev\nxyzzy: []", []string{"xyzzy: unknown attribute"}},
-		"in a map of objects":  {"environment: dev\nclusters: {a: {name: a, cluster_type: b, label: {}}}\ncluster_types: [{name: b}]", []string{`clusters["a"].label: did you mean "labels"?`}},
-		"in another fleet's":   {"environment: dev\ncluster_types: [{name: a, environment: prod, lables: {}}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
-		"an unknown one":       {"environment: dev\ncluster_types: [{name: a, lables: (known after apply)}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
-		"one object, no list":  {"environment: dev\ncluster_types: {name: a, labels: {}}", []string{"cluster_types: write [...] around it"}},
-		"a null attribute":     {"environment: dev\ncluster_types: [{name: a, id: null}]", []string{"cluster_types[\"a\"].id: unknown attribute"}},
-		"a computed attribute": {"environment: dev\nconfig_containers: [{name: a, data: {}, json: (known after apply)}]", nil},
+		"a label's attribute":          {"environment: dev\ncluster_types: [{name: a, lables: {}}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
+		"a collection":                 {"environment: dev\ncluster_type: []", []string{`cluster_type: did you mean "cluster_types"?`}},
+		"no similar key":               {"environment: dev\nxyzzy: []", []string{"xyzzy: unknown attribute"}},
+		"a key in a map of objects":    {"environment: dev\nclusters: {a: {name: a, cluster_type: b, label: {}}}\ncluster_types: [{name: b}]", []string{`clusters["a"].label: did you mean "labels"?`}},
+		"a key in another environment": {"environment: dev\ncluster_types: [{name: a, environment: prod, lables: {}}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
+		"a key with an unknown value":  {"environment: dev\ncluster_types: [{name: a, lables: (known after apply)}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
+		"an object in place of a list": {"environment: dev\ncluster_types: {name: a, labels: {}}", []string{"cluster_types: write [...] around it"}},
+		"a null attribute":             {"environment: dev\ncluster_types: [{name: a, id: null}]", []string{"cluster_types[\"a\"].id: unknown attribute"}},
+		"a computed attribute":         {"environment: dev\nconfig_containers: [{name: a, data: {}, json: (known after apply)}]", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := fleet.Decode(input(t, test.input))
@@ -117,7 +117,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
-func TestAllFindingsAtOnceEachWithItsPath(t *testing.T) {
+func TestAllFindingsAreReportedAtOnceWithTheirPaths(t *testing.T) {
 	_, findings := fleet.Decode(input(t, `
 environment: Dev
 workspaces: [{name: -team, resource_quota: {limits.cpu: much, 'a b': '1'}, network_policy: isolate}]
@@ -189,7 +189,7 @@ func TestTheWholeInputMustBeAnObject(t *testing.T) {
 	}
 }
 
-// smallInput has what the tables add to.
+// smallInput is the common part of the inputs in tables.
 const smallInput = `
 environment: dev
 workspaces: [{name: team}]
@@ -197,7 +197,7 @@ cluster_types: [{name: drone}, {name: large}]
 clusters: [{name: drone-7, cluster_type: drone}]
 `
 
-// workload returns a workload with one deployment target of dev, "live", and those manifests.
+// workload returns a workload with one deployment target, "live" in dev, and the manifests.
 func workload(name, manifests string) string {
 	return fmt.Sprintf("{name: %s, workspace: team, deployment_targets: {live: {environment: dev, manifests: %s}}}", name, manifests)
 }
@@ -205,48 +205,48 @@ func workload(name, manifests string) string {
 const gitManifests = "{repo: 'https://git.example.com/a'}"
 
 func TestManifestsFitTheirStorage(t *testing.T) {
-	at := `workloads["a"].deployment_targets["live"].manifests.`
+	prefix := `workloads["a"].deployment_targets["live"].manifests.`
 	for manifests, want := range map[string][]string{
 		"{repo: 'https://git.example.com/a', branch: main, commit: abc, path: ./a}":     nil,
 		"{repo: 'git@git.example.com:a.git', tag: v1}":                                  nil,
 		"{repo: 'ssh://git@git.example.com/a'}":                                         nil,
 		"{storage: helm, repo: 'https://charts.example.com', chart: a, version: 1.2.3}": nil,
 		"{storage: oci, repo: 'oci://registry.example.com/a', tag: v1, path: ./a}":      nil,
-		"{}":                                {at + "repo: is required"},
-		"{storage: svn, repo: 'https://x'}": {at + `storage: must be one of git, helm, oci, not "svn"`},
-		"{repo: 'https://x', chart: a}":     {at + `chart: does not fit storage "git", which takes branch, tag, commit, path`},
-		"{repo: 'https://x', tag: v1, branch: main}":                               {at + "tag: cannot be set together with branch"},
-		"{repo: 'https://x', tag: v1, commit: abc}":                                {at + "tag: cannot be set together with commit"},
+		"{}":                                {prefix + "repo: is required"},
+		"{storage: svn, repo: 'https://x'}": {prefix + `storage: must be one of git, helm, oci, not "svn"`},
+		"{repo: 'https://x', chart: a}":     {prefix + `chart: does not fit storage "git", which takes branch, tag, commit, path`},
+		"{repo: 'https://x', tag: v1, branch: main}":                               {prefix + "tag: cannot be set together with branch"},
+		"{repo: 'https://x', tag: v1, commit: abc}":                                {prefix + "tag: cannot be set together with commit"},
 		"{repo: 'https://x', tag: v1, branch: (known after apply)}":                nil,
-		"{storage: helm, repo: 'https://x'}":                                       {at + `chart: is required with storage "helm"`},
-		"{storage: helm, repo: 'https://x', chart: a, path: b}":                    {at + `path: does not fit storage "helm"`},
+		"{storage: helm, repo: 'https://x'}":                                       {prefix + `chart: is required with storage "helm"`},
+		"{storage: helm, repo: 'https://x', chart: a, path: b}":                    {prefix + `path: does not fit storage "helm"`},
 		"{storage: helm, repo: 'https://x', chart: (known after apply)}":           nil,
 		"{storage: helm, repo: 'https://x', chart: a, path: (known after apply)}":  nil,
 		"{storage: (known after apply), repo: 'https://x', chart: a, path: b}":     nil,
-		"{storage: oci, repo: 'https://registry.example.com/a'}":                   {at + `repo: must start with "oci://"`},
-		"{storage: oci, repo: 'oci://registry.example.com/a', tag: a, version: b}": {at + "tag: cannot be set together with version"},
-		"{repo: 'https://token@git.example.com/a'}":                                {at + "repo: has credentials"},
-		"{repo: 'HTTPS://token@git.example.com/a'}":                                {at + "repo: has credentials"},
-		"{repo: 'ssh://git:secret@git.example.com/a'}":                             {at + "repo: has credentials"},
-		"{repo: \"https://git.example.com/a\\nb\"}":                                {at + "repo: holds a control character"},
-		"{repo: 'https://git.example.com/" + strings.Repeat("a", 1024) + "'}":      {at + "repo: has a character that is not shown, or is longer than 1024 bytes"},
-		"{repo: 'https://x', path: \"a\\u200Bb\"}":                                 {at + "path: \"a\\u200bb\" has a character that is not shown"},
-		"{repo: 'https://x', commit: \"a\\u202Eb\"}":                               {at + "commit: \"a\\u202eb\" has a character that is not shown"},
-		"{repo: 'https://x', parameters: 7}":                                       {at + "parameters: must be an object, not a number"},
-		"{repo: [x]}":                                                              {at + "repo: must be a string, not a list"},
-		"{repo: \"a\\0b\"}":                                                        {at + "repo: must be a string, not a string that holds a NUL character"},
+		"{storage: oci, repo: 'https://registry.example.com/a'}":                   {prefix + `repo: must start with "oci://"`},
+		"{storage: oci, repo: 'oci://registry.example.com/a', tag: a, version: b}": {prefix + "tag: cannot be set together with version"},
+		"{repo: 'https://token@git.example.com/a'}":                                {prefix + "repo: has credentials"},
+		"{repo: 'HTTPS://token@git.example.com/a'}":                                {prefix + "repo: has credentials"},
+		"{repo: 'ssh://git:secret@git.example.com/a'}":                             {prefix + "repo: has credentials"},
+		"{repo: \"https://git.example.com/a\\nb\"}":                                {prefix + "repo: holds a control character"},
+		"{repo: 'https://git.example.com/" + strings.Repeat("a", 1024) + "'}":      {prefix + "repo: has a character that is not shown, or is longer than 1024 bytes"},
+		"{repo: 'https://x', path: \"a\\u200Bb\"}":                                 {prefix + "path: \"a\\u200bb\" has a character that is not shown"},
+		"{repo: 'https://x', commit: \"a\\u202Eb\"}":                               {prefix + "commit: \"a\\u202eb\" has a character that is not shown"},
+		"{repo: 'https://x', parameters: 7}":                                       {prefix + "parameters: must be an object, not a number"},
+		"{repo: [x]}":                                                              {prefix + "repo: must be a string, not a list"},
+		"{repo: \"a\\0b\"}":                                                        {prefix + "repo: must be a string, not a string that holds a NUL character"},
 	} {
 		t.Run(manifests, func(t *testing.T) {
 			_, findings := fleet.Decode(input(t, smallInput+"workloads: ["+workload("a", manifests)+"]"))
 			wantFindings(t, findings, want...)
 			if strings.Contains(findings.Error(), "token") || strings.Contains(findings.Error(), "secret") {
-				t.Errorf("a finding repeats a secret: %v", findings)
+				t.Errorf("a finding contains a secret: %v", findings)
 			}
 		})
 	}
 }
 
-func TestReferencesNamesAndRequirements(t *testing.T) {
+func TestMistakesInReferencesNamesAndRequirementsAreFindings(t *testing.T) {
 	for name, test := range map[string]struct {
 		input string
 		want  []string
@@ -265,7 +265,7 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 		"unknown own environment": {
 			"environments: [prod]", []string{`environment: no environment is called "dev"`},
 		},
-		"environments that are none": {
+		"invalid environments": {
 			"environments: [dev, 7, {label: a}]",
 			[]string{
 				"environments[1]: must be the name of an environment", "environments[2].name: is required",
@@ -342,7 +342,7 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 				`workloads["b"].requires: workloads require each other in a circle: b → c → d → b`,
 			},
 		},
-		"a workspace that may not deploy here": {
+		"a workspace without permission for the environment": {
 			"workspaces: [{name: team, environments: [prod, stage]}]\nworkloads: [" + workload("a", gitManifests) + "]",
 			[]string{`workloads["a"].workspace: workspace "team" may not deploy to environment "dev", only to prod, stage`},
 		},
@@ -376,18 +376,18 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 	}
 }
 
-func TestTolerationsAreThoseOfKubernetes(t *testing.T) {
-	at := `target_policies["p"].tolerations[0].`
+func TestTolerationsFollowTheRulesOfKubernetes(t *testing.T) {
+	prefix := `target_policies["p"].tolerations[0].`
 	for toleration, want := range map[string][]string{
 		"{key: a}":                             nil,
 		"{key: a, value: b}":                   nil,
 		"{operator: Exists}":                   nil,
-		"{key: a, operator: Exists, value: b}": {at + "value: must be empty with operator Exists"},
-		"{value: b}":                           {at + "operator: must be Exists where there is no key"},
-		"{key: 'a b'}":                         {at + `key: "a b" is not the key of a label`},
-		"{key: a, value: 'b c'}":               {at + `value: "b c" is not the value of a label`},
-		"{key: a, operator: Gt}":               {at + `operator: must be one of Equal, Exists, not "Gt"`},
-		"{key: a, effect: PreferNoSchedule}":   {at + `effect: must be one of NoSchedule, not "PreferNoSchedule"`},
+		"{key: a, operator: Exists, value: b}": {prefix + "value: must be empty with operator Exists"},
+		"{value: b}":                           {prefix + "operator: must be Exists where there is no key"},
+		"{key: 'a b'}":                         {prefix + `key: "a b" is not the key of a label`},
+		"{key: a, value: 'b c'}":               {prefix + `value: "b c" is not the value of a label`},
+		"{key: a, operator: Gt}":               {prefix + `operator: must be one of Equal, Exists, not "Gt"`},
+		"{key: a, effect: PreferNoSchedule}":   {prefix + `effect: must be one of NoSchedule, not "PreferNoSchedule"`},
 		"{key: a, operator: Exists, value: (known after apply)}":              nil,
 		"{key: (known after apply), operator: (known after apply), value: b}": nil,
 	} {
@@ -398,14 +398,14 @@ func TestTolerationsAreThoseOfKubernetes(t *testing.T) {
 	}
 }
 
-func TestOnlyWrongLabelsCostAPath(t *testing.T) {
+func TestOnlyInvalidLabelsAllocateAPath(t *testing.T) {
 	labels := map[string]any{}
 	for i := range 1000 {
 		labels["key-"+strconv.Itoa(i)] = "value"
 	}
-	given := map[string]any{"environment": "dev", "cluster_types": []any{map[string]any{"name": "a", "labels": labels}}}
-	if allocations := testing.AllocsPerRun(5, func() { _, _ = fleet.Decode(given) }); allocations > float64(len(labels)) {
-		t.Errorf("%v allocations for %d labels", allocations, len(labels))
+	value := map[string]any{"environment": "dev", "cluster_types": []any{map[string]any{"name": "a", "labels": labels}}}
+	if allocations := testing.AllocsPerRun(5, func() { _, _ = fleet.Decode(value) }); allocations > float64(len(labels)) {
+		t.Errorf("got %v allocations for %d labels", allocations, len(labels))
 	}
 }
 
@@ -415,7 +415,7 @@ func TestCollectionsAreListsOrMaps(t *testing.T) {
 	mapped, findings := fleet.Decode(input(t, "environment: dev\ncluster_types: {x: {name: b}, y: {name: a}}"))
 	wantFindings(t, findings)
 	if model(t, list.Fleet) != model(t, mapped.Fleet) {
-		t.Errorf("a list gives %s, a map %s", model(t, list.Fleet), model(t, mapped.Fleet))
+		t.Errorf("got model %s from a list and %s from a map", model(t, list.Fleet), model(t, mapped.Fleet))
 	}
 }
 

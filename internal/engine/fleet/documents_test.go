@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestTextsAreReadAsTheirAgentReadsThem(t *testing.T) {
+func TestTextsAreReadAsByTheirAgent(t *testing.T) {
 	t.Parallel()
 	for apiVersion, want := range map[string]any{
 		"helm.toolkit.fluxcd.io/v2": map[string]any{"country": "NO", "y": "yes", "since": "2024-01-01"},

@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestAnEnvironmentThatThereIsNot(t *testing.T) {
+func TestUnknownEnvironmentsAreFindings(t *testing.T) {
 	const wrong = `no environment is called "stag"; did you mean "stage"?`
 	for text, want := range map[string]string{
 		"cluster_types: [{name: a, environment: stag}]":                                                                                `cluster_types["a"].environment: ` + wrong,

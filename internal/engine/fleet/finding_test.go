@@ -8,44 +8,44 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Mistakes that one expression has made of a hundred objects are few lines, whether they quote the same or not.
-func TestMistakesOfAHundredObjectsAreFewLines(t *testing.T) {
+// One expression may cause the same mistake in many objects. The findings are few lines, even if they quote different values.
+func TestMistakesInManyObjectsAreFewLines(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		objects int
-		of      func(i int) map[string]any
-		lines   []string // their beginnings
+		object  func(i int) map[string]any
+		lines   []string // prefixes
 	}{
-		"the same": {100, func(i int) map[string]any {
+		"the same value": {100, func(i int) map[string]any {
 			return map[string]any{"name": fmt.Sprintf("t-%02d", i), "labels": map[string]any{"region": "a b"}}
 		}, []string{`cluster_types["t-00"].labels["region"], cluster_types["t-01"].labels["region"], `}},
-		"what each of them quotes": {100, func(i int) map[string]any {
+		"different values": {100, func(i int) map[string]any {
 			return map[string]any{"name": fmt.Sprintf("t-%02d", i), "labels": map[string]any{"region": fmt.Sprint("a ", i)}}
 		}, []string{
 			`cluster_types["t-00"].labels["region"]: "a 0" is not the value of a label`, `cluster_types["t-01"].labels["region"]: "a 1" is not `, `cluster_types["t-02"].labels["region"]: "a 2" is not `,
 			`cluster_types["t-03"].labels["region"]: "a 3" is not `, `cluster_types["t-04"].labels["region"]: "a 4" is not `, `cluster_types["t-05"].labels["region"], cluster_types["t-06"].labels["region"], `,
 		}},
-		"one more than are listed": {6, func(i int) map[string]any { return map[string]any{"name": fmt.Sprintf("t_%d", i)} }, []string{
+		"one object above the limit": {6, func(i int) map[string]any { return map[string]any{"name": fmt.Sprintf("t_%d", i)} }, []string{
 			`cluster_types["t_0"].name: "t_0" is `, `cluster_types["t_1"].name: "t_1" is `, `cluster_types["t_2"].name: "t_2" is `, `cluster_types["t_3"].name: "t_3" is `,
 			`cluster_types["t_4"].name: "t_4" is `, `cluster_types["t_5"].name: "t_5" is `,
 		}},
 	} {
 		var types []any
 		for i := range test.objects {
-			types = append(types, test.of(i))
+			types = append(types, test.object(i))
 		}
 		_, findings := fleet.Decode(map[string]any{"environment": "dev", "cluster_types": types})
 		if len(findings) != test.objects {
-			t.Errorf("%s: there are %d findings", name, len(findings))
+			t.Errorf("%s: got %d findings", name, len(findings))
 		}
 		lines := strings.Split(findings.Error(), "\n")
 		if len(lines) != len(test.lines) {
-			t.Errorf("%s: it says\n%s", name, findings.Error())
+			t.Errorf("%s: got\n%s", name, findings.Error())
 			continue
 		}
 		for i, want := range test.lines {
 			if !strings.HasPrefix(lines[i], want) {
-				t.Errorf("%s: line %d is %s, not %s", name, i, lines[i], want)
+				t.Errorf("%s: line %d: got %s, want %s", name, i, lines[i], want)
 			}
 		}
 	}
@@ -61,6 +61,6 @@ func TestMistakesOfAHundredObjectsAreFewLines(t *testing.T) {
 		Path:    "a[5].b, a[6].b, a[7].b, a[8].b, a[9].b, a[10].b, a[11].b, a[12].b, a[13].b, a[14].b and 5 more",
 		Message: "have mistakes of the same kind",
 	}) {
-		t.Errorf("of two kinds it says\n%s", both.Error())
+		t.Errorf("two kinds of mistakes: got\n%s", both.Error())
 	}
 }

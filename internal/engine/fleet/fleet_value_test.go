@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func TestAValueIsReadBackAsTheFleetItWas(t *testing.T) {
+func TestAFleetIsReadBackFromItsValue(t *testing.T) {
 	for name, input := range map[string]any{
 		"everything": input(t, everything),
 		"reference":  fleettest.Input(fleettest.Reference(1_000, 1)),
@@ -32,18 +32,18 @@ func TestAValueIsReadBackAsTheFleetItWas(t *testing.T) {
 			if !reflect.DeepEqual(config, decoded.Config) {
 				t.Errorf("config %v, want %v", config, decoded.Config)
 			}
-			if got, want := targets(f), targets(decoded.Fleet); !reflect.DeepEqual(got, want) {
+			if got, want := targetsByName(f), targetsByName(decoded.Fleet); !reflect.DeepEqual(got, want) {
 				t.Errorf("deployment targets\n%v, want\n%v", got, want)
 			}
 			if model(t, f) != value.Model || strings.Contains(value.Model, "manifests\":{") {
-				t.Errorf("model %s", value.Model)
+				t.Errorf("got model %s", value.Model)
 			}
 		})
 	}
 }
 
-// explicitly has what everything cannot have beside target policies.
-const explicitly = `
+// explicitAssignments has assignments, which exclude the target policies of everything.
+const explicitAssignments = `
 environment: dev
 cluster_types: [{name: drone, environment: dev}]
 clusters: [{name: drone-7, environment: dev, cluster_type: drone}]
@@ -53,20 +53,20 @@ assignments: [{cluster_type: drone, deployment_target: hello-live}, {cluster: dr
 config_containers: [{name: platform, environment: dev, data: {}}]
 `
 
-// A field that a test never sets can be an error that nobody sees, as whole numbers once were.
+// If no test sets a field, its errors go unnoticed. This happened with whole numbers.
 func TestEveryFieldOfAFleetIsWrittenAndReadBack(t *testing.T) {
 	seen := map[string]bool{}
 	all, findings := fleet.Decode(input(t, everything))
 	wantFindings(t, findings)
-	explicit, findings := fleet.Decode(input(t, explicitly))
+	explicit, findings := fleet.Decode(input(t, explicitAssignments))
 	wantFindings(t, findings)
-	ofFiles, findings := fleet.DecodeControlPlane("dev", []any{
+	controlPlane, findings := fleet.DecodeControlPlane("dev", []any{
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: b}\n",
 	})
 	wantFindings(t, findings)
-	pinned, findings := fleet.Decode(withArtifacts(t, artifact.Resolved{"hello-live": ofBranch, "hello-test": ofChart}))
+	pinned, findings := fleet.Decode(withArtifacts(t, artifact.Resolved{"hello-live": branchEntry, "hello-test": chartEntry}))
 	wantFindings(t, findings)
-	for _, decoded := range []*fleet.Decoded{all, explicit, ofFiles, pinned} {
+	for _, decoded := range []*fleet.Decoded{all, explicit, controlPlane, pinned} {
 		value, err := decoded.Value()
 		if err != nil {
 			t.Fatal(err)
@@ -80,14 +80,14 @@ func TestEveryFieldOfAFleetIsWrittenAndReadBack(t *testing.T) {
 			if err != nil || !known {
 				t.Fatalf("secrets known: %t, %v", known, err)
 			}
-			noteFields(reflect.ValueOf(secrets), seen)
+			recordFields(reflect.ValueOf(secrets), seen)
 		}
 		constraints, err := value.ParseConstraints()
 		if err != nil {
 			t.Fatal(err)
 		}
-		noteFields(reflect.ValueOf(read), seen)
-		noteFields(reflect.ValueOf(constraints), seen)
+		recordFields(reflect.ValueOf(read), seen)
+		recordFields(reflect.ValueOf(constraints), seen)
 	}
 	for field, isSet := range seen {
 		if !isSet {
@@ -95,25 +95,25 @@ func TestEveryFieldOfAFleetIsWrittenAndReadBack(t *testing.T) {
 		}
 	}
 	if len(seen) < 90 {
-		t.Errorf("%d fields found", len(seen))
+		t.Errorf("got only %d fields", len(seen))
 	}
 }
 
-// noteFields notes each field of the model that has a name in JSON, and whether it is set anywhere.
-func noteFields(value reflect.Value, seen map[string]bool) {
+// recordFields records each field of the model with a JSON name, and whether a value sets it.
+func recordFields(value reflect.Value, seen map[string]bool) {
 	switch value.Kind() {
 	case reflect.Pointer:
 		if value.IsNil() {
 			value = reflect.New(value.Type().Elem())
 		}
-		noteFields(value.Elem(), seen)
+		recordFields(value.Elem(), seen)
 	case reflect.Slice:
 		for i := range value.Len() {
-			noteFields(value.Index(i), seen)
+			recordFields(value.Index(i), seen)
 		}
 	case reflect.Map:
 		for _, key := range value.MapKeys() {
-			noteFields(value.MapIndex(key), seen)
+			recordFields(value.MapIndex(key), seen)
 		}
 	case reflect.Struct:
 		for i := range value.NumField() {
@@ -122,12 +122,12 @@ func noteFields(value reflect.Value, seen map[string]bool) {
 				name := value.Type().Name() + "." + field.Name
 				seen[name] = seen[name] || !value.Field(i).IsZero()
 			}
-			noteFields(value.Field(i), seen)
+			recordFields(value.Field(i), seen)
 		}
 	}
 }
 
-func targets(f *fleet.Fleet) map[string]fleet.DeploymentTarget {
+func targetsByName(f *fleet.Fleet) map[string]fleet.DeploymentTarget {
 	all := map[string]fleet.DeploymentTarget{}
 	for _, workload := range f.Workloads {
 		for _, target := range workload.DeploymentTargets {
@@ -137,7 +137,7 @@ func targets(f *fleet.Fleet) map[string]fleet.DeploymentTarget {
 	return all
 }
 
-func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
+func TestAnUnknownTagAffectsOnlyItsTarget(t *testing.T) {
 	workloads := make([]any, 100)
 	for i := range workloads {
 		workloads[i] = input(
@@ -157,7 +157,7 @@ func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
 	decoded, findings := fleet.Decode(whole)
 	wantFindings(t, findings)
 
-	was, err := before.Value()
+	valueBefore, err := before.Value()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if value.Model != was.Model || !decoded.TargetsKnown {
+	if value.Model != valueBefore.Model || !decoded.TargetsKnown {
 		t.Errorf("model %q, targets known: %t", value.Model, decoded.TargetsKnown)
 	}
 	if want := []string{"app-7-live"}; !slices.Equal(decoded.PendingManifests, want) || len(value.Manifests) != 99 {
@@ -175,14 +175,14 @@ func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range targets(f) {
+	for name, target := range targetsByName(f) {
 		if pending := name == "app-7-live"; target.ManifestsPending != pending || (target.Manifests.Repo == "https://x") == pending {
 			t.Errorf("%s: pending %t, manifests %v", name, target.ManifestsPending, target.Manifests)
 		}
 	}
 }
 
-func TestAValueThatIsNone(t *testing.T) {
+func TestInvalidValuesOfAFleetAreErrors(t *testing.T) {
 	decoded, findings := fleet.Decode(input(t, everything))
 	wantFindings(t, findings)
 	for name, test := range map[string]struct {
@@ -203,7 +203,7 @@ func TestAValueThatIsNone(t *testing.T) {
 			}
 			test.change(&value)
 			if _, _, err := value.Fleet(); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v, want %q", err, test.want)
+				t.Errorf("got error %v, want %q", err, test.want)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Names have the forms that Kubernetes' own library checks.
-func TestNamesAreThoseOfKubernetes(t *testing.T) {
+// TestNamesFollowTheRulesOfKubernetes compares the checks of names with Kubernetes' own library.
+func TestNamesFollowTheRulesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewSource(25))
 	valid := 0
@@ -32,6 +32,6 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		}
 	}
 	if valid < 100 {
-		t.Errorf("only %d were names", valid)
+		t.Errorf("only %d names were valid", valid)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// TestTheGuideHasTheSettingsOfHydration compares the table of the guide with that of the kind.
+// TestTheGuideHasTheSettingsOfHydration compares the table in the guide with the attributes of hydration.
 func TestTheGuideHasTheSettingsOfHydration(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../templates/guides/how-it-works.md.tmpl")
@@ -34,5 +34,5 @@ func TestTheGuideHasTheSettingsOfHydration(t *testing.T) {
 		}
 		return
 	}
-	t.Error("a fleet has no hydration")
+	t.Error("the root table has no hydration")
 }

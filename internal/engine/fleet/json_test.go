@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func TestParseJSONRefuses(t *testing.T) {
+func TestParseJSONRefusesInvalidText(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "EOF",
 		" \n":                       "EOF",
@@ -42,15 +42,15 @@ func TestParseJSONRefuses(t *testing.T) {
 		strings.Repeat("1", 1_001):                              "a number of 1001 characters is longer than the 1000 that a number may have",
 	} {
 		if _, err := fleet.ParseJSON(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40s: error %v, want one that says %q", text, err, want)
+			t.Errorf("%.40s: got error %v, want %q", text, err, want)
 		}
 	}
 	if _, err := fleet.CanonicalNumber(json.Number(strings.Repeat("1", 1_001))); err == nil {
-		t.Error("CanonicalNumber takes a number of 1001 digits")
+		t.Error("CanonicalNumber accepts a number of 1001 digits")
 	}
 }
 
-// FuzzReadJSON holds the reader against encoding/json, and to the bounds of what reading may take.
+// FuzzReadJSON compares the reader with encoding/json, and checks its bounds.
 func FuzzReadJSON(f *testing.F) {
 	for _, text := range []string{
 		`{"b":1,"a":[1.50,-0,1e999,"\u2028<é"]}`, `"\ud800"`, "[[[]]]", `{"a":{"a":{}}}`, "0.1e-5000", `"` + "\xff\xc3" + `"`, "\x00", "nul", "{\"\xff\":1,\"\ufffd\":2}",
@@ -65,17 +65,17 @@ func FuzzReadJSON(f *testing.F) {
 		want, wantErr := slowJSON(text)
 		if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(value, want) {
 			if err == nil || !strings.Contains(err.Error(), "longer than the") {
-				t.Fatalf("%q is %#v, %v, want %#v, %v", text, value, err, want, wantErr)
+				t.Fatalf("%q: got %#v, %v, want %#v, %v", text, value, err, want, wantErr)
 			}
 		}
 	})
 }
 
-// slowJSON reads with encoding/json, token by token.
+// slowJSON reads a value with encoding/json, token by token.
 func slowJSON(text string) (any, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
-	value, err := slowNext(decoder, 0)
+	value, err := readSlowValue(decoder, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func slowJSON(text string) (any, error) {
 	return value, nil
 }
 
-func slowNext(decoder *json.Decoder, depth int) (any, error) {
+func readSlowValue(decoder *json.Decoder, depth int) (any, error) {
 	if depth > 1000 {
 		return nil, errors.New("nested too deep")
 	}
@@ -97,7 +97,7 @@ func slowNext(decoder *json.Decoder, depth int) (any, error) {
 	case json.Delim('['):
 		list := []any{}
 		for decoder.More() {
-			element, err := slowNext(decoder, depth+1)
+			element, err := readSlowValue(decoder, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -119,7 +119,7 @@ func slowNext(decoder *json.Decoder, depth int) (any, error) {
 			if _, twice := object[key]; twice {
 				return nil, errors.New("a key appears twice")
 			}
-			if object[key], err = slowNext(decoder, depth+1); err != nil {
+			if object[key], err = readSlowValue(decoder, depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -129,7 +129,7 @@ func slowNext(decoder *json.Decoder, depth int) (any, error) {
 	return token, nil
 }
 
-// What is dense takes the most memory.
+// Dense values take the most memory.
 func TestReadingJSONIsBounded(t *testing.T) {
 	units := []string{"1,", `{"":0},`, "[[]],", "{},", `"a",`, "[0],", `{"":""},`, `"\u0001",`, `{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9},`}
 	for _, unit := range units[:acceptancetest.Count(3, len(units))] {
@@ -142,7 +142,7 @@ func TestReadingJSONIsBounded(t *testing.T) {
 			})
 			fleettest.Bounded(t, text, func() {
 				if _, err := fleet.ParseJSON(text[:len(text)-1]); err == nil {
-					t.Error("half a list is one")
+					t.Error("an unterminated list is accepted")
 				}
 			})
 		})

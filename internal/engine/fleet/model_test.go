@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// brokenModels are texts that no fleet writes, by the error.
+// brokenModels has invalid models by their error.
 var brokenModels = map[string][]string{
 	`unknown field "lables"`: {`{"environment":"dev","lables":{}}`, `{"clusters":[{"lables":1}]}`},
 	"exceeded max depth": {
@@ -28,7 +28,7 @@ func TestABrokenModelIsAnError(t *testing.T) {
 			_, err := fleet.ParseModel(text)
 			if err == nil || !strings.Contains(err.Error(), want) ||
 				!strings.Contains(err.Error(), "fleet model is not one that provider::flotilla::fleet returned") {
-				t.Errorf("%.60q: %v, want %q", text, err, want)
+				t.Errorf("%.60q: got error %v, want %q", text, err, want)
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func TestBrokenManifestsAreAnError(t *testing.T) {
 	}
 }
 
-// A large fleet is as dense as its objects are small.
+// Small objects make a large fleet dense.
 func TestALargeModelIsRead(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -63,7 +63,7 @@ func TestALargeModelIsRead(t *testing.T) {
 	}
 }
 
-// FuzzParseModel writes each model that can be read, and reads it again.
+// FuzzParseModel writes each valid model and reads it again.
 func FuzzParseModel(f *testing.F) {
 	for _, texts := range brokenModels {
 		for _, text := range texts {
@@ -84,7 +84,7 @@ func FuzzParseModel(f *testing.F) {
 		once := model(t, read)
 		again, err := fleet.ParseModel(once)
 		if err != nil {
-			t.Fatalf("%q is read, and what is written of it is not: %q: %v", text, once, err)
+			t.Fatalf("%q is valid, but its written form %q is not: %v", text, once, err)
 		}
 		if twice := model(t, again); twice != once {
 			t.Errorf("%q is written as %q, and then as %q", text, once, twice)

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-var eachTable = &fleet.Table{Name: "test", Attributes: []fleet.Attribute{
+var allTypes = &fleet.Table{Name: "test", Attributes: []fleet.Attribute{
 	{Name: "text"}, {Name: "bool", Type: fleet.BoolType, Default: true}, {Name: "int", Type: fleet.WholeType, Default: 7, Least: 1, Most: 10},
 	{
 		Name: "duration",
@@ -23,10 +23,10 @@ var eachTable = &fleet.Table{Name: "test", Attributes: []fleet.Attribute{
 	}, {Name: "selector", Type: fleet.ObjectType, Of: fleet.SelectorTable()},
 }}
 
-// read reads an object with an attribute of each kind.
-func readEach(value any) (*fleet.Reader, map[string]any) {
+// readAllTypes reads an object with an attribute of each type.
+func readAllTypes(value any) (*fleet.Reader, map[string]any) {
 	r := &fleet.Reader{}
-	o := r.Object(eachTable, nil, value)
+	o := r.Object(allTypes, nil, value)
 	if o == nil {
 		return r, nil
 	}
@@ -39,9 +39,9 @@ func readEach(value any) (*fleet.Reader, map[string]any) {
 	return r, got
 }
 
-func TestReaderReadsEachKind(t *testing.T) {
+func TestReaderReadsEachType(t *testing.T) {
 	t.Parallel()
-	r, got := readEach(map[string]any{
+	r, got := readAllTypes(map[string]any{
 		"text": "x", "bool": true, "int": json.Number("3"), "duration": "1m", "time": "2026-01-01T00:00:00Z", "texts": []any{"a"},
 		"one_of": "b", "list": []any{map[string]any{}}, "selector": map[string]any{},
 	})
@@ -53,15 +53,15 @@ func TestReaderReadsEachKind(t *testing.T) {
 		got["selector"] != true {
 		t.Error(got)
 	}
-	if r, got = readEach(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" || got["bool"] != true ||
+	if r, got = readAllTypes(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" || got["bool"] != true ||
 		got["timeout"] != 5*time.Minute {
 		t.Error(r.Findings, got)
 	}
 }
 
-func TestReaderFindsAllThatIsWrong(t *testing.T) {
+func TestReaderReportsAllMistakes(t *testing.T) {
 	t.Parallel()
-	r, _ := readEach(map[string]any{
+	r, _ := readAllTypes(map[string]any{
 		"text": true, "bool": "yes", "int": json.Number("11"), "duration": "2h", "time": "noon", "texts": []any{json.Number("1")},
 		"one_of": "c", "list": []any{"x"}, "selector": map[string]any{"match": "x"}, "txt": "x",
 	})
@@ -75,21 +75,21 @@ func TestReaderFindsAllThatIsWrong(t *testing.T) {
 			t.Errorf("%q is not among\n%s", want, r.Findings.Error())
 		}
 	}
-	if r, _ := readEach("x"); len(r.Findings) != 1 {
+	if r, _ := readAllTypes("x"); len(r.Findings) != 1 {
 		t.Error(r.Findings)
 	}
 }
 
-func TestWhatIsNotKnownYetIsNoFinding(t *testing.T) {
+func TestUnknownValuesAreNoFindings(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"text", "bool", "int", "duration", "time", "texts", "one_of", "list", "selector", "timeout"} {
-		r, _ := readEach(map[string]any{name: fleet.Unknown{}})
+		r, _ := readAllTypes(map[string]any{name: fleet.Unknown{}})
 		if len(r.Findings) > 0 || !r.Unknown {
-			t.Errorf("%s: %v, %q", name, r.Unknown, r.Findings)
+			t.Errorf("%s: got unknown %v, findings %q", name, r.Unknown, r.Findings)
 		}
 	}
 	r := &fleet.Reader{}
-	if o := r.Object(eachTable, nil, fleet.Unknown{}); o != nil || !r.Unknown {
-		t.Error("an unknown object is read")
+	if o := r.Object(allTypes, nil, fleet.Unknown{}); o != nil || !r.Unknown {
+		t.Error("an unknown object is not reported as unknown")
 	}
 }

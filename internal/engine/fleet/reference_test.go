@@ -18,36 +18,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
 )
 
-// fleetSchema is the JSON Schema of the argument of provider::flotilla::fleet that is published.
+// fleetSchema is the published JSON Schema of the argument of provider::flotilla::fleet.
 var fleetSchema = jsonschema.MustCompileString("fleet.json", string(reference.Schemas()["fleet.json"]))
 
-// tabled is an object of an input, with the table that it is read by, and its JSON pointer.
-type tabled struct {
+// tableObject is an object of an input, with its table and its JSON pointer.
+type tableObject struct {
 	table   *fleet.Table
 	object  map[string]any
 	pointer string
 }
 
-// eachTabled calls do with each object of an input that has a table.
-func eachTabled(of tabled, do func(tabled)) {
-	do(of)
-	for _, name := range slices.Sorted(maps.Keys(of.object)) {
-		attribute := of.table.Find(name)
+// walkTables calls do with the object and each object below it, if there is a table for it.
+func walkTables(parent tableObject, do func(tableObject)) {
+	do(parent)
+	for _, name := range slices.Sorted(maps.Keys(parent.object)) {
+		attribute := parent.table.Find(name)
 		if attribute == nil || attribute.Of == nil {
 			continue
 		}
-		pointer := of.pointer + "/" + name
+		pointer := parent.pointer + "/" + name
 		element := func(pointer string, value any) {
-			if object, is := value.(map[string]any); is {
-				eachTabled(tabled{attribute.Of, object, pointer}, do)
+			if object, isObject := value.(map[string]any); isObject {
+				walkTables(tableObject{attribute.Of, object, pointer}, do)
 			}
 		}
 		switch attribute.Type {
 		case fleet.ObjectType, fleet.TextOrObjectType, fleet.BoolOrObjectType:
-			element(pointer, of.object[name])
+			element(pointer, parent.object[name])
 			continue
 		}
-		switch value := of.object[name].(type) {
+		switch value := parent.object[name].(type) {
 		case []any:
 			for i := range value {
 				element(fmt.Sprintf("%s/%d", pointer, i), value[i])
@@ -60,8 +60,8 @@ func eachTabled(of tabled, do func(tabled)) {
 	}
 }
 
-// accepted are inputs without a mistake, in which each attribute of each table is somewhere.
-func accepted(t *testing.T) []map[string]any {
+// validInputs returns inputs without mistakes. Together they have each attribute of each table.
+func validInputs(t *testing.T) []map[string]any {
 	t.Helper()
 	onBase := input(t, `
 environment: dev
@@ -74,23 +74,23 @@ clusters: [{name: drone-7, cluster_type: drone}]
 workspaces: [{name: team}]
 workloads: [{name: hello, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://git.example.com/hello'}}}}]
 `)
-	return []map[string]any{input(t, everything).(map[string]any), onBase, withArtifacts(t, artifact.Resolved{"hello-live": ofBranch})}
+	return []map[string]any{input(t, everything).(map[string]any), onBase, withArtifacts(t, artifact.Resolved{"hello-live": branchEntry})}
 }
 
-// A table has what code reads: an attribute that code asks for and no table has makes each reader of such an object panic, and
-// one that a table has and no code asks for would not be accepted here.
+// The tables have exactly the attributes that the code reads: reading an attribute without a table entry panics, and an
+// attribute that no code reads is a finding here.
 func TestEachAttributeOfTheTablesIsRead(t *testing.T) {
 	t.Parallel()
 	seen := map[*fleet.Table]map[string]bool{}
-	for _, value := range accepted(t) {
+	for _, value := range validInputs(t) {
 		_, findings := fleet.Decode(value)
 		wantFindings(t, findings)
-		eachTabled(tabled{fleet.RootTable(), value, ""}, func(of tabled) {
-			if seen[of.table] == nil {
-				seen[of.table] = map[string]bool{}
+		walkTables(tableObject{fleet.RootTable(), value, ""}, func(current tableObject) {
+			if seen[current.table] == nil {
+				seen[current.table] = map[string]bool{}
 			}
-			for name := range of.object {
-				seen[of.table][name] = true
+			for name := range current.object {
+				seen[current.table][name] = true
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestEachAttributeOfTheTablesIsRead(t *testing.T) {
 			attribute := &table.Attributes[i]
 			if !seen[table][attribute.Name] {
 				t.Errorf(
-					"no input has the attribute %q of a %s: add it to everything, where that shows whether code reads it",
+					"no input has the attribute %q of a %s: add it to everything",
 					attribute.Name,
 					table.Name,
 				)
@@ -113,25 +113,25 @@ func TestEachAttributeOfTheTablesIsRead(t *testing.T) {
 	check(fleet.RootTable())
 }
 
-func TestAReaderCannotAskForAnAttributeThatNoTableHas(t *testing.T) {
+func TestReadingAnUndefinedAttributePanics(t *testing.T) {
 	t.Parallel()
 	defer func() {
-		if said := recover(); said == nil || !strings.Contains(fmt.Sprint(said), `has no attribute "title"`) {
-			t.Errorf("it says %v", said)
+		if got := recover(); got == nil || !strings.Contains(fmt.Sprint(got), `has no attribute "title"`) {
+			t.Errorf("got panic %v", got)
 		}
 	}()
 	reader := &fleet.Reader{}
 	reader.Object(fleet.CollectionTable("clusters"), nil, map[string]any{"name": "a"}).Text("title")
 }
 
-func TestTheSchemaAcceptsWhatAFleetIs(t *testing.T) {
+func TestTheSchemaAcceptsValidFleets(t *testing.T) {
 	t.Parallel()
-	for i, value := range accepted(t) {
+	for i, value := range validInputs(t) {
 		if err := fleetSchema.Validate(value); err != nil {
 			t.Errorf("%d: %#v", i, err)
 		}
 	}
-	whole := accepted(t)[0]
+	whole := validInputs(t)[0]
 	schemas := reference.Schemas()
 	for i := range fleet.RootTable().Attributes {
 		attribute := &fleet.RootTable().Attributes[i]
@@ -160,24 +160,24 @@ func TestTheSchemaAcceptsWhatAFleetIs(t *testing.T) {
 	}
 }
 
-// mistake makes one mistake, and says what it did, and where the schema must find it: the pointer of the attribute, or of its object
-// with the attribute's name.
+// mistake describes one mistake. The schema must report it at the pointer: of the attribute, or of its object, with the name of
+// the attribute in the message.
 type mistake struct {
-	what, attribute, pointer string
-	inObject                 bool
+	description, attribute, pointer string
+	inObject                        bool
 }
 
-func misspelt(random *rand.Rand, key string) string {
-	at := random.Intn(len(key))
-	return key[:at] + "x" + key[at:]
+func misspell(random *rand.Rand, key string) string {
+	position := random.Intn(len(key))
+	return key[:position] + "x" + key[position:]
 }
 
-// values are of all types.
-func values() []any {
+// valuesOfAllTypes returns a value of each JSON type.
+func valuesOfAllTypes() []any {
 	return []any{"text", json.Number("1.5"), true, []any{json.Number("1")}, map[string]any{"x": json.Number("1")}}
 }
 
-// fits says whether an attribute may have a value of those of values.
+// fits reports whether an attribute accepts a value of valuesOfAllTypes.
 func fits(attribute *fleet.Attribute, value any) bool {
 	switch value.(type) {
 	case string:
@@ -192,11 +192,11 @@ func fits(attribute *fleet.Attribute, value any) bool {
 	return false
 }
 
-// makeMistake makes one in an object; nil where it made none.
-func makeMistake(random *rand.Rand, of tabled) *mistake {
+// makeMistake makes a random mistake in an object. It returns nil if the choice does not apply to the object.
+func makeMistake(random *rand.Rand, current tableObject) *mistake {
 	var keys []string
-	for _, key := range slices.Sorted(maps.Keys(of.object)) {
-		if attribute := of.table.Find(key); attribute != nil && !attribute.Computed {
+	for _, key := range slices.Sorted(maps.Keys(current.object)) {
+		if attribute := current.table.Find(key); attribute != nil && !attribute.Computed {
 			keys = append(keys, key)
 		}
 	}
@@ -204,135 +204,136 @@ func makeMistake(random *rand.Rand, of tabled) *mistake {
 		return nil
 	}
 	key := keys[random.Intn(len(keys))]
-	attribute, noName := of.table.Find(key), noNames[random.Intn(len(noNames))]
+	attribute, invalidName := current.table.Find(key), invalidNames[random.Intn(len(invalidNames))]
 	switch random.Intn(6) {
 	case 0:
-		wrong := misspelt(random, key)
-		of.object[wrong] = of.object[key]
-		delete(of.object, key)
-		return &mistake{"misspelt " + key, wrong, of.pointer, true}
+		wrong := misspell(random, key)
+		current.object[wrong] = current.object[key]
+		delete(current.object, key)
+		return &mistake{"misspelt " + key, wrong, current.pointer, true}
 	case 1:
-		all := values()
+		all := valuesOfAllTypes()
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, value := range all {
 			if !fits(attribute, value) {
-				of.object[key] = value
-				return &mistake{fmt.Sprintf("%s is %v", key, value), key, of.pointer + "/" + key, false}
+				current.object[key] = value
+				return &mistake{fmt.Sprintf("%s is %v", key, value), key, current.pointer + "/" + key, false}
 			}
 		}
 	case 2:
 		if attribute.Required {
-			delete(of.object, key)
-			return &mistake{"missing " + key, key, of.pointer, true}
+			delete(current.object, key)
+			return &mistake{"missing " + key, key, current.pointer, true}
 		}
 	case 3:
-		keys = slices.DeleteFunc(keys, func(key string) bool { return of.table.Find(key).Form == nil })
+		keys = slices.DeleteFunc(keys, func(key string) bool { return current.table.Find(key).Form == nil })
 		if len(keys) > 0 {
 			key = keys[random.Intn(len(keys))]
-			switch of.table.Find(key).Type {
+			switch current.table.Find(key).Type {
 			case fleet.TextsType:
-				of.object[key] = []any{noName}
+				current.object[key] = []any{invalidName}
 			case fleet.TextMapType:
-				of.object[key] = map[string]any{"a": noName}
+				current.object[key] = map[string]any{"a": invalidName}
 			default:
-				of.object[key] = noName
+				current.object[key] = invalidName
 			}
-			return &mistake{"malformed " + key, key, of.pointer + "/" + key, false}
+			return &mistake{"malformed " + key, key, current.pointer + "/" + key, false}
 		}
 	case 4:
-		keys = slices.DeleteFunc(keys, func(key string) bool { return of.table.Find(key).Keys == nil })
+		keys = slices.DeleteFunc(keys, func(key string) bool { return current.table.Find(key).Keys == nil })
 		if len(keys) > 0 {
 			key = keys[random.Intn(len(keys))]
-			values := of.object[key].(map[string]any) // of which accepted has none that is empty
-			values[noName] = values[slices.Min(slices.Collect(maps.Keys(values)))]
-			return &mistake{"malkeyed " + key, key, of.pointer + "/" + key, false}
+			values := current.object[key].(map[string]any) // validInputs has no empty ones
+			values[invalidName] = values[slices.Min(slices.Collect(maps.Keys(values)))]
+			return &mistake{"malkeyed " + key, key, current.pointer + "/" + key, false}
 		}
 	case 5:
-		if len(of.table.Apart) > 0 {
-			pair := of.table.Apart[random.Intn(len(of.table.Apart))]
+		if len(current.table.Apart) > 0 {
+			pair := current.table.Apart[random.Intn(len(current.table.Apart))]
 			for _, name := range pair {
-				if of.object[name] == nil {
-					of.object[name] = map[fleet.Type]any{fleet.TextType: "v1", fleet.CollectionType: []any{}}[of.table.Find(name).Type]
+				if current.object[name] == nil {
+					current.object[name] = map[fleet.Type]any{fleet.TextType: "v1", fleet.CollectionType: []any{}}[current.table.Find(name).Type]
 				}
 			}
-			return &mistake{"both " + pair[0], pair[0], of.pointer, false}
+			return &mistake{"both " + pair[0], pair[0], current.pointer, false}
 		}
 	}
 	return nil
 }
 
-// noNames are no texts of any form.
-var noNames = []string{"Not A Name", "-a", "a/b/c", "ä", strings.Repeat("a", 254)}
+// invalidNames are invalid in every form.
+var invalidNames = []string{"Not A Name", "-a", "a/b/c", "ä", strings.Repeat("a", 254)}
 
-// foundBy says whether a schema's error has a cause at the mistake.
-func (m *mistake) foundBy(err *jsonschema.ValidationError) bool {
+// isReportedBy reports whether a schema's error has a cause at the mistake.
+func (m *mistake) isReportedBy(err *jsonschema.ValidationError) bool {
 	if m.inObject && err.InstanceLocation == m.pointer && strings.Contains(err.Message, "'"+m.attribute+"'") ||
 		!m.inObject && strings.HasPrefix(err.InstanceLocation+"/", m.pointer+"/") {
 		return true
 	}
-	return slices.ContainsFunc(err.Causes, m.foundBy)
+	return slices.ContainsFunc(err.Causes, m.isReportedBy)
 }
 
-// Random mistakes, each a misspelt key, a value of another type, a required attribute that is missing, a text or key that is no name,
-// or two attributes of which only one may be set, are found by the schema where provider::flotilla::fleet finds them.
-func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
+// TestTheSchemaFindsTheMistakesOfAFleet makes random mistakes: a misspelt key, a value of another type, a missing required
+// attribute, an invalid name as text or key, and two attributes that exclude each other. The schema and
+// provider::flotilla::fleet must both find each.
+func TestTheSchemaFindsTheMistakesOfAFleet(t *testing.T) {
 	t.Parallel()
 	mistakes := acceptancetest.Count(200, 400)
 	random := rand.New(rand.NewSource(25))
-	kinds, all := map[string]int{}, accepted(t)
-	for made := 0; made < mistakes; {
+	kinds, all := map[string]int{}, validInputs(t)
+	for count := 0; count < mistakes; {
 		value := clone(all[random.Intn(len(all))]).(map[string]any)
-		var objects []tabled
-		eachTabled(tabled{fleet.RootTable(), value, ""}, func(of tabled) { objects = append(objects, of) })
-		of := objects[random.Intn(len(objects))]
-		if of.table.Name == "base fleet" || of.table.Name == "entries of a base fleet" { // which people do not write
+		var objects []tableObject
+		walkTables(tableObject{fleet.RootTable(), value, ""}, func(current tableObject) { objects = append(objects, current) })
+		current := objects[random.Intn(len(objects))]
+		if current.table.Name == "base fleet" || current.table.Name == "entries of a base fleet" { // people do not write these
 			continue
 		}
-		if environment, is := of.object["environment"].(string); is && environment != "dev" { // of which a fleet checks less
+		if environment, isText := current.object["environment"].(string); isText && environment != "dev" { // a fleet checks less of it
 			continue
 		}
-		m := makeMistake(random, of)
+		m := makeMistake(random, current)
 		if m == nil {
 			continue
 		}
-		made++
-		kinds[strings.Fields(m.what)[0]]++
-		if strings.HasPrefix(m.what, "mal") && strings.HasSuffix(m.attribute, "labels") {
+		count++
+		kinds[strings.Fields(m.description)[0]]++
+		if strings.HasPrefix(m.description, "mal") && strings.HasSuffix(m.attribute, "labels") {
 			kinds["labels"]++
 		}
 		_, findings := fleet.Decode(value)
 		if !slices.ContainsFunc(findings, func(f fleet.Finding) bool { return strings.Contains("."+f.Path+".", m.attribute) }) {
-			t.Errorf("%s at %s: fleet does not find it: %s", m.what, m.pointer, findings)
+			t.Errorf("%s at %s: the fleet has no such finding: %s", m.description, m.pointer, findings)
 		}
 		var violation *jsonschema.ValidationError
-		if err := fleetSchema.Validate(value); !errors.As(err, &violation) || !m.foundBy(violation) {
-			t.Errorf("%s at %s: the schema does not find it: %#v", m.what, m.pointer, err)
+		if err := fleetSchema.Validate(value); !errors.As(err, &violation) || !m.isReportedBy(violation) {
+			t.Errorf("%s at %s: the schema does not report it: %#v", m.description, m.pointer, err)
 		}
 	}
 	for kind, want := range map[string]int{"misspelt": 40, "missing": 10, "malformed": 20, "malkeyed": 20, "labels": 15, "both": 10} {
 		if kinds[kind] < want*mistakes/400 {
-			t.Errorf("too few mistakes are %s: %v", kind, kinds)
+			t.Errorf("too few mistakes of kind %s: %v", kind, kinds)
 		}
 	}
 }
 
-// What is left out of a fleet that is one, or is null, is no mistake for the schema unless it is one for a fleet.
+// TestTheSchemaFindsNoOtherMistakes omits random attributes or sets them to null. If the fleet is still valid, the schema accepts it.
 func TestTheSchemaFindsNoOtherMistakes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewSource(25))
-	valid, all := 0, accepted(t)
+	valid, all := 0, validInputs(t)
 	for range acceptancetest.Count(150, 300) {
 		value := clone(all[random.Intn(len(all))]).(map[string]any)
-		what := ""
-		eachTabled(tabled{fleet.RootTable(), value, ""}, func(of tabled) {
-			for _, key := range slices.Sorted(maps.Keys(of.object)) {
-				ofOther := key == "data" && of.object["environment"] == "prod" // which a fleet of dev does not check
-				if random.Intn(25) > 0 || ofOther {
+		omitted := ""
+		walkTables(tableObject{fleet.RootTable(), value, ""}, func(current tableObject) {
+			for _, key := range slices.Sorted(maps.Keys(current.object)) {
+				isUnchecked := key == "data" && current.object["environment"] == "prod" // a fleet of dev does not check it
+				if random.Intn(25) > 0 || isUnchecked {
 					continue
 				}
-				what += " " + of.pointer + "/" + key
-				if delete(of.object, key); random.Intn(2) == 0 {
-					of.object[key] = nil
+				omitted += " " + current.pointer + "/" + key
+				if delete(current.object, key); random.Intn(2) == 0 {
+					current.object[key] = nil
 				}
 			}
 		})
@@ -341,10 +342,10 @@ func TestTheSchemaFindsNoOtherMistakes(t *testing.T) {
 		}
 		valid++
 		if err := fleetSchema.Validate(value); err != nil {
-			t.Errorf("without%s: %#v", what, err)
+			t.Errorf("without%s: %#v", omitted, err)
 		}
 	}
 	if valid < acceptancetest.Count(15, 30) {
-		t.Errorf("only %d were fleets", valid)
+		t.Errorf("only %d fleets were valid", valid)
 	}
 }

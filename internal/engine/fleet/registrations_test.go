@@ -21,7 +21,7 @@ func registration(name, workload string) string {
 	return kalypsoDocument("WorkloadRegistration", name, "{workload: "+workload+"}")
 }
 
-func TestRegistrationsLeadToTheirPlaces(t *testing.T) {
+func TestRegistrationsHaveTheirSources(t *testing.T) {
 	t.Parallel()
 	got, known, findings := fleet.DecodeRegistrations(map[string]any{
 		"main/a.yaml": "# first\n---\n" + registrationA + "---\nkind: List\n---\n- no object\n---\n",
@@ -47,7 +47,7 @@ func TestRegistrationsInACircleEnd(t *testing.T) {
 	t.Parallel()
 	first, _, findings := fleet.DecodeRegistrations([]any{registrationA}, nil)
 	wantFindings(t, findings)
-	// What a leads to registers b, and a again, and a by another name and spelling, and the control plane.
+	// The source of a registers b, a, a with another name and spelling, and the control plane.
 	documents := []any{
 		registrationA + "---\n" + registrationB + registration(
 			"again",
@@ -78,7 +78,7 @@ func TestRegistrationsInACircleEnd(t *testing.T) {
 	)
 	got, _, _ := fleet.DecodeRegistrations([]any{registrationA}, map[string]any{"followed": followed})
 	if len(got) != 0 {
-		t.Errorf("got %v of what was followed", got)
+		t.Errorf("got %v, want nothing, because a was followed", got)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestRegistrationsAreCheckedStrictly(t *testing.T) {
 		"no YAML":           {[]any{"a: ["}, []string{"documents[0]: document 1"}},
 		"no spec":           {[]any{"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: a}\n"}, []string{"spec: is required"}},
 		"no workload":       {[]any{kalypsoDocument("WorkloadRegistration", "a", "{workspace: x}")}, []string{"spec.workload: is required"}},
-		"nothing in it":     {[]any{registration("a", "{}")}, []string{".spec.workload.branch: is required", ".spec.workload.repo: is required"}},
+		"an empty workload": {[]any{registration("a", "{}")}, []string{".spec.workload.branch: is required", ".spec.workload.repo: is required"}},
 		"a misspelt key":    {[]any{registration("a", "{repo: x, branch: main, paths: z}")}, []string{`.spec.workload.paths: unknown attribute; did you mean "path"?`}},
 		"a branch unquoted": {[]any{registration("a", "{repo: x, branch: 1.10}")}, []string{".spec.workload.branch: must be a string"}},
 		"a name":            {[]any{registration("A_b", "{repo: x, branch: main}")}, []string{`.metadata.name: "A_b" is not a DNS label`}},
@@ -102,12 +102,12 @@ func TestRegistrationsAreCheckedStrictly(t *testing.T) {
 	} {
 		_, _, findings := fleet.DecodeRegistrations(test.documents, nil)
 		if len(findings) != len(test.want) {
-			t.Errorf("%s: %v, want %q", name, findings, test.want)
+			t.Errorf("%s: got %v, want %q", name, findings, test.want)
 			continue
 		}
 		for i, want := range test.want {
 			if !strings.Contains(findings[i].String(), want) {
-				t.Errorf("%s: %v, want %q", name, findings[i], want)
+				t.Errorf("%s: got %v, want %q", name, findings[i], want)
 			}
 		}
 	}
@@ -119,38 +119,38 @@ func TestRegistrationsAreCheckedStrictly(t *testing.T) {
 		},
 	})
 	if len(findings) != 2 {
-		t.Errorf("of what was followed is wrong %v", findings)
+		t.Errorf("got findings %v of followed sources, want two", findings)
 	}
 }
 
-func TestRegistrationsAreUnknownWhileOneMoreMayCome(t *testing.T) {
+func TestRegistrationsAreUnknownIfMoreMayFollow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		documents any
 		followed  []any
 		known     bool
 	}{
-		"everything":             {fleet.Unknown{}, nil, false},
-		"a text":                 {[]any{registrationA, fleet.Unknown{}}, nil, false},
-		"what was followed":      {[]any{registrationA}, []any{fleet.Unknown{}}, false},
-		"one that was followed":  {[]any{registrationA}, []any{map[string]any{"a": fleet.Unknown{}}}, false},
-		"where it leads to":      {[]any{registrationA}, []any{map[string]any{"url": "x", "ref": fleet.Unknown{}}}, false},
-		"its repository":         {[]any{registrationA}, []any{map[string]any{"url": fleet.Unknown{}}}, false},
-		"nothing is not unknown": {[]any{registrationA}, []any{nil}, true},
+		"everything":                          {fleet.Unknown{}, nil, false},
+		"a text":                              {[]any{registrationA, fleet.Unknown{}}, nil, false},
+		"all followed sources":                {[]any{registrationA}, []any{fleet.Unknown{}}, false},
+		"a followed source":                   {[]any{registrationA}, []any{map[string]any{"a": fleet.Unknown{}}}, false},
+		"the ref of a followed source":        {[]any{registrationA}, []any{map[string]any{"url": "x", "ref": fleet.Unknown{}}}, false},
+		"the repository of a followed source": {[]any{registrationA}, []any{map[string]any{"url": fleet.Unknown{}}}, false},
+		"null in place of a followed source":  {[]any{registrationA}, []any{nil}, true},
 	} {
 		_, known, findings := fleet.DecodeRegistrations(test.documents, map[string]any{"followed": test.followed})
 		wantFindings(t, findings)
 		if known != test.known {
-			t.Errorf("%s: known is %v", name, known)
+			t.Errorf("%s: got known %v", name, known)
 		}
 	}
 	_, _, findings := fleet.DecodeRegistrations([]any{fleet.Unknown{}, "a: ["}, nil)
 	if len(findings) != 1 {
-		t.Errorf("beside what is unknown, wrong is %v", findings)
+		t.Errorf("beside an unknown document: got findings %v, want one", findings)
 	}
 }
 
-func TestWhatARegistrationLeadsToIsOfItsWorkspace(t *testing.T) {
+func TestRegisteredWorkloadsBelongToTheirWorkspace(t *testing.T) {
 	t.Parallel()
 	workload := kalypsoDocument("Workload", "otherwise", "{deploymentTargets: [{name: c, environment: dev, manifests: {repo: 'https://x'}}]}")
 	read := func(name any) map[string]any {
@@ -159,21 +159,21 @@ func TestWhatARegistrationLeadsToIsOfItsWorkspace(t *testing.T) {
 	decoded, findings := fleet.DecodeControlPlane("dev", []any{registrationA, read("a")})
 	wantFindings(t, findings)
 	if got := decoded.Fleet.Workloads[0].Workspace; got != "team-a" {
-		t.Errorf("the workspace is %q", got)
+		t.Errorf("got workspace %q", got)
 	}
 	for name, test := range map[string]struct {
 		documents []any
 		want      []string
 	}{
-		"one that nobody registered": {[]any{registrationA, read("b")}, []string{`documents["b"].name: none of the documents is a WorkloadRegistration "b"`}},
-		"no name":                    {[]any{registrationA, map[string]any{"documents": []any{}}}, []string{"documents[1].name: is required"}},
-		"no documents":               {[]any{registrationA, map[string]any{"name": "a"}}, []string{`documents["a"].documents: is required`}},
-		"misspelt":                   {[]any{registrationA, map[string]any{"name": "a", "document": []any{}, "documents": []any{}}}, []string{`documents["a"].document: unknown attribute; did you mean "documents"?`}},
-		"no texts":                   {[]any{registrationA, map[string]any{"name": "a", "documents": []any{map[string]any{}}}}, []string{`documents["a"].documents[0]: must be the text of YAML documents, not an object`}},
+		"documents without a registration": {[]any{registrationA, read("b")}, []string{`documents["b"].name: none of the documents is a WorkloadRegistration "b"`}},
+		"no name":                          {[]any{registrationA, map[string]any{"documents": []any{}}}, []string{"documents[1].name: is required"}},
+		"no documents":                     {[]any{registrationA, map[string]any{"name": "a"}}, []string{`documents["a"].documents: is required`}},
+		"misspelt":                         {[]any{registrationA, map[string]any{"name": "a", "document": []any{}, "documents": []any{}}}, []string{`documents["a"].document: unknown attribute; did you mean "documents"?`}},
+		"no texts":                         {[]any{registrationA, map[string]any{"name": "a", "documents": []any{map[string]any{}}}}, []string{`documents["a"].documents[0]: must be the text of YAML documents, not an object`}},
 	} {
 		_, findings := fleet.DecodeControlPlane("dev", test.documents)
 		if len(findings) != 1 || !strings.Contains(findings[0].String(), test.want[0]) {
-			t.Errorf("%s: %v, want %q", name, findings, test.want)
+			t.Errorf("%s: got %v, want %q", name, findings, test.want)
 		}
 	}
 	for name, documents := range map[string][]any{
@@ -185,7 +185,7 @@ func TestWhatARegistrationLeadsToIsOfItsWorkspace(t *testing.T) {
 		decoded, findings := fleet.DecodeControlPlane("dev", documents)
 		wantFindings(t, findings)
 		if decoded.Known {
-			t.Errorf("%s: the fleet is known", name)
+			t.Errorf("%s: got a known fleet", name)
 		}
 	}
 }
@@ -202,12 +202,12 @@ func FuzzRegistrations(f *testing.F) {
 		)
 		for name, r := range bounded {
 			if len(findings) == 0 && (r.Workspace != "team-a" || !access.IsWithin(r.Sources, r.Source.URL)) {
-				t.Errorf("%q leads to %+v, outside of %s", name, r, source)
+				t.Errorf("%q has registration %+v outside %s", name, r, source)
 			}
 		}
 		got, known, findings := fleet.DecodeRegistrations([]any{text}, nil)
 		if !known {
-			t.Error("nothing is unknown")
+			t.Error("got unknown registrations of a known text")
 		}
 		if len(findings) > 0 {
 			return
@@ -215,12 +215,12 @@ func FuzzRegistrations(f *testing.F) {
 		var followed []any
 		for name, r := range got {
 			if name != r.Name || r.Source.URL == "" || !strings.HasPrefix(r.Source.Ref, "refs/heads/") || r.Source.Path == "" {
-				t.Errorf("%q leads to %+v", name, r)
+				t.Errorf("%q has registration %+v", name, r)
 			}
 			followed = append(followed, map[string]any{"url": r.Source.URL, "ref": r.Source.Ref, "path": r.Source.Path})
 		}
 		if again, _, _ := fleet.DecodeRegistrations([]any{text}, map[string]any{"followed": followed}); len(again) > 0 {
-			t.Errorf("%v were followed and come again", again)
+			t.Errorf("got %v again, although they were followed", again)
 		}
 	})
 }

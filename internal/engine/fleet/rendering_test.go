@@ -6,45 +6,45 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestMistakesOfRendering(t *testing.T) {
+func TestMistakesOfRenderingAreFindings(t *testing.T) {
 	t.Parallel()
-	const of, at = `cluster_types["a"].`, `workloads["w"].deployment_targets["live"].`
-	for given, want := range map[string][]string{
+	const typePrefix, targetPrefix = `cluster_types["a"].`, `workloads["w"].deployment_targets["live"].`
+	for attributes, want := range map[string][]string{
 		"render: preview":                         nil,
 		"render: objects":                         nil,
 		"render: (known after apply)":             nil,
-		"render: previews":                        {of + `render: must be one of pointers, preview, objects, not "previews"; did you mean "preview"?`},
+		"render: previews":                        {typePrefix + `render: must be one of pointers, preview, objects, not "previews"; did you mean "preview"?`},
 		"kubernetes_version: '1.34'":              nil,
 		"kubernetes_version: v1.34.2":             nil,
 		"kubernetes_version: v1.34.2+k3s1":        nil,
 		"kubernetes_version: v1.34.2-eks-a1b2c3d": nil,
-		"kubernetes_version: '1.34+k3s1'":         {of + `kubernetes_version: "1.34+k3s1" is not a version of Kubernetes`},
-		"kubernetes_version: 1.34":                {of + `kubernetes_version: in quotes`},
-		"kubernetes_version: '1'":                 {of + `kubernetes_version: "1" is not a version of Kubernetes: write "1.34" or "v1.34.2"`},
-		"kubernetes_version: latest":              {of + `kubernetes_version: "latest" is not a version of Kubernetes`},
+		"kubernetes_version: '1.34+k3s1'":         {typePrefix + `kubernetes_version: "1.34+k3s1" is not a version of Kubernetes`},
+		"kubernetes_version: 1.34":                {typePrefix + `kubernetes_version: in quotes`},
+		"kubernetes_version: '1'":                 {typePrefix + `kubernetes_version: "1" is not a version of Kubernetes: write "1.34" or "v1.34.2"`},
+		"kubernetes_version: latest":              {typePrefix + `kubernetes_version: "latest" is not a version of Kubernetes`},
 		"api_versions: [v1, example.com/v1/Some]": nil,
-		"api_versions: [example.com]":             {of + `api_versions[0]: "example.com" is not an API version`},
-		"api_versions: [example.com/v1/some]":     {of + `api_versions[0]: "example.com/v1/some" is not an API version`},
+		"api_versions: [example.com]":             {typePrefix + `api_versions[0]: "example.com" is not an API version`},
+		"api_versions: [example.com/v1/some]":     {typePrefix + `api_versions[0]: "example.com/v1/some" is not an API version`},
 	} {
-		_, findings := fleet.Decode(input(t, "{environment: dev, cluster_types: [{name: a, environment: dev, "+given+"}]}"))
+		_, findings := fleet.Decode(input(t, "{environment: dev, cluster_types: [{name: a, environment: dev, "+attributes+"}]}"))
 		wantFindings(t, findings, want...)
 	}
 	_, findings := fleet.Decode(input(t, "{environment: dev, workspaces: [{name: team, least_render: objects}]}"))
 	wantFindings(t, findings, `workspaces["team"].least_render: must be one of pointers, preview, not "objects"`)
 	const before, after = "{environment: dev, workspaces: [{name: team}], workloads: [{name: w, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}, render: ", "}}}]}"
 	_, findings = fleet.Decode(input(t, before+"all"+after))
-	wantFindings(t, findings, at+`render: must be one of pointers, preview, objects, not "all"`)
+	wantFindings(t, findings, targetPrefix+`render: must be one of pointers, preview, objects, not "all"`)
 	decoded, findings := fleet.Decode(input(t, before+unknown+after))
 	wantFindings(t, findings)
 	if len(decoded.PendingManifests) != 1 || !decoded.Known {
-		t.Errorf("an unknown rendering leaves the model known %v, and pending %q", decoded.Known, decoded.PendingManifests)
+		t.Errorf("an unknown rendering: got known %v, pending %q", decoded.Known, decoded.PendingManifests)
 	}
 }
 
-// A deployment target may have a stronger rendering than a cluster type, and a weaker one as far as its workspace allows.
-func TestARenderingIsWeakenedOnlyWhereTheWorkspaceAllowsIt(t *testing.T) {
+// A deployment target may have a stronger rendering than its cluster type. Its workspace may permit a weaker rendering.
+func TestOnlyAWorkspacePermitsAWeakerRendering(t *testing.T) {
 	t.Parallel()
-	for _, one := range []struct {
+	for _, test := range []struct {
 		clusterType, target, least string
 		isWrong                    bool
 	}{
@@ -63,22 +63,22 @@ func TestARenderingIsWeakenedOnlyWhereTheWorkspaceAllowsIt(t *testing.T) {
 		{"objects", "pointers", "pointers", false},
 		{"", "pointers", "preview", false},
 	} {
-		target := &fleet.DeploymentTarget{Manifests: fleet.Manifests{Render: one.target}}
-		got := fleet.WeakensRendering(&fleet.ClusterType{Render: one.clusterType}, target, &fleet.Workspace{LeastRender: one.least})
-		if got != one.isWrong {
-			t.Errorf("%+v: %t", one, got)
+		target := &fleet.DeploymentTarget{Manifests: fleet.Manifests{Render: test.target}}
+		got := fleet.WeakensRendering(&fleet.ClusterType{Render: test.clusterType}, target, &fleet.Workspace{LeastRender: test.least})
+		if got != test.isWrong {
+			t.Errorf("%+v: got %t", test, got)
 		}
 	}
 }
 
-func TestTheDeploymentTargetsRenderingWins(t *testing.T) {
+func TestTheRenderingOfADeploymentTargetWins(t *testing.T) {
 	t.Parallel()
-	for _, one := range [][3]string{
+	for _, test := range [][3]string{
 		{"", "", "pointers"}, {"preview", "", "preview"}, {"preview", "pointers", "pointers"}, {"", "preview", "preview"},
 	} {
-		target := &fleet.DeploymentTarget{Manifests: fleet.Manifests{Render: one[1]}}
-		if got := fleet.RenderingOf(&fleet.ClusterType{Render: one[0]}, target); got != one[2] {
-			t.Errorf("%q of the cluster type and %q of the deployment target is %q, want %q", one[0], one[1], got, one[2])
+		target := &fleet.DeploymentTarget{Manifests: fleet.Manifests{Render: test[1]}}
+		if got := fleet.RenderingOf(&fleet.ClusterType{Render: test[0]}, target); got != test[2] {
+			t.Errorf("cluster type %q, deployment target %q: got %q, want %q", test[0], test[1], got, test[2])
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestSelectorsAreCheckedWithTheirPosition(t *testing.T) {
+func TestMistakesInSelectorsAreFindingsWithTheirPosition(t *testing.T) {
 	for selector, want := range map[string][]string{
 		"{}": nil,
 		"{match_labels: {region: east}, match_expressions: [{key: a, operator: Exists}], expression: '!b, c in (d)'}": nil,
@@ -47,7 +47,7 @@ func TestSelectorsAreCheckedWithTheirPosition(t *testing.T) {
 	}
 }
 
-func TestSelectorSaysWhichRequirementsFail(t *testing.T) {
+func TestSelectorReturnsFailedRequirements(t *testing.T) {
 	selector := fleet.Selector{
 		MatchLabels:      map[string]string{"region": "east", "size": "small"},
 		MatchExpressions: []fleet.Expression{{Key: "tier", Operator: "NotIn", Values: []string{"a", "b"}}},
@@ -58,20 +58,20 @@ func TestSelectorSaysWhichRequirementsFail(t *testing.T) {
 	set := fleet.Labels{"region": "west", "size": "small", "tier": "b", "zone": "3"}
 	want := []string{"region=east", "tier notin (a,b)", "zone in (1,2)"}
 	if got := requirements.Failed(set); !slices.Equal(got, want) {
-		t.Errorf("failed %q, want %q", got, want)
+		t.Errorf("got failed requirements %q, want %q", got, want)
 	}
 	if got := requirements.CountFailed(set, 10); got != 3 {
-		t.Errorf("%d failed, want 3", got)
+		t.Errorf("got %d failed requirements, want 3", got)
 	}
 	if got := requirements.CountFailed(set, 2); got != 2 {
-		t.Errorf("%d failed of at most 2", got)
+		t.Errorf("got %d failed requirements, want the limit of 2", got)
 	}
 	if requirements.Matches(set) || !requirements.Matches(fleet.Labels{"region": "east", "size": "small", "zone": "1"}) {
-		t.Error("matches what it should not, or not what it should")
+		t.Error("got a wrong match")
 	}
 }
 
-// Requirement by requirement or as a whole, Kubernetes reads the same.
+// FuzzSelectorExpression parses expressions by requirement and as a whole. Kubernetes' parser must agree.
 func FuzzSelectorExpression(f *testing.F) {
 	for _, text := range []string{"region in (us-west, jp), !restricted", "a,b=c,d==e,f!=g,h notin (i),j>1,k<2", "a in (,b)", "a in ((b)", ") , (", "in in (in)", " ", "a,", "notin", "a\x00,b", "\f"} {
 		f.Add(text)
@@ -93,12 +93,12 @@ func FuzzSelectorExpression(f *testing.F) {
 			return
 		}
 		if got, want := ours.String(), labels.NewSelector().Add(whole...).String(); !sameRequirements(got, want) {
-			t.Fatalf("%q is %s, but as a whole %s", text, got, want)
+			t.Fatalf("%q: got %s, but as a whole %s", text, got, want)
 		}
 	})
 }
 
-// sameRequirements compares without regard to order.
+// sameRequirements compares requirements in any order.
 func sameRequirements(a, b string) bool {
 	left, right := []byte(a), []byte(b)
 	slices.Sort(left)
@@ -123,12 +123,12 @@ func FuzzNames(f *testing.F) {
 		}
 		_, findings := fleet.Decode(map[string]any{"environment": text})
 		if (len(findings) == 0) != (fleet.CheckLabelName(text) == "") {
-			t.Errorf("environment %q: %v", text, findings)
+			t.Errorf("environment %q: got findings %v", text, findings)
 		}
 	})
 }
 
-// What is found to be right without the checks of Kubernetes is right for those.
+// FuzzPlainNames compares the fast checks with the checks of Kubernetes.
 func FuzzPlainNames(f *testing.F) {
 	for _, text := range []string{"a", "a-b", "-a", "a.b", "A_b", "a/b", "example.com/a", "", "ä", "a\n", "9", "a_", strings.Repeat("a", 63), strings.Repeat("a", 64)} {
 		f.Add(text)
@@ -144,7 +144,7 @@ func FuzzPlainNames(f *testing.F) {
 			"the value of a label": {fleet.CheckLabelValue, validation.IsValidLabelValue},
 		} {
 			if ours, theirs := check.ours(text), check.theirs(text); (ours == "") != (len(theirs) == 0) {
-				t.Errorf("%q as %s: %q, and for Kubernetes %q", text, name, ours, theirs)
+				t.Errorf("%q as %s: got %q, Kubernetes has %q", text, name, ours, theirs)
 			}
 		}
 		for _, selector := range []fleet.Selector{
@@ -153,21 +153,21 @@ func FuzzPlainNames(f *testing.F) {
 			{MatchExpressions: []fleet.Expression{{Key: "a", Operator: "NotIn", Values: []string{"b", text}}}},
 			{MatchExpressions: []fleet.Expression{{Key: "a", Operator: text}}},
 		} {
-			given := map[string]any{}
+			object := map[string]any{}
 			for key, value := range selector.MatchLabels {
-				given["match_labels"] = map[string]any{key: value}
+				object["match_labels"] = map[string]any{key: value}
 			}
 			for _, e := range selector.MatchExpressions {
 				values := []any{}
 				for _, value := range e.Values {
 					values = append(values, value)
 				}
-				given["match_expressions"] = []any{map[string]any{"key": e.Key, "operator": e.Operator, "values": values}}
+				object["match_expressions"] = []any{map[string]any{"key": e.Key, "operator": e.Operator, "values": values}}
 			}
 			_, want := selector.Compile()
-			_, _, got := fleet.DecodeSelector(given)
+			_, _, got := fleet.DecodeSelector(object)
 			if (len(got) == 0) != (len(want) == 0) && text != "" && !strings.Contains(text, "\x00") {
-				t.Errorf("%v: %v, and compiled %v", given, got, want)
+				t.Errorf("%v: got findings %v, want %v as of Compile", object, got, want)
 			}
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestWhereManifestsCannotBe(t *testing.T) {
-	at := `workloads["a"].deployment_targets["live"].manifests.`
+func TestInvalidSourcesOfManifestsAreFindings(t *testing.T) {
+	prefix := `workloads["a"].deployment_targets["live"].manifests.`
 	for manifests, want := range map[string]string{
 		"repo: https://git.example.com/team/app":                         "",
 		"repo: 'http://gitea.gitea.svc:3000/team/app.git'":               "",
@@ -81,7 +81,7 @@ func TestWhereManifestsCannotBe(t *testing.T) {
 				return
 			}
 			attribute, message, _ := strings.Cut(want, ": ")
-			wantFindings(t, findings, at+attribute+": "+message)
+			wantFindings(t, findings, prefix+attribute+": "+message)
 		})
 	}
 }
@@ -109,7 +109,7 @@ workloads:
 	)
 }
 
-func TestObjectsOfListsAreNamed(t *testing.T) {
+func TestFindingsNameObjectsOfLists(t *testing.T) {
 	for text, want := range map[string]string{
 		"cluster_types: [{name: a, lables: {}}]":                                         `cluster_types["a"].lables: unknown attribute`,
 		"cluster_types: [{lables: {}, name: (known after apply)}]":                       `cluster_types[0].lables: unknown attribute`,
@@ -130,8 +130,7 @@ func TestObjectsOfListsAreNamed(t *testing.T) {
 	}
 }
 
-// FuzzManifests: whatever a source is called, nothing panics, and what is wrong with a URL is said without
-// the URL, which may hold a secret.
+// FuzzManifests decodes any source without a panic. Findings about a URL do not contain the URL, because it may have a secret.
 func FuzzManifests(f *testing.F) {
 	for _, text := range []string{"https://user:secret@git.example.com/app", "secret://secret@secret/secret", "ssh://secret:secret@[secret]:secret/secret?secret#secret", "git@git.example.com:app", "oci://x", "a..b", "../x", "refs/heads/x", "https://[::1", "\x7f", "ssh://a b", "ssh://secretHsecret\xffm", "ssh://secret/\u200b"} {
 		f.Add(text)

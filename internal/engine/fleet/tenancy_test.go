@@ -43,7 +43,7 @@ func TestTenancyOfAWorkspace(t *testing.T) {
 }
 
 func TestFormsOfConfiguration(t *testing.T) {
-	at := `workloads["a"].deployment_targets["live"].config_as: `
+	prefix := `workloads["a"].deployment_targets["live"].config_as: `
 	for forms, test := range map[string]struct {
 		forms fleet.ConfigAs
 		want  []string
@@ -53,16 +53,16 @@ func TestFormsOfConfiguration(t *testing.T) {
 		"['values:global.platform', substitute]": {fleet.ConfigAs{"substitute", "values:global.platform"}, nil},
 		"['configmap:settings']":                 {fleet.ConfigAs{"configmap:settings"}, nil},
 		"null":                                   {nil, nil},
-		"[]":                                     {nil, []string{at + "is empty: give at least one form"}},
-		"[value]":                                {fleet.ConfigAs{"value"}, []string{at + `"value" is not one of configmap, configmap:<name>, values, values:<key>, substitute, secret, secret:<name>; did you mean "values"?`}},
-		"['substitute:x']":                       {fleet.ConfigAs{"substitute:x"}, []string{at + `"substitute:x" is not one of`}},
-		"['configmap:A b']":                      {fleet.ConfigAs{"configmap:A b"}, []string{at + `"configmap:A b": the name of the ConfigMap is not a DNS subdomain`}},
+		"[]":                                     {nil, []string{prefix + "is empty: give at least one form"}},
+		"[value]":                                {fleet.ConfigAs{"value"}, []string{prefix + `"value" is not one of configmap, configmap:<name>, values, values:<key>, substitute, secret, secret:<name>; did you mean "values"?`}},
+		"['substitute:x']":                       {fleet.ConfigAs{"substitute:x"}, []string{prefix + `"substitute:x" is not one of`}},
+		"['configmap:A b']":                      {fleet.ConfigAs{"configmap:A b"}, []string{prefix + `"configmap:A b": the name of the ConfigMap is not a DNS subdomain`}},
 		"['values:" + strings.Repeat("a.", 127) + "']": {fleet.ConfigAs{"values:" + strings.Repeat("a.", 127)}, []string{
-			at + `"values:` + strings.Repeat("a.", 123) + `…": the keys are longer than 253 characters`,
+			prefix + `"values:` + strings.Repeat("a.", 123) + `…": the keys are longer than 253 characters`,
 		}},
-		"['values:a..b']":      {fleet.ConfigAs{"values:a..b"}, []string{at + `"values:a..b": a key is empty`}},
-		"[values, 'values:a']": {fleet.ConfigAs{"values", "values:a"}, []string{at + `"values" appears twice`}},
-		"values":               {nil, []string{at + "must be a list of strings, not a string"}},
+		"['values:a..b']":      {fleet.ConfigAs{"values:a..b"}, []string{prefix + `"values:a..b": a key is empty`}},
+		"[values, 'values:a']": {fleet.ConfigAs{"values", "values:a"}, []string{prefix + `"values" appears twice`}},
+		"values":               {nil, []string{prefix + "must be a list of strings, not a string"}},
 	} {
 		t.Run(forms, func(t *testing.T) {
 			decoded, findings := fleet.Decode(input(t, smallInput+
@@ -75,28 +75,28 @@ func TestFormsOfConfiguration(t *testing.T) {
 	}
 }
 
-func TestWhatFormsMean(t *testing.T) {
+func TestFormsOfConfigurationAreInterpreted(t *testing.T) {
 	type meaning struct {
-		name          string
-		written       bool
-		below         []string
-		among         bool
+		configMap     string
+		isConfigMap   bool
+		keys          []string
+		isInValues    bool
 		isSubstituted bool
 	}
 	for _, test := range []struct {
 		forms fleet.ConfigAs
 		want  meaning
 	}{
-		{nil, meaning{written: true}},
-		{fleet.ConfigAs{"configmap:a", "values"}, meaning{name: "a", written: true, among: true}},
-		{fleet.ConfigAs{"values:a.b"}, meaning{below: []string{"a", "b"}, among: true}},
+		{nil, meaning{isConfigMap: true}},
+		{fleet.ConfigAs{"configmap:a", "values"}, meaning{configMap: "a", isConfigMap: true, isInValues: true}},
+		{fleet.ConfigAs{"values:a.b"}, meaning{keys: []string{"a", "b"}, isInValues: true}},
 		{fleet.ConfigAs{"substitute"}, meaning{isSubstituted: true}},
 	} {
 		got := meaning{isSubstituted: test.forms.IsSubstituted()}
-		got.name, got.written = test.forms.ConfigMap()
-		got.below, got.among = test.forms.Values()
+		got.configMap, got.isConfigMap = test.forms.ConfigMap()
+		got.keys, got.isInValues = test.forms.Values()
 		if !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%q means %+v, want %+v", test.forms, got, test.want)
+			t.Errorf("%q: got %+v, want %+v", test.forms, got, test.want)
 		}
 	}
 }

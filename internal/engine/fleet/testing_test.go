@@ -10,12 +10,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// unknown is how the inputs of these tests write a value that Terraform does not know yet.
+// unknown stands for an unknown value in the inputs of tests.
 const unknown = "(known after apply)"
 
 var sealed = "'" + fleettest.Sealed("tls", "shop") + "'"
 
-// input reads what a user would pass to provider::flotilla::fleet, written as YAML. SEALED stands for an encrypted file.
+// input reads the argument of provider::flotilla::fleet from YAML. SEALED stands for an encrypted file.
 func input(t testing.TB, text string) any {
 	t.Helper()
 	value, err := fleet.ParseYAML(strings.NewReplacer("\t", "  ", "SEALED", sealed).Replace(text))
@@ -43,23 +43,22 @@ func withUnknowns(value any) any {
 	return value
 }
 
-// wantFindings checks that there are exactly these findings. Each is given as its path, ": ", and a
-// part of its message.
+// wantFindings checks that there are exactly these findings, each written as "<path>: <part of the message>".
 func wantFindings(t *testing.T, got fleet.Findings, want ...string) {
 	t.Helper()
-	left := slices.Clone(got)
+	unexpected := slices.Clone(got)
 	for _, wanted := range want {
 		path, message, _ := strings.Cut(wanted, ": ")
-		found := slices.IndexFunc(left, func(f fleet.Finding) bool {
+		found := slices.IndexFunc(unexpected, func(f fleet.Finding) bool {
 			return f.Path == path && strings.Contains(f.Message, message)
 		})
 		if found < 0 {
 			t.Errorf("no finding %q", wanted)
 			continue
 		}
-		left = slices.Delete(left, found, found+1)
+		unexpected = slices.Delete(unexpected, found, found+1)
 	}
-	for _, finding := range left {
+	for _, finding := range unexpected {
 		t.Errorf("unexpected finding %q", finding)
 	}
 	if t.Failed() && len(want) > 0 {
@@ -67,7 +66,7 @@ func wantFindings(t *testing.T, got fleet.Findings, want ...string) {
 	}
 }
 
-// everything has each attribute of each kind, and nothing wrong.
+// everything is a valid input with each attribute of each kind.
 const everything = `
 environment: dev
 environments:
@@ -213,11 +212,11 @@ func walk(path string, value any, visit func(path string, value any, replace fun
 		switch value := value.(type) {
 		case []any:
 			for i := range value {
-				inner(path+"[]", value[i], func(with any) { value[i] = with })
+				inner(path+"[]", value[i], func(replacement any) { value[i] = replacement })
 			}
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(value)) {
-				inner(path+"."+key, value[key], func(with any) { value[key] = with })
+				inner(path+"."+key, value[key], func(replacement any) { value[key] = replacement })
 			}
 		}
 	}

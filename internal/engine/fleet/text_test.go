@@ -9,12 +9,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// free are the places of everything where a number is as good as a text.
-var free = regexp.MustCompile(
+// freeTexts matches the places in everything that accept numbers as well as texts.
+var freeTexts = regexp.MustCompile(
 	`\.(data|config_schema|parameters|schema|resource_quota|limit_range\[\]\.(default|default_request|max|min|max_limit_request_ratio)|json)(\.|\[|$)`,
 )
 
-func TestTextsAreWrittenAsTexts(t *testing.T) {
+func TestNumbersAndBoolsInPlaceOfTextsAreFindings(t *testing.T) {
 	count, whole := 0, input(t, everything)
 	walk("", whole, func(string, any, func(any)) { count++ })
 	checked := 0
@@ -26,13 +26,13 @@ func TestTextsAreWrittenAsTexts(t *testing.T) {
 			{json.Number("1.10"), "not a number: put it in quotes, since 1.10 would become 1.1"},
 			{true, "not a bool: put it in quotes"},
 		} {
-			changed, path, at := clone(whole), "", 0
-			walk("", changed, func(where string, value any, replace func(any)) {
-				if _, isText := value.(string); isText && at == i && !free.MatchString(where) {
-					path = where
+			changed, path, position := clone(whole), "", 0
+			walk("", changed, func(current string, value any, replace func(any)) {
+				if _, isText := value.(string); isText && position == i && !freeTexts.MatchString(current) {
+					path = current
 					replace(other.value)
 				}
-				at++
+				position++
 			})
 			if path == "" {
 				continue
@@ -40,16 +40,16 @@ func TestTextsAreWrittenAsTexts(t *testing.T) {
 			checked++
 			_, findings := fleet.Decode(changed)
 			if !strings.Contains(findings.Error(), other.want) {
-				t.Errorf("%s = %v: %q, want that it says %q", path, other.value, findings.Error(), other.want)
+				t.Errorf("%s = %v: got %q, want %q", path, other.value, findings.Error(), other.want)
 			}
 		}
 	}
 	if checked < 100 {
-		t.Errorf("%d texts were looked at: too few", checked)
+		t.Errorf("only %d texts were checked", checked)
 	}
 }
 
-func TestTextsOfDocumentsAreWrittenAsTexts(t *testing.T) {
+func TestNumbersAndBoolsInPlaceOfTextsInDocumentsAreFindings(t *testing.T) {
 	const hint = "put it in quotes"
 	for name, test := range map[string]struct{ document, want string }{
 		"a version": {
@@ -75,14 +75,14 @@ func TestTextsOfDocumentsAreWrittenAsTexts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, findings := fleet.DecodeControlPlane("dev", []any{test.document})
 			if !strings.Contains(findings.Error(), test.want) {
-				t.Errorf("%s, want %q", findings.Error(), test.want)
+				t.Errorf("got %s, want %q", findings.Error(), test.want)
 			}
 		})
 	}
 }
 
-func TestQuotasNameWhatThereIs(t *testing.T) {
-	at := `workspaces["team"].resource_quota["`
+func TestQuotasOfUnknownResourcesAreFindings(t *testing.T) {
+	prefix := `workspaces["team"].resource_quota["`
 	for name, want := range map[string]string{
 		"limits.cpu":              "",
 		"requests.storage":        "",
@@ -115,7 +115,7 @@ func TestQuotasNameWhatThereIs(t *testing.T) {
 				wantFindings(t, findings)
 				return
 			}
-			wantFindings(t, findings, at+name+`"]: `+want)
+			wantFindings(t, findings, prefix+name+`"]: `+want)
 		})
 	}
 	_, findings := fleet.Decode(

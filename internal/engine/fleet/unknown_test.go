@@ -18,13 +18,13 @@ func TestAnythingMayBeUnknown(t *testing.T) {
 	walk("", whole, func(string, any, func(any)) { count++ })
 	for i := range count {
 		changed := clone(whole)
-		at := 0
+		position := 0
 		walk("", changed, func(path string, _ any, replace func(any)) {
-			if at == i && replace != nil {
+			if position == i && replace != nil {
 				replace(fleet.Unknown{})
 				t.Logf("%d: %s", i, path)
 			}
-			at++
+			position++
 		})
 		if _, findings := fleet.Decode(changed); len(findings) > 0 {
 			t.Errorf("value %d: %s", i, findings.Error())
@@ -35,53 +35,53 @@ func TestAnythingMayBeUnknown(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
+func TestUnknownValuesAffectOnlyTheirEntries(t *testing.T) {
 	const before = "environment: dev\nworkspaces: [{name: team}]\n"
 	for name, test := range map[string]struct {
 		input                          string
 		known, containers, environment bool
-		pending                        []string // containers, and deployment targets whose manifests are not known
+		pending                        []string // entries of containers, and deployment targets with unknown manifests
 	}{
 		"nothing unknown": {"config_containers: [{name: a, data: {}}]", true, true, true, nil},
 		"a container's value": {
 			"config_containers: [{name: a, data: {x: (known after apply)}}, {name: b, data: (known after apply)}, {name: c, data: {}}]",
 			true, true, true, []string{"a", "b"},
 		},
-		"a container's reference":           {"config_containers: [{name: a, secrets: {X: {store: s, key: k, version: (known after apply)}}}]", true, true, true, []string{"secrets/a"}},
-		"a container's encrypted file":      {"config_containers: [{name: a, encrypted: [(known after apply)]}]", true, true, true, []string{"secrets/a"}},
-		"what a container allows":           {"config_containers: [{name: a, data: {}, allow_plain: (known after apply)}]", true, true, true, nil},
-		"a cluster type's store":            {"cluster_types: [{name: a, secret_stores: {v: {name: (known after apply)}}}]", false, true, true, nil},
-		"a container's computed attribute":  {"config_containers: [{name: a, data: {}, json: (known after apply)}]", true, true, true, nil},
-		"a container's label":               {"config_containers: [{name: a, data: {}, labels: {x: (known after apply)}}]", false, true, true, nil},
-		"a container's priority":            {"config_containers: [{name: a, data: {}, priority: (known after apply)}]", false, true, true, nil},
-		"a container's name":                {"config_containers: [{name: (known after apply), data: {}}]", false, false, true, nil},
-		"a container's environment":         {"config_containers: [{name: a, environment: (known after apply), data: {}}]", false, false, true, nil},
-		"a container":                       {"config_containers: [(known after apply)]", false, false, true, nil},
-		"all containers":                    {"config_containers: (known after apply)", false, false, true, nil},
-		"the environment":                   {"environment: (known after apply)", false, false, false, nil},
-		"a cluster type's label":            {"cluster_types: [{name: a, labels: {x: (known after apply)}}]", false, true, true, nil},
-		"a cluster type of another's":       {"cluster_types: [{name: (known after apply), environment: prod, labels: (known after apply)}]", true, true, true, nil},
-		"a container of another's":          {"config_containers: [{name: (known after apply), environment: prod, data: {x: (known after apply)}}]", true, true, true, nil},
-		"a workload of another's":           {"workloads: [{name: (known after apply), workspace: (known after apply), deployment_targets: {a: {environment: prod, manifests: (known after apply)}}}]", true, true, true, nil},
-		"a target of another's":             {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x'}}, b: {environment: prod, manifests: {repo: (known after apply)}}}}]", true, true, true, nil},
-		"a target":                          {"workloads: [{name: a, workspace: team, deployment_targets: {a: (known after apply)}}]", false, true, true, nil},
-		"a target's environment":            {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: (known after apply), manifests: {repo: 'https://x'}}}}]", false, true, true, nil},
-		"all targets":                       {"workloads: [{name: a, workspace: team, deployment_targets: (known after apply)}]", false, true, true, nil},
-		"the list of environments":          {"environments: (known after apply)", true, true, true, nil},
-		"a name among the environments":     {"environments: [dev, {name: (known after apply)}]", true, true, true, nil},
-		"hydration":                         {"hydration: {lists: (known after apply)}", false, true, true, nil},
-		"a parameter deep inside":           {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x', parameters: {a: [{b: (known after apply)}]}}}}}]", true, true, true, []string{"a-a"}},
-		"a tag":                             {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x', tag: (known after apply)}}, b: {environment: dev, manifests: {repo: 'https://x'}}}}]", true, true, true, []string{"a-a"}},
-		"the forms of configuration":        {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, config_as: (known after apply), manifests: {repo: 'https://x'}}}}]", true, true, true, []string{"a-a"}},
-		"a form of configuration":           {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, config_as: [values, (known after apply)], manifests: {repo: 'https://x'}}}}]", true, true, true, []string{"a-a"}},
-		"the storage":                       {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {storage: (known after apply), repo: 'https://x', version: '1'}}}}]", true, true, true, []string{"a-a"}},
-		"all manifests":                     {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: (known after apply)}}}]", true, true, true, []string{"a-a"}},
-		"a target's label":                  {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, labels: {x: (known after apply)}, manifests: {repo: 'https://x'}}}}]", false, true, true, nil},
-		"the base fleet":                    {"base: (known after apply)", false, false, true, nil},
-		"the base fleet's model":            {"base: {environment: dev, model: (known after apply), format: '1', config: {known: '{}'}, manifests: {known: '{}'}}", false, false, true, nil},
-		"all of the base fleet's config":    {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: (known after apply), format: '1', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
-		"a value of the base fleet":         {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: {known: '{}', pending: {a: (known after apply)}}, format: '1', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
-		"a template's type, built-in alike": {"templates: [{name: mine, type: (known after apply), manifests: [x]}, {name: mine, type: (known after apply), manifests: [x]}]\ncluster_types: [{name: a, reconciler: mine}]", false, true, true, nil},
+		"a container's reference":               {"config_containers: [{name: a, secrets: {X: {store: s, key: k, version: (known after apply)}}}]", true, true, true, []string{"secrets/a"}},
+		"a container's encrypted file":          {"config_containers: [{name: a, encrypted: [(known after apply)]}]", true, true, true, []string{"secrets/a"}},
+		"allow_plain of a container":            {"config_containers: [{name: a, data: {}, allow_plain: (known after apply)}]", true, true, true, nil},
+		"a cluster type's store":                {"cluster_types: [{name: a, secret_stores: {v: {name: (known after apply)}}}]", false, true, true, nil},
+		"a container's computed attribute":      {"config_containers: [{name: a, data: {}, json: (known after apply)}]", true, true, true, nil},
+		"a container's label":                   {"config_containers: [{name: a, data: {}, labels: {x: (known after apply)}}]", false, true, true, nil},
+		"a container's priority":                {"config_containers: [{name: a, data: {}, priority: (known after apply)}]", false, true, true, nil},
+		"a container's name":                    {"config_containers: [{name: (known after apply), data: {}}]", false, false, true, nil},
+		"a container's environment":             {"config_containers: [{name: a, environment: (known after apply), data: {}}]", false, false, true, nil},
+		"a container":                           {"config_containers: [(known after apply)]", false, false, true, nil},
+		"all containers":                        {"config_containers: (known after apply)", false, false, true, nil},
+		"the environment":                       {"environment: (known after apply)", false, false, false, nil},
+		"a cluster type's label":                {"cluster_types: [{name: a, labels: {x: (known after apply)}}]", false, true, true, nil},
+		"a cluster type of another environment": {"cluster_types: [{name: (known after apply), environment: prod, labels: (known after apply)}]", true, true, true, nil},
+		"a container of another environment":    {"config_containers: [{name: (known after apply), environment: prod, data: {x: (known after apply)}}]", true, true, true, nil},
+		"a workload of another environment":     {"workloads: [{name: (known after apply), workspace: (known after apply), deployment_targets: {a: {environment: prod, manifests: (known after apply)}}}]", true, true, true, nil},
+		"a target of another environment":       {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x'}}, b: {environment: prod, manifests: {repo: (known after apply)}}}}]", true, true, true, nil},
+		"a target":                              {"workloads: [{name: a, workspace: team, deployment_targets: {a: (known after apply)}}]", false, true, true, nil},
+		"a target's environment":                {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: (known after apply), manifests: {repo: 'https://x'}}}}]", false, true, true, nil},
+		"all targets":                           {"workloads: [{name: a, workspace: team, deployment_targets: (known after apply)}]", false, true, true, nil},
+		"the list of environments":              {"environments: (known after apply)", true, true, true, nil},
+		"a name among the environments":         {"environments: [dev, {name: (known after apply)}]", true, true, true, nil},
+		"hydration":                             {"hydration: {lists: (known after apply)}", false, true, true, nil},
+		"a parameter deep inside":               {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x', parameters: {a: [{b: (known after apply)}]}}}}}]", true, true, true, []string{"a-a"}},
+		"a tag":                                 {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x', tag: (known after apply)}}, b: {environment: dev, manifests: {repo: 'https://x'}}}}]", true, true, true, []string{"a-a"}},
+		"the forms of configuration":            {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, config_as: (known after apply), manifests: {repo: 'https://x'}}}}]", true, true, true, []string{"a-a"}},
+		"a form of configuration":               {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, config_as: [values, (known after apply)], manifests: {repo: 'https://x'}}}}]", true, true, true, []string{"a-a"}},
+		"the storage":                           {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {storage: (known after apply), repo: 'https://x', version: '1'}}}}]", true, true, true, []string{"a-a"}},
+		"all manifests":                         {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: (known after apply)}}}]", true, true, true, []string{"a-a"}},
+		"a target's label":                      {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, labels: {x: (known after apply)}, manifests: {repo: 'https://x'}}}}]", false, true, true, nil},
+		"the base fleet":                        {"base: (known after apply)", false, false, true, nil},
+		"the base fleet's model":                {"base: {environment: dev, model: (known after apply), format: '1', config: {known: '{}'}, manifests: {known: '{}'}}", false, false, true, nil},
+		"all of the base fleet's config":        {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: (known after apply), format: '1', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
+		"a value of the base fleet":             {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: {known: '{}', pending: {a: (known after apply)}}, format: '1', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
+		"the types of two templates":            {"templates: [{name: mine, type: (known after apply), manifests: [x]}, {name: mine, type: (known after apply), manifests: [x]}]\ncluster_types: [{name: a, reconciler: mine}]", false, true, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := input(t, before).(map[string]any)
@@ -99,20 +99,20 @@ func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
 	}
 }
 
-// What seems wrong with two objects may be right once it is known where they belong.
-func TestNoFindingThatMayGoAway(t *testing.T) {
+// A mistake between two objects may disappear when their environments are known.
+func TestUnknownValuesCauseNoPrematureFindings(t *testing.T) {
 	for name, text := range map[string]string{
-		"two of a name, of an unknown environment": "environment: (known after apply)\ncluster_types: [{name: a, environment: dev}, {name: a, environment: prod}]",
-		"two of a name, one perhaps elsewhere":     "environment: dev\ncluster_types: [{name: a, environment: dev}, {name: a, environment: (known after apply)}]",
-		"a type that is elsewhere":                 "environment: (known after apply)\nclusters: [{name: a, environment: dev, cluster_type: b}]",
-		"a cluster that is perhaps elsewhere":      "environment: dev\nclusters: [{name: a, environment: (known after apply), cluster_type: b}]",
+		"duplicate names in an unknown environment":    "environment: (known after apply)\ncluster_types: [{name: a, environment: dev}, {name: a, environment: prod}]",
+		"duplicate names, perhaps in two environments": "environment: dev\ncluster_types: [{name: a, environment: dev}, {name: a, environment: (known after apply)}]",
+		"a cluster type in another environment":        "environment: (known after apply)\nclusters: [{name: a, environment: dev, cluster_type: b}]",
+		"a cluster, perhaps in another environment":    "environment: dev\nclusters: [{name: a, environment: (known after apply), cluster_type: b}]",
 		"full names in two environments": "environment: (known after apply)\nworkspaces: [{name: t}]\nworkloads:\n- {name: a-b, workspace: t, deployment_targets: {c: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
 			"- {name: a, workspace: t, deployment_targets: {b-c: {environment: prod, manifests: {repo: 'https://x'}}}}",
 		"a circle through unknown names": "environment: dev\nworkspaces: [{name: t}]\nworkloads:\n- {name: (known after apply), workspace: t, requires: [a], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
 			"- {name: a, workspace: t, requires: [(known after apply)], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}",
 		"a circle through another environment": "environment: (known after apply)\nworkspaces: [{name: t}]\nworkloads:\n- {name: b, workspace: t, requires: [a], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
 			"- {name: a, workspace: t, requires: [b], deployment_targets: {t: {environment: prod, manifests: {repo: 'https://x'}}}}",
-		"a target that may be there": "environment: dev\nworkspaces: [{name: t}]\ncluster_types: [{name: a}]\nworkloads: [{name: w, workspace: t, deployment_targets: (known after apply)}]\n" +
+		"a target that may exist": "environment: dev\nworkspaces: [{name: t}]\ncluster_types: [{name: a}]\nworkloads: [{name: w, workspace: t, deployment_targets: (known after apply)}]\n" +
 			"assignments: [{cluster_type: a, deployment_target: w-x}]",
 		"a host that may be null":      "environment: dev\nworkspaces: [{name: t}]\ncluster_types: [{name: a}]\nworkloads: [{name: w, workspace: t, deployment_targets: {x: {environment: dev, manifests: {repo: 'https://x'}}}}]\nassignments: [{cluster_type: a, cluster: (known after apply), deployment_target: w-x}]",
 		"assignments that may be null": "environment: dev\nassignments: (known after apply)\ntarget_policies: []",
@@ -125,14 +125,14 @@ func TestNoFindingThatMayGoAway(t *testing.T) {
 	}
 }
 
-// The property of design.md: never something known that would change once its argument is known.
-func TestWhatIsKnownStaysAsItIs(t *testing.T) {
+// TestKnownFactsStayUnchanged checks the guarantee of design.md: a known fact does not change when unknown inputs become known.
+func TestKnownFactsStayUnchanged(t *testing.T) {
 	rounds := acceptancetest.Count(60, 2_000)
 	known, pending, manifests := 0, 0, 0
 	for seed := range uint64(rounds) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		full := randomInput(seed, random)
-		hidden, substitutes := hide(full, random)
+		hidden, substitutes := hideValues(full, random)
 		decoded, findings := fleet.Decode(hidden)
 		if len(findings) > 0 {
 			t.Fatalf("seed %d: %s", seed, findings.Error())
@@ -152,26 +152,26 @@ func TestWhatIsKnownStaysAsItIs(t *testing.T) {
 				}
 				continue
 			}
-			if problem := changed(t, decoded, later); problem != "" {
+			if problem := findContradiction(t, decoded, later); problem != "" {
 				t.Fatalf("seed %d, substitute %d: %s\ninput %v\nlater %v", seed, i, problem, hidden, substitute)
 			}
 		}
 	}
 	if known < rounds/10 || pending < rounds/10 || manifests < rounds/10 {
-		t.Errorf("of %d inputs %d were known, %d containers pending, and manifests of %d targets: too few to mean anything",
+		t.Errorf("too few cases in %d inputs: %d known models, %d pending containers, %d pending targets",
 			rounds, known, pending, manifests)
 	}
 }
 
-// changed says what of the earlier decoded input the later one takes back.
-func changed(t *testing.T, earlier, later *fleet.Decoded) string {
+// findContradiction describes a known fact of the earlier input that differs in the later one. It returns "" if there is none.
+func findContradiction(t *testing.T, earlier, later *fleet.Decoded) string {
 	if earlier.Known {
 		if before, after := model(t, earlier.Fleet), model(t, later.Fleet); before != after {
 			return fmt.Sprintf("the model was known as\n%s\nand is\n%s", before, after)
 		}
 	}
 	if earlier.EnvironmentKnown && earlier.Environment != later.Environment {
-		return "the environment is another"
+		return "the environment differs"
 	}
 	if earlier.TargetsKnown {
 		before, after := manifestsOf(t, earlier), manifestsOf(t, later)
@@ -189,8 +189,8 @@ func changed(t *testing.T, earlier, later *fleet.Decoded) string {
 	if !earlier.ContainersKnown {
 		return ""
 	}
-	names := slices.Sorted(slices.Values(slices.Concat(containers(slices.Collect(maps.Keys(earlier.Config))), containers(earlier.Pending))))
-	if now := slices.Sorted(slices.Values(containers(slices.Collect(maps.Keys(later.Config))))); !slices.Equal(names, now) {
+	names := slices.Sorted(slices.Values(slices.Concat(containerNames(slices.Collect(maps.Keys(earlier.Config))), containerNames(earlier.Pending))))
+	if now := slices.Sorted(slices.Values(containerNames(slices.Collect(maps.Keys(later.Config))))); !slices.Equal(names, now) {
 		return fmt.Sprintf("the containers were known as %q and are %q", names, now)
 	}
 	for name := range later.Config {
@@ -207,8 +207,8 @@ func changed(t *testing.T, earlier, later *fleet.Decoded) string {
 	return ""
 }
 
-// containers are those names of entries that are of containers.
-func containers(entries []string) []string {
+// containerNames returns the entries that are names of containers.
+func containerNames(entries []string) []string {
 	return slices.DeleteFunc(slices.Clone(entries), func(name string) bool { return strings.HasPrefix(name, "secrets/") })
 }
 
@@ -221,8 +221,7 @@ func manifestsOf(t *testing.T, decoded *fleet.Decoded) map[string]string {
 	return value.Manifests
 }
 
-// randomInput is that of a small random fleet, with objects of another environment among it, and
-// perhaps a base fleet.
+// randomInput returns a small random fleet, with objects of another environment and sometimes with a base fleet.
 func randomInput(seed uint64, random *rand.Rand) map[string]any {
 	f, config := fleettest.Small(seed)
 	value := fleettest.Input(f, config)
@@ -251,9 +250,9 @@ func randomInput(seed uint64, random *rand.Rand) map[string]any {
 		}
 	}
 	if containers, ok := value["config_containers"].([]any); ok {
-		for _, one := range containers {
+		for _, container := range containers {
 			if random.IntN(3) == 0 {
-				maps.Copy(one.(map[string]any), map[string]any{
+				maps.Copy(container.(map[string]any), map[string]any{
 					"secrets":   map[string]any{"SECRET": map[string]any{"store": "vault", "key": "dev/db", "version": "3"}, "NONE": nil},
 					"encrypted": []any{fleettest.Sealed("tls", "shop")},
 				})
@@ -261,7 +260,7 @@ func randomInput(seed uint64, random *rand.Rand) map[string]any {
 		}
 	}
 	if random.IntN(3) == 0 {
-		rebase(value)
+		moveToBase(value)
 	}
 	if random.IntN(2) == 0 {
 		value["environments"] = []any{"dev", map[string]any{"name": "prod"}, "stage"}
@@ -269,8 +268,8 @@ func randomInput(seed uint64, random *rand.Rand) map[string]any {
 	return value
 }
 
-// rebase moves hosts and containers into a base fleet.
-func rebase(value map[string]any) {
+// moveToBase moves hosts and containers into a base fleet.
+func moveToBase(value map[string]any) {
 	base := map[string]any{"environment": value["environment"]}
 	for _, collection := range []string{"workspaces", "cluster_types", "config_containers"} {
 		if value[collection] != nil {
@@ -285,8 +284,8 @@ func rebase(value map[string]any) {
 	value["base"] = valueOf(decoded)
 }
 
-// hide replaces random values by Unknown, and returns inputs that have other values in their place.
-func hide(full any, random *rand.Rand) (hidden any, substitutes []any) {
+// hideValues replaces random values by Unknown. It also returns inputs with other values in their place.
+func hideValues(full any, random *rand.Rand) (hidden any, substitutes []any) {
 	hidden = clone(full)
 	substitutes = []any{clone(full), clone(full), clone(full), clone(full)}
 	targets := map[int]bool{}
@@ -310,12 +309,12 @@ func hide(full any, random *rand.Rand) (hidden any, substitutes []any) {
 	}
 	replaceAt(hidden, targets, func(string, any) any { return fleet.Unknown{} })
 	for _, substitute := range substitutes {
-		replaceAt(substitute, targets, func(path string, value any) any { return otherThan(path, value, random) })
+		replaceAt(substitute, targets, func(path string, value any) any { return otherValue(path, value, random) })
 	}
 	return hidden, substitutes
 }
 
-// replaceAt replaces the values with those numbers of a walk; what is inside of one stays with it.
+// replaceAt replaces the values with the given positions in a walk.
 func replaceAt(root any, targets map[int]bool, with func(path string, value any) any) {
 	type replacement struct {
 		path    string
@@ -323,20 +322,20 @@ func replaceAt(root any, targets map[int]bool, with func(path string, value any)
 		replace func(any)
 	}
 	var replacements []replacement
-	at := 0
+	position := 0
 	walk("", root, func(path string, value any, replace func(any)) {
-		if targets[at] && replace != nil {
+		if targets[position] && replace != nil {
 			replacements = append(replacements, replacement{path, value, replace})
 		}
-		at++
+		position++
 	})
 	for _, r := range slices.Backward(replacements) { // inner ones first: outer ones win
 		r.replace(with(r.path, r.value))
 	}
 }
 
-// otherThan returns another value that may stand there.
-func otherThan(path string, value any, random *rand.Rand) any {
+// otherValue returns another value for a path.
+func otherValue(path string, value any, random *rand.Rand) any {
 	if random.IntN(6) == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-func TestCanonicalJSONIsTheOneTextOfAValue(t *testing.T) {
+func TestCanonicalJSONIsUnique(t *testing.T) {
 	for text, want := range map[string]string{
 		` {"b" : 1, "a" : [ true, null ] } `:   `{"a":[true,null],"b":1}`,
 		`{"a":{"c":1,"B":2,"é":3,"":4}}`:       `{"a":{"":4,"B":2,"c":1,"é":3}}`,
@@ -37,16 +37,16 @@ func TestCanonicalJSONIsTheOneTextOfAValue(t *testing.T) {
 			}
 			got, err := fleet.CanonicalJSON(value)
 			if err != nil || got != want {
-				t.Errorf("canonical JSON %s, %v, want %s", got, err, want)
+				t.Errorf("got %s, %v, want %s", got, err, want)
 			}
 		})
 	}
 }
 
-func TestCanonicalJSONRefusesWhatJSONCannotSay(t *testing.T) {
+func TestCanonicalJSONRefusesInvalidValues(t *testing.T) {
 	for _, value := range []any{fleet.Unknown{}, 7, []any{map[string]any{"a": fleet.Unknown{}}}, json.Number("seven"), json.Number("Inf"), json.Number("1e999999999"), json.Number("-1e9999999"), json.Number("1e10000000000"), json.Number("1e-9999999")} {
 		if text, err := fleet.CanonicalJSON(value); err == nil {
-			t.Errorf("%#v became %s", value, text)
+			t.Errorf("%#v: got %s, want an error", value, text)
 		}
 	}
 }
@@ -90,10 +90,10 @@ func TestModelRoundTrip(t *testing.T) {
 	check(decoded.Fleet)
 }
 
-func TestModelsThatAreNone(t *testing.T) {
+func TestInvalidModelsAreErrors(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", `{"environment":"dev","lables":{}}`, `{"environment":"dev"} trailing`, `{"environment":7}`} {
 		if _, err := fleet.ParseModel(text); err == nil || !strings.Contains(err.Error(), "is not one that provider::flotilla::fleet returned") {
-			t.Errorf("%q: error %v", text, err)
+			t.Errorf("%q: got error %v", text, err)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestTheSameManifestsGiveTheSameEntry(t *testing.T) {
 		return manifestsOf(t, decoded)["a-b"]
 	}
 	if text("1.5") != text("15e-1") {
-		t.Errorf("one number gives %s and %s", text("1.5"), text("15e-1"))
+		t.Errorf("got %s and %s for the same number", text("1.5"), text("15e-1"))
 	}
 }
 

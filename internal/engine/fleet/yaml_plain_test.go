@@ -15,11 +15,11 @@ var plainDocuments = []string{
 	"- a\n- b: c\n- - d\n", "a: b: c\n", "a: \"x\\n\"\n", "a: on\n", "on: a\n", "a: 1.5\n", "a: 012\n", "a: 1_0\n", "a: b\n  c\n", "a: b #c\n", "a: *b\n", "a: &b c\n", "<<: a\n",
 	"a: b\na: c\n", "a:\n", "a:\nb:\n", "a: |\n", "a: |\n  b", "a: |\n  b\n\n\n", "a: |\n\n  b\n", "a: |\n  b\n # c\nd: e\n", " a: b\n", "a: b\n c: d\n", "a:\n    b: c\n  d: e\n", "a: 2026-11-22\n",
 	"a: =\n", "a: ~\n", "a: !!str 1\n", "? a\n", "{a: b}", "a: [b]\n", "a: >\n  b\n", "a: b:\n", "a: \"b\" c\n", "a: 'b''c'\n", "a: -\n", "- \n", "-\n-\n", "a: - b\n", "a: b\n---\nc: d\n", "a: 0x1\n", "a: e1\n", "a: |\n  b\n c: d\n", "a:\n- b\n  - c\n", "a: 1:20\n", "-  a\n", "- a: b\n   c: d\n", "a:  b\n", "a : b\n", "a:  # b\n  c: d\n", "a: %b\n", "a: @b\n", "a: `b\n", "a: .inf\n",
-	strings.Repeat("k", 1000) + ": a\n", strings.Repeat("k", 1100) + ": a\n", // YAML bounds a key without quotes
+	strings.Repeat("k", 1000) + ": a\n", strings.Repeat("k", 1100) + ": a\n", // YAML limits keys without quotes
 }
 
-// TestPlainYAMLIsReadAsAllOtherIs compares with the reader that knows all of YAML.
-func TestPlainYAMLIsReadAsAllOtherIs(t *testing.T) {
+// TestPlainYAMLIsReadAsByTheFullReader compares the fast reader with the full reader.
+func TestPlainYAMLIsReadAsByTheFullReader(t *testing.T) {
 	t.Parallel()
 	plain := 0
 	for _, text := range plainDocuments {
@@ -28,11 +28,11 @@ func TestPlainYAMLIsReadAsAllOtherIs(t *testing.T) {
 		}
 	}
 	if plain < 5 {
-		t.Errorf("%d documents are plain", plain)
+		t.Errorf("only %d documents are plain", plain)
 	}
 	for i, text := range plainDocuments[:4] {
 		if _, ok := readPlainYAML(text); !ok {
-			t.Errorf("document %d is plain", i)
+			t.Errorf("document %d is not read as plain YAML", i)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func comparePlain(t *testing.T, text string) bool {
 	}
 	want, err := ParseYAML(text)
 	if err != nil || !reflect.DeepEqual(value, want) {
-		t.Errorf("%q is %#v, and not %#v (%v)", text, want, value, err)
+		t.Errorf("%q: got %#v, want %#v (%v)", text, value, want, err)
 	}
 	return true
 }

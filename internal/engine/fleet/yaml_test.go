@@ -34,43 +34,43 @@ func TestYAMLReader(t *testing.T) {
 		"old Mac line ends":       {"a: b\rc: d\r", map[string]any{"a": "b", "c": "d"}, ""},
 		"a byte order mark":       {"\ufeff---\na: b", map[string]any{"a": "b"}, ""},
 		"a marker inside a block": {"a: |\n  ---\n  x\n", map[string]any{"a": "---\nx\n"}, ""},
-		"dashes that are no mark": {"---a: b\n", map[string]any{"---a": "b"}, ""},
+		"dashes without a marker": {"---a: b\n", map[string]any{"---a": "b"}, ""},
 		"JSON":                    {`{"a": "x\u2028y"}`, map[string]any{"a": "x\u2028y"}, ""},
 		"an alias":                {"a: &x [1]\nb: *x", map[string]any{"a": []any{json.Number("1")}, "b": []any{json.Number("1")}}, ""},
 		"a date":                  {"a: 2001-01-01", map[string]any{"a": "2001-01-01"}, ""},
 
-		"two documents":              {"a: b\n---\nc: d", nil, "has more than one YAML document, the second from line 3"},
-		"one behind an end marker":   {"a: b\n...\nc: d", nil, "has more than one YAML document, the second from line 3"},
-		"one behind other line ends": {"a: b\u2028---\u2028c: d", nil, "has more than one YAML document, the second from line 3"},
-		"a key twice":                {"a: 1\nb: 2\na: 3", nil, `invalid YAML, line 3: key "a" already set in map`},
-		"a key twice, behind a mark": {"# c\n---\na: 1\na: 3", nil, `invalid YAML, line 4: key "a" already set in map`},
-		"a key twice deep inside":    {"a:\r\n  b: 1\r\n  b: 2", nil, `invalid YAML, line 3: key "b" already set in map`},
-		"a bracket that is not shut": {"a: 1\nb: [1, 2\nc: 3", nil, "invalid YAML, line 2: did not find expected ',' or ']'"},
-		"a tab":                      {"a:\n\tb: 1", nil, "invalid YAML, line 2: found character that cannot start any token"},
-		"a control character":        {"a: \x01", nil, "control characters are not allowed"},
-		"not a number":               {"a: .nan", nil, "unsupported value: NaN"},
-		"an alias to itself":         {"a: &a [*a]", nil, "anchor 'a' value contains itself"},
-		"an alias to nothing":        {"a: *b", nil, "unknown anchor 'b' referenced"},
-		"a bomb of aliases":          {bomb(), nil, "YAML from line 1 its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
-		"a list as a key":            {"? [a]\n: b", nil, "invalid YAML, from line 1: a key is not a string"},
-		"endless nesting":            {strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000), nil, "nested deeper than 1000 levels"},
+		"two documents":                      {"a: b\n---\nc: d", nil, "has more than one YAML document, the second from line 3"},
+		"two documents with an end marker":   {"a: b\n...\nc: d", nil, "has more than one YAML document, the second from line 3"},
+		"two documents with other line ends": {"a: b\u2028---\u2028c: d", nil, "has more than one YAML document, the second from line 3"},
+		"a key twice":                        {"a: 1\nb: 2\na: 3", nil, `invalid YAML, line 3: key "a" already set in map`},
+		"a key twice after a marker":         {"# c\n---\na: 1\na: 3", nil, `invalid YAML, line 4: key "a" already set in map`},
+		"a key twice deep inside":            {"a:\r\n  b: 1\r\n  b: 2", nil, `invalid YAML, line 3: key "b" already set in map`},
+		"an open bracket":                    {"a: 1\nb: [1, 2\nc: 3", nil, "invalid YAML, line 2: did not find expected ',' or ']'"},
+		"a tab":                              {"a:\n\tb: 1", nil, "invalid YAML, line 2: found character that cannot start any token"},
+		"a control character":                {"a: \x01", nil, "control characters are not allowed"},
+		"not a number":                       {"a: .nan", nil, "unsupported value: NaN"},
+		"an alias to itself":                 {"a: &a [*a]", nil, "anchor 'a' value contains itself"},
+		"an alias to nothing":                {"a: *b", nil, "unknown anchor 'b' referenced"},
+		"a bomb of aliases":                  {bomb(), nil, "YAML from line 1 its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
+		"a list as a key":                    {"? [a]\n: b", nil, "invalid YAML, from line 1: a key is not a string"},
+		"endless nesting":                    {strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000), nil, "nested deeper than 1000 levels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := fleet.ParseYAML(test.text)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("error %v, want one that says %q", err, test.err)
+					t.Errorf("got error %v, want %q", err, test.err)
 				}
 				return
 			}
 			if err != nil || !reflect.DeepEqual(got, test.want) {
-				t.Errorf("%#v, %v, want %#v", got, err, test.want)
+				t.Errorf("got %#v, %v, want %#v", got, err, test.want)
 			}
 		})
 	}
 }
 
-// What is dense takes the most memory, and the bounds are named where it would take too much.
+// Dense texts take the most memory. If they exceed a bound, the error names the bound.
 func TestReadingYAMLIsBounded(t *testing.T) {
 	const size = 1<<20 - 8
 	long := strings.Repeat("x", 20_000)
@@ -101,13 +101,13 @@ func TestReadingYAMLIsBounded(t *testing.T) {
 		"aliases of a long text": {"a: &a " + long + "\nb:\n", "- *a\n", "", "has more than 100000 keys and values"},
 	} {
 		if test.err == "" && !acceptancetest.All() && !slices.Contains([]string{"words", "a folded scalar", "escapes", "anchors"}, name) {
-			continue // the rest is as dense, and in blocks or flows as these
+			continue // the others are as dense, in blocks or flows
 		}
 		t.Run(name, func(t *testing.T) {
 			times := (size - len(test.before) - len(test.after)) / len(test.unit)
 			readers := []func(string) (any, error){fleet.ParseYAML, fleet.ParseLooseYAML}
 			if !acceptancetest.All() {
-				readers = readers[:1] // TestReadingControlPlanesIsBounded has the other
+				readers = readers[:1] // TestReadingControlPlanesIsBounded covers the other reader
 				if strings.Contains(test.err, "100000") {
 					times = min(times, 100_001)
 				}
@@ -117,7 +117,7 @@ func TestReadingYAMLIsBounded(t *testing.T) {
 				var err error
 				fleettest.Bounded(t, text, func() { _, err = read(text) })
 				if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
-					t.Errorf("%.200v, want %q", err, test.err)
+					t.Errorf("got error %.200v, want %q", err, test.err)
 				}
 			}
 		})
@@ -127,32 +127,32 @@ func TestReadingYAMLIsBounded(t *testing.T) {
 func TestAliasesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 20_000)
 	for name, test := range map[string]struct{ text, err string }{
-		"a long text, often":           {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 9_000) + "]", "its aliases make it larger than 1 MiB"},
-		"just as long as may be":       {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 50) + "]", ""},
-		"a key":                        {"? &a " + strings.Repeat("x", 1_000) + "\n: 1\nb:\n" + strings.Repeat("- {*a : 1}\n", 2_000), "its aliases make it larger than 1 MiB"},
-		"merged maps":                  {"a: &a {b: " + long + "}\nc:\n" + strings.Repeat("- <<: *a\n", 200), "its aliases make it larger than 1 MiB"},
-		"many values":                  {"a: &a [" + strings.Repeat("1,", 1_000) + "]\nb: [" + strings.Repeat("*a, ", 200) + "]", "its aliases make more than 100000 keys and values"},
-		"a bomb":                       {bomb(), "its aliases make it larger than 1 MiB"},
-		"itself, inside":               {"a: &a {b: [*a]}", "anchor 'a' value contains itself"},
-		"of a list in JSON":            {`{"a":&a [1],"b":*a}`, ""},
-		"of a name that comes later":   {"a: *b\nc: &b 1\nd: *b", "unknown anchor 'b' referenced"},
-		"of an anchor anew":            {"a: &a 1\nb: &a [*a]\nc: *a", "contains itself"},
-		"asterisks that are none":      {"a: &a 1\ncron: '*/5 * * * *'\nb: x*y", ""},
-		"dense, and just small enough": {"a: &a x\nb: [" + strings.Repeat("*a,", 99_000) + "]", ""},
+		"a long text, often":         {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 9_000) + "]", "its aliases make it larger than 1 MiB"},
+		"the maximum length":         {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 50) + "]", ""},
+		"a key":                      {"? &a " + strings.Repeat("x", 1_000) + "\n: 1\nb:\n" + strings.Repeat("- {*a : 1}\n", 2_000), "its aliases make it larger than 1 MiB"},
+		"merged maps":                {"a: &a {b: " + long + "}\nc:\n" + strings.Repeat("- <<: *a\n", 200), "its aliases make it larger than 1 MiB"},
+		"many values":                {"a: &a [" + strings.Repeat("1,", 1_000) + "]\nb: [" + strings.Repeat("*a, ", 200) + "]", "its aliases make more than 100000 keys and values"},
+		"a bomb":                     {bomb(), "its aliases make it larger than 1 MiB"},
+		"an alias to its parent":     {"a: &a {b: [*a]}", "anchor 'a' value contains itself"},
+		"an alias to a list in JSON": {`{"a":&a [1],"b":*a}`, ""},
+		"an alias before its anchor": {"a: *b\nc: &b 1\nd: *b", "unknown anchor 'b' referenced"},
+		"an anchor defined twice":    {"a: &a 1\nb: &a [*a]\nc: *a", "contains itself"},
+		"asterisks without an alias": {"a: &a 1\ncron: '*/5 * * * *'\nb: x*y", ""},
+		"the maximum number":         {"a: &a x\nb: [" + strings.Repeat("*a,", 99_000) + "]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(string) (any, error){fleet.ParseYAML, fleet.ParseLooseYAML} {
 				var err error
 				fleettest.Bounded(t, test.text, func() { _, err = read(test.text) })
 				if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
-					t.Errorf("%.200v, want %q", err, test.err)
+					t.Errorf("got error %.200v, want %q", err, test.err)
 				}
 			}
 		})
 	}
 }
 
-func TestDocumentsLargerThanKubernetesStoresAreRefused(t *testing.T) {
+func TestDocumentsTooLargeForKubernetesAreRefused(t *testing.T) {
 	_, err := fleet.ParseYAML("# c\n---\na: " + strings.Repeat("x", 3<<19))
 	var bound *fleet.BoundError
 	if !errors.As(err, &bound) ||
@@ -165,7 +165,7 @@ func TestDocumentsLargerThanKubernetesStoresAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseLooseYAML holds the reader against Kubernetes' own, and to the bounds of what reading may take.
+// FuzzParseLooseYAML compares the reader with Kubernetes' own, and checks its bounds.
 func FuzzParseLooseYAML(f *testing.F) {
 	for _, text := range []string{
 		"a: 1", "1: a\n1.5: b\ntrue: c\n~: d\n0x10: e", "a: !!binary /w==", "- 1e3\n- 0o7\n- 017\n- 1_000\n- .inf\n- 2001-01-01\n- 18446744073709551615", "a: &b [*b]",
@@ -184,21 +184,21 @@ func FuzzParseLooseYAML(f *testing.F) {
 		asJSON, wantErr := yaml.YAMLToJSON([]byte(text))
 		if wantErr != nil {
 			if err == nil {
-				t.Fatalf("%q is %#v, and for Kubernetes %v", text, value, wantErr)
+				t.Fatalf("%q: got %#v, Kubernetes has error %v", text, value, wantErr)
 			}
 			return
 		}
 		want, wantErr := fleet.ParseJSON(string(asJSON))
 		if err != nil && (wantErr != nil || strings.Contains(err.Error(), "already set in map") || strings.Contains(text, "*")) {
-			return // of two keys of one text Kubernetes takes either; aliases are read by another parser first
+			return // Kubernetes accepts duplicate keys; another parser reads aliases first
 		}
 		if err != nil || wantErr != nil || !reflect.DeepEqual(value, want) {
-			t.Fatalf("%q is %#v, %v, and for Kubernetes %#v, %v", text, value, err, want, wantErr)
+			t.Fatalf("%q: got %#v, %v, Kubernetes has %#v, %v", text, value, err, want, wantErr)
 		}
 	})
 }
 
-// bomb is a small text that would take gigabytes.
+// bomb returns a small text with aliases that expand to gigabytes.
 func bomb() string {
 	text := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {
@@ -237,7 +237,7 @@ func FuzzParseYAML(f *testing.F) {
 			t.Fatalf("%q is %#v, which has no JSON: %v", text, value, err)
 		}
 		if longestKey(value) > 1000 {
-			return // YAML takes longer keys behind a question mark only, and JSON has none
+			return // YAML accepts longer keys only after a question mark, which JSON lacks
 		}
 		again, err := fleet.ParseYAML(canonical)
 		if err != nil {
@@ -266,7 +266,7 @@ func longestKey(value any) int {
 	return longest
 }
 
-func TestControlPlanesAreReadAsKustomizeReadsThem(t *testing.T) {
+func TestControlPlanesAreReadAsByKustomize(t *testing.T) {
 	decoded, findings := fleet.DecodeControlPlane("dev", []any{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\n" +
 		"data: {NO: no, ON: Off, y: Y, 2026-01-31: 2026-01-31T18:00:00Z, base: &b yes, again: *b, <<: {merged: on, y: n}}"})
 	if len(findings) > 0 {
@@ -274,7 +274,7 @@ func TestControlPlanesAreReadAsKustomizeReadsThem(t *testing.T) {
 	}
 	const want = `{"2026-01-31":"2026-01-31T18:00:00Z","NO":"no","ON":"Off","again":"yes","base":"yes","merged":"on","y":"Y"}`
 	if got := decoded.Config["a"]; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
