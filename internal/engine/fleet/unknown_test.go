@@ -125,7 +125,7 @@ func TestUnknownValuesCauseNoPrematureFindings(t *testing.T) {
 	}
 }
 
-// TestKnownFactsStayUnchanged checks the guarantee of design.md: a known fact does not change when unknown inputs become known.
+// TestKnownFactsStayUnchanged checks that known facts do not change when unknown inputs become known.
 func TestKnownFactsStayUnchanged(t *testing.T) {
 	rounds := acceptancetest.Count(60, 2_000)
 	known, pending, manifests := 0, 0, 0

@@ -1,9 +1,9 @@
 package kinds
 
-// Forget forgets all verdicts about objects of the kind of an object.
+// Forget removes the remembered verdicts about an object's kind.
 func Forget(c *Catalog, object map[string]any) {
-	of, _ := c.kindOf(object)
-	if of != nil {
-		clear(of.known)
+	kind, _ := c.kindOf(object)
+	if kind != nil {
+		clear(kind.known)
 	}
 }

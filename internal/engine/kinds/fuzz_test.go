@@ -34,7 +34,8 @@ spec:
                 any: {x-kubernetes-preserve-unknown-fields: true}
 `
 
-// FuzzCheck compares the verdict about an object, which may be that about an earlier object of the same shape, with the library's own.
+// FuzzCheck compares the verdict about an object with the violations of the library. The verdict may come from an earlier object
+// of the same shape.
 func FuzzCheck(f *testing.F) {
 	for _, o := range append(changedObjects(),
 		"{apiVersion: example.com/v1, kind: Widget, spec: {size: 2, name: abc, parts: [{a: 1}, null], more: {a: true}, any: {b: [1]}}}",
@@ -59,7 +60,7 @@ func FuzzCheck(f *testing.F) {
 			accepted := c.Accepts(o)
 			kinds.Forget(c, o)
 			if found := c.Check(o); accepted != (len(found) == 0) {
-				t.Errorf("accepted is %v, and the violations are %v", accepted, found)
+				t.Errorf("got accepted %v and violations %v", accepted, found)
 			}
 		}
 	})

@@ -8,11 +8,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
 )
 
-func object(t testing.TB, text string) map[string]any {
+func parseObject(t testing.TB, text string) map[string]any {
 	t.Helper()
 	objects, err := fleet.ReadObjects(text)
 	if err != nil || len(objects) != 1 {
-		t.Fatalf("%d objects: %v", len(objects), err)
+		t.Fatalf("got %d objects, %v", len(objects), err)
 	}
 	return objects[0]
 }
@@ -44,7 +44,7 @@ spec:
           readinessProbe: {httpGet: {path: /, port: http}}
 `
 
-func TestViolationsAreThoseOfACluster(t *testing.T) {
+func TestViolationsAreReportedAsByACluster(t *testing.T) {
 	for name, test := range map[string]struct{ version, object, want string }{
 		"valid":            {"1.34", deployment, ""},
 		"wrong type":       {"1.34", strings.Replace(deployment, "replicas: 2", "replicas: two", 1), "spec.replicas must be of type integer, and is a string"},
@@ -69,14 +69,14 @@ func TestViolationsAreThoseOfACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := catalog(t, test.version)
-			for range 2 { // the second one is known
+			for range 2 { // the second verdict is remembered
 				var got []string
-				o := object(t, test.object)
+				o := parseObject(t, test.object)
 				for _, v := range c.Check(o) {
 					got = append(got, v.Path()+" "+v.Message)
 				}
 				if c.Accepts(o) != (len(got) == 0) {
-					t.Errorf("accepted: %v", got)
+					t.Errorf("Accepts and Check disagree: got violations %v", got)
 				}
 				if all := strings.Join(got, "; "); test.want == "" && all != "" || !strings.HasPrefix(all, test.want) || len(got) > 1 {
 					t.Errorf("got %q, want %q", all, test.want)
@@ -86,16 +86,16 @@ func TestViolationsAreThoseOfACluster(t *testing.T) {
 	}
 }
 
-// TestMetadataThatADefinitionRestrictsIsCheckedEachTime checks objects that differ only in the name.
-func TestMetadataThatADefinitionRestrictsIsCheckedEachTime(t *testing.T) {
-	const of = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: NAME}}"
+// TestRestrictedMetadataIsCheckedEachTime checks objects that differ only in the name.
+func TestRestrictedMetadataIsCheckedEachTime(t *testing.T) {
+	const template = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: NAME}}"
 	for name, schema := range map[string]string{
 		"rule":    "{type: object, properties: {metadata: {type: object}}, x-kubernetes-validations: [{rule: self.metadata.name == 'cluster'}]}",
 		"no node": "{type: object, x-kubernetes-validations: [{rule: self.metadata.name == 'cluster'}]}",
 		"pattern": "{type: object, properties: {metadata: {type: object, properties: {name: {type: string, pattern: ^cluster$}}}}}",
 	} {
 		for _, names := range [][]string{{"cluster", "other"}, {"other", "cluster"}} {
-			definition, err := kinds.ReadDefinition(object(t, `
+			definition, err := kinds.ReadDefinition(parseObject(t, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.com}
@@ -108,26 +108,26 @@ spec:
 				t.Fatal(name, err)
 			}
 			c := catalog(t, "").With(definition)
-			for _, one := range names {
-				if got := c.Accepts(object(t, strings.Replace(of, "NAME", one, 1))); got != (one == "cluster") {
-					t.Errorf("%s: %s of %v is accepted: %v", name, one, names, got)
+			for _, objectName := range names {
+				if got := c.Accepts(parseObject(t, strings.Replace(template, "NAME", objectName, 1))); got != (objectName == "cluster") {
+					t.Errorf("%s: %s of %v: got accepted %v", name, objectName, names, got)
 				}
 			}
 		}
 	}
 }
 
-// Rendering asks for the verdict about each file of each cluster.
-func TestTheVerdictAboutAnUnknownFieldOrAKnownShapeNeedsNoLibrary(t *testing.T) {
+// Rendering checks each file of each cluster, so a repeated check must be cheap.
+func TestRepeatedVerdictsNeedNoLibrary(t *testing.T) {
 	c := catalog(t, "1.34")
 	for name, text := range map[string]string{
 		"valid":      deployment,
 		"wrong type": strings.Replace(deployment, "replicas: 2", "replicas: two", 1),
 		"unknown":    strings.Replace(deployment, "replicas: 2", "replica: 2", 1),
 	} {
-		o := object(t, text)
+		o := parseObject(t, text)
 		if allocations := testing.AllocsPerRun(10, func() { c.Accepts(o) }); allocations > 50 {
-			t.Errorf("%s: %v allocations", name, allocations)
+			t.Errorf("%s: got %v allocations, want at most 50", name, allocations)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func BenchmarkAccepts(b *testing.B) {
 		"Deployment":    deployment,
 		"GitRepository": "{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: x}, spec: {interval: 1h, url: 'https://a', ref: {branch: main}}}",
 	} {
-		o := object(b, text)
+		o := parseObject(b, text)
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if !c.Accepts(o) {

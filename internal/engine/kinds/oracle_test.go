@@ -21,7 +21,7 @@ metadata: {name: till, namespace: default}
 spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: till}}
 `
 
-// changedObjects are objects with one change each, which a cluster may accept or refuse.
+// changedObjects returns two valid objects, and copies with one change each.
 func changedObjects() []string {
 	all := []string{deployment, kustomization}
 	for _, change := range [][2]string{
@@ -59,20 +59,20 @@ func changedObjects() []string {
 	return all
 }
 
-// A real API refuses by server-side apply, as Flux does, what a catalog does not accept, and nothing else. Only a null in a custom resource
-// differs: server-side apply refuses it, and a creation, as by Helm, drops it.
+// TestARealAPIAgrees compares the catalog with server-side apply of a real API, as Flux uses it. They differ only for a null in a
+// custom resource: server-side apply refuses it, and a creation, as by Helm, drops it.
 func TestARealAPIAgrees(t *testing.T) {
 	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	c := catalog(t, "1.36")
 	accepted := 0
 	for _, text := range changedObjects() {
-		o := object(t, text)
+		o := parseObject(t, text)
 		u := &unstructured.Unstructured{Object: unstructuredOf(t, o)}
 		u.SetNamespace("default")
 		_, err := server.DryRun(t.Context(), u)
 		if got := c.Accepts(o); got != (err == nil) {
-			t.Errorf("the API says %v, the catalog %v:\n%s", err, c.Check(o), text)
+			t.Errorf("got error %v of the API and violations %v of the catalog:\n%s", err, c.Check(o), text)
 		}
 		if err == nil {
 			accepted++
@@ -81,7 +81,7 @@ func TestARealAPIAgrees(t *testing.T) {
 	t.Logf("%d of %d objects are accepted", accepted, len(changedObjects()))
 }
 
-// unstructuredOf returns an object with numbers as the client of the API has them.
+// unstructuredOf returns an object with the number types of the API's client.
 func unstructuredOf(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(object)

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// compute is what a fleet comes to whose workloads, api and db, have a deployment target each.
-func compute(t *testing.T, api, db map[string]any) (*pipeline.Computation, []pipeline.Diagnostic) {
+// computeFleet computes a fleet with the workloads api and db, each with one deployment target.
+func computeFleet(t *testing.T, api, db map[string]any) (*pipeline.Computation, []pipeline.Diagnostic) {
 	t.Helper()
 	workload := func(name string, target map[string]any, requires ...any) map[string]any {
 		target["environment"] = "dev"
@@ -39,17 +39,17 @@ func compute(t *testing.T, api, db map[string]any) (*pipeline.Computation, []pip
 	return pipeline.Compute(value)
 }
 
-func TestWhatTwoFoldersWouldBothWriteIsAnError(t *testing.T) {
-	_, findings := compute(t, map[string]any{"namespace": "shared"}, map[string]any{"namespace": "shared"})
+func TestConflictsBetweenFoldersAreAnError(t *testing.T) {
+	_, findings := computeFleet(t, map[string]any{"namespace": "shared"}, map[string]any{"namespace": "shared"})
 	if got := fmt.Sprint(findings); len(findings) != 1 ||
 		!strings.Contains(got, `"api-live" writes "platform-config" into namespace "shared", too`) {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestAnOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
+func TestAnOrderThatAReconcilerCannotKeepIsAWarning(t *testing.T) {
 	chart := map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "db", "version": "1.0.0"}
-	result, findings := compute(t, map[string]any{}, map[string]any{"manifests": chart})
+	result, findings := computeFleet(t, map[string]any{}, map[string]any{"manifests": chart})
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -60,7 +60,7 @@ func TestAnOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 }
 
 func TestFoldersCarryTheNameOfTheirOwner(t *testing.T) {
-	result, findings := compute(t, map[string]any{}, map[string]any{})
+	result, findings := computeFleet(t, map[string]any{}, map[string]any{})
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -75,7 +75,7 @@ func TestFoldersCarryTheNameOfTheirOwner(t *testing.T) {
 	unknown := result.Render(t.Context(), pipeline.Destination{Repo: repo}, nil)
 	for i := range unknown.Trees {
 		if unknown.Trees[i] != "" {
-			t.Errorf("tree %q, but the owner is not known", unknown.Trees[i])
+			t.Errorf("got tree %q for an unknown owner, want none", unknown.Trees[i])
 		}
 	}
 }

@@ -18,13 +18,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// BenchmarkEngine goes the whole way of the data, as a plan of a folder that is deployed does, and then
-// step by step; "parse" is the check of what was rendered. The fleets come from a fixed seed; 20,000 is
-// the reference fleet, 100,000 the stretch fleet. While "all" runs nothing is held but the fleet. With
-// FLOTILLA_BENCH_LARGE set, a fleet of 1,000,000 goes the whole way, too.
+// BenchmarkEngine measures all steps together, as in a plan of deployed folders, and then each step; "parse" checks the rendered
+// files. The fleets come from a fixed seed: 20,000 is the reference fleet, 100,000 the stretch fleet. While "all" runs, memory
+// holds only the fleet. With FLOTILLA_BENCH_LARGE, "all" also runs with 1,000,000 assignments.
 func BenchmarkEngine(b *testing.B) {
 	sizes := []int{1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments}
-	if large() {
+	if withLargeSizes() {
 		sizes = append(sizes, 1_000_000)
 	}
 	for _, size := range sizes {
@@ -94,8 +93,8 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
-// BenchmarkSecrets goes the whole way of the data, to files that were checked, with the reference fleet, and with a secret in
-// every second config container of it.
+// BenchmarkSecrets measures all steps and the checks with the reference fleet: without secrets, and with a secret in every second
+// config container.
 func BenchmarkSecrets(b *testing.B) {
 	for name, reference := range map[string]func(int, uint64) (*fleet.Fleet, fleet.Config){
 		"none": fleettest.Reference, "every-second-container": fleettest.ReferenceWithSecrets,
@@ -138,16 +137,16 @@ func withoutSchemas(f *fleet.Fleet) *fleet.Fleet {
 	return &bare
 }
 
-// renderAll renders every assignment, passes its files on, and returns how many assignments there are.
+// renderAll renders every assignment, passes its files to use, and returns the number of assignments.
 func renderAll(
-	templates *render.Templates, environment string, scheduled *schedule.Decisions, hydrated *hydrate.Snapshots, to func(int, []render.AssignmentFile),
+	templates *render.Templates, environment string, scheduled *schedule.Decisions, hydrated *hydrate.Snapshots, use func(int, []render.AssignmentFile),
 ) int {
 	return onAllProcessors(len(scheduled.Assignments), func(i int) {
 		files, err := templates.Render(subjectOf(environment, scheduled, hydrated, i))
 		if err != nil {
 			panic(err)
 		}
-		to(i, files)
+		use(i, files)
 	})
 }
 
@@ -174,7 +173,7 @@ func onAllProcessors(count int, do func(int)) int {
 	return count
 }
 
-// measure measures a step, which returns how many assignments there are.
+// measure measures a step. The step returns the number of assignments.
 func measure(b *testing.B, step func() int) {
 	debug.FreeOSMemory()
 	processtest.ForgetPeakMemory()
@@ -187,8 +186,7 @@ func measure(b *testing.B, step func() int) {
 	processtest.ReportPeakMemory(b)
 }
 
-// measureAdded measures what the second step does in addition to the first. They run in turn, and of
-// the times of each the least counts.
+// measureAdded measures the additional cost of the second step. The steps run in turn, and the shortest time of each counts.
 func measureAdded(b *testing.B, first, second func() int) {
 	debug.FreeOSMemory()
 	processtest.ForgetPeakMemory()

@@ -12,24 +12,24 @@ func rules(expression string) map[string]string {
 	return map[string]string{"a": `{"name":"a","expression":"` + expression + `"}`}
 }
 
-func TestFleetsOfOtherRulesComeToTheSame(t *testing.T) {
+func TestRulesDoNotAffectTheComputation(t *testing.T) {
 	var cache pipeline.Cache
-	one, other := value(t), value(t)
-	one.Constraints, other.Constraints = rules("host.name != ''"), rules("host.name == ''")
-	first, found := cache.Compute(one)
+	value, other := referenceValue(t), referenceValue(t)
+	value.Constraints, other.Constraints = rules("host.name != ''"), rules("host.name == ''")
+	first, found := cache.Compute(value)
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
 	if second, _ := cache.Compute(other); second != first {
-		t.Error("a fleet of other rules is computed anew")
+		t.Error("a fleet with other rules is computed again")
 	}
 	if first.Fingerprint(destination, "1") != mustCompute(t, other).Fingerprint(destination, "1") {
-		t.Error("rules are in the fingerprint of what is rendered")
+		t.Error("the fingerprint depends on rules")
 	}
 	for expression, holds := range map[string]bool{"host.name != ''": true, "host.name == ''": false} {
 		results, found := first.Constraints(t.Context(), rules(expression), destination)
 		if len(found) > 0 || len(results.Rules) != 1 || results.Rules[0].Holds() != holds {
-			t.Errorf("%s: %v, %v", expression, results, found)
+			t.Errorf("%s: got %v, findings %v", expression, results, found)
 		}
 		if again, _ := first.Constraints(t.Context(), rules(expression), destination); again != results {
 			t.Errorf("%s is evaluated twice", expression)
@@ -37,8 +37,8 @@ func TestFleetsOfOtherRulesComeToTheSame(t *testing.T) {
 	}
 }
 
-func TestRulesAboutDocumentsSeeThoseOfTheirDestination(t *testing.T) {
-	result := mustCompute(t, value(t))
+func TestRulesSeeTheDocumentsOfTheirDestination(t *testing.T) {
+	result := mustCompute(t, referenceValue(t))
 	owner := rules("object.kind != 'Kustomization' || object.metadata.labels['flotilla.dev/owner'] == 'mine'")
 	for name, holds := range map[string]bool{"mine": true, "yours": false} {
 		results, found := result.Constraints(
@@ -47,13 +47,13 @@ func TestRulesAboutDocumentsSeeThoseOfTheirDestination(t *testing.T) {
 			pipeline.Destination{Owner: name, Repo: &folder.Location{URL: "x.git", Branch: "main"}},
 		)
 		if len(found) > 0 || results.Rules[0].Looked == 0 || results.Rules[0].Holds() != holds {
-			t.Errorf("of %q: %v, %v", name, results, found)
+			t.Errorf("owner %q: got %v, findings %v", name, results, found)
 		}
 	}
 }
 
-func TestWhatOnlySchedulingKnowsLeavesOtherRulesOpen(t *testing.T) {
-	whole := value(t)
+func TestRulesAboutContentAreUndecidedAfterScheduling(t *testing.T) {
+	whole := referenceValue(t)
 	scheduled, _, found := pipeline.Schedule(whole)
 	if len(found) > 0 {
 		t.Fatal(found)
@@ -64,21 +64,21 @@ func TestWhatOnlySchedulingKnowsLeavesOtherRulesOpen(t *testing.T) {
 		whole.Constraints = rules(expression)
 		results, found := pipeline.ScheduledConstraints(t.Context(), whole, scheduled)
 		if len(found) > 0 || results.Rules[0].Looked == 0 {
-			t.Fatalf("%s: %v, %v", expression, results, found)
+			t.Fatalf("%s: got %v, findings %v", expression, results, found)
 		}
 		if got := results.Rules[0].Undecided == 0; got != decided {
-			t.Errorf("%s is decided: %t", expression, got)
+			t.Errorf("%s: got decided %t", expression, got)
 		}
 	}
 	whole.Constraints = rules("host.nam")
 	if results, found := pipeline.ScheduledConstraints(t.Context(), whole, scheduled); results != nil || len(found) == 0 {
-		t.Errorf("a rule that does not compile gives %v, %v", results, found)
+		t.Errorf("an invalid rule: got %v, findings %v", results, found)
 	}
 }
 
-func mustCompute(t *testing.T, of fleet.Value) *pipeline.Computation {
+func mustCompute(t *testing.T, value fleet.Value) *pipeline.Computation {
 	t.Helper()
-	result, found := pipeline.Compute(of)
+	result, found := pipeline.Compute(value)
 	if len(found) > 0 {
 		t.Fatal(found)
 	}

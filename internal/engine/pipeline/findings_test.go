@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// A folder that is deployed is not checked for its owner, whoever else has rendered the fleet before.
-func TestFindingsAreThoseOfWhoAsks(t *testing.T) {
+// Render does not check deployed folders. Earlier calls for other folders make no difference.
+func TestDeployedFoldersAreNotChecked(t *testing.T) {
 	broken := valueOf(t, map[string]any{
 		"environment":   "dev",
 		"workspaces":    []any{map[string]any{"name": "team"}},
@@ -34,7 +34,7 @@ func TestFindingsAreThoseOfWhoAsks(t *testing.T) {
 		check := func(deployed folder.Trees, want int) {
 			t.Helper()
 			if got := result.Render(t.Context(), pipeline.Destination{Owner: "other"}, deployed).Findings; len(got) != want {
-				t.Errorf("deployed first %t: findings %v, want %d", deployedFirst, got, want)
+				t.Errorf("deployed first %t: got findings %v, want %d", deployedFirst, got, want)
 			}
 		}
 		if result, _ = pipeline.Compute(broken); deployedFirst {
@@ -47,8 +47,8 @@ func TestFindingsAreThoseOfWhoAsks(t *testing.T) {
 	}
 }
 
-// What a hundred hosts have wrong, each with other names in its text, is said of some of them.
-func TestFindingsThatDifferByWhatTheyQuoteAreFew(t *testing.T) {
+// The same mistake on a hundred hosts quotes different names. Only a few findings are shown.
+func TestFindingsWithDifferentNamesAreFew(t *testing.T) {
 	t.Parallel()
 	var types, containers []any
 	for i := range 100 {
@@ -73,6 +73,6 @@ func TestFindingsThatDifferByWhatTheyQuoteAreFew(t *testing.T) {
 		),
 	}))
 	if len(findings) != fleet.MaxAlike+1 || findings[fleet.MaxAlike].Message != "95 further findings of this kind are not shown" {
-		t.Errorf("there are %d findings: %v", len(findings), findings)
+		t.Errorf("got %d findings: %v", len(findings), findings)
 	}
 }

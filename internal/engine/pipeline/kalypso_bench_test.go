@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// BenchmarkKalypsoTemplates goes the whole way of a first plan with templates of one's own, those of Kalypso's sample:
-// every folder is rendered, checked, and its tree and its objects are found.
+// BenchmarkKalypsoTemplates measures a first plan with the custom templates of Kalypso's sample: rendering, checks, trees and
+// objects of every folder.
 func BenchmarkKalypsoTemplates(b *testing.B) {
 	templates := kalypsoTemplates(b)
 	for _, size := range []int{1_000, 5_000, fleettest.ReferenceAssignments} {
@@ -27,7 +27,7 @@ func BenchmarkKalypsoTemplates(b *testing.B) {
 			}
 			input := fleettest.Input(withoutSchemas(f), config)
 			for _, container := range input["config_containers"].([]any) {
-				texts(container.(map[string]any)["data"].(map[string]any))
+				convertToTexts(container.(map[string]any)["data"].(map[string]any))
 			}
 			value := valueOf(b, input)
 			measure(b, func() int {
@@ -45,7 +45,7 @@ func BenchmarkKalypsoTemplates(b *testing.B) {
 	}
 }
 
-// kalypsoTemplates are the templates of Kalypso's sample control plane.
+// kalypsoTemplates returns the templates of Kalypso's sample control plane.
 func kalypsoTemplates(b *testing.B) []fleet.Template {
 	b.Helper()
 	files, err := filepath.Glob("../../../../shared/kalypso/control-plane/main/templates/*.yaml")
@@ -67,15 +67,15 @@ func kalypsoTemplates(b *testing.B) []fleet.Template {
 	return decoded.Fleet.Templates
 }
 
-// texts makes texts of values, as Kalypso has them.
-func texts(values map[string]any) {
+// convertToTexts replaces values by texts, as in Kalypso.
+func convertToTexts(values map[string]any) {
 	for key, value := range values {
 		if _, isText := value.(string); isText {
 			continue
 		}
 		text, err := fleet.CanonicalJSON(value)
 		if err != nil {
-			panic(err) // it was read from JSON
+			panic(err) // the value was read from JSON
 		}
 		values[key] = text
 	}

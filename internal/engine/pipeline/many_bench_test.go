@@ -11,16 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// large says whether the sizes that take minutes and gigabytes are to be measured, too.
-func large() bool { return os.Getenv("FLOTILLA_BENCH_LARGE") != "" }
+// withLargeSizes reports whether benchmarks include sizes of minutes and gigabytes.
+func withLargeSizes() bool { return os.Getenv("FLOTILLA_BENCH_LARGE") != "" }
 
-// BenchmarkManyContainers goes the whole way of the data for assignments that are reached by hundreds of
-// config containers each, nearly every one by a set of its own, and then hydrates alone. That of 12
-// containers is what it costs without. The fleets come from a fixed seed.
+// BenchmarkManyContainers measures all steps, and then hydration alone, with hundreds of config containers for each assignment.
+// Nearly every assignment has a different set of containers. The size with 12 containers is the baseline. The fleets come from a
+// fixed seed.
 func BenchmarkManyContainers(b *testing.B) {
 	type size struct{ assignments, containers, keys int }
 	sizes := []size{{349, 12, 12}, {349, 800, 12}, {349, 800, 120}, {20_000, 800, 12}}
-	if large() {
+	if withLargeSizes() {
 		sizes = append(sizes, size{100_000, 800, 12}, size{1_000_000, 800, 12})
 	}
 	for _, size := range sizes {

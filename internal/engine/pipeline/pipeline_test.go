@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// value is a fleet of 1,000 assignments as provider::flotilla::fleet returns it.
-func value(t testing.TB) fleet.Value {
+// referenceValue returns a fleet of 1,000 assignments, as provider::flotilla::fleet does.
+func referenceValue(t testing.TB) fleet.Value {
 	t.Helper()
 	return valueOf(t, fleettest.Input(fleettest.Reference(1_000, 1)))
 }
@@ -26,17 +26,17 @@ func valueOf(t testing.TB, input map[string]any) fleet.Value {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	made, err := decoded.Value()
+	value, err := decoded.Value()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return value
 }
 
 var destination = pipeline.Destination{Owner: "dev", Repo: &folder.Location{URL: "https://git.example.com/gitops.git", Branch: "dev"}}
 
-func TestTheSameFleetComesToTheSame(t *testing.T) {
-	value := value(t)
+func TestTheSameFleetHasTheSameFolders(t *testing.T) {
+	value := referenceValue(t)
 	var first folder.Trees
 	for range 2 {
 		result, findings := pipeline.Compute(value)
@@ -52,32 +52,32 @@ func TestTheSameFleetComesToTheSame(t *testing.T) {
 			first = wanted
 		}
 		if wanted.Count() < 900 || !maps.EqualFunc(first, wanted, maps.Equal[map[string]string, map[string]string]) {
-			t.Fatalf("%d folders, and not the same ones", wanted.Count())
+			t.Fatalf("got %d folders, or different ones in the second run", wanted.Count())
 		}
 	}
 }
 
-func TestWhatIsNotKnownReachesNoFurtherThanItMust(t *testing.T) {
-	whole := value(t)
+func TestUnknownEntriesAffectOnlyTheirAssignments(t *testing.T) {
+	whole := referenceValue(t)
 	result, _ := pipeline.Compute(whole)
 	known := result.Render(t.Context(), destination, nil).Wanted()
 
-	partly := whole
-	partly.Config, partly.Manifests = maps.Clone(whole.Config), maps.Clone(whole.Manifests)
+	partial := whole
+	partial.Config, partial.Manifests = maps.Clone(whole.Config), maps.Clone(whole.Manifests)
 	containers := result.Snapshots.All[0].Containers()
 	container := containers[len(containers)-1] // the most specific
 	target := result.Schedule.Assignments[len(result.Schedule.Assignments)-1].Target.Name
-	delete(partly.Config, container)
-	delete(partly.Manifests, target)
-	open, findings := pipeline.Compute(partly)
+	delete(partial.Config, container)
+	delete(partial.Manifests, target)
+	partialResult, findings := pipeline.Compute(partial)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	rendering := open.Render(t.Context(), destination, nil)
+	rendering := partialResult.Render(t.Context(), destination, nil)
 	waiting := 0
-	for i, assignment := range open.Schedule.Assignments {
+	for i, assignment := range partialResult.Schedule.Assignments {
 		waits := rendering.WaitsFor(i)
-		reached := slices.Contains(open.Snapshots.All[i].Containers(), container)
+		reached := slices.Contains(partialResult.Snapshots.All[i].Containers(), container)
 		if (waits == "") == (reached || assignment.Target.Name == target) {
 			t.Fatalf("%s waits for %q", assignment.Key(), waits)
 		}
@@ -90,16 +90,16 @@ func TestWhatIsNotKnownReachesNoFurtherThanItMust(t *testing.T) {
 			continue
 		}
 		if rendering.Trees[i] != known[assignment.Host.Name][assignment.Target.Name] {
-			t.Errorf("%s is another folder", assignment.Key())
+			t.Errorf("%s has a different folder", assignment.Key())
 		}
 	}
-	if waiting == 0 || waiting == len(open.Schedule.Assignments) {
-		t.Errorf("%d of %d wait", waiting, len(open.Schedule.Assignments))
+	if waiting == 0 || waiting == len(partialResult.Schedule.Assignments) {
+		t.Errorf("got %d of %d waiting assignments", waiting, len(partialResult.Schedule.Assignments))
 	}
 }
 
 func TestACacheComputesAFleetOnce(t *testing.T) {
-	value, cache := value(t), &pipeline.Cache{}
+	value, cache := referenceValue(t), &pipeline.Cache{}
 	results := make([]*pipeline.Computation, 8)
 	var group sync.WaitGroup
 	for i := range results {
@@ -108,12 +108,12 @@ func TestACacheComputesAFleetOnce(t *testing.T) {
 	group.Wait()
 	for _, result := range results {
 		if result != results[0] {
-			t.Fatal("one fleet was computed twice")
+			t.Fatal("the fleet was computed twice")
 		}
 	}
 	first, second := results[0].Render(t.Context(), destination, nil), results[0].Render(t.Context(), destination, nil)
 	if &first.Trees[0] != &second.Trees[0] {
-		t.Error("one fleet was rendered twice for one destination")
+		t.Error("the fleet was rendered twice for one destination")
 	}
 	other := value
 	other.Config = maps.Clone(value.Config)
@@ -121,7 +121,7 @@ func TestACacheComputesAFleetOnce(t *testing.T) {
 		other.Config[name] = `{"ANOTHER":"value"}`
 	}
 	if again, _ := cache.Compute(other); again == results[0] {
-		t.Error("another fleet is taken for the same")
+		t.Error("the cache returns the result of another fleet")
 	}
 }
 
