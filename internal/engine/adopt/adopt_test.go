@@ -12,48 +12,48 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// lines say what was made, in a form that people read.
-func lines(result *adopt.Adoption) []string {
+// describe returns an adoption as readable lines.
+func describe(result *adopt.Adoption) []string {
 	var all []string
 	list := func(key string) (objects []map[string]any) {
-		for _, one := range result.Fleet[key].([]any) {
-			objects = append(objects, one.(map[string]any))
+		for _, object := range result.Fleet[key].([]any) {
+			objects = append(objects, object.(map[string]any))
 		}
 		return objects
 	}
-	for _, one := range list("cluster_types") {
-		all = append(all, fmt.Sprint("cluster type ", one["name"], " ", one["labels"]))
+	for _, clusterType := range list("cluster_types") {
+		all = append(all, fmt.Sprint("cluster type ", clusterType["name"], " ", clusterType["labels"]))
 	}
-	for _, one := range list("clusters") {
-		all = append(all, fmt.Sprint("cluster ", one["name"], " of ", one["cluster_type"]))
+	for _, cluster := range list("clusters") {
+		all = append(all, fmt.Sprint("cluster ", cluster["name"], " of ", cluster["cluster_type"]))
 	}
-	for _, one := range list("workloads") {
-		targets := one["deployment_targets"].(map[string]any)
+	for _, workload := range list("workloads") {
+		targets := workload["deployment_targets"].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(targets)) {
 			target := targets[name].(map[string]any)
-			said := maps.Clone(target["manifests"].(map[string]any))
-			objects := said["parameters"].(map[string]any)["objects"].([]any)
-			delete(said, "parameters")
+			manifests := maps.Clone(target["manifests"].(map[string]any))
+			objects := manifests["parameters"].(map[string]any)["objects"].([]any)
+			delete(manifests, "parameters")
 			var kinds []string
 			for _, object := range objects {
 				kinds = append(kinds, object.(map[string]any)["kind"].(string))
 			}
-			line := fmt.Sprint(one["workspace"], "/", one["name"], "-", name, " ", strings.Join(kinds, "+"), " ", said)
+			line := fmt.Sprint(workload["workspace"], "/", workload["name"], "-", name, " ", strings.Join(kinds, "+"), " ", manifests)
 			if namespace := target["namespace"]; namespace != nil {
 				line += fmt.Sprint(" in ", namespace)
 			}
 			all = append(all, line+fmt.Sprint(" ", target["labels"].(map[string]any)["placement"]))
 		}
 	}
-	for _, one := range list("target_policies") {
-		all = append(all, fmt.Sprint("policy ", one["name"], " ", one["cluster_type_selector"]))
+	for _, policy := range list("target_policies") {
+		all = append(all, fmt.Sprint("policy ", policy["name"], " ", policy["cluster_type_selector"]))
 	}
-	for _, one := range result.Listed {
-		taken := ""
-		if one.Taken {
-			taken = " (taken)"
+	for _, listed := range result.Listed {
+		suffix := ""
+		if listed.Taken {
+			suffix = " (taken)"
 		}
-		all = append(all, "listed "+one.File+": "+strings.TrimSpace(one.Object+" "+one.Reason)+taken)
+		all = append(all, "listed "+listed.File+": "+strings.TrimSpace(listed.Object+" "+listed.Reason)+suffix)
 	}
 	return all
 }
@@ -93,7 +93,7 @@ func TestEachKindIsAdopted(t *testing.T) {
 		options   map[string]any
 		want      []string
 	}{
-		"Flux: folders of clusters, one that differs, and what comes with another": {
+		"Flux: folders of clusters, and an object in another object's folder": {
 			documents: map[string]any{
 				"clusters/dev/flux-system/gotk-sync.yaml":  fmt.Sprintf(bootstrap, "dev"),
 				"clusters/prod/flux-system/gotk-sync.yaml": fmt.Sprintf(bootstrap, "prod"),
@@ -122,7 +122,7 @@ func TestEachKindIsAdopted(t *testing.T) {
 				"listed infra/inner.yaml: HelmRelease flux-system/inner comes with Kustomization flux-system/infra, which brings its folder",
 			},
 		},
-		"Flux: a source of one object comes with it, one of two is a workload": {
+		"Flux: a source of one object, and a source of two": {
 			documents: map[string]any{"clusters/edge/apps.yaml": `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: HelmRepository
@@ -158,7 +158,7 @@ spec: {interval: 5m, chartRef: {kind: OCIRepository, name: three}}
 				"policy everywhere map[]",
 			},
 		},
-		"Flux: a bucket is taken, though manifests cannot say one": {
+		"Flux: a bucket": {
 			documents: map[string]any{"apps.yaml": `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: Bucket
@@ -292,7 +292,7 @@ spec: {sourceFormat: unstructured, git: {repo: https://example.com/team, branch:
 				"listed other/apps.yaml: Kustomization flux-system/other is in no folder of a host: it comes with what brings its folder, or stays where it is",
 			},
 		},
-		"what a kustomization has is adopted, and the rest listed": {
+		"resources of kustomizations, and other files": {
 			documents: map[string]any{
 				"one/kustomization.yaml":    "resources: [web.yaml, ../base]\nnamespace: argocd-one\n",
 				"one/web.yaml":              strings.Replace(fmt.Sprintf(application, "web", "default", "main", "name: in-cluster"), ", namespace: argocd", "", 1),
@@ -310,7 +310,7 @@ spec: {sourceFormat: unstructured, git: {repo: https://example.com/team, branch:
 				"listed one/left.yaml: Application argocd/left is not among the resources of one/kustomization.yaml: it is not known whether it is applied",
 			},
 		},
-		"what is wrong is listed": {
+		"invalid documents": {
 			documents: map[string]any{
 				"a.yaml":                              "a: [\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {}\nspec: {}\n",
 				"b.yaml":                              "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web, labels: {a: 1}}\nspec: {}\n",
@@ -348,36 +348,36 @@ spec: {sourceFormat: unstructured, git: {repo: https://example.com/team, branch:
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, all := adopted(t, test.documents, test.options)
-			if got := lines(result); !reflect.DeepEqual(got, test.want) {
+			result, all := adoptAndRender(t, test.documents, test.options)
+			if got := describe(result); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(test.want, "\n\t"))
 			}
-			e, _ := compare(t, test.documents, test.options)
+			e, _ := compareSpecs(t, test.documents, test.options)
 			if len(e.differing) > 0 || e.rendered != len(all) {
-				t.Errorf("%d are rendered, and differ: %s", e.rendered, e.differing)
+				t.Errorf("got %d rendered objects, different: %s", e.rendered, e.differing)
 			}
 		})
 	}
 }
 
-func TestChangedManifestsChangeWhatIsRendered(t *testing.T) {
+func TestChangedManifestsChangeTheRenderedObjects(t *testing.T) {
 	documents := map[string]any{"apps.yaml": fmt.Sprintf(application, "web", "default", "v1.0.0", "name: in-cluster, namespace: web")}
-	result, before := adopted(t, documents, nil)
+	result, before := adoptAndRender(t, documents, nil)
 	target := result.Fleet["workloads"].([]any)[0].(map[string]any)["deployment_targets"].(map[string]any)["default"].(map[string]any)
-	said := target["manifests"].(map[string]any)
-	said["tag"], said["path"], said["repo"], target["namespace"] = `1"0`, "true", "https://example.com/other", "other"
-	after := rendered(t, result.Fleet)
+	manifests := target["manifests"].(map[string]any)
+	manifests["tag"], manifests["path"], manifests["repo"], target["namespace"] = `1"0`, "true", "https://example.com/other", "other"
+	after := renderAdopted(t, result.Fleet)
 	want := before[0].fields["spec"].(map[string]any)
 	source := want["source"].(map[string]any)
 	source["targetRevision"], source["path"], source["repoURL"] = `1"0`, "true", "https://example.com/other"
 	want["destination"].(map[string]any)["namespace"] = "other"
 	if got := after[0].fields["spec"]; !reflect.DeepEqual(got, want) {
-		t.Errorf("the spec is\n%v\nwant\n%v", got, want)
+		t.Errorf("got spec\n%v\nwant\n%v", got, want)
 	}
 }
 
 func TestMetadataIsKept(t *testing.T) {
-	_, all := adopted(t, map[string]any{"apps.yaml": `
+	_, all := adoptAndRender(t, map[string]any{"apps.yaml": `
 apiVersion: argoproj.io/v1alpha1
 kind: Application
 metadata: {name: web, namespace: argocd, labels: {team: a}, annotations: {note: b}, finalizers: [c.example.com/d], uid: e, resourceVersion: "1"}
@@ -394,7 +394,7 @@ status: {sync: {}}
 		},
 	}
 	if got := all[0].fields["metadata"]; !reflect.DeepEqual(got, want) || all[0].fields["status"] != nil {
-		t.Errorf("metadata is\n%v\nwant\n%v", got, want)
+		t.Errorf("got metadata\n%v\nwant\n%v", got, want)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"unknown name": {"prod", []any{}, map[string]any{"host": "x"}, []string{`options.host: unknown attribute; did you mean "hosts"?`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, findings := adoptWith(t, test.environment, test.documents, test.options)
+			_, _, findings := adoptDocuments(t, test.environment, test.documents, test.options)
 			if got := strings.Split(findings.Error(), "\n"); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(test.want, "\n\t"))
 			}
@@ -427,45 +427,45 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownYetIsNoError(t *testing.T) {
+func TestUnknownArgumentsAreNoErrors(t *testing.T) {
 	unknown := fleet.Unknown{}
 	for name, arguments := range map[string][3]any{
 		"environment": {unknown, []any{}, nil}, "documents": {"prod", unknown, nil}, "a document": {"prod", map[string]any{"a": unknown}, nil},
 		"options": {"prod", []any{}, unknown}, "an option": {"prod", []any{}, map[string]any{"hosts": unknown}},
 		"the repository": {"prod", []any{}, map[string]any{"repository": map[string]any{"url": unknown}}},
 	} {
-		if result, known, findings := adoptWith(t, arguments[0], arguments[1], arguments[2]); known || result != nil || len(findings) > 0 {
-			t.Errorf("%s: known is %v, with %v", name, known, findings)
+		if result, known, findings := adoptDocuments(t, arguments[0], arguments[1], arguments[2]); known || result != nil || len(findings) > 0 {
+			t.Errorf("%s: got known %v, findings %v", name, known, findings)
 		}
 	}
 }
 
 func TestTheOrderOfDocumentsDoesNotMatter(t *testing.T) {
-	one := fmt.Sprintf(kustomization, "a", "./a")
-	two := fmt.Sprintf(kustomization, "b", "./b")
+	first := fmt.Sprintf(kustomization, "a", "./a")
+	second := fmt.Sprintf(kustomization, "b", "./b")
 	options := map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}}
-	first, _ := adopted(t, map[string]any{"x.yaml": one + "---" + two}, options)
-	second, _ := adopted(t, map[string]any{"x.yaml": two + "---" + one}, options)
-	if !reflect.DeepEqual(first.Fleet, second.Fleet) {
-		t.Errorf("%v\nis not\n%v", first.Fleet, second.Fleet)
+	result, _ := adoptAndRender(t, map[string]any{"x.yaml": first + "---" + second}, options)
+	swapped, _ := adoptAndRender(t, map[string]any{"x.yaml": second + "---" + first}, options)
+	if !reflect.DeepEqual(result.Fleet, swapped.Fleet) {
+		t.Errorf("got\n%v\nand in another order\n%v", result.Fleet, swapped.Fleet)
 	}
 }
 
-// TestMarkersOfImageAutomationAreListed adopts an object with a marker, which is a comment, and one in a file that stays as it is.
+// TestMarkersOfImageAutomationAreListed adopts an object with a marker, which is a comment. A second marker is in an unadopted file.
 func TestMarkersOfImageAutomationAreListed(t *testing.T) {
 	t.Parallel()
 	const marker = " # {\"$imagepolicy\": \"flux-system:app:tag\"}"
-	result, _ := adopted(t, map[string]any{
+	result, _ := adoptAndRender(t, map[string]any{
 		"clusters/dev/app.yaml":    strings.Replace(fmt.Sprintf(kustomization, "apps", "./apps/dev"), "\nspec:", marker+"\nspec:", 1),
 		"clusters/dev/deploy.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}" + marker + "\n",
 	}, map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}})
 	var found []string
-	for _, one := range result.Listed {
-		if strings.Contains(one.Reason, "image automation") && one.Taken {
-			found = append(found, one.File)
+	for _, listed := range result.Listed {
+		if strings.Contains(listed.Reason, "image automation") && listed.Taken {
+			found = append(found, listed.File)
 		}
 	}
 	if !slices.Equal(found, []string{"clusters/dev/app.yaml"}) {
-		t.Errorf("listed is %v", result.Listed)
+		t.Errorf("got listed objects %v", result.Listed)
 	}
 }

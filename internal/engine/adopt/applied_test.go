@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// root is an Application that brings a folder of the repository of the documents.
-const root = `
+// rootApplication is an Application for a folder in the repository of the documents.
+const rootApplication = `
 apiVersion: argoproj.io/v1alpha1
 kind: Application
 metadata: {name: %[1]s, namespace: argocd}
@@ -21,9 +21,9 @@ spec:
   destination: {name: in-cluster, namespace: argocd}
 `
 
-var here = map[string]any{"repository": map[string]any{"url": "https://example.com/fleet", "branch": "main"}}
+var fleetOptions = map[string]any{"repository": map[string]any{"url": "https://example.com/fleet", "branch": "main"}}
 
-func TestWhatIsAppliedIsAdopted(t *testing.T) {
+func TestAppliedObjectsAreAdopted(t *testing.T) {
 	noNamespace := func(text string) string { return strings.Replace(text, ", namespace: argocd", "", 1) }
 	for name, test := range map[string]struct {
 		documents map[string]any
@@ -31,17 +31,17 @@ func TestWhatIsAppliedIsAdopted(t *testing.T) {
 		want      []string
 		specs     map[string]string // a part of the canonical JSON, by "<host> <name>"
 	}{
-		"an application of applications, and one of those": {
+		"nested applications of applications": {
 			documents: map[string]any{
-				"root.yaml":        fmt.Sprintf(root, "root", "apps", ""),
+				"root.yaml":        fmt.Sprintf(rootApplication, "root", "apps", ""),
 				"apps/web.yaml":    noNamespace(fmt.Sprintf(application, "web", "default", "main", "name: berlin, namespace: web")),
-				"apps/team.yaml":   fmt.Sprintf(root, "team", "team", ", directory: {recurse: true, exclude: '*left*'}"),
+				"apps/team.yaml":   fmt.Sprintf(rootApplication, "team", "team", ", directory: {recurse: true, exclude: '*left*'}"),
 				"apps/old/x.yaml":  fmt.Sprintf(application, "x", "default", "main", "name: in-cluster"),
 				"team/a/api.yaml":  fmt.Sprintf(application, "api", "default", "main", "name: in-cluster"),
 				"team/b/left.yaml": fmt.Sprintf(application, "left", "default", "main", "name: in-cluster"),
 				"team/b/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
 			},
-			options: here,
+			options: fleetOptions,
 			want: []string{
 				"cluster type berlin <nil>", "cluster type prod <nil>", "cluster berlin of berlin",
 				"platform/api-default Application map[branch:main path:api repo:https://example.com/apps storage:git] prod",
@@ -54,15 +54,15 @@ func TestWhatIsAppliedIsAdopted(t *testing.T) {
 				"listed team/b/more.yaml: ConfigMap more is no object that says what a reconciler deploys: it stays where it is",
 			},
 		},
-		"an application of applications that is a chart": {
+		"an application of applications as a chart": {
 			documents: map[string]any{
-				"root.yaml":                fmt.Sprintf(root, "root", "apps", ", helm: {values: 'tag: v2.0.0'}"),
+				"root.yaml":                fmt.Sprintf(rootApplication, "root", "apps", ", helm: {values: 'tag: v2.0.0'}"),
 				"apps/Chart.yaml":          "apiVersion: v2\nname: apps\nversion: 1.0.0\n",
 				"apps/values.yaml":         "tag: v1.0.0\nnames: [one, two]\n",
 				"apps/templates/web.yaml":  fmt.Sprintf(application, "web", "default", "'{{ .Values.tag }}'", "name: in-cluster"),
 				"apps/templates/each.yaml": "{{- range .Values.names }}\n" + strings.TrimPrefix(fmt.Sprintf(application, "{{ . }}", "default", "main", "name: in-cluster"), "\n") + "---\n{{- end }}\n",
 			},
-			options: here,
+			options: fleetOptions,
 			want: []string{
 				"cluster type prod <nil>",
 				"platform/one-default Application map[branch:main path:one repo:https://example.com/apps storage:git] everywhere",
@@ -75,11 +75,11 @@ func TestWhatIsAppliedIsAdopted(t *testing.T) {
 		},
 		"a chart that reads files": {
 			documents: map[string]any{
-				"root.yaml":               fmt.Sprintf(root, "root", "apps", ""),
+				"root.yaml":               fmt.Sprintf(rootApplication, "root", "apps", ""),
 				"apps/Chart.yaml":         "apiVersion: v2\nname: apps\nversion: 1.0.0\n",
 				"apps/templates/web.yaml": fmt.Sprintf(application, "web", "default", "'{{ .Files.Get `tag` }}'", "name: in-cluster"),
 			},
-			options: here,
+			options: fleetOptions,
 			want: []string{
 				"cluster type prod <nil>",
 				"platform/root-default Application map[path:apps repo:https://example.com/fleet.git storage:git] everywhere",
@@ -118,7 +118,7 @@ func TestWhatIsAppliedIsAdopted(t *testing.T) {
 			},
 			specs: map[string]string{"prod web": `"timeout":"2m"`, "staging web": `"path":"./web/staging"`},
 		},
-		"kustomizations that change objects, one of them for two clusters": {
+		"kustomizations with changes, one of them for two clusters": {
 			documents: map[string]any{
 				"base/kustomization.yaml":           "resources: [web.yaml]\n",
 				"base/web.yaml":                     fmt.Sprintf(kustomization, "web", "./web"),
@@ -127,7 +127,7 @@ func TestWhatIsAppliedIsAdopted(t *testing.T) {
 				"clusters/us/db/kustomization.yaml": "resources: [db.yaml]\n",
 				"clusters/us/db/db.yaml":            fmt.Sprintf(kustomization, "db", "./db"),
 			},
-			options: here,
+			options: fleetOptions,
 			want: []string{
 				"cluster type eu <nil>", "cluster type us <nil>",
 				"platform/db-default Kustomization map[branch:main path:./db repo:https://example.com/fleet storage:git] us",
@@ -137,7 +137,7 @@ func TestWhatIsAppliedIsAdopted(t *testing.T) {
 			},
 			specs: map[string]string{"us web": `"interval":"5m"`, "eu web-eu": `"interval":"1h"`},
 		},
-		"what a generated artifact brings": {
+		"objects of a generated artifact": {
 			documents: map[string]any{
 				"clusters/prod/flux-system/gotk-sync.yaml": fmt.Sprintf(bootstrap, "prod"),
 				"clusters/prod/artifacts.yaml": `
@@ -162,18 +162,18 @@ spec:
 				"listed clusters/prod/flux-system/gotk-sync.yaml: Kustomization flux-system/flux-system is the agent's own: it goes on to follow its folder",
 			},
 		},
-		"what cannot be rendered is listed": {
+		"folders with errors": {
 			documents: map[string]any{
 				"far/kustomization.yaml":     "resources: [far.yaml, 'https://example.com/base']\nnamePrefix: a-\n",
 				"far/far.yaml":               fmt.Sprintf(application, "far", "default", "main", "name: in-cluster"),
 				"clusters/eu/tenants.yaml":   strings.Replace(fmt.Sprintf(kustomization, "tenants", "./tenants"), "prune:", "postBuild: {substituteFrom: [{kind: Secret, name: x}]}, prune:", 1),
 				"tenants/web.yaml":           fmt.Sprintf(kustomization, "web", "./web"),
-				"generated/root.yaml":        fmt.Sprintf(root, "generated", "gone", ""),
+				"generated/root.yaml":        fmt.Sprintf(rootApplication, "generated", "gone", ""),
 				"gone/kustomization.yaml":    "resources: [one.yaml, not-there.yaml]\n",
 				"gone/one.yaml":              fmt.Sprintf(application, "one", "default", "main", "name: in-cluster"),
 				"clusters/eu/deploy/fleet.x": "x",
 			},
-			options: here,
+			options: fleetOptions,
 			want: []string{
 				"cluster type eu <nil>", "cluster type prod <nil>",
 				"platform/generated-default Application map[path:gone repo:https://example.com/fleet.git storage:git] prod",
@@ -187,19 +187,19 @@ spec:
 					"cannot be rendered: its values are on the cluster alone; use postBuild.substitute",
 			},
 		},
-		"roots that bring each other": {
+		"a cycle of roots": {
 			documents: map[string]any{
 				"a/kustomization.yaml": "resources: [../c/one.yaml]\n",
-				"b/two.yaml":           fmt.Sprintf(root, "two", "a", ""),
-				"c/one.yaml":           fmt.Sprintf(root, "one", "a", ""),
-				"start.yaml":           fmt.Sprintf(root, "start", "a", ""),
+				"b/two.yaml":           fmt.Sprintf(rootApplication, "two", "a", ""),
+				"c/one.yaml":           fmt.Sprintf(rootApplication, "one", "a", ""),
+				"start.yaml":           fmt.Sprintf(rootApplication, "start", "a", ""),
 			},
-			options: here,
+			options: fleetOptions,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, all := adopted(t, test.documents, test.options)
-			got := lines(result)
+			result, all := adoptAndRender(t, test.documents, test.options)
+			got := describe(result)
 			for i, line := range got {
 				if before, _, found := strings.Cut(line, "cannot be read, "); found {
 					got[i] = before + "cannot be read"
@@ -208,23 +208,23 @@ spec:
 			if test.want != nil && !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(test.want, "\n\t"))
 			}
-			for at, part := range test.specs {
-				if !slices.ContainsFunc(all, func(one written) bool {
-					spec, err := fleet.CanonicalJSON(one.fields["spec"])
-					return err == nil && at == one.host+" "+one.fields["metadata"].(map[string]any)["name"].(string) && strings.Contains(spec, part)
+			for location, part := range test.specs {
+				if !slices.ContainsFunc(all, func(object renderedObject) bool {
+					spec, err := fleet.CanonicalJSON(object.fields["spec"])
+					return err == nil && location == object.host+" "+object.fields["metadata"].(map[string]any)["name"].(string) && strings.Contains(spec, part)
 				}) {
-					t.Errorf("%s has no %s: %v", at, part, all)
+					t.Errorf("%s has no %s: got %v", location, part, all)
 				}
 			}
 		})
 	}
 }
 
-// TestAFolderOfFluxIsReadLikeKustomize adopts a folder without a kustomization.yaml, which Flux builds with kustomize, too:
-// NO, yes and dates are texts there.
-func TestAFolderOfFluxIsReadLikeKustomize(t *testing.T) {
+// TestAFolderOfFluxIsReadAsByKustomize adopts a folder without a kustomization.yaml. Flux builds it with kustomize, and so NO, yes
+// and dates are texts.
+func TestAFolderOfFluxIsReadAsByKustomize(t *testing.T) {
 	t.Parallel()
-	_, all := adopted(t, map[string]any{"clusters/a/app.yaml": `
+	_, all := adoptAndRender(t, map[string]any{"clusters/a/app.yaml": `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: HelmRepository
 metadata: {name: charts, namespace: flux-system}
@@ -237,16 +237,16 @@ spec:
   interval: 10m
   chart: {spec: {chart: app, version: 1.2.3, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}
   values: {country: NO, enabled: yes, since: 2024-01-01, axis: {x: 1, y: 2, n: 3}}
-`}, here)
-	at := slices.IndexFunc(all, func(one written) bool { return one.fields["kind"] == "HelmRelease" })
-	if at < 0 {
-		t.Fatalf("written is %v", all)
+`}, fleetOptions)
+	index := slices.IndexFunc(all, func(object renderedObject) bool { return object.fields["kind"] == "HelmRelease" })
+	if index < 0 {
+		t.Fatalf("got objects %v, want a HelmRelease", all)
 	}
 	const want = `map[axis:map[n:3 x:1 y:2] country:NO enabled:yes since:2024-01-01]`
-	if values := fieldOf(all[at].fields["spec"], "values"); fmt.Sprint(values) != want {
-		t.Errorf("values are %v, want %s", values, want)
+	if values := fieldOf(all[index].fields["spec"], "values"); fmt.Sprint(values) != want {
+		t.Errorf("got values %v, want %s", values, want)
 	}
-	if _, isText := fieldOf(all[at].fields["spec"], "values.enabled").(string); !isText {
-		t.Error("yes is no text")
+	if _, isText := fieldOf(all[index].fields["spec"], "values.enabled").(string); !isText {
+		t.Error("yes is not a text")
 	}
 }

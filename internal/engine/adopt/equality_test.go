@@ -15,35 +15,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// equality is how much of what was read is rendered as it was.
+// equality counts the rendered objects with unchanged specs.
 type equality struct {
 	rendered, equal int
 	differing       []string
-	brought         int            // what an object that is rendered brings by its path
-	agents          int            // those by which agents follow the repository
-	sets, made      int            // ApplicationSets in whose place their Applications are adopted, and these
-	listed          map[string]int // objects of reconcilers that are not rendered, by reason
+	brought         int            // objects in the paths of rendered objects
+	agents          int            // own objects of the agents
+	sets            int            // ApplicationSets with adopted Applications
+	applications    int            // these Applications
+	listed          map[string]int // other objects of reconcilers by reason
 }
 
-// compare compares the specs of what is rendered with those of the documents, and of what kustomizations and
-// roots make of them, by their canonical JSON.
-func compare(t testing.TB, documents map[string]any, options map[string]any) (equality, *adopt.Adoption) {
+// compareSpecs compares the rendered specs with the specs of the documents, and with the objects from kustomizations and roots. It
+// compares canonical JSON.
+func compareSpecs(t testing.TB, documents map[string]any, options map[string]any) (equality, *adopt.Adoption) {
 	t.Helper()
-	result, all, made := adoptedOf(t, documents, options)
-	specs := map[string]map[string]bool{} // by name, without the namespace that a kustomization gives
+	result, all, made := adoptAndRenderAll(t, documents, options)
+	specs := map[string]map[string]bool{} // by name without namespace, because kustomizations may set it
 	add := func(value any) {
 		object, _ := value.(map[string]any)
 		items, _ := object["items"].([]any)
-		for _, one := range append(items, value) {
-			if object, isObject := one.(map[string]any); isObject {
+		for _, item := range append(items, value) {
+			if object, isObject := item.(map[string]any); isObject {
 				canonical, err := fleet.CanonicalJSON(object["spec"])
 				if err != nil {
 					continue
 				}
-				if specs[named(object)] == nil {
-					specs[named(object)] = map[string]bool{}
+				if specs[nameOf(object)] == nil {
+					specs[nameOf(object)] = map[string]bool{}
 				}
-				specs[named(object)][canonical] = true
+				specs[nameOf(object)][canonical] = true
 			}
 		}
 	}
@@ -61,67 +62,67 @@ func compare(t testing.TB, documents map[string]any, options map[string]any) (eq
 		add(value)
 	}
 	e := equality{listed: map[string]int{}}
-	promised := 0 // by ApplicationSets
-	for _, one := range result.Listed {
-		if match := makes.FindStringSubmatch(one.Reason); match != nil {
+	promised := 0 // Applications of ApplicationSets
+	for _, listed := range result.Listed {
+		if match := replacedReason.FindStringSubmatch(listed.Reason); match != nil {
 			number, _ := strconv.Atoi(match[1])
 			e.sets, promised = e.sets+1, promised+number
 		}
 	}
-	taken := map[string]bool{} // what is rendered, and what that brings
-	for _, one := range all {
-		canonical, err := fleet.CanonicalJSON(one.fields["spec"])
+	covered := map[string]bool{} // rendered objects, and objects in their paths
+	for _, object := range all {
+		canonical, err := fleet.CanonicalJSON(object.fields["spec"])
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.rendered++
-		_, name, _ := strings.Cut(identity(one.fields), " ")
-		taken[name] = true
+		_, name, _ := strings.Cut(identity(object.fields), " ")
+		covered[name] = true
 		switch {
-		case specs[named(one.fields)][canonical]:
+		case specs[nameOf(object.fields)][canonical]:
 			e.equal++
-		case e.made < promised && one.fields["kind"] == "Application" && specs[named(one.fields)] == nil:
-			e.made++ // TestApplicationSetsBecomePolicies and the guide's test compare these
+		case e.applications < promised && object.fields["kind"] == "Application" && specs[nameOf(object.fields)] == nil:
+			e.applications++ // TestApplicationSetsBecomePolicies and the guide's test check these
 		default:
-			e.differing = append(e.differing, one.host+": "+identity(one.fields)+" "+canonical)
+			e.differing = append(e.differing, object.host+": "+identity(object.fields)+" "+canonical)
 		}
 	}
-	var left []adopt.Listed
-	for _, one := range result.Listed {
-		switch kind, _, _ := strings.Cut(one.Object, " "); {
-		case one.Taken || !kinds[kind] || makes.MatchString(one.Reason):
-		case strings.Contains(one.Reason, "it goes on to follow its folder"):
+	var remaining []adopt.Listed
+	for _, listed := range result.Listed {
+		switch kind, _, _ := strings.Cut(listed.Object, " "); {
+		case listed.Taken || !reconcilerKinds[kind] || replacedReason.MatchString(listed.Reason):
+		case strings.Contains(listed.Reason, "it goes on to follow its folder"):
 			e.agents++
 		default:
-			left = append(left, one)
+			remaining = append(remaining, listed)
 		}
 	}
 	for before := -1; before != e.brought; {
 		before = e.brought
-		left = slices.DeleteFunc(left, func(one adopt.Listed) bool {
-			by, _, _ := strings.Cut(strings.TrimPrefix(one.Reason, "comes with "), ",")
-			if by == one.Reason || !taken[by] {
+		remaining = slices.DeleteFunc(remaining, func(listed adopt.Listed) bool {
+			parent, _, _ := strings.Cut(strings.TrimPrefix(listed.Reason, "comes with "), ",")
+			if parent == listed.Reason || !covered[parent] {
 				return false
 			}
-			taken[one.Object] = true
+			covered[listed.Object] = true
 			e.brought++
 			return true
 		})
 	}
-	for _, one := range left {
-		e.listed[names.ReplaceAllString(one.Reason, "…")]++
+	for _, listed := range remaining {
+		e.listed[variableParts.ReplaceAllString(listed.Reason, "…")]++
 	}
 	return e, result
 }
 
-// makes is the reason of an ApplicationSet in whose place its Applications are.
-var makes = regexp.MustCompile(`^makes (\d+) Applications, which are adopted`)
+// replacedReason matches the reason for an ApplicationSet with adopted Applications.
+var replacedReason = regexp.MustCompile(`^makes (\d+) Applications, which are adopted`)
 
-// names are what is not the same in two reasons of one form.
-var names = regexp.MustCompile(`\S*[./"]\S*`)
+// variableParts matches the names in a reason.
+var variableParts = regexp.MustCompile(`\S*[./"]\S*`)
 
-// kinds are those that say what reconcilers deploy.
-var kinds = func() map[string]bool {
+// reconcilerKinds has the kinds for the input of reconcilers.
+var reconcilerKinds = func() map[string]bool {
 	all := map[string]bool{}
 	for _, kind := range reconciler.Kinds() {
 		all[kind.Kind] = kind.Is(reconciler.Follows | reconciler.Consumer | reconciler.Maker | reconciler.Source)
@@ -129,22 +130,22 @@ var kinds = func() map[string]bool {
 	return all
 }()
 
-func named(object map[string]any) string {
+// nameOf returns group, kind and name of an object, without its namespace.
+func nameOf(object map[string]any) string {
 	group, name, _ := strings.Cut(identity(object), "/")
 	return group[:strings.LastIndex(group, " ")] + " " + name
 }
 
 const shared = "../../../../shared"
 
-// TestWhatIsRenderedIsWhatWasRead prints a table of how many specs are equal: those that are rendered as they were read, and the
-// Applications that ApplicationSets make. Beside it are those that these bring by their paths, those of the agents, and all that is
-// listed and not rendered. The share is that of the equal ones in all that are rendered or listed. FLOTILLA_ADOPT_REPOSITORIES names a folder of further
-// repositories, each a folder of files.
-func TestWhatIsRenderedIsWhatWasRead(t *testing.T) {
+// TestRenderedSpecsEqualTheDocuments prints a table of repositories: the numbers of equal specs, ApplicationSets, their Applications,
+// objects in the paths of others, objects of agents, and listed objects. The share is the part of equal specs and Applications in
+// all rendered or listed objects. FLOTILLA_ADOPT_REPOSITORIES names a folder with further repositories, each a folder of files.
+func TestRenderedSpecsEqualTheDocuments(t *testing.T) {
 	type input struct {
 		name, folder string
 		options      map[string]any
-		isOurs       bool // that 95 % are equal is what must hold
+		isOurs       bool // whether the share must be at least 95 %
 	}
 	var inputs []input
 	if _, err := os.Stat(shared + "/kalypso"); err == nil {
@@ -175,36 +176,36 @@ func TestWhatIsRenderedIsWhatWasRead(t *testing.T) {
 		fmt.Sprintf("%-64s %5s %5s %5s %7s %6s %6s", "repository", "equal", "sets", "made", "brought", "agents", "listed"),
 	}
 	defer func() {
-		t.Logf("of %d, %d have at least 95 %% of the specs:\n%s", len(inputs), good, strings.Join(table, "\n"))
+		t.Logf("of %d repositories, %d have a share of at least 95 %%:\n%s", len(inputs), good, strings.Join(table, "\n"))
 	}()
-	for _, in := range inputs {
-		t.Run(in.name, func(t *testing.T) {
-			e, result := compare(t, readRepository(t, in.folder), in.options)
+	for _, repository := range inputs {
+		t.Run(repository.name, func(t *testing.T) {
+			e, result := compareSpecs(t, readRepository(t, repository.folder), repository.options)
 			listed := 0
 			for _, number := range e.listed {
 				listed += number
 			}
-			share := 100 * float64(e.equal+e.made) / float64(max(e.rendered+listed, 1))
+			share := 100 * float64(e.equal+e.applications) / float64(max(e.rendered+listed, 1))
 			table = append(
 				table,
-				fmt.Sprintf("%-64s %5d %5d %5d %7d %6d %6d %5.1f %%", in.name, e.equal, e.sets, e.made, e.brought, e.agents, listed, share),
+				fmt.Sprintf("%-64s %5d %5d %5d %7d %6d %6d %5.1f %%", repository.name, e.equal, e.sets, e.applications, e.brought, e.agents, listed, share),
 			)
 			if share >= 95 {
 				good++
-			} else if in.isOurs {
+			} else if repository.isOurs {
 				t.Errorf("only %.1f %% of the specs are equal", share)
 			}
 			if os.Getenv("FLOTILLA_ADOPT_LISTED") != "" {
-				for _, one := range result.Listed {
-					t.Logf("%+v", one)
+				for _, listed := range result.Listed {
+					t.Logf("%+v", listed)
 				}
 			}
 			for _, reason := range slices.Sorted(maps.Keys(e.listed)) {
 				t.Logf("%d: %s", e.listed[reason], reason)
 			}
 			slices.Sort(e.differing)
-			for _, one := range e.differing {
-				t.Errorf("differs: %s", one)
+			for _, object := range e.differing {
+				t.Errorf("different spec: %s", object)
 			}
 		})
 	}

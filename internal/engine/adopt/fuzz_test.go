@@ -11,8 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// FuzzAdopt adopts any documents: whatever they are, the fleet is one that provider::flotilla::fleet takes, and takes no
-// more memory than its input allows.
+// FuzzAdopt adopts any documents within the bounds of memory. provider::flotilla::fleet must accept the adopted fleet.
 func FuzzAdopt(f *testing.F) {
 	f.Add("clusters/a/flux-system/gotk-sync.yaml", fmt.Sprintf(bootstrap, "a"), "clusters/a/apps.yaml", fmt.Sprintf(kustomization, "apps", "./apps"))
 	f.Add("a.yaml", fmt.Sprintf(application, "web", "shop", "v1.2.0", "name: eu-1, namespace: web"), "kustomization.yaml", "resources: [a.yaml]\nnamespace: x\n")
@@ -34,7 +33,7 @@ func FuzzAdopt(f *testing.F) {
 					t.Fatal(known, findings)
 				}
 				if _, findings := fleet.Decode(result.Fleet); len(findings) > 0 {
-					t.Fatalf("the fleet is refused: %s", findings)
+					t.Fatalf("provider::flotilla::fleet refuses the fleet: %s", findings)
 				}
 			})
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// TestPointersAreWhereTemplatesWrite renders each built-in template with manifests of each storage: a field that a table
-// of pointers names has what the deployment target says.
-func TestPointersAreWhereTemplatesWrite(t *testing.T) {
+// TestPointersMatchTheTemplates renders each built-in template with manifests of each storage. Each field in a table of
+// pointers must have the value of the deployment target.
+func TestPointersMatchTheTemplates(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range reconciler.Agents() {
 		for i, manifests := range []map[string]any{
@@ -20,23 +20,23 @@ func TestPointersAreWhereTemplatesWrite(t *testing.T) {
 			{"storage": "helm", "repo": "https://example.com/charts", "chart": "a-chart", "version": "1.2.3"},
 			{"storage": "oci", "repo": "oci://example.com/image", "tag": "a-tag", "path": "a/path"},
 		} {
-			if name == "config-sync" && manifests["storage"] == "helm" { // which Flotilla does not render for it
+			if name == "config-sync" && manifests["storage"] == "helm" { // Flotilla does not render charts for Config Sync
 				continue
 			}
 			clusterType := map[string]any{"name": "a-type", "reconciler": name}
 			target := map[string]any{"environment": "prod", "namespace": "a-namespace", "manifests": manifests}
-			for _, one := range renderedWith(t, map[string]any{
+			for _, object := range renderFleet(t, map[string]any{
 				"environment": "prod", "workspaces": []any{map[string]any{"name": "team"}}, "cluster_types": []any{clusterType},
 				"workloads":       []any{map[string]any{"name": "a", "workspace": "team", "deployment_targets": map[string]any{"target": target}}},
 				"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
 			}) {
-				kindName, _ := one.fields["kind"].(string)
+				kindName, _ := object.fields["kind"].(string)
 				kind := reconciler.KindNamed(kindName)
 				if kind == nil {
 					continue
 				}
 				for _, pointer := range kind.Pointers {
-					value := fieldOf(one.fields["spec"], pointer.Field)
+					value := fieldOf(object.fields["spec"], pointer.Field)
 					if value == nil {
 						continue
 					}
@@ -51,7 +51,7 @@ func TestPointersAreWhereTemplatesWrite(t *testing.T) {
 						reconciler.Repo: manifests["repo"], reconciler.Path: manifests["path"], reconciler.Chart: manifests["chart"], reconciler.Version: manifests["version"],
 						reconciler.Branch: manifests["branch"], reconciler.Revision: revision, reconciler.Namespace: "a-namespace",
 					}[pointer.Is]
-					if pointer.Is == reconciler.Version && want == nil { // a chart in a registry has one or the other
+					if pointer.Is == reconciler.Version && want == nil { // a chart in a registry has a version or a tag
 						want = manifests["tag"]
 					}
 					if pointer.Is == reconciler.Ref {
@@ -59,7 +59,7 @@ func TestPointersAreWhereTemplatesWrite(t *testing.T) {
 					}
 					if value != want {
 						t.Errorf(
-							"%s, manifests %d: %s of a %s is %v, but the table says that it is the %s, %v",
+							"%s, manifests %d: got %s of a %s %v, want as in the table the %s, %v",
 							name,
 							i,
 							pointer.Field,
@@ -75,7 +75,7 @@ func TestPointersAreWhereTemplatesWrite(t *testing.T) {
 	}
 	for _, kind := range reconciler.Kinds() {
 		for _, pointer := range kind.Pointers {
-			isHelm := strings.HasPrefix(pointer.Field, "helm.") && kind.Kind != "HelmOp" // of Config Sync, which Flotilla does not render
+			isHelm := strings.HasPrefix(pointer.Field, "helm.") && kind.Kind != "HelmOp" // charts of Config Sync, which Flotilla does not render
 			if !seen[kind.Kind+" "+pointer.Field] && !isHelm && kind.Kind != "RepoSync" {
 				t.Errorf("no template writes %s of a %s", pointer.Field, kind.Kind)
 			}
@@ -90,7 +90,7 @@ func refOf(manifests map[string]any) map[string]any {
 	return map[string]any{"tag": manifests["tag"]}
 }
 
-// fieldOf is the value of a field; "0" is the first element of a list.
+// fieldOf returns the value of a field; "0" is the first element of a list.
 func fieldOf(value any, field string) any {
 	for step := range strings.SplitSeq(field, ".") {
 		if list, isList := value.([]any); isList && step == "0" && len(list) > 0 {
@@ -116,13 +116,13 @@ func TestHostileDocumentsAreListed(t *testing.T) {
 		"a key twice":       {"a: 1\na: 2\n", `document 1 cannot be read, line 2: key "a" already set in map`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, all := adopted(
+			result, all := adoptAndRender(
 				t,
 				map[string]any{"x.yaml": test.text, "good.yaml": fmt.Sprintf(application, "web", "default", "main", "name: berlin")},
 				nil,
 			)
 			if len(all) != 1 || len(result.Listed) != 1 || !strings.HasPrefix(result.Listed[0].Reason, test.want) {
-				t.Errorf("%d objects are rendered, and listed is %.300v", len(all), result.Listed)
+				t.Errorf("got %d rendered objects and listed objects %.300v", len(all), result.Listed)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestManyObjectsAreAdopted(t *testing.T) {
 		}
 		documents[fmt.Sprintf("clusters/site-%d/apps.yaml", host)] = text.String()
 	}
-	result, known, findings := adoptWith(
+	result, known, findings := adoptDocuments(
 		t,
 		"prod",
 		documents,
@@ -146,7 +146,7 @@ func TestManyObjectsAreAdopted(t *testing.T) {
 	)
 	if !known || len(findings) > 0 || len(result.Fleet["workloads"].([]any)) != 10 || len(result.Fleet["cluster_types"].([]any)) != 100 ||
 		len(result.Fleet["target_policies"].([]any)) != 1 {
-		t.Errorf("known is %v, with %v", known, findings)
+		t.Errorf("got known %v, findings %v", known, findings)
 	}
 	if _, findings := fleet.Decode(result.Fleet); len(findings) > 0 {
 		t.Error(findings)

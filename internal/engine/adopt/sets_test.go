@@ -35,18 +35,18 @@ spec:
 `
 )
 
-// clustersOfAHub are Secrets as Argo CD has them.
+// clustersOfAHub has the Secrets of four clusters in the form of Argo CD.
 var clustersOfAHub = fmt.Sprintf(clusterSecret, "eu-1", "https://10.0.0.1:6443", "env: prod, region: eu") +
 	fmt.Sprintf(clusterSecret, "eu-2", "https://10.0.0.2:6443", "env: prod, region: eu") +
 	fmt.Sprintf(clusterSecret, "us-1", "https://10.0.0.3:6443", "env: prod, region: us") +
 	fmt.Sprintf(clusterSecret, "dev-1", "https://10.0.0.4:6443", "env: dev, region: eu")
 
-// applicationsOf are the names of Applications that are rendered, and where, with their paths and destinations.
-func applicationsOf(all []written) (names []string) {
-	for _, one := range all {
-		spec := one.fields["spec"]
-		name := strings.TrimPrefix(identity(one.fields), "argoproj.io ")
-		names = append(names, fmt.Sprint(one.host, ": ", name, " ", fieldOf(spec, "source.path"), " ", fieldOf(spec, "destination")))
+// applicationsOf returns host, name, path and destination of each rendered Application.
+func applicationsOf(all []renderedObject) (names []string) {
+	for _, object := range all {
+		spec := object.fields["spec"]
+		name := strings.TrimPrefix(identity(object.fields), "argoproj.io ")
+		names = append(names, fmt.Sprint(object.host, ": ", name, " ", fieldOf(spec, "source.path"), " ", fieldOf(spec, "destination")))
 	}
 	slices.Sort(names)
 	return names
@@ -88,7 +88,7 @@ func TestApplicationSetsBecomePolicies(t *testing.T) {
 				"us-1: Application argocd/us-1-web envs/us-1 map[namespace:web server:https://10.0.0.3:6443]",
 			},
 		},
-		"a list that has the clusters": {
+		"a list of clusters": {
 			documents: map[string]any{"web.yaml": fmt.Sprintf(applicationSet,
 				`generators: [{list: {elements: [{cluster: a, url: "https://1.2.3.4", tier: edge}, {cluster: b, url: "https://2.3.4.5", tier: edge}, {cluster: c, url: "https://3.4.5.6", tier: core}]}}]`,
 				"{{cluster}}-guestbook", "'guestbook/{{tier}}'", "server: '{{url}}'")},
@@ -104,7 +104,7 @@ func TestApplicationSetsBecomePolicies(t *testing.T) {
 				"c: Application argocd/c-guestbook guestbook/core map[namespace:web server:https://3.4.5.6]",
 			},
 		},
-		"a label that means something else of every host, and one that is true": {
+		"a reserved label, and a label with the value true": {
 			documents: map[string]any{
 				"clusters.yaml": fmt.Sprintf(clusterSecret, "a", "https://10.0.0.1", "environment: prod, dns: 'true'") + fmt.Sprintf(clusterSecret, "b", "https://10.0.0.2", "environment: dev, dns: 'true'") +
 					fmt.Sprintf(clusterSecret, "c", "https://10.0.0.3", "environment: dev"),
@@ -153,7 +153,7 @@ func TestApplicationSetsBecomePolicies(t *testing.T) {
 			},
 			rendered: []string{"a: Application argocd/a-3 envs/a map[name:a namespace:web]", "b: Application argocd/b-3 envs/b map[name:b namespace:web]"},
 		},
-		"values that are merged by cluster, and the hub itself": {
+		"merged values of clusters, and the hub itself": {
 			documents: map[string]any{
 				"clusters.yaml": fmt.Sprintf(clusterSecret, "eu-1", "https://10.0.0.1:6443", "tier: edge"),
 				"set.yaml": fmt.Sprintf(applicationSet, `generators:
@@ -176,80 +176,80 @@ func TestApplicationSetsBecomePolicies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, all := adopted(t, test.documents, nil)
-			made := slices.DeleteFunc(lines(result), func(line string) bool { return strings.HasPrefix(line, "listed ") })
-			if !reflect.DeepEqual(made, test.want) {
-				t.Errorf("made\n%s\nwant\n%s", strings.Join(made, "\n"), strings.Join(test.want, "\n"))
+			result, all := adoptAndRender(t, test.documents, nil)
+			got := slices.DeleteFunc(describe(result), func(line string) bool { return strings.HasPrefix(line, "listed ") })
+			if !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
-			if is := applicationsOf(all); !reflect.DeepEqual(is, test.rendered) {
-				t.Errorf("rendered\n%s\nwant\n%s", strings.Join(is, "\n"), strings.Join(test.rendered, "\n"))
+			if applications := applicationsOf(all); !reflect.DeepEqual(applications, test.rendered) {
+				t.Errorf("got Applications\n%s\nwant\n%s", strings.Join(applications, "\n"), strings.Join(test.rendered, "\n"))
 			}
-			for _, one := range all {
-				if finalizers := fmt.Sprint(fieldOf(one.fields["metadata"], "finalizers")); finalizers != "[resources-finalizer.argocd.argoproj.io]" {
-					t.Errorf("an Application has the finalizers %s", finalizers)
+			for _, object := range all {
+				if finalizers := fmt.Sprint(fieldOf(object.fields["metadata"], "finalizers")); finalizers != "[resources-finalizer.argocd.argoproj.io]" {
+					t.Errorf("got finalizers %s", finalizers)
 				}
 			}
 			if listed := fmt.Sprint(result.Listed); !strings.Contains(
 				listed,
 				fmt.Sprintf("makes %d Applications, which are adopted in its place", len(all)),
 			) {
-				t.Errorf("listed is %s", listed)
+				t.Errorf("got listed objects %s", listed)
 			}
 		})
 	}
 }
 
-// TestApplicationSetsThatStay takes those as they are that the documents do not answer.
-func TestApplicationSetsThatStay(t *testing.T) {
+// TestUnsupportedApplicationSetsAreAdoptedUnchanged adopts ApplicationSets unchanged if Flotilla cannot expand them.
+func TestUnsupportedApplicationSetsAreAdoptedUnchanged(t *testing.T) {
 	many := "[" + strings.Repeat("{a: '1'}, ", 40) + "]"
 	for name, test := range map[string]struct{ spec, name, path, want string }{
-		"clusters that are not there": {"generators: [{clusters: {}}]", "{{name}}", "x", "its generator clusters needs the clusters of Argo CD: add their Secrets to the documents, with labels, data.name and data.server, and without data.config"},
-		"another repository":          {"generators: [{git: {repoURL: https://example.com/other, revision: HEAD, directories: [{path: '*'}]}}]", "{{path}}", "x", `its generator git reads "https://example.com/other", which is not the repository of the documents`},
-		"pull requests":               {"generators: [{pullRequest: {github: {owner: a, repo: b}}}]", "{{number}}", "x", "its generator pullRequest asks others than the documents"},
-		"two kinds":                   {"generators: [{list: {elements: []}, clusters: {}}]", "a", "x", "one of its generators must have one kind"},
-		"a patch":                     {"templatePatch: '{}'\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its templatePatch"},
-		"an order":                    {"strategy: {type: RollingSync}\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its strategy"},
-		"a template of a generator":   {"generators: [{list: {elements: [{a: b}], template: {metadata: {name: b}, spec: {project: default, destination: {}}}}}]", "a", "x", "a generator has a template of its own"},
-		"no elements":                 {"generators: [{list: {elements: []}}]", "a", "x", "it makes no Application of what the documents have"},
-		"no text":                     {"generators: [{list: {elements: [{a: 1}]}}]", "a", "x", `"a" of an element of its list is no text, which Argo CD refuses without goTemplate`},
-		"one name":                    {"generators: [{list: {elements: [{a: b}, {a: c}]}}]", "a", "x", `it makes two Applications with the name "a"`},
-		"no name":                     {"generators: [{list: {elements: [{a: B_C}]}}]", "{{a}}", "x", `the Application "B_C" that it makes metadata.name `},
-		"a missing key":               {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", "{{ .b }}", "x", "its template cannot be rendered: line 1, {{ .b }}: .b has no value"},
-		"no function":                 {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", "{{ env .a }}", "x", `its template cannot be rendered: line 1: function "env" is not for templates`},
-		"a loop without end":          {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}", "x", "its template cannot be rendered: line 1, {{ range until 100000 }}: loops and calls of templates take more than 100000 steps"},
-		"a text that grows":           {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", `{{ $x := "aaaa" }}{{ range until 99 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`, "x", "a value is larger than 1 MiB"},
-		"a template of itself":        {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", `{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, "x", "templates call each other more than 100 levels deep"},
-		"1600 Applications":           {"generators: [{matrix: {generators: [{list: {elements: " + many + "}}, {list: {elements: " + strings.ReplaceAll(many, "a:", "b:") + "}}]}}]", "a", "x", "it makes more than 1000 Applications"},
-		"generators in each other":    {"generators: [" + strings.Repeat("{matrix: {generators: [", 4) + "{}, {}" + strings.Repeat("]}}", 4) + "]", "a", "x", "its generator matrix must have two generators"},
-		"deep generators":             {"generators: [" + strings.Repeat("{merge: {mergeKeys: [a], generators: [", 4) + "{}, {}" + strings.Repeat("]}}", 3) + "]}}]", "a", "x", "its generator merge must have mergeKeys and two generators"},
-		"an open brace":               {"generators: [{list: {elements: [{a: b}]}}]", "{{a}}-{{b", "x", `its template has "{{a}}-{{b" without }}`},
-		"a large number":              {"goTemplate: true\n  generators: [{list: {elements: [{a: 10000000}]}}]", "a", "x", "the number 1e+07 is written in another form by Argo CD: write it as a text"},
+		"missing clusters":          {"generators: [{clusters: {}}]", "{{name}}", "x", "its generator clusters needs the clusters of Argo CD: add their Secrets to the documents, with labels, data.name and data.server, and without data.config"},
+		"another repository":        {"generators: [{git: {repoURL: https://example.com/other, revision: HEAD, directories: [{path: '*'}]}}]", "{{path}}", "x", `its generator git reads "https://example.com/other", which is not the repository of the documents`},
+		"pull requests":             {"generators: [{pullRequest: {github: {owner: a, repo: b}}}]", "{{number}}", "x", "its generator pullRequest asks others than the documents"},
+		"two kinds":                 {"generators: [{list: {elements: []}, clusters: {}}]", "a", "x", "one of its generators must have one kind"},
+		"a patch":                   {"templatePatch: '{}'\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its templatePatch"},
+		"an order":                  {"strategy: {type: RollingSync}\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its strategy"},
+		"a template of a generator": {"generators: [{list: {elements: [{a: b}], template: {metadata: {name: b}, spec: {project: default, destination: {}}}}}]", "a", "x", "a generator has a template of its own"},
+		"no elements":               {"generators: [{list: {elements: []}}]", "a", "x", "it makes no Application of what the documents have"},
+		"no text":                   {"generators: [{list: {elements: [{a: 1}]}}]", "a", "x", `"a" of an element of its list is no text, which Argo CD refuses without goTemplate`},
+		"one name":                  {"generators: [{list: {elements: [{a: b}, {a: c}]}}]", "a", "x", `it makes two Applications with the name "a"`},
+		"no name":                   {"generators: [{list: {elements: [{a: B_C}]}}]", "{{a}}", "x", `the Application "B_C" that it makes metadata.name `},
+		"a missing key":             {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", "{{ .b }}", "x", "its template cannot be rendered: line 1, {{ .b }}: .b has no value"},
+		"no function":               {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", "{{ env .a }}", "x", `its template cannot be rendered: line 1: function "env" is not for templates`},
+		"a loop without end":        {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}", "x", "its template cannot be rendered: line 1, {{ range until 100000 }}: loops and calls of templates take more than 100000 steps"},
+		"a growing text":            {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", `{{ $x := "aaaa" }}{{ range until 99 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`, "x", "a value is larger than 1 MiB"},
+		"a template of itself":      {"goTemplate: true\n  generators: [{list: {elements: [{a: b}]}}]", `{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, "x", "templates call each other more than 100 levels deep"},
+		"1600 Applications":         {"generators: [{matrix: {generators: [{list: {elements: " + many + "}}, {list: {elements: " + strings.ReplaceAll(many, "a:", "b:") + "}}]}}]", "a", "x", "it makes more than 1000 Applications"},
+		"generators in each other":  {"generators: [" + strings.Repeat("{matrix: {generators: [", 4) + "{}, {}" + strings.Repeat("]}}", 4) + "]", "a", "x", "its generator matrix must have two generators"},
+		"deep generators":           {"generators: [" + strings.Repeat("{merge: {mergeKeys: [a], generators: [", 4) + "{}, {}" + strings.Repeat("]}}", 3) + "]}}]", "a", "x", "its generator merge must have mergeKeys and two generators"},
+		"an open brace":             {"generators: [{list: {elements: [{a: b}]}}]", "{{a}}-{{b", "x", `its template has "{{a}}-{{b" without }}`},
+		"a large number":            {"goTemplate: true\n  generators: [{list: {elements: [{a: 10000000}]}}]", "a", "x", "the number 1e+07 is written in another form by Argo CD: write it as a text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents := map[string]any{"a.yaml": fmt.Sprintf(applicationSet, test.spec, test.name, test.path, "name: x")}
-			result, all := adopted(t, documents, map[string]any{"repository": map[string]any{"url": "https://example.com/apps"}})
+			result, all := adoptAndRender(t, documents, map[string]any{"repository": map[string]any{"url": "https://example.com/apps"}})
 			if len(all) != 1 || len(result.Listed) != 2 && len(result.Listed) != 1 || !result.Listed[0].Taken {
-				t.Fatalf("%d objects are rendered, and listed is %.1000v", len(all), result.Listed)
+				t.Fatalf("got %d rendered objects and listed objects %.1000v", len(all), result.Listed)
 			}
 			found := false
-			for _, one := range result.Listed {
+			for _, listed := range result.Listed {
 				found = found ||
-					one.Taken && strings.HasPrefix(one.Reason, "is taken as it is, and goes on to choose its clusters: ") &&
-						strings.Contains(one.Reason, test.want)
+					listed.Taken && strings.HasPrefix(listed.Reason, "is taken as it is, and goes on to choose its clusters: ") &&
+						strings.Contains(listed.Reason, test.want)
 			}
 			if !found {
-				t.Errorf("listed is %v, want %s", result.Listed, test.want)
+				t.Errorf("got listed objects %v, want %s", result.Listed, test.want)
 			}
 			value, err := fleet.ParseYAML(documents["a.yaml"].(string))
 			if err != nil || !reflect.DeepEqual(value.(map[string]any)["spec"], all[0].fields["spec"]) {
-				t.Errorf("the ApplicationSet has the spec %v, want %v, %v", all[0].fields["spec"], value, err)
+				t.Errorf("got spec %v, want %v, %v", all[0].fields["spec"], value, err)
 			}
 		})
 	}
 }
 
-// TestLaterGeneratorsSwitchOff merges false, 0 and an empty text over other values, as Argo CD does.
-func TestLaterGeneratorsSwitchOff(t *testing.T) {
+// TestLaterGeneratorsOverrideWithEmptyValues merges false, 0 and an empty text over other values, as Argo CD does.
+func TestLaterGeneratorsOverrideWithEmptyValues(t *testing.T) {
 	t.Parallel()
 	const on, off = "{name: a, prune: true, retries: 5, note: x, more: {deep: y, kept: z}}", "{name: a, prune: false, retries: 0, note: '', more: {deep: ''}}"
 	for name, generator := range map[string]string{
@@ -260,57 +260,57 @@ func TestLaterGeneratorsSwitchOff(t *testing.T) {
 			t.Parallel()
 			documents := map[string]any{"a.yaml": fmt.Sprintf(applicationSet, "goTemplate: true\n  generators: ["+generator+"]",
 				"{{.name}}", "'p-{{.prune}}-{{.retries}}-{{.note}}-{{.more.deep}}-{{.more.kept}}'", "name: x")}
-			result, all := adopted(t, documents, nil)
+			result, all := adoptAndRender(t, documents, nil)
 			if text := fmt.Sprint(applicationsOf(all)); !strings.Contains(text, " p-false-0---z ") {
-				t.Errorf("rendered %s; listed is %v", text, result.Listed)
+				t.Errorf("got Applications %s, listed objects %v", text, result.Listed)
 			}
 		})
 	}
 }
 
-// A Secret of a cluster says which cluster type has its labels, and that of the hub may have none.
+// The reason for a cluster's Secret names the cluster type with its labels. The Secret of the hub may have no cluster type.
 func TestSecretsOfClustersNameTheirClusterTypes(t *testing.T) {
 	hub := fmt.Sprintf(clusterSecret, "central", "https://kubernetes.default.svc", "tier: core, environment: dev")
 	spoke := fmt.Sprintf(clusterSecret, "Store.1", "https://10.0.0.1", "tier: edge")
 	onSpoke := fmt.Sprintf(application, "one", "default", "main", "name: Store.1")
 	onHub := strings.ReplaceAll(fmt.Sprintf(application, "web", "default", "main", "name: central"), "apps, path", "web, path")
-	const of, none = `is the Secret of a cluster of Argo CD: `, "no cluster type is made of it, because no adopted object is for the cluster"
+	const reason, none = `is the Secret of a cluster of Argo CD: `, "no cluster type is made of it, because no adopted object is for the cluster"
 	for name, test := range map[string]struct {
 		documents map[string]any
 		hosts     string
 		want      []string
 	}{
-		"nothing is for the hub": {
+		"no Application for the hub": {
 			documents: map[string]any{"clusters.yaml": hub + spoke, "web.yaml": onSpoke},
 			want: []string{
-				"cluster type store-1 map[tier:edge]", "Secret argocd/cluster-Store.1 " + of + `the cluster type "store-1" has its labels`,
-				"Secret argocd/cluster-central " + of + none,
+				"cluster type store-1 map[tier:edge]", "Secret argocd/cluster-Store.1 " + reason + `the cluster type "store-1" has its labels`,
+				"Secret argocd/cluster-central " + reason + none,
 			},
 		},
-		"an Application is for the hub": {
+		"an Application for the hub": {
 			documents: map[string]any{"clusters.yaml": hub, "web.yaml": onHub},
 			want: []string{
-				"cluster type prod map[tier:core]", "Secret argocd/cluster-central " + of + `the cluster type "prod" has its labels without "environment"`,
+				"cluster type prod map[tier:core]", "Secret argocd/cluster-central " + reason + `the cluster type "prod" has its labels without "environment"`,
 			},
 		},
-		"after an object that names no cluster": {
+		"an object without a cluster": {
 			documents: map[string]any{"clusters.yaml": hub, "a.yaml": fmt.Sprintf(kustomization, "apps", "./apps"), "web.yaml": onHub},
 			want: []string{
-				"cluster type prod map[tier:core]", "Secret argocd/cluster-central " + of + `the cluster type "prod" has its labels without "environment"`,
+				"cluster type prod map[tier:core]", "Secret argocd/cluster-central " + reason + `the cluster type "prod" has its labels without "environment"`,
 			},
 		},
-		"two names that become one": {
+		"colliding names": {
 			documents: map[string]any{"clusters.yaml": spoke + fmt.Sprintf(clusterSecret, "store-1", "https://10.0.0.2", "tier: core"), "web.yaml": onSpoke},
 			want: []string{
-				"cluster type store-1 map[tier:edge]", "Secret argocd/cluster-Store.1 " + of + `the cluster type "store-1" has its labels`,
-				"Secret argocd/cluster-store-1 " + of + "another cluster has the name that its cluster type would have",
+				"cluster type store-1 map[tier:edge]", "Secret argocd/cluster-Store.1 " + reason + `the cluster type "store-1" has its labels`,
+				"Secret argocd/cluster-store-1 " + reason + "another cluster has the name that its cluster type would have",
 			},
 		},
 		"folders with labels": {
 			documents: map[string]any{"clusters.yaml": hub, "eu/one/web.yaml": onHub}, hosts: "{region}/{cluster_type}",
 			want: []string{
 				"cluster type one map[region:eu tier:core]",
-				"Secret argocd/cluster-central " + of + `the cluster type "one" has its labels without "environment"`,
+				"Secret argocd/cluster-central " + reason + `the cluster type "one" has its labels without "environment"`,
 			},
 		},
 	} {
@@ -319,9 +319,9 @@ func TestSecretsOfClustersNameTheirClusterTypes(t *testing.T) {
 			if test.hosts != "" {
 				options["hosts"] = test.hosts
 			}
-			result, _ := adopted(t, test.documents, options)
+			result, _ := adoptAndRender(t, test.documents, options)
 			var got []string
-			for _, line := range lines(result) {
+			for _, line := range describe(result) {
 				line = strings.TrimSuffix(strings.TrimPrefix(line, "listed clusters.yaml: "), ", and it stays where it is")
 				if strings.HasPrefix(line, "cluster type ") || strings.HasPrefix(line, "Secret ") {
 					got = append(got, line)
@@ -334,8 +334,8 @@ func TestSecretsOfClustersNameTheirClusterTypes(t *testing.T) {
 	}
 }
 
-// TestAReasonIsTheSameEachTime adopts objects with several defects of one kind: Terraform refuses a function whose result varies.
-func TestAReasonIsTheSameEachTime(t *testing.T) {
+// TestReasonsAreDeterministic adopts objects with several defects of one kind. Terraform refuses a function with varying results.
+func TestReasonsAreDeterministic(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string]string{
 		"large numbers": "goTemplate: true\n  generators: [{list: {elements: [{name: a, quota: 10000000, account: 123456789012, limit: 50000000}]}}]",
@@ -346,21 +346,21 @@ func TestAReasonIsTheSameEachTime(t *testing.T) {
 			documents := map[string]any{"a.yaml": fmt.Sprintf(applicationSet, spec, "a", "x", "name: x")}
 			var first string
 			for range 30 {
-				result, _ := adopted(t, documents, map[string]any{"repository": map[string]any{"url": "https://example.com/apps"}})
+				result, _ := adoptAndRender(t, documents, map[string]any{"repository": map[string]any{"url": "https://example.com/apps"}})
 				listed := fmt.Sprint(result.Listed)
 				if first == "" {
 					first = listed
 				}
 				if listed != first {
-					t.Fatalf("listed is\n%s\nand then\n%s", first, listed)
+					t.Fatalf("got listed objects\n%s\nand then\n%s", first, listed)
 				}
 			}
 		})
 	}
 }
 
-// TestTheGuidesApplicationSetIsAdopted adopts the guide's ApplicationSet by its Applications, and as it is without the
-// clusters that it chooses.
+// TestTheGuidesApplicationSetIsAdopted adopts the guide's ApplicationSet: with clusters as Applications, without clusters
+// unchanged.
 func TestTheGuidesApplicationSetIsAdopted(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "adopting.md"))
@@ -373,10 +373,10 @@ func TestTheGuidesApplicationSetIsAdopted(t *testing.T) {
 	for name, env := range map[string]string{"eu-1": "prod", "eu-2": "prod", "dev-1": "dev"} {
 		clusters += fmt.Sprintf(clusterSecret, name, "https://"+name+".example.com", "env: "+env)
 	}
-	result, all := adopted(t, map[string]any{"web.yaml": set, "clusters.yaml": clusters}, here)
+	result, all := adoptAndRender(t, map[string]any{"web.yaml": set, "clusters.yaml": clusters}, fleetOptions)
 	var servers []string
-	for _, one := range all {
-		servers = append(servers, one.host+": "+identity(one.fields)+" "+fmt.Sprint(fieldOf(one.fields["spec"], "destination.server")))
+	for _, object := range all {
+		servers = append(servers, object.host+": "+identity(object.fields)+" "+fmt.Sprint(fieldOf(object.fields["spec"], "destination.server")))
 	}
 	slices.Sort(servers)
 	want := []string{
@@ -384,18 +384,18 @@ func TestTheGuidesApplicationSetIsAdopted(t *testing.T) {
 		"eu-2: argoproj.io Application argocd/eu-2-web https://eu-2.example.com",
 	}
 	if !slices.Equal(servers, want) {
-		t.Errorf("Applications are %q, want %q", servers, want)
+		t.Errorf("got Applications %q, want %q", servers, want)
 	}
-	const made = "makes 2 Applications, which are adopted in its place"
-	if !slices.ContainsFunc(result.Listed, func(one adopt.Listed) bool {
-		return one.Object == "ApplicationSet argocd/web" && strings.HasPrefix(one.Reason, made)
+	const wantReason = "makes 2 Applications, which are adopted in its place"
+	if !slices.ContainsFunc(result.Listed, func(listed adopt.Listed) bool {
+		return listed.Object == "ApplicationSet argocd/web" && strings.HasPrefix(listed.Reason, wantReason)
 	}) {
-		t.Errorf("listed is %v", result.Listed)
+		t.Errorf("got listed objects %v", result.Listed)
 	}
 	if policies := fmt.Sprint(result.Fleet["target_policies"]); !strings.Contains(policies, "match_labels:map[env:prod]") {
-		t.Errorf("policies are %s", policies)
+		t.Errorf("got policies %s", policies)
 	}
-	if _, all = adopted(t, map[string]any{"web.yaml": set}, here); len(all) != 1 || all[0].fields["kind"] != "ApplicationSet" {
-		t.Errorf("without clusters %v is written", all)
+	if _, all = adoptAndRender(t, map[string]any{"web.yaml": set}, fleetOptions); len(all) != 1 || all[0].fields["kind"] != "ApplicationSet" {
+		t.Errorf("without clusters: got %v, want the ApplicationSet", all)
 	}
 }

@@ -20,40 +20,40 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// written is an object as Flotilla renders it, with the folder that has it.
-type written struct {
+// renderedObject is a rendered object with its host.
+type renderedObject struct {
 	host   string
 	fields map[string]any
 }
 
-// adopted adopts documents, gives the result to fleet, and renders that: the result, and the objects of the folders.
-func adopted(t testing.TB, documents map[string]any, options map[string]any) (*adopt.Adoption, []written) {
+// adoptAndRender adopts documents and renders the adopted fleet. It returns the adoption and the rendered objects.
+func adoptAndRender(t testing.TB, documents map[string]any, options map[string]any) (*adopt.Adoption, []renderedObject) {
 	t.Helper()
-	result, all, _ := adoptedOf(t, documents, options)
+	result, all, _ := adoptAndRenderAll(t, documents, options)
 	return result, all
 }
 
-// adoptedOf is as adopted, and returns what was rendered of folders of the documents, too.
-func adoptedOf(
+// adoptAndRenderAll is like adoptAndRender, and also returns the objects from folders of the documents.
+func adoptAndRenderAll(
 	t testing.TB,
 	documents map[string]any,
 	options map[string]any,
-) (result *adopt.Adoption, all []written, made []objects.FinalObject) {
+) (result *adopt.Adoption, all []renderedObject, fromFolders []objects.FinalObject) {
 	t.Helper()
 	folders := &renderer.Loose{}
 	defer folders.Close()
-	var given any
+	var optionsValue any
 	if options != nil {
-		given = options
+		optionsValue = options
 	}
 	result, known, findings := adopt.Adopt(
 		"prod",
 		documents,
-		given,
+		optionsValue,
 		func(files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 			result, err := folders.Render(t.Context(), files, request)
 			if err == nil {
-				made = append(made, result.Objects...)
+				fromFolders = append(fromFolders, result.Objects...)
 			}
 			return result, err
 		},
@@ -61,27 +61,27 @@ func adoptedOf(
 	if len(findings) > 0 || !known {
 		t.Fatal(known, findings)
 	}
-	return result, rendered(t, result.Fleet), made
+	return result, renderAdopted(t, result.Fleet), fromFolders
 }
 
-// rendered renders what was adopted: of that, only reconciler.yaml is written.
-func rendered(t testing.TB, input map[string]any) []written {
+// renderAdopted renders an adopted fleet and checks that its folders have only a reconciler.yaml.
+func renderAdopted(t testing.TB, input map[string]any) []renderedObject {
 	t.Helper()
-	return renderedFiles(t, input, func(key, name string) {
+	return renderFiles(t, input, func(key, name string) {
 		if name != "reconciler.yaml" {
-			t.Errorf("%s/%s is written, which was not there", key, name)
+			t.Errorf("got file %s/%s, want only reconciler.yaml", key, name)
 		}
 	})
 }
 
-// renderedWith renders any fleet.
-func renderedWith(t testing.TB, input map[string]any) []written {
+// renderFleet renders any fleet.
+func renderFleet(t testing.TB, input map[string]any) []renderedObject {
 	t.Helper()
-	return renderedFiles(t, input, func(string, string) {})
+	return renderFiles(t, input, func(string, string) {})
 }
 
-// adoptWith adopts documents, of which folders are rendered as by the provider.
-func adoptWith(t testing.TB, environment, documents, options any) (*adopt.Adoption, bool, fleet.Findings) {
+// adoptDocuments adopts documents and renders their folders as the provider does.
+func adoptDocuments(t testing.TB, environment, documents, options any) (*adopt.Adoption, bool, fleet.Findings) {
 	t.Helper()
 	folders := &renderer.Loose{}
 	defer folders.Close()
@@ -90,7 +90,7 @@ func adoptWith(t testing.TB, environment, documents, options any) (*adopt.Adopti
 	})
 }
 
-func renderedFiles(t testing.TB, input map[string]any, each func(key, name string)) (all []written) {
+func renderFiles(t testing.TB, input map[string]any, each func(key, name string)) (all []renderedObject) {
 	t.Helper()
 	decoded, findings := fleet.Decode(input)
 	if len(findings) > 0 {
@@ -116,7 +116,7 @@ func renderedFiles(t testing.TB, input map[string]any, each func(key, name strin
 				if err != nil {
 					t.Fatal(err)
 				}
-				all = append(all, written{assignment.Host.Name, value.(map[string]any)})
+				all = append(all, renderedObject{assignment.Host.Name, value.(map[string]any)})
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func readRepository(t testing.TB, root string) map[string]any {
 	return documents
 }
 
-// identity is what tells objects apart on a host.
+// identity returns the unique name of an object on a host.
 func identity(object map[string]any) string {
 	apiVersion, _ := object["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
