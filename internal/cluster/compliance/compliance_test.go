@@ -186,7 +186,7 @@ func startAPI(t *testing.T, moment string, change func(map[string]any)) kube.Clu
 	})
 }
 
-// forbidResource starts a proxy of an API server that forbids to list one resource.
+// forbidResource starts a proxy of an API server that forbids listing one resource.
 func forbidResource(t *testing.T, all kube.Cluster, resource string) kube.Cluster {
 	t.Helper()
 	return replaceAnswer(t, all, resource, func(w http.ResponseWriter, _ *http.Request) {

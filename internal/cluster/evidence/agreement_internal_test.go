@@ -12,11 +12,11 @@ import (
 func TestAgreementOfDocuments(t *testing.T) {
 	t.Parallel()
 	at := func(hour int) time.Time { return time.Date(2026, 11, 23, hour, 0, 0, 0, time.UTC) }
-	agentOpinion := func(is verdict.Verdict, since time.Time) opinion {
-		return opinion{Status: verdict.Status{Verdict: is, Since: since, Message: "agents"}}
+	agentOpinion := func(v verdict.Verdict, since time.Time) opinion {
+		return opinion{Status: verdict.Status{Verdict: v, Since: since, Message: "agents"}}
 	}
-	checkOpinion := func(name string, is verdict.Verdict) opinion {
-		return opinion{source: name, Status: verdict.Status{Verdict: is, Message: name}}
+	checkOpinion := func(name string, v verdict.Verdict) opinion {
+		return opinion{source: name, Status: verdict.Status{Verdict: v, Message: name}}
 	}
 	asWide := func(o opinion) opinion { o.wide = true; return o }
 	asRoot := func(o opinion) opinion { o.OfRoot = true; return o }
@@ -68,11 +68,11 @@ func TestAgreementOfDocuments(t *testing.T) {
 func TestAgreementMatchesTheSimplestRule(t *testing.T) {
 	t.Parallel()
 	simplest := func(opinions []opinion) verdict.Verdict {
-		every := func(is verdict.Verdict, matches func(opinion) bool) bool {
-			return !slices.ContainsFunc(opinions, func(o opinion) bool { return matches(o) && o.Verdict != is })
+		every := func(v verdict.Verdict, matches func(opinion) bool) bool {
+			return !slices.ContainsFunc(opinions, func(o opinion) bool { return matches(o) && o.Verdict != v })
 		}
-		some := func(is verdict.Verdict) bool {
-			return slices.ContainsFunc(opinions, func(o opinion) bool { return o.Verdict == is })
+		some := func(v verdict.Verdict) bool {
+			return slices.ContainsFunc(opinions, func(o opinion) bool { return o.Verdict == v })
 		}
 		all := func(opinion) bool { return true }
 		own := func(o opinion) bool { return !o.wide }
@@ -111,7 +111,7 @@ func TestAgreementMatchesTheSimplestRule(t *testing.T) {
 		if len(opinions) == 3 {
 			return
 		}
-		for _, is := range verdict.All {
+		for _, v := range verdict.All {
 			for _, wide := range []bool{false, true} {
 				for hour := range 2 {
 					since := time.Time{}
@@ -120,7 +120,7 @@ func TestAgreementMatchesTheSimplestRule(t *testing.T) {
 					}
 					name := fmt.Sprint(len(opinions))
 					extend(
-						append(slices.Clone(opinions), opinion{source: name, wide: wide, Status: verdict.Status{Verdict: is, Since: since, Message: name}}),
+						append(slices.Clone(opinions), opinion{source: name, wide: wide, Status: verdict.Status{Verdict: v, Since: since, Message: name}}),
 					)
 				}
 			}

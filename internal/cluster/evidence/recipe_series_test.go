@@ -16,30 +16,30 @@ import (
 // In each run, a change reaches the canaries of a fleet at one moment. With a regression, the share of failed requests on the canaries at
 // least doubles, and grows by at least 0.5 percentage points.
 const (
-	runsOfAKind     = 1000 // with a regression, and as many without
-	clustersOfARun  = 8
-	canariesOfARun  = 2
-	minutesBefore   = 35
-	minutesAfter    = lastRun + 2
-	lastMinuteToSee = 20 // the latest start of a regression
+	runsOfAKind         = 1000 // with a regression, and as many without
+	clustersOfARun      = 8
+	canariesOfARun      = 2
+	minutesBefore       = 35
+	minutesAfter        = lastRun + 2
+	lastRegressionStart = 20 // the latest start of a regression
 )
 
 // changedAt is the time of the changes.
 var changedAt = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// madeRun has the requests and errors of each cluster in each minute.
-type madeRun struct {
+// syntheticRun has the requests and errors of each cluster in each minute.
+type syntheticRun struct {
 	name      string
 	regresses bool
-	clusters  []madeCluster
+	clusters  []syntheticCluster
 }
 
-type madeCluster struct {
+type syntheticCluster struct {
 	requests, errors [minutesBefore + minutesAfter]int
 	restarts         int // the minute of the reset of its counters, or -1
 }
 
-// makeSeries writes made series to a file and returns a change for each run.
+// makeSeries writes synthetic series to a file and returns a change for each run.
 func makeSeries(t *testing.T) (file string, changes []change) {
 	t.Helper()
 	runs := makeRuns(rand.New(rand.NewPCG(22, 1)))
@@ -107,13 +107,13 @@ var recordedAt = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
 // makeRuns returns runs of different fleets. Some have ten times the traffic of others, and each cluster has its own share of errors.
 // Clusters have short bursts of errors, an incident may hit all clusters, traffic rises and falls, and processes restart.
-func makeRuns(random *rand.Rand) []madeRun {
-	var runs []madeRun
+func makeRuns(random *rand.Rand) []syntheticRun {
+	var runs []syntheticRun
 	for i := range 2 * runsOfAKind {
-		run := madeRun{name: fmt.Sprintf("run-%04d", i), regresses: i%2 == 1}
+		run := syntheticRun{name: fmt.Sprintf("run-%04d", i), regresses: i%2 == 1}
 		traffic := math.Exp(random.NormFloat64()*0.8) * 1200 // requests a minute
 		usual := math.Exp(random.NormFloat64()*0.8) * 0.001  // share of errors
-		incident, begins := -1, random.IntN(lastMinuteToSee)
+		incident, begins := -1, random.IntN(lastRegressionStart)
 		if random.IntN(10) == 0 {
 			incident = minutesBefore + random.IntN(minutesAfter)
 		}
@@ -123,7 +123,7 @@ func makeRuns(random *rand.Rand) []madeRun {
 		worse, more := 2+random.Float64()*5, 0.005+random.ExpFloat64()*0.02
 		phase := random.Float64() * 2 * math.Pi
 		for c := range clustersOfARun {
-			var cluster madeCluster
+			var cluster syntheticCluster
 			own, share := traffic*math.Exp(random.NormFloat64()*0.5), usual*math.Exp(random.NormFloat64()*0.3)
 			if cluster.restarts = -1; random.IntN(4) == 0 || c < canariesOfARun {
 				cluster.restarts = minutesBefore + random.IntN(5) // a change restarts processes
@@ -168,7 +168,7 @@ func poisson(random *rand.Rand, mean float64) int {
 }
 
 // writeSeries writes the counters of runs in the text format. As in real services, a series of errors begins with the first error.
-func writeSeries(t *testing.T, runs []madeRun) (file string) {
+func writeSeries(t *testing.T, runs []syntheticRun) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "series.txt")
 	out, err := os.Create(file)

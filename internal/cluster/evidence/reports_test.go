@@ -36,9 +36,9 @@ func newStepInput() rollout.StepInput {
 var onA = folder.Key{Host: "a", DeploymentTarget: "app-core"}
 
 // agentLookup returns the same report of agents for every cluster.
-func agentLookup(known bool, tree string, is verdict.Verdict) evidence.Lookup {
+func agentLookup(known bool, tree string, v verdict.Verdict) evidence.Lookup {
 	return func(string, folder.Key) rollout.Report {
-		return rollout.Report{Known: known, Tree: tree, Status: verdict.Status{Verdict: is, Since: noon.Add(-time.Minute), Message: "agents"}}
+		return rollout.Report{Known: known, Tree: tree, Status: verdict.Status{Verdict: v, Since: noon.Add(-time.Minute), Message: "agents"}}
 	}
 }
 
@@ -50,10 +50,10 @@ func measurementsOf(of evidence.SubjectKind, pass, fail string, figures map[stri
 	return evidence.Document{Measurements: &evidence.Measurements{Environment: "dev", Time: noon, Checks: []evidence.Check{check}}}
 }
 
-func factsOf(is verdict.Verdict, clusters ...string) evidence.Document {
+func factsOf(v verdict.Verdict, clusters ...string) evidence.Document {
 	facts := &evidence.Facts{Time: noon, Clusters: map[string]evidence.ClusterFacts{}}
 	for _, name := range clusters {
-		facts.Clusters[name] = evidence.ClusterFacts{Status: verdict.Status{Verdict: is, Message: "2 of 2 nodes are ready"}}
+		facts.Clusters[name] = evidence.ClusterFacts{Status: verdict.Status{Verdict: v, Message: "2 of 2 nodes are ready"}}
 	}
 	return evidence.Document{Facts: facts}
 }

@@ -47,8 +47,8 @@ func parseChoices(t *testing.T, sources ...string) (all []facts.Choice) {
 }
 
 // knownFacts returns the verdict and facts of a cluster.
-func knownFacts(is verdict.Verdict, values map[string]any) facts.KnownFacts {
-	return facts.KnownFacts{ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: is, Message: "it is " + string(is)}, Facts: values}}
+func knownFacts(v verdict.Verdict, values map[string]any) facts.KnownFacts {
+	return facts.KnownFacts{ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: v, Message: "it is " + string(v)}, Facts: values}}
 }
 
 func TestLabelsOfKnownFacts(t *testing.T) {

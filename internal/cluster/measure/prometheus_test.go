@@ -50,13 +50,13 @@ func clusterMetrics(count int) (metrics string, names []string) {
 
 const errorShare = `100 * sum by (cluster) (requests{code="500"}) / sum by (cluster) (requests)`
 
-// askedPaths records the distinct methods and paths of requests.
-type askedPaths struct {
+// requestLog records the distinct methods and paths of requests.
+type requestLog struct {
 	mu    sync.Mutex
 	paths []string
 }
 
-func (a *askedPaths) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	if request := r.Method + " " + r.URL.Path; !slices.Contains(a.paths, request) {
 		a.paths = append(a.paths, request)
@@ -69,7 +69,7 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 	t.Parallel()
 	metrics, names := clusterMetrics(3000)
 	url := startScrapedPrometheus(t, metrics)
-	asked := &askedPaths{}
+	asked := &requestLog{}
 	client := &measure.Measurer{Over: asked}
 	found := client.Measure(t.Context(), []measure.Check{
 		{
@@ -102,7 +102,7 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 			t.Errorf("%s: %+v", test.subject, got)
 		}
 	}
-	if want := []string{"POST /api/v1/query"}; !slices.Equal(asked.paths, want) { // the guide lists the rights
+	if want := []string{"POST /api/v1/query"}; !slices.Equal(asked.paths, want) { // the only right in the guide
 		t.Errorf("got requests %q, want %q", asked.paths, want)
 	}
 	if got := found[0]; got.Expected != 3000 || len(got.Figures) != 2999 || got.Measured() != 2998 {

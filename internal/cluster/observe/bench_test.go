@@ -34,7 +34,7 @@ func referenceFleet(t testing.TB, types int) observe.FleetReports {
 	var listed [2]reconciler.Answer
 	for version := range listed {
 		for j := range 40 {
-			named := strings.NewReplacer(
+			replacer := strings.NewReplacer(
 				"name: web",
 				fmt.Sprintf("name: workload-%02d-main", j),
 				"v1@sha1:effd",
@@ -42,7 +42,7 @@ func referenceFleet(t testing.TB, types int) observe.FleetReports {
 			)
 			listed[version].Objects = append(
 				listed[version].Objects,
-				parseObjects(t, strings.TrimSpace(named.Replace(readyKustomization+"\n---"+readySource)))...)
+				parseObjects(t, strings.TrimSpace(replacer.Replace(readyKustomization+"\n---"+readySource)))...)
 		}
 	}
 	in := observe.FleetReports{

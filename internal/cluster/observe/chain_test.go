@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// The test covers each kind with a status, each kind of its sources and each kind of the objects that it creates.
+// The test covers the rendered kinds, the kinds of their sources, and the kinds of the objects that they create.
 func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob("../../engine/render/testdata/builtin/*/reconciler.yaml")
@@ -56,11 +56,11 @@ func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 					t.Errorf("%s: %s, which a %s creates, is not listed", path, child, kind.Kind)
 				}
 			}
-			for _, named := range sourceKinds(object.Object["spec"]) {
-				known := slices.ContainsFunc(kind.Sources, func(r reconciler.Reference) bool { return slices.Contains(r.Kinds, named) })
-				through := kind.Kind == "HelmRelease" && slices.Contains(reconciler.KindNamed("HelmChart").Sources[0].Kinds, named)
-				if !known && !through || !isListed(named) {
-					t.Errorf("%s: %s gets its content from a %s, which is not read", path, kind.Kind, named)
+			for _, sourceKind := range sourceKinds(object.Object["spec"]) {
+				known := slices.ContainsFunc(kind.Sources, func(r reconciler.Reference) bool { return slices.Contains(r.Kinds, sourceKind) })
+				through := kind.Kind == "HelmRelease" && slices.Contains(reconciler.KindNamed("HelmChart").Sources[0].Kinds, sourceKind)
+				if !known && !through || !isListed(sourceKind) {
+					t.Errorf("%s: %s gets its content from a %s, which is not read", path, kind.Kind, sourceKind)
 				}
 			}
 		}
@@ -77,8 +77,8 @@ func sourceKinds(value any) []string {
 	var kinds []string
 	fields, _ := value.(map[string]any)
 	for name, one := range fields {
-		if named, ok := one.(map[string]any); ok && (name == "sourceRef" || name == "chartRef") {
-			kinds = append(kinds, fmt.Sprint(named["kind"]))
+		if reference, ok := one.(map[string]any); ok && (name == "sourceRef" || name == "chartRef") {
+			kinds = append(kinds, fmt.Sprint(reference["kind"]))
 			continue
 		}
 		kinds = append(kinds, sourceKinds(one)...)
@@ -91,21 +91,21 @@ func TestEveryLinkToASourceIsRead(t *testing.T) {
 	t.Parallel()
 	for _, kind := range reconciler.Kinds() {
 		for _, reference := range kind.Sources {
-			for _, named := range reference.Kinds {
-				t.Run(kind.Kind+" "+reference.Field+" "+named, func(t *testing.T) {
+			for _, sourceKind := range reference.Kinds {
+				t.Run(kind.Kind+" "+reference.Field+" "+sourceKind, func(t *testing.T) {
 					t.Parallel()
-					checkLink(t, kind, reference, reconciler.KindNamed(named))
+					checkLink(t, kind, reference, reconciler.KindNamed(sourceKind))
 				})
 			}
 		}
 	}
 }
 
-func checkLink(t *testing.T, kind *reconciler.ObjectKind, reference reconciler.Reference, named *reconciler.ObjectKind) {
+func checkLink(t *testing.T, kind *reconciler.ObjectKind, reference reconciler.Reference, sourceKind *reconciler.ObjectKind) {
 	t.Helper()
 	const source = "src"
-	consumer := readyObject(kind, "web", reference, named.Kind, source)
-	listed := []*unstructured.Unstructured{consumer, readyObject(named, source, reconciler.Reference{}, "", "")}
+	consumer := readyObject(kind, "web", reference, sourceKind.Kind, source)
+	listed := []*unstructured.Unstructured{consumer, readyObject(sourceKind, source, reconciler.Reference{}, "", "")}
 	switch { // completes the chain
 	case kind.Kind == "HelmChart":
 		release := reconciler.KindNamed("HelmRelease")
@@ -113,8 +113,8 @@ func checkLink(t *testing.T, kind *reconciler.ObjectKind, reference reconciler.R
 	case kind.Kind == "GitRepository":
 		consumer := reconciler.KindNamed("Kustomization")
 		listed = append([]*unstructured.Unstructured{readyObject(consumer, "web", consumer.Sources[0], "GitRepository", "web")}, listed...)
-	case named.Kind == "HelmChart":
-		listed[1] = readyObject(named, source, named.Sources[0], "HelmRepository", "index")
+	case sourceKind.Kind == "HelmChart":
+		listed[1] = readyObject(sourceKind, source, sourceKind.Sources[0], "HelmRepository", "index")
 		listed = append(listed, readyObject(reconciler.KindNamed("HelmRepository"), "index", reconciler.Reference{}, "", ""))
 	}
 	at := slices.IndexFunc(listed, func(one *unstructured.Unstructured) bool { return one.GetName() == source })
@@ -134,11 +134,11 @@ func checkLink(t *testing.T, kind *reconciler.ObjectKind, reference reconciler.R
 		verdict.Unknown,
 		"Forbidden",
 		func(*unstructured.Unstructured) objects { return nil },
-		map[string]string{named.Kind: "Forbidden"},
+		map[string]string{sourceKind.Kind: "Forbidden"},
 	)
 	checkChange("a missing source", verdict.Progressing, "which does not exist", func(*unstructured.Unstructured) objects { return nil }, nil)
 	checkChange("a source with a newer revision", verdict.Progressing, "and its source has newer@sha256:bbbb", func(one *unstructured.Unstructured) objects {
-		setField(one, "newer@sha256:bbbb", strings.Split(named.Gives, ".")...)
+		setField(one, "newer@sha256:bbbb", strings.Split(sourceKind.Gives, ".")...)
 		return objects{one}
 	}, nil)
 	checkChange("a changed source", verdict.Progressing, "was changed", func(one *unstructured.Unstructured) objects {
@@ -198,7 +198,7 @@ func TestUnlistedChildObjectsMakeAnObjectUnknown(t *testing.T) {
 }
 
 // readyObject returns a ready object at the revision of its source.
-func readyObject(kind *reconciler.ObjectKind, name string, reference reconciler.Reference, named, source string) *unstructured.Unstructured {
+func readyObject(kind *reconciler.ObjectKind, name string, reference reconciler.Reference, sourceKind, source string) *unstructured.Unstructured {
 	const revision = "v1@sha256:aaaa"
 	version, _, _ := strings.Cut(kind.Versions, ",")
 	one := &unstructured.Unstructured{Object: map[string]any{"apiVersion": kind.Group + "/" + version, "kind": kind.Kind}}
@@ -209,7 +209,7 @@ func readyObject(kind *reconciler.ObjectKind, name string, reference reconciler.
 	setField(one, int64(1), "status", "observedGeneration")
 	setField(one, []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T20:00:00Z"}}, "status", "conditions")
 	if reference.Field != "" {
-		ref := any(map[string]any{"kind": named, "name": source})
+		ref := any(map[string]any{"kind": sourceKind, "name": source})
 		if strings.HasPrefix(reference.Field, "status.") {
 			ref = "flux-system/" + source
 		}
@@ -225,7 +225,7 @@ func readyObject(kind *reconciler.ObjectKind, name string, reference reconciler.
 // setField sets a field. A step that ends with "[]" is a list with one element.
 func setField(one *unstructured.Unstructured, value any, path ...string) {
 	for i := len(path) - 1; i >= 0; i-- {
-		if list, is := strings.CutSuffix(path[i], "[]"); is {
+		if list, isList := strings.CutSuffix(path[i], "[]"); isList {
 			for k := len(path) - 1; k > i; k-- {
 				value = map[string]any{path[k]: value}
 			}

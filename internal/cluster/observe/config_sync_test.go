@@ -146,13 +146,13 @@ func TestARootSyncFollowsAFolder(t *testing.T) {
 		want              verdict.Verdict
 		failing           int
 	}{
-		"it has synced":         {nil, true, false, treeA, "", verdict.Ready, 0},
-		"by a revision":         {[]string{"branch: dev, dir: clusters/web/drone, auth", "revision: dev, dir: clusters/web/drone, auth", "revision: HEAD, branch: dev", "revision: dev, branch: main"}, true, false, treeA, "", verdict.Ready, 0},
-		"another folder":        {[]string{"branch: dev, dir: clusters/web/drone, auth", "branch: dev, dir: clusters/web/other, auth"}, false, false, "", "", "", 0},
-		"another branch":        {[]string{"branch: dev, dir: clusters/web/drone, auth", "branch: prod, dir: clusters/web/drone, auth"}, false, false, "", "", "", 0},
-		"the branch by default": {[]string{"branch: dev, dir: clusters/web/drone, auth", "dir: clusters/web/drone, auth"}, false, false, "", "", "", 0},
-		"an image":              {[]string{"sourceType: git", "sourceType: oci"}, false, false, "", "", "", 0},
-		"a newer commit":        {[]string{"dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + treeB}, true, false, treeA, treeB, verdict.Progressing, 0},
+		"a synced commit":          {nil, true, false, treeA, "", verdict.Ready, 0},
+		"the branch as a revision": {[]string{"branch: dev, dir: clusters/web/drone, auth", "revision: dev, dir: clusters/web/drone, auth", "revision: HEAD, branch: dev", "revision: dev, branch: main"}, true, false, treeA, "", verdict.Ready, 0},
+		"another folder":           {[]string{"branch: dev, dir: clusters/web/drone, auth", "branch: dev, dir: clusters/web/other, auth"}, false, false, "", "", "", 0},
+		"another branch":           {[]string{"branch: dev, dir: clusters/web/drone, auth", "branch: prod, dir: clusters/web/drone, auth"}, false, false, "", "", "", 0},
+		"the default branch":       {[]string{"branch: dev, dir: clusters/web/drone, auth", "dir: clusters/web/drone, auth"}, false, false, "", "", "", 0},
+		"an image":                 {[]string{"sourceType: git", "sourceType: oci"}, false, false, "", "", "", 0},
+		"a newer commit":           {[]string{"dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + treeB}, true, false, treeA, treeB, verdict.Progressing, 0},
 		"a newer commit with errors": {[]string{"dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + treeB,
 			"errorSummary: {}\n  conditions", "errors: [{code: \"2010\", errorMessage: KNV2010, errorResources: [{name: web, namespace: web, gvk: {group: apps, version: v1, kind: Deployment}}]}]\n  conditions"}, true, false, treeA, treeB, verdict.Failed, 1},
 		"a missing folder": {[]string{"lastSyncedCommit: " + treeA, "other: x", "dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + `""`,

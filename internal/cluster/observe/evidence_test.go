@@ -283,7 +283,7 @@ func FuzzEvidence(f *testing.F) {
 	})
 }
 
-// smallEvidence uses every field of evidence.
+// smallEvidence returns evidence of three cluster types.
 func smallEvidence() *observe.Evidence { return makeEvidence(3, 5, 2) }
 
 // makeEvidence returns evidence of cluster types with the given numbers of clusters and assignments each.

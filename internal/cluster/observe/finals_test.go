@@ -109,7 +109,7 @@ func judgeFinalObjects(t *testing.T, documents string, trees map[string]string) 
 	}
 	report := in.Reports["drone-1"]
 	for _, commit := range report.Commits(in.Folders) {
-		if tree, has := trees[commit]; has {
+		if tree, ok := trees[commit]; ok {
 			in.Commits[commit] = gitops.ReportedCommit{ID: commit, Trees: map[string]map[string]string{"drone": {"web": tree}}}
 		}
 	}
@@ -172,8 +172,8 @@ func TestFinalObjectsOfAnOlderCommitAreNotReady(t *testing.T) {
 		if got.Verdict != verdict.Progressing || !strings.Contains(got.Message, "has commit "+cd5cf[:7]+", in which its folder is another one") {
 			t.Errorf("%s: %+v", name, got.Status)
 		}
-		if is := got.Running; got.Folder.Objects[0].Kind != "HelmRelease" && is.Version+is.Revision != "" {
-			t.Errorf("%s: it runs %+v", name, is)
+		if running := got.Running; got.Folder.Objects[0].Kind != "HelmRelease" && running.Version+running.Revision != "" {
+			t.Errorf("%s: got running version %+v, want none", name, running)
 		}
 	}
 	for name, documents := range map[string]string{"Kustomization": noFolder, "Application": missingPath} {
@@ -194,7 +194,7 @@ func TestFinalObjectsOfAnOlderCommitAreNotReady(t *testing.T) {
 	}
 }
 
-// Flux updates the Ready condition at every interval. The history of the Kustomization has the time when the content arrived.
+// Flux updates the Ready condition at every interval. The history of the Kustomization has the arrival time of the content.
 func TestAKustomizationIsReadySinceItsContentArrived(t *testing.T) {
 	t.Parallel()
 	const other = `firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T19:59:00Z"`
@@ -216,7 +216,7 @@ func TestAKustomizationIsReadySinceItsContentArrived(t *testing.T) {
 	}
 }
 
-// On a hub, an ApplicationSet makes one Application for each cluster, and it deploys the final objects.
+// On a hub, an ApplicationSet makes one Application for each cluster. The Application deploys the final objects.
 func TestFinalObjectsOnAHub(t *testing.T) {
 	t.Parallel()
 	const (

@@ -188,7 +188,7 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 	}
 }
 
-// An assignment is ready since the content arrived on the cluster or its object became ready, whichever is later.
+// Since is the later of two times: the arrival of the content on the cluster, and the time when its object became ready.
 func TestAnAssignmentIsReadySinceItsContentArrived(t *testing.T) {
 	t.Parallel()
 	since := func(in observe.FleetReports, cluster, key string) string {

@@ -28,8 +28,8 @@ status:
 
 const rootReady = `type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z", message: applied`
 
-// An assignment with ready objects is not ready while the root of its host's folder cannot apply the branch. The reason is the reason of
-// the root.
+// An assignment with ready objects is not ready while the root of its host's folder cannot apply the branch. Its message is the
+// message of the root.
 func TestNoAssignmentIsReadyWhileItsRootFails(t *testing.T) {
 	t.Parallel()
 	own := strings.NewReplacer("namespace: flux-system", "namespace: web").Replace(readyKustomization + "\n---" + readySource)
