@@ -15,14 +15,14 @@ func FuzzParseRepository(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, repo, chart, version string) {
 		m := folder.Manifests{Storage: "oci", Repo: repo, Chart: chart, Version: version}
-		at, err := artifact.ParseRepository(m)
+		reference, err := artifact.ParseRepository(m)
 		image := artifact.Image(m)
 		switch {
-		case err == nil && (at.Reference != "" || at.Repository == "" || at.Registry == ""):
-			t.Errorf("%q has %+v", repo, at)
+		case err == nil && (reference.Reference != "" || reference.Repository == "" || reference.Registry == ""):
+			t.Errorf("%q has %+v", repo, reference)
 		case err != nil && image != "":
 			t.Errorf("%q cannot be parsed, and its image is %q", repo, image)
-		case image != "" && (strings.Count(image, "@") > 1 || !strings.HasPrefix(image, at.Registry+"/"+at.Repository)):
+		case image != "" && (strings.Count(image, "@") > 1 || !strings.HasPrefix(image, reference.Registry+"/"+reference.Repository)):
 			t.Errorf("the image of %q is %q", repo, image)
 		}
 	})

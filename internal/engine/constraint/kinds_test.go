@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-func TestAMisspeltKindIsAWarning(t *testing.T) {
+func TestMisspeltKindIsAWarning(t *testing.T) {
 	for kind, want := range map[string]string{
 		"Deploymnt":              `constraints["rule"].match.kinds: "Deploymnt" is no kind that Flotilla knows, so that the rule may hold for nothing; did you mean "Deployment"?`,
 		"apps/Deploymnet":        `did you mean "Deployment"?`,

@@ -19,7 +19,7 @@ func TestCountsEqualAnOracleInPlainGo(t *testing.T) {
 	t.Parallel()
 	type counts struct{ looked, passed, violated, failed int }
 	east := &fleet.Selector{Expression: "region"}
-	looked := 0
+	evaluations := 0
 	for seed := range uint64(60) {
 		f, config := fleettest.Small(seed)
 		scheduled, findings := schedule.Schedule(f)
@@ -85,11 +85,11 @@ func TestCountsEqualAnOracleInPlainGo(t *testing.T) {
 			if got != want[i] || result.Undecided != 0 || len(result.Violations) != min(result.Violated+result.Failed, constraint.MaxListed) {
 				t.Errorf("seed %d, rule %s: %+v, want %+v", seed, result.Name, got, want[i])
 			}
-			looked += result.Looked
+			evaluations += result.Looked
 		}
 	}
-	if looked < 500 {
-		t.Errorf("rules were evaluated over %d subjects, want at least 500", looked)
+	if evaluations < 500 {
+		t.Errorf("rules were evaluated over %d subjects, want at least 500", evaluations)
 	}
 }
 

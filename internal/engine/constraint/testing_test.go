@@ -112,7 +112,7 @@ func compute(t testing.TB, value fleet.Value) *pipeline.Computation {
 	return result
 }
 
-// subjectsOf returns the subjects of a fleet whose GitOps repository is known.
+// subjectsOf returns the subjects of a fleet with a known GitOps repository.
 func subjectsOf(result *pipeline.Computation) constraint.Subjects {
 	to := pipeline.Destination{Owner: "prod", Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}}
 	return constraint.Subjects{

@@ -29,7 +29,7 @@ func violatedRule(name string, targets ...string) constraint.RuleResult {
 	return result
 }
 
-func TestAnErrorListsTheFirstViolationsAndTheirNumber(t *testing.T) {
+func TestReportListsFirstViolationsAndTheirNumber(t *testing.T) {
 	t.Parallel()
 	few := violatedRule("a", "x", "y")
 	if got, want := few.Report(), "constraint \"a\" is violated by 2 of 20 deployment targets:\ndeployment target \"x\": no x\ndeployment target \"y\": no y"; got != want {

@@ -121,7 +121,7 @@ func TestAdviceGivesTheReasonOfEachAssignment(t *testing.T) {
 	}
 }
 
-// References may multiply the keys of a schema beyond the memory.
+// References may multiply the keys of a schema until they no longer fit into memory.
 func TestAdviceIsBounded(t *testing.T) {
 	t.Parallel()
 	var definitions []string

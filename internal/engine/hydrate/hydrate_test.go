@@ -52,7 +52,7 @@ func TestContainersReachMatchingAssignments(t *testing.T) {
 	}
 }
 
-func TestAClusterIsItsOwnHost(t *testing.T) {
+func TestClusterIsItsOwnHost(t *testing.T) {
 	t.Parallel()
 	result := dev().
 		container("of the cluster", labels{"cluster": "drone-1"}, `{"A":1}`).

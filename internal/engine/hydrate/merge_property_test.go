@@ -73,7 +73,7 @@ func TestStepwiseMergeEqualsMergeAtOnce(t *testing.T) {
 
 // The order of the steps does not matter if each node has one type everywhere, nothing is removed, and the names in a list
 // differ.
-func TestMergeIsAssociativeWhereTypesAgree(t *testing.T) {
+func TestMergeIsAssociativeForEqualTypes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 2))
 	object := func() map[string]any {

@@ -119,7 +119,7 @@ func TestReferencesHaveProvenanceAndUses(t *testing.T) {
 	}
 }
 
-func TestAKeyIsAValueOrASecret(t *testing.T) {
+func TestKeyIsAValueOrASecret(t *testing.T) {
 	t.Parallel()
 	one, other, both := labels{"region": "west"}, labels{"edge": "true"}, labels{"region": "west", "edge": "true"}
 	clash := func(reference, value string) string {

@@ -23,7 +23,7 @@ func TestShortenKeepsLongNamesDifferent(t *testing.T) {
 		if len(got) > 53 || strings.Trim(got, "-._") != got {
 			t.Errorf("%q became %q", name, got)
 		}
-		if other, taken := seen[got]; taken {
+		if other, isTaken := seen[got]; isTaken {
 			t.Errorf("%q and %q both became %q", name, other, got)
 		}
 		seen[got] = name

@@ -12,8 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pods"
 )
 
-// Kubernetes publishes pods that satisfy each standard and pods that violate it. A pod's verdict does not depend on the object
-// around it.
+// Kubernetes publishes pods that satisfy each standard and pods that violate it. The object around a pod must not matter.
 func TestStandardsEqualThoseOfKubernetes(t *testing.T) {
 	t.Parallel()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/pod-security-admission").Output()

@@ -170,7 +170,7 @@ func TestOracleAgreesOnRandomFleets(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
+func TestOrderOfTheFleetDoesNotMatter(t *testing.T) {
 	for seed := range uint64(acceptancetest.Count(100, 500)) {
 		f, config := fleettest.Small(seed)
 		want := scheduleText(t, fleettest.Input(f, config))

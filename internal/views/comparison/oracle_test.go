@@ -111,8 +111,8 @@ func oracle(left, right deployedSide, pairs comparison.Pairs, files bool) map[st
 		if paired, ok := names[left]; ok {
 			return paired == right
 		}
-		for _, taken := range names {
-			if taken == right {
+		for _, pairedRight := range names {
+			if pairedRight == right {
 				return false
 			}
 		}

@@ -81,12 +81,12 @@ func TestScoreKeepsItsPromises(t *testing.T) {
 			t.Fatalf("%v score %d", all, before)
 		}
 		index := r.IntN(len(all))
-		try := func(what string, changed verdictAge, sign int) {
+		try := func(change string, changed verdictAge, sign int) {
 			t.Helper()
 			former := all[index]
 			all[index] = changed
 			if after := scoreOf(t, all); sign*(after-before) < 0 {
-				t.Fatalf("%s changes %d to %d: %v", what, before, after, all)
+				t.Fatalf("%s changes %d to %d: %v", change, before, after, all)
 			}
 			all[index] = former
 		}
@@ -139,8 +139,8 @@ func TestPartsAddUpToTheScore(t *testing.T) {
 				t.Fatalf("score %d of %v", score, result.Parts)
 			}
 		}
-		if of := result.Parts[0].Of; percent != 100 || count != of || score > upper/of {
-			t.Fatalf("score %d, %d percent, %d of %d: %v", score, percent, count, of, result.Parts)
+		if total := result.Parts[0].Of; percent != 100 || count != total || score > upper/total {
+			t.Fatalf("score %d, %d percent, %d of %d: %v", score, percent, count, total, result.Parts)
 		}
 	}
 }

@@ -163,11 +163,11 @@ func expectedVerdict(in *overview.Input, cluster, host, target string) (v verdic
 		}
 		return content.Verdict, reportTime.Sub(content.Since)
 	}
-	has := content.Tree
+	applied := content.Tree
 	if content.AtTip {
-		has = then
+		applied = then
 	}
-	if has == now {
+	if applied == now {
 		return verdict.Unknown, 0
 	}
 	return verdict.Behind, 0

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// One browser shows all pages.
+// All subtests share one browser.
 func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
 	browser := startBrowser(t)
@@ -120,7 +120,7 @@ func TestPageInABrowser(t *testing.T) {
 	t.Run("links with escaped values", func(t *testing.T) {
 		tab := openTab(t, browser, small, tabOptions{})
 		const links = `[...document.querySelectorAll('#detail .links a')].map((a) => a.textContent + ' ' + a.getAttribute('href') + ' ' + a.rel).join('\n')`
-		shown := func(found int) string {
+		linksOf := func(found int) string {
 			evaluate[bool](tab, `change({q: ''}) || open(result.found[`+strconv.Itoa(found)+`]) || true`)
 			tab.waitFor("the assignment", `!document.getElementById('detail').hidden`)
 			return evaluate[string](tab, links)
@@ -134,7 +134,7 @@ func TestPageInABrowser(t *testing.T) {
 				"Shell https://shell.example.com/factory-7 noopener noreferrer\n" +
 				"<Logs> https://logs.example.com/small/factory-7?at=4c1ff0a96d noopener noreferrer",
 		} {
-			if got := shown(i); got != want {
+			if got := linksOf(i); got != want {
 				t.Errorf("assignment %d has the links\n%s\nwant\n%s", i, got, want)
 			}
 		}

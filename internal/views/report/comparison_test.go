@@ -59,7 +59,7 @@ func TestPageWithLargeComparisonsIsUnder8MiB(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown, err := comparison.Parse(written)
+		parsed, err := comparison.Parse(written)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestPageWithLargeComparisonsIsUnder8MiB(t *testing.T) {
 		p.Comparisons = nil
 		without := len(renderHTML(t, p))
 		for range report.MaxComparisons {
-			p.Comparisons = append(p.Comparisons, report.Comparison{Name: "stage and prod", Result: shown})
+			p.Comparisons = append(p.Comparisons, report.Comparison{Name: "stage and prod", Result: parsed})
 		}
 		if size := len(renderHTML(t, p)) - without; size > 3*report.MaxComparisons*len(written) {
 			t.Errorf("%s: comparisons of %d bytes take %d", name, report.MaxComparisons*len(written), size)

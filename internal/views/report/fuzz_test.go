@@ -66,8 +66,8 @@ func checkHostile(t *testing.T, value string) {
 		if err != nil {
 			t.Fatalf("%q: %v", value, err)
 		}
-		if at := firstDifference(got, want); at >= 0 {
-			t.Fatalf("%q changes the HTML (scripts: %v) at element %d:\n%s\nwant\n%s", value, scripting, at, line(got, at), line(want, at))
+		if index := firstDifference(got, want); index >= 0 {
+			t.Fatalf("%q changes the HTML (scripts: %v) at element %d:\n%s\nwant\n%s", value, scripting, index, line(got, index), line(want, index))
 		}
 	}
 	if r, ok := findControl(string(text)); ok {
@@ -78,8 +78,8 @@ func checkHostile(t *testing.T, value string) {
 	if err != nil {
 		t.Fatalf("%q: %v", value, err)
 	}
-	if at := firstDifference(got, harmless().markdown); at >= 0 {
-		t.Fatalf("%q changes the Markdown at node %d: %s, want %s\n%s", value, at, line(got, at), line(harmless().markdown, at), markdown)
+	if index := firstDifference(got, harmless().markdown); index >= 0 {
+		t.Fatalf("%q changes the Markdown at node %d: %s, want %s\n%s", value, index, line(got, index), line(harmless().markdown, index), markdown)
 	}
 	if r, ok := findControl(markdown); ok {
 		t.Fatalf("%q leaves %q in the Markdown", value, r)
@@ -222,9 +222,9 @@ func firstDifference(a, b []string) int {
 	return -1
 }
 
-func line(lines []string, at int) string {
-	if at >= len(lines) {
+func line(lines []string, index int) string {
+	if index >= len(lines) {
 		return "nothing"
 	}
-	return lines[at]
+	return lines[index]
 }
