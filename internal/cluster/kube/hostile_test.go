@@ -44,9 +44,9 @@ func measureCost(do func()) (took time.Duration, heap uint64) {
 			}
 		}
 	}()
-	began := time.Now()
+	start := time.Now()
 	do()
-	took = time.Since(began)
+	took = time.Since(start)
 	close(done)
 	<-stopped
 	return took, max(peak.Load(), before.HeapAlloc) - before.HeapAlloc
@@ -107,17 +107,17 @@ func TestAHostileClusterIsBounded(t *testing.T) { // not parallel, because it me
 	const kinds = `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}`
 	for _, c := range []struct {
 		name   string
-		ask    func(context.Context, *kube.ClusterClient) error
+		query  func(context.Context, *kube.ClusterClient) error
 		answer func(w io.Writer, r *http.Request, requests int64)
 		gzip   bool
 		// deadline is one minute by default.
 		deadline time.Duration
 		want     string // part of the error
-		// hasEquivalent reports whether another case, TestAnAnswerIsBounded or discovery.TestFactsOfAHostileClusterAreBounded
-		// covers such an answer.
+		// hasEquivalent marks an answer that another case, TestAnAnswerIsBounded or discovery.TestFactsOfAHostileClusterAreBounded
+		// also covers.
 		hasEquivalent bool
 	}{
-		{name: "one object of a gigabyte", ask: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
+		{name: "one object of a gigabyte", query: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
 			if r.URL.Path == "/api/v1" {
 				_, _ = io.WriteString(w, kinds)
 				return
@@ -125,7 +125,7 @@ func TestAHostileClusterIsBounded(t *testing.T) { // not parallel, because it me
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"`)
 			repeatText(w, "x", gigabyte)
 		}},
-		{name: "one object of many members", hasEquivalent: true, ask: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
+		{name: "one object of many members", hasEquivalent: true, query: read, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
 			if r.URL.Path == "/api/v1" {
 				_, _ = io.WriteString(w, kinds)
 				return
@@ -133,38 +133,38 @@ func TestAHostileClusterIsBounded(t *testing.T) { // not parallel, because it me
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":[`)
 			repeatText(w, "{},", gigabyte)
 		}},
-		{name: "one object of a gigabyte in a list", hasEquivalent: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+		{name: "one object of a gigabyte in a list", hasEquivalent: true, query: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[{"metadata":{"name":"b"},"data":{"x":"`)
 			repeatText(w, "x", gigabyte)
 		}},
-		{name: "pages of numbers without end", ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, requests int64) {
+		{name: "pages of numbers without end", query: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, requests int64) {
 			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":[`, requests)
 			repeatText(w, "1,", 1<<20) // each weighs 32 bytes
 			_, _ = io.WriteString(w, `1]}]}`)
 		}},
-		{name: "pages of text without end", hasEquivalent: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, requests int64) {
+		{name: "pages of text without end", hasEquivalent: true, query: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, requests int64) {
 			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, requests)
 			repeatText(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
 		}},
-		{name: "pages of trimmed objects without end", ask: trimmed, deadline: 500 * time.Millisecond, want: "did not answer", answer: func(w io.Writer, _ *http.Request, requests int64) {
+		{name: "pages of trimmed objects without end", query: trimmed, deadline: 500 * time.Millisecond, want: "did not answer", answer: func(w io.Writer, _ *http.Request, requests int64) {
 			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, requests)
 			repeatText(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
 		}},
-		{name: "many folded objects", hasEquivalent: true, ask: folded, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+		{name: "many folded objects", hasEquivalent: true, query: folded, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[`)
 			repeatText(w, `{"metadata":{"name":"b"},"data":{"x":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}},`, gigabyte)
 		}},
-		{name: "a token of a gigabyte", hasEquivalent: true, ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+		{name: "a token of a gigabyte", hasEquivalent: true, query: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"`)
 			repeatText(w, "x", gigabyte)
 		}},
-		{name: "a gigabyte in a megabyte", ask: list, gzip: true, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+		{name: "a gigabyte in a megabyte", query: list, gzip: true, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[{"metadata":{"name":"b"},"data":{"x":"`)
 			repeatText(w, "x", gigabyte)
 		}},
-		{name: "kinds without end", ask: resources, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
+		{name: "kinds without end", query: resources, want: "can be read", answer: func(w io.Writer, r *http.Request, _ int64) {
 			if r.URL.Path == "/apis" {
 				_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[{}`)
 				for i := range 100_000 {
@@ -179,7 +179,7 @@ func TestAHostileClusterIsBounded(t *testing.T) { // not parallel, because it me
 			}
 			_, _ = io.WriteString(w, `]}`)
 		}},
-		{name: "objects in objects", ask: read, want: "", answer: func(w io.Writer, r *http.Request, _ int64) {
+		{name: "objects in objects", query: read, want: "", answer: func(w io.Writer, r *http.Request, _ int64) {
 			if r.URL.Path == "/api/v1" {
 				_, _ = io.WriteString(w, kinds)
 				return
@@ -204,7 +204,7 @@ func TestAHostileClusterIsBounded(t *testing.T) { // not parallel, because it me
 				c.answer(writer, r, requests.Add(1))
 			})
 			var err error
-			took, heap := measureCost(func() { err = queryHostile(t, server, c.deadline, c.ask) })
+			took, heap := measureCost(func() { err = queryHostile(t, server, c.deadline, c.query) })
 			t.Logf("%d MiB sent, %d MiB of heap, %s: %v", sent.Load()>>20, heap>>20, took.Round(time.Millisecond), err)
 			if heap > maxHeap || took > time.Minute {
 				t.Errorf("%d MiB of heap, %s", heap>>20, took)
@@ -217,11 +217,11 @@ func TestAHostileClusterIsBounded(t *testing.T) { // not parallel, because it me
 }
 
 // queryHostile queries one cluster.
-func queryHostile(t *testing.T, server *httptest.Server, deadline time.Duration, ask func(context.Context, *kube.ClusterClient) error) error {
+func queryHostile(t *testing.T, server *httptest.Server, deadline time.Duration, query func(context.Context, *kube.ClusterClient) error) error {
 	t.Helper()
 	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": clusterAt(server)}, kube.QueryOptions{Deadline: cmp.Or(deadline, time.Minute)},
 		func(ctx context.Context, _ string, client *kube.ClusterClient) (struct{}, error) {
-			return struct{}{}, ask(ctx, client)
+			return struct{}{}, query(ctx, client)
 		})["one"].Err
 }
 

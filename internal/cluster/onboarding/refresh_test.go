@@ -25,16 +25,16 @@ type fakeCluster struct {
 	patchErr error // for every patch
 }
 
-func (l *fakeCluster) List(_ context.Context, kind kube.ResourceKind, _ kube.ListOptions) (kube.List, error) {
-	l.kind = kind.String()
-	return kube.List{Served: true, Items: l.objects}, nil
+func (f *fakeCluster) List(_ context.Context, kind kube.ResourceKind, _ kube.ListOptions) (kube.List, error) {
+	f.kind = kind.String()
+	return kube.List{Served: true, Items: f.objects}, nil
 }
 
-func (l *fakeCluster) Patch(_ context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error) {
-	if l.patchErr != nil {
-		return nil, l.patchErr
+func (f *fakeCluster) Patch(_ context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+	if f.patchErr != nil {
+		return nil, f.patchErr
 	}
-	l.patches = append(l.patches, fmt.Sprint(ref, " ", patch))
+	f.patches = append(f.patches, fmt.Sprint(ref, " ", patch))
 	return &unstructured.Unstructured{}, nil
 }
 

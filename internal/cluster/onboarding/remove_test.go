@@ -24,14 +24,14 @@ type deleteRecorder struct {
 	deleted []string
 }
 
-func (w *deleteRecorder) Delete(ctx context.Context, ref kube.Ref, uid string) error {
-	w.mu.Lock()
-	w.deleted = append(w.deleted, "delete "+ref.String())
-	w.mu.Unlock()
-	return w.ClusterAPI.Delete(ctx, ref, uid)
+func (r *deleteRecorder) Delete(ctx context.Context, ref kube.Ref, uid string) error {
+	r.mu.Lock()
+	r.deleted = append(r.deleted, "delete "+ref.String())
+	r.mu.Unlock()
+	return r.ClusterAPI.Delete(ctx, ref, uid)
 }
 
-// impatientCluster cancels a context while an object is awaited: after six reads of it.
+// impatientCluster calls end after six reads of an existing object, when a caller waits for it.
 type impatientCluster struct {
 	onboarding.ClusterAPI
 	end   func()
@@ -74,7 +74,7 @@ func TestADestroyKeepsRunningContent(t *testing.T) {
 			objects := renderObjects(t, config)
 			withClient(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 				result := mustApply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
-				// A controller holds an object that prunes with a finalizer.
+				// Add a finalizer to each root, as its controller would.
 				for _, object := range objects {
 					if object.Part == agent.Root {
 						if _, err := cluster.Patch(ctx, kube.RefOf(object.Unstructured), map[string]any{"metadata": map[string]any{"finalizers": append(toAny(object.GetFinalizers()), "flotilla.dev/held")}}); err != nil {

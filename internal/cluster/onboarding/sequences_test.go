@@ -170,11 +170,11 @@ func (s *sequence) objects() []agent.StagedObject {
 
 // resource returns the resource of an object on the server that all sequences share.
 func (s *sequence) resource(ref kube.Ref) dynamic.ResourceInterface {
-	everything := s.client.Resource(resources[ref.Kind])
+	kindResource := s.client.Resource(resources[ref.Kind])
 	if ref.Namespace == "" {
-		return everything
+		return kindResource
 	}
-	return everything.Namespace(s.cluster.prefixed(ref).Namespace)
+	return kindResource.Namespace(s.cluster.prefixed(ref).Namespace)
 }
 
 func (s *sequence) nameOf(ref kube.Ref) string { return s.cluster.prefixed(ref).Name }
@@ -264,7 +264,7 @@ func (s *sequence) changeSettings() {
 // writeForeign writes an object of others.
 func (s *sequence) writeForeign(ctx context.Context) error {
 	ref := kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "flux-system", Name: fmt.Sprint("theirs-", s.random.IntN(3))}
-	s.log("others put %s there", ref)
+	s.log("others write %s", ref)
 	live, err := s.resource(ref).Patch(ctx, ref.Name, types.ApplyPatchType, marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": ref.Name}, "data": map[string]any{"a": fmt.Sprint(s.random.IntN(1000))},
 	}), metav1.PatchOptions{FieldManager: "others", Force: new(true)})
@@ -284,7 +284,7 @@ func (s *sequence) createWanted(ctx context.Context) error {
 	if _, err := s.resource(ref).Get(ctx, s.nameOf(ref), metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
-	s.log("others make %s", ref)
+	s.log("others create %s", ref)
 	_, err := s.resource(ref).Patch(ctx, s.nameOf(ref), types.ApplyPatchType, marshal(content), metav1.PatchOptions{FieldManager: "others"})
 	if err == nil {
 		s.preexisting[ref] = true

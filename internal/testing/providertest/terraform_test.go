@@ -266,33 +266,33 @@ var scenarios = map[string][]step{
 	},
 }
 
-func (s *toyWorkspace) run(ctx context.Context, m step) (outcome []string) {
+func (s *toyWorkspace) run(ctx context.Context, step step) (outcome []string) {
 	address := "toy_toy.one"
-	if m.byHand != nil {
-		m.byHand(s.toyBox)
+	if step.byHand != nil {
+		step.byHand(s.toyBox)
 	}
-	if m.loses {
+	if step.loses {
 		s.Lose(address)
 	}
-	if m.taints {
+	if step.taints {
 		s.Taint(address)
 	}
 	s.calls, s.toyBox.events = nil, nil
-	configuration := toyConfiguration(m.attributes)
-	if m.isEmpty {
+	configuration := toyConfiguration(step.attributes)
+	if step.isEmpty {
 		configuration.Resources = nil
-	} else if m.createsFirst {
-		configuration.Resources[address] = providertest.Resource{Attributes: m.attributes, CreateBeforeDestroy: true}
+	} else if step.createsFirst {
+		configuration.Resources[address] = providertest.Resource{Attributes: step.attributes, CreateBeforeDestroy: true}
 	}
 	var plan *providertest.Plan
 	var diags providertest.Diagnostics
 	switch {
-	case m.imports != "":
-		diags = s.Import(ctx, configuration, address, m.imports)
-	case m.planOnly:
-		plan, diags = s.Plan(ctx, configuration, m.options...)
+	case step.imports != "":
+		diags = s.Import(ctx, configuration, address, step.imports)
+	case step.planOnly:
+		plan, diags = s.Plan(ctx, configuration, step.options...)
 	default:
-		plan, diags = s.Apply(ctx, configuration, m.options...)
+		plan, diags = s.Apply(ctx, configuration, step.options...)
 	}
 	if plan != nil {
 		for _, change := range plan.Changes {
@@ -307,7 +307,7 @@ func (s *toyWorkspace) run(ctx context.Context, m step) (outcome []string) {
 	}
 	for _, d := range diags {
 		summary := d.Summary
-		if m.imports != "" {
+		if step.imports != "" {
 			summary = "Import failed"
 		}
 		outcome = append(outcome, fmt.Sprintf("diagnostic: %t %s", d.Error, summary))
