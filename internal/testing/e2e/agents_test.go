@@ -16,37 +16,34 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// agent is what reconciles on the cluster.
+// agent is a reconciler that runs on the cluster.
 type agent interface {
 	reconciler() string
 
-	// settings are what it needs on the cluster besides the definitions of its
-	// kinds: namespaces, and what it reads.
+	// settings returns the manifests that must exist before the agent starts, except the CustomResourceDefinitions.
 	settings() string
 
-	// start starts it, where its settings are.
+	// start starts the agent after its settings were applied.
 	start(t *testing.T)
 
-	// hold has what follows a folder do nothing for now, or go on.
+	// setSuspended suspends or resumes the root, which is the Application or Kustomization that follows a folder of the branch.
 	setSuspended(t *testing.T, root string, suspended bool)
 
-	// nudge has what follows a folder look at the branch before its time.
+	// triggerReconcile makes the root read the branch before its interval has passed.
 	triggerReconcile(t *testing.T, root string)
 
-	// says is what it reports of its objects with these names.
+	// describeStatus returns the status of the Applications or Kustomizations with these names.
 	describeStatus(t *testing.T, names ...string) string
 
-	// comparesAlways says whether it reports what somebody changes on the cluster
-	// while it may not put it right.
+	// reportsDriftWhileSuspended reports whether a suspended agent reports changes made on the cluster by hand.
 	reportsDriftWhileSuspended() bool
 }
 
-// follow puts onto the cluster what a cluster of a fleet needs so that its agent
-// follows its folders, and returns the names of what follows the folder of its
-// type, and its own.
+// applyRoots applies the objects of flotilla_agent for one cluster. It returns the names of the two roots: one follows the
+// folder of the cluster type, the other the folder of the cluster.
 func applyRoots(t *testing.T, cluster *kubetest.Server, settings agents.Settings) (typeRoot, ownRoot string) {
 	t.Helper()
-	settings.Name = "flotilla-" + settings.Cluster // else two clusters of one API would have one name
+	settings.Name = "flotilla-" + settings.Cluster // unique, because several clusters share an API
 	settings.Interval = 5 * time.Second
 	objects, problems := agents.Render(settings)
 	if len(problems) > 0 {
@@ -62,11 +59,11 @@ func applyRoots(t *testing.T, cluster *kubetest.Server, settings agents.Settings
 	return settings.Name + "-cluster-type", settings.Name + "-cluster"
 }
 
-// journey is a way that a fleet goes with an agent.
+// scenario tests one part of the product with one agent.
 type scenario func(t *testing.T, agent agent)
 
-// TestAgents goes the whole way with each agent: what Terraform writes arrives, changes, and goes; and a change goes from
-// stage to stage. In .ci/run some ways are gone with one agent alone.
+// TestAgents runs every scenario with each agent: folders that Terraform writes are applied, changed and removed, and rollouts
+// go through their stages. In .ci/run, some scenarios run with only one agent.
 func TestAgents(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -77,7 +74,7 @@ func TestAgents(t *testing.T) {
 		bed.git = giteatest.Start(t)
 		startNodes(t, bed.cluster)
 	})
-	t.Run("with", func(t *testing.T) { // ends when both have
+	t.Run("with", func(t *testing.T) { // waits for the parallel subtests
 		for _, agent := range []agent{argoCD{bed.cluster}, flux{bed.cluster}} {
 			t.Run(agent.reconciler(), func(t *testing.T) {
 				t.Parallel()
@@ -94,7 +91,7 @@ func TestAgents(t *testing.T) {
 					bed.testNodes(t, agent)
 				})
 				for name, entry := range map[string]struct {
-					agent string // that goes this way where the other does not
+					agent string // the only agent in .ci/run
 					test  scenario
 				}{
 					"layout":    {"argocd", bed.testLayout},
@@ -127,8 +124,8 @@ func TestAgents(t *testing.T) {
 	})
 }
 
-// workload is what a team has in its repository: something to see, and a
-// Deployment that needs no node, or waits for one for ever.
+// workload is the content of a team's repository: a ConfigMap and a Deployment. The Deployment needs no node, or waits for one
+// for ever.
 const workload = `
 apiVersion: v1
 kind: ConfigMap
@@ -147,12 +144,12 @@ spec:
     spec: {containers: [{name: server, image: example.com/server}]}
 `
 
-// fleet is the fleet of one agent: a host for each type of configuration, each
-// of which gets the workload, and a second deployment target on the first.
+// fleet returns the fleet of one agent. It has one host without and one for each type of configuration. Every host runs one
+// deployment target, the first host a second one.
 func fleet(agent, repository, greeting string) map[string]any {
 	first := map[string]any{"name": agent, "reconciler": agent, "labels": map[string]any{"first": "true"}}
 	if agent == "argocd" {
-		// It would try a commit that cannot be synced for minutes before it looks at the next.
+		// By default, Argo CD retries a failing commit for minutes before it reads the next one.
 		first["parameters"] = map[string]any{"application": map[string]any{"syncPolicy": map[string]any{"retry": map[string]any{
 			"limit": 5, "refresh": true, "backoff": map[string]any{"duration": "2s", "factor": 1, "maxDuration": "2s"},
 		}}}}
@@ -197,7 +194,7 @@ func labelSelector(key, value string) map[string]any {
 	return map[string]any{"match_labels": map[string]any{key: value}}
 }
 
-// without is the fleet without one entry of a list of it.
+// withoutEntry removes an entry by name from a list of the fleet.
 func withoutEntry(fleet map[string]any, list, name string) map[string]any {
 	fleet[list] = slices.DeleteFunc(fleet[list].([]any), func(entry any) bool { return entry.(map[string]any)["name"] == name })
 	return fleet
@@ -221,7 +218,7 @@ func (bed *testbed) testDelivery(t *testing.T, agent agent) {
 		}
 		eventually(t, func() error {
 			if err := check(); err != nil {
-				return fmt.Errorf("%w\n%s says %s", err, host, agent.describeStatus(t, roots[host], namespace(host, "live")))
+				return fmt.Errorf("%w\nstatus of %s: %s", err, host, agent.describeStatus(t, roots[host], namespace(host, "live")))
 			}
 			return nil
 		})
@@ -236,7 +233,7 @@ func (bed *testbed) testDelivery(t *testing.T, agent agent) {
 	tf.writeFile("main.tf", fmt.Sprintf(fleetConfiguration, fmt.Sprintf(assignmentConfiguration, host, gitops.url)))
 
 	step("first apply", func() { tf.apply(fleet(host, team.url, "hello")) })
-	step("five deployment targets run", func() {
+	step("five deployment targets are running", func() {
 		for _, host := range hosts {
 			roots[host], _ = applyRoots(t, bed.cluster, agents.Settings{
 				Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(),
@@ -259,19 +256,19 @@ func (bed *testbed) testDelivery(t *testing.T, agent agent) {
 			checkConfigMap(t, bed.cluster, namespace(host+"-properties", "live"), "platform-config", "platform-config.properties", "GREETING="+value),
 		)
 	}
-	step("configuration of every type is there", func() { waitFor(func() error { return checkConfiguration("hello") }) })
+	step("every type of configuration is on the cluster", func() { waitFor(func() error { return checkConfiguration("hello") }) })
 	step("a value changed", func() { tf.apply(fleet(host, team.url, "goodbye")) })
 	step("the value is on the cluster", func() { waitFor(func() error { return checkConfiguration("goodbye") }) })
-	step("a change by hand on the cluster is put right", func() {
+	step("a change by hand on the cluster is reverted", func() {
 		setData(t, bed.cluster, namespace(host, "live"), "platform-config", "GREETING", "by hand")
 		waitFor(func() error { return checkConfiguration("goodbye") })
 	})
 	bed.testCompliance(t, agent, roots[host], tf, team, gitops, user, waitFor)
 	step("a deployment target removed", func() { tf.apply(withoutEntry(fleet(host, team.url, "goodbye"), "target_policies", "extra")) })
-	step("it is pruned", func() {
+	step("its objects are pruned", func() {
 		waitFor(func() error { return checkNamespaceGone(t, bed.cluster, namespace(host, "extra")) })
 		if err := checkConfiguration("goodbye"); err != nil {
-			t.Errorf("what was not removed: %v", err)
+			t.Errorf("remaining deployment targets: %v", err)
 		}
 	})
 	step("a host removed", func() {
@@ -279,7 +276,7 @@ func (bed *testbed) testDelivery(t *testing.T, agent agent) {
 		tf.apply(withoutEntry(remaining, "clusters", host+"-env-1"))
 		checkOnlyMarker(t, gitops, host+"-env", host)
 	})
-	step("all that it had is pruned", func() {
+	step("objects of the host are pruned", func() {
 		waitFor(func() error { return checkNamespaceGone(t, bed.cluster, namespace(host+"-env", "live")) })
 	})
 	step("destroyed", func() {
@@ -299,10 +296,10 @@ func (bed *testbed) testDelivery(t *testing.T, agent agent) {
 	})
 }
 
-// marker checks that a host's folder holds nothing but the owner's marker.
+// checkOnlyMarker checks that a host's folder has only the marker file of the owner.
 func checkOnlyMarker(t *testing.T, gitops *repository, host, owner string) {
 	t.Helper()
 	if files := gitops.listFiles(host); !slices.Equal(files, []string{host + "/" + owner + ".md"}) {
-		t.Errorf("the folder of %s has %s", host, strings.Join(files, ", "))
+		t.Errorf("the folder of %s has the files %s, want only the marker", host, strings.Join(files, ", "))
 	}
 }

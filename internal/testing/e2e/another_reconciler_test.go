@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// switched is the configuration of a cluster whose type gets another reconciler.
+// switchConfiguration has a cluster whose type changes its reconciler.
 const switchConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { one = { kubeconfig = file("kubeconfig") } }
@@ -69,8 +69,8 @@ resource "flotilla_agent" "one" {
 }
 `
 
-// TestAnotherReconciler goes the way of the guide from Flux to Argo CD and back, on which nothing is deleted, and then one
-// without it, on which everything is.
+// TestAnotherReconciler changes the reconciler from Flux to Argo CD and back with the commands of the guide, which deletes no
+// object. It then changes the reconciler without these commands, which deletes every Deployment.
 func TestAnotherReconciler(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -91,7 +91,8 @@ func TestAnotherReconciler(t *testing.T) {
 	tf.writeFile("main.tf", fmt.Sprintf(switchConfiguration, team.url, gitops.url))
 	namespaces := []string{"dev-large-web-live", "dev-one-web-own", "shared"}
 
-	// apply applies with a reconciler of the type, and an agent; "" is none.
+	// apply applies with the reconciler of the cluster type and the reconciler of flotilla_agent. An empty agent means no
+	// flotilla_agent.
 	apply := func(reconciler, agent string) string {
 		t.Helper()
 		arguments := []string{"apply", "-auto-approve", "-no-color", "-var", "reconciler=" + reconciler}
@@ -100,7 +101,7 @@ func TestAnotherReconciler(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(strings.ReplaceAll(tf.run(arguments...), "│", "")), " ")
 	}
-	// what workloads have, and their namespaces, with the UIDs
+	// listObjects returns the UIDs of the workloads' objects and namespaces.
 	listObjects := func() map[string]string {
 		uids, namespaceUIDs := bed.listObjects(t, namespaces), bed.listNamespaces(t)
 		for _, namespace := range namespaces {
@@ -116,19 +117,19 @@ func TestAnotherReconciler(t *testing.T) {
 	}
 	for _, change := range [][2]string{{"flux", "argocd"}, {"argocd", "flux"}} {
 		from, to := change[0], change[1]
-		bed.step(t, to, "takes over by the way of the guide, and nothing is deleted", func() {
+		bed.step(t, to, "takes over with the commands of the guide, and no object is deleted", func() {
 			apply(from, "")
 			want := fmt.Sprintf(`The reconciler of 2 hosts changes from %q to %q: clusters/one, large.`, from, to)
 			if printed := apply(to, ""); !strings.Contains(printed, "Warning: Reconciler changes") || !strings.Contains(printed, want) {
-				t.Errorf("the apply does not say %q:\n%s", want, printed)
+				t.Errorf("the apply printed\n%s\nwant %q", printed, want)
 			}
 			for _, command := range readGuideCommands(t, agentNamespace[from]) {
 				bed.runCommand(t, command)
 			}
 			apply(to, to)
-			time.Sleep(5 * time.Second) // so long every agent needs to see what has gone, and more
+			time.Sleep(5 * time.Second) // more than an agent needs to notice a deletion
 			if got := listObjects(); !maps.Equal(objects, got) {
-				t.Errorf("the workloads had %v, and have %v", objects, got)
+				t.Errorf("the workloads have %v, want %v", got, objects)
 			}
 			if got := listUIDs(t, bed.cluster, map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(
 				got,
@@ -137,7 +138,7 @@ func TestAnotherReconciler(t *testing.T) {
 			}
 		})
 	}
-	bed.step(t, "argocd", "takes over without it, and everything was deleted", func() {
+	bed.step(t, "argocd", "takes over without the commands, and every Deployment is replaced", func() {
 		apply("argocd", "flux")
 		deploymentKeys := slices.Collect(maps.Keys(objects))
 		deploymentKeys = slices.DeleteFunc(deploymentKeys, func(name string) bool { return !strings.Contains(name, " deployments ") })
@@ -145,7 +146,7 @@ func TestAnotherReconciler(t *testing.T) {
 			uids := listObjects()
 			for _, name := range deploymentKeys {
 				if uids[name] == objects[name] {
-					return fmt.Errorf("%s is still there", name)
+					return fmt.Errorf("%s still exists", name)
 				}
 			}
 			return nil
@@ -153,7 +154,7 @@ func TestAnotherReconciler(t *testing.T) {
 	})
 }
 
-// commandsOf are those of the guide for a namespace of an agent.
+// readGuideCommands returns the commands of the guide for the namespace of an agent.
 func readGuideCommands(t *testing.T, namespace string) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "assignments.md"))

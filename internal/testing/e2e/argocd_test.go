@@ -17,18 +17,17 @@ import (
 
 var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
 
-// refresh is the annotation that asks Argo CD to compare an Application, which takes it away at the end of that.
+// refreshAnnotation makes Argo CD compare an Application. Argo CD removes the annotation after the comparison.
 const refreshAnnotation = "argocd.argoproj.io/refresh"
 
-// argoCD is the agent of hosts whose reconciler is argocd.
+// argoCD is the agent of hosts with the reconciler argocd.
 type argoCD struct{ cluster *kubetest.Server }
 
 func (argoCD) reconciler() string { return "argocd" }
 
 func (argoCD) reportsDriftWhileSuspended() bool { return true }
 
-// settings are what Argo CD must find, and the project that only its web server
-// would make.
+// settings also has the default project, which Argo CD's web server would create.
 func (argoCD) settings() string {
 	text := `
 apiVersion: v1
@@ -62,9 +61,8 @@ spec:
 	return text
 }
 
-// start starts the application controller, the repository server and
-// their cache. The controller listens for whoever wants its metrics on every
-// address, which cannot be turned off: hence [inOwnNetwork].
+// start starts the application controller, the repository server and a cache. The controller serves metrics on every address,
+// which no flag turns off: see [runInOwnNetwork].
 func (a argoCD) start(t *testing.T) {
 	t.Helper()
 	cluster := a.cluster
@@ -103,8 +101,8 @@ func (a argoCD) start(t *testing.T) {
 	})
 }
 
-// keepTime lets what the cache holds expire, which otherwise stays for ever, the
-// commit of a branch among it.
+// advanceClock lets entries of the cache expire. The clock of miniredis stands still, so a branch would keep its cached commit
+// for ever.
 func advanceClock(t *testing.T, cache *miniredis.Miniredis) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -122,7 +120,7 @@ func advanceClock(t *testing.T, cache *miniredis.Miniredis) {
 	}()
 }
 
-// hold returns when a comparison has ended that knew of it: one that began before still puts right what it finds.
+// setSuspended waits for a comparison that began after the change. An earlier comparison may still revert changes by hand.
 func (a argoCD) setSuspended(t *testing.T, root string, suspended bool) {
 	t.Helper()
 	patch(t, a.cluster, applications, "argocd", root, map[string]any{
@@ -132,7 +130,7 @@ func (a argoCD) setSuspended(t *testing.T, root string, suspended bool) {
 	eventually(t, func() error {
 		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", root)
 		if annotation := field(application, "metadata", "annotations", refreshAnnotation); annotation != nil {
-			return fmt.Errorf("%s was not compared since %s: %v", root, refreshAnnotation, annotation)
+			return fmt.Errorf("%s has not been compared since %s: %v", root, refreshAnnotation, annotation)
 		}
 		return nil
 	})

@@ -19,8 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// charts wants a chart of a chart repository and one of a registry in a version, and in the next before anybody has published
-// that: until it is on the cluster, the former one runs.
+// testCharts deploys a chart from a chart repository and one from a registry. It then assigns a version before its release: the
+// former version runs until the new one is released.
 func (bed *testbed) testCharts(t *testing.T, agent argoCD) {
 	programPath(t, "helm")
 	const host = "argocd-charts"
@@ -51,10 +51,10 @@ func (bed *testbed) testCharts(t *testing.T, agent argoCD) {
 	tf.writeFile("main.tf", fmt.Sprintf(fleetConfiguration, fmt.Sprintf(assignmentConfiguration, host, gitops.url)))
 	obs := newObserver(t, bed.cluster, user, host+"-1", host, gitops.url)
 	targets := []string{"web-registry", "web-repository"}
-	namespace := func(target string) string { return "dev-" + host + "-" + target } // and the name of the Application
+	namespace := func(target string) string { return "dev-" + host + "-" + target } // also the name of the Application
 
-	// says asks until both charts, wanted in a version, have a verdict and run in a version. Of a version that is said to run
-	// the cluster has that one or a later one: none goes back.
+	// waitForCharts waits until both charts have the verdict and the running version. At no time may the cluster run an older
+	// version than reported.
 	waitForCharts := func(verdict, wanted, version, app string) {
 		t.Helper()
 		image := []string{"example.com/server:" + app}
@@ -69,23 +69,23 @@ func (bed *testbed) testCharts(t *testing.T, agent argoCD) {
 			},
 			{DeploymentTarget: targets[1], Wanted: wanted, Version: version, Chart: "greeter", Images: image, Hosts: []string{host}},
 		}
-		bed.step(t, agent.reconciler(), fmt.Sprintf("%s is %s, and %s runs", wanted, verdict, version), func() {
+		bed.step(t, agent.reconciler(), fmt.Sprintf("version %s is %s, version %s is running", wanted, verdict, version), func() {
 			eventually(t, func() error {
 				got := obs.readCompliance(newChartFleet(wanted))
 				for _, entry := range got.Running {
 					greeting := bed.cluster.Get(t, "v1", "ConfigMap", namespace(entry.DeploymentTarget), "greeting")
 					if deployed, _ := field(greeting, "data", "version").(string); deployed < entry.Version {
-						t.Fatalf("the cluster has version %q, and it says that %+v runs", deployed, entry)
+						t.Fatalf("the cluster has version %q, but the running version is reported as %+v", deployed, entry)
 					}
 				}
 				var problem error
 				for _, target := range targets {
 					if targetVerdict := got.verdict(host + "/" + target); targetVerdict != verdict {
-						problem = fmt.Errorf("%s is %s, not %s: %v", target, targetVerdict, verdict, got.Assignments)
+						problem = fmt.Errorf("the verdict of %s is %s, want %s: %v", target, targetVerdict, verdict, got.Assignments)
 					}
 				}
 				if problem == nil && !reflect.DeepEqual(got.Running, want) {
-					problem = fmt.Errorf("it says that %+v runs, not %+v", got.Running, want)
+					problem = fmt.Errorf("running versions: got %+v, want %+v", got.Running, want)
 				}
 				if problem != nil {
 					problem = fmt.Errorf("%w\n%s", problem, agent.describeStatus(t, namespace(targets[0]), namespace(targets[1])))
@@ -111,7 +111,7 @@ func (bed *testbed) testCharts(t *testing.T, agent argoCD) {
 	waitForCharts("ready", "1.1.0", "1.1.0", "v2")
 }
 
-// registrySecret tells Argo CD that a registry has no TLS.
+// registrySecret tells Argo CD that the registry has no TLS.
 const registrySecret = `
 apiVersion: v1
 kind: Secret
@@ -119,7 +119,7 @@ metadata: {name: charts, namespace: argocd, labels: {argocd.argoproj.io/secret-t
 stringData: {type: oci, url: "oci://%s/charts/greeter", insecureOCIForceHttp: "true"}
 `
 
-// greeter are the files of a chart that is as ready as its one pod.
+// greeterChart has the files of a chart whose readiness depends on one pod.
 var greeterChart = map[string]string{
 	"greeter/Chart.yaml": "{apiVersion: v2, name: greeter, version: %q, appVersion: %q}\n",
 	"greeter/templates/all.yaml": `
@@ -130,7 +130,7 @@ data: {version: {{ .Chart.Version | quote }}}
 ---` + strings.Replace(serverDeployment("run", "600"), "example.com/server", `"example.com/server:{{ .Chart.AppVersion }}"`, 1),
 }
 
-// chartServer has a chart repository below /repository/ and, as charts/greeter, what is read of a registry:
+// chartServer serves a chart repository below /repository/, and a registry with the repository charts/greeter for pulls only:
 // https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pull.
 type chartServer struct {
 	address string
@@ -156,7 +156,6 @@ func startChartServer(t *testing.T) *chartServer {
 	return c
 }
 
-// ServeHTTP gives out what is published.
 func (c *chartServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	found, ok := c.contents[r.URL.Path]
@@ -170,7 +169,7 @@ func (c *chartServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.data))
 }
 
-// publish publishes a version of the chart in both.
+// publishVersion publishes a version of the chart to the repository and the registry.
 func (c *chartServer) publishVersion(t *testing.T, version, app string) {
 	t.Helper()
 	chart := content{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", packChart(t, greeterChart, version, app)}
@@ -201,14 +200,14 @@ func (c *chartServer) publishVersion(t *testing.T, version, app string) {
 	c.contents["/repository/greeter-"+version+".tgz"] = chart
 }
 
-// digest is that of a published version in the registry.
+// digest returns the digest of a version's manifest in the registry.
 func (c *chartServer) digest(version string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.contents["/v2/charts/greeter/manifests/"+version].digest()
 }
 
-// archive packs the files of a chart as `helm package` does.
+// packChart packs the files of a chart as `helm package` does.
 func packChart(t *testing.T, files map[string]string, version, app string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// heard is a configuration that only looks.
+// complianceConfiguration only reads flotilla_compliance.
 const complianceConfiguration = `
 provider "flotilla" {
   clusters = { %[1]q = { kubeconfig = file("kubeconfig") } }
@@ -37,14 +37,14 @@ output "drift" {
 }
 `
 
-// compliance is what flotilla_compliance says.
+// compliance has the outputs of flotilla_compliance.
 type compliance struct {
 	Clusters map[string]struct {
 		Verdict, Message, Since string
 		Commit                  *string
 		CommitsBehind           *int `json:"commits_behind"`
 	}
-	Assignments map[string]struct{ Verdict, Message string } // without those that are ready
+	Assignments map[string]struct{ Verdict, Message string } // all but the ready assignments
 	Running     []runningVersion
 	Drift       []struct {
 		Assignment    *string
@@ -56,24 +56,24 @@ type compliance struct {
 	}
 }
 
-// running is what runs of a deployment target; "" is what nobody knows.
+// runningVersion is the running version of a deployment target. Unknown fields are empty.
 type runningVersion struct {
 	DeploymentTarget                 string `json:"deployment_target"`
 	Wanted, Version, Revision, Chart string
 	Images, Hosts                    []string
 }
 
-// verdict is that of an assignment.
+// verdict returns the verdict of an assignment.
 func (c *compliance) verdict(assignment string) string {
 	return cmp.Or(c.Assignments[assignment].Verdict, "ready")
 }
 
-// observer asks one cluster what became of a fleet.
+// observer reads the compliance of a fleet from one cluster.
 type observer struct {
 	tf            *terraform
 	cluster       string
-	describeAgent func() string // what the agent says, for errors
-	prepare       func()        // is done before it asks; nil for nothing
+	describeAgent func() string // status of the agent, for errors
+	prepare       func()        // runs before every read, if not nil
 }
 
 func newObserver(t *testing.T, server *kubetest.Server, user giteatest.User, cluster, owner, repository string) *observer {
@@ -84,7 +84,6 @@ func newObserver(t *testing.T, server *kubetest.Server, user giteatest.User, clu
 	return o
 }
 
-// ask asks once.
 func (o *observer) readCompliance(fleet map[string]any) compliance {
 	t := o.tf.t
 	t.Helper()
@@ -97,7 +96,7 @@ func (o *observer) readCompliance(fleet map[string]any) compliance {
 	return got
 }
 
-// is asks until the cluster has a verdict, whose message has these words.
+// waitForVerdict waits until the cluster has the verdict and the messages contain every word.
 func (o *observer) waitForVerdict(fleet map[string]any, verdict string, words ...string) {
 	o.tf.t.Helper()
 	eventually(o.tf.t, func() error {
@@ -108,18 +107,18 @@ func (o *observer) waitForVerdict(fleet map[string]any, verdict string, words ..
 			text += "\n" + assignment.Message
 		}
 		if cluster.Verdict != verdict {
-			return fmt.Errorf("%s is %s, not %s: %s\n%s", o.cluster, cluster.Verdict, verdict, text, o.describeAgent())
+			return fmt.Errorf("the verdict of %s is %s, want %s: %s\n%s", o.cluster, cluster.Verdict, verdict, text, o.describeAgent())
 		}
 		for _, word := range words {
 			if !strings.Contains(text, word) {
-				return fmt.Errorf("%s is %s, but nothing says %q: %s", o.cluster, verdict, word, text)
+				return fmt.Errorf("%s is %s, but no message has %q: %s", o.cluster, verdict, word, text)
 			}
 		}
 		return nil
 	})
 }
 
-// broken is a manifest that Kubernetes refuses.
+// brokenConfigMap is a manifest that Kubernetes refuses.
 const brokenConfigMap = `
 apiVersion: v1
 kind: ConfigMap
@@ -127,8 +126,7 @@ metadata: {name: broken}
 data: {"my key": value}
 `
 
-// slow is the fleet with another folder of the workload's repository, where a
-// Deployment waits for what never comes.
+// withSlowManifests changes the folder of the workload to ./slow, whose Deployment never becomes available.
 func withSlowManifests(fleet map[string]any) map[string]any {
 	workload := fleet["workloads"].([]any)[0].(map[string]any)
 	live := workload["deployment_targets"].(map[string]any)["live"].(map[string]any)
@@ -136,7 +134,7 @@ func withSlowManifests(fleet map[string]any) map[string]any {
 	return fleet
 }
 
-// heard goes from ready over all that a cluster can say back to ready.
+// testCompliance takes a cluster through every verdict and back to ready.
 func (bed *testbed) testCompliance(
 	t *testing.T,
 	agent agent,
@@ -154,13 +152,13 @@ func (bed *testbed) testCompliance(
 	delayed := withSlowManifests(fleet(host, team.url, "goodbye"))
 	waitForVerdict := func(verdict string, fleet map[string]any, words ...string) {
 		t.Helper()
-		bed.step(t, host, "compliance says "+verdict, func() { obs.waitForVerdict(fleet, verdict, words...) })
+		bed.step(t, host, "the verdict is "+verdict, func() { obs.waitForVerdict(fleet, verdict, words...) })
 	}
 	waitForVerdict("ready", goodbye)
 
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "in a moment", 1)})
 	agent.setSuspended(t, root, true)
-	bed.step(t, host, "a workload that takes its time, while the agent does nothing", func() { tf.apply(delayed) })
+	bed.step(t, host, "a slow workload is assigned while the agent is suspended", func() { tf.apply(delayed) })
 	waitForVerdict("behind", delayed)
 	agent.setSuspended(t, root, false)
 	agent.triggerReconcile(t, root)
@@ -168,7 +166,7 @@ func (bed *testbed) testCompliance(
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "at last", 0)})
 	waitForVerdict("ready", delayed)
 	team.push(map[string]string{"slow/broken.yaml": brokenConfigMap})
-	// What cannot be applied is tried again first, by Flux after two minutes if it is not asked to.
+	// Without a trigger, Flux retries a failing revision only after two minutes.
 	obs.prepare = func() { agent.triggerReconcile(t, "dev-"+host+"-web-live") }
 	waitForVerdict("failed", delayed, "a valid config key must consist of")
 	obs.prepare = nil
@@ -179,21 +177,20 @@ func (bed *testbed) testCompliance(
 		agent.setSuspended(t, root, true)
 		setData(t, bed.cluster, "dev-"+host+"-web-live", "platform-config", "GREETING", "by hand")
 		agent.triggerReconcile(t, root)
-		bed.step(t, host, "compliance shows what was changed by hand on the cluster", func() {
+		bed.step(t, host, "compliance reports a change by hand on the cluster", func() {
 			eventually(t, func() error { return obs.checkDrift(delayed, host+"/web-live", "ConfigMap") })
 		})
 		agent.setSuspended(t, root, false)
 		waitForVerdict("ready", delayed)
 	}
-	bed.step(t, host, "back to the fleet before", func() { tf.apply(goodbye) })
+	bed.step(t, host, "the former fleet is assigned again", func() { tf.apply(goodbye) })
 	waitFor(func() error {
 		return checkConfigMap(t, bed.cluster, "dev-"+host+"-web-live", "greeting", "hello", "world")
 	})
 	waitForVerdict("ready", goodbye)
 }
 
-// drifts checks that something of an assignment is not on the cluster as Git
-// has it.
+// checkDrift checks that the drift of an assignment includes an object of a kind.
 func (o *observer) checkDrift(fleet map[string]any, key, object string) error {
 	o.tf.t.Helper()
 	got := o.readCompliance(fleet)

@@ -24,8 +24,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// teamOnFlux is a cluster with a team whose members have the role edit in the namespace team, to which Flux adds its own
-// objects, as `flux install` does.
+// teamOnFlux is a cluster with a team. Its members have the role edit in the namespace team, and `flux install` has extended
+// that role to Flux' objects.
 const teamOnFlux = `
 {apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}
 ---
@@ -63,8 +63,8 @@ const greetingConfigMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s
 const escape = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: escaped}, ` +
 	`roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: User, name: member}]}` + "\n"
 
-// TestFluxConfinesATeam has the real kustomize-controller refuse what a member of a team must not do, with the arguments that
-// Flotilla gives it, and shows that it does all of it without them.
+// TestFluxConfinesATeam shows that the real kustomize-controller refuses escapes of a team's member with the arguments from
+// Flotilla, and allows them without.
 func TestFluxConfinesATeam(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts a real agent: `make e2e` builds it and runs it")
@@ -74,7 +74,7 @@ func TestFluxConfinesATeam(t *testing.T) {
 	bed.step(t, "flux", "Kubernetes API started", func() {
 		bed.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
 	})
-	base := t.TempDir() // of kustomize, in a repository of its own; a single file over http is none
+	base := t.TempDir() // kustomize accepts a remote base only from a repository, not as one file over http
 	for _, args := range [][]string{
 		{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
 		{"commit", "--quiet", "--message=base"},
@@ -115,7 +115,7 @@ func TestFluxConfinesATeam(t *testing.T) {
 		object := &unstructured.Unstructured{}
 		parseObject(t, fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %[1]s, namespace: team}, `+
 			`spec: {interval: 5s, prune: false, path: ./%[1]s, %[2]s}}`, name, spec), object)
-		eventually(t, func() error { // until the role is aggregated
+		eventually(t, func() error { // Kubernetes first aggregates the role
 			_, err := member.Resource(kustomizations).Namespace("team").Create(t.Context(), object, metav1.CreateOptions{})
 			return err
 		})
@@ -126,7 +126,7 @@ func TestFluxConfinesATeam(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		arguments []string
-		want      map[string]string // what is said of each Kustomization
+		want      map[string]string // part of each Kustomization's conditions
 	}{
 		{"with the arguments", confinementArguments, map[string]string{
 			"own": "Applied revision", "escape": "system:serviceaccount:team:kustomize-controller", "cross": "cross-namespace references have been blocked",
@@ -145,7 +145,7 @@ func TestFluxConfinesATeam(t *testing.T) {
 					eventually(t, func() error {
 						conditions := fmt.Sprint(field(bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team", name), "status", "conditions"))
 						if !strings.Contains(conditions, want) {
-							return fmt.Errorf("%s says %s", name, conditions)
+							return fmt.Errorf("the conditions of %s are %s, want %q", name, conditions, want)
 						}
 						return nil
 					})
@@ -158,14 +158,14 @@ func TestFluxConfinesATeam(t *testing.T) {
 					object = bed.cluster.Get(t, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "escaped")
 				}
 				if (object != nil) != isApplied {
-					t.Errorf("%s is applied: %t", name, object != nil)
+					t.Errorf("applied object of %s: got %t, want %t", name, object != nil, isApplied)
 				}
 			}
 		})
 	}
 }
 
-// clientOf returns a client with the rights of a user.
+// newClient returns a client with the rights of a user.
 func newClient(t *testing.T, cluster *kubetest.Server, user string) dynamic.Interface {
 	t.Helper()
 	certificate, key := cluster.ClientCertificate(t, user)
@@ -178,7 +178,7 @@ func newClient(t *testing.T, cluster *kubetest.Server, user string) dynamic.Inte
 	return client
 }
 
-// archived is an archive as a source controller gives it out.
+// packFiles returns an artifact as source-controller serves it.
 func packFiles(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer

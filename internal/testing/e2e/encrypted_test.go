@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// encryptedRun is the configuration of a cluster whose agent decrypts files of a config container.
+// encryptedConfiguration has a cluster whose agent decrypts the files of a config container.
 const encryptedConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { "edge-1" = { kubeconfig = file("kubeconfig") } }
@@ -77,8 +77,8 @@ resource "flotilla_agent" "edge" {
 }
 `
 
-// TestEncryptedFiles brings a Secret that the real sops has encrypted to a cluster whose kustomize-controller decrypts it,
-// changes it, gives the agent other keys, and takes it away.
+// TestEncryptedFiles delivers a Secret, encrypted by the real sops, to a kustomize-controller that decrypts it. It then changes
+// the agent's keys and the Secret, and removes the Secret.
 func TestEncryptedFiles(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts a real agent: `make e2e` builds it and runs it")
@@ -100,7 +100,7 @@ func TestEncryptedFiles(t *testing.T) {
 	tf.writeFile("definitions.yaml", readDefinitions(t, "flux"))
 	tf.writeFile("main.tf", fmt.Sprintf(encryptedConfiguration, team.url, gitops.url, user.Name))
 
-	// What people do once, without Flotilla: keys, and the file.
+	// Users create the keys and encrypt the file without Flotilla.
 	first, firstRecipient := newAgeKey(t)
 	second, secondRecipient := newAgeKey(t)
 	bed.cluster.Apply(t, agent.settings())
@@ -118,14 +118,14 @@ func TestEncryptedFiles(t *testing.T) {
 	checkPassword := func(password string) error {
 		data, _ := field(bed.cluster.Get(t, "v1", "Secret", "shop", "db"), "data").(map[string]any)
 		if got, _ := data["PASSWORD"].(string); got != base64.StdEncoding.EncodeToString([]byte(password)) {
-			return fmt.Errorf("the Secret has another password")
+			return fmt.Errorf("the Secret does not have the new password")
 		}
 		return nil
 	}
 	apply := func() {
 		t.Helper()
 		if _, err := tf.tryRun("apply", "-auto-approve", "-no-color"); err != nil {
-			t.Fatalf("%v\nflux says %s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
+			t.Fatalf("%v\nstatus of Flux: %s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
 		}
 		if err := tf.checkEmptyPlan(); err != nil {
 			t.Error(err)
@@ -134,7 +134,7 @@ func TestEncryptedFiles(t *testing.T) {
 
 	encrypt(passwords[0], firstRecipient)
 	setVariables(`["db.yaml"]`, "sops-age")
-	bed.step(t, "flux", "a file that sops has encrypted arrives decrypted", func() {
+	bed.step(t, "flux", "a file encrypted by sops becomes a decrypted Secret", func() {
 		applyDone := make(chan error)
 		go func() {
 			_, err := tf.tryRun("apply", "-auto-approve", "-no-color")
@@ -146,9 +146,9 @@ func TestEncryptedFiles(t *testing.T) {
 		})
 		agent.start(t)
 		if err := <-applyDone; err != nil {
-			t.Fatalf("%v\nflux says %s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
+			t.Fatalf("%v\nstatus of Flux: %s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
 		}
-		if err := joinErrors(checkPassword(passwords[0]), tf.checkEmptyPlan()); err != nil { // the apply has waited
+		if err := joinErrors(checkPassword(passwords[0]), tf.checkEmptyPlan()); err != nil { // no polling: the apply waits
 			t.Error(err)
 		}
 	})
@@ -157,18 +157,18 @@ func TestEncryptedFiles(t *testing.T) {
 		apply()
 		live := bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster-type")
 		if got := field(live, "spec", "decryption", "secretRef", "name"); got != "sops-age-2" {
-			t.Errorf("it decrypts with %v", got)
+			t.Errorf("the Secret with the keys is %v, want sops-age-2", got)
 		}
 	})
-	bed.step(t, "flux", "a change of the file, for another key, arrives", func() {
+	bed.step(t, "flux", "a file changed and encrypted for another key becomes a Secret", func() {
 		encrypt(passwords[1], secondRecipient)
 		if plan := tf.run("plan", "-no-color"); !strings.Contains(plan, "encrypted-db.yaml") || strings.Contains(plan, "ENC[") {
-			t.Errorf("the plan says\n%s", plan)
+			t.Errorf("the plan has encrypted values, or lacks encrypted-db.yaml:\n%s", plan)
 		}
 		apply()
 		eventually(t, func() error { return checkPassword(passwords[1]) })
 	})
-	// What is encrypted is decrypted on the cluster alone.
+	// Only the cluster decrypts.
 	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
 		for _, password := range passwords {
 			if strings.Contains(tf.readFile(name), password) {
@@ -176,19 +176,18 @@ func TestEncryptedFiles(t *testing.T) {
 			}
 		}
 	}
-	bed.step(t, "flux", "a file that is removed takes the Secret with it", func() {
+	bed.step(t, "flux", "the Secret of a removed file is deleted", func() {
 		setVariables(`[]`, "sops-age-2")
 		apply()
 		eventually(t, func() error {
 			if bed.cluster.Get(t, "v1", "Secret", "shop", "db") != nil {
-				return fmt.Errorf("the Secret is there")
+				return fmt.Errorf("the Secret still exists")
 			}
 			return checkConfigMap(t, bed.cluster, "shop", "platform-config", "DB_USER", "shop")
 		})
 	})
 }
 
-// ageKey makes a key.
 func newAgeKey(t *testing.T) (key, recipient string) {
 	t.Helper()
 	key = runOutput(t, exec.CommandContext(t.Context(), programPath(t, "age-keygen")))
@@ -197,7 +196,7 @@ func newAgeKey(t *testing.T) (key, recipient string) {
 	return key, strings.TrimSpace(runOutput(t, command))
 }
 
-// sopsEncrypt encrypts a Secret as the guide says.
+// sopsEncrypt encrypts a Secret with the command of the guide.
 func sopsEncrypt(t *testing.T, recipient, secret string) string {
 	t.Helper()
 	plain := filepath.Join(t.TempDir(), "secret.yaml")

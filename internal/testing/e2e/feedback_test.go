@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// feedbackRun is the configuration of a cluster whose agent tells the Git host
-// of commits, and which is asked nothing itself.
+// feedbackConfiguration has a cluster whose agent sets statuses of commits on the Git host. Flotilla reads these statuses, not
+// the cluster.
 const feedbackConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { store-1 = { kubeconfig = file("kubeconfig") } }
@@ -71,8 +71,8 @@ output "clusters" {
 }
 `
 
-// TestFeedback has Argo CD tell the Git host what became of a commit, as
-// flotilla_agent has set it up, and flotilla_compliance hear of it.
+// TestFeedback has Argo CD report the result of a commit to the Git host, as configured by flotilla_agent, and
+// flotilla_compliance read the report.
 func TestFeedback(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -100,7 +100,7 @@ func TestFeedback(t *testing.T) {
 	tf.writeFile("kubeconfig", bed.cluster.Kubeconfig())
 	tf.writeFile("main.tf", fmt.Sprintf(feedbackConfiguration, team.url, gitops.url))
 
-	bed.step(t, "feedback", "ready, by what the Git host was told", func() {
+	bed.step(t, "feedback", "the statuses on the Git host report ready", func() {
 		if _, err := tf.tryRun("apply", "-auto-approve", "-no-color"); err != nil {
 			t.Fatalf("%v\n%s", err, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster"))
 		}
@@ -118,9 +118,9 @@ func TestFeedback(t *testing.T) {
 		0o600,
 	)
 	gitops.git("add", ".")
-	gitops.git("commit", "--quiet", "-m", "Write what cannot be applied")
+	gitops.git("commit", "--quiet", "-m", "Write an invalid object")
 	gitops.git("push", "--quiet", gitops.pushURL, "HEAD:dev")
-	bed.step(t, "feedback", "what cannot be applied is told of the folder that it is in", func() {
+	bed.step(t, "feedback", "the status of a folder reports an invalid object", func() {
 		eventually(t, func() error {
 			var statuses []struct{ Context, Status string }
 			bed.git.API(t, user, "GET", "/repos/"+user.Name+"/gitops/commits/dev/statuses", nil, &statuses)

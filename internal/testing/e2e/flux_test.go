@@ -13,7 +13,7 @@ import (
 
 var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 
-// flux is the agent of hosts whose reconciler is flux.
+// flux is the agent of hosts with the reconciler flux.
 type flux struct{ cluster *kubetest.Server }
 
 func (flux) reconciler() string { return "flux" }
@@ -24,8 +24,8 @@ func (flux) settings() string {
 	return "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}\n"
 }
 
-// start starts kustomize-controller, and a stand-in for the others, which cannot
-// be built from the module proxy.
+// start starts kustomize-controller and a stand-in for source-controller and source-watcher, which the Go module proxy does not
+// have.
 func (f flux) start(t *testing.T) {
 	t.Helper()
 	cluster := f.cluster

@@ -11,15 +11,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-// repository is one on the Git host, and what a person does in it.
+// repository is a repository on the Git host with a clone of it.
 type repository struct {
 	t       *testing.T
 	url     string
-	pushURL string // the URL with the token
+	pushURL string // has the token
 	clone   string
 }
 
-// newRepository makes one that everybody may read, as agents do.
+// newRepository creates a public repository, so that agents need no credentials.
 func newRepository(t *testing.T, server *giteatest.Gitea, owner giteatest.User, name string) *repository {
 	t.Helper()
 	r := newPrivateRepository(t, server, owner, name)
@@ -27,7 +27,7 @@ func newRepository(t *testing.T, server *giteatest.Gitea, owner giteatest.User, 
 	return r
 }
 
-// newPrivateRepository makes one that only its owner may read.
+// newPrivateRepository creates a repository that only its owner may read.
 func newPrivateRepository(t *testing.T, server *giteatest.Gitea, owner giteatest.User, name string) *repository {
 	t.Helper()
 	r := &repository{t: t, url: server.Repository(t, owner, name), clone: t.TempDir()}
@@ -41,13 +41,13 @@ func newPrivateRepository(t *testing.T, server *giteatest.Gitea, owner giteatest
 	return r
 }
 
-// push commits these files to the branch main, over what is there.
+// push commits these files to the branch main and leaves other files unchanged.
 func (r *repository) push(files map[string]string) {
 	r.t.Helper()
 	r.pushTo("main", files)
 }
 
-// pushTo commits them to the branch that is checked out, and pushes it as this one.
+// pushTo commits these files to the clone's branch and pushes it as the named branch.
 func (r *repository) pushTo(branch string, files map[string]string) {
 	r.t.Helper()
 	for name, text := range files {
@@ -64,27 +64,27 @@ func (r *repository) pushTo(branch string, files map[string]string) {
 	r.git("push", "--quiet", r.pushURL, "HEAD:"+branch)
 }
 
-// head is the commit that was made last.
+// head returns the newest commit of the clone.
 func (r *repository) head() string {
 	r.t.Helper()
 	return strings.TrimSpace(r.git("rev-parse", "HEAD"))
 }
 
-// tip is the newest commit of a branch, as the Git host has it.
+// tip returns the newest commit of a branch on the Git host.
 func (r *repository) tip(branch string) string {
 	r.t.Helper()
 	r.git("fetch", "--quiet", r.pushURL, branch)
 	return strings.TrimSpace(r.git("rev-parse", "FETCH_HEAD"))
 }
 
-// tag gives the branch main a tag.
+// pushTag tags the newest commit of the clone.
 func (r *repository) pushTag(name string) {
 	r.t.Helper()
 	r.git("tag", name)
 	r.git("push", "--quiet", r.pushURL, name)
 }
 
-// files are the names of the files below a folder of the branch dev.
+// listFiles lists the files of a folder of the branch dev.
 func (r *repository) listFiles(folder string) []string {
 	r.t.Helper()
 	r.git("fetch", "--quiet", r.pushURL, "dev")

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// hubOfStores is the configuration of clusters behind a hub. The file stores.json has them by name.
+// storesConfiguration has the clusters of stores.json behind a hub.
 const storesConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { central = { kubeconfig = file("hub.kubeconfig") } }
@@ -62,7 +62,7 @@ resource "flotilla_agent" "store" {
 }
 `
 
-// A mortalRoute leads to a server until it is cut.
+// cuttableProxy forwards connections to a server until it is cut.
 type cuttableProxy struct {
 	address, target string
 	mu              sync.Mutex
@@ -112,7 +112,7 @@ func (r *cuttableProxy) cut() {
 	r.closers = nil
 }
 
-// hubWithLoss is a hub with the clusters store-1 and store-2, of which the second one can be lost.
+// hubWithLoss is a hub with the clusters store-1 and store-2. Cutting the proxy loses store-2.
 type hubWithLoss struct {
 	*testbed
 	hub, first, second *kubetest.Server
@@ -146,7 +146,7 @@ func newHubWithLoss(t *testing.T) *hubWithLoss {
 	return h
 }
 
-// store is an entry of stores.json: a cluster that Flotilla registers, or that a Secret registers.
+// newStore returns an entry of stores.json. Flotilla registers the cluster if secret is empty.
 func (h *hubWithLoss) newStore(cluster *kubetest.Server, host, secret, onDestroy string) map[string]any {
 	credentials := map[string]any{"username": h.user.Name, "password": h.user.Token}
 	registration := map[string]any{"secret": secret}
@@ -157,7 +157,7 @@ func (h *hubWithLoss) newStore(cluster *kubetest.Server, host, secret, onDestroy
 	return map[string]any{"registration": registration, "credentials": credentials, "on_destroy": onDestroy}
 }
 
-// configure writes store-1 and, unless it is nil, store-2.
+// writeStores writes stores.json with store-1 and, if not nil, store-2.
 func (h *hubWithLoss) writeStores(t *testing.T, second map[string]any) {
 	t.Helper()
 	stores := map[string]any{"store-1": h.newStore(h.first, h.first.Host, "", "keep")}
@@ -171,7 +171,7 @@ func (h *hubWithLoss) writeStores(t *testing.T, second map[string]any) {
 	h.tf.writeFile("stores.json", string(text))
 }
 
-// left lists the Applications and the ApplicationSets of store-2 on the hub.
+// listSecondStore lists the Applications and the ApplicationSets of store-2 on the hub.
 func (h *hubWithLoss) listSecondStore(t *testing.T) (names []string) {
 	t.Helper()
 	for _, name := range listNames(t, h.hub, applications, "argocd") {
@@ -187,7 +187,7 @@ func (h *hubWithLoss) listSecondStore(t *testing.T) (names []string) {
 	return names
 }
 
-// deploys checks that both Applications of store-2 are healthy.
+// checkSecondStoreHealthy checks that both Applications of store-2 are healthy.
 func (h *hubWithLoss) checkSecondStoreHealthy(t *testing.T) error {
 	t.Helper()
 	for _, name := range []string{"dev-store-web-live-store-2", "dev-store-2-web-own-store-2"} {
@@ -199,14 +199,14 @@ func (h *hubWithLoss) checkSecondStoreHealthy(t *testing.T) error {
 	return nil
 }
 
-// follow runs a command of the guide, whose cluster is store-17, on the hub.
+// runGuideCommandForSecondStore runs a command of the guide on the hub for store-2 instead of the guide's store-17.
 func (h *hubWithLoss) runGuideCommandForSecondStore(t *testing.T, command string) {
 	t.Helper()
 	requireInGuide(t, "clusters.md.tmpl", command)
 	h.runCommand(t, strings.ReplaceAll(command, "store-17", "store-2"))
 }
 
-// TestAClusterBehindAHubIsLost follows the guide on clusters where a cluster behind a hub does not exist any more.
+// TestAClusterBehindAHubIsLost removes a lost cluster from its hub with the commands of the guide on clusters.
 func TestAClusterBehindAHubIsLost(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -218,7 +218,7 @@ func TestAClusterBehindAHubIsLost(t *testing.T) {
 		{"a cluster with on_destroy = \"delete\"", "", "delete", ""},
 		{"a cluster with a Secret of others", "cluster-store-2", "keep", "ApplicationSet dev-store-2-web-own"},
 	} {
-		h.step(t, "hub", test.name+" is there", func() {
+		h.step(t, "hub", test.name+" is deployed", func() {
 			h.proxy.start(t)
 			if test.secret != "" {
 				certificate := base64.StdEncoding.EncodeToString([]byte(h.second.CA))
@@ -228,14 +228,14 @@ func TestAClusterBehindAHubIsLost(t *testing.T) {
 			h.tf.run("apply", "-auto-approve", "-no-color")
 			eventually(t, func() error { return h.checkSecondStoreHealthy(t) })
 		})
-		h.step(t, "hub", test.name+" is lost, and leaves", func() {
+		h.step(t, "hub", test.name+" is lost and removed", func() {
 			h.proxy.cut()
 			h.writeStores(t, nil)
 			if test.onDestroy == "delete" {
 				_, err := h.tf.tryRun("apply", "-auto-approve", "-no-color")
 				const text = "what the hub has applied to the cluster is still there"
 				if err == nil || !strings.Contains(strings.Join(strings.Fields(err.Error()), " "), text) {
-					t.Errorf("with the Secret, the apply says %v", err)
+					t.Errorf("the apply with the Secret on the hub: got error %v", err)
 				}
 			}
 			h.runGuideCommandForSecondStore(t, "kubectl --namespace argocd delete secrets "+
@@ -243,13 +243,13 @@ func TestAClusterBehindAHubIsLost(t *testing.T) {
 			h.tf.run("apply", "-auto-approve", "-no-color")
 			eventually(t, func() error {
 				if remaining := strings.Join(h.listSecondStore(t), " "); remaining != test.remaining {
-					return fmt.Errorf("the hub has %s", remaining)
+					return fmt.Errorf("the hub has %q, want %q", remaining, test.remaining)
 				}
 				return nil
 			})
 			h.runGuideCommandForSecondStore(t, "kubectl --namespace argocd delete applicationsets --selector flotilla.dev/host=clusters.store-17")
 			if remaining := h.listSecondStore(t); len(remaining) > 0 {
-				t.Errorf("the hub has %q", remaining)
+				t.Errorf("the hub still has %q", remaining)
 			}
 		})
 		h.step(t, "hub", "the other cluster gets a change", func() {

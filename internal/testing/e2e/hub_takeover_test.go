@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// registered is the Secret by which an Argo CD knows another cluster.
+// clusterSecret registers a cluster with Argo CD.
 const clusterSecret = `apiVersion: v1
 kind: Secret
 metadata: {name: cluster-%[1]s, namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster, env: prod}}
@@ -29,7 +29,7 @@ stringData:
   config: '{"bearerToken": %[3]q, "tlsClientConfig": {"caData": %[4]q}}'
 `
 
-// Two ApplicationSets: web is on the clusters with a label, by their servers; metrics is on all, the hub among them.
+// The ApplicationSet web deploys to the labelled clusters by server; metrics deploys by name to all clusters, including the hub.
 const (
 	webApplicationSet = `apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
@@ -61,7 +61,7 @@ spec:
 `
 )
 
-// hubChecks reads what all clusters say, as the guide names it.
+// hubCompliance reads the verdicts of all clusters, as in the guide.
 const hubCompliance = `
 data "flotilla_compliance" "prod" {
   name        = flotilla_assignment.prod.name
@@ -76,11 +76,11 @@ output "clusters" {
 }
 `
 
-// hubFleet is a hub with two further clusters, and the repository that it follows.
+// hubFleet is a hub with two further clusters and the repository with its Applications.
 type hubFleet struct {
 	*testbed
 	central       argoCD
-	clusters      map[string]*kubetest.Server // by name, the hub among them
+	clusters      map[string]*kubetest.Server // by name, including the hub
 	fleet, gitops *repository
 	tf            *terraform
 }
@@ -114,7 +114,7 @@ func newHubFleet(t *testing.T) *hubFleet {
 	return h
 }
 
-// until waits, and says what Argo CD says when that fails.
+// waitFor is eventually with the status of the Applications in the error.
 func (h *hubFleet) waitFor(t *testing.T, check func() error) {
 	t.Helper()
 	eventually(t, func() error {
@@ -130,7 +130,7 @@ func (h *hubFleet) describeApplications(t *testing.T) string {
 	return h.central.describeStatus(t, listNames(t, h.cluster, applications, "argocd")...)
 }
 
-// uids are those of all objects that matter, on all clusters.
+// listUIDs returns the UIDs of workloads, namespaces and Secrets on all clusters, and of the hub's Applications.
 func (h *hubFleet) listUIDs(t *testing.T) map[string]string {
 	t.Helper()
 	uids := map[string]string{}
@@ -157,14 +157,14 @@ func (h *hubFleet) listUIDs(t *testing.T) map[string]string {
 	return uids
 }
 
-// guidedInto runs a command of the guide in the folder of the configuration.
+// runGuideCommandInFolder runs a command of the guide in the folder of the configuration.
 func (h *hubFleet) runGuideCommandInFolder(t *testing.T, command string) {
 	t.Helper()
 	requireInGuide(t, "adopting.md.tmpl", command)
 	h.runCommand(t, "cd '"+h.tf.folder+"' && "+command)
 }
 
-// configure writes files of the guide's example.
+// writeExample writes files of the guide's example for the test's repositories.
 func (h *hubFleet) writeExample(t *testing.T, ref string, files ...string) {
 	t.Helper()
 	for _, name := range files {
@@ -186,7 +186,7 @@ func (h *hubFleet) apply(t *testing.T) {
 	}
 }
 
-// refreshed has the Applications that follow Flotilla's folders look at the branch.
+// refreshRoots makes the roots of Flotilla's folders read the branch.
 func (h *hubFleet) refreshRoots(t *testing.T) {
 	t.Helper()
 	for _, name := range listNames(t, h.cluster, applications, "argocd") {
@@ -196,7 +196,7 @@ func (h *hubFleet) refreshRoots(t *testing.T) {
 	}
 }
 
-// TestAHubIsTakenOver goes the way of the guide on adopting with one Argo CD that deploys to its own cluster and two others.
+// TestAHubIsTakenOver follows the guide on adopting for an Argo CD that deploys to its own cluster and two others.
 func TestAHubIsTakenOver(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -212,7 +212,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 	}
 	webClusters := []string{"store-1", "store-2"}
 	adoptedApplications := []string{"metrics-in-cluster", "metrics-store-1", "metrics-store-2", "store-1-web", "store-2-web"}
-	step("the fleet is there", func() {
+	step("the fleet is deployed", func() {
 		h.cluster.Apply(t, strings.ReplaceAll(argoFleet(h.fleet.url).installed, "clusters/production", "clusters/central"))
 		h.waitFor(t, func() error {
 			for _, name := range adoptedApplications {
@@ -224,13 +224,13 @@ func TestAHubIsTakenOver(t *testing.T) {
 		})
 	})
 	wantUIDs := h.listUIDs(t)
-	t.Logf("%d objects are there", len(wantUIDs))
+	t.Logf("the clusters have %d objects", len(wantUIDs))
 	checkUnchanged := func() {
 		t.Helper()
 		got := h.listUIDs(t)
 		for _, object := range slices.Sorted(maps.Keys(wantUIDs)) {
 			if got[object] != wantUIDs[object] {
-				t.Errorf("%s had the uid %s, and has %q", object, wantUIDs[object], got[object])
+				t.Errorf("the UID of %s is %q, want %s", object, got[object], wantUIDs[object])
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 		}
 		checkUnchanged()
 	})
-	step("the root lets the ApplicationSets go", func() {
+	step("the root releases the ApplicationSets", func() {
 		h.fleet.git("push", "--quiet", h.fleet.pushURL, "main:adopted")
 		h.runGuideCommand(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
 		h.fleet.git("rm", "--quiet", "clusters/central/web.yaml", "clusters/central/metrics.yaml")
@@ -257,7 +257,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 		h.waitFor(t, func() error {
 			root := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", "root")
 			if got := field(root, "status", "sync", "revision"); got != h.fleet.head() {
-				return fmt.Errorf("the root has %v", got)
+				return fmt.Errorf("the root has synced %v, want %s", got, h.fleet.head())
 			}
 			return nil
 		})
@@ -276,7 +276,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 		h.writeExample(t, "adopted", "main.tf", "takeover.tf")
 		h.apply(t)
 		checkUnchanged()
-		for _, name := range adoptedApplications { // nothing is waited for: the apply has
+		for _, name := range adoptedApplications { // no polling: the apply waits
 			application := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
 			trackingID, _ := field(application, "metadata", "annotations", "argocd.argoproj.io/tracking-id").(string)
 			want := map[string]string{
@@ -312,7 +312,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 		h.runGuideCommand(t, `kubectl -n argocd delete application root`)
 		h.waitFor(t, func() error {
 			if h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", "root") != nil {
-				return fmt.Errorf("the root is still there")
+				return fmt.Errorf("the root still exists")
 			}
 			return nil
 		})
@@ -321,7 +321,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 	})
 	h.fleet.git("fetch", "--quiet", h.fleet.pushURL, "adopted")
 	h.fleet.git("checkout", "--quiet", "-B", "adopted", "FETCH_HEAD")
-	step("a change arrives on each cluster", func() {
+	step("a change reaches each cluster", func() {
 		h.fleet.pushTo("adopted", map[string]string{"clusters/central/web.yaml": fmt.Sprintf(webApplicationSet, h.fleet.url, "v2")})
 		h.apply(t)
 		h.refreshRoots(t)
@@ -334,7 +334,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 		})
 		checkUnchanged()
 	})
-	step("what is removed is pruned on each cluster", func() {
+	step("a removed workload is pruned on each cluster", func() {
 		h.fleet.git("rm", "--quiet", "clusters/central/web.yaml")
 		h.fleet.pushTo("adopted", nil)
 		h.apply(t)
@@ -354,7 +354,7 @@ func TestAHubIsTakenOver(t *testing.T) {
 		maps.DeleteFunc(labels, func(key, _ string) bool { return !strings.HasPrefix(key, "flotilla.dev/") })
 		return labels
 	}
-	step("a destroy of the agents leaves everything", func() {
+	step("a destroy of the agents leaves every object", func() {
 		h.tf.run("destroy", "-auto-approve", "-no-color", "-target=flotilla_agent.store", "-target=flotilla_agent.central")
 		time.Sleep(5 * time.Second)
 		checkUnchanged()

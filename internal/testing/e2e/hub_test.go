@@ -18,8 +18,7 @@ import (
 
 var applicationSets = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applicationsets"}
 
-// hubRun is the configuration of a cluster that an Argo CD on another one
-// deploys to.
+// hubConfiguration has a cluster with deployments by an Argo CD on another cluster, the hub.
 const hubConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = {
@@ -103,7 +102,6 @@ output "clusters" {
 }
 `
 
-// startSets starts what makes Applications of ApplicationSets.
 func startApplicationSetController(t *testing.T, hub *kubetest.Server) {
 	t.Helper()
 	startAgent(t, hub, "argocd", "argocd-applicationset-controller", []string{
@@ -112,7 +110,7 @@ func startApplicationSetController(t *testing.T, hub *kubetest.Server) {
 	})
 }
 
-// namesOf are the objects of a kind, in order.
+// listNames lists the objects of a kind by name.
 func listNames(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace string) []string {
 	t.Helper()
 	listed, err := cluster.Client().Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
@@ -127,8 +125,8 @@ func listNames(t *testing.T, cluster *kubetest.Server, resource schema.GroupVers
 	return names
 }
 
-// TestHub has an Argo CD on one cluster deploy to another: what is for the
-// cluster comes to the cluster, and what is for Argo CD stays on the hub.
+// TestHub deploys from an Argo CD on one cluster to another. Workloads arrive on the cluster; Argo CD's own objects stay on the
+// hub.
 func TestHub(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -192,18 +190,18 @@ func TestHub(t *testing.T) {
 		return errors.Join(problems...)
 	}
 
-	bed.step(t, "hub", "one apply, and what is for the cluster is there", func() {
+	bed.step(t, "hub", "one apply deploys the workloads to the cluster", func() {
 		apply()
-		if err := checkGreetings("hello", live, away, own); err != nil { // nothing is waited for: the apply has
+		if err := checkGreetings("hello", live, away, own); err != nil { // no polling: the apply waits
 			t.Errorf("%v\n%s", err, describe())
 		}
 		var clusters map[string]struct{ Verdict, Message string }
 		tf.readOutputs(map[string]any{"clusters": &clusters})
 		if got := clusters["store-1"]; got.Verdict != "ready" {
-			t.Errorf("the hub says that the cluster is %s: %s", got.Verdict, got.Message)
+			t.Errorf("the verdict of the cluster is %s, want ready: %s", got.Verdict, got.Message)
 		}
 	})
-	t.Run("each has its own", func(t *testing.T) {
+	t.Run("hub and cluster have separate objects", func(t *testing.T) {
 		if sets := listNames(t, hub, applicationSets, "argocd"); len(sets) != 4 {
 			t.Errorf("the hub has the ApplicationSets %v", sets)
 		}
@@ -220,7 +218,7 @@ func TestHub(t *testing.T) {
 		apply("greeting=changed")
 		waitFor(func() error { return checkGreetings("changed", live, away, own) })
 	})
-	bed.step(t, "hub", "what is removed goes on both", func() {
+	bed.step(t, "hub", "removed targets are pruned on hub and cluster", func() {
 		apply("greeting=changed", "removed=true")
 		waitFor(func() error {
 			var remaining error
@@ -243,7 +241,7 @@ func TestHub(t *testing.T) {
 			}
 		}
 	})
-	bed.step(t, "hub", "onboarded again, and a destroy with on_destroy = \"delete\" removes it", func() {
+	bed.step(t, "hub", "onboarded again, and a destroy with on_destroy = \"delete\" removes the workload", func() {
 		apply("greeting=changed", "on_destroy=delete")
 		waitFor(func() error { return checkGreetings("changed", live, own) })
 		tf.run("destroy", "-auto-approve", "-no-color", "-target=flotilla_agent.one")

@@ -19,8 +19,8 @@ import (
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// reconcilers are the objects of one deployment target, by agent: %[1]s is its name and namespace, %[2]s the repository
-// (of Flux the name of its GitRepository), %[3]s the folder in it, %[4]s the images of kustomize.
+// reconcilerObjects are the objects of one deployment target, by agent: %[1]s is its name and namespace, %[2]s the URL of the
+// repository (for Flux, the name of the GitRepository), %[3]s the folder in it, %[4]s the images for kustomize.
 var reconcilerObjects = map[string]string{
 	"flux": `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -56,9 +56,9 @@ spec: {interval: 1m, url: %q, ref: {branch: main}}
 
 const skipMarker = "# +argocd:skip-file-rendering\n"
 
-// layout shows on a real agent what the folder with final objects builds upon: what follows the host's folder passes over
-// them, the same object of the reconciler follows first the team's repository, then them, and then the team's again,
-// and nothing is deleted at any time; a change of the objects is a new generation of that object.
+// testLayout shows facts about a real agent for folders with rendered objects. The root of the host's folder ignores these
+// objects. The follower (the Application or Kustomization of a deployment target) switches from the team's repository to the
+// objects and back, and no object is deleted. Changed objects raise the follower's generation.
 func (bed *testbed) testLayout(t *testing.T, agent agent) {
 	user := bed.git.User(t)
 	team := newRepository(t, bed.git, user, "team-layout")
@@ -133,7 +133,7 @@ func (bed *testbed) testLayout(t *testing.T, agent agent) {
 				err = fmt.Errorf("it follows %s, not %s", followedPath(), targetFolder)
 			}
 			if err == nil && !isSettled(getFollower()) {
-				err = fmt.Errorf("it has not settled")
+				err = fmt.Errorf("the follower has not settled")
 			}
 			if err != nil {
 				err = fmt.Errorf("%w\n%s", err, agent.describeStatus(t, root, name))
@@ -141,14 +141,14 @@ func (bed *testbed) testLayout(t *testing.T, agent agent) {
 			return err
 		})
 	}
-	step("pointers arrive", func() { waitForVersion("v1", "live") })
+	step("pointers are applied", func() { waitForVersion("v1", "live") })
 	wantUIDs := listUIDs()
-	step("objects in their place arrive", func() {
+	step("objects instead of pointers are applied", func() {
 		replaceFiles(objects(fmt.Sprintf(workload, "v2", 0)))
 		waitForVersion("v2", "/objects")
 	})
 	generation := getFollower().GetGeneration()
-	step("changed objects arrive", func() {
+	step("changed objects are applied", func() {
 		replaceFiles(objects(fmt.Sprintf(workload, "v3", 0)))
 		waitForVersion("v3", "/objects")
 		eventually(t, func() error {
@@ -158,24 +158,24 @@ func (bed *testbed) testLayout(t *testing.T, agent agent) {
 			return nil
 		})
 	})
-	step("a change by hand is put right", func() {
+	step("a change by hand is reverted", func() {
 		setData(t, bed.cluster, name, "greeting", "hello", "by hand")
 		if isFlux {
 			agent.triggerReconcile(t, name)
 		}
 		waitForVersion("v3", "/objects")
 	})
-	step("pointers again arrive", func() {
+	step("pointers are applied again", func() {
 		replaceFiles(pointers())
 		waitForVersion("v1", "live")
 	})
 	if got := listUIDs(); got != wantUIDs {
-		t.Errorf("the uids were %s, and are %s", wantUIDs, got)
+		t.Errorf("the UIDs are %s, want %s", got, wantUIDs)
 	}
 	if got := listDeleted(); len(got) > 0 {
 		t.Errorf("%v were deleted", got)
 	}
-	step("objects, which are then removed, are pruned", func() {
+	step("removed objects are pruned", func() {
 		replaceFiles(objects(fmt.Sprintf(workload, "v4", 0)))
 		waitForVersion("v4", "/objects")
 		replaceFiles(map[string]string{host + "/owner.md": "nothing\n"})
@@ -189,7 +189,7 @@ func (bed *testbed) testLayout(t *testing.T, agent agent) {
 	})
 }
 
-// settled says whether what follows objects has applied its present spec, and is content.
+// isSettled reports whether a follower has applied its current spec with success.
 func isSettled(follower *unstructured.Unstructured) bool {
 	if follower.GetKind() == "Application" {
 		return field(follower, "status", "sync", "status") == "Synced" && field(follower, "status", "operationState", "phase") == "Succeeded"
@@ -201,7 +201,7 @@ func isSettled(follower *unstructured.Unstructured) bool {
 	})
 }
 
-// watchDeletions returns what lists the ConfigMaps and Deployments of a namespace that were deleted until then.
+// watchDeletions returns a function that lists the ConfigMaps and Deployments deleted so far in a namespace.
 func watchDeletions(t *testing.T, cluster *kubetest.Server, namespace string) func() []string {
 	t.Helper()
 	var watches []apiwatch.Interface

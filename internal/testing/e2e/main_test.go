@@ -29,19 +29,17 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// patience is generous: agents take seconds, on a busy machine minutes. Only a
-// test that fails waits for so long.
+// pollTimeout is generous: agents take seconds, but minutes on a busy machine. Only a failing test waits that long.
 const pollTimeout = 10 * time.Minute
 
-// world is what the tests of one cluster share: the cluster, and a Git host.
+// testbed is the cluster and the Git host shared by the tests of one cluster.
 type testbed struct {
-	scenario string // what it is about, where the name of the test does not say that
+	scenario string // empty: the name of the test
 	cluster  *kubetest.Server
 	git      *giteatest.Gitea
 }
 
-// took is how long the steps of all tests took, which [TestMain] writes: it is
-// package state because one table is printed for all of them.
+// stepTimes has the times of all tests' steps. It is package state because [TestMain] writes one table of them.
 var stepTimes timings
 
 type timings struct {
@@ -58,7 +56,7 @@ func (t timing) String() string {
 	return fmt.Sprintf("%-7s %-21s %5.1f s  %s", t.agent, t.scenario, t.duration.Seconds(), t.title)
 }
 
-// step does one thing, and notes how long it took.
+// step runs one step of a test and records its time.
 func (bed *testbed) step(t *testing.T, agent, title string, do func()) {
 	t.Helper()
 	began := time.Now()
@@ -73,8 +71,7 @@ func (bed *testbed) step(t *testing.T, agent, title string, do func()) {
 	stepTimes.entries = append(stepTimes.entries, entry)
 }
 
-// write leaves the times where `make e2e` prints them, those of a test
-// together.
+// write writes the times, grouped by test, to the file that `make e2e` prints.
 func (t *timings) write(file string) error {
 	if len(t.entries) == 0 {
 		return nil
@@ -93,8 +90,7 @@ func (t *timings) write(file string) error {
 	return os.WriteFile(file, []byte(text.String()), 0o600)
 }
 
-// eventually asks until there is no error, and fails the test with the last one
-// when that takes too long.
+// eventually repeats the check until it succeeds. After pollTimeout it fails the test with the last error.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), pollTimeout)
@@ -112,5 +108,4 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// all checks everything, and says everything that is not so.
 func joinErrors(checks ...error) error { return errors.Join(checks...) }

@@ -13,12 +13,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// ownNetwork is set for the tests that run in a network of their own.
+// ownNetwork is set in the process that has a network namespace of its own.
 const ownNetwork = "FLOTILLA_E2E_NETWORK"
 
-// inOwnNetwork runs the tests, with all that they start, in a network that has
-// nothing but loopback: Argo CD's controller listens on every address, and
-// cannot be told not to. Where that is not allowed, it runs them as they are.
+// inOwnNetwork runs the tests, with all their processes, in a network namespace that has only loopback. Argo CD's controller
+// listens on every address, and no flag turns that off. Without permission for a namespace, the tests run in the network of the
+// machine.
 func inOwnNetwork(run func() int) int {
 	switch {
 	case os.Getenv("FLOTILLA_E2E") == "":
@@ -30,10 +30,10 @@ func inOwnNetwork(run func() int) int {
 		}
 		return run()
 	}
-	// What is downloaded has to be there before. What cannot be, a test reports.
+	// The namespace has no internet: download the definitions first. A test reports a failed download.
 	_, _ = kubetest.Definitions(context.Background())
 
-	runtime.LockOSThread() // the thread that starts the tests must live as long as they do
+	runtime.LockOSThread() // Pdeathsig: this thread must outlive the tests
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Env = append(os.Environ(), ownNetwork+"=own")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -58,7 +58,7 @@ func inOwnNetwork(run func() int) int {
 	return 0
 }
 
-// startLoopback starts the one interface of a new network.
+// startLoopback starts the loopback interface of a new network namespace.
 func startLoopback() error {
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

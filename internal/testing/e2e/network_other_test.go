@@ -2,6 +2,5 @@
 
 package e2e_test
 
-// inOwnNetwork runs the tests as they are: only Linux has networks for some
-// processes alone.
+// inOwnNetwork runs the tests in the network of the machine: only Linux has network namespaces.
 func inOwnNetwork(run func() int) int { return run() }

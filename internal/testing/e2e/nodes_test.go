@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// stages are what becomes of nodes and pods, by the label `does` of a pod: it gets ready, crashes again and again, or its
-// image never comes.
+// kwokStages simulate nodes and pods. The label `does` of a pod selects its fate: run becomes ready, crash restarts for ever,
+// pull never gets its image.
 var kwokStages = `
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -74,7 +74,7 @@ spec:
       {{ end }}
       phase: Pending`)
 
-// pod is the stage of pods that do something.
+// podStage returns the stage of pods with a label `does`.
 func podStage(behavior, status string) string {
 	return fmt.Sprintf(`---
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -94,8 +94,8 @@ spec:
 `, behavior, status)
 }
 
-// startNodes starts a scheduler, and a node whose pods live without a kubelet. Only pods that tolerate it get there: all
-// others wait, as the other tests want it.
+// startNodes starts a scheduler and a simulated node. Only pods with a toleration are scheduled there; pods of other tests stay
+// pending.
 func startNodes(t *testing.T, cluster *kubetest.Server) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "stages.yaml")
@@ -114,7 +114,7 @@ func startNodes(t *testing.T, cluster *kubetest.Server) {
 	})
 }
 
-// server is a Deployment whose pod does something, and which has failed when that has not made it available in time.
+// serverDeployment returns a Deployment that fails if its pod is not available after the deadline in seconds.
 func serverDeployment(behavior, deadline string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -131,7 +131,7 @@ spec:
 `, deadline, behavior)
 }
 
-// nodes asks what a person would say of Deployments that get available, crash, and never get their image.
+// testNodes checks the verdicts of Deployments that become available, crash, or lack their image.
 func (bed *testbed) testNodes(t *testing.T, agent agent) {
 	const soon, late = "10", "600"
 	user := bed.git.User(t)
@@ -167,28 +167,28 @@ func (bed *testbed) testNodes(t *testing.T, agent agent) {
 				got := obs.readCompliance(nodesFleet)
 				for target, verdict := range want {
 					if targetVerdict := got.verdict(host + "/web-" + target); targetVerdict != verdict {
-						return fmt.Errorf("%s is %s, not %s: %v\n%s", target, targetVerdict, verdict, got.Assignments, agent.describeStatus(t, root, "dev-"+host+"-web-"+target))
+						return fmt.Errorf("the verdict of %s is %s, want %s: %v\n%s", target, targetVerdict, verdict, got.Assignments, agent.describeStatus(t, root, "dev-"+host+"-web-"+target))
 					}
 				}
 				return nil
 			})
 		})
 	}
-	// Kubernetes says that a Deployment has failed when it has not got available in time: until then it may still do so.
+	// Kubernetes reports a Deployment as failed only after its progress deadline.
 	waitForVerdicts(
-		"available is ready, a crash has failed, no image is progressing",
+		"available pods are ready, crashing pods failed, pods without image progressing",
 		map[string]string{"run": "ready", "crash": "failed", "pull": "progressing"},
 	)
 	team.push(
 		map[string]string{"run/all.yaml": serverDeployment("pull", late), "crash/all.yaml": serverDeployment("run", late), "pull/all.yaml": serverDeployment("run", late)},
 	)
-	obs.prepare = func() { // Flux would look again in some minutes
+	obs.prepare = func() { // else Flux reconciles only after some minutes
 		for target := range targets {
 			agent.triggerReconcile(t, "dev-"+host+"-web-"+target)
 		}
 	}
 	waitForVerdicts(
-		"what was mended is ready, and what lost its image progresses",
+		"repaired Deployments are ready, a Deployment without image is progressing",
 		map[string]string{"run": "progressing", "crash": "ready", "pull": "ready"},
 	)
 }

@@ -16,7 +16,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// field is what an object has somewhere, nil where it has nothing.
+// field returns a field of an object, or nil.
 func field(object *unstructured.Unstructured, path ...string) any {
 	if object == nil {
 		return nil
@@ -25,32 +25,31 @@ func field(object *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// configMapSays checks a value of a ConfigMap.
+// checkConfigMap checks that a value of a ConfigMap contains a text.
 func checkConfigMap(t *testing.T, cluster *kubetest.Server, namespace, name, key, value string) error {
 	t.Helper()
 	data, _ := field(cluster.Get(t, "v1", "ConfigMap", namespace, name), "data").(map[string]any)
 	if got, ok := data[key].(string); !ok || !strings.Contains(got, value) {
-		return fmt.Errorf("ConfigMap %s/%s has %v, and %q is to have %q", namespace, name, data, key, value)
+		return fmt.Errorf("ConfigMap %s/%s has %v, want %q to contain %q", namespace, name, data, key, value)
 	}
 	return nil
 }
 
-// gone checks that a namespace has ended.
 func checkNamespaceGone(t *testing.T, cluster *kubetest.Server, namespace string) error {
 	t.Helper()
 	if found := cluster.Get(t, "v1", "Namespace", "", namespace); found != nil {
-		return fmt.Errorf("namespace %s is there, %v", namespace, field(found, "status"))
+		return fmt.Errorf("namespace %s still exists, with status %v", namespace, field(found, "status"))
 	}
 	return nil
 }
 
-// setData changes a ConfigMap by hand.
+// setData changes a value of a ConfigMap as a user of kubectl would.
 func setData(t *testing.T, cluster *kubetest.Server, namespace, name, key, value string) {
 	t.Helper()
 	patch(t, cluster, configMaps, namespace, name, map[string]any{"data": map[string]any{key: value}})
 }
 
-// annotate asks an agent to look now.
+// annotate sets an annotation, by which agents are asked to reconcile at once.
 func annotate(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace, name, annotation, value string) {
 	t.Helper()
 	patch(t, cluster, resource, namespace, name, map[string]any{
@@ -58,7 +57,7 @@ func annotate(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersi
 	})
 }
 
-// patch changes an object by hand.
+// patch changes an object with a field manager of its own, as a user of kubectl would.
 func patch(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace, name string, change map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(change)

@@ -18,8 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// oneRun is the configuration of a cluster that has nothing, an agent, and what
-// is to run there.
+// onboardingConfiguration has an empty cluster, its agent and its workloads.
 const onboardingConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { "%[1]s-1" = { kubeconfig = file("kubeconfig") } }
@@ -84,8 +83,8 @@ resource "flotilla_agent" "one" {
 }
 `
 
-// TestOnboarding goes from clusters that have nothing to workloads that are ready in one apply, and away again: each agent
-// with each tool, or, in .ci/run, with one of them.
+// TestOnboarding onboards empty clusters to ready workloads in one apply, and offboards them. It runs each agent with each tool;
+// in .ci/run, one agent for each tool.
 func TestOnboarding(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -123,7 +122,7 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 	tf.writeFile("settings.yaml", agent.settings())
 	tf.writeFile("main.tf", fmt.Sprintf(onboardingConfiguration, name, team.url, gitops.url, user.Name))
 
-	// What was there before: a namespace that no folder names, and two that deployment targets set.
+	// Namespaces that exist before: one that no folder names, and two of deployment targets.
 	checkForeign := bed.addForeignObjects(t, "before-"+name, "shared-"+name, "away-"+name)
 	const live, own, used, shared = 0, 1, 2, 3
 	namespaces := []string{
@@ -141,22 +140,22 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 		)
 	}
 
-	bed.step(t, name, "one apply goes from nothing to workloads that are ready", func() {
+	bed.step(t, name, "one apply makes the workloads of an empty cluster ready", func() {
 		applyDone := make(chan error)
 		go func() {
 			_, err := tf.tryRun("apply", "-auto-approve", "-no-color")
 			applyDone <- err
 		}()
-		// Its Deployments would start the agent now.
+		// In a real cluster, the installed Deployments would start the agent now.
 		bed.waitWhileApplying(t, applyDone, func() bool {
 			return bed.cluster.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", rootDefinition[name]) != nil &&
 				bed.cluster.Get(t, agentAPI[name], agentKind[name], agentNamespace[name], "flotilla-cluster") != nil
 		})
 		agent.start(t)
 		if err := <-applyDone; err != nil {
-			t.Fatalf("%v\n%s says %s", err, name, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster", namespaces[live], namespaces[own]))
+			t.Fatalf("%v\nstatus of %s: %s", err, name, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster", namespaces[live], namespaces[own]))
 		}
-		if err := checkReady(); err != nil { // nothing is waited for: the apply has
+		if err := checkReady(); err != nil { // no polling: the apply waits
 			t.Error(err)
 		}
 	})
@@ -169,7 +168,7 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 		t.Error("the token is in the state")
 	}
 
-	bed.step(t, name, "what two deployment targets had is gone, and the namespace that was there before is not", func() {
+	bed.step(t, name, "objects of two removed deployment targets are pruned, the older namespace stays", func() {
 		away, removed := "away-"+name, "dev-"+name+"-large-web-gone"
 		if err := joinErrors(checkConfigMap(t, bed.cluster, away, "greeting", "hello", "world"), checkConfigMap(t, bed.cluster, removed, "greeting", "hello", "world")); err != nil {
 			t.Error(err)
@@ -185,26 +184,26 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 	})
 
 	objects := bed.listObjects(t, namespaces)
-	bed.step(t, name, "destroyed, and every workload is there", func() {
+	bed.step(t, name, "a destroy leaves every workload", func() {
 		tf.run("destroy", "-auto-approve", "-no-color")
-		checkOnlyMarker(t, gitops, name+"-large", "dev") // what still followed the folders would prune now
-		time.Sleep(5 * time.Second)                      // so long every agent needs to see that, and more
+		checkOnlyMarker(t, gitops, name+"-large", "dev") // an agent that still followed the folders would prune now
+		time.Sleep(5 * time.Second)                      // more than an agent needs to notice the change
 		if got := bed.listObjects(t, namespaces); !maps.Equal(objects, got) {
-			t.Errorf("the workloads had %v, and have %v", objects, got)
+			t.Errorf("the workloads have %v, want %v", got, objects)
 		}
 	})
 	t.Logf("%d objects of workloads stay", len(objects))
-	bed.step(t, name, "onboarded again, to be deleted", func() {
+	bed.step(t, name, "the cluster is onboarded again with on_destroy = \"delete\"", func() {
 		tf.env = append(tf.env, "TF_VAR_on_destroy=delete")
 		tf.run("apply", "-auto-approve", "-no-color")
 		if err := joinErrors(checkReady(), tf.checkEmptyPlan()); err != nil {
 			t.Error(err)
 		}
 		if got := bed.listObjects(t, namespaces); !maps.Equal(objects, got) {
-			t.Errorf("the workloads had %v, and have %v", objects, got)
+			t.Errorf("the workloads have %v, want %v", got, objects)
 		}
 	})
-	bed.step(t, name, "destroyed, and all is gone but what others have", func() {
+	bed.step(t, name, "a destroy deletes all but objects of others", func() {
 		checkUsed := bed.addForeignObjects(t, namespaces[used])
 		printed := tf.run("destroy", "-auto-approve", "-no-color")
 		for _, want := range []string{
@@ -212,7 +211,7 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 			"Namespace " + namespaces[shared] + " stays: ",
 		} {
 			if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(printed, "│", "")), " "), want) {
-				t.Errorf("the destroy does not say %q:\n%s", want, printed)
+				t.Errorf("the destroy printed\n%s\nwant %q", printed, want)
 			}
 		}
 		if err := joinErrors(checkForeign(), checkUsed(), bed.checkNoConfigMap(t, namespaces[used], "greeting"), bed.checkNoConfigMap(t, namespaces[shared], "greeting"),
@@ -224,13 +223,13 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 			return strings.HasSuffix(object, " configmaps theirs") || strings.HasSuffix(object, " configmaps kube-root-ca.crt")
 		})
 		if len(got) > 0 {
-			t.Errorf("there still is %v", got)
+			t.Errorf("the cluster still has %v", got)
 		}
 	})
 }
 
-// foreign puts a ConfigMap of others into namespaces, which are made where they are not there, and returns what checks
-// that they are still there, the same ones.
+// addForeignObjects creates namespaces, unless they exist, with a ConfigMap that Flotilla does not own. It returns a check that
+// both remain.
 func (bed *testbed) addForeignObjects(t *testing.T, namespaces ...string) func() error {
 	t.Helper()
 	uids := map[string]string{}
@@ -243,21 +242,20 @@ func (bed *testbed) addForeignObjects(t *testing.T, namespaces ...string) func()
 		got := bed.listNamespaces(t)
 		for namespace, uid := range uids {
 			if got[namespace] != uid {
-				return fmt.Errorf("namespace %s was there before, and has gone", namespace)
+				return fmt.Errorf("namespace %s existed before and was deleted", namespace)
 			}
 			if bed.cluster.Get(t, "v1", "ConfigMap", namespace, "theirs") == nil {
-				return fmt.Errorf("what others have in namespace %s has gone", namespace)
+				return fmt.Errorf("the foreign ConfigMap in namespace %s was deleted", namespace)
 			}
 		}
 		return nil
 	}
 }
 
-// without checks that a ConfigMap is not there.
 func (bed *testbed) checkNoConfigMap(t *testing.T, namespace, name string) error {
 	t.Helper()
 	if bed.cluster.Get(t, "v1", "ConfigMap", namespace, name) != nil {
-		return fmt.Errorf("ConfigMap %s/%s is still there", namespace, name)
+		return fmt.Errorf("ConfigMap %s/%s still exists", namespace, name)
 	}
 	return nil
 }
@@ -269,7 +267,7 @@ var (
 	agentNamespace = map[string]string{"flux": "flux-system", "argocd": "argocd"}
 )
 
-// definitions are those of the kinds of an agent.
+// readDefinitions returns the CustomResourceDefinitions of an agent.
 func readDefinitions(t *testing.T, agent string) string {
 	t.Helper()
 	published, err := kubetest.Definitions(t.Context())
@@ -288,13 +286,13 @@ func readDefinitions(t *testing.T, agent string) string {
 	return strings.Join(texts, "\n---\n")
 }
 
-// namespaces are those of the cluster, with their UIDs.
+// listNamespaces maps the namespaces of the cluster to their UIDs.
 func (bed *testbed) listNamespaces(t *testing.T) map[string]string {
 	t.Helper()
 	return listUIDs(t, bed.cluster, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "")
 }
 
-// objects are all that workloads have in these namespaces, with their UIDs.
+// listObjects maps the workloads' objects in these namespaces to their UIDs.
 func (bed *testbed) listObjects(t *testing.T, namespaces []string) map[string]string {
 	t.Helper()
 	uids := map[string]string{}
@@ -314,7 +312,7 @@ func (bed *testbed) listObjects(t *testing.T, namespaces []string) map[string]st
 	return uids
 }
 
-// list are the objects of a kind, with their UIDs.
+// listUIDs maps the names of a kind's objects to their UIDs.
 func listUIDs(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace string) map[string]string {
 	t.Helper()
 	listed, err := cluster.Client().Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
@@ -328,23 +326,22 @@ func listUIDs(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersi
 	return uids
 }
 
-// until asks until the answer is yes, or an apply has ended with an error.
+// waitWhileApplying waits for the condition, and fails the test if the apply ends first.
 func (bed *testbed) waitWhileApplying(t *testing.T, applyDone chan error, isReady func() bool) {
 	t.Helper()
 	eventually(t, func() error {
 		select {
 		case err := <-applyDone:
-			t.Fatalf("the apply has ended before the agent ran: %v", err)
+			t.Fatalf("the apply ended before the agent started: %v", err)
 		default:
 		}
 		if !isReady() {
-			return fmt.Errorf("nothing for an agent is there")
+			return fmt.Errorf("the objects of the agent do not exist yet")
 		}
 		return nil
 	})
 }
 
-// read is the text of a file.
 func (tf *terraform) readFile(name string) string {
 	tf.t.Helper()
 	text, err := os.ReadFile(filepath.Join(tf.folder, name))

@@ -22,8 +22,8 @@ import (
 
 var externalSecrets = schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: "externalsecrets"}
 
-// operator does what External Secrets Operator, which cannot be built from the module proxy, does to conditions,
-// syncedResourceVersion and Secrets, for a store in memory: pkg/controllers/externalsecret of version 1.3.
+// operator is a stand-in for External Secrets Operator 1.3, which the Go module proxy does not have. With a store in memory, it
+// sets conditions, syncedResourceVersion and Secrets as pkg/controllers/externalsecret does.
 type operator struct {
 	cluster *kubetest.Server
 
@@ -56,7 +56,6 @@ func startOperator(t *testing.T, cluster *kubetest.Server, store map[string]stri
 	return o
 }
 
-// hold has it do nothing for now, or go on.
 func (o *operator) setSuspended(suspended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,15 +70,15 @@ func (o *operator) reconcileAll(ctx context.Context) {
 	}
 	listed, err := o.cluster.Client().Resource(externalSecrets).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return // the test has ended, or the next round finds it
+		return // the test has ended, or the next round retries
 	}
 	for i := range listed.Items {
-		_ = o.reconcile(ctx, &listed.Items[i]) // the next round tries again
+		_ = o.reconcile(ctx, &listed.Items[i]) // the next round retries
 	}
 }
 
-// reconcile is Reconcile for a Secret whose creationPolicy is Owner, and whose deletionPolicy is Retain: what the store does
-// not have is an error then, and the Secret stays as it is.
+// reconcile corresponds to Reconcile for creationPolicy Owner and deletionPolicy Retain: a value missing from the store is an
+// error and leaves the Secret unchanged.
 func (o *operator) reconcile(ctx context.Context, es *unstructured.Unstructured) error {
 	name, _ := field(es, "spec", "target", "name").(string)
 	secrets := o.cluster.Client().Resource(secrets).Namespace(es.GetNamespace())
@@ -121,7 +120,7 @@ func (o *operator) reconcile(ctx context.Context, es *unstructured.Unstructured)
 	return o.setCondition(ctx, es, status, "True", "SecretSynced", "secret synced")
 }
 
-// secretData is what the store has for the present spec.
+// readSecretData reads the values of the current spec from the store.
 func (o *operator) readSecretData(es *unstructured.Unstructured) (data map[string]any, found bool) {
 	data = map[string]any{}
 	entries, _ := field(es, "spec", "data").([]any)
@@ -137,7 +136,7 @@ func (o *operator) readSecretData(es *unstructured.Unstructured) (data map[strin
 	return data, true
 }
 
-// say is SetExternalSecretCondition, and the update of the status, which is none where it stays the same.
+// setCondition corresponds to SetExternalSecretCondition, followed by an update of a changed status.
 func (o *operator) setCondition(ctx context.Context, es *unstructured.Unstructured, status map[string]any, ready, reason, message string) error {
 	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message, "lastTransitionTime": timestamp()}
 	if conditions, _ := status["conditions"].([]any); len(conditions) > 0 {
@@ -165,11 +164,11 @@ func (o *operator) setCondition(ctx context.Context, es *unstructured.Unstructur
 
 func timestamp() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// resourceVersion is GetResourceVersion: the generation, and a hash of labels and annotations.
+// resourceVersion corresponds to GetResourceVersion: the generation and a hash of labels and annotations.
 func resourceVersion(es *unstructured.Unstructured) string {
 	text, err := json.Marshal([]any{es.GetAnnotations(), es.GetLabels()})
 	if err != nil {
-		panic(err) // they are texts
+		panic(err) // strings always marshal
 	}
 	return fmt.Sprintf("%d-%x", es.GetGeneration(), sha256.Sum224(text))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// startAgent starts a program of an agent, whose output a failed test shows.
+// startAgent starts a program of an agent. A failed test logs its output.
 func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, args []string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -21,13 +21,13 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 			os.PathListSeparator,
 		) + os.Getenv(
 			"PATH",
-		), // git asks it for passwords, and it calls helm
+		), // git runs the program as askpass, and the program runs helm
 		"KUBECONFIG=" + writeKubeconfig(t, cluster),
 		"HOME=" + folder,
 		"TMPDIR=" + mkdir(t, folder, "tmp"),
 		"GIT_CONFIG_NOSYSTEM=1",
-		// Argo CD's are one program with many names. Without a time it keeps what
-		// a branch was for three minutes; https://kubernetes.default.svc is the
+		// Argo CD's programs are one binary with many names. By default it caches
+		// a branch for three minutes. https://kubernetes.default.svc stands for the
 		// cluster of the kubeconfig.
 		"ARGOCD_BINARY_NAME=" + name,
 		"ARGOCD_FAKE_IN_CLUSTER=true",
@@ -55,7 +55,7 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 	})
 }
 
-// program is the path of an agent that `make e2e` has built.
+// programPath returns the path of a program built by `make e2e`.
 func programPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := processtest.Tool("FLOTILLA_KUBE_BIN", name)
@@ -68,7 +68,7 @@ func programPath(t *testing.T, name string) string {
 	return path
 }
 
-// kubectl runs a command of a guide on the cluster, by a shell, as users do.
+// runCommand runs a command of a guide in a shell, as users do, with kubectl for the cluster.
 func (bed *testbed) runCommand(t *testing.T, command string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)

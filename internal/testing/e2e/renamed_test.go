@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// renamed is the configuration of a cluster whose type gets other names: %[1]s is the reconciler.
+// renameConfiguration has a cluster whose type changes its name. %[1]s is the reconciler.
 const renameConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { "%[1]s-1" = { kubeconfig = file("kubeconfig") } }
@@ -66,8 +66,8 @@ resource "flotilla_agent" "one" {
 }
 `
 
-// TestRenamedClusterType gives a cluster type other names: nothing on the cluster goes, whether its agent follows the new folder
-// at once or stays at the one that has vanished, and what changes afterwards arrives.
+// TestRenamedClusterType renames a cluster type. No object on the cluster is deleted, whether its agent follows the new folder
+// at once or still follows the old one, and later changes are applied.
 func TestRenamedClusterType(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -122,14 +122,14 @@ func (bed *testbed) testRename(t *testing.T, name string) {
 			problems = append(problems, checkConfigMap(t, bed.cluster, namespace, "greeting", "hello", "world"))
 			config := bed.cluster.Get(t, "v1", "ConfigMap", namespace, "platform-config")
 			if config == nil || !strings.Contains(fmt.Sprint(config.Object["data"]), greeting) {
-				problems = append(problems, fmt.Errorf("the configuration in %s does not say %q: %v", namespace, greeting, config))
+				problems = append(problems, fmt.Errorf("the configuration in %s is %v, want %q", namespace, config, greeting))
 			}
 		}
 		return joinErrors(problems...)
 	}
 	checkUnchanged := func(wantUIDs map[string]string) {
 		t.Helper()
-		time.Sleep(10 * time.Second) // so long every agent needs to see that a folder has gone, and more
+		time.Sleep(10 * time.Second) // more than an agent needs to notice a removed folder
 		if got := listObjects(); !maps.Equal(wantUIDs, got) {
 			t.Errorf("the workloads had %v, and have %v", wantUIDs, got)
 		}
@@ -138,7 +138,7 @@ func (bed *testbed) testRename(t *testing.T, name string) {
 		apply([]string{old}, old, "first")
 		eventually(t, func() error { return checkGreeting("first") })
 	})
-	eventually(t, func() error { // the Deployments, too
+	eventually(t, func() error { // Deployments become objects after the ConfigMaps
 		if wantUIDs := listObjects(); len(wantUIDs) < 4*len(namespaces) {
 			return fmt.Errorf("the workloads have %v", wantUIDs)
 		}
@@ -150,7 +150,7 @@ func (bed *testbed) testRename(t *testing.T, name string) {
 			printed,
 			fmt.Sprintf(`cluster type \"%s\" is now \"%s\": 2 folders move`, old, second),
 		) {
-			t.Errorf("the apply says %s", printed)
+			t.Errorf("the apply does not print the rename:\n%s", printed)
 		}
 		checkUnchanged(wantUIDs)
 		apply([]string{old, second}, second, "second")
