@@ -130,7 +130,7 @@ func (bed *testbed) testLayout(t *testing.T, agent agent) {
 		eventually(t, func() error {
 			err := checkConfigMap(t, bed.cluster, name, "greeting", "hello", version)
 			if err == nil && !strings.Contains(followedPath(), targetFolder) {
-				err = fmt.Errorf("it follows %s, not %s", followedPath(), targetFolder)
+				err = fmt.Errorf("the follower follows %s, want %s", followedPath(), targetFolder)
 			}
 			if err == nil && !isSettled(getFollower()) {
 				err = fmt.Errorf("the follower has not settled")

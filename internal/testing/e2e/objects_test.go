@@ -49,7 +49,7 @@ func setData(t *testing.T, cluster *kubetest.Server, namespace, name, key, value
 	patch(t, cluster, configMaps, namespace, name, map[string]any{"data": map[string]any{key: value}})
 }
 
-// annotate sets an annotation, by which agents are asked to reconcile at once.
+// annotate sets an annotation that makes an agent reconcile at once.
 func annotate(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace, name, annotation, value string) {
 	t.Helper()
 	patch(t, cluster, resource, namespace, name, map[string]any{

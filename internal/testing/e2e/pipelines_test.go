@@ -21,7 +21,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// pipelineConfiguration has a rollout in two stages, which time alone moves. Jobs have no folder in common but that of the state.
+// pipelineConfiguration has a rollout in two stages with a soak time as the only condition. Jobs share only the folder of the
+// state.
 const pipelineConfiguration = `
 terraform {
   required_providers {
@@ -68,7 +69,7 @@ data "flotilla_overview" "dev" {
 }
 `
 
-// pipelinePlatforms are those of lock.sh.
+// pipelinePlatforms are the platforms of lock.sh.
 var pipelinePlatforms = []string{"linux_amd64", "linux_arm64", "darwin_arm64", "windows_amd64"}
 
 // pipelineMachine is a machine that runs pipelines. It has Terraform, and a mirror with the provider for several platforms.
@@ -125,7 +126,7 @@ func newPipelineMachine(t *testing.T) *pipelineMachine {
 	return m
 }
 
-// mirrorProvider puts the provider of this platform into the folder of a mirror, and an empty one of each other platform.
+// mirrorProvider puts the provider for this platform into the folder of a mirror, and an empty provider for each other platform.
 func mirrorProvider(t *testing.T, folder, provider string) {
 	t.Helper()
 	own := runtime.GOOS + "_" + runtime.GOARCH
@@ -164,7 +165,7 @@ func (m *pipelineMachine) writeProgram(name, text string) {
 	}
 }
 
-// start starts the program of a pipeline, whose output a failed test shows.
+// startProgram starts a program of a pipeline. A failed test logs its output.
 func (m *pipelineMachine) startProgram(binary string, environment []string, args ...string) *processtest.Process {
 	m.t.Helper()
 	process, err := processtest.Start(m.t.Context(), processtest.Command{
@@ -183,7 +184,7 @@ func (m *pipelineMachine) startProgram(binary string, environment []string, args
 	return process
 }
 
-// example reads an example of a pipeline.
+// readExample reads a file of examples/pipelines.
 func (m *pipelineMachine) readExample(name string) string {
 	m.t.Helper()
 	root, err := processtest.Repository()
@@ -201,7 +202,7 @@ func (m *pipelineMachine) configuration() string {
 	return fmt.Sprintf(pipelineConfiguration, filepath.ToSlash(filepath.Join(m.folder, "terraform.tfstate")), m.gitops.url)
 }
 
-// propose opens a pull request with the configuration, its lock file and these files.
+// proposeChange opens a pull request with the configuration, its lock file and these files.
 func (m *pipelineMachine) proposeChange(files map[string]string) (number int) {
 	m.t.Helper()
 	m.platform.push(map[string]string{"README.md": "The fleet\n"})
@@ -219,7 +220,7 @@ func (m *pipelineMachine) proposeChange(files map[string]string) (number int) {
 	return m.openPullRequest("change", files)
 }
 
-// request opens a pull request with these files from a branch.
+// openPullRequest pushes these files to a branch and opens a pull request.
 func (m *pipelineMachine) openPullRequest(branch string, files map[string]string) (number int) {
 	m.t.Helper()
 	m.platform.pushTo(branch, files)
@@ -234,12 +235,12 @@ func (m *pipelineMachine) mergePullRequest(number int) {
 	m.server.API(m.t, m.user, "POST", m.apiPath("/pulls/%d/merge", number), map[string]any{"Do": "merge"}, nil)
 }
 
-// path is that of the platform's repository in Gitea's API, and what follows.
+// apiPath returns the path of the platform's repository in Gitea's API, followed by rest.
 func (m *pipelineMachine) apiPath(rest string, args ...any) string {
 	return "/repos/" + m.user.Name + "/fleet" + fmt.Sprintf(rest, args...)
 }
 
-// hasComment looks for a comment on a pull request that has all of these texts.
+// checkComment checks that one comment on a pull request contains all of these texts.
 func (m *pipelineMachine) checkComment(number int, want ...string) error {
 	var comments []struct{ Body string }
 	m.server.API(m.t, m.user, "GET", m.apiPath("/issues/%d/comments", number), nil, &comments)
@@ -251,7 +252,7 @@ func (m *pipelineMachine) checkComment(number int, want ...string) error {
 	return fmt.Errorf("no comment has %q: %v", want, comments)
 }
 
-// commits lists which cluster types each commit of the GitOps repository adds the deployment target to.
+// listAdditions lists, for each commit of the GitOps repository, the cluster types that receive the deployment target.
 func (m *pipelineMachine) listAdditions() []string {
 	m.t.Helper()
 	m.gitops.git("fetch", "--quiet", m.gitops.pushURL, "dev")
@@ -268,7 +269,7 @@ func (m *pipelineMachine) listAdditions() []string {
 	return added
 }
 
-// written lists the cluster types whose folder has the deployment target.
+// listWrittenHosts lists the cluster types with the deployment target in their folder.
 func (m *pipelineMachine) listWrittenHosts() []string {
 	output, err := git(m.t.Context(), m.gitops.clone, "ls-remote", m.gitops.pushURL, "dev")
 	if err != nil || len(output) == 0 {
@@ -283,7 +284,7 @@ func (m *pipelineMachine) listWrittenHosts() []string {
 	return hosts
 }
 
-// removeByHand removes what is deployed on a cluster type.
+// removeByHand removes the deployment target from the folder of a cluster type.
 func (m *pipelineMachine) removeByHand(host string) {
 	m.t.Helper()
 	m.gitops.git("fetch", "--quiet", m.gitops.pushURL, "dev")
@@ -293,13 +294,13 @@ func (m *pipelineMachine) removeByHand(host string) {
 	m.gitops.git("push", "--quiet", m.gitops.pushURL, "HEAD:dev")
 }
 
-// gh comments on a pull request of Gitea as the program of that name does on GitHub.
+// ghProgram stands in for GitHub's gh: it comments on a pull request of Gitea.
 const ghProgram = `#!/bin/sh
 jq -Rs '{body: .}' "$5" | curl --fail --silent --show-error --header "Authorization: token $GH_TOKEN" \
   --header "Content-Type: application/json" --data @- "$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/issues/$3/comments"
 `
 
-// checkout is what actions/checkout does here.
+// checkoutSteps stand in for actions/checkout.
 const checkoutSteps = `
     - shell: sh
       run: |
@@ -309,8 +310,8 @@ const checkoutSteps = `
         git checkout --quiet FETCH_HEAD
 `
 
-// TestActions has a runner take a change from a pull request to the clusters' folders: the request gets the plan as a comment, its
-// merge writes the first stage, and runs on the schedule write the second one and repair drift.
+// TestActions delivers a change from a pull request to the clusters' folders with a runner of Actions. The plan is a comment on
+// the pull request. The merge writes the first stage. Scheduled runs write the second stage and repair drift.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	requirePipelinePrograms(t)
@@ -318,7 +319,7 @@ func TestActions(t *testing.T) {
 		t.Parallel()
 		newPipelineMachine(t).runActions("gitea-actions.yml", ".gitea/workflows/fleet.yml")
 	})
-	// Gitea runs workflows of GitHub, too.
+	// Gitea also runs workflows of GitHub.
 	t.Run("GitHub", func(t *testing.T) {
 		t.Parallel()
 		m := newPipelineMachine(t)
@@ -329,7 +330,7 @@ func TestActions(t *testing.T) {
 	})
 }
 
-// hostAction publishes an action on the Gitea, since none can be fetched from elsewhere.
+// hostAction publishes an action on the test's Gitea, because the runner has no internet.
 func (m *pipelineMachine) hostAction(owner, name, tag, steps string) {
 	m.t.Helper()
 	m.server.API(m.t, m.user, "POST", "/orgs", map[string]any{"username": owner}, nil)
@@ -369,7 +370,7 @@ func (m *pipelineMachine) runActions(example, path string) {
 		t.Helper()
 		eventually(title, func() error {
 			if got := m.listWrittenHosts(); !slices.Contains(got, host) {
-				return fmt.Errorf("the folders of %v have the deployment target, that of %s has not", got, host)
+				return fmt.Errorf("hosts with the deployment target: got %v, want %s among them", got, host)
 			}
 			return nil
 		})
@@ -378,19 +379,19 @@ func (m *pipelineMachine) runActions(example, path string) {
 		return m.checkComment(number, "## Flotilla", "+ canary/web-live", "Plan: 1 to add")
 	})
 	if got := m.listWrittenHosts(); got != nil {
-		t.Errorf("the plan has written %v", got)
+		t.Errorf("the plan wrote the folders of %v", got)
 	}
 	m.mergePullRequest(number)
 	waitForHost("the merge writes the first stage", "canary")
 	waitForHost("a run on the schedule writes the second", "region")
 	if got := m.listAdditions(); !slices.Equal(got, []string{"canary", "region"}) {
-		t.Errorf("the commits change the folders of %v", got)
+		t.Errorf("the commits add the deployment target to %v, want canary, then region", got)
 	}
 	m.removeByHand("region")
 	waitForHost("a run on the schedule repairs drift", "region")
 }
 
-// checkRuns fails the test if a run of Actions has failed.
+// checkRuns fails the test if a run of Actions failed.
 func (m *pipelineMachine) checkRuns() {
 	m.t.Helper()
 	var runs struct {
@@ -404,8 +405,8 @@ func (m *pipelineMachine) checkRuns() {
 	}
 }
 
-// TestAtlantis has Atlantis take a change from a pull request to the clusters' folders: the request gets the plan as a comment, and
-// calls of the schedule write the stages and repair drift, even while another request has a plan.
+// TestAtlantis delivers a change from a pull request to the clusters' folders with Atlantis. The plan is a comment on the pull
+// request. Scheduled calls write the stages and repair drift, even while another pull request has a plan.
 func TestAtlantis(t *testing.T) {
 	t.Parallel()
 	m := newPipelineMachine(t)
@@ -456,7 +457,7 @@ func TestAtlantis(t *testing.T) {
 	server.API(t, user, "POST", m.apiPath("/issues/%d/comments", number), map[string]any{"body": "atlantis apply"}, nil)
 	waitForComment("an apply on the request is refused", number, `unknown command "apply"`)
 	if got := m.listWrittenHosts(); got != nil {
-		t.Errorf("the plan has written %v", got)
+		t.Errorf("the plan wrote the folders of %v", got)
 	}
 	m.mergePullRequest(number)
 	callSchedule := func(title, host string) {
@@ -470,15 +471,15 @@ func TestAtlantis(t *testing.T) {
 				t.Fatalf("schedule.sh: %v\n%s", err, printed)
 			}
 			if got := m.listWrittenHosts(); !slices.Contains(got, host) {
-				t.Fatalf("the folders of %v have the deployment target, that of %s has not", got, host)
+				t.Fatalf("hosts with the deployment target: got %v, want %s among them", got, host)
 			}
 		})
 	}
 	callSchedule("a call of the schedule writes the first stage", "canary")
-	time.Sleep(time.Second) // the time of soaking
+	time.Sleep(time.Second) // the soak time
 	callSchedule("a call of the schedule writes the second", "region")
 	if got := m.listAdditions(); !slices.Equal(got, []string{"canary", "region"}) {
-		t.Errorf("the commits change the folders of %v", got)
+		t.Errorf("the commits add the deployment target to %v, want canary, then region", got)
 	}
 	number = m.openPullRequest("newer", map[string]string{"main.tf": strings.ReplaceAll(m.configuration(), `"v1"`, `"v2"`)})
 	waitForComment("the plan of another request is a comment", number, "Plan: 0 to add, 1 to change")

@@ -131,14 +131,14 @@ func (bed *testbed) testRename(t *testing.T, name string) {
 		t.Helper()
 		time.Sleep(10 * time.Second) // more than an agent needs to notice a removed folder
 		if got := listObjects(); !maps.Equal(wantUIDs, got) {
-			t.Errorf("the workloads had %v, and have %v", wantUIDs, got)
+			t.Errorf("the workloads have %v, want %v", got, wantUIDs)
 		}
 	}
 	bed.step(t, name, "onboarded", func() {
 		apply([]string{old}, old, "first")
 		eventually(t, func() error { return checkGreeting("first") })
 	})
-	eventually(t, func() error { // Deployments become objects after the ConfigMaps
+	eventually(t, func() error { // until the Deployments exist, too
 		if wantUIDs := listObjects(); len(wantUIDs) < 4*len(namespaces) {
 			return fmt.Errorf("the workloads have %v", wantUIDs)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// final is the configuration of two cluster types, one after the other, whose manifests are rendered as far as a variable says.
+// renderConfiguration has two cluster types in successive stages. A variable sets their attribute render.
 const renderConfiguration = requiredProviders + `
 provider "flotilla" {
   clusters = { for ring in local.rings : "%[1]s-${ring}-1" => { kubeconfig = file("kubeconfig") } }
@@ -91,7 +91,7 @@ output "rolling_out" {
 }
 `
 
-// finalFiles are a folder of plain manifests, a kustomization of a base with a patch, and a chart, in a version.
+// newManifestFiles returns three folders in a version: plain manifests, a kustomization of a base with a patch, and a chart.
 func newManifestFiles(version string) map[string]string {
 	return map[string]string{
 		"plain/all.yaml":       fmt.Sprintf(workload, version, 0),
@@ -115,8 +115,8 @@ patches:
 	}
 }
 
-// rendering goes from pointers, whose final objects a plan shows, to objects in the folder and back: the cluster has what was
-// shown, and nothing is deleted. The objects go through stages, back, and away as pointers do.
+// testRendering goes from pointers with a preview to rendered objects and back. The cluster has exactly the previewed objects,
+// and no object is deleted. Like pointers, objects go through stages, are rolled back, and are pruned.
 func (bed *testbed) testRendering(t *testing.T, agent agent) {
 	user := bed.git.User(t)
 	team, gitops := newRepository(t, bed.git, user, "team"), newRepository(t, bed.git, user, "gitops")
@@ -126,7 +126,7 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		programPath(t, "helm")
 		targets = append(targets, "chart")
 	}
-	namespace := func(ring, target string) string { return "dev-" + name + "-" + ring + "-web-" + target } // and the name of what follows the manifests
+	namespace := func(ring, target string) string { return "dev-" + name + "-" + ring + "-web-" + target } // also the name of the Application or Kustomization
 	greeting := map[string]string{"kustomized": "my-greeting", "plain": "greeting", "chart": "greeting"}
 	pushVersion := func(version string) string {
 		team.push(newManifestFiles(version))
@@ -158,7 +158,7 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		tf.writeFile("terraform.tfvars.json", string(text))
 		tf.run("apply", "-auto-approve", "-no-color")
 		for _, ring := range []string{"first", "rest"} {
-			if len(roots) < 4 { // the branch is there now
+			if len(roots) < 4 { // the first apply creates the branch
 				ofType, own := applyRoots(t, bed.cluster, agents.Settings{
 					Cluster: name + "-" + ring + "-1", ClusterType: name + "-" + ring, Reconciler: agent.reconciler(),
 					Repository: folder.Location{URL: gitops.url, Branch: "dev"},
@@ -172,7 +172,7 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		tf.readOutputs(map[string]any{"rolled_out": &rolledOut, "rolling_out": &summary})
 		return rolledOut, summary
 	}
-	// arrived checks that a ring has a version, and that its agent is content.
+	// checkRing checks that a ring has a version and that its followers have settled.
 	checkRing := func(ring, version string) error {
 		for _, target := range targets {
 			if err := checkConfigMap(t, bed.cluster, namespace(ring, target), greeting[target], "hello", version); err != nil {
@@ -198,13 +198,13 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 			return nil
 		})
 	}
-	// goes applies again and again until both rings have a version.
+	// rollOut applies until the rollout is complete and both rings have the version.
 	rollOut := func(version string) {
 		t.Helper()
 		waitFor(func() error {
 			if rolledOut, summary := apply(); !rolledOut {
-				time.Sleep(time.Second) // agents need the processors, too
-				return fmt.Errorf("the rollout says %v", summary)
+				time.Sleep(time.Second) // leave processor time to the agents
+				return fmt.Errorf("the rollout is incomplete: %v", summary)
 			}
 			return nil
 		})
@@ -221,7 +221,7 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		}
 		return had
 	}
-	// asShown checks that the cluster has the objects that the plan showed, and no others.
+	// checkPreview checks that the cluster has the previewed objects and no others.
 	checkPreview := func() {
 		t.Helper()
 		var previewed []struct {
@@ -238,7 +238,7 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		for _, object := range previewed {
 			is := objectReference{object.APIVersion, object.Kind, object.Namespace, object.Name}
 			if has[object.Assignment][is] == "" {
-				t.Errorf("%s shows %v, and the cluster has %v", object.Assignment, is, slices.Collect(maps.Keys(has[object.Assignment])))
+				t.Errorf("%s previews %v, but the cluster has %v", object.Assignment, is, slices.Collect(maps.Keys(has[object.Assignment])))
 				continue
 			}
 			delete(has[object.Assignment], is)
@@ -247,20 +247,20 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 				t.Fatal(err)
 			}
 			if difference := firstDifference(want, any(bed.cluster.Get(t, is.apiVersion, is.kind, is.namespace, is.name).Object), ""); difference != "" {
-				t.Errorf("%s shows of %v another %s than the cluster has", object.Assignment, is, difference)
+				t.Errorf("%s previews %v with another %s", object.Assignment, is, difference)
 			}
 		}
 		for assignment, extra := range has {
 			if len(extra) > 0 {
-				t.Errorf("%s has %v, which is not shown", assignment, slices.Collect(maps.Keys(extra)))
+				t.Errorf("%s has %v, which the preview lacks", assignment, slices.Collect(maps.Keys(extra)))
 			}
 		}
 		if want := len(targets) * 2; len(previewed) < 2*want {
-			t.Errorf("only %d objects are shown of %d assignments", len(previewed), want)
+			t.Errorf("the preview of %d assignments has only %d objects", want, len(previewed))
 		}
 	}
 
-	step("a preview arrives", func() { rollOut("v1") })
+	step("pointers are applied, with a preview", func() { rollOut("v1") })
 	checkPreview()
 	had := listUIDs()
 	checkUIDs := func() {
@@ -269,41 +269,41 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 			t.Errorf("there was %v, and is %v", had, got)
 		}
 	}
-	step("objects arrive", func() {
+	step("objects are applied", func() {
 		variables["render"] = "objects"
 		rollOut("v1")
 	})
 	checkUIDs()
 	checkPreview()
 	firstCommit := gitops.tip("dev")
-	step("changed objects arrive at the first stage", func() {
+	step("changed objects are applied in the first stage", func() {
 		variables["commit"] = pushVersion("v2")
 		if rolledOut, summary := apply(); rolledOut {
-			t.Errorf("the rollout is over at once: %v", summary)
+			t.Errorf("the rollout completed at once: %v", summary)
 		}
 		waitFor(func() error { return joinErrors(checkRing("first", "v2"), checkRing("rest", "v1")) })
 	})
-	step("and at the second", func() { rollOut("v2") })
+	step("changed objects are applied in the second stage", func() { rollOut("v2") })
 	checkUIDs()
 	checkPreview()
-	step("rolled back", func() {
+	step("objects are rolled back", func() {
 		variables["rollback_to"] = firstCommit
 		apply()
 		waitFor(func() error { return joinErrors(checkRing("first", "v1"), checkRing("rest", "v1")) })
 	})
 	checkUIDs()
-	step("and on again", func() {
+	step("the rollback ends", func() {
 		delete(variables, "rollback_to")
 		rollOut("v2")
 	})
-	step("a change by hand on the cluster is put right", func() {
+	step("a change by hand on the cluster is reverted", func() {
 		setData(t, bed.cluster, namespace("rest", "plain"), "greeting", "hello", "by hand")
 		if agent.reconciler() == "flux" {
 			agent.triggerReconcile(t, namespace("rest", "plain"))
 		}
 		waitFor(func() error { return checkRing("rest", "v2") })
 	})
-	step("a change by hand in the folder is put right", func() {
+	step("a change by hand in the folder is reverted", func() {
 		gitops.git("checkout", "--quiet", "-B", "dev", gitops.tip("dev"))
 		path := name + "-rest/web-plain/objects/objects.yaml"
 		text, err := os.ReadFile(filepath.Join(gitops.clone, filepath.FromSlash(path)))
@@ -321,16 +321,16 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		before := gitops.git("rev-parse", gitops.tip("dev")+":"+name+"-rest")
 		rollOut("v2")
 		if after := gitops.git("rev-parse", gitops.tip("dev")+":"+name+"-rest"); after != before {
-			t.Error("the folder is another one")
+			t.Error("the folder changed after the loss of the state")
 		}
 		checkUIDs()
 	})
-	step("pointers arrive again", func() {
+	step("pointers are applied again", func() {
 		variables["render"] = "pointers"
 		rollOut("v2")
 	})
 	checkUIDs()
-	step("objects, one of which is removed, are pruned", func() {
+	step("objects of a removed target are pruned", func() {
 		variables["render"] = "objects"
 		rollOut("v2")
 		checkUIDs()
@@ -347,7 +347,7 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 	})
 }
 
-// differs is the field of an object in which another one lacks what it has; "" where there is none.
+// firstDifference returns the first field of want with another value in got, or "". Fields missing from want do not count.
 func firstDifference(want, got any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -369,7 +369,7 @@ func firstDifference(want, got any, path string) string {
 			}
 		}
 		return ""
-	case float64: // of YAML, while the cluster has whole numbers
+	case float64: // YAML decodes to float64, the cluster's objects have int64
 		if number, isWhole := got.(int64); isWhole {
 			got = float64(number)
 		}
@@ -377,5 +377,5 @@ func firstDifference(want, got any, path string) string {
 	if want == nil || reflect.DeepEqual(want, got) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %v, not %v", path, want, got)
+	return fmt.Sprintf("%s: got %v, want %v", path, got, want)
 }

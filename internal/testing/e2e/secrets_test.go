@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// rotation is a configuration whose containers have a reference to a secret, of the version that a file says.
+// rotationConfiguration has config containers with a reference to a secret. The file `version` has the version of the secret.
 const rotationConfiguration = `
 provider "flotilla" {
   clusters = { for cluster in local.clusters : cluster.name => { kubeconfig = file("kubeconfig") } }
@@ -72,27 +72,27 @@ output "rolled_out" {
 }
 `
 
-// rotating is what a run says.
+// rotationStatus has the outputs of an apply.
 type rotationStatus struct {
 	rollingOut  map[string]string
 	rolledOut   bool
 	assignments map[string]struct{ Verdict, Message string }
 }
 
-// says checks what is said of the rollout.
+// checkSummary checks that the rollout's summary contains every word.
 func (r *rotationStatus) checkSummary(words ...string) error {
 	for _, word := range words {
 		if text := r.rollingOut["web-live"]; !strings.Contains(text, word) {
-			return fmt.Errorf("the rollout says %q, and not %q", text, word)
+			return fmt.Errorf("the summary of the rollout is %q, want %q", text, word)
 		}
 	}
 	return nil
 }
 
-// canarySecret is what no file, plan or state of a test has.
+// canarySecret begins every secret. No file, plan or state may contain it.
 const canarySecret = "correct-horse-"
 
-// rotates has a Secret go from a reference to ready, and its versions from stage to stage.
+// testSecretRotation rolls out a reference to a secret, and then other versions of the secret, stage by stage.
 func (bed *testbed) testSecretRotation(t *testing.T, agent agent) {
 	user := bed.git.User(t)
 	team := newRepository(t, bed.git, user, "team")
@@ -113,7 +113,7 @@ func (bed *testbed) testSecretRotation(t *testing.T, agent agent) {
 	var roots []string
 	applyOnce := func() rotationStatus {
 		tf.run("apply", "-auto-approve", "-no-color")
-		if roots == nil { // the branch is there now
+		if roots == nil { // the first apply creates the branch
 			for _, ring := range []string{"canary", "rest"} {
 				_, own := applyRoots(t, bed.cluster, agents.Settings{
 					Cluster: name + "-secret-" + ring, ClusterType: name + "-rotated", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "dev"},
@@ -134,30 +134,30 @@ func (bed *testbed) testSecretRotation(t *testing.T, agent agent) {
 		bed.step(t, name, title, func() {
 			eventually(t, func() error {
 				if runs++; runs > 1 {
-					time.Sleep(time.Second) // agents need the processors, too
+					time.Sleep(time.Second) // leave processor time to the agents
 				}
 				status := applyOnce()
 				if err := check(status); err != nil {
-					return fmt.Errorf("%w: the rollout says %v, and compliance %v", err, status.rollingOut, status.assignments)
+					return fmt.Errorf("%w: the summary of the rollout is %v, the verdicts are %v", err, status.rollingOut, status.assignments)
 				}
 				return nil
 			})
 		})
 	}
-	// canary checks the verdict of the first stage.
+	// checkCanary checks the verdict of the first stage.
 	checkCanary := func(status rotationStatus, verdict, message string) error {
 		got := status.assignments["clusters/"+name+"-secret-canary/web-live"]
 		if got.Verdict != verdict || !strings.Contains(got.Message, message) {
-			return fmt.Errorf("the canary is %s: %s, not %s: %s", got.Verdict, got.Message, verdict, message)
+			return fmt.Errorf("the verdict of the canary is %s: %s, want %s: %s", got.Verdict, got.Message, verdict, message)
 		}
 		return nil
 	}
-	// has are what the Secrets of both stages have; "" is none.
+	// checkSecrets checks the Secrets of both stages. An empty value means no Secret.
 	checkSecrets := func(checkCanary, rest string) {
 		t.Helper()
 		for ring, want := range map[string]string{"canary": checkCanary, "rest": rest} {
 			if got := readSecret(t, bed.cluster, namespace(ring), "PASSWORD"); got != want {
-				t.Errorf("the Secret of %s has %q, not %q", ring, got, want)
+				t.Errorf("the Secret of %s has %q, want %q", ring, got, want)
 			}
 		}
 	}
@@ -178,30 +178,30 @@ func (bed *testbed) testSecretRotation(t *testing.T, agent agent) {
 	)
 	checkSecrets("", "")
 	operator.setSuspended(false)
-	applyUntil("version 1 goes through two stages", checkRolledOut)
+	applyUntil("version 1 passes two stages", checkRolledOut)
 	checkSecrets(canarySecret+"1", canarySecret+"1")
 
 	operator.setSuspended(true)
 	tf.writeFile("version", "2")
-	applyUntil("version 2 is named, and version 1 is there", func(status rotationStatus) error {
+	applyUntil("version 2 is assigned, version 1 is still on the cluster", func(status rotationStatus) error {
 		return checkCanary(status, "progressing", object+" was changed after its Secret was written")
 	})
 	checkSecrets(canarySecret+"1", canarySecret+"1")
 	operator.setSuspended(false)
-	applyUntil("version 2 goes through two stages", checkRolledOut)
+	applyUntil("version 2 passes two stages", checkRolledOut)
 	checkSecrets(canarySecret+"2", canarySecret+"2")
 
 	tf.writeFile("version", "9")
-	applyUntil("version 9, which the store does not have, halts at the canary", func(status rotationStatus) error {
+	applyUntil("version 9, missing from the store, halts at the canary", func(status rotationStatus) error {
 		if status.rolledOut {
-			t.Error("it is rolled out")
+			t.Error("version 9 is rolled out")
 		}
 		return errors.Join(checkCanary(status, "failed", object+" is not ready: could not get secret data from provider"),
 			status.checkSummary(`stage 1 of 2 "canary"`, "failed"))
 	})
 	checkSecrets(canarySecret+"2", canarySecret+"2")
 	tf.writeFile("version", "2")
-	applyUntil("version 2 is brought back", checkRolledOut)
+	applyUntil("version 2 is assigned again", checkRolledOut)
 	checkSecrets(canarySecret+"2", canarySecret+"2")
 	if err := tf.checkEmptyPlan(); err != nil {
 		t.Error(err)
@@ -211,14 +211,14 @@ func (bed *testbed) testSecretRotation(t *testing.T, agent agent) {
 		got,
 		want,
 	) {
-		t.Errorf("the commits of dev brought %v, not %v", got, want)
+		t.Errorf("the commits of dev assign %v, want %v", got, want)
 	}
 	if state := tf.run("state", "pull"); strings.Contains(state, canarySecret) {
 		t.Error("the state has a secret")
 	}
 }
 
-// secretOf is a value of the Secret of a namespace; "" where there is none.
+// readSecret returns a value of the Secret in a namespace, or "".
 func readSecret(t *testing.T, cluster *kubetest.Server, namespace, key string) string {
 	t.Helper()
 	text, _ := field(cluster.Get(t, "v1", "Secret", namespace, "platform-secrets"), "data", key).(string)
@@ -229,7 +229,7 @@ func readSecret(t *testing.T, cluster *kubetest.Server, namespace, key string) s
 	return string(decoded)
 }
 
-// versionsIn lists which version of the secret each commit of dev brought to which ring.
+// listVersions lists, by commit of dev, each ring and the version of the secret assigned to it.
 func listVersions(gitops *repository, agent string) []string {
 	var versions []string
 	gitops.git("fetch", "--quiet", gitops.pushURL, "dev")

@@ -32,12 +32,12 @@ var (
 	secrets         = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// sources does for branches and tags what source-controller does: it keeps an
-// artifact of the newest commit of each GitRepository.
+// sourceController is a stand-in for source-controller with branches, tags and commits only. It keeps an artifact of the newest
+// commit of each GitRepository.
 type sourceController struct {
 	t       *testing.T
 	cluster *kubetest.Server
-	folder  string // of bare repositories
+	folder  string // a bare repository
 	url     string
 
 	mu        sync.Mutex
@@ -69,7 +69,7 @@ func startSourceController(t *testing.T, cluster *kubetest.Server) {
 	})
 }
 
-// ServeHTTP gives out artifacts.
+// ServeHTTP serves artifacts.
 func (s *sourceController) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	artifact := s.artifacts[r.URL.Path]
@@ -81,7 +81,7 @@ func (s *sourceController) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(artifact)
 }
 
-// reconcile sees to each GitRepository. What fails, it tries again.
+// reconcile updates each GitRepository. The next round retries errors.
 func (s *sourceController) reconcile(ctx context.Context) {
 	repositories, err := s.cluster.Client().Resource(gitRepositories).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *sourceController) fetchRepository(ctx context.Context, repository *unst
 	return s.storeArtifact(ctx, gitRepositories, repository, commit, revision)
 }
 
-// store gives a source the artifact of a commit or tree.
+// storeArtifact stores the archive of a commit or tree and puts it into the status of a source.
 func (s *sourceController) storeArtifact(
 	ctx context.Context,
 	resource schema.GroupVersionResource,
@@ -154,7 +154,7 @@ func (s *sourceController) storeArtifact(
 	return nil
 }
 
-// address is where a repository is, with the credentials that are to be used.
+// addressWithCredentials returns the URL of a repository with the credentials of its Secret, if any.
 func (s *sourceController) addressWithCredentials(ctx context.Context, repository *unstructured.Unstructured) (string, error) {
 	address, err := url.Parse(fmt.Sprint(field(repository, "spec", "url")))
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *sourceController) setStatus(
 	}
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err == nil {
-		// One that has gone in between needs no status, and all others get theirs the next time.
+		// A deleted object needs no status. The next round retries other errors.
 		_, _ = s.cluster.Client().Resource(resource).Namespace(object.GetNamespace()).
 			Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
@@ -205,13 +205,12 @@ func (s *sourceController) git(ctx context.Context, args ...string) ([]byte, err
 	return git(ctx, s.folder, args...)
 }
 
-// withoutGit is an environment without what would steer git: tests may run
-// inside a hook.
+// removeGitVariables removes the variables that steer git, because tests may run inside a hook.
 func removeGitVariables(environment []string) []string {
 	return slices.DeleteFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, "GIT_") })
 }
 
-// git runs git without anybody's settings.
+// git runs git without the user's settings.
 func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = folder

@@ -18,9 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-// rollout is the configuration of a rollout over the clusters of dev, and of
-// stage, which gets what is rolled out there. The clusters of dev are one API:
-// each follows the folder of its own, so that what it says is of that alone.
+// rolloutConfiguration has a rollout over the clusters of dev, and a promotion of proven versions to stage. The clusters of dev
+// share one API, but each follows only the folder of its own.
 const rolloutConfiguration = `
 provider "flotilla" {
   clusters = { for cluster in local.clusters : cluster.name => { kubeconfig = file("kubeconfig") } }
@@ -103,9 +102,8 @@ output "promoted" {
 }
 `
 
-// version is what a tag of the team's repository has. A broken one has a
-// Deployment more, which never gets its replica, since no node takes it, and says so
-// after a second.
+// newVersion returns the content of a tag in the team's repository. A broken version has a second Deployment that never gets its
+// replica, because no node takes it, and fails after a second.
 func newVersion(name string, works bool) string {
 	text := fmt.Sprintf(workload, name, 0)
 	if !works {
@@ -115,7 +113,7 @@ func newVersion(name string, works bool) string {
 	return text
 }
 
-// staged is what a run says.
+// rolloutStatus has the outputs of an apply.
 type rolloutStatus struct {
 	rollingOut map[string]string
 	rolledOut  bool
@@ -123,8 +121,8 @@ type rolloutStatus struct {
 	running    map[string]string // version by ring
 }
 
-// stages has three versions go from stage to stage of dev, and on to the
-// environment stage: one that works, one that is broken, and one that is mended.
+// testStages rolls out three versions over the stages of dev and promotes them to the environment stage: a working version, a
+// broken one and a repaired one.
 func (bed *testbed) testStages(t *testing.T, agent agent) {
 	user := bed.git.User(t)
 	team := newRepository(t, bed.git, user, "team")
@@ -148,7 +146,7 @@ func (bed *testbed) testStages(t *testing.T, agent agent) {
 	var roots []string
 	applyOnce := func() rolloutStatus {
 		tf.run("apply", "-auto-approve", "-no-color")
-		if roots == nil { // the branches are there now
+		if roots == nil { // the first apply creates the branches
 			for _, cluster := range clusters {
 				ofType, own := applyRoots(t, bed.cluster, cluster)
 				roots = append(roots, ofType, own)
@@ -165,37 +163,37 @@ func (bed *testbed) testStages(t *testing.T, agent agent) {
 			for _, host := range version.Hosts {
 				ring := strings.TrimPrefix(host, "clusters/"+name+"-")
 				if version.Version == "" || version.Revision == "" || version.DeploymentTarget != "web-live" {
-					t.Errorf("of %s it says that %+v runs", host, version)
+					t.Errorf("running version of %s: got %+v, want complete fields of web-live", host, version)
 					continue
 				}
 				status.running[ring] = version.Version
 				if commit := strings.TrimSpace(team.git("rev-parse", version.Version+"^{commit}")); commit != version.Revision {
-					t.Errorf("of %s it says that %s runs at %s, and that is %s", host, version.Version, version.Revision, commit)
+					t.Errorf("running version of %s: got %s at %s, want %s", host, version.Version, version.Revision, commit)
 				}
 				if values := greetings.inNamespace(namespace(ring)); !slices.Contains(values, version.Version) {
-					t.Errorf("%s has had %v, and it says that %s runs", host, values, version.Version)
+					t.Errorf("%s has only had %v, but version %s is reported as running", host, values, version.Version)
 				}
 			}
 		}
 		return status
 	}
-	// until runs again and again, as a schedule of runs would.
+	// applyUntil applies repeatedly, as a schedule would.
 	applyUntil := func(title string, isDone func(rolloutStatus) bool) {
 		t.Helper()
 		runs := 0
 		bed.step(t, name, title, func() {
 			eventually(t, func() error {
 				if runs++; runs > 1 {
-					time.Sleep(time.Second) // agents need the processors, too
+					time.Sleep(time.Second) // leave processor time to the agents
 				}
 				if status := applyOnce(); !isDone(status) {
-					return fmt.Errorf("the rollout says %v, and that %q is promoted\nthe agent says %s", status.rollingOut, status.promoted,
+					return fmt.Errorf("the summary of the rollout is %v, the promoted version %q\nstatus of the agent: %s", status.rollingOut, status.promoted,
 						agent.describeStatus(t, namespace("canary"), namespace("east"), namespace("west")))
 				}
 				return nil
 			})
 		})
-		t.Logf("%d runs", runs)
+		t.Logf("%d applies", runs)
 	}
 	releaseVersion := func(version, text string) {
 		team.push(map[string]string{"deploy/all.yaml": text})
@@ -204,42 +202,42 @@ func (bed *testbed) testStages(t *testing.T, agent agent) {
 	}
 	waitForStage := func(version string) {
 		t.Helper()
-		bed.step(t, name, version+" is on the cluster of stage", func() {
+		bed.step(t, name, version+" is deployed in stage", func() {
 			eventually(t, func() error {
 				return checkConfigMap(t, bed.cluster, stage, "greeting", "hello", version)
 			})
 		})
 	}
-	// runs waits until the clusters of dev say that they run these versions.
-	runs := func(canary, east, west string) {
+	// waitForRunning waits until the clusters of dev report these running versions.
+	waitForRunning := func(canary, east, west string) {
 		t.Helper()
 		want := map[string]string{"canary": canary, "east": east, "west": west}
-		applyUntil("compliance says that "+canary+", "+east+" and "+west+" run", func(status rolloutStatus) bool { return maps.Equal(status.running, want) })
+		applyUntil("the running versions are "+canary+", "+east+" and "+west, func(status rolloutStatus) bool { return maps.Equal(status.running, want) })
 	}
 	isRolledOut := func(version string) func(rolloutStatus) bool {
 		return func(status rolloutStatus) bool { return status.rolledOut && status.promoted == version }
 	}
 
 	releaseVersion("v1", newVersion("v1", true))
-	applyUntil("v1 goes through three stages", isRolledOut("v1"))
+	applyUntil("v1 passes three stages", isRolledOut("v1"))
 	waitForStage("v1")
-	runs("v1", "v1", "v1")
+	waitForRunning("v1", "v1", "v1")
 	releaseVersion("v2", newVersion("v2", false))
-	applyUntil("v2, which is broken, halts at the canary", func(status rolloutStatus) bool {
+	applyUntil("v2, a broken version, halts at the canary", func(status rolloutStatus) bool {
 		if status.rolledOut || status.promoted != "v1" {
-			t.Errorf("with a broken canary the rollout says %+v", status)
+			t.Errorf("with a broken canary, the rollout is %+v", status)
 		}
 		return strings.Contains(status.rollingOut["web-live"], `stage 1 of 3 "canary", 1 of 3 hosts`) &&
 			strings.Contains(status.rollingOut["web-live"], "failed")
 	})
-	// What Argo CD has synced runs; what Flux has applied, only once it is healthy.
-	runs(map[string]string{"argocd": "v2", "flux": "v1"}[name], "v1", "v1")
-	// Flux says now and then that it tries again, which is not that it has failed.
-	bed.step(t, name, "a run that changes nothing", func() { eventually(t, tf.checkEmptyPlan) })
+	// Argo CD reports a synced version as running, Flux only a healthy one.
+	waitForRunning(map[string]string{"argocd": "v2", "flux": "v1"}[name], "v1", "v1")
+	// At times Flux reports a retry instead of the failure.
+	bed.step(t, name, "the plan is empty", func() { eventually(t, tf.checkEmptyPlan) })
 	releaseVersion("v3", newVersion("v3", true))
-	applyUntil("v3, which is mended, goes through three stages", isRolledOut("v3"))
+	applyUntil("v3, a repaired version, passes three stages", isRolledOut("v3"))
 	waitForStage("v3")
-	runs("v3", "v3", "v3")
+	waitForRunning("v3", "v3", "v3")
 	if err := tf.checkEmptyPlan(); err != nil {
 		t.Error(err)
 	}
@@ -248,18 +246,18 @@ func (bed *testbed) testStages(t *testing.T, agent agent) {
 		namespace("canary"): {"v1", "v2", "v3"}, namespace("east"): {"v1", "v3"}, namespace("west"): {"v1", "v3"}, stage: {"v1", "v3"},
 	} {
 		if got := greetings.inNamespace(namespace); !slices.Equal(got, want) {
-			t.Errorf("namespace %s has seen %v, not %v", namespace, got, want)
+			t.Errorf("versions in namespace %s: got %v, want %v", namespace, got, want)
 		}
 	}
 	if got, want := listRollouts(gitops, name), []string{"canary v1", "east v1", "west v1", "canary v2", "canary v3", "east v3", "west v3"}; !slices.Equal(
 		got,
 		want,
 	) {
-		t.Errorf("the commits of dev brought %v, not %v", got, want)
+		t.Errorf("the commits of dev assign %v, want %v", got, want)
 	}
 }
 
-// wentTo lists which version each commit of dev brought to which ring.
+// listRollouts lists, by commit of dev, each ring and the version assigned to it.
 func listRollouts(gitops *repository, agent string) []string {
 	var rollouts []string
 	gitops.git("fetch", "--quiet", gitops.pushURL, "dev")
@@ -278,14 +276,13 @@ func listRollouts(gitops *repository, agent string) []string {
 	return rollouts
 }
 
-// watched are the values that a field has had, by namespace.
+// valueHistory records the successive values of a field, by namespace.
 type valueHistory struct {
 	mu     sync.Mutex
 	values map[string][]string
 }
 
-// watch sees every value of a field in the objects of a name, in all
-// namespaces, for as long as the test runs.
+// watchField records the field of all objects with the name, in all namespaces, until the test ends.
 func watchField(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, name string, path ...string) *valueHistory {
 	t.Helper()
 	history := &valueHistory{values: map[string][]string{}}

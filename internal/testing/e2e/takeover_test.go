@@ -15,23 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// root is what follows the folder of a cluster before it is taken over, and the fleet that is there.
+// existingFleet is a fleet before Flotilla adopts it, with the root that follows the folder of a cluster.
 type existingFleet struct {
 	apiVersion, kind, namespace, name string
 
-	files        map[string]string // of the repository that it follows
-	installed    string            // what the agent's installer has applied
-	adoptedNames []string          // the names of what it brings and Flotilla takes, of its own kind
-	removedFiles []string          // the files with them
-	ownerPath    []string          // the field that says what brings an object, of "web"
-	oldOwner     string            // its value before, and after
+	files        map[string]string // content of the repository
+	installed    string            // manifests applied by the agent's installer
+	adoptedNames []string          // names of the adopted objects, of the root's kind
+	removedFiles []string          // files with the adopted objects
+	ownerPath    []string          // field with the owner of an adopted object
+	oldOwner     string            // value before the takeover
 	newOwner     string
 }
 
-// newRoot is what follows the folder of a cluster type afterwards.
+// newRoot is the root that follows the folder of a cluster type after the takeover.
 const newRoot = "flotilla-cluster-type"
 
-// children are the objects of the test's own, by agent: %[1]s is the name and the namespace, %[2]s the folder, %[3]s the repository.
+// childTemplates are adopted objects, by agent: %[1]s is the name and the namespace, %[2]s the folder, %[3]s the repository.
 var childTemplates = map[string]string{
 	"flux": `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -53,12 +53,12 @@ func newChild(agent, name, folder, url string) string {
 	return fmt.Sprintf(childTemplates[agent], name, folder, url)
 }
 
-// brings is what a child brings: its namespace, and a workload.
+// newWorkload returns the objects of a child: its namespace and a workload.
 func newWorkload(name, version string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---", name) + fmt.Sprintf(workload, version, 0)
 }
 
-// synced is what `flux bootstrap` writes.
+// newFluxSync returns the file gotk-sync.yaml of `flux bootstrap`.
 func newFluxSync(url string, prune bool) string {
 	return fmt.Sprintf(`apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
@@ -76,7 +76,7 @@ spec:
 `, url, prune)
 }
 
-// components stands for Flux itself, which its root brings, too.
+// fluxComponents stands in for Flux itself, which its root also deploys.
 const fluxComponents = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: kustomize-controller, namespace: flux-system}
@@ -88,7 +88,7 @@ spec:
     spec: {containers: [{name: manager, image: example.com/kustomize-controller, args: [--log-level=info]}]}
 `
 
-// fluxFleet is Flux' own example of a fleet, as installed on production, with one workload more, whose objects need no other controller.
+// fluxFleet is Flux' own example of a fleet on production, with an additional workload that needs no other controller.
 func fluxFleet(t *testing.T, url string) existingFleet {
 	t.Helper()
 	example := filepath.Join("..", "..", "..", "..", "shared", "charts", "kustomize", "fleet-example")
@@ -150,7 +150,8 @@ spec:
 	}
 }
 
-// takeover goes the way of the guide on adopting: what a cluster follows becomes a folder of Flotilla, and nothing is deleted.
+// testTakeover follows the guide on adopting: a folder of Flotilla replaces the folder of an existing cluster, and no object is
+// deleted.
 func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 	user := bed.git.User(t)
 	fleet, gitops := newRepository(t, bed.git, user, "fleet"), newRepository(t, bed.git, user, "gitops")
@@ -179,7 +180,7 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 	}
 	owners := watchField(t, bed.cluster, map[bool]schema.GroupVersionResource{true: kustomizations, false: applications}[isFlux], web, old.ownerPath...)
 
-	step("the fleet is there", func() {
+	step("the fleet is deployed", func() {
 		fleet.push(old.files)
 		bed.cluster.Apply(t, old.installed)
 		waitFor(func() error {
@@ -192,7 +193,7 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 		})
 	})
 	wantUIDs := bed.listApplied(t, getFollower(old.name))
-	t.Logf("%d objects are there", len(wantUIDs))
+	t.Logf("the fleet has %d objects", len(wantUIDs))
 	checkUnchanged := func() {
 		t.Helper()
 		for _, object := range slices.SortedFunc(maps.Keys(wantUIDs), objectReference.compare) {
@@ -210,12 +211,12 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 		agent.triggerReconcile(t, old.name)
 		waitFor(func() error {
 			if got := field(getFollower(old.name), path...); got != want {
-				return fmt.Errorf("%s has %v, and is to have %v", strings.Join(path, "."), got, want)
+				return fmt.Errorf("%s is %v, want %v", strings.Join(path, "."), got, want)
 			}
 			return nil
 		})
 	}
-	step("the root does not prune any more", func() {
+	step("the root no longer prunes", func() {
 		fleet.git("push", "--quiet", fleet.pushURL, "main:adopted")
 		if isFlux {
 			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": newFluxSync(fleet.url, false)})
@@ -224,12 +225,12 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 			bed.runGuideCommand(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
 		}
 	})
-	step("the root lets its objects go", func() {
+	step("the root releases its objects", func() {
 		fleet.git(append([]string{"rm", "--quiet"}, old.removedFiles...)...)
 		if isFlux {
 			fleet.push(nil)
 			waitForRootField("main@sha1:"+fleet.head(), "status", "lastAppliedRevision")
-		} else { // else the folder would vanish
+		} else { // keeps the folder
 			fleet.push(map[string]string{"clusters/production/README.md": "Flotilla writes what is for this cluster.\n"})
 			waitForRootField(fleet.head(), "status", "sync", "revision")
 		}
@@ -254,7 +255,7 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 			t.Fatalf("%v\n%s", err, agent.describeStatus(t, append([]string{newRoot}, old.adoptedNames...)...))
 		}
 		checkUnchanged()
-		for _, name := range old.adoptedNames { // nothing is waited for: the apply has
+		for _, name := range old.adoptedNames { // no polling: the apply waits
 			if got, _ := field(getFollower(name), old.ownerPath...).(string); !strings.HasPrefix(got, newRoot) {
 				t.Errorf("%s belongs to %q", name, got)
 			}
@@ -285,7 +286,7 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 		}
 		waitFor(func() error {
 			if getFollower(old.name) != nil {
-				return fmt.Errorf("it is still there")
+				return fmt.Errorf("the root still exists")
 			}
 			return nil
 		})
@@ -294,14 +295,14 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 	})
 	fleet.git("fetch", "--quiet", fleet.pushURL, "adopted")
 	fleet.git("checkout", "--quiet", "-B", "adopted", "FETCH_HEAD")
-	step("a change arrives", func() {
+	step("a change is applied", func() {
 		fleet.pushTo("adopted", map[string]string{"clusters/production/web.yaml": newChild(agent.reconciler(), web, "web/v2", fleet.url)})
 		tf.run("apply", "-auto-approve", "-no-color")
 		agent.triggerReconcile(t, newRoot)
 		waitFor(func() error { return checkConfigMap(t, bed.cluster, web, "greeting", "hello", "v2") })
 		checkUnchanged()
 	})
-	step("what is removed is pruned", func() {
+	step("a removed workload is pruned", func() {
 		fleet.git("rm", "--quiet", "clusters/production/web.yaml")
 		fleet.pushTo("adopted", nil)
 		tf.run("apply", "-auto-approve", "-no-color")
@@ -311,11 +312,11 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 		checkUnchanged()
 	})
 	if got, want := owners.inNamespace(old.namespace), []string{old.oldOwner, old.newOwner}; !slices.Equal(got, want) {
-		t.Errorf("%s belonged to %v, and not to %v", web, got, want)
+		t.Errorf("owners of %s: got %v, want %v", web, got, want)
 	}
 }
 
-// define has the API know these kinds, with whatever is in their objects.
+// defineKinds defines kinds, given as "apiVersion kind", with arbitrary fields.
 func (bed *testbed) defineKinds(t *testing.T, kinds ...string) {
 	t.Helper()
 	for _, entry := range kinds {
@@ -345,7 +346,7 @@ spec:
 	}
 }
 
-// reference names an object of a cluster.
+// objectReference names an object of a cluster.
 type objectReference struct{ apiVersion, kind, namespace, name string }
 
 func (r objectReference) String() string { return r.kind + " " + r.namespace + "/" + r.name }
@@ -354,7 +355,7 @@ func (r objectReference) compare(other objectReference) int {
 	return strings.Compare(r.String(), other.String())
 }
 
-// brought are the objects that a Kustomization or an Application has brought, and those that they have brought in turn, with their UIDs.
+// listApplied returns the UIDs of the objects applied by a Kustomization or Application and, recursively, by its children.
 func (bed *testbed) listApplied(t *testing.T, root *unstructured.Unstructured) map[objectReference]string {
 	t.Helper()
 	uids := map[objectReference]string{}
@@ -390,7 +391,7 @@ func (bed *testbed) listApplied(t *testing.T, root *unstructured.Unstructured) m
 	return uids
 }
 
-// guided runs a command that the guide on adopting has.
+// runGuideCommand runs a command of the guide on adopting.
 func (bed *testbed) runGuideCommand(t *testing.T, command string) {
 	t.Helper()
 	requireInGuide(t, "adopting.md.tmpl", command)

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
-// required is what every configuration begins with.
+// requiredProviders begins every configuration.
 const requiredProviders = `
 terraform {
   required_providers {
@@ -24,14 +24,14 @@ terraform {
 }
 `
 
-// byLabel are target policies by which deployment targets with the label on = "type" are on all cluster types, and those with
-// on = "cluster" on all clusters.
+// policiesByLabel assigns deployment targets with the label on = "type" to all cluster types, and those labelled on = "cluster"
+// to all clusters.
 const policiesByLabel = `[
       { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
       { name = "clusters", deployment_target_selector = { match_labels = { on = "cluster" } }, cluster_selector = {} },
     ]`
 
-// configuration is that of tests whose fleets are in a file.
+// fleetConfiguration reads the fleet from a file.
 const fleetConfiguration = requiredProviders + `
 locals {
   fleet = provider::flotilla::fleet(jsondecode(file("fleet.json")))
@@ -48,8 +48,7 @@ resource "flotilla_assignment" "dev" {
 }
 `
 
-// terraform is a folder in which Terraform works with the provider that `make
-// e2e` has built.
+// terraform is a folder with a configuration, and Terraform with the provider built by `make e2e`.
 type terraform struct {
 	t      *testing.T
 	tool   string
@@ -62,7 +61,7 @@ func newTerraform(t *testing.T, user giteatest.User) *terraform {
 	return newTerraformWith(t, user, "FLOTILLA_TERRAFORM")
 }
 
-// newTool is one with the tool that a variable of the environment names.
+// newTerraformWith uses the Terraform or OpenTofu of an environment variable.
 func newTerraformWith(t *testing.T, user giteatest.User, variable string) *terraform {
 	t.Helper()
 	tf := &terraform{t: t, tool: os.Getenv(variable), folder: t.TempDir()}
@@ -84,7 +83,7 @@ func (tf *terraform) writeFile(name, text string) {
 	}
 }
 
-// apply applies the configuration, with this fleet.
+// apply applies the configuration with this fleet.
 func (tf *terraform) apply(fleet map[string]any) {
 	tf.t.Helper()
 	text, err := json.MarshalIndent(fleet, "", "  ")
@@ -95,7 +94,7 @@ func (tf *terraform) apply(fleet map[string]any) {
 	tf.run("apply", "-auto-approve", "-no-color")
 }
 
-// run runs Terraform, and returns what it printed.
+// run runs Terraform and returns its output.
 func (tf *terraform) run(args ...string) string {
 	tf.t.Helper()
 	printed, err := tf.tryRun(args...)
@@ -105,7 +104,7 @@ func (tf *terraform) run(args ...string) string {
 	return printed
 }
 
-// try runs Terraform, which may fail, in any goroutine.
+// tryRun is run with an error instead of a failed test. It may be called in any goroutine.
 func (tf *terraform) tryRun(args ...string) (string, error) {
 	var printed, stderr bytes.Buffer
 	cmd := exec.CommandContext(tf.t.Context(), tf.tool, args...)
@@ -116,7 +115,7 @@ func (tf *terraform) tryRun(args ...string) (string, error) {
 	return printed.String(), nil
 }
 
-// outputs reads outputs, by name.
+// readOutputs decodes outputs, by name, and skips null.
 func (tf *terraform) readOutputs(into map[string]any) {
 	tf.t.Helper()
 	var printed map[string]struct{ Value json.RawMessage }
@@ -133,7 +132,6 @@ func (tf *terraform) readOutputs(into map[string]any) {
 	}
 }
 
-// plansNothing checks that there is nothing to do.
 func (tf *terraform) checkEmptyPlan() error {
 	if _, err := tf.tryRun("plan", "-detailed-exitcode", "-no-color"); err != nil {
 		return fmt.Errorf("the plan is not empty: %w", err)

@@ -14,7 +14,7 @@ var (
 	artifactGenerators = schema.GroupVersionResource{Group: "source.extensions.fluxcd.io", Version: "v1beta1", Resource: "artifactgenerators"}
 	externalArtifacts  = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "externalartifacts"}
 
-	// unreconciled are the kinds of Flux that nothing reconciles here: their objects are called ready.
+	// unreconciled are kinds of Flux without a controller in these tests. Their objects are marked ready.
 	unreconciled = []schema.GroupVersionResource{
 		{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "helmrepositories"},
 		{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "ocirepositories"},
@@ -22,8 +22,8 @@ var (
 	}
 )
 
-// stand stands in for source-watcher, which makes artifacts of folders, and has nothing wait for helm-controller and for
-// registries. What fails, it tries again.
+// reconcileOthers is a stand-in for source-watcher, which turns folders into artifacts. It also marks objects of unreconciled
+// kinds as ready. The next round retries errors.
 func (s *sourceController) reconcileOthers(ctx context.Context) {
 	forEach := func(resource schema.GroupVersionResource, do func(*unstructured.Unstructured)) {
 		listed, err := s.cluster.Client().Resource(resource).List(ctx, metav1.ListOptions{})
@@ -48,7 +48,7 @@ func (s *sourceController) reconcileOthers(ctx context.Context) {
 	})
 }
 
-// generate makes the artifacts of an ArtifactGenerator, which may copy whole folders of GitRepositories.
+// generateArtifacts creates the artifacts of an ArtifactGenerator. It supports only copies of whole folders of GitRepositories.
 func (s *sourceController) generateArtifacts(ctx context.Context, generator *unstructured.Unstructured) error {
 	commits := map[string]string{} // by alias
 	from, _ := field(generator, "spec", "sources").([]any)
@@ -88,7 +88,7 @@ func (s *sourceController) generateArtifacts(ctx context.Context, generator *uns
 	return nil
 }
 
-// offer gives out a tree as an ExternalArtifact.
+// publishTree publishes a tree as an ExternalArtifact.
 func (s *sourceController) publishTree(ctx context.Context, generator *unstructured.Unstructured, name, tree string) error {
 	object, err := s.cluster.Client().
 		Resource(externalArtifacts).
