@@ -30,7 +30,7 @@ type equality struct {
 // compares canonical JSON.
 func compareSpecs(t testing.TB, documents map[string]any, options map[string]any) (equality, *adopt.Adoption) {
 	t.Helper()
-	result, all, made := adoptAndRenderAll(t, documents, options)
+	result, all, fromFolders := adoptAndRenderAll(t, documents, options)
 	specs := map[string]map[string]bool{} // by name without namespace, because kustomizations may set it
 	add := func(value any) {
 		object, _ := value.(map[string]any)
@@ -54,8 +54,8 @@ func compareSpecs(t testing.TB, documents map[string]any, options map[string]any
 			add(document.Value)
 		}
 	}
-	for i := range made {
-		value, err := fleet.ParseYAML(string(made[i].YAML))
+	for i := range fromFolders {
+		value, err := fleet.ParseYAML(string(fromFolders[i].YAML))
 		if err != nil {
 			t.Fatal(err)
 		}

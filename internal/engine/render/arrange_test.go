@@ -168,10 +168,10 @@ func TestASharedNamespaceHasOneWriter(t *testing.T) {
 			}
 			found := identities(t, files)
 			if got := found["Namespace /shared"]; !slices.Equal(got, []string{test.writer + "/namespace.yaml"}) {
-				t.Errorf("the namespace is in %q", got)
+				t.Errorf("got the namespace in %q, want it in the folder of %s", got, test.writer)
 			}
 			if got := found["RoleBinding shared/workspace-contributors"]; !slices.Equal(got, []string{test.writer + "/policy.yaml"}) {
-				t.Errorf("the policy is in %q", got)
+				t.Errorf("got the policy in %q, want it in the folder of %s", got, test.writer)
 			}
 			for identity, paths := range found {
 				if strings.HasPrefix(paths[0], "clusters/") {

@@ -186,11 +186,11 @@ func TestKnownFieldsMatchThePublishedDefinitions(t *testing.T) {
 		if known := reconciler.KindNamed(kind); known != nil && known.Settings != nil && !strings.Contains(version, "beta") {
 			compared++
 			if published := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(known.FieldNames(), published) {
-				t.Errorf("%s has the fields\n%q, known fields are\n%q", name, published, known.FieldNames())
+				t.Errorf("%s: got known fields\n%q, want\n%q", name, known.FieldNames(), published)
 			}
 		}
 	}
 	if compared < 5 {
-		t.Errorf("%d kinds compared", compared)
+		t.Errorf("only %d kinds were compared", compared)
 	}
 }
