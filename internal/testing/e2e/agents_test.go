@@ -253,7 +253,8 @@ func (bed *testbed) testDelivery(t *testing.T, agent agent) {
 			checkConfigMap(t, bed.cluster, namespace(host, "live"), "platform-config", "GREETING", value),
 			checkConfigMap(t, bed.cluster, namespace(host+"-json", "live"), "platform-config", "platform-config.json", `"GREETING": "`+value+`"`),
 			checkConfigMap(t, bed.cluster, namespace(host+"-env", "live"), "platform-config", "platform-config.env", "GREETING="+value),
-			checkConfigMap(t, bed.cluster, namespace(host+"-properties", "live"), "platform-config", "platform-config.properties", "GREETING="+value),
+			checkConfigMap(t, bed.cluster, namespace(host+"-properties", "live"), "platform-config", "platform-config.properties",
+				"GREETING="+value),
 		)
 	}
 	step("every type of configuration is on the cluster", func() { waitFor(func() error { return checkConfiguration("hello") }) })

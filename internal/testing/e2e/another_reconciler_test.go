@@ -131,7 +131,8 @@ func TestAnotherReconciler(t *testing.T) {
 			if got := listObjects(); !maps.Equal(objects, got) {
 				t.Errorf("the workloads have %v, want %v", got, objects)
 			}
-			if got := listUIDs(t, bed.cluster, map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(
+			if got := listUIDs(t, bed.cluster,
+				map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(
 				got,
 			) > 0 {
 				t.Errorf("%s still has %v", from, got)

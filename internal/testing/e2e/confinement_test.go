@@ -89,7 +89,8 @@ func TestFluxConfinesATeam(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(bed http.ResponseWriter, r *http.Request) { _, _ = bed.Write(responses[r.URL.Path]) }))
 	t.Cleanup(server.Close)
 	archive := packFiles(t, map[string]string{
-		"escape/all.yaml": escape, "own/all.yaml": fmt.Sprintf(greetingConfigMap, "own"), "cross/all.yaml": fmt.Sprintf(greetingConfigMap, "cross"),
+		"escape/all.yaml": escape, "own/all.yaml": fmt.Sprintf(greetingConfigMap, "own"),
+		"cross/all.yaml":            fmt.Sprintf(greetingConfigMap, "cross"),
 		"remote/kustomization.yaml": "resources: [\"file://" + base + "?ref=main\"]\n",
 	})
 	responses["/files.tar.gz"] = archive
@@ -143,7 +144,8 @@ func TestFluxConfinesATeam(t *testing.T) {
 				}, test.arguments...))
 				for name, want := range test.want {
 					eventually(t, func() error {
-						conditions := fmt.Sprint(field(bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team", name), "status", "conditions"))
+						kustomization := bed.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team", name)
+						conditions := fmt.Sprint(field(kustomization, "status", "conditions"))
 						if !strings.Contains(conditions, want) {
 							return fmt.Errorf("the conditions of %s are %s, want %q", name, conditions, want)
 						}

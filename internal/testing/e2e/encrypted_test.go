@@ -205,7 +205,8 @@ func sopsEncrypt(t *testing.T, recipient, secret string) string {
 	}
 	return runOutput(
 		t,
-		exec.CommandContext(t.Context(), programPath(t, "sops"), "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", plain),
+		exec.CommandContext(t.Context(), programPath(t, "sops"), "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$",
+			plain),
 	)
 }
 

@@ -108,7 +108,8 @@ func newHubFleet(t *testing.T) *hubFleet {
 		"bootstrap/central.yaml":        strings.ReplaceAll(argoFleet(h.fleet.url).installed, "clusters/production", "clusters/central"),
 		"clusters/central/web.yaml":     fmt.Sprintf(webApplicationSet, h.fleet.url, "v1"),
 		"clusters/central/metrics.yaml": fmt.Sprintf(metricsApplicationSet, h.fleet.url),
-		"web/v1/all.yaml":               newWorkload("web", "v1"), "web/v2/all.yaml": newWorkload("web", "v2"), "metrics/all.yaml": newWorkload("metrics", "v1"),
+		"web/v1/all.yaml":               newWorkload("web", "v1"), "web/v2/all.yaml": newWorkload("web", "v2"),
+		"metrics/all.yaml": newWorkload("metrics", "v1"),
 	})
 	h.tf = newTerraform(t, user)
 	return h
@@ -216,7 +217,8 @@ func TestAHubIsTakenOver(t *testing.T) {
 		h.cluster.Apply(t, strings.ReplaceAll(argoFleet(h.fleet.url).installed, "clusters/production", "clusters/central"))
 		h.waitFor(t, func() error {
 			for _, name := range adoptedApplications {
-				if application := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name); application == nil || !isSettled(application) {
+				application := h.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
+				if application == nil || !isSettled(application) {
 					return fmt.Errorf("%s has not settled", name)
 				}
 			}

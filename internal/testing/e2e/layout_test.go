@@ -91,8 +91,9 @@ func (bed *testbed) testLayout(t *testing.T, agent agent) {
 			image = fmt.Sprintf(`{name: flotilla.dev/objects, newTag: "%x"}`, sha256.Sum256([]byte(text)))
 		}
 		return map[string]string{
-			targetFolder + "namespace.yaml":             namespace,
-			targetFolder + "reconciler.yaml":            fmt.Sprintf(reconcilerObjects[agent.reconciler()], name, repository, targetFolder+"objects", image),
+			targetFolder + "namespace.yaml": namespace,
+			targetFolder + "reconciler.yaml": fmt.Sprintf(reconcilerObjects[agent.reconciler()], name, repository,
+				targetFolder+"objects", image),
 			targetFolder + "kustomization.yaml":         skipMarker + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [namespace.yaml, reconciler.yaml]\n",
 			targetFolder + "objects/kustomization.yaml": skipMarker + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [objects.yaml]\n",
 			targetFolder + "objects/objects.yaml":       skipMarker + text,

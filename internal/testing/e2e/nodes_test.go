@@ -167,7 +167,8 @@ func (bed *testbed) testNodes(t *testing.T, agent agent) {
 				got := obs.readCompliance(nodesFleet)
 				for target, verdict := range want {
 					if targetVerdict := got.verdict(host + "/web-" + target); targetVerdict != verdict {
-						return fmt.Errorf("the verdict of %s is %s, want %s: %v\n%s", target, targetVerdict, verdict, got.Assignments, agent.describeStatus(t, root, "dev-"+host+"-web-"+target))
+						return fmt.Errorf("the verdict of %s is %s, want %s: %v\n%s", target, targetVerdict, verdict, got.Assignments,
+							agent.describeStatus(t, root, "dev-"+host+"-web-"+target))
 					}
 				}
 				return nil

@@ -153,7 +153,8 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 		})
 		agent.start(t)
 		if err := <-applyDone; err != nil {
-			t.Fatalf("%v\nstatus of %s: %s", err, name, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster", namespaces[live], namespaces[own]))
+			t.Fatalf("%v\nstatus of %s: %s", err, name, agent.describeStatus(t, "flotilla-cluster-type", "flotilla-cluster", namespaces[live],
+				namespaces[own]))
 		}
 		if err := checkReady(); err != nil { // no polling: the apply waits
 			t.Error(err)
@@ -170,7 +171,8 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 
 	bed.step(t, name, "objects of two removed deployment targets are pruned, the older namespace stays", func() {
 		away, removed := "away-"+name, "dev-"+name+"-large-web-gone"
-		if err := joinErrors(checkConfigMap(t, bed.cluster, away, "greeting", "hello", "world"), checkConfigMap(t, bed.cluster, removed, "greeting", "hello", "world")); err != nil {
+		if err := joinErrors(checkConfigMap(t, bed.cluster, away, "greeting", "hello", "world"),
+			checkConfigMap(t, bed.cluster, removed, "greeting", "hello", "world")); err != nil {
 			t.Error(err)
 		}
 		tf.env = append(tf.env, "TF_VAR_removed=true")
@@ -214,8 +216,10 @@ func (bed *testbed) testOnboarding(t *testing.T, agent agent, variable string) {
 				t.Errorf("the destroy printed\n%s\nwant %q", printed, want)
 			}
 		}
-		if err := joinErrors(checkForeign(), checkUsed(), bed.checkNoConfigMap(t, namespaces[used], "greeting"), bed.checkNoConfigMap(t, namespaces[shared], "greeting"),
-			checkNamespaceGone(t, bed.cluster, namespaces[live]), checkNamespaceGone(t, bed.cluster, namespaces[own]), checkNamespaceGone(t, bed.cluster, agentNamespace[name])); err != nil {
+		if err := joinErrors(checkForeign(), checkUsed(), bed.checkNoConfigMap(t, namespaces[used], "greeting"),
+			bed.checkNoConfigMap(t, namespaces[shared], "greeting"),
+			checkNamespaceGone(t, bed.cluster, namespaces[live]), checkNamespaceGone(t, bed.cluster, namespaces[own]),
+			checkNamespaceGone(t, bed.cluster, agentNamespace[name])); err != nil {
 			t.Error(err)
 		}
 		got := bed.listObjects(t, namespaces)

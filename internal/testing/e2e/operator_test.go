@@ -137,7 +137,8 @@ func (o *operator) readSecretData(es *unstructured.Unstructured) (data map[strin
 }
 
 // setCondition corresponds to SetExternalSecretCondition, followed by an update of a changed status.
-func (o *operator) setCondition(ctx context.Context, es *unstructured.Unstructured, status map[string]any, ready, reason, message string) error {
+func (o *operator) setCondition(ctx context.Context, es *unstructured.Unstructured, status map[string]any, ready, reason,
+	message string) error {
 	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message, "lastTransitionTime": timestamp()}
 	if conditions, _ := status["conditions"].([]any); len(conditions) > 0 {
 		previous := conditions[0].(map[string]any)

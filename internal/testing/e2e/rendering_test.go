@@ -211,15 +211,15 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		waitFor(func() error { return joinErrors(checkRing("first", version), checkRing("rest", version)) })
 	}
 	listUIDs := func() map[objectReference]string {
-		had := map[objectReference]string{}
+		uids := map[objectReference]string{}
 		for _, ring := range []string{"first", "rest"} {
 			for _, target := range targets {
 				follower := getFollower(ring, target)
-				had[objectReference{follower.GetAPIVersion(), follower.GetKind(), follower.GetNamespace(), follower.GetName()}] = string(follower.GetUID())
-				maps.Copy(had, bed.listApplied(t, follower))
+				uids[objectReference{follower.GetAPIVersion(), follower.GetKind(), follower.GetNamespace(), follower.GetName()}] = string(follower.GetUID())
+				maps.Copy(uids, bed.listApplied(t, follower))
 			}
 		}
-		return had
+		return uids
 	}
 	// checkPreview checks that the cluster has the previewed objects and no others.
 	checkPreview := func() {
@@ -246,7 +246,8 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 			if err := yaml.Unmarshal([]byte(object.YAML), &want); err != nil {
 				t.Fatal(err)
 			}
-			if difference := firstDifference(want, any(bed.cluster.Get(t, is.apiVersion, is.kind, is.namespace, is.name).Object), ""); difference != "" {
+			if difference := firstDifference(want, any(bed.cluster.Get(t, is.apiVersion, is.kind, is.namespace, is.name).Object),
+				""); difference != "" {
 				t.Errorf("%s previews %v with another %s", object.Assignment, is, difference)
 			}
 		}
@@ -262,11 +263,11 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 
 	step("pointers are applied, with a preview", func() { rollOut("v1") })
 	checkPreview()
-	had := listUIDs()
+	wantUIDs := listUIDs()
 	checkUIDs := func() {
 		t.Helper()
-		if got := listUIDs(); !maps.Equal(got, had) {
-			t.Errorf("there was %v, and is %v", had, got)
+		if got := listUIDs(); !maps.Equal(got, wantUIDs) {
+			t.Errorf("the UIDs are %v, want %v", got, wantUIDs)
 		}
 	}
 	step("objects are applied", func() {
@@ -338,9 +339,10 @@ func (bed *testbed) testRendering(t *testing.T, agent agent) {
 		variables["targets"] = targets
 		rollOut("v2") // removals go through stages, too
 		waitFor(func() error {
-			return joinErrors(checkNamespaceGone(t, bed.cluster, namespace("first", "plain")), checkNamespaceGone(t, bed.cluster, namespace("rest", "plain")))
+			return joinErrors(checkNamespaceGone(t, bed.cluster, namespace("first", "plain")), checkNamespaceGone(t, bed.cluster,
+				namespace("rest", "plain")))
 		})
-		maps.DeleteFunc(had, func(object objectReference, _ string) bool {
+		maps.DeleteFunc(wantUIDs, func(object objectReference, _ string) bool {
 			return strings.HasSuffix(object.namespace+object.name, "-web-plain") || strings.Contains(object.namespace, "-web-plain")
 		})
 		checkUIDs()

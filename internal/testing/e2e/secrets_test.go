@@ -237,7 +237,8 @@ func listVersions(gitops *repository, agent string) []string {
 		for _, ring := range []string{"canary", "rest"} {
 			changed := gitops.git("show", "--format=", commit, "--", "clusters/"+agent+"-secret-"+ring+"/web-live/platform-secrets.yaml")
 			for line := range strings.Lines(changed) {
-				if version, isVersion := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "+")), "version: "); isVersion && strings.HasPrefix(line, "+") {
+				if version, isVersion := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "+")),
+					"version: "); isVersion && strings.HasPrefix(line, "+") {
 					versions = append(versions, ring+" "+strings.Trim(version, `"`))
 				}
 			}

@@ -187,7 +187,8 @@ func (bed *testbed) testStages(t *testing.T, agent agent) {
 					time.Sleep(time.Second) // leave processor time to the agents
 				}
 				if status := applyOnce(); !isDone(status) {
-					return fmt.Errorf("the summary of the rollout is %v, the promoted version %q\nstatus of the agent: %s", status.rollingOut, status.promoted,
+					return fmt.Errorf("the summary of the rollout is %v, the promoted version %q\nstatus of the agent: %s", status.rollingOut,
+						status.promoted,
 						agent.describeStatus(t, namespace("canary"), namespace("east"), namespace("west")))
 				}
 				return nil
@@ -212,7 +213,8 @@ func (bed *testbed) testStages(t *testing.T, agent agent) {
 	waitForRunning := func(canary, east, west string) {
 		t.Helper()
 		want := map[string]string{"canary": canary, "east": east, "west": west}
-		applyUntil("the running versions are "+canary+", "+east+" and "+west, func(status rolloutStatus) bool { return maps.Equal(status.running, want) })
+		applyUntil("the running versions are "+canary+", "+east+" and "+west,
+			func(status rolloutStatus) bool { return maps.Equal(status.running, want) })
 	}
 	isRolledOut := func(version string) func(rolloutStatus) bool {
 		return func(status rolloutStatus) bool { return status.rolledOut && status.promoted == version }
@@ -249,7 +251,8 @@ func (bed *testbed) testStages(t *testing.T, agent agent) {
 			t.Errorf("versions in namespace %s: got %v, want %v", namespace, got, want)
 		}
 	}
-	if got, want := listRollouts(gitops, name), []string{"canary v1", "east v1", "west v1", "canary v2", "canary v3", "east v3", "west v3"}; !slices.Equal(
+	if got, want := listRollouts(gitops,
+		name), []string{"canary v1", "east v1", "west v1", "canary v2", "canary v3", "east v3", "west v3"}; !slices.Equal(
 		got,
 		want,
 	) {

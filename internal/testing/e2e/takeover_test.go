@@ -142,7 +142,8 @@ spec:
 				"web/v1",
 				url,
 			), "clusters/production/api.yaml": newChild("argocd", "argocd-api", "api", url),
-			"web/v1/all.yaml": newWorkload("argocd-web", "v1"), "web/v2/all.yaml": newWorkload("argocd-web", "v2"), "api/all.yaml": newWorkload("argocd-api", "v1"),
+			"web/v1/all.yaml": newWorkload("argocd-web", "v1"), "web/v2/all.yaml": newWorkload("argocd-web",
+				"v2"), "api/all.yaml": newWorkload("argocd-api", "v1"),
 		},
 		installed: installed, adoptedNames: []string{"argocd-api", "argocd-web"},
 		removedFiles: []string{"clusters/production/api.yaml", "clusters/production/web.yaml"},
@@ -178,7 +179,8 @@ func (bed *testbed) testTakeover(t *testing.T, agent agent) {
 			return nil
 		})
 	}
-	owners := watchField(t, bed.cluster, map[bool]schema.GroupVersionResource{true: kustomizations, false: applications}[isFlux], web, old.ownerPath...)
+	owners := watchField(t, bed.cluster,
+		map[bool]schema.GroupVersionResource{true: kustomizations, false: applications}[isFlux], web, old.ownerPath...)
 
 	step("the fleet is deployed", func() {
 		fleet.push(old.files)
