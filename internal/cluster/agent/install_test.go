@@ -118,7 +118,7 @@ func TestASlowFluxIsAWarning(t *testing.T) {
 	}
 }
 
-// Install confines the controllers of Flux to their namespace by default.
+// Install adds the flags that confine the controllers of Flux, unless Unconfined is set.
 func TestInstallConfinesTheControllersOfFlux(t *testing.T) {
 	t.Parallel()
 	settings := smallSettings("flux")

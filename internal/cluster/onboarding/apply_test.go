@@ -86,7 +86,7 @@ func TestDriftNamesObjectsAndFields(t *testing.T) {
 }
 
 // TestAFieldThatStopsAnAgentIsDrift adds fields that stop an agent or redirect it. Drift names each field, and the next
-// mustApply removes it.
+// apply removes it.
 func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})

@@ -57,8 +57,8 @@ func TestSharedObjectsOnAHubStayWhileAClusterHasTheType(t *testing.T) {
 	})
 }
 
-// The clusters of one namespace of a hub share objects. The last cluster there takes them along, even if other namespaces
-// have clusters.
+// The clusters of one namespace of a hub share objects. The removal of the last cluster there removes them, even if other
+// namespaces have clusters.
 func TestTheLastClusterOfANamespaceRemovesItsSharedObjects(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
@@ -80,7 +80,7 @@ func TestTheLastClusterOfANamespaceRemovesItsSharedObjects(t *testing.T) {
 }
 
 // applicationSetController acts as the controller of ApplicationSets: it deletes an Application once the Secret of the cluster
-// lacks a label that the ApplicationSet selects by.
+// lacks a label of the ApplicationSet's selector.
 type applicationSetController struct {
 	onboarding.ClusterAPI
 	secret kube.Ref
@@ -237,7 +237,7 @@ spec: {project: flotilla, destination: {name: eu-1, namespace: default}, source:
 	})
 }
 
-// All clusters share the certificate with which the hub reads the repository, although a ConfigMap of others holds it.
+// All clusters share the hub's certificate for the repository, although a ConfigMap of others contains it.
 func TestTheLastClusterRemovesTheCertificateOnAHub(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
