@@ -408,10 +408,10 @@ func TestOnlyCancellationIsAnError(t *testing.T) {
 	cancel()
 	q := newQuestion(map[string]string{"flux-1": "flux"})
 	if _, err := compliance.Evaluate(ctx, &repository{tip: newer}, q); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	q.Offline = "not yet"
 	if _, err := compliance.Evaluate(ctx, nil, q); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

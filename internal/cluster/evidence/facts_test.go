@@ -103,7 +103,7 @@ func FuzzFacts(f *testing.F) {
 			return
 		}
 		if !json.Valid(text) {
-			t.Fatalf("%q is no JSON", text)
+			t.Fatalf("accepted text is invalid JSON: %q", text)
 		}
 		written := read.Marshal()
 		again, err := evidence.ParseFacts(written)
@@ -111,7 +111,7 @@ func FuzzFacts(f *testing.F) {
 			t.Fatalf("%s: %v", written, err)
 		}
 		if string(again.Marshal()) != string(written) {
-			t.Fatalf("%s is not %s", again.Marshal(), written)
+			t.Fatalf("got %s after a second Marshal, want %s", again.Marshal(), written)
 		}
 	})
 }

@@ -225,7 +225,7 @@ func FuzzMeasurements(f *testing.F) {
 			return
 		}
 		if !json.Valid(text) {
-			t.Fatalf("%q is no JSON", text)
+			t.Fatalf("accepted text is invalid JSON: %q", text)
 		}
 		for i := range read.Checks {
 			check := &read.Checks[i]
@@ -242,7 +242,7 @@ func FuzzMeasurements(f *testing.F) {
 			t.Fatalf("%s: %v", written, err)
 		}
 		if string(again.Marshal()) != string(written) {
-			t.Fatalf("%s is not %s", again.Marshal(), written)
+			t.Fatalf("got %s after a second Marshal, want %s", again.Marshal(), written)
 		}
 	})
 }

@@ -340,7 +340,7 @@ func TestFactsOfSeveralSourcesAreMerged(t *testing.T) {
 		}
 	}
 	if len(all) != 7 {
-		t.Errorf("%d clusters", len(all))
+		t.Errorf("got %d clusters, want 7", len(all))
 	}
 	if alone := facts.Merge(own, nil, nil)["silent"]; alone.Facts != nil {
 		t.Errorf("%+v", alone)

@@ -20,7 +20,7 @@ func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob("../../engine/render/testdata/builtin/*/reconciler.yaml")
 	if err != nil || len(folders) < 10 {
-		t.Fatalf("%d folders, %v", len(folders), err)
+		t.Fatalf("got %d folders, want at least 10: %v", len(folders), err)
 	}
 	seen := map[string]bool{}
 	for _, path := range folders {

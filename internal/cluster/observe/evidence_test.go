@@ -215,7 +215,7 @@ func TestEvidenceOfTheReferenceFleetIsUnder4MiB(t *testing.T) {
 	e := makeEvidence(500, 6, 40)
 	text := e.Marshal()
 	if t.Logf("%d bytes", len(text)); len(text) > 4<<20 {
-		t.Errorf("%d bytes", len(text))
+		t.Errorf("the evidence has %d bytes, want at most 4 MiB", len(text))
 	}
 	read, err := observe.Parse(text)
 	if err != nil {
@@ -270,7 +270,7 @@ func FuzzEvidence(f *testing.F) {
 			return
 		}
 		if !json.Valid(text) {
-			t.Fatalf("%q is no JSON", text)
+			t.Fatalf("accepted text is invalid JSON: %q", text)
 		}
 		written := e.Marshal()
 		again, err := observe.Parse(written)
@@ -278,7 +278,7 @@ func FuzzEvidence(f *testing.F) {
 			t.Fatalf("%s: %v", written, err)
 		}
 		if string(again.Marshal()) != string(written) {
-			t.Fatalf("%s is not %s", again.Marshal(), written)
+			t.Fatalf("got %s after a second Marshal, want %s", again.Marshal(), written)
 		}
 	})
 }

@@ -219,7 +219,7 @@ func TestRunsOfATargetListHostsAndSingleClusters(t *testing.T) {
 	in := referenceFleet(t, 8)
 	all := observe.Observe(in).TargetRuns()
 	if len(all) != 80 {
-		t.Fatalf("%d elements", len(all))
+		t.Fatalf("got %d runs, want 80", len(all))
 	}
 	for i, want := range []observe.TargetRun{
 		{DeploymentTarget: "workload-07-main", Clusters: 34, Hosts: []string{"type-002", "type-003", "type-006", "type-007"},

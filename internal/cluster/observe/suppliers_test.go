@@ -89,7 +89,7 @@ func TestVerdictsOfExternalSecretsAndSealedSecrets(t *testing.T) {
 				t.Errorf("%+v", got.Status)
 			}
 			if test.since != "" && !got.Since.Equal(clockTime(t, test.since)) {
-				t.Errorf("since %s", got.Since)
+				t.Errorf("since is %s, want %s", got.Since, test.since)
 			}
 		})
 	}
