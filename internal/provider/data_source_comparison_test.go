@@ -395,7 +395,7 @@ func TestAComparisonReportsUnknownKeys(t *testing.T) {
 	apply(t, w, assigned(url, chart("debug"), location))
 	read := mustReadComparison(t, map[string]any{"left": comparisonSide(url, "dev", first), "right": comparisonSide(url, "dev", "")})
 	target := read["deployment_targets"].([]any)[0].(map[string]any)
-	if got := fmt.Sprint(target["differs"], target["keys"], target["keys_known"], read["notes"]); got != "[values] [] false [Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read.]" {
+	if got := fmt.Sprint(target["differs"], target["keys"], target["keys_known"], read["notes"]); got != "[values] [] false [It is unknown which values differ in 1 deployment target: their folders have no file of configuration that can be read.]" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -153,7 +153,7 @@ func TestInvalidChecksAreErrorsAtPlan(t *testing.T) {
 		`checks["errors"].pass: is required`:                                                               newCheck(url, map[string]any{"pass": nil}),
 		`checks["errors"].pass: line 1, column 1: there is no variable or function "valeu"; did you mean`:  newCheck(url, map[string]any{"pass": "valeu < 1.0"}),
 		`checks["errors"].pass: has samples, and the check does not say what they are: set samples`:        newCheck(url, map[string]any{"pass": "samples > 1.0"}),
-		`checks["errors"].fail: must give a bool, and gives a double`:                                      newCheck(url, map[string]any{"fail": "value"}),
+		`checks["errors"].fail: must give a bool, not double`:                                              newCheck(url, map[string]any{"fail": "value"}),
 		`checks["errors"].fail: has rest, and a check of the fleet has one figure alone`:                   newCheck(url, map[string]any{"of": "fleet", "fail": "value > rest"}),
 		`checks["errors"].unit: must be one line of at most 16 bytes`:                                      newCheck(url, map[string]any{"unit": strings.Repeat("x", 17)}),
 		`checks["errors"].prometheus: is required, or web: where the figures come from`:                    newCheck(url, map[string]any{"prometheus": nil}),
@@ -171,7 +171,7 @@ func TestInvalidChecksAreErrorsAtPlan(t *testing.T) {
 		`checks["errors"].prometheus.headers: Authorization is a credential, and would be in the state`:    with("prometheus", map[string]any{"headers": map[string]any{"authorization": "hunter2"}}),
 		`checks["errors"].prometheus.qurey: unknown attribute; did you mean "query"?`:                      with("prometheus", map[string]any{"qurey": "x"}),
 		`checks["errors"].web.url: must have {cluster}, and no other placeholder`:                          with("web", map[string]any{"url": "https://example.com"}),
-		`checks["errors"].web.value: must give a double or int or uint or bool, and gives a string`:        with("web", map[string]any{"value": "string(status)"}),
+		`checks["errors"].web.value: must give a double or int or uint or bool, not string`:                with("web", map[string]any{"value": "string(status)"}),
 		`checks["errors"].web.headers: the value of X-Team cannot be sent`:                                 with("web", map[string]any{"headers": map[string]any{"x-team": "a\nhunter2"}}),
 	} {
 		_, diags := readMeasurements(t, nil, check)
@@ -188,7 +188,7 @@ func TestInvalidChecksAreErrorsAtPlan(t *testing.T) {
 		newCheck(url, map[string]any{"name": "other", "pass": "("}),
 	)
 	if text := diags.String(); !strings.Contains(text, `name: "errors" is the name of another check, too`) ||
-		!strings.Contains(text, "fail: must give a bool, and gives a int") ||
+		!strings.Contains(text, "fail: must give a bool, not int") ||
 		!strings.Contains(text, `checks["other"].pass: line 1`) {
 		t.Errorf("got diagnostics %s, want all mistakes at once", diags)
 	}

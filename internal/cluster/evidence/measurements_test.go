@@ -71,7 +71,7 @@ func TestInvalidMeasurementsAreErrors(t *testing.T) {
 		{`"pass":"value == 1.0",`, "", `"smoke": pass: must be an expression, and is empty`},
 		{`"pass":"value == 1.0"`, `"pass":"valeu == 1"`, `"smoke": pass: line 1, column 1: there is no variable or function "valeu"; did you mean "value"?`},
 		{`"pass":"value == 1.0"`, `"pass":"value == rest"`, `"smoke": pass: has rest, and a check of the fleet has one figure alone`},
-		{`"fail":"value > rest * 10.0"`, `"fail":"1"`, `"errors": fail: must give a bool, and gives a int`},
+		{`"fail":"value > rest * 10.0"`, `"fail":"1"`, `"errors": fail: must give a bool, not int`},
 		{`"c1":{"value":0.2`, `"c1":{"value":1e999`, "number 1e999 is not what belongs there"},
 		{`"c1":{"value":0.2`, `"c1":{"value":"NaN"`, "string is not what belongs there"},
 		{`"samples":340`, `"samples":-1`, `"c1": a number is not finite, or the samples are less than 0`},
@@ -200,7 +200,7 @@ func TestAnExpressionUsesOnlyVariablesOfItsCheck(t *testing.T) {
 		{"rest == null || value < rest", evidence.OfHost, false, ""},
 		{"value < rest", evidence.OfFleet, false, "has rest, and a check of the fleet has one figure alone: there is no rest to compare it with"},
 		{"samples > 10", evidence.OfFleet, false, "has samples, and the check does not say what they are: set samples"},
-		{"value", evidence.OfFleet, false, "must give a bool, and gives a double"},
+		{"value", evidence.OfFleet, false, "must give a bool, not double"},
 	} {
 		if got := strings.Join(evidence.CheckExpression(test.source, test.of, test.hasSamples), "\n"); got != test.want {
 			t.Errorf("%s: %s", test.source, got)

@@ -325,13 +325,13 @@ func TestFunctionsAreBoundedInMemoryAndTime(t *testing.T) {
 	subjects := subjectsOf(computeFleet(t, replace(t, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, much: 1e999999999, small: 1E-99999999")))
 	for expression, want := range map[string]string{
 		`lists.range(9000000).size() > 0`: "the result is too large, or negative",
-		`lists.range(2000).map(i, "x").join("").replace("x", "` + strings.Repeat("y", 10000) + `").size() > 0`: "what it would make is too large",
-		`lists.range(1000).map(i, "` + strings.Repeat("y", 10000) + `").join().size() > 0`:                     "what it would make is too large",
+		`lists.range(2000).map(i, "x").join("").replace("x", "` + strings.Repeat("y", 10000) + `").size() > 0`: "its result would be too large",
+		`lists.range(1000).map(i, "` + strings.Repeat("y", 10000) + `").join().size() > 0`:                     "its result would be too large",
 		`sets.contains(lists.range(2000), lists.range(2000))`:                                                  "",
-		`lists.range(20000).distinct().size() > 0`:                                                             "what it would make is too large",
+		`lists.range(20000).distinct().size() > 0`:                                                             "its result would be too large",
 		`lists.range(5000).map(i, "xx").join().find("` + strings.Repeat("a?", 2000) + `") == ""`:               "",
-		`quantity(string(config.much)).isGreaterThan(quantity("1"))`:                                           "what it would make is too large",
-		`quantity("1e-999999999") == quantity("1")`:                                                            "what it would make is too large",
+		`quantity(string(config.much)).isGreaterThan(quantity("1"))`:                                           "its result would be too large",
+		`quantity("1e-999999999") == quantity("1")`:                                                            "its result would be too large",
 	} {
 		result := checkRule(t, subjects, fleet.Constraint{Expression: expression + ` && config.size() > 0`})
 		if want == "" { // the arguments alone exceed the limit

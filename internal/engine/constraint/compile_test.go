@@ -26,10 +26,10 @@ func TestCompileErrorNamesPlaceAndCause(t *testing.T) {
 		{fleet.Constraint{Expression: `has(workspace.quota)`}, `expression: line 1, column 4: there is no field "quota"`},
 		{fleet.Constraint{Expression: `host.name == 1`}, `expression: line 1, column 11: found no matching overload for '_==_' applied to '(string, int)'`},
 		{fleet.Constraint{Expression: `host.name.foo()`}, `expression: line 1, column 14: there is no variable or function "foo"`},
-		{fleet.Constraint{Expression: `host.name`}, `expression: must give a bool, and gives a string`},
-		{fleet.Constraint{Expression: `config.debug`}, "expression: must give a bool, and gives a dyn: compare it with something, as in `== true`"},
-		{fleet.Constraint{Expression: `target.hosts`}, `expression: must give a bool, and gives a list(Host)`},
-		{fleet.Constraint{Expression: `1 + 1`}, `expression: must give a bool, and gives a int`},
+		{fleet.Constraint{Expression: `host.name`}, `expression: must give a bool, not string`},
+		{fleet.Constraint{Expression: `config.debug`}, "expression: must give a bool, not dyn: compare it with something, as in `== true`"},
+		{fleet.Constraint{Expression: `target.hosts`}, `expression: must give a bool, not list(Host)`},
+		{fleet.Constraint{Expression: `1 + 1`}, `expression: must give a bool, not int`},
 		{fleet.Constraint{Expression: `host.name.matches("(")`}, `expression: line 1, column 19: invalid matches argument`},
 		{fleet.Constraint{Expression: `Host{name: "a"} == host`}, `expression: objects of type Host cannot be made in an expression`},
 		{fleet.Constraint{Expression: `[1, "a"].size() == 2`}, `expression: line 1, column 5: expected type 'int' but found 'string'`},
@@ -38,8 +38,8 @@ func TestCompileErrorNamesPlaceAndCause(t *testing.T) {
 		{fleet.Constraint{Expression: `true` + strings.Repeat(" && true", 3000)}, `expression: has 24004 characters, and 16384 are the most: split it into several constraints`},
 		{fleet.Constraint{Expression: strings.Repeat("(", 1000) + "true" + strings.Repeat(")", 1000)}, `expression: expression recursion limit exceeded`},
 		{fleet.Constraint{Expression: `true`, MessageExpression: `host.nam`}, `message_expression: line 1, column 5: there is no field "nam"; did you mean "name"?`},
-		{fleet.Constraint{Expression: `host.name != ""`, MessageExpression: `size(host.labels)`}, `message_expression: must give a string, and gives a int: string() makes one of numbers and bools`},
-		{fleet.Constraint{Expression: `hots == ""`, MessageExpression: `1`}, "expression: line 1, column 1: there is no variable or function \"hots\"; did you mean \"host\"?\nmessage_expression: must give a string, and gives a int"},
+		{fleet.Constraint{Expression: `host.name != ""`, MessageExpression: `size(host.labels)`}, `message_expression: must give a string, not int: string() converts numbers and bools`},
+		{fleet.Constraint{Expression: `hots == ""`, MessageExpression: `1`}, "expression: line 1, column 1: there is no variable or function \"hots\"; did you mean \"host\"?\nmessage_expression: must give a string, not int"},
 
 		{
 			fleet.Constraint{Expression: `host.name != ""`, Match: fleet.ConstraintMatch{WorkloadSelector: all}},
@@ -91,8 +91,8 @@ func TestAllMistakesInAllRulesAreReportedAtOnce(t *testing.T) {
 		}, {Name: "fine", Expression: `true`}, {Name: "two.three", Expression: `host.name`, MessageExpression: `1`},
 	})
 	want := `constraints["one"].expression: line 1, column 1: there is no variable or function "a"
-constraints["two.three"].expression: must give a bool, and gives a string
-constraints["two.three"].message_expression: must give a string, and gives a int: string() makes one of numbers and bools`
+constraints["two.three"].expression: must give a bool, not string
+constraints["two.three"].message_expression: must give a string, not int: string() converts numbers and bools`
 	if program != nil || findings.Error() != want {
 		t.Errorf("%v\n%s", program, findings)
 	}

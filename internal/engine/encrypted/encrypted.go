@@ -117,7 +117,7 @@ func (c *check) checkLastApplied(path string, metadata map[string]any) {
 func (c *check) allowOnly(path string, object map[string]any, known ...string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, name) {
-			c.report("%s is not one of what it can have: %s", memberPath(path, name), strings.Join(known, ", "))
+			c.report("%s is not allowed: the fields are %s", memberPath(path, name), strings.Join(known, ", "))
 		}
 	}
 }

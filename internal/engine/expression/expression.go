@@ -72,7 +72,7 @@ func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string
 		case got.IsExactType(cel.DynType) && wanted[0] == cel.BoolType:
 			remedy = ": compare it with something, as in `== true`"
 		case wanted[0] == cel.StringType:
-			remedy = ": string() makes one of numbers and bools"
+			remedy = ": string() converts numbers and bools"
 		}
 		var names []string
 		for _, one := range wanted {
@@ -80,7 +80,7 @@ func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string
 				names = append(names, one.String())
 			}
 		}
-		return nil, []string{fmt.Sprintf("must give a %s, and gives a %s%s", strings.Join(names, " or "), got, remedy)}
+		return nil, []string{fmt.Sprintf("must give a %s, not %s%s", strings.Join(names, " or "), got, remedy)}
 	}
 	return compiled, nil
 }

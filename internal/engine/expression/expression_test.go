@@ -31,8 +31,8 @@ func TestCompileProblemsNamePlaceAndCause(t *testing.T) {
 		"":                          `must be an expression, and is empty`,
 		"value >":                   `line 1, column 8: Syntax error: mismatched input '<EOF>'`,
 		"\n valeu > 1.0":            `line 2, column 2: there is no variable or function "valeu"; did you mean "value"?`,
-		"value":                     `must give a bool, and gives a double`,
-		"facts.ready":               "must give a bool, and gives a dyn: compare it with something, as in `== true`",
+		"value":                     `must give a bool, not double`,
+		"facts.ready":               "must give a bool, not dyn: compare it with something, as in `== true`",
 		"value > 2 * rest":          `line 1, column 11: found no matching overload for '_*_' applied to '(int, wrapper(double))': a double needs a double, so write a whole number as in 2.0`,
 		"value == 1":                `line 1, column 7: found no matching overload for '_==_' applied to '(double, int)': a double needs a double, so write a whole number as in 2.0`,
 		"value + 1 > 2.0":           `line 1, column 7: found no matching overload for '_+_' applied to '(double, int)': a double needs a double, so write a whole number as in 2.0`,
@@ -98,7 +98,7 @@ func TestNumberReturnsAValueOrACause(t *testing.T) {
 		`value * 2.0`: "0.4", `size(facts)`: "3", `2u`: "2", `value < 1.0`: "1", `value > 1.0`: "0", `facts.nodes`: "3", `facts.ready`: "1",
 		`facts.name`:    "cannot be evaluated: it gives a string, and no number or bool",
 		`facts.missing`: "cannot be evaluated at line 1, column 6: there is no key \"missing\"; test with has() or `in`, or use `[?…].orValue(…)`",
-		`string(value)`: "must give a double or int or uint or bool, and gives a string",
+		`string(value)`: "must give a double or int or uint or bool, not string",
 	} {
 		compiled, problems := l.Compile(source, numbers...)
 		got := strings.Join(problems, "\n")

@@ -24,7 +24,7 @@ func Failure(compiled *cel.Ast, source string, err error) string {
 }
 
 var failures = []struct{ start, said string }{
-	{"too large: ", "what it would make is too large"},
+	{"too large: ", "its result would be too large"},
 	{"lists.range: ", "the result is too large, or negative"},
 	{"no such key", "there is no such key; test with has() or `in`, or use `[?…].orValue(…)`"},
 	{"no such field", "there is no such field"},

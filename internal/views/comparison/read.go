@@ -90,13 +90,13 @@ func Read(ctx context.Context, repository Repository, left, right Point, pairs P
 	case result.Unread > 0 && cut:
 		result.Notes = append(
 			result.Notes,
-			fmt.Sprintf("Of %s it is not known which values differ: files of %d folders were read, and no more are.",
+			fmt.Sprintf("It is unknown which values differ in %s: files of %d folders were read, and no more are.",
 				wording.Count(result.Unread, "deployment target", "deployment targets"), MaxFolders),
 		)
 	case result.Unread > 0:
 		result.Notes = append(
 			result.Notes,
-			fmt.Sprintf("Of %s it is not known which values differ: their folders have no file of configuration that can be read.",
+			fmt.Sprintf("It is unknown which values differ in %s: their folders have no file of configuration that can be read.",
 				wording.Count(result.Unread, "deployment target", "deployment targets")),
 		)
 	}

@@ -283,6 +283,6 @@ func smallComparison() *comparison.Result {
 				Left:     comparison.Part{Versions: []comparison.Version{version("", "large")}},
 			},
 		},
-		Notes: []string{"Of 1 deployment target it is not known which values differ."},
+		Notes: []string{"It is unknown which values differ in 1 deployment target."},
 	}
 }
