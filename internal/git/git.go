@@ -35,7 +35,7 @@ type ConnectorOptions struct {
 	Log Logger
 	// Local serves local repositories over http in place of git, unless it returns nil, in tests without processes.
 	Local func(directory string) http.RoundTripper
-	// Init makes a bare repository in an empty folder in place of git, in tests without processes.
+	// Init replaces `git init --bare` in these tests.
 	Init func(directory string) error
 }
 

@@ -55,8 +55,7 @@ var word = regexp.MustCompile(`[A-Za-z']+`)
 
 const limitsFile = "testdata/comments.txt"
 
-// TestCommentsArePlain compares the comments of each package, tests excluded, with the limits of testdata/comments.txt. The
-// limits only fall. A package that is not listed may have three stumbles per 1,000 words.
+// TestCommentsArePlain compares the comments of each package and of its tests with the limits of testdata/comments.txt. The limits only fall. A package that is not listed may have three stumbles per 1,000 words.
 func TestCommentsArePlain(t *testing.T) {
 	t.Parallel()
 	if countStumbles("Together is what is known of clusters that were found in several places.") == 0 {
@@ -64,7 +63,11 @@ func TestCommentsArePlain(t *testing.T) {
 	}
 	found := map[string]commentFigures{}
 	examples := map[string][]string{}
-	for _, file := range parsedSources(t) {
+	tests, err := parse(func(path string) bool { return strings.HasSuffix(path, "_test.go") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(tests, parsedSources(t)...) {
 		if strings.Contains(file.path, "testdata") {
 			continue
 		}
@@ -73,6 +76,9 @@ func TestCommentsArePlain(t *testing.T) {
 			t.Fatal(err)
 		}
 		folder := filepath.ToSlash(relative)
+		if strings.HasSuffix(file.path, "_test.go") {
+			folder += "/*_test.go"
+		}
 		figures := found[folder]
 		for _, group := range file.Comments {
 			text := group.Text()

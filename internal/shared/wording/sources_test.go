@@ -14,12 +14,10 @@ import (
 	"testing"
 )
 
-// vague are words for people whom a message or a page does not name. What they mean has a name: another
-// assignment, another manager, no cluster.
+// vague matches pronouns that leave the subject open. Messages name it: another assignment, another manager, no cluster.
 var vague = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever)\b`)
 
-// unclear are phrases of which readers whose first language is not English cannot guess the meaning, and the plain
-// ones for them.
+// unclear lists phrases that are hard to guess for non-native readers, by their plain replacements.
 var unclear = map[string]*regexp.Regexp{
 	`"selects no host", "has no host"`: regexp.MustCompile(`(?i)\bgo(es)? nowhere\b`),
 	`"appears twice"`:                  regexp.MustCompile(`(?i)\bstands twice\b`),
@@ -31,15 +29,15 @@ var unclear = map[string]*regexp.Regexp{
 	`"again"`:                          regexp.MustCompile(`(?i)\banew\b`),
 }
 
-// what begins a sentence, a row of a table, an item of a list or a description with a clause in place of a subject. A
-// heading may begin so, and a name of a page.
+// what matches texts that begin with a clause in place of a subject. Headings and names
+// of pages may begin so.
 var (
 	what    = regexp.MustCompile(`(?m)(^|[.!?:]\s+|^[ \t]*(?:[-*]|\d+\.) |\| |\*\*)What\b[^|\n]*`)
 	noneIs  = regexp.MustCompile(`(?i)\bnone (is|are|was|were|has|have)\b`)
 	unasked = regexp.MustCompile("(?ms)\\A---$.*?^---$|^```.*?^```$|^#+ .*?$")
 )
 
-// notYet are texts of files that are in repositories: a change of them is a commit for each user.
+// notYet matches texts of files in repositories: a change would be a commit for each user.
 var notYet = regexp.MustCompile("^`\\. What is changed here by hand is put back")
 
 // TestSentencesBeginWithTheirSubject finds sentences that begin with "What", in the guides, descriptions and messages.
@@ -79,8 +77,8 @@ func TestSentencesBeginWithTheirSubject(t *testing.T) {
 	}
 }
 
-// TestMessagesAndGuidesAreInPlainWords looks at what users read: the texts in the sources, which become
-// diagnostics, descriptions and commit messages, the overview's page, and the guides.
+// TestMessagesAndGuidesAreInPlainWords checks all text for users: diagnostics, descriptions and commit messages in the sources,
+// the overview's page, and the guides.
 func TestMessagesAndGuidesAreInPlainWords(t *testing.T) {
 	t.Parallel()
 	looked := 0
@@ -110,7 +108,7 @@ func TestMessagesAndGuidesAreInPlainWords(t *testing.T) {
 	}
 }
 
-// eachText calls do for each text of more than a word in the sources, as it stands there without its quotes.
+// eachText calls do for each unquoted string of more than one word in the sources.
 func eachText(t *testing.T, do func(at, text string)) {
 	t.Helper()
 	for _, source := range parsedSources(t) {
@@ -136,7 +134,7 @@ type source struct {
 
 func (s *source) at(position token.Pos) string { return s.positions.Position(position).String() }
 
-// parsedSources returns all sources of the product. They are parsed once, and shared by all tests: read only.
+// parsedSources returns all sources of the product, without tests. They are parsed once, and shared by all tests: read only.
 func parsedSources(t *testing.T) []source {
 	t.Helper()
 	sources, err := parseSources()
@@ -147,10 +145,13 @@ func parsedSources(t *testing.T) []source {
 }
 
 var parseSources = sync.OnceValues(func() ([]source, error) {
-	var all []source
+	return parse(func(path string) bool { return !strings.HasSuffix(path, "_test.go") })
+})
+
+func parse(isWanted func(path string) bool) (all []source, err error) {
 	positions := token.NewFileSet()
-	err := walkFiles(filepath.Join("..", ".."), ".go", func(path string, content []byte) error {
-		if strings.HasSuffix(path, "_test.go") {
+	err = walkFiles(filepath.Join("..", ".."), ".go", func(path string, content []byte) error {
+		if !isWanted(path) {
 			return nil
 		}
 		file, err := parser.ParseFile(positions, path, content, parser.ParseComments|parser.SkipObjectResolution)
@@ -158,7 +159,7 @@ var parseSources = sync.OnceValues(func() ([]source, error) {
 		return err
 	})
 	return all, err
-})
+}
 
 // eachFile calls do for each file with this extension in a folder and below it.
 func eachFile(t *testing.T, folder, extension string, do func(path string, content []byte)) {

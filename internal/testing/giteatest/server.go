@@ -88,8 +88,8 @@ func start(ctx context.Context, binary, assets string) (_ *Gitea, err error) {
 	return server, server.signUp(ctx)
 }
 
-// environment removes variables that influence Gitea or Git: a surrounding Git hook sets GIT_DIR. It reduces garbage collection,
-// which takes a fifth of the time of the three hooks that start Gitea for each push.
+// environment removes variables of Gitea and Git: a surrounding Git hook sets GIT_DIR. It reduces garbage collection, a fifth of
+// the time of the three hooks that start Gitea for each push.
 func environment(folder string) []string {
 	var environment []string
 	for _, variable := range os.Environ() {

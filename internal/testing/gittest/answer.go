@@ -223,7 +223,7 @@ func initBare(folder string, arguments []string) error {
 	return writeBare(path, branch)
 }
 
-// Init replaces `git init --bare`.
+// Init is a git.ConnectorOptions.Init.
 func Init(directory string) error { return writeBare(directory, "main") }
 
 func writeBare(path, branch string) error {

@@ -67,8 +67,7 @@ func (s *Server) DryRun(ctx context.Context, object *unstructured.Unstructured) 
 	return s.objects.apply(ctx, object, metav1.DryRunAll)
 }
 
-// Restore writes recorded objects with their status. It shifts the generations in the status, so that they lag the new object's
-// generation as before.
+// Restore writes recorded objects with their status, and shifts generations in the status accordingly.
 func (s *Server) Restore(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
 	recorded, err := documents(text)

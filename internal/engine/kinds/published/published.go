@@ -1,5 +1,4 @@
-// Package published embeds the output of tools/schemas: the schemas of Kubernetes' kinds, and the definitions of agents and
-// secret services.
+// Package published embeds the schemas and definitions that tools/schemas writes.
 package published
 
 import (

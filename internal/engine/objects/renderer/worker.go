@@ -121,7 +121,7 @@ func (refusingTransport) RoundTrip(request *http.Request) (*http.Response, error
 	return nil, errors.New("rendering reads nothing from the network, and " + request.URL.String() + " is asked for")
 }
 
-// watchMemory exits above the bound, which Go cannot enforce, until stop is called: a worker without an order costs no time.
+// watchMemory exits above the bound, which Go cannot enforce, until stop is called.
 func watchMemory(bound uint64) (stop func()) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	done := make(chan struct{})
