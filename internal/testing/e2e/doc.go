@@ -4,5 +4,5 @@
 //
 // Pipelines run on real runners, too: Gitea's engine for Actions, and Atlantis.
 //
-// `make e2e` builds the agents and runners, and runs the tests. It prints the time of each step.
+// `make e2e` builds the agents and runners, runs the tests and prints the times of steps.
 package e2e
