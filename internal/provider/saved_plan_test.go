@@ -205,18 +205,17 @@ func TestAPushBetweenPlanAndApplyIsNoBug(t *testing.T) {
 		before, after map[string]any // further attributes; nil before for no first apply
 		isStateLost   bool
 		byHand        func(*testing.T, repository)
-		refused       bool
 	}{
-		"a create beside another assignment":      {nil, map[string]any{}, false, nil, false},
-		"a lost state":                            {map[string]any{}, map[string]any{}, true, pushElsewhere, false},
-		"a lost state and a folder of it":         {map[string]any{}, map[string]any{}, true, pushToOwnFolder, false},
-		"another name":                            {map[string]any{}, map[string]any{"name": "next"}, false, pushElsewhere, false},
-		"another name and a folder of it":         {map[string]any{}, map[string]any{"name": "next"}, false, pushToOwnFolder, false},
-		"another path":                            {allowRemovals, map[string]any{"gitops_repo": "path"}, false, pushElsewhere, false},
-		"another branch":                          {allowRemovals, map[string]any{"gitops_repo": "branch"}, false, pushElsewhere, false},
-		"a hold":                                  {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, false, pushElsewhere, false},
-		"a hold of a lost state":                  {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, true, pushToOwnFolder, false},
-		"only another protection, and its folder": {map[string]any{}, allowRemovals, false, pushToOwnFolder, false},
+		"a create beside another assignment":      {nil, map[string]any{}, false, nil},
+		"a lost state":                            {map[string]any{}, map[string]any{}, true, pushElsewhere},
+		"a lost state and a folder of it":         {map[string]any{}, map[string]any{}, true, pushToOwnFolder},
+		"another name":                            {map[string]any{}, map[string]any{"name": "next"}, false, pushElsewhere},
+		"another name and a folder of it":         {map[string]any{}, map[string]any{"name": "next"}, false, pushToOwnFolder},
+		"another path":                            {allowRemovals, map[string]any{"gitops_repo": "path"}, false, pushElsewhere},
+		"another branch":                          {allowRemovals, map[string]any{"gitops_repo": "branch"}, false, pushElsewhere},
+		"a hold":                                  {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, false, pushElsewhere},
+		"a hold of a lost state":                  {map[string]any{}, map[string]any{"holds": []any{map[string]any{"hosts": []any{"drone"}}}}, true, pushToOwnFolder},
+		"only another protection, and its folder": {map[string]any{}, allowRemovals, false, pushToOwnFolder},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playAlways(t, name,

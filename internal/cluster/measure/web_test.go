@@ -182,11 +182,10 @@ func FuzzWebURL(f *testing.F) {
 			[]measure.Check{{Name: "a", Of: evidence.OfCluster, Pass: "true", Web: &measure.Web{URL: url}}},
 			measure.Subjects{evidence.OfCluster: {name}},
 		)
-		before, after, inHost := strings.Cut(strings.TrimPrefix(strings.SplitN(url, "://", 2)[1], ""), "{cluster}")
+		before, _, inHost := strings.Cut(strings.SplitN(url, "://", 2)[1], "{cluster}")
 		if inHost && strings.ContainsAny(before, "/?#") && len(asked) == 1 && !strings.HasPrefix(before, asked[0]) {
 			t.Errorf("%q with %q sends a request to %s", url, name, asked[0])
 		}
-		_ = after
 	})
 }
 

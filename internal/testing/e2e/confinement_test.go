@@ -75,12 +75,12 @@ func TestFluxConfinesATeam(t *testing.T) {
 		bed.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
 	})
 	base := t.TempDir() // kustomize accepts a remote base only from a repository, not as one file over http
+	writeFile(t, base, "kustomization.yaml", "resources: [all.yaml]\n")
+	writeFile(t, base, "all.yaml", fmt.Sprintf(greetingConfigMap, "remote"))
 	for _, args := range [][]string{
 		{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
 		{"commit", "--quiet", "--message=base"},
 	} {
-		writeFile(t, base, "kustomization.yaml", "resources: [all.yaml]\n")
-		writeFile(t, base, "all.yaml", fmt.Sprintf(greetingConfigMap, "remote"))
 		if _, err := git(t.Context(), base, args...); err != nil {
 			t.Fatal(err)
 		}

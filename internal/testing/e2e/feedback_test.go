@@ -112,11 +112,7 @@ func TestFeedback(t *testing.T) {
 	}
 	gitops.git("fetch", "--quiet", gitops.pushURL, "dev")
 	gitops.git("checkout", "--quiet", "-B", "dev", "FETCH_HEAD")
-	_ = os.WriteFile(
-		gitops.clone+"/store/bad.yaml",
-		[]byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: bad, namespace: nowhere}, data: {a: b}}\n"),
-		0o600,
-	)
+	writeFile(t, gitops.clone, "store/bad.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: bad, namespace: nowhere}, data: {a: b}}\n")
 	gitops.git("add", ".")
 	gitops.git("commit", "--quiet", "-m", "Write an invalid object")
 	gitops.git("push", "--quiet", gitops.pushURL, "HEAD:dev")
