@@ -31,8 +31,8 @@ func fleetOf(reconciler string, workloads ...fleet.Workload) *fleet.Fleet {
 	return f
 }
 
-// arrange returns the names of the reconciler objects by assignment, and the findings of ChooseWriters.
-func arrange(t *testing.T, f *fleet.Fleet) (names map[string]string, findings fleet.Findings) {
+// arrangeFleet returns the names of the reconciler objects by assignment, and the findings of ChooseWriters.
+func arrangeFleet(t *testing.T, f *fleet.Fleet) (names map[string]string, findings fleet.Findings) {
 	t.Helper()
 	scheduled, wrong := schedule.Schedule(f)
 	if wrong != nil {
@@ -61,13 +61,13 @@ func workloadOf(team, name, target, namespace string, manifests fleet.Manifests)
 func TestCollisionsNameBothTeams(t *testing.T) {
 	for _, reconciler := range []string{"flux", "argocd", "fleet"} {
 		pay := workloadOf("kaizen", "pay", "live", "dev-drone-apps", fromGit())
-		names, findings := arrange(t, fleetOf(reconciler, pay))
+		names, findings := arrangeFleet(t, fleetOf(reconciler, pay))
 		name := names["drone/pay-live"]
 		if findings != nil || !strings.HasPrefix(name, "dev-drone-apps-pay-live-") {
 			t.Fatal(name, findings)
 		}
 		hash := name[strings.LastIndex(name, "-")+1:]
-		_, findings = arrange(t, fleetOf(reconciler, pay, workloadOf("other", "apps-pay-live", hash, "", fromGit())))
+		_, findings = arrangeFleet(t, fleetOf(reconciler, pay, workloadOf("other", "apps-pay-live", hash, "", fromGit())))
 		want := `its objects on "drone" would be called "` + name + `", as those of deployment target "apps-pay-live-` + hash + `" of workspace "other"`
 		other := `its objects on "drone" would be called "` + name + `", as those of deployment target "pay-live" of workspace "kaizen"`
 		if len(findings) != 1 || !strings.Contains(findings.Error(), want) && !strings.Contains(findings.Error(), other) {
@@ -79,9 +79,9 @@ func TestCollisionsNameBothTeams(t *testing.T) {
 // On a hub, the objects of all hosts share one namespace.
 func TestNamesOnAHubDifferByHostAndEnvironment(t *testing.T) {
 	f := fleetOf("argocd-hub", workloadOf("kaizen", "pay", "live", "shop", fromGit()))
-	names, findings := arrange(t, f)
+	names, findings := arrangeFleet(t, f)
 	f.Environment = "stage"
-	elsewhere, _ := arrange(t, f)
+	elsewhere, _ := arrangeFleet(t, f)
 	if findings != nil || names["drone/pay-live"] == names["large/pay-live"] || names["drone/pay-live"] == elsewhere["drone/pay-live"] {
 		t.Error(names, elsewhere, findings)
 	}
@@ -91,7 +91,7 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	include := func(name string) fleet.Manifests {
 		return withParameters(fromGit(), parseObject(t, `{"git_repository": {"include": [{"repository": {"name": "`+name+`"}}]}}`))
 	}
-	_, findings := arrange(
+	_, findings := arrangeFleet(
 		t,
 		fleetOf(
 			"flux",
@@ -104,7 +104,7 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	if findings.Error() != want {
 		t.Errorf("got findings %v", findings)
 	}
-	_, findings = arrange(
+	_, findings = arrangeFleet(
 		t,
 		fleetOf("flux", workloadOf("other", "pay", "live", "", fromGit()), workloadOf("other", "spy", "live", "", include("dev-large-pay-live"))),
 	)
@@ -115,7 +115,7 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	two := fleetOf("flux", workloadOf("kaizen", "a-pay", "live", "", fromGit()), workloadOf("other", "pay", "live", "", fromGit()),
 		workloadOf("other", "spy", "live", "", include("dev-drone-a-pay-live")))
 	two.ClusterTypes[1].Name, two.Assignments[3].ClusterType, two.Assignments[4].ClusterType, two.Assignments[5].ClusterType = "drone-a", "drone-a", "drone-a", "drone-a"
-	if _, findings := arrange(t, two); !strings.Contains(
+	if _, findings := arrangeFleet(t, two); !strings.Contains(
 		findings.Error(),
 		`"dev-drone-a-pay-live" is an object of a workload of workspace "kaizen"`,
 	) {
@@ -133,7 +133,7 @@ func TestNoWorkloadReadsTheSecretValuesOfAnotherTeam(t *testing.T) {
 	} {
 		spying := func(team string) fleet.Findings {
 			spy := withParameters(helmChart, parseObject(t, strings.ReplaceAll(test.parameters, "NAME", "dev-drone-pay-live-platform-values")))
-			_, findings := arrange(
+			_, findings := arrangeFleet(
 				t,
 				fleetOf(test.reconciler, workloadOf("kaizen", "pay", "live", "", helmChart), workloadOf(team, "spy", "live", "", spy)),
 			)

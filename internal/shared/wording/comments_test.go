@@ -63,11 +63,7 @@ func TestCommentsArePlain(t *testing.T) {
 	}
 	found := map[string]commentFigures{}
 	examples := map[string][]string{}
-	tests, err := parse(func(path string) bool { return strings.HasSuffix(path, "_test.go") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range append(tests, parsedSources(t)...) {
+	for _, file := range sourcesAndTests(t) {
 		if strings.Contains(file.path, "testdata") {
 			continue
 		}
@@ -149,10 +145,10 @@ func writeLimits(t *testing.T, found, limits map[string]commentFigures) {
 var unclearNames = regexp.MustCompile(
 	`^(?i:know|ask|arrange|hold|arrive|yield|said|told|gift|whats?|as|of|leave|besides|farewell|touched|those|such|them|it)$`)
 
-// TestNamesOfDeclarationsAreClear checks the names of functions, methods, types and interface methods.
+// TestNamesOfDeclarationsAreClear checks the names of functions, methods, types and interface methods, also in tests.
 func TestNamesOfDeclarationsAreClear(t *testing.T) {
 	t.Parallel()
-	for _, file := range parsedSources(t) {
+	for _, file := range sourcesAndTests(t) {
 		if strings.Contains(file.path, "testdata") {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -146,6 +147,20 @@ func parsedSources(t *testing.T) []source {
 
 var parseSources = sync.OnceValues(func() ([]source, error) {
 	return parse(func(path string) bool { return !strings.HasSuffix(path, "_test.go") })
+})
+
+// sourcesAndTests also returns the tests of all packages.
+func sourcesAndTests(t *testing.T) []source {
+	t.Helper()
+	tests, err := parseTests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(parsedSources(t), tests)
+}
+
+var parseTests = sync.OnceValues(func() ([]source, error) {
+	return parse(func(path string) bool { return strings.HasSuffix(path, "_test.go") })
 })
 
 func parse(isWanted func(path string) bool) (all []source, err error) {
