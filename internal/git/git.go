@@ -29,7 +29,7 @@ type Connector struct{ options ConnectorOptions }
 type ConnectorOptions struct {
 	// Over sends http and https requests. Default: the proxy of the environment, and timeouts until the response header.
 	Over http.RoundTripper
-	// UserAgent, in the form name/version, follows go-git's, by which servers recognize Git.
+	// UserAgent has the form name/version. Requests have it behind go-git's, which servers recognize as Git.
 	UserAgent string
 	// Log may be nil.
 	Log Logger

@@ -118,6 +118,9 @@ spec: {template: {spec: {containers: [{name: manager, image: "ghcr.io/fluxcd/kus
 		if got := strings.Join(server.args("edge-1/apis/apps/v1/namespaces/flux-system/deployments/kustomize-controller"), " "); got != test.want {
 			t.Errorf("confine %v: kustomize-controller has %q", test.confine, got)
 		}
+		if got := w.State.Values(agentAddress)["confine"]; got != test.confine {
+			t.Errorf("the state has confine %v, want %v", got, test.confine)
+		}
 	}
 }
 

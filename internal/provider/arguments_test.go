@@ -233,14 +233,18 @@ func TestAnAgentIsAppliedWithForce(t *testing.T) {
 func TestEveryArgumentIsApplied(t *testing.T) {
 	t.Parallel()
 	texts := configurationTexts(t)
-	isApplied := func(name, where string) bool {
-		pattern := regexp.MustCompile(`(^|[^\w.])"?` + regexp.QuoteMeta(name) + `"?\s*[=:][^=]`)
-		for _, text := range texts {
-			if strings.Contains(text, where) && strings.Contains(text, name) && pattern.MatchString(text) {
-				return true
-			}
+	constants := map[string][]string{} // by type of resource: constants with an address
+	for _, text := range texts {
+		for _, match := range addressConstant.FindAllStringSubmatch(text, -1) {
+			constants[match[2]] = append(constants[match[2]], match[1])
 		}
-		return false
+	}
+	isApplied := func(name, where string) bool {
+		pattern := regexp.MustCompile(`(^|[^\w.])"?` + regexp.QuoteMeta(name) + `"?\]?\s*[=:][^=]`)
+		return slices.ContainsFunc(texts, func(text string) bool {
+			isIn := func(part string) bool { return strings.Contains(text, part) }
+			return (isIn(where) || slices.ContainsFunc(constants[where], isIn)) && isIn(name) && pattern.MatchString(text)
+		})
 	}
 	checked := 0
 	check := func(name, where string) {
@@ -291,7 +295,12 @@ func argumentNames(attributes []*tfprotov6.SchemaAttribute) []string {
 	return names
 }
 
-// configurationTexts returns the texts of the examples and the tests.
+// addressConstant matches a constant such as assignment = "flotilla_assignment.test".
+var addressConstant = regexp.MustCompile(`(\w+)\s*=\s*"(flotilla_\w+)\.\w+"`)
+
+var goComment = regexp.MustCompile(`(?m)(^|\s)//.*$`)
+
+// configurationTexts returns the texts of the examples and the tests, without comments of Go.
 func configurationTexts(t *testing.T) []string {
 	t.Helper()
 	var texts []string
@@ -309,7 +318,7 @@ func configurationTexts(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	for _, test := range append(tests, clusters...) {
-		texts = append(texts, readFile(t, test))
+		texts = append(texts, goComment.ReplaceAllString(readFile(t, test), ""))
 	}
 	return texts
 }

@@ -150,7 +150,7 @@ type period struct {
 	Schema map[string]any `json:"schema"`
 }
 
-// writeKubernetes writes the schemas of all releases, those that do not change once.
+// writeKubernetes writes the schemas of all releases. It writes a schema once for the releases that share it.
 func writeKubernetes(path string) error {
 	all := struct {
 		Oldest      int                 `json:"oldest"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
@@ -103,6 +104,11 @@ func workspaceAllowing(parameter string) fleet.Workspace {
 }
 
 func TestParametersReachEveryField(t *testing.T) {
+	for _, kind := range reconciler.Kinds() {
+		if _, hasCase := everyField[kind.Parameter]; kind.Parameter != "" && !hasCase {
+			t.Errorf("everyField has no case for %s", kind.Parameter)
+		}
+	}
 	for name, test := range everyField {
 		t.Run(name, func(t *testing.T) {
 			files := deployment{

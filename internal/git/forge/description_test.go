@@ -32,7 +32,6 @@ import (
 // Requests and successful answers may contain only described properties.
 type description struct {
 	spec       *openapi3.T
-	prefix     string // of the paths on the host
 	paths      []*describedPath
 	refusal    *openapi3.Schema // of errors of any operation; nil accepts anything
 	graphQLURL string
@@ -95,12 +94,13 @@ func findDescription(kind forge.Forge) (*description, error) {
 
 var parameterPattern = regexp.MustCompile(`\{(\w+)\}`)
 
+// readDescription reads a file of testdata. prefix begins the paths on the host.
 func readDescription(file, prefix string) (*description, error) {
 	spec, err := openapi3.NewLoader().LoadFromFile(file)
 	if err != nil {
 		return nil, err
 	}
-	d := &description{spec: spec, prefix: prefix}
+	d := &description{spec: spec}
 	closed := map[*openapi3.Schema]bool{}
 	for template, item := range spec.Paths.Map() {
 		path := &describedPath{template: template}

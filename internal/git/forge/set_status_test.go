@@ -83,7 +83,7 @@ func TestAStatusWithoutTextAndLinkRoundTripsOnEachHost(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var sent []string
-			memory := &statusMemory{kind: kind, t: t, sent: &sent}
+			memory := &statusMemory{kind: kind, sent: &sent}
 			host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com" + repositoryPath(kind), Forge: kind}, forge.HTTPOptions{Over: memory})
 			if err != nil {
 				t.Fatal(err)
@@ -118,7 +118,6 @@ func TestAStatusWithoutTextAndLinkRoundTripsOnEachHost(t *testing.T) {
 
 // statusMemory is a Git host of any kind that stores the last status.
 type statusMemory struct {
-	t    *testing.T
 	kind forge.Forge
 	sent *[]string
 	last map[string]any
@@ -241,7 +240,7 @@ func TestALongDescriptionIsCutToTheLimitOfTheHost(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var sent []string
-			memory := &statusMemory{kind: kind, t: t, sent: &sent}
+			memory := &statusMemory{kind: kind, sent: &sent}
 			host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com" + repositoryPath(kind), Forge: kind}, forge.HTTPOptions{Over: memory})
 			if err != nil {
 				t.Fatal(err)
@@ -272,7 +271,7 @@ func TestNoStatusContainsCredentials(t *testing.T) {
 		var sent []string
 		host, err := forge.NewGitHost(
 			forge.HostedRepository{URL: "https://git.example.com" + repositoryPath(kind), Forge: kind, Credentials: forge.Credentials{Token: canary}},
-			forge.HTTPOptions{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
+			forge.HTTPOptions{Over: &statusMemory{kind: kind, sent: &sent}},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -361,7 +360,7 @@ func FuzzAStatusThatWasSetIsFound(f *testing.F) {
 			var sent []string
 			host, err := forge.NewGitHost(
 				forge.HostedRepository{URL: "https://git.example.com" + repositoryPath(kind), Forge: kind},
-				forge.HTTPOptions{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
+				forge.HTTPOptions{Over: &statusMemory{kind: kind, sent: &sent}},
 			)
 			if err != nil {
 				t.Fatal(err)

@@ -30,7 +30,7 @@ type Command struct {
 	// Folder is the working folder. The output goes to <Name>.log there.
 	Folder string
 
-	// Environment is by default that of the test.
+	// Environment defaults to the test's.
 	Environment []string
 
 	// User is a system user to run as, with its own group, if not "". That needs root on Unix.
