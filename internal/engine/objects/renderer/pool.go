@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strconv"
 	"sync"
@@ -166,11 +167,11 @@ func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte,
 	defer cancel()
 	answer, err := w.exchange(bounded, message)
 	if err != nil {
-		status := w.end()
+		status, outOfMemory := w.end()
 		switch {
 		case bounded.Err() != nil:
 			return nil, context.Cause(bounded)
-		case status == exitMemory:
+		case outOfMemory:
 			return nil, boundError{fmt.Errorf("it needs more than %d MiB of memory to render", p.options.Memory>>20), false}
 		}
 		return nil, boundError{
@@ -195,6 +196,15 @@ type worker struct {
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
+	crash   *beginning // of standard error
+}
+
+// beginning keeps the first 4 KiB of a text.
+type beginning struct{ text []byte }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.text = append(b.text, p[:min(len(p), 4<<10-len(b.text))]...)
+	return len(p), nil
 }
 
 // start runs this program without its environment, which may have credentials.
@@ -219,7 +229,8 @@ func (w *worker) start(memory uint64) error {
 	if err != nil {
 		return err
 	}
-	w.out = bufio.NewReader(out)
+	w.out, w.crash = bufio.NewReader(out), &beginning{}
+	process.Stderr = w.crash
 	if err := process.Start(); err != nil {
 		return err
 	}
@@ -241,14 +252,18 @@ func (w *worker) exchange(ctx context.Context, message []byte) ([]byte, error) {
 	return answer, err
 }
 
-// end returns the exit status.
-func (w *worker) end() int {
+// end returns the exit status, and whether memory was refused.
+func (w *worker) end() (status int, outOfMemory bool) {
 	if w.process == nil {
-		return 0
+		return 0, false
 	}
 	_ = w.in.Close()
 	_ = w.process.Wait()
-	status := w.process.ProcessState.ExitCode()
+	status = w.process.ProcessState.ExitCode()
+	outOfMemory = status == exitMemory || outOfMemoryPattern.Match(w.crash.text)
 	*w = worker{}
-	return status
+	return status, outOfMemory
 }
+
+// outOfMemoryPattern matches errors of the Go runtime that end a process.
+var outOfMemoryPattern = regexp.MustCompile(`out of memory|cannot allocate memory`)

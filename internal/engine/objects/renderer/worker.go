@@ -2,7 +2,6 @@ package renderer
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,13 +60,14 @@ const (
 
 // serveOrders exits when its input ends, even during an order.
 func serveOrders(in io.Reader, out io.Writer, bound uint64) {
-	os.Stdout = os.Stderr // output of libraries must not mix with answers
+	os.Stdout, os.Stderr = nil, nil // discards the output of libraries, not the errors of the runtime
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	time.Local = time.UTC
 	http.DefaultTransport = refusingTransport{}
 	debug.SetGCPercent(400) // orders share little memory
 	debug.SetMemoryLimit(int64(min(bound, math.MaxInt64) / 4 * 3))
+	limitData(bound + idleMemory)
 
 	orders := make(chan renderOrder)
 	go func() {
@@ -89,9 +89,6 @@ func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 		stopWatching := watchMemory(bound)
 		answer := answerOrder(kept, o)
 		stopWatching()
-		if peakMemory() > bound+programMemory { // missed on a busy machine
-			os.Exit(exitMemory)
-		}
 		if writeFrame(out, answer) != nil {
 			os.Exit(0)
 		}
@@ -121,7 +118,10 @@ func (refusingTransport) RoundTrip(request *http.Request) (*http.Response, error
 	return nil, errors.New("rendering reads nothing from the network, and " + request.URL.String() + " is asked for")
 }
 
-// watchMemory exits above the bound, which Go cannot enforce, until stop is called.
+// idleMemory is more than the memory that the runtime reserves beside its use.
+const idleMemory = 128 << 20
+
+// watchMemory exits above the bound until stop is called. It can wait for seconds while an allocation is filled: see limitData.
 func watchMemory(bound uint64) (stop func()) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	done := make(chan struct{})
@@ -141,16 +141,4 @@ func watchMemory(bound uint64) (stop func()) {
 		}
 	}()
 	return func() { close(done) }
-}
-
-// programMemory is more than the resident pages of the program itself.
-const programMemory = 128 << 20
-
-// peakMemory returns the peak of resident memory in bytes, and 0 except on Linux.
-func peakMemory() uint64 {
-	status, _ := os.ReadFile("/proc/self/status")
-	_, rest, _ := bytes.Cut(status, []byte("\nVmHWM:"))
-	kib, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" kB"))
-	peak, _ := strconv.ParseUint(string(kib), 10, 64)
-	return peak << 10
 }
