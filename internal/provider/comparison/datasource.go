@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -21,6 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
@@ -130,4 +133,189 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 		kind.Summary, kind.Advice = "No such commit", " The data source flotilla_history lists the commits of a branch."
 	}
 	diagnostics.AddAttributeError(path.Root(attribute), kind.Summary, tfvalue.Sentence(err.Error())+kind.Advice)
+}
+
+type comparisonModel struct {
+	Left              types.Dynamic `tfsdk:"left"`
+	Right             types.Dynamic `tfsdk:"right"`
+	Pairs             types.Dynamic `tfsdk:"pairs"`
+	ShowValues        types.Bool    `tfsdk:"show_values"`
+	Limit             types.Int64   `tfsdk:"limit"`
+	MarkdownLimit     types.Int64   `tfsdk:"markdown_limit"`
+	Timeouts          types.Dynamic `tfsdk:"timeouts"`
+	Summary           types.Object  `tfsdk:"summary"`
+	Notes             types.List    `tfsdk:"notes"`
+	Complete          types.Bool    `tfsdk:"complete"`
+	DeploymentTargets types.List    `tfsdk:"deployment_targets"`
+	Markdown          types.String  `tfsdk:"markdown"`
+	JSON              types.String  `tfsdk:"json"`
+}
+
+var summary = table.Definition[*comparison.Result]{
+	table.Number("different", "Deployment targets that both sides have and that differ.",
+		func(r *comparison.Result) int { return r.Different }),
+	table.Number("only_left", "Deployment targets that only the left side has.", func(r *comparison.Result) int { return r.OnlyLeft }),
+	table.Number("only_right", "Deployment targets that only the right side has.", func(r *comparison.Result) int { return r.OnlyRight }),
+	table.Number("same", "Deployment targets that are the same.", func(r *comparison.Result) int { return r.Same }),
+	table.ObjectOrNull("left", "The place and the commit that were read on the left side.", side,
+		func(r *comparison.Result) *comparison.Seen { return &r.Left }),
+	table.ObjectOrNull("right", "The place and the commit that were read on the right side.", side,
+		func(r *comparison.Result) *comparison.Seen { return &r.Right }),
+}
+
+var side = table.Definition[*comparison.Seen]{
+	table.Bool("written", "Whether the assignment has been written there.", func(s *comparison.Seen) *bool { return &s.Written }),
+	table.TextOrNull("commit", "Full id of the commit; null where there is no such branch.",
+		func(s *comparison.Seen) string { return s.Commit }),
+	table.Number("hosts", "Hosts that have an assignment.", func(s *comparison.Seen) int { return s.Hosts }),
+	table.Number("assignments", "Assignments.", func(s *comparison.Seen) int { return s.Assignments }),
+}
+
+var targets = table.Definition[*comparison.Target]{
+	table.Text("name", "Full name of the deployment target.", func(t *comparison.Target) string { return t.Name }),
+	table.TextOrNull("right_name", "Its name on the right side where `pairs` says that it is another one, else null.",
+		func(t *comparison.Target) string { return t.RightName }),
+	table.Text("workload", "Name of the workload.", func(t *comparison.Target) string { return t.Workload }),
+	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.",
+		func(t *comparison.Target) string { return t.Workspace }),
+	table.Text("state", "`only_left`, `only_right` or `different`.", func(t *comparison.Target) string { return string(t.State) }),
+	table.Texts(
+		"differs",
+		"The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all "+
+			"hosts. `files` is set only for one assignment at two commits, if no other reason explains the different files.",
+		func(t *comparison.Target) []string {
+			words := make([]string, len(t.Differs))
+			for i, aspect := range t.Differs {
+				words[i] = string(aspect)
+			}
+			return words
+		},
+	),
+	table.ObjectOrNull("left", "The part of the left side.", part, func(t *comparison.Target) *comparison.Part { return &t.Left }),
+	table.ObjectOrNull("right", "The part of the right side.", part, func(t *comparison.Target) *comparison.Part { return &t.Right }),
+	table.Objects("keys", fmt.Sprintf("Keys of the configuration whose values differ, the first %d.", maxKeys), keys,
+		func(t *comparison.Target) []*comparison.Key { return table.Pointers(t.Keys) }),
+	table.Bool("keys_known", "Whether all values could be read: `keys` is empty where they could not.", func(t *comparison.Target) *bool {
+		known := !t.KeysUnknown
+		return &known
+	}),
+}
+
+var part = table.Definition[*comparison.Part]{
+	table.Objects("versions", "Its manifests, each with its hosts; most hosts first.", versions,
+		func(p *comparison.Part) []*comparison.Version { return table.Pointers(p.Versions) }),
+	table.Texts("only_hosts", "Hosts that only this side has for it; empty where the other side does not have it.",
+		func(p *comparison.Part) []string { return p.OnlyHosts }),
+	table.Texts("only_policies", "Target policies that only this side has for it; empty where the other side does not have it.",
+		func(p *comparison.Part) []string { return p.OnlyPolicies }),
+}
+
+var versions = table.Definition[*comparison.Version]{
+	table.ObjectOrNull(
+		"manifests",
+		"Its manifests, in the words of the deployment target; null where the records do not say.",
+		repository.Manifests,
+		func(v *comparison.Version) *folder.Manifests { return v.Manifests },
+	),
+	table.Texts("hosts", "The hosts that have these.", func(v *comparison.Version) []string { return v.Hosts }),
+}
+
+var keys = table.Definition[*comparison.Key]{
+	table.Text("key", "The key, such as `DATABASE.URL`.", func(k *comparison.Key) string { return k.Key }),
+	table.Text("state", "`only_left`, `only_right` or `different`.", func(k *comparison.Key) string { return string(k.State) }),
+	table.Texts(
+		"left",
+		fmt.Sprintf("The different values of the hosts on the left side, the first %d, with `show_values`; else empty.", maxValues),
+		func(k *comparison.Key) []string { return k.Left },
+	),
+	table.Texts("right", "Those on the right side, likewise.", func(k *comparison.Key) []string { return k.Right }),
+}
+
+type question struct {
+	left, right          comparison.Point
+	pairs                comparison.Pairs
+	showValues           bool
+	limit, markdownLimit int
+}
+
+func (m *comparisonModel) decode(diagnostics *diag.Diagnostics) question {
+	return question{
+		left: decodeSide("left", m.Left, diagnostics), right: decodeSide("right", m.Right, diagnostics), pairs: decodePairs(m.Pairs, diagnostics),
+		showValues: m.ShowValues.ValueBool(), limit: tfvalue.WholeWithin("limit", m.Limit, defaultLimit, 1, maxLimit, diagnostics),
+		markdownLimit: schemas.MarkdownLimit(m.MarkdownLimit, diagnostics),
+	}
+}
+
+// SideTable describes the attributes left and right.
+var SideTable = &fleet.Table{
+	Name:    "side of a comparison",
+	Meaning: "The attributes `left` and `right` of `flotilla_comparison`: an assignment on its branch, now or at a commit.",
+	Attributes: []fleet.Attribute{
+		{
+			Name:     "gitops_repo",
+			Type:     fleet.ObjectType,
+			Required: true,
+			Of:       fleet.LocationTable(),
+			Meaning:  "The location, as the assignment has it.",
+		},
+		{Name: "name", Required: true, Meaning: "Name of the assignment."},
+		{Name: "commit", Meaning: "Full id of a commit in the history of the branch, as `flotilla_history` lists them. Unset: now."},
+	},
+}
+
+// PairsTable describes the attribute pairs.
+var PairsTable = &fleet.Table{
+	Name: "pairs of a comparison",
+	Meaning: "The attribute `pairs` of `flotilla_comparison`: names of the same object on the left and on the right side. Other names " +
+		"are the same on both.",
+	Attributes: []fleet.Attribute{
+		{
+			Name:         "deployment_targets",
+			Type:         fleet.TextMapType,
+			NullElements: true,
+			Meaning:      "Full names of deployment targets on the right side, by those on the left side.",
+		},
+		{
+			Name:         "hosts",
+			Type:         fleet.TextMapType,
+			NullElements: true,
+			Meaning:      "Names of cluster types, or `clusters/<cluster>`, on the right side, by those on the left side.",
+		},
+	},
+}
+
+func decodeSide(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) (side comparison.Point) {
+	tfvalue.ReadStrictly(attribute, SideTable, value, diagnostics, func(o *fleet.ObjectReader) {
+		side.Owner.Location = repository.ReadLocation(o)
+		side.Owner.Name, side.Commit = o.Required("name"), o.Text("commit")
+		if side.Owner.Name != "" {
+			if problem := fleet.CheckLabelName(side.Owner.Name); problem != "" {
+				o.Report("name", "%q %s", side.Owner.Name, problem)
+			}
+		}
+		if side.Commit != "" && !folder.IsCommit(side.Commit) {
+			o.Report("commit", "must be the full id of a commit, 40 or 64 digits in hex, or null for now")
+		}
+	})
+	return side
+}
+
+func decodePairs(value types.Dynamic, diagnostics *diag.Diagnostics) (pairs comparison.Pairs) {
+	tfvalue.ReadStrictly("pairs", PairsTable, value, diagnostics, func(o *fleet.ObjectReader) {
+		pairs = comparison.Pairs{DeploymentTargets: readPairs(o, "deployment_targets"), Hosts: readPairs(o, "hosts")}
+	})
+	return pairs
+}
+
+func readPairs(o *fleet.ObjectReader, attribute string) map[string]string {
+	names := o.TextMap(attribute)
+	lefts := map[string]string{}
+	for _, left := range slices.Sorted(maps.Keys(names)) {
+		right := names[left]
+		if other, twice := lefts[right]; twice && right != "" {
+			o.Report(attribute, "pairs %q with both %q and %q", right, other, left)
+		}
+		lefts[right] = left
+	}
+	return names
 }
