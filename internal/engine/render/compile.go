@@ -2,12 +2,10 @@ package render
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
+	"embed"
 	"maps"
-	"regexp"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"text/template"
@@ -18,8 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Templates renders and checks the folders of a fleet.
@@ -330,78 +326,69 @@ func parseManifest(
 	return parsed, mutates, err
 }
 
-// problem is an error for users.
-type problem struct{ text string }
+// builtinFiles has the built-in templates: templates/<type>/<name>.<extension of the content type>, one manifest each.
+// Templates of reconcilers are in package reconciler.
+//
+//go:embed templates
+var builtinFiles embed.FS
 
-func (p *problem) Error() string { return p.text }
-
-func problemf(format string, arguments ...any) error {
-	return &problem{fmt.Sprintf(format, arguments...)}
-}
-
-var (
-	executionMessage  = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+):(\d+): executing ".*?" at <.*?>: (.*)$`)
-	parseMessage      = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+): (.*)$`)
-	undefinedFunction = regexp.MustCompile(`^function "(.*)" not defined$`)
-	calling           = regexp.MustCompile(`^error calling [^:]*: `)
-)
-
-// maxMessage bounds a message, which a template chooses freely.
-const maxMessage = 2 << 10
-
-// failure converts an error of text/template. Its message repeats no value of the data.
-func (c *compiledTemplate) failure(manifest int, err error, values ...any) *TemplateError {
-	failure := &TemplateError{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
-	explain(failure, c.sources[manifest], err)
-	if !errors.Is(err, ErrUnknown) {
-		failure.Message = wording.CutMiddle(secret.Unrepeated(failure.Message, nil, values...), maxMessage)
+var builtins = sync.OnceValue(func() map[templateKey]*fleet.Template {
+	contentTypes := map[string]string{}
+	for contentType, extension := range extensions {
+		contentTypes[extension] = contentType
 	}
-	return failure
-}
-
-func explain(failure *TemplateError, source string, err error) {
-	text := err.Error()
-	if match := executionMessage.FindStringSubmatch(text); match != nil {
-		failure.Line, _ = strconv.Atoi(match[1])
-		column, _ := strconv.Atoi(match[2])
-		failure.Action = actionAt(source, failure.Line, column)
-		failure.Message = calling.ReplaceAllString(match[3], "")
-	} else if match := parseMessage.FindStringSubmatch(text); match != nil {
-		failure.Line, _ = strconv.Atoi(match[1])
-		failure.Message = strings.ReplaceAll(match[2], manifestName+":", "line ")
-		if name := undefinedFunction.FindStringSubmatch(failure.Message); name != nil {
-			failure.Message = unknownFunction(name[1])
+	templates := map[templateKey]*fleet.Template{}
+	for _, name := range reconciler.Names() {
+		templates[templateKey{"reconciler", name}] = &fleet.Template{
+			Name: name, Type: "reconciler", ContentType: "yaml", Manifests: []string{reconciler.Named(name).Template()},
 		}
 	}
-	var own *problem
-	if errors.As(err, &own) {
-		failure.Message = own.text
-	}
-}
-
-const maxAction = 80
-
-func actionAt(source string, line, column int) string {
-	offset := 0
-	for ; line > 1; line-- {
-		next := strings.IndexByte(source[offset:], '\n')
-		if next < 0 {
-			return ""
+	for _, kind := range []string{"namespace", "config", "policy", "secret"} {
+		for name, text := range builtinTexts(kind) {
+			extension := path.Ext(name)
+			name = strings.TrimSuffix(name, extension)
+			templates[templateKey{kind, name}] = &fleet.Template{
+				Name:        name,
+				Type:        kind,
+				ContentType: contentTypes[extension],
+				Manifests:   []string{text},
+			}
 		}
-		offset += next + 1
 	}
-	offset = min(offset+column, len(source))
-	start := strings.LastIndex(source[:offset], "{{")
-	if start < 0 {
-		return ""
+	return templates
+})
+
+// compiledBuiltins has compiled templates of builtins, for all fleets, by source.
+var compiledBuiltins sync.Map
+
+func compileBuiltin(source *fleet.Template) *compiledTemplate {
+	if compiled, isCompiled := compiledBuiltins.Load(source); isCompiled {
+		return compiled.(*compiledTemplate)
 	}
-	action := source[start:]
-	if end := strings.Index(action, "}}"); end >= 0 {
-		action = action[:end+2]
+	template, findings := compileTemplate(source)
+	if findings != nil {
+		panic(findings)
 	}
-	action = strings.Join(strings.Fields(action), " ")
-	if len(action) > maxAction {
-		action = strings.ToValidUTF8(action[:maxAction], "") + "..."
-	}
-	return action
+	template.isBuiltin = true
+	compiledBuiltins.Store(source, template)
+	return template
 }
+
+func builtinTexts(folder string) map[string]string {
+	entries, err := builtinFiles.ReadDir(path.Join("templates", folder))
+	if err != nil {
+		panic(err) // embedded
+	}
+	texts := map[string]string{}
+	for _, entry := range entries {
+		content, err := builtinFiles.ReadFile(path.Join("templates", folder, entry.Name()))
+		if err != nil {
+			panic(err)
+		}
+		texts[entry.Name()] = string(content)
+	}
+	return texts
+}
+
+// wrappedConfig is the folder of templates that put configuration into a ConfigMap.
+const wrappedConfig = "configmap"

@@ -2,16 +2,21 @@ package render
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"text/template"
+	"unicode/utf16"
 
 	"github.com/Masterminds/sprig/v3"
 
@@ -203,4 +208,140 @@ func toString(value any) string {
 		return value.Error()
 	}
 	return fmt.Sprint(value)
+}
+
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	plainInEnv   = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
+)
+
+// toEnv writes sorted lines of NAME=value, quoted for shells and .env parsers. Objects and lists are JSON.
+func toEnv(values map[string]any) (string, error) {
+	return toLines(values, func(key, text string) (string, error) {
+		if !variableName.MatchString(key) {
+			return "", problemf("key %q cannot be the name of an environment variable: use letters, digits and _", key)
+		}
+		if strings.ContainsRune(text, 0) {
+			return "", problemf("the value of key %q holds a null character, which an environment variable cannot", key)
+		}
+		if plainInEnv.MatchString(text) {
+			return key + "=" + text, nil
+		}
+		return key + "='" + strings.ReplaceAll(text, "'", `'\''`) + "'", nil
+	})
+}
+
+// toProperties writes for java.util.Properties. Objects and lists are JSON.
+func toProperties(values map[string]any) (string, error) {
+	return toLines(values, func(key, text string) (string, error) {
+		return escapeProperty(key, true) + "=" + escapeProperty(text, false), nil
+	})
+}
+
+func toLines(values map[string]any, line func(key, text string) (string, error)) (string, error) {
+	lines := make([]string, 0, len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		text, isScalar := scalarText(values[key])
+		if !isScalar {
+			var err error
+			if text, err = toRawJSON(values[key]); err != nil {
+				return "", err
+			}
+		}
+		written, err := line(key, text)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, written)
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// escapeProperty escapes non-ASCII characters, since programs may read the file as Latin-1.
+func escapeProperty(text string, isKey bool) string {
+	var escaped strings.Builder
+	for i, r := range text {
+		switch {
+		case r == '\n':
+			escaped.WriteString(`\n`)
+		case r == '\r':
+			escaped.WriteString(`\r`)
+		case r == '\t':
+			escaped.WriteString(`\t`)
+		case r == '\\', isKey && strings.ContainsRune("=:#! ", r), !isKey && i == 0 && r == ' ':
+			escaped.WriteRune('\\')
+			escaped.WriteRune(r)
+		case r < ' ' || r > '~':
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&escaped, `\u%04x`, unit)
+			}
+		default:
+			escaped.WriteRune(r)
+		}
+	}
+	return escaped.String()
+}
+
+// hash follows Kalypso: version 1 of github.com/mitchellh/hashstructure, with FNV-1.
+func hash(value any) (string, error) {
+	sum, err := hashOf(reflect.ValueOf(value))
+	return strconv.FormatUint(sum, 10), err
+}
+
+func hashOf(value reflect.Value) (uint64, error) {
+	for value.Kind() == reflect.Interface || value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	if !value.IsValid() {
+		return hashBytes(make([]byte, 8)), nil // null hashes like the integer 0
+	}
+	if number, ok := value.Interface().(json.Number); ok {
+		return hashBytes([]byte(number)), nil
+	}
+	switch value.Kind() {
+	case reflect.Int:
+		return hashOf(reflect.ValueOf(value.Int()))
+	case reflect.Uint:
+		return hashOf(reflect.ValueOf(value.Uint()))
+	case reflect.Bool, reflect.Int64, reflect.Uint64, reflect.Float64:
+		encoded, err := binary.Append(nil, binary.LittleEndian, value.Interface())
+		return hashBytes(encoded), err
+	case reflect.String:
+		return hashBytes([]byte(value.String())), nil
+	case reflect.Slice, reflect.Array:
+		var sum uint64
+		for i := range value.Len() {
+			element, err := hashOf(value.Index(i))
+			if err != nil {
+				return 0, err
+			}
+			sum = hashPair(sum, element)
+		}
+		return sum, nil
+	case reflect.Map:
+		var sum uint64
+		for entries := value.MapRange(); entries.Next(); {
+			key, err := hashOf(entries.Key())
+			if err != nil {
+				return 0, err
+			}
+			element, err := hashOf(entries.Value())
+			if err != nil {
+				return 0, err
+			}
+			sum ^= hashPair(key, element)
+		}
+		return sum, nil
+	}
+	return 0, problemf("hash: a value of type %s has no hash", value.Type())
+}
+
+func hashPair(a, b uint64) uint64 {
+	return hashBytes(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
+}
+
+func hashBytes(bytes []byte) uint64 {
+	sum := fnv.New64()
+	_, _ = sum.Write(bytes)
+	return sum.Sum64()
 }

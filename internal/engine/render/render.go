@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
@@ -15,6 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Subject is an assignment with its snapshot.
@@ -297,4 +302,80 @@ func (e *TemplateError) Unwrap() error { return e.cause }
 // Finding converts the error to a finding about the fleet.
 func (e *TemplateError) Finding() fleet.Finding {
 	return fleet.Finding{Path: fleet.PathOf("templates", e.Name).String(), Message: e.Error()}
+}
+
+// problem is an error for users.
+type problem struct{ text string }
+
+func (p *problem) Error() string { return p.text }
+
+func problemf(format string, arguments ...any) error {
+	return &problem{fmt.Sprintf(format, arguments...)}
+}
+
+var (
+	executionMessage  = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+):(\d+): executing ".*?" at <.*?>: (.*)$`)
+	parseMessage      = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+): (.*)$`)
+	undefinedFunction = regexp.MustCompile(`^function "(.*)" not defined$`)
+	calling           = regexp.MustCompile(`^error calling [^:]*: `)
+)
+
+// maxMessage bounds a message, which a template chooses freely.
+const maxMessage = 2 << 10
+
+// failure converts an error of text/template. Its message repeats no value of the data.
+func (c *compiledTemplate) failure(manifest int, err error, values ...any) *TemplateError {
+	failure := &TemplateError{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
+	explain(failure, c.sources[manifest], err)
+	if !errors.Is(err, ErrUnknown) {
+		failure.Message = wording.CutMiddle(secret.Unrepeated(failure.Message, nil, values...), maxMessage)
+	}
+	return failure
+}
+
+func explain(failure *TemplateError, source string, err error) {
+	text := err.Error()
+	if match := executionMessage.FindStringSubmatch(text); match != nil {
+		failure.Line, _ = strconv.Atoi(match[1])
+		column, _ := strconv.Atoi(match[2])
+		failure.Action = actionAt(source, failure.Line, column)
+		failure.Message = calling.ReplaceAllString(match[3], "")
+	} else if match := parseMessage.FindStringSubmatch(text); match != nil {
+		failure.Line, _ = strconv.Atoi(match[1])
+		failure.Message = strings.ReplaceAll(match[2], manifestName+":", "line ")
+		if name := undefinedFunction.FindStringSubmatch(failure.Message); name != nil {
+			failure.Message = unknownFunction(name[1])
+		}
+	}
+	var own *problem
+	if errors.As(err, &own) {
+		failure.Message = own.text
+	}
+}
+
+const maxAction = 80
+
+func actionAt(source string, line, column int) string {
+	offset := 0
+	for ; line > 1; line-- {
+		next := strings.IndexByte(source[offset:], '\n')
+		if next < 0 {
+			return ""
+		}
+		offset += next + 1
+	}
+	offset = min(offset+column, len(source))
+	start := strings.LastIndex(source[:offset], "{{")
+	if start < 0 {
+		return ""
+	}
+	action := source[start:]
+	if end := strings.Index(action, "}}"); end >= 0 {
+		action = action[:end+2]
+	}
+	action = strings.Join(strings.Fields(action), " ")
+	if len(action) > maxAction {
+		action = strings.ToValidUTF8(action[:maxAction], "") + "..."
+	}
+	return action
 }
