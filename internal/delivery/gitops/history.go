@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -312,4 +313,115 @@ func (w *historyWalk) recordedTree(host git.Hash, recorded map[string]folderReco
 		return git.Hash{}
 	}
 	return w.findTree(host, target)
+}
+
+// listMerged returns the commits that each merge brought to the branch, newest first. One pass from the oldest merge to the
+// newest finds them all.
+func (l *lineage) listMerged() map[git.Hash][]git.Hash {
+	var line []git.Hash
+	at := l.tip.Commit
+	for head, ok := l.heads[at]; ok; head, ok = l.heads[at] {
+		line, at = append(line, at), git.Hash{}
+		if len(head.Parents) > 0 {
+			at = head.Parents[0]
+		}
+	}
+	seen, merged := map[git.Hash]bool{}, map[git.Hash][]git.Hash{}
+	for _, at := range slices.Backward(line) {
+		for next := []git.Hash{at}; len(next) > 0; {
+			id := next[len(next)-1]
+			next = next[:len(next)-1]
+			head, ok := l.heads[id]
+			if !ok || seen[id] {
+				continue
+			}
+			seen[id] = true
+			next = append(next, head.Parents...)
+			if id != at {
+				merged[at] = append(merged[at], id)
+			}
+		}
+		slices.SortFunc(merged[at], func(a, b git.Hash) int {
+			return cmp.Or(l.heads[b].Time.Compare(l.heads[a].Time), bytes.Compare(a[:], b[:]))
+		})
+	}
+	return merged
+}
+
+func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash) {
+	for _, id := range merged {
+		text, _ := w.CommitText(id)
+		of := parseCommit(text)
+		for _, owner := range of.Owners {
+			if !slices.Contains(commit.Owners, owner) {
+				commit.Owners = append(commit.Owners, owner)
+			}
+		}
+		commit.Release, commit.Run = cmp.Or(commit.Release, of.Release), cmp.Or(commit.Run, of.Run)
+		commit.Source = cmp.Or(commit.Source, of.Source)
+	}
+	slices.Sort(commit.Owners)
+}
+
+// addOwnersByRecords attributes a commit without trailers, such as a squash, to the owners whose records have the new tree
+// of a changed folder and a later time than before. A commit by hand does not update the record.
+func (w *historyWalk) addOwnersByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
+	clear(w.parsed)
+	before, after := w.findTree(s.before, w.owner.Path), w.findTree(s.after, w.owner.Path)
+	for _, change := range changes {
+		is, recorded := w.readRecord(w.recordIDs(after, change.Owner)[change.Host])[change.DeploymentTarget]
+		was := w.readRecord(w.recordIDs(before, change.Owner)[change.Host])[change.DeploymentTarget]
+		tree := w.findTree(after, path.Join(change.Host, change.DeploymentTarget))
+		if !recorded || !git.IsID(is.Tree, tree) || is.Changed <= was.Changed {
+			continue
+		}
+		if !slices.Contains(commit.Owners, change.Owner) {
+			commit.Owners = append(commit.Owners, change.Owner)
+		}
+		commit.Source = cmp.Or(commit.Source, is.Source)
+	}
+	slices.Sort(commit.Owners)
+}
+
+// folderChange is a change with the facts that identify a move to another host.
+type folderChange struct {
+	folder.Change
+	oldTree, newTree git.Hash
+	treeBefore       string
+	isOneSided       bool
+}
+
+// pairMoves combines a folder that vanishes with its host and the same folder on a new host: the host was renamed.
+func pairMoves(changes []folderChange) []folder.Change {
+	type identity struct{ deploymentTarget, tree string }
+	gone := map[identity]*folderChange{}
+	for i := range changes {
+		if c := &changes[i]; c.Action == folder.Removed && c.isOneSided {
+			gone[identity{c.DeploymentTarget, c.oldTree.String()}] = c
+		}
+	}
+	moved := map[folder.Key]bool{}
+	for i := range changes {
+		c := &changes[i]
+		if c.Action != folder.Added || !c.isOneSided {
+			continue
+		}
+		action := folder.Moved
+		from := gone[identity{c.DeploymentTarget, c.newTree.String()}]
+		if from == nil {
+			action, from = folder.Changed, gone[identity{c.DeploymentTarget, c.treeBefore}]
+		}
+		if from != nil {
+			c.Action, c.From, c.Before = action, from.Host, from.Before
+			moved[from.Key] = true
+			delete(gone, identity{c.DeploymentTarget, from.oldTree.String()})
+		}
+	}
+	var paired []folder.Change
+	for _, c := range changes {
+		if !moved[c.Key] || c.Action != folder.Removed {
+			paired = append(paired, c.Change)
+		}
+	}
+	return paired
 }

@@ -127,3 +127,41 @@ func readRecords[K comparable](ctx context.Context, w *layout, entries map[K]git
 	}
 	return read, nil
 }
+
+const (
+	// maxRecords bounds the bytes of assignment records in one read: enough for 600,000 folders.
+	maxRecords = 256 << 20
+	// maxClaims bounds the bytes of claim records at a path: enough for 300,000 clusters.
+	maxClaims = 32 << 20
+	// maxVisited bounds one inventory: enough for ten fleets of 3,000 clusters.
+	maxVisited = 500_000
+)
+
+// budget bounds the cost of one read. Git stores equal content once, so a push of a few kilobytes can contain billions of
+// files.
+type budget struct {
+	left    int
+	problem string
+}
+
+func recordBudget() *budget {
+	return &budget{maxRecords, fmt.Sprintf("the records of assignments have more than %d MiB together", maxRecords>>20)}
+}
+
+func claimBudget(at string) *budget {
+	return &budget{maxClaims, fmt.Sprintf("the records of claims in %q have more than %d MiB together", claimsPath(at), maxClaims>>20)}
+}
+
+func visitBudget(begin string) *budget {
+	return &budget{
+		maxVisited,
+		fmt.Sprintf("%q has more than %d folders and records up to %d levels below it", begin, maxVisited, InventoryLevels),
+	}
+}
+
+func (b *budget) spend(amount int) error {
+	if b.left -= amount; b.left < 0 {
+		return newCompleteError(errors.New(b.problem + ", which Flotilla does not write: find the commit that added them, and revert it"))
+	}
+	return nil
+}
