@@ -1,6 +1,12 @@
 package fleet
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
 
 // ConfigContainer is a labelled set of configuration values, which are in [Config].
 type ConfigContainer struct {
@@ -102,4 +108,170 @@ func storeData(d *decoder, path *Path, name string, data any) {
 		}
 		d.Config[name] = text
 	}
+}
+
+// ConfigSchema is a JSON Schema for assignments with its labels.
+type ConfigSchema struct {
+	Name   string `json:"name"`
+	Labels Labels `json:"labels,omitempty"`
+	Schema string `json:"schema"`
+}
+
+var configSchemaKind = defineKind(Table{
+	Name:    "config schema",
+	Meaning: "A JSON Schema that the values of every assignment with its labels must satisfy.",
+}, func(s *ConfigSchema) []row {
+	return []row{
+		namedAttribute(&s.Name, subdomainForm, "Name of the schema, a DNS subdomain."),
+		unstoredAttribute(environmentAttribute),
+		labelsAttribute(&s.Labels),
+		storedAttribute(&s.Schema, Attribute{
+			Type: SchemaType, Required: true,
+			Meaning: "Text of the JSON Schema, of draft 4 to 2020-12; in a fleet written by hand also the object. Nothing is fetched for it: " +
+				"a remote `$ref` is an error. It may have up to 4,000 objects and booleans.",
+		}, readSchema),
+	}
+}).checkedBy(func(o *ObjectReader, s *ConfigSchema) {
+	checkEnvironmentLabel(o, "labels", s.Labels)
+	if given := o.fields["schema"]; given == nil || given == "" {
+		o.Report("schema", "is required")
+	}
+})
+
+func decodeConfigSchema(d *decoder, o *ObjectReader) belonging {
+	schema := configSchemaKind.decode(o)
+	belongs, _ := keep(d, o, "config_schemas", &d.Fleet.ConfigSchemas, schema, schema.Name)
+	return belongs
+}
+
+func readSchema(o *ObjectReader, attribute string) string {
+	switch value := o.value(attribute, SchemaType).(type) {
+	case nil:
+		return ""
+	case string:
+		if value == "" {
+			return ""
+		}
+		if _, err := ParseJSON(value); err != nil {
+			o.Report(attribute, "is not JSON: %s", err)
+		}
+		return value
+	case map[string]any:
+		if !IsKnown(value) {
+			o.noteUnknown()
+			return ""
+		}
+		text, err := CanonicalJSON(value)
+		if err != nil {
+			o.Report(attribute, "%s", err)
+		}
+		return text
+	default:
+		o.Report(attribute, "must be a JSON Schema, not %s", kindOf(value))
+		return ""
+	}
+}
+
+// Hydration configures how config containers merge. Empty fields have defaults.
+type Hydration struct {
+	Precedence string `json:"precedence,omitempty"`
+	OnConflict string `json:"on_conflict,omitempty"`
+	Lists      string `json:"lists,omitempty"`
+	ListKey    string `json:"list_key,omitempty"`
+}
+
+var hydrationKind = defineKind(Table{
+	Name:    "hydration",
+	Meaning: "How config containers merge.",
+}, func(h *Hydration) []row {
+	return []row{
+		choiceAttribute(&h.Precedence, Attribute{
+			Default: "specificity", Allowed: []string{"specificity", "name"},
+			Meaning: "It decides between containers of equal priority. `specificity`: the number of labels, then the name; `name`: the name alone.",
+		}),
+		choiceAttribute(&h.OnConflict, Attribute{
+			Default: "error", Allowed: []string{"error", "warn", "override"},
+			Meaning: "It applies where nothing but the name decides between containers that disagree: an error, a warning, or with `override` " +
+				"neither, and the name decides.",
+		}),
+		choiceAttribute(&h.Lists, Attribute{
+			Default: "replace", Allowed: []string{"replace", "append", "merge"},
+			Meaning: "`replace`: the later list takes the place of the earlier; `append`: it is added to it; `merge`: objects with the same " +
+				"`list_key` are merged, and all else is added.",
+		}),
+		storedAttribute(&h.ListKey, Attribute{
+			Default: "name", Meaning: "The key that tells objects in lists apart, for `merge`.",
+		}, readText),
+	}
+})
+
+// HydrationOrDefault fills in the defaults.
+func (f *Fleet) HydrationOrDefault() Hydration {
+	hydration := Hydration{}
+	if f.Hydration != nil {
+		hydration = *f.Hydration
+	}
+	hydration.Precedence = cmp.Or(hydration.Precedence, hydrationKind.defaultText("precedence"))
+	hydration.OnConflict = cmp.Or(hydration.OnConflict, hydrationKind.defaultText("on_conflict"))
+	hydration.Lists = cmp.Or(hydration.Lists, hydrationKind.defaultText("lists"))
+	hydration.ListKey = cmp.Or(hydration.ListKey, hydrationKind.defaultText("list_key"))
+	return hydration
+}
+
+func readHydration(d *decoder, root *ObjectReader) {
+	d.Fleet.Hydration = cmp.Or(ReadObject(root, "hydration", hydrationKind.decodeNew), d.Fleet.Hydration)
+}
+
+// ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: a YAML map or list is decoded, all else stays text.
+// Single quotes, and white space around them, are removed and keep it text.
+//
+// Several YAML documents stay text (Kalypso drops all but the first). The only error is a [*BoundError].
+func ReadConfigMapValue(text string) (any, error) {
+	if len(text) > maxExpanded {
+		return nil, newBoundError("is larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
+	}
+	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "'") && strings.HasSuffix(trimmed, "'") {
+		return strings.Trim(trimmed, "'"), nil
+	}
+	if !mayBeCollection(text) || len(SplitYAML(text)) > 1 {
+		return text, nil
+	}
+	parsed, err := ParseLooseYAML(text)
+	if _, isBound := errors.AsType[*BoundError](err); isBound {
+		return nil, err
+	}
+	if err != nil {
+		return text, nil //nolint:nilerr // not YAML
+	}
+	switch parsed.(type) {
+	case map[string]any, []any:
+		if value, err := Canonical(parsed); err == nil {
+			return value, nil
+		}
+	}
+	return text, nil
+}
+
+// checkConfigMapValue reads only values that can fail.
+func checkConfigMapValue(text string) error {
+	if len(text) > maxExpanded || mayBeCollection(text) && (valuesAtMost(text) > maxValues || mayHaveAliases(text)) {
+		_, err := ReadConfigMapValue(text)
+		return err
+	}
+	return nil
+}
+
+// mayBeCollection is a thousand times faster than the parser.
+func mayBeCollection(text string) bool {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '[', '{':
+			return true
+		case ':', '-', '?':
+			if i+1 == len(text) || strings.IndexByte(" \t\r\n\x00", text[i+1]) >= 0 || text[i+1] >= utf8.RuneSelf {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 func readKalypsoClusterType(p *controlPlane, o *ObjectReader) {
@@ -144,4 +145,142 @@ func readKalypsoSchema(p *controlPlane, o *ObjectReader) {
 	})
 	p.registerAt(objectKey{"config_schemas", schema.Name}, o.path, metadataName(o))
 	p.Fleet.ConfigSchemas = append(p.Fleet.ConfigSchemas, schema)
+}
+
+// The JSON models have plain objects: metadata are labels, selectors are maps of labels, and the label "name" is the
+// object's name.
+
+const modelTarget = "default"
+
+// modelKind infers the model from attributes unique to it.
+func modelKind(fields map[string]any) string {
+	for _, only := range []struct{ attribute, kind string }{
+		{"repo_url", "Application"}, {"short_name", "Cluster"}, {"group", "Namespace"},
+		{"app_selector", "TargetPolicy"}, {"cluster_selector", "TargetPolicy"},
+	} {
+		if _, has := fields[only.attribute]; has {
+			return only.kind
+		}
+	}
+	return ""
+}
+
+func readModelList(p *controlPlane, o *ObjectReader) {
+	for _, item := range o.List("items") {
+		if read := p.readers["/"+cmp.Or(readText(item, "kind"), modelKind(item.fields))]; read != nil {
+			read(p, item)
+			continue
+		}
+		p.Report(item.path, "is none of Application, Cluster, Namespace and TargetPolicy")
+	}
+	o.Finish()
+}
+
+func readModelApplication(p *controlPlane, o *ObjectReader) {
+	name := readName(o, CheckLabelName)
+	workload := Workload{Name: name, Workspace: readText(o, "namespace"), Labels: readLabels(o, "metadata")}
+	manifests := &ObjectReader{
+		reader: o.reader, table: &manifestsKind.Table, path: o.path, fields: map[string]any{},
+		written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"},
+	}
+	for name, written := range manifests.written {
+		manifests.fields[name], _ = o.Value(written)
+	}
+	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: readManifests(manifests)}}
+	finishModel(o)
+	p.register("workloads", name, o.path)
+	p.Fleet.Workloads = append(p.Fleet.Workloads, workload)
+	p.workloads = append(p.workloads, localWorkload{
+		path: o.path, name: name, targets: []localTarget{{o.path, modelTarget}},
+	})
+}
+
+func readModelCluster(p *controlPlane, o *ObjectReader) {
+	cluster := Cluster{Name: readName(o, CheckLabelName), ClusterType: readText(o, "cluster_type"), Labels: readLabels(o, "metadata")}
+	belongs := p.belongs(o)
+	readText(o, "short_name")
+	finishModel(o)
+	if belongs == notInEnvironment {
+		return
+	}
+	if cluster.ClusterType == "" {
+		cluster.ClusterType = "default"
+		p.needsDefault = true
+	}
+	if belongs == inEnvironment {
+		p.register("clusters", cluster.Name, o.path)
+		p.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
+	}
+	p.Fleet.Clusters = append(p.Fleet.Clusters, cluster)
+}
+
+func readModelNamespace(p *controlPlane, o *ObjectReader) {
+	workspace := Workspace{
+		Name:              readName(o, CheckLabelName),
+		ContributorGroups: readSortedTexts(o, "group"),
+		Labels:            readLabels(o, "metadata"),
+	}
+	finishModel(o)
+	p.register("workspaces", workspace.Name, o.path)
+	p.Fleet.Workspaces = append(p.Fleet.Workspaces, workspace)
+}
+
+func readModelPolicy(p *controlPlane, o *ObjectReader) {
+	policy := TargetPolicy{Name: readName(o, CheckSubdomainName), Workspace: readText(o, "namespace"), Effect: "schedule"}
+	policy.DeploymentTargetSelector = readModelSelector(o, "app_selector", map[string]string{
+		"name": "workload", "namespace": "workspace",
+	})
+	policy.ClusterSelector = readModelSelector(o, "cluster_selector", map[string]string{
+		"name": "cluster", "cluster_type": "cluster-type",
+	})
+	o.Require("cluster_selector", "is required: a policy without it selects no host")
+	o.Require("app_selector", "is required")
+	switch operation := readText(o, "operation"); operation {
+	case "", "CREATE":
+	case "PURGE":
+		o.Report("operation", "a policy that purges removes at one time what earlier policies did, but a fleet does not depend on time: "+
+			"remove the policy, and remove what it purges from the policies that select it")
+	default:
+		o.Report("operation", "must be CREATE or PURGE, not %.80q", operation)
+	}
+	finishModel(o)
+	p.register("target_policies", policy.Name, o.path)
+	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
+}
+
+func readModelSelector(o *ObjectReader, attribute string, attributes map[string]string) *Selector {
+	wanted := readWantedLabels(o, attribute)
+	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
+		return nil
+	}
+	selector := &Selector{}
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		label := key
+		if reserved, ok := attributes[key]; ok {
+			label = reserved
+		}
+		values := strings.Split(wanted[key], ",")
+		problem := CheckLabelKey(label)
+		for _, value := range values {
+			problem = cmp.Or(problem, CheckLabelValue(value))
+		}
+		if problem != "" {
+			o.reader.Report(o.path.Attribute(attribute).Key(key), "%s", problem)
+		}
+		if len(values) > 1 {
+			slices.Sort(values)
+			selector.MatchExpressions = append(selector.MatchExpressions, Expression{Key: label, Operator: "In", Values: slices.Compact(values)})
+			continue
+		}
+		if selector.MatchLabels == nil {
+			selector.MatchLabels = map[string]string{}
+		}
+		selector.MatchLabels[label] = wanted[key]
+	}
+	return selector
+}
+
+func finishModel(o *ObjectReader) {
+	o.Finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
+		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")
 }

@@ -1,11 +1,15 @@
 package hydrate
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
@@ -295,4 +299,107 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 		}
 		return s.validate(root, read, "")
 	})
+}
+
+// checkLeniently checks values that include strings from text-only sources, by pointer. A string that violates the schema
+// but reads as a number or boolean is checked as one.
+func (s *schema) checkLeniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
+	found, leaves := check(nil)
+	readings := map[string]any{}
+	for _, leaf := range leaves {
+		if text, isText := texts[leaf.pointer]; isText {
+			if reading, ok := readText(text); ok {
+				readings[leaf.pointer] = reading
+			}
+		}
+	}
+	if len(readings) == 0 {
+		return found
+	}
+	for len(readings) > 0 {
+		found, leaves = check(readings)
+		before := len(readings)
+		for _, leaf := range leaves {
+			if leaf.keyword == "type" {
+				delete(readings, leaf.pointer)
+			}
+		}
+		if len(readings) == before {
+			return found
+		}
+	}
+	found, _ = check(nil)
+	return found
+}
+
+const maxNumber = 1000
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// readText parses a JSON number or boolean: "0123", "+1" and "1_000" are neither.
+func readText(text string) (any, bool) {
+	switch text {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	if len(text) > maxNumber || !jsonNumber.MatchString(text) || isExtreme(json.Number(text)) {
+		return nil, false
+	}
+	return json.Number(text), true
+}
+
+const configMapType = "configmap"
+
+// checkConfigMapKeys finds keys that Kubernetes refuses, even before values are known.
+func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, found *collector) {
+	refused := make([]bool, len(e.keys))
+	for number, key := range e.keys {
+		refused[number] = len(validation.IsConfigMapKey(key)) > 0
+	}
+	if !slices.Contains(refused, true) ||
+		slices.ContainsFunc(f.Templates, func(t fleet.Template) bool { return t.Type == "config" && t.Name == configMapType }) {
+		return
+	}
+	checked := map[int][]ValueFinding{} // by set
+	for i, assignment := range assignments {
+		if assignment.Target.Target.ManifestsPending {
+			continue // and so are its forms of configuration
+		}
+		_, written := assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
+		if assignment.Host.ClusterType.ConfigType != configMapType || !written {
+			continue
+		}
+		findings, known := checked[reached.set[i]]
+		if !known {
+			findings = e.refusedKeys(reached.sets[reached.set[i]], refused)
+			checked[reached.set[i]] = findings
+		}
+		for _, finding := range findings {
+			found.add(assignment.Key(), finding)
+		}
+	}
+}
+
+func (e *mergeIndex) refusedKeys(members []int32, refused []bool) []ValueFinding {
+	var findings []ValueFinding
+	decided := map[int]bool{}
+	for _, member := range slices.Backward(members) {
+		one := &e.containers[member]
+		for _, entry := range one.entries {
+			if !refused[entry.key] || decided[entry.key] {
+				continue
+			}
+			decided[entry.key] = true
+			if entry.value.raw != nil {
+				findings = append(findings, ValueFinding{
+					Container: one.name, Pointer: "/" + escapePointer(e.keys[entry.key]),
+					Message: `is not a key that a ConfigMap can have: letters, digits, "-", "_" and ".", ` +
+						`at most 253 characters, not "." nor starting with ".."`,
+				})
+			}
+		}
+	}
+	return findings
 }
