@@ -1,13 +1,19 @@
 package constraint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -154,4 +160,219 @@ func (o Over) phrase() string {
 		return "the fleet as a whole"
 	}
 	return nouns[o][1]
+}
+
+// Limits of rules. A unit of cost is about a tenth of a microsecond.
+const (
+	// MaxExpression limits the characters of an expression.
+	MaxExpression = expression.MaxExpression
+	// MaxCost limits one evaluation.
+	MaxCost = expression.MaxCost
+	// MaxFleetCost limits a rule over the whole fleet.
+	MaxFleetCost = 200_000_000
+	// maxMessageCost limits one of possibly thousands of messages.
+	maxMessageCost = 10_000
+	// MaxMessage limits the bytes from message_expression, as in Kubernetes.
+	MaxMessage = 5 << 10
+)
+
+type language struct {
+	*expression.Language
+	vocabulary *vocabulary
+	adapter    *adapter
+}
+
+func newLanguage() (*language, error) {
+	values, err := expression.NewAdapter()
+	if err != nil {
+		return nil, err
+	}
+	l := &language{vocabulary: newVocabulary()}
+	l.adapter = &adapter{Adapter: values, vocabulary: l.vocabulary}
+	l.Language, err = expression.New(l.vocabulary.variables, cel.CustomTypeAdapter(l.adapter), cel.CustomTypeProvider(l.adapter))
+	if err != nil {
+		return nil, fmt.Errorf("the language of constraints: %w", err)
+	}
+	for _, class := range l.vocabulary.all {
+		l.Fields = append(l.Fields, class.names()...)
+	}
+	slices.Sort(l.Fields)
+	l.Fields = slices.Compact(l.Fields)
+	return l, nil
+}
+
+func (l *language) newProgram(ast *cel.Ast, most uint64) (cel.Program, error) {
+	if isLight(ast.NativeRep()) {
+		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize))
+	}
+	return l.Program(ast, most)
+}
+
+func (l *language) noteReferences(r *rule, e *compiled) {
+	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
+		switch expr.Kind() {
+		case ast.IdentKind:
+			name, isGlobal := strings.CutPrefix(expr.AsIdent(), ".")
+			if !isGlobal && isLocal(expr) {
+				continue
+			}
+			for _, variable := range l.vocabulary.variables {
+				if variable.Name == name {
+					r.names[name] = true
+				}
+			}
+			r.needsContents = r.needsContents || r.names["config"] || r.names["secrets"] || r.names["object"] || r.names["made_by"] ||
+				namesPods(r.names)
+		case ast.SelectKind:
+			of := e.ast.NativeRep().GetType(expr.AsSelect().Operand().ID())
+			field := expr.AsSelect().FieldName()
+			r.needsContents = r.needsContents || isOf(of, l.vocabulary.target) && field == "manifests" ||
+				isOf(of, l.vocabulary.assignment) && (field == "config_version" || field == "config_containers")
+		}
+	}
+}
+
+func isOf(kind *types.Type, c *class) bool {
+	return kind != nil && kind.Kind() == types.StructKind && kind.TypeName() == c.name
+}
+
+func isLocal(expr ast.NavigableExpr) bool {
+	name := expr.AsIdent()
+	for around, inside := expr.Parent(); inside; around, inside = around.Parent() {
+		if around.Kind() == ast.ComprehensionKind {
+			c := around.AsComprehension()
+			switch expr.ID() {
+			case c.IterRange().ID(), c.AccuInit().ID():
+			case c.Result().ID():
+				if name == c.AccuVar() {
+					return true
+				}
+			default:
+				if name == c.AccuVar() || name == c.IterVar() || name == c.IterVar2() {
+					return true
+				}
+			}
+		}
+		expr = around
+	}
+	return false
+}
+
+// Light expressions skip counting costs, which doubles the time of BenchmarkFiftyRules. Their functions take linear
+// time, and macros iterate only over the subject.
+
+var lightOperators = map[string]bool{
+	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
+	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true,
+	operators.Greater: true, operators.GreaterEquals: true,
+	operators.Negate: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true, operators.Modulo: true,
+	operators.Index: true, operators.OptIndex: true, operators.OptSelect: true, operators.In: true,
+	operators.NotStrictlyFalse: true, operators.Add: true,
+}
+
+var lightFunctions = map[string]bool{
+	"size": true, "startsWith": true, "endsWith": true, "contains": true, "matches": true,
+	"lowerAscii": true, "upperAscii": true, "trim": true,
+	"hasValue": true, "value": true, "orValue": true, "optional.none": true, "dyn": true, "isSemver": true,
+	"format.dns1123Label": true, "format.dns1123Subdomain": true, "format.dns1035Label": true, "format.labelValue": true, "validate": true,
+}
+
+func isLight(compiled *ast.AST) bool {
+	l := lightness{compiled: compiled}
+	return l.isLightIn(compiled.Expr(), nil)
+}
+
+type lightness struct{ compiled *ast.AST }
+
+func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
+	switch expr.Kind() {
+	case ast.LiteralKind:
+		return true
+	case ast.IdentKind:
+		return local == nil || local[expr.AsIdent()] || l.compiled.GetType(expr.ID()).Kind() == types.StringKind
+	case ast.SelectKind:
+		if local != nil && l.isShort(expr) {
+			return true
+		}
+		return l.isLightIn(expr.AsSelect().Operand(), local)
+	case ast.CallKind:
+		call := expr.AsCall()
+		name := call.FunctionName()
+		if !lightOperators[name] && !lightFunctions[name] || name == "matches" && !hasLiteralPattern(call) {
+			return false
+		}
+		if call.IsMemberFunction() && !l.isLightIn(call.Target(), local) {
+			return false
+		}
+		return l.areLight(call.Args(), local)
+	case ast.ListKind:
+		return l.areLight(expr.AsList().Elements(), local)
+	case ast.ComprehensionKind:
+		c := expr.AsComprehension()
+		if local != nil || !isPath(c.IterRange()) {
+			return false
+		}
+		inner := map[string]bool{c.IterVar(): true, c.AccuVar(): true}
+		if c.HasIterVar2() {
+			inner[c.IterVar2()] = true
+		}
+		return l.areLight([]ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}, inner)
+	}
+	return false
+}
+
+func (l *lightness) areLight(exprs []ast.Expr, local map[string]bool) bool {
+	for _, expr := range exprs {
+		if !l.isLightIn(expr, local) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *lightness) isShort(expr ast.Expr) bool {
+	return isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind
+}
+
+func isPath(expr ast.Expr) bool {
+	for expr.Kind() == ast.SelectKind {
+		expr = expr.AsSelect().Operand()
+	}
+	return expr.Kind() == ast.IdentKind && !strings.HasPrefix(expr.AsIdent(), "@")
+}
+
+func hasLiteralPattern(call ast.CallExpr) bool {
+	args := call.Args()
+	return len(args) > 0 && args[len(args)-1].Kind() == ast.LiteralKind
+}
+
+var kubernetesKinds = []string{
+	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob",
+	"CSIDriver", "CSINode",
+	"CustomResourceDefinition", "DaemonSet", "Deployment", "Endpoints", "EndpointSlice", "Event", "FlowSchema",
+	"HorizontalPodAutoscaler", "Ingress",
+	"IngressClass", "Job", "Lease", "LimitRange", "MutatingWebhookConfiguration", "Namespace", "NetworkPolicy", "Node", "PersistentVolume",
+	"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
+	"ReplicationController", "ResourceQuota", "Role", "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount",
+	"StatefulSet", "StorageClass",
+	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
+}
+
+// Warnings reports probable typos: unknown kinds with a similar known one. Anybody can define kinds, hence no errors.
+func Warnings(constraints []fleet.Constraint) fleet.Findings {
+	known := slices.Clone(kubernetesKinds)
+	for _, kind := range reconciler.Kinds() {
+		known = append(known, kind.Kind)
+	}
+	var warnings fleet.Findings
+	for _, constraint := range constraints {
+		for _, kind := range constraint.Match.Kinds {
+			name := kind[strings.LastIndex(kind, "/")+1:]
+			if hint := fleet.DidYouMean(name, known); hint != "" && !slices.Contains(known, name) {
+				warnings.Report(fleet.PathOf("constraints", constraint.Name).Attribute("match").Attribute("kinds"),
+					"%q is no kind that Flotilla knows, so that the rule may hold for nothing%s", kind, hint)
+			}
+		}
+	}
+	return warnings
 }
