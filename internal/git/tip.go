@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Tip is a commit with its fetched objects. It is not safe for concurrent use.
@@ -153,4 +157,225 @@ func (t *Tip) readRoot() error {
 	}
 	t.Root = head.Tree
 	return nil
+}
+
+// RefError means that a name has no branch, tag or commit, or several.
+type RefError struct {
+	Why string // a sentence without its full stop
+}
+
+func (e *RefError) Error() string { return e.Why }
+
+const (
+	branchPrefix = "refs/heads/"
+	tagPrefix    = "refs/tags/"
+)
+
+var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
+
+// CheckRef accepts a branch or tag, with or without refs/heads/ or refs/tags/, the full id of a commit, and "", the default
+// branch.
+func CheckRef(ref string) error {
+	if ref == "" || CheckCommit(ref) == nil {
+		return nil
+	}
+	name := ref
+	for _, prefix := range []string{branchPrefix, tagPrefix} {
+		if rest, ok := strings.CutPrefix(ref, prefix); ok {
+			name = rest
+			break
+		}
+	}
+	switch {
+	case len(ref) > maxRef:
+		return fmt.Errorf("the ref is longer than %d bytes", maxRef)
+	case strings.HasPrefix(name, "refs/"):
+		return fmt.Errorf("ref %q is neither a branch (refs/heads/) nor a tag (refs/tags/)", ref)
+	case name == "" || name[0] == '-' || strings.Contains(name, "..") || strings.ContainsAny(name, " ~^:?*[\\\x7f") ||
+		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\ufffd' }):
+		return fmt.Errorf("ref %q is not the name of a branch or tag, nor the full id of a commit", ref)
+	}
+	return nil
+}
+
+const maxRef = 1024
+
+// OpenRef opens a ref as in CheckRef, or HEAD, in place of the remote's branch, with retries for a busy server. A missing ref
+// is a *RefError, a missing repository ErrNotFound.
+func (c *Connector) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
+	remote.Branch = ref // for logs
+	return retryTransient(ctx, c, remote, func() (*Tip, error) {
+		w, err := c.dialExisting(remote)
+		if err != nil {
+			return nil, err
+		}
+		t, err := openRef(ctx, w, ref, levels, c.logAbout(remote))
+		if err != nil {
+			w.close()
+		}
+		return t, err
+	})
+}
+
+// Refs are the branches and tags at the time of the request.
+type Refs struct{ advertised *packp.AdvRefs }
+
+// Refs requests the branches and tags, with retries for a busy server. A missing repository is ErrNotFound.
+func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
+	return retryTransient(ctx, c, remote, func() (*Refs, error) {
+		w, err := c.dialExisting(remote)
+		if err != nil {
+			return nil, err
+		}
+		defer w.close()
+		advertised, err := advertisedBy(ctx, w)
+		return &Refs{advertised}, err
+	})
+}
+
+func (c *Connector) dialExisting(remote Remote) (wire, error) {
+	directory, local, err := remote.local()
+	if err == nil && local && missingLocal(directory) {
+		err = fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.dial(remote)
+}
+
+// Commit reads a ref like OpenRef.
+func (r *Refs) Commit(ref string) (Hash, error) {
+	if r.advertised == nil {
+		return Hash{}, &RefError{"the repository is empty"}
+	}
+	return resolveRef(r.advertised, ref)
+}
+
+// Tags returns the names of all tags, sorted.
+func (r *Refs) Tags() []string {
+	if r.advertised == nil {
+		return nil
+	}
+	var tags []string
+	for name := range r.advertised.References {
+		if tag, ok := strings.CutPrefix(name, tagPrefix); ok {
+			tags = append(tags, tag)
+		}
+	}
+	slices.Sort(tags)
+	return tags
+}
+
+func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*Tip, error) {
+	began := time.Now()
+	advertised, err := advertisedBy(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if advertised == nil {
+		return nil, &RefError{"the repository is empty"}
+	}
+	commit, err := resolveRef(advertised, ref)
+	if err != nil {
+		return nil, err
+	}
+	log(ctx, "looked at the ref", map[string]any{"commit": commit.String(), "took": time.Since(began)})
+	t, err := openCommit(ctx, w, commit, advertised, levels, log)
+	// Servers that give no commits by id have their own words for that.
+	refused := err != nil && (strings.Contains(err.Error(), "not our ref") ||
+		!advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) && ctx.Err() == nil && Classify(err) == nil)
+	if refused && CheckCommit(ref) == nil {
+		return nil, &RefError{fmt.Sprintf("there is no commit %s, or its server does not give it", ref)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be fetched: %w", nameOfRef(ref), err)
+	}
+	return t, nil
+}
+
+func nameOfRef(ref string) string {
+	if ref == "" {
+		return "the default branch"
+	}
+	return fmt.Sprintf("ref %q", ref)
+}
+
+func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
+	if ref == "" || ref == "HEAD" {
+		if advertised.Head == nil {
+			return Hash{}, &RefError{"the repository has no default branch: its HEAD refers to a branch that does not exist; give a branch"}
+		}
+		return *advertised.Head, nil
+	}
+	if id, err := ParseID(ref); err == nil {
+		return id, mayAskFor(advertised, id)
+	}
+	at := func(name string) (Hash, bool) {
+		if id, ok := advertised.Peeled[name]; ok { // an annotated tag
+			return id, true
+		}
+		id, ok := advertised.References[name]
+		return id, ok
+	}
+	if strings.HasPrefix(ref, branchPrefix) || strings.HasPrefix(ref, tagPrefix) {
+		if id, ok := at(ref); ok {
+			return id, nil
+		}
+		return Hash{}, missingRef(advertised, ref)
+	}
+	branch, isBranch := at(branchPrefix + ref)
+	tag, isTag := at(tagPrefix + ref)
+	switch {
+	case isBranch && isTag && branch != tag:
+		return Hash{}, &RefError{
+			fmt.Sprintf("%q is a branch and a tag, at different commits: write %s%s or %s%s", ref, branchPrefix, ref, tagPrefix, ref),
+		}
+	case isBranch:
+		return branch, nil
+	case isTag:
+		return tag, nil
+	}
+	return Hash{}, missingRef(advertised, ref)
+}
+
+// mayAskFor returns an error if a server gives no commits by id. Azure Repos does without advertising it; see
+// fetcher.mayTakeIDs.
+func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
+	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
+		(&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {
+		return nil
+	}
+	for name, tip := range advertised.References {
+		if peeled, ok := advertised.Peeled[name]; ok {
+			tip = peeled
+		}
+		if tip == id {
+			return nil
+		}
+	}
+	return &RefError{fmt.Sprintf("no branch or tag is at commit %s, and its server gives no other commits "+
+		"(git's uploadpack.allowReachableSHA1InWant is off): make a tag for the commit", id)}
+}
+
+func missingRef(advertised *packp.AdvRefs, ref string) error {
+	if shortPattern.MatchString(ref) {
+		return &RefError{fmt.Sprintf("there is no branch or tag %q; the id of a commit has to be whole, 40 hexadecimal digits", ref)}
+	}
+	var names []string
+	kind, prefixes := "branch or tag", []string{branchPrefix, tagPrefix}
+	for _, known := range []struct{ kind, prefix string }{{"branch", branchPrefix}, {"tag", tagPrefix}} {
+		if strings.HasPrefix(ref, known.prefix) {
+			kind, prefixes = known.kind, []string{known.prefix}
+		}
+	}
+	for name := range advertised.References {
+		for _, prefix := range prefixes {
+			if short, ok := strings.CutPrefix(name, prefix); ok {
+				names = append(names, short)
+			}
+		}
+	}
+	short := strings.TrimPrefix(strings.TrimPrefix(ref, branchPrefix), tagPrefix)
+	return &RefError{fmt.Sprintf("there is no %s %q%s", kind, short, wording.DidYouMean(short, slices.Sorted(slices.Values(names))))}
 }
