@@ -3,6 +3,7 @@ package reconciler
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -161,4 +162,164 @@ func checkConcurrency(deployment *unstructured.Unstructured) string {
 	return "the Deployment kustomize-controller has " + strconv.Itoa(workers) +
 		" workers, and waits for health with them: a workload that does not get ready keeps newer commits from arriving. " +
 		"Give it the argument --feature-gates=CancelHealthCheckOnNewRevision=true, or --concurrent=20"
+}
+
+// The tables list the fields of source-controller 1.9, kustomize-controller 1.9 and helm-controller 1.6.
+
+var kustomizationSettings = slices.Concat(
+	decided(byManifests, "path", "sourceRef"),
+	decided(byNamespace, "targetNamespace"),
+	reaching(Secrets, "decryption.secretRef", "postBuild.substituteFrom"),
+	// A provider decrypts with the permissions of the controller's account, too.
+	reaching(Accounts, "serviceAccountName", "decryption.provider", "decryption.serviceAccountName"),
+	reaching(Clusters, "kubeConfig"),
+	reaching(Namespaces, "dependsOn.namespace"),
+	reaching(Nothing,
+		"buildMetadata", "commonMetadata", "commonMetadata.annotations.*", "commonMetadata.labels.*", "components", "decryption",
+		"deletionPolicy", "dependsOn", "force", "healthCheckExprs", "healthChecks", "ignore", "ignoreMissingComponents", "images",
+		"interval", "namePrefix", "nameSuffix", "patches", "postBuild", "postBuild.substitute.*", "prune", "retryInterval",
+		"suspend", "timeout", "wait", "healthChecks.namespace", "ignore.target.namespace",
+		"patches.target.namespace", // of objects in the manifests, or readable by the team's account
+	),
+)
+
+var gitRepositorySettings = slices.Concat(
+	decided(byManifests, "url", "ref"),
+	reaching(Secrets, "secretRef"),
+	trusting(Secrets, "proxySecretRef", "verify.secretRef"),
+	trusting(Nothing, "verify"),
+	reaching(Accounts, "provider", "serviceAccountName"),
+	reaching(Objects, "include.repository"),
+	reaching(Content, "recurseSubmodules"), // fetched with the source's credentials, from any host
+	reaching(Nothing, "ignore", "include", "interval", "sparseCheckout", "suspend", "timeout"),
+)
+
+var ociRepositorySettings = slices.Concat(
+	decided(byManifests, "url", "ref"),
+	reaching(Secrets, "secretRef"),
+	trusting(Secrets, "proxySecretRef", "certSecretRef", "verify.secretRef", "verify.trustedRootSecretRef"),
+	trusting(Nothing, "insecure", "verify", "verify.provider"),
+	reaching(Accounts, "provider", "serviceAccountName"),
+	reaching(Nothing, "ignore", "interval", "layerSelector", "suspend", "timeout"),
+)
+
+var helmRepositorySettings = slices.Concat(
+	decided(byManifests, "url", "type"),
+	reaching(Secrets, "secretRef"),
+	trusting(Secrets, "certSecretRef"),
+	trusting(Nothing, "insecure"),
+	reaching(Accounts, "provider"),
+	reaching(Namespaces, "accessFrom"),
+	reaching(Content, "passCredentials"), // sent to any host that the index names
+	reaching(Nothing, "interval", "suspend", "timeout"),
+)
+
+var helmReleaseSettings = slices.Concat(
+	decided(byName, "releaseName"),
+	decided(byNamespace, "targetNamespace", "storageNamespace"),
+	decided(byManifests, "chartRef", "chart.spec.chart", "chart.spec.version", "chart.spec.sourceRef"),
+	reaching(Secrets, "valuesFrom"),
+	trusting(Secrets, "chart.spec.verify.secretRef"),
+	trusting(Nothing, "chart.spec.verify", "chart.spec.verify.provider"),
+	reaching(Accounts, "serviceAccountName"),
+	reaching(Clusters, "kubeConfig"),
+	reaching(Namespaces, "dependsOn.namespace"),
+	reaching(Nothing,
+		"chart", "chart.metadata.annotations.*", "chart.metadata.labels.*", "commonMetadata", "commonMetadata.annotations.*",
+		"commonMetadata.labels.*", "dependsOn", "driftDetection", "healthCheckExprs", "install", "interval", "maxHistory",
+		"persistentClient", "postRenderStrategy", "postRenderers", "rollback", "suspend", "test", "timeout", "uninstall", "upgrade",
+		"values.*", "waitStrategy",
+		"install.createNamespace", // of the deployment target itself
+		"driftDetection.ignore.target.namespace",
+		"postRenderers.kustomize.patches.target.namespace", // of objects in the chart
+	),
+)
+
+var fluxRemoval = Removal{
+	// The finalizer reads the spec at the time of deletion.
+	Keeping: patching(change{"spec.prune", from(true, false)}, change{"spec.deletionPolicy", func(policy any) any {
+		switch policy {
+		case nil, "", "MirrorPrune", "Orphan":
+			return nil
+		}
+		return "Orphan"
+	}}),
+	// A suspended Kustomization removes nothing.
+	Pruning: patching(
+		change{"spec.prune", to(true)},
+		change{"spec.deletionPolicy", from("Orphan", "Delete")},
+		change{"spec.suspend", from(true, false)},
+	),
+	Removes: fluxRemoves, Inventory: fluxInventory, Kept: keptByFlux, Mark: markForFlux,
+}
+
+const fluxPrune = "kustomize" + ofFlux + "/prune"
+
+func keptByFlux(applied *unstructured.Unstructured) bool {
+	return strings.EqualFold(applied.GetAnnotations()[fluxPrune], "disabled") || strings.EqualFold(applied.GetLabels()[fluxPrune], "disabled")
+}
+
+func markForFlux(*unstructured.Unstructured) (annotation, value string) { return fluxPrune, "disabled" }
+
+func fluxRemoves(live *unstructured.Unstructured) bool {
+	spec := jsonObject(live.Object).object("spec")
+	switch policy := spec.text("deletionPolicy"); policy {
+	case "", "MirrorPrune":
+		return spec.flag("prune") && !spec.flag("suspend")
+	default:
+		return policy != "Orphan" && !spec.flag("suspend")
+	}
+}
+
+// inventoryID matches <namespace>_<name>_<group>_<kind>. Two underscores in the name stand for a colon.
+var inventoryID = regexp.MustCompile(`^([^_]*)_(.+)_([^_]*)_([^_]+)$`)
+
+func fluxInventory(live *unstructured.Unstructured) []InventoryEntry {
+	var found []InventoryEntry
+	for _, one := range jsonObject(live.Object).list("status", "inventory", "entries") {
+		id, version := inventoryID.FindStringSubmatch(one.text("id")), one.text("v")
+		if id != nil && version != "" {
+			found = append(found, InventoryEntry{id[3], version, id[4], id[1], strings.ReplaceAll(id[2], "__", ":")})
+		}
+	}
+	return found
+}
+
+// Copy is a folder of a source that a Flux ArtifactGenerator copies into an artifact. From and To have no leading or
+// trailing slash.
+type Copy struct {
+	Kind, Name, From, To string
+}
+
+// IsGenerator reports whether objects of a kind create ExternalArtifacts.
+func IsGenerator(group, kind string) bool {
+	return group == "source.extensions.fluxcd.io" && kind == "ArtifactGenerator"
+}
+
+// IsGenerated reports whether a generator creates the objects of the kind.
+func (k *ObjectKind) IsGenerated() bool { return k.Kind == "ExternalArtifact" }
+
+// CopiesOf returns the whole folders that a generator copies into an artifact.
+func CopiesOf(spec map[string]any, artifact string) (copies []Copy) {
+	read := readFields(map[string]any{"spec": spec}, "spec")
+	sources := map[string]Copy{}
+	read.each("sources", func(one *fields) {
+		sources[one.text("alias")] = Copy{Kind: one.text("kind"), Name: one.text("name")}
+	})
+	read.each("artifacts", func(one *fields) {
+		if one.text("name") != artifact {
+			return
+		}
+		one.each("copy", func(item *fields) {
+			alias, from, _ := strings.Cut(strings.TrimPrefix(item.text("from"), "@"), "/")
+			from, isAll := strings.CutSuffix("/"+from, "/**")
+			to, isInto := strings.CutPrefix(item.text("to"), "@artifact/")
+			source, isKnown := sources[alias]
+			if isAll && isInto && isKnown && !strings.ContainsAny(from, "*?[") && isEmpty(item.value("exclude")) {
+				source.From, source.To = strings.Trim(from, "/"), strings.Trim(to, "/")
+				copies = append(copies, source)
+			}
+		})
+	})
+	return copies
 }

@@ -27,8 +27,8 @@ var connecting = map[string][]string{
 // connections lists the files of the product that open connections. decides is the file that asks Decide about their requests;
 // "" means that there is nothing to decide, for the reason in why.
 var connections = map[string]struct{ decides, why string }{
-	"internal/engine/artifact/origin/web.go":      {"internal/engine/artifact/origin/login.go", "chart repositories and registries"},
-	"internal/engine/artifact/origin/registry.go": {"internal/engine/artifact/origin/login.go", "registries"},
+	"internal/engine/artifact/origin/web.go":      {"internal/engine/artifact/origin/web.go", "chart repositories and registries"},
+	"internal/engine/artifact/origin/registry.go": {"internal/engine/artifact/origin/web.go", "registries"},
 	"internal/shared/bounded/bounded.go":          {"", "the transport below the others"},
 	"internal/shared/bounded/public.go":           {"", "the transport below the others, which asks IsPublic"},
 	"internal/git/forge/forge.go":                 {"internal/git/forge/transport.go", "APIs of Git hosts"},
