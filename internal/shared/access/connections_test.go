@@ -35,8 +35,8 @@ var connections = map[string]struct{ decides, why string }{
 	"internal/git/forge/github_app.go":            {"internal/git/forge/transport.go", "tokens of GitHub Apps"},
 	"internal/git/wire.go":                        {"internal/git/http.go", "Git over http"},
 	"internal/git/ssh.go":                         {"internal/git/wire.go", "Git over ssh"},
-	"internal/cluster/kube/connect.go":            {"internal/cluster/kube/connect.go", "clusters, by kubeconfig or by attributes"},
-	"internal/cluster/measure/transport.go":       {"internal/provider/provider_measurements.go", "Prometheus and web servers"},
+	"internal/cluster/kube/kube.go":               {"internal/cluster/kube/kube.go", "clusters, by kubeconfig or by attributes"},
+	"internal/cluster/measure/measure.go":         {"internal/provider/provider_measurements.go", "Prometheus and web servers"},
 	"internal/engine/objects/renderer/worker.go":  {"", "a transport that refuses every request"},
 }
 
