@@ -2,9 +2,12 @@ package changes
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
@@ -231,3 +234,91 @@ func targetNames(assignments []folder.Key, noun string) string {
 
 // LimitLines returns at most 12 lines of at most 500 characters. The last one counts the rest.
 func LimitLines(lines []string) []string { return English(noteLines(lines)) }
+
+const maxWord = 120
+
+const maxLine = 500
+
+// word returns a user's text on one line, with escapes for unprintable characters, and shortened.
+func word(text string) string { return shown(text, maxWord) }
+
+func oneLine(text string) string { return shown(text, maxLine) }
+
+func shown(text string, most int) string {
+	var b strings.Builder
+	count := 0
+	for _, r := range text {
+		if count++; count > most {
+			b.WriteString("…")
+			break
+		}
+		if r == utf8.RuneError || !unicode.IsPrint(r) || unicode.In(r, unicode.Mn, unicode.Me) {
+			escaped := strconv.QuoteRuneToASCII(r)
+			b.WriteString(escaped[1 : len(escaped)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func quoted(name string) string {
+	return `"` + strings.ReplaceAll(word(name), `"`, `\"`) + `"`
+}
+
+// listWords lists up to three words, or two and the number of others.
+func listWords(words []string, more int, what string) string {
+	if len(words) > 3 || more > 0 {
+		shown := min(2, len(words))
+		more += len(words) - shown
+		words = words[:shown]
+	}
+	text := strings.Join(words, ", ")
+	if more > 0 {
+		text += " and " + counted(more, "more "+what)
+	}
+	return text
+}
+
+func names(all []string, what string) string {
+	shown := make([]string, len(all))
+	for i, name := range all {
+		shown[i] = word(name)
+	}
+	return listWords(shown, 0, what)
+}
+
+// counted returns "1 assignment", "2 assignments".
+func counted(n int, what string) string { return wording.Count(n, what, what+"s") }
+
+// Path segments are keys or list indexes. An index begins with NUL, which YAML keys cannot contain.
+const indexMark = "\x00"
+
+func index(i int) string { return indexMark + strconv.Itoa(i) }
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+const maxPath = 12
+
+// pathText formats "spec.rules[0].host", and quotes other keys: `metadata.labels["example.com/tier"]`.
+func pathText(segments []string) string {
+	var b strings.Builder
+	for i, segment := range segments {
+		if i == maxPath {
+			b.WriteString("…")
+			break
+		}
+		switch number, isIndex := strings.CutPrefix(segment, indexMark); {
+		case isIndex:
+			b.WriteString("[" + word(number) + "]")
+		case !plainKey.MatchString(segment):
+			b.WriteString("[" + quoted(segment) + "]")
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(word(segment))
+		}
+	}
+	return b.String()
+}

@@ -29,8 +29,7 @@ var connecting = map[string][]string{
 var connections = map[string]struct{ decides, why string }{
 	"internal/engine/artifact/origin/web.go":      {"internal/engine/artifact/origin/web.go", "chart repositories and registries"},
 	"internal/engine/artifact/origin/registry.go": {"internal/engine/artifact/origin/web.go", "registries"},
-	"internal/shared/bounded/bounded.go":          {"", "the transport below the others"},
-	"internal/shared/bounded/public.go":           {"", "the transport below the others, which asks IsPublic"},
+	"internal/shared/bounded/bounded.go":          {"", "the transport below the others, and Guarded, which asks IsPublic"},
 	"internal/git/forge/forge.go":                 {"internal/git/forge/transport.go", "APIs of Git hosts"},
 	"internal/git/forge/github_app.go":            {"internal/git/forge/transport.go", "tokens of GitHub Apps"},
 	"internal/git/wire.go":                        {"internal/git/http.go", "Git over http"},

@@ -329,3 +329,25 @@ func (e *encoder) snapshot(s *Snapshot) {
 	}
 	e.d.Snapshots = append(e.d.Snapshots, written)
 }
+
+// linkData has pairs of a title and a pattern.
+type linkData struct {
+	Environment string      `json:"environment"`
+	Path        string      `json:"path"`
+	Assignments [][2]string `json:"assignments"`
+	Clusters    [][2]string `json:"clusters"`
+}
+
+func linksOf(p *Page) *linkData {
+	if len(p.Links.Assignments)+len(p.Links.Clusters) == 0 {
+		return nil
+	}
+	pairs := func(patterns map[string]string) [][2]string {
+		made := [][2]string{}
+		for _, title := range slices.Sorted(maps.Keys(patterns)) {
+			made = append(made, [2]string{clean(title), clean(patterns[title])})
+		}
+		return made
+	}
+	return &linkData{clean(p.Environment), clean(p.Repository.Path), pairs(p.Links.Assignments), pairs(p.Links.Clusters)}
+}

@@ -3,6 +3,12 @@ package report
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
@@ -170,4 +176,149 @@ type Region struct {
 	Name            string
 	Hosts, Clusters int
 	Health          *health.Score
+}
+
+// verdicts has the order of the page, worst first; "" means none.
+var verdicts = append(slices.Clone(verdict.All), "")
+
+func rank(v verdict.Verdict) int {
+	if at := slices.Index(verdicts, v); at >= 0 {
+		return at
+	}
+	return slices.Index(verdicts, verdict.Unknown)
+}
+
+// FleetCounts counts the objects of a fleet, as in the JSON of the audit.
+type FleetCounts struct {
+	Hosts             int `json:"-"` // with a folder
+	ClusterTypes      int `json:"cluster_types"`
+	Clusters          int `json:"clusters"`
+	Workspaces        int `json:"workspaces"`
+	Workloads         int `json:"workloads"`
+	DeploymentTargets int `json:"deployment_targets"`
+	TargetPolicies    int `json:"target_policies"`
+	ConfigContainers  int `json:"config_containers"`
+	Assignments       int `json:"assignments"`
+	Unscheduled       int `json:"unscheduled"` // deployment targets without a host
+}
+
+// StateCounts counts assignments by state, as in the JSON of the audit.
+type StateCounts struct {
+	UpToDate int `json:"up_to_date"`
+	New      int `json:"new"`
+	Changed  int `json:"changed"`
+	Removed  int `json:"removed"` // unwanted folders
+	Unknown  int `json:"unknown"`
+}
+
+// Counts has the numbers of a page.
+type Counts struct {
+	StateCounts
+	Waiting int
+	// Broken counts violations of enforced rules, and Informed others.
+	Broken, Informed int
+
+	// By rank: assignments of the fleet, on the page, clusters.
+	wanted, assignments, clusters [6]int
+}
+
+// Wanted counts the assignments of the fleet with a verdict; "" means none.
+func (c *Counts) Wanted(v verdict.Verdict) int { return c.wanted[rank(v)] }
+
+// Count counts the parts of the page.
+func (p *Page) Count() Counts {
+	var c Counts
+	for i := range p.Assignments {
+		a := &p.Assignments[i]
+		c.assignments[rank(a.Verdict)]++
+		if a.State != Removed {
+			c.wanted[rank(a.Verdict)]++
+		}
+		switch a.State {
+		case UpToDate:
+			c.UpToDate++
+		case New:
+			c.New++
+		case Changed:
+			c.Changed++
+		case Removed:
+			c.Removed++
+		default:
+			c.Unknown++
+		}
+		c.Waiting += oneIf(a.WaitsFor != "")
+	}
+	for i := range p.Clusters {
+		c.clusters[rank(p.Clusters[i].Verdict)]++
+	}
+	for i := range p.Rules {
+		if rule := &p.Rules[i]; rule.Mode == "inform" {
+			c.Informed += broken(rule)
+		} else {
+			c.Broken += broken(rule)
+		}
+	}
+	return c
+}
+
+// broken returns the known violations of a rule; 1 if it could not be evaluated.
+func broken(r *constraint.RuleResult) int { return r.Looked - r.Passed + oneIf(r.Error != "") }
+
+func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBounds()) }
+
+// Grade returns the grade of a score.
+func (p *Page) Grade(score *health.Score) health.Grade { return p.bounds().Grade(score.Value) }
+
+func notReady(clusters []Cluster) []*Cluster {
+	var found []*Cluster
+	for i := range clusters {
+		if v := clusters[i].Verdict; v != verdict.Ready && v != "" {
+			found = append(found, &clusters[i])
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *Cluster) int { return cmp.Compare(rank(a.Verdict), rank(b.Verdict)) })
+	return found
+}
+
+// Links has patterns of addresses by title, as [CheckLink] accepts.
+type Links struct{ Assignments, Clusters map[string]string }
+
+// The placeholders of patterns, filled by the script.
+var (
+	OfAssignment = []string{
+		"environment", "host", "cluster_type", "cluster", "deployment_target", "workload", "workspace", "namespace", "commit", "folder",
+	}
+	OfCluster = []string{"environment", "cluster", "cluster_type", "commit"}
+)
+
+// MaxLinks limits patterns of a kind, and maxLink the bytes of one.
+const (
+	MaxLinks = 20
+	maxLink  = 2000
+)
+
+var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// CheckLink returns an error, as a clause, unless a pattern is an https URL with known placeholders, such as {host}.
+func CheckLink(pattern string, placeholders []string) error {
+	for _, found := range placeholder.FindAllStringSubmatch(pattern, -1) {
+		if !slices.Contains(placeholders, found[1]) {
+			return fmt.Errorf("has the placeholder %q, which is none of {%s}", found[0], strings.Join(placeholders, "}, {"))
+		}
+	}
+	filled := placeholder.ReplaceAllString(pattern, "x")
+	parsed, err := url.Parse(filled)
+	switch {
+	case len(pattern) > maxLink:
+		return fmt.Errorf("has %d bytes; the most is %d", len(pattern), maxLink)
+	case !strings.HasPrefix(pattern, "https://"):
+		return errors.New("must begin with https://")
+	case strings.ContainsAny(filled, "{}"):
+		return errors.New("has a brace that belongs to no placeholder; in a URL it is %7B or %7D")
+	case err != nil || parsed.Host == "":
+		return errors.New("is not a URL such as https://logs.example.com/{cluster}")
+	case parsed.User != nil:
+		return errors.New("must have no credentials: everybody who sees the page sees them")
+	}
+	return nil
 }
