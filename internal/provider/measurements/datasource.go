@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -24,6 +25,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // New returns the data source.
@@ -163,4 +165,266 @@ func subjectsOf(value fleet.Value, diagnostics *diag.Diagnostics) measure.Subjec
 	}
 	subjects[evidence.OfHost] = slices.Sorted(maps.Keys(hosts))
 	return subjects
+}
+
+// The bounds of texts, in bytes.
+const (
+	maxName  = 63
+	maxUnit  = 16
+	maxLabel = 128
+	maxURL   = 2048
+	maxQuery = 16 << 10
+)
+
+func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.Check {
+	given := tfvalue.Plain(value)
+	if given == nil {
+		return nil
+	}
+	reader := &fleet.Reader{}
+	at := (*fleet.Path)(nil).Attribute("checks")
+	objects := reader.List(CheckTable, at, given)
+	if len(objects) > evidence.MaxChecks {
+		reader.Report(at, "has %d checks, and %d are the most", len(objects), evidence.MaxChecks)
+		objects = objects[:evidence.MaxChecks]
+	}
+	checks := make([]measure.Check, 0, len(objects))
+	for _, o := range objects {
+		check := decodeCheck(o)
+		if slices.ContainsFunc(checks, func(other measure.Check) bool { return other.Name == check.Name && check.Name != "" }) {
+			o.Report("name", "%q is the name of another check, too", check.Name)
+		}
+		checks = append(checks, check)
+	}
+	tfvalue.AddFindings(diagnostics, path.Root("checks"), "Invalid checks", tfvalue.Inner(reader.Findings))
+	return checks
+}
+
+func decodeCheck(o *fleet.ObjectReader) measure.Check {
+	of := evidence.SubjectKind(o.OneOf("of"))
+	o.Require("of", "is required: what the figures are of, "+wording.Either(evidence.SubjectKindNames(), ""))
+	check := measure.Check{
+		Name:    line(o, "name", maxName, true),
+		Unit:    line(o, "unit", maxUnit, false),
+		Of:      of,
+		Pass:    o.Required("pass"),
+		Fail:    o.Text("fail"),
+		Samples: o.Text("samples"),
+	}
+	for _, one := range []struct{ name, source string }{{"pass", check.Pass}, {"fail", check.Fail}} {
+		if one.source == "" {
+			continue
+		}
+		for _, problem := range evidence.CheckExpression(one.source, of, o.Has("samples")) {
+			o.Report(one.name, "%s", problem)
+		}
+	}
+	hasPrometheus, hasWeb := o.Has("prometheus"), o.Has("web")
+	switch {
+	case hasPrometheus && hasWeb:
+		o.Report("web", "is set, and prometheus, too: a check has one of them")
+	case !hasPrometheus && !hasWeb:
+		o.Report("prometheus", "is required, or web: where the figures come from")
+	}
+	check.Prometheus = fleet.ReadObject(o, "prometheus", func(from *fleet.ObjectReader) *measure.Prometheus {
+		return decodePrometheus(from, of)
+	})
+	if check.Prometheus != nil && len(check.Samples) > maxQuery {
+		o.Report("samples", "is longer than %d bytes", maxQuery)
+	}
+	check.Web = fleet.ReadObject(o, "web", func(from *fleet.ObjectReader) *measure.Web { return decodeWeb(from, of) })
+	if check.Web != nil && check.Samples != "" {
+		reportAll(o, "samples", measure.CheckAnswer(check.Samples))
+	}
+	o.Finish()
+	return check
+}
+
+func decodePrometheus(o *fleet.ObjectReader, of evidence.SubjectKind) *measure.Prometheus {
+	from := &measure.Prometheus{
+		URL:     address(o, measure.CheckPrometheusURL),
+		Query:   o.Required("query"),
+		Headers: headers(o),
+		Labels:  o.TextMap("labels"),
+		Timeout: timeout(o),
+	}
+	if len(from.Query) > maxQuery {
+		o.Report("query", "is longer than %d bytes", maxQuery)
+	}
+	for _, name := range slices.Sorted(maps.Keys(from.Labels)) {
+		switch allowed := measure.Labels[of]; {
+		case of == "":
+		case len(allowed) == 0:
+			o.Report("labels", "is set, and the figure of a check of the fleet needs no label")
+			return from
+		case !slices.Contains(allowed, name):
+			o.Report(
+				"labels",
+				"has %q, and a check of a %s has the labels %s%s",
+				name,
+				of,
+				wording.List(allowed, len(allowed)),
+				fleet.DidYouMean(name, allowed),
+			)
+		case len(from.Labels[name]) > maxLabel || !wording.IsLine(from.Labels[name]):
+			o.Report("labels", "the name for %q must be one line of at most %d bytes", name, maxLabel)
+		}
+	}
+	return from
+}
+
+func decodeWeb(o *fleet.ObjectReader, of evidence.SubjectKind) *measure.Web {
+	from := &measure.Web{Value: fleet.ReadTextOrDefault(o, "value"), Headers: headers(o), Timeout: timeout(o)}
+	from.URL = address(o, func(text string) string {
+		if of == "" {
+			return ""
+		}
+		return measure.CheckWebURL(text, of)
+	})
+	reportAll(o, "value", measure.CheckAnswer(from.Value))
+	return from
+}
+
+// address reads a server's URL. Errors omit it, because it may have a password.
+func address(o *fleet.ObjectReader, check func(string) string) string {
+	text := o.Required("url")
+	if text == "" {
+		return ""
+	}
+	if problem := check(text); problem != "" {
+		o.Report("url", "%s", problem)
+	} else if len(text) > maxURL {
+		o.Report("url", "is longer than %d bytes", maxURL)
+	}
+	return text
+}
+
+func headers(o *fleet.ObjectReader) map[string]string {
+	given := o.TextMap("headers")
+	reportAll(o, "headers", measure.CheckHeaders(given, false))
+	return given
+}
+
+func timeout(o *fleet.ObjectReader) time.Duration {
+	given := fleet.ReadTimeout(o, "timeout")
+	if given > measure.MaxTimeout {
+		o.Report("timeout", "is longer than %s", measure.MaxTimeout)
+	}
+	return given
+}
+
+func line(o *fleet.ObjectReader, name string, most int, required bool) string {
+	text := o.Text(name)
+	if required {
+		text = o.Required(name)
+	}
+	if text != "" && (len(text) > most || !wording.IsLine(text)) {
+		o.Report(name, "must be one line of at most %d bytes", most)
+	}
+	return text
+}
+
+func reportAll(o *fleet.ObjectReader, name string, problems []string) {
+	for _, problem := range problems {
+		o.Report(name, "%s", problem)
+	}
+}
+
+// CheckTable describes a check.
+var CheckTable = &fleet.Table{
+	Name: "check",
+	Meaning: "One of `checks` of `flotilla_measurements`, with either `prometheus` or `web`. Expressions are " +
+		"[CEL](https://cel.dev), in which a whole number is written as a double: `value == 1.0`.",
+	Attributes: []fleet.Attribute{
+		{Name: "name", Required: true, Meaning: "Name in the plan, such as `errors`."},
+		{
+			Name:     "of",
+			Required: true,
+			Allowed:  evidence.SubjectKindNames(),
+			Meaning: "Subject of each figure: one cluster as a whole, one host with all its assignments, one assignment on all " +
+				"clusters of its host, or the fleet. For a `flotilla_rollout`: a cluster or the fleet.",
+		},
+		{
+			Name:    "prometheus",
+			Type:    fleet.ObjectType,
+			Of:      prometheusTable,
+			Meaning: "One query for the whole fleet, evaluated at the time of the measurement.",
+		},
+		{
+			Name:    "web",
+			Type:    fleet.ObjectType,
+			Of:      webTable,
+			Meaning: "One GET request for each cluster, host or assignment, or one for the fleet.",
+		},
+		{
+			Name: "samples",
+			Meaning: "Number of events behind a figure: a second query with the same labels, or a second expression over the same " +
+				"answer. Samples are the weights in the mean `rest`.",
+		},
+		{
+			Name:     "pass",
+			Required: true,
+			Meaning: "Whether the figure passes: an expression over `value` (a double), `samples` and `rest` (a double or null). A " +
+				"figure that passes is ready. A figure that neither passes nor fails is progressing, and a rollout waits for it " +
+				"until its `progress_deadline`.",
+		},
+		{Name: "fail", Meaning: "Whether the figure has failed: an expression over the same variables. It overrides `pass`."},
+		{Name: "unit", Meaning: "Unit after figures in texts, such as `\"%\"`."},
+	},
+}
+
+var (
+	headersAttribute = fleet.Attribute{
+		Name:         "headers",
+		Type:         fleet.TextMapType,
+		NullElements: true,
+		Meaning: "HTTP headers, such as `X-Scope-OrgID`. The state contains them, so put credentials into the provider's " +
+			"`measurements`.",
+	}
+	timeoutAttribute = fleet.Attribute{
+		Name:    "timeout",
+		Type:    fleet.DurationType,
+		Default: measure.DefaultTimeout.String(),
+		Meaning: "Time limit of one request, at most `2m`.",
+	}
+)
+
+var prometheusTable = &fleet.Table{
+	Name: "prometheus",
+	Meaning: "A PromQL query. The labels of each series name its subject: `cluster`, `host` (`<cluster type>` or " +
+		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), which `host` and `deployment_target` can replace. " +
+		"Series about other subjects are counted and ignored. A subject without a series is `unknown`, and a rollout waits for it. " +
+		"A cluster without failures has no series of them, so write `(failed or 0 * all) / all`, and not `failed / all`.",
+	Attributes: []fleet.Attribute{
+		{Name: "url", Required: true, Meaning: "URL of the server, without `/api/v1`."},
+		{Name: "query", Required: true, Meaning: "The query, in PromQL."},
+		{
+			Name:         "labels",
+			Type:         fleet.TextMapType,
+			NullElements: true,
+			Meaning:      "Other names of these labels, such as `{cluster = \"k8s_cluster\"}`.",
+		},
+		headersAttribute,
+		timeoutAttribute,
+	},
+}
+
+var webTable = &fleet.Table{
+	Name:    "web",
+	Meaning: "A GET request. Redirects are not followed.",
+	Attributes: []fleet.Attribute{
+		{
+			Name:     "url",
+			Required: true,
+			Meaning:  "The URL, with `{cluster}`, `{host}`, `{assignment}` or `{deployment_target}` for the name of the subject.",
+		},
+		{
+			Name:    "value",
+			Default: measure.DefaultValue,
+			Meaning: "The figure: an expression over `status` and `body` with a number or a bool (1 or 0) as its result. `body` is " +
+				"a value if the answer is JSON, else a text.",
+		},
+		headersAttribute,
+		timeoutAttribute,
+	},
 }

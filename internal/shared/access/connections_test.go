@@ -35,7 +35,7 @@ var connections = map[string]struct{ decides, why string }{
 	"internal/git/wire.go":                        {"internal/git/http.go", "Git over http"},
 	"internal/git/ssh.go":                         {"internal/git/wire.go", "Git over ssh"},
 	"internal/cluster/kube/kube.go":               {"internal/cluster/kube/kube.go", "clusters, by kubeconfig or by attributes"},
-	"internal/cluster/measure/measure.go":         {"internal/provider/provider_measurements.go", "Prometheus and web servers"},
+	"internal/cluster/measure/measure.go":         {"internal/provider/provider_credentials.go", "Prometheus and web servers"},
 	"internal/engine/objects/renderer/worker.go":  {"", "a transport that refuses every request"},
 }
 
