@@ -314,14 +314,6 @@ func (r *race) silenceLimits(took time.Duration) (least, more time.Duration) {
 	return took / 3, took * 2 / 3
 }
 
-func (a *applyLoop) waitForSilence(ctx context.Context) error {
-	least, more := a.race.silenceLimits(time.Since(a.race.began))
-	if more == 0 {
-		return nil
-	}
-	return a.sleep(ctx, "waits until the branch has not moved for a while", least, more)
-}
-
 // sleep waits for least and a random part of more, so that processes that collided do not collide again.
 func (a *applyLoop) sleep(ctx context.Context, why string, least, more time.Duration) error {
 	d := least + rand.N(more+1)
@@ -351,8 +343,10 @@ func (a *applyLoop) countOvertaken(pushed bool) error {
 
 // push moves the branch from old to the commit, and finds out whether the server applied it.
 func (a *applyLoop) push(ctx context.Context, base, old, commit git.Hash, pack *git.Pack, c *change) (done bool, err error) {
-	if err := a.waitForSilence(ctx); err != nil {
-		return false, err
+	if least, more := a.race.silenceLimits(time.Since(a.race.began)); more != 0 {
+		if err := a.sleep(ctx, "waits until the branch has not moved for a while", least, more); err != nil {
+			return false, err
+		}
 	}
 	pushed, err := a.client.options.Git.Push(ctx, a.remote, a.targetBranch(), old, commit, pack)
 	if pushed.Sent {

@@ -263,7 +263,7 @@ func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapsh
 		var records map[string]hostRecord
 		var err error
 		if commit == "" {
-			records, err = v.work.readRecords(ctx, v.records)
+			records, err = readRecords(ctx, v.work, v.records)
 		} else {
 			at, records, err = v.openPast(ctx, commit, nil)
 		}
@@ -340,7 +340,7 @@ func (v *OwnerView) findConflicts(ctx context.Context, want, previously folder.T
 				asked[host] = id
 			}
 		}
-		read, err := v.work.readRecords(ctx, asked)
+		read, err := readRecords(ctx, v.work, asked)
 		if err != nil {
 			return nil, err
 		}
@@ -395,7 +395,7 @@ func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees fol
 		maps.DeleteFunc(asked, func(host string, _ git.Hash) bool {
 			return !slices.Contains(hosts, host) || !v.work.hasMarker(v.owner, host, marker)
 		})
-		records, err := v.work.readRecords(ctx, asked)
+		records, err := readRecords(ctx, v.work, asked)
 		if err != nil {
 			return nil, err
 		}

@@ -143,14 +143,11 @@ func (c *change) hostCounts() (counts []string) {
 }
 
 func (c *change) rollbackText(back []folder.Key) string {
-	commits := map[string]bool{}
-	for _, k := range back {
-		commits[c.rollbackCommit(k)] = true
-	}
-	if len(commits) > 1 {
+	commit := c.rollbackCommit(back[0])
+	if slices.ContainsFunc(back, func(k folder.Key) bool { return c.rollbackCommit(k) != commit }) {
 		return fmt.Sprintf("%d rolled back to earlier commits", len(back))
 	}
-	return fmt.Sprintf("%d rolled back to %s", len(back), c.rollbackCommit(back[0]))
+	return fmt.Sprintf("%d rolled back to %s", len(back), commit)
 }
 
 func (c *change) rollbackCommit(k folder.Key) string {

@@ -154,7 +154,7 @@ func (e *ClaimEdit) stageRecord(s *claimsAtTip, c *change, now time.Time) (claim
 func (e *ClaimEdit) chooseClusters(s *claimsAtTip) ([]string, error) {
 	for _, cluster := range s.own.Names() {
 		if other, twice := s.elsewhere[cluster]; twice {
-			claims := []string{e.recordedName(s), other}
+			claims := []string{s.own.Name, other}
 			slices.Sort(claims)
 			return nil, newCompleteError(fmt.Errorf("%w: %s", ErrClaimTwice, ClaimedTwice{Path: e.Path, Cluster: cluster, Claims: claims}))
 		}
@@ -233,13 +233,6 @@ func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error
 		return at == ClaimRecordPath(e.Path, e.Name) || s.isRenamed && at == ClaimRecordPath(e.Path, e.FormerName)
 	})
 	return s, nil
-}
-
-func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
-	if s.isOwn {
-		return e.Name
-	}
-	return e.FormerName
 }
 
 // isOwn reports whether a record is the claim's own. A claim with a holder replaces an unreadable one.

@@ -271,7 +271,7 @@ func (w *layout) readClaims(ctx context.Context, at string, entries map[string]g
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return found, err
 	}
-	left := claimBudget(at)
+	left := &budget{maxClaims, fmt.Sprintf("the records of claims in %q have more than %d MiB together", claimsPath(at), maxClaims>>20)}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		content, err := w.Blob(entries[name])
 		if err = cmp.Or(err, left.spend(len(content))); err != nil {

@@ -60,12 +60,12 @@ func (v *OwnerView) openPast(ctx context.Context, commit string, names []string)
 		if at.records, err = work.openOwner(ctx, at.owner, nil); err != nil {
 			return nil, err
 		}
-		return work.readRecords(ctx, at.records)
+		return readRecords(ctx, work, at.records)
 	}
 	if records, err = read(v.owner.Name); err != nil || len(records) > 0 {
 		return at, records, err
 	}
-	now, err := v.work.readRecords(ctx, v.records)
+	now, err := readRecords(ctx, v.work, v.records)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -182,14 +182,6 @@ func (w *historyWalk) recordIDs(root git.Hash, owner string) map[string]git.Hash
 	})
 }
 
-func (w *historyWalk) noteMissing(ids ...git.Hash) {
-	for _, id := range ids {
-		if !id.IsZero() && !w.Has(id) {
-			w.missing = append(w.missing, id)
-		}
-	}
-}
-
 func (w *historyWalk) readRecord(id git.Hash) map[string]folderRecord {
 	if id.IsZero() {
 		return nil
@@ -250,7 +242,11 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 		if len(w.missing) > known || c.recordBefore == c.recordAfter && c.treeBefore == c.treeAfter {
 			continue
 		}
-		w.noteMissing(c.recordBefore, c.recordAfter)
+		for _, id := range []git.Hash{c.recordBefore, c.recordAfter} {
+			if !id.IsZero() && !w.Has(id) {
+				w.missing = append(w.missing, id)
+			}
+		}
 		w.readEntries(c.treeBefore)
 		w.readEntries(c.treeAfter)
 		changed = append(changed, c)

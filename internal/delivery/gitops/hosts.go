@@ -33,15 +33,8 @@ func (s *hostStaging) readProposed(ctx context.Context, proposed *layout) error 
 		return err
 	}
 	maps.DeleteFunc(entries, func(host string, _ git.Hash) bool { return s.skipped[host] })
-	s.proposed, err = proposed.readRecords(ctx, entries)
+	s.proposed, err = readRecords(ctx, proposed, entries)
 	return err
-}
-
-func (s *hostStaging) stageAll() {
-	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
-		s.stageHost(host)
-	}
-	s.stageFormerHosts()
 }
 
 func (s *hostStaging) stageHost(host string) {
@@ -283,7 +276,7 @@ func (s *staging) checkVanishes() error {
 			})
 		}
 		if len(left) > 0 {
-			slices.SortFunc(left, strings.Compare)
+			slices.Sort(left)
 			return fmt.Errorf("%w: %s", ErrHostNotEmpty, wording.List(wording.Quoted(left), wording.Named))
 		}
 	}

@@ -371,7 +371,7 @@ func (l *inventoryReader) dateInventory(ctx context.Context, assignments []Inven
 	if len(wanted) == 0 {
 		return nil
 	}
-	for !l.past.isDeep() && !l.past.hasReached(oldest) {
+	for !l.past.isDeep() && !slices.ContainsFunc(l.past.times, oldest.After) {
 		if err := l.deepenHistory(ctx); err != nil {
 			return err
 		}
@@ -391,10 +391,6 @@ func (l *lineage) isDeep() bool {
 		limit = git.FirstDepth
 	}
 	return l.isExhausted() || l.depth >= limit
-}
-
-func (l *lineage) hasReached(moment time.Time) bool {
-	return slices.ContainsFunc(l.times, moment.After)
 }
 
 type madeBy struct {

@@ -99,16 +99,13 @@ func (w *layout) eachEntry(at string, do func(git.Entry)) {
 	}
 }
 
-func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (map[string]hostRecord, error) {
-	return readRecords(ctx, w, entries)
-}
-
 // readRecords omits unreadable records.
 func readRecords[K comparable](ctx context.Context, w *layout, entries map[K]git.Hash) (map[K]hostRecord, error) {
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return nil, err
 	}
-	keys, left := slices.Collect(maps.Keys(entries)), recordBudget()
+	left := &budget{maxRecords, fmt.Sprintf("the records of assignments have more than %d MiB together", maxRecords>>20)}
+	keys := slices.Collect(maps.Keys(entries))
 	contents := make([][]byte, len(keys))
 	for i, key := range keys {
 		content, err := w.Blob(entries[key])
@@ -142,14 +139,6 @@ const (
 type budget struct {
 	left    int
 	problem string
-}
-
-func recordBudget() *budget {
-	return &budget{maxRecords, fmt.Sprintf("the records of assignments have more than %d MiB together", maxRecords>>20)}
-}
-
-func claimBudget(at string) *budget {
-	return &budget{maxClaims, fmt.Sprintf("the records of claims in %q have more than %d MiB together", claimsPath(at), maxClaims>>20)}
 }
 
 func visitBudget(begin string) *budget {

@@ -53,14 +53,13 @@ func (s *ownerTip) formerOwner() Owner {
 	return former
 }
 
-func (s *ownerTip) ownNames() []string {
-	if s.edit.FormerName == "" {
-		return []string{s.edit.Owner.Name}
+func (s *ownerTip) ownership() *ownership {
+	own := &ownership{s.layout, s.edit.Owner, []string{s.edit.Owner.Name}}
+	if s.edit.FormerName != "" {
+		own.names = append(own.names, s.edit.FormerName)
 	}
-	return []string{s.edit.Owner.Name, s.edit.FormerName}
+	return own
 }
-
-func (s *ownerTip) ownership() *ownership { return &ownership{s.layout, s.edit.Owner, s.ownNames()} }
 
 // readOwnRecords reads the records under both names of the owner. It skips hosts with the wanted folders, if the state knows
 // the record or the edit would write the same.
@@ -81,7 +80,7 @@ func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 			return nil, err
 		}
 		leave(s.isRight)
-		return s.readRecords(ctx, open)
+		return readRecords(ctx, s.layout, open)
 	}
 	var err error
 	if s.recorded, err = read(s.atTip); err != nil {
@@ -201,11 +200,6 @@ func (s *ownerTip) movesFrom(k folder.Key) (host string, tree git.Hash, found bo
 
 func (s *ownerTip) isRenamed(host string) bool {
 	_, wanted := s.edit.Hosts[s.edit.Renames[host]]
-	return wanted
-}
-
-func (s *ownerTip) movesToNewName(k folder.Key) bool {
-	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
 	return wanted
 }
 

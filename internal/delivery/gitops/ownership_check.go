@@ -180,7 +180,7 @@ func (s *ownershipCheck) findOthersInside(ctx context.Context) ([]Conflict, erro
 	var folders []string
 	for k := range s.owned {
 		at, ok := s.treeOf(k)
-		if !ok || s.isUntouched(k) {
+		if !ok || s.staying[k] || s.edit.Hosts[k.Host][k.DeploymentTarget].Action == Keep {
 			continue
 		}
 		left, _ := s.priorRecord(k)

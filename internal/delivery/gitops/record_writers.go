@@ -269,7 +269,7 @@ func (w *layout) readOtherHolders(
 ) (map[string]string, error) {
 	changed := maps.Clone(entries)
 	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
-	records, err := w.readRecords(ctx, changed)
+	records, err := readRecords(ctx, w, changed)
 	others := map[string]string{}
 	for host, record := range records {
 		if record.Holder != "" && record.Holder != holder {

@@ -12,8 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// stageEdit computes the change of an edit at a tip, without writing. proposed is the tip of the pull request's branch, or
-// nil.
+// stageEdit is the stageFunc of an owner.
 func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, proposed *layout) (*change, error) {
 	tip, err := openOwnerTip(ctx, w, edit, proposed)
 	if err != nil {
@@ -47,7 +46,11 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 	if err := hosts.readProposed(ctx, proposed); err != nil {
 		return nil, err
 	}
-	hosts.stageAll() // first: records are packed before folders, and then need no memory
+	// Records are first: they are packed before folders, and then need no memory.
+	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
+		hosts.stageHost(host)
+	}
+	hosts.stageFormerHosts()
 	s.stageFolders()
 	if err := s.checkVanishes(); err != nil {
 		return nil, err
@@ -91,7 +94,8 @@ func (s *staging) findUnplanned() []folder.Key {
 	for k := range s.owned {
 		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		_, planned := s.edit.Remove[k.Host][k.DeploymentTarget]
-		if _, there := s.treeOf(k); !there || wanted || planned || s.movesToNewName(k) {
+		_, moves := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
+		if _, there := s.treeOf(k); !there || wanted || planned || moves {
 			continue
 		}
 		if s.edit.LeaveOthers {
@@ -102,10 +106,6 @@ func (s *staging) findUnplanned() []folder.Key {
 	}
 	slices.SortFunc(unplanned, folder.Key.Compare)
 	return unplanned
-}
-
-func (s *staging) isUntouched(k folder.Key) bool {
-	return s.staying[k] || s.edit.Hosts[k.Host][k.DeploymentTarget].Action == Keep
 }
 
 func (s *staging) stageFolders() {
