@@ -60,9 +60,8 @@ type Plan struct {
 	Found folder.Trees
 	// Cleared are the folders to be removed at a former location.
 	Cleared folder.Trees
-	// letGo reports that the folders there stay without an owner.
-	letGo      bool
-	formerGone bool
+	// letGo reports that the folders there stay without an owner, and formerGone that the former location does not exist.
+	letGo, formerGone bool
 	// Problems are in reporting order. One error prevents an apply.
 	Problems []PlanProblem
 }
@@ -251,12 +250,7 @@ func checkProtection(desired Desired, after folder.Trees, plan Plan) []PlanProbl
 }
 
 func findCauses(desired Desired, before folder.Trees, removed []folder.Key) []string {
-	var known []folder.Key
-	for _, key := range removed {
-		if before.Has(key.Host, key.DeploymentTarget) {
-			known = append(known, key)
-		}
-	}
+	known := slices.DeleteFunc(slices.Clone(removed), func(key folder.Key) bool { return !before.Has(key.Host, key.DeploymentTarget) })
 	var lines []string
 	if len(known) > 0 && desired.Causes != nil {
 		lines = desired.Causes(known)

@@ -34,11 +34,9 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		return plan, err
 	}
 	after := desired.Renames.WithFormerNames(desired.After)
-	present, err := p.readPresent(ctx, desired, plan.Identity, after)
-	if err != nil {
+	if err := p.readPresent(ctx, desired, plan, after); err != nil {
 		return nil, err
 	}
-	plan.Before, plan.Found, plan.Problems = present.before, present.found, append(plan.Problems, present.problems...)
 	plan.Remove = plan.Before.Without(after)
 	goes := mergeTrees(plan.Remove, plan.Found.Without(after))
 	listed, disputed, err := p.findListed(ctx, desired, plan.Identity, goes)
@@ -47,13 +45,12 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	}
 	plan.Before, plan.Found = dropConflicts(plan.Before, listed), dropConflicts(plan.Found, listed)
 	plan.Remove = dropConflicts(plan.Remove, listed)
-	left := planFormerLocation(desired, former)
-	plan.Cleared, plan.letGo, plan.formerGone = left.cleared, left.isLetGo, left.isGone
+	left := plan.leaveFormerLocation(desired, former)
 	moves, err := p.checkMoves(ctx, desired, *plan)
 	if err != nil {
 		return nil, err
 	}
-	plan.Problems = slices.Concat(plan.Problems, disputed, left.problems, moves, checkProtection(desired, after, *plan))
+	plan.Problems = slices.Concat(plan.Problems, disputed, left, moves, checkProtection(desired, after, *plan))
 	if plan.Identity != Same || len(desired.After.Without(plan.Before)) > 0 {
 		conflicts, err := p.checkConflicts(ctx, desired, *plan)
 		plan.Problems = append(plan.Problems, conflicts...)
@@ -92,45 +89,38 @@ func (p *Planner) checkBranches(ctx context.Context, desired Desired, identity I
 	return problems, err
 }
 
-// presentFolders are the owner's folders: before by the state, and found in the repository alone.
-type presentFolders struct {
-	before, found folder.Trees
-	problems      []PlanProblem
-}
-
-// readPresent reads the owner's folders. after has the wanted ones under the hosts' names of then.
-func (p *Planner) readPresent(ctx context.Context, desired Desired, identity Identity, after folder.Trees) (presentFolders, error) {
-	present := presentFolders{before: folder.Trees{}, found: folder.Trees{}}
+// readPresent adds the owner's folders to a plan without errors. after has the wanted ones under the hosts' names of then.
+func (p *Planner) readPresent(ctx context.Context, desired Desired, plan *Plan, after folder.Trees) error {
 	untracked := []Owner{desired.Owner}
-	if identity == Same || identity == Renamed {
-		holders, err := p.checkHolders(ctx, desired, identity)
+	if plan.Identity == Same || plan.Identity == Renamed {
+		holders, err := p.checkHolders(ctx, desired, plan.Identity)
 		if err != nil {
-			return present, err
+			return err
 		}
-		owner := desired.presentOwner(identity)
+		owner := desired.presentOwner(plan.Identity)
 		before, unwanted, err := p.readKnown(ctx, desired, owner, after)
 		if err != nil {
-			return present, err
+			return err
 		}
-		present.before, present.problems = before, slices.Concat(holders, unwanted)
+		plan.Before, plan.Problems = before, slices.Concat(plan.Problems, holders, unwanted)
 		untracked = nil
-		if identity == Renamed {
+		if plan.Identity == Renamed {
 			untracked = []Owner{owner, desired.Owner}
 		}
 	}
 	for _, owner := range untracked {
-		found, problems, err := p.readUntracked(ctx, owner, present.before, after, desired.Adopt)
+		found, problems, err := p.readUntracked(ctx, owner, plan.Before, after, desired.Adopt)
 		if err != nil {
-			return present, err
+			return err
 		}
-		present.found, present.problems = mergeTrees(present.found, found), append(present.problems, problems...)
+		plan.Found, plan.Problems = mergeTrees(plan.Found, found), append(plan.Problems, problems...)
 	}
-	if isNew := identity == Created || identity == Moved; !isNew || present.found.Count() == 0 || hasError(present.problems) {
-		return present, nil
+	if isNew := plan.Identity == Created || plan.Identity == Moved; !isNew || plan.Found.Count() == 0 || plan.HasError() {
+		return nil
 	}
-	warnings, err := p.warnOfFound(ctx, desired, present.found, after)
-	present.problems = append(present.problems, warnings...)
-	return present, err
+	warnings, err := p.warnOfFound(ctx, desired, plan.Found, after)
+	plan.Problems = append(plan.Problems, warnings...)
+	return err
 }
 
 func (p *Planner) checkHolders(ctx context.Context, desired Desired, identity Identity) ([]PlanProblem, error) {
@@ -238,17 +228,10 @@ func (p *Planner) readUntracked(
 	return own, append(problems, unwanted...), err
 }
 
-// formerFate is the fate of a former location.
-type formerFate struct {
-	cleared  folder.Trees // to be removed there
-	isLetGo  bool         // the folders stay there without an owner
-	isGone   bool         // it does not exist
-	problems []PlanProblem
-}
-
-func planFormerLocation(desired Desired, former formerLocation) (fate formerFate) {
+// leaveFormerLocation decides about the content of a former location, and returns warnings.
+func (p *Plan) leaveFormerLocation(desired Desired, former formerLocation) (warnings []PlanProblem) {
 	warn := func(attribute, summary, format string, arguments ...any) {
-		fate.problems = append(fate.problems, newWarning(attribute, summary, format, arguments...))
+		warnings = append(warnings, newWarning(attribute, summary, format, arguments...))
 	}
 	if former.isSeparate {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
@@ -257,27 +240,27 @@ func planFormerLocation(desired Desired, former formerLocation) (fate formerFate
 				"and nothing is removed at the former location.", is.Branch, is.URL, was.Branch, was.URL)
 	}
 	if former.identity != Moved {
-		return fate
+		return warnings
 	}
 	at := desired.State.Owner.Location
 	switch {
 	case errors.Is(former.unreadable, git.ErrNoBranch):
-		fate.isGone = true
+		p.formerGone = true
 		warn("gitops_repo", "Former branch is gone", "Branch %q at %s does not exist, so nothing is removed there.", at.Branch, at.URL)
 	case former.unreadable != nil && isGone(former.unreadable):
-		fate.isGone = true
+		p.formerGone = true
 		warn("gitops_repo", "Former repository is gone", "Nothing is removed at %s: %s.", at.URL, former.unreadable)
 	case former.unreadable != nil:
 		warn("gitops_repo", "Former repository cannot be read",
 			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL, former.unreadable)
 	case desired.Leave:
-		fate.isLetGo = true
+		p.letGo = true
 		warn("on_destroy", "Folders stay",
 			"The folders on branch %q at path %q of the former location stay there, and no assignment manages them.", at.Branch, at.Path)
 	default:
-		fate.cleared = desired.State.Current()
+		p.Cleared = desired.State.Current()
 	}
-	return fate
+	return warnings
 }
 
 // Identity is the relation of an owner to its state.
