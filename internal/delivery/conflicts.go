@@ -142,14 +142,9 @@ func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan Plan) ([
 	if err != nil || len(beside) == 0 {
 		return nil, err
 	}
-	return []PlanProblem{newError("gitops_repo", "Folder of a cluster type cannot move", "%s", foreignEntriesText(beside))}, nil
-}
-
-func foreignEntriesText(beside []string) string {
-	return fmt.Sprintf(
+	return []PlanProblem{newError("gitops_repo", "Folder of a cluster type cannot move",
 		"Others have files in the folder of a renamed cluster type: %s. The folder would stay, and agents that follow it would "+
 			"remove the moved workloads. Remove the files first. If they belong to another assignment, take its folders over with "+
 			"adopt = true, have it leave the cluster type, rename, and give them back: the guide \"Assignments\" has the steps.",
-		wording.List(wording.Quoted(beside), wording.Named),
-	)
+		wording.List(wording.Quoted(beside), wording.Named))}, nil
 }

@@ -36,17 +36,14 @@ func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
 }
 
 func (h *GitHosts) gitHost(settings Settings, at folder.Location) (*forge.GitHost, error) {
-	return h.newGitHost(settings, at.URL, h.options.Credentials.Web(at.URL, at.URL))
+	return h.newGitHost(settings, at.URL, at.URL)
 }
 
-// gitHostOfAny returns the Git host of any repository, without plain credentials.
-func (h *GitHosts) gitHostOfAny(settings Settings, url string) (*forge.GitHost, error) {
-	return h.newGitHost(settings, url, h.options.Credentials.Web(url, ""))
-}
-
-func (h *GitHosts) newGitHost(settings Settings, url string, credentials forge.Credentials) (*forge.GitHost, error) {
+// newGitHost returns the Git host of a repository. plainFor is the URL if it is the GitOps repository: no other one gets plain
+// credentials.
+func (h *GitHosts) newGitHost(settings Settings, url, plainFor string) (*forge.GitHost, error) {
 	return forge.NewGitHost(forge.HostedRepository{
-		URL: url, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: credentials,
+		URL: url, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: h.options.Credentials.Web(url, plainFor),
 	}, forge.HTTPOptions{Over: h.options.Over, UserAgent: h.options.UserAgent})
 }
 
@@ -116,7 +113,7 @@ func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough f
 
 // ReadStatus reads the status of a commit of any repository.
 func (h *GitHosts) ReadStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
-	host, err := h.gitHostOfAny(settings, url)
+	host, err := h.newGitHost(settings, url, "")
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +122,7 @@ func (h *GitHosts) ReadStatus(ctx context.Context, settings Settings, url, commi
 
 // SetStatus sets the status of a commit of any repository.
 func (h *GitHosts) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
-	host, err := h.gitHostOfAny(settings, url)
+	host, err := h.newGitHost(settings, url, "")
 	if err != nil {
 		return err
 	}

@@ -173,10 +173,7 @@ func (k *OwnerState) findUnsigned(ctx context.Context, view *gitops.OwnerView) (
 		asked[host] = k.Records[host]
 	}
 	found, err := view.FindUnsigned(ctx, asked)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return slices.Sorted(maps.Values(found)), nil
+	return slices.Sorted(maps.Values(found)), err
 }
 
 func (k *OwnerState) findOtherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {

@@ -377,10 +377,8 @@ func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selec
 // CloseFormerRequest closes the open pull request from before a change of settings, name or branch.
 func (w *Writer) CloseFormerRequest(ctx context.Context, known *OwnerState, owner Owner, settings Settings) (head string, err error) {
 	former := known.Settings.selector(known.Owner)
-	if !known.Settings.PullRequest {
-		return "", nil
-	}
-	if settings.PullRequest && known.Owner.Location.URL == owner.Location.URL && settings.selector(owner) == former {
+	isSame := settings.PullRequest && known.Owner.Location.URL == owner.Location.URL && settings.selector(owner) == former
+	if !known.Settings.PullRequest || isSame {
 		return "", nil
 	}
 	host, err := w.hosts.gitHost(known.Settings, known.Owner.Location)
