@@ -60,13 +60,9 @@ func (f Fleet) workload(target string) (name string, stays bool) {
 
 // RemovalOf compares the deployed folders with those after the plan. after is nil for a destroy.
 func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
-	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
 	deployed = without(deployed, of.IsAddition)
-	for _, key := range deployed.Keys() {
-		r.Total++
-		if !after.Has(key.Host, key.DeploymentTarget) {
-			r.Keys = append(r.Keys, key)
-		}
+	r := Removal{
+		Keys: deployed.Without(after).Keys(), Total: deployed.Count(), Left: after.Count(), Emptied: map[string]int{}, Everything: after == nil,
 	}
 	for host, targets := range deployed {
 		now, stays := after[host]
@@ -265,14 +261,7 @@ func (p Protection) withdrawn(removal Removal) []string {
 }
 
 func lossesOf(losses map[string]Loss, holds func(string, Loss) bool) []string {
-	var names []string
-	for name, loss := range losses {
-		if holds(name, loss) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(losses)), func(name string) bool { return !holds(name, losses[name]) })
 }
 
 // allowing returns the settings that allow the removal, without allow_empty.

@@ -112,7 +112,7 @@ func (r *tracker) follow(t *target) {
 	case r.Lost:
 		t.state = r.reconstruct(t)
 	default:
-		if !t.isAnyPending() {
+		if !slices.ContainsFunc(t.members, func(m *member) bool { return m.info != nil && m.pending() }) {
 			return
 		}
 		if t.released = t.isReleased(); t.released {
@@ -169,10 +169,6 @@ func (t *target) isSame() bool {
 		}
 	}
 	return some || !joins // content that no host has is not released
-}
-
-func (t *target) isAnyPending() bool {
-	return slices.ContainsFunc(t.members, func(m *member) bool { return m.info != nil && m.pending() })
 }
 
 // isReleased reports whether all known hosts have the wanted content.
