@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"embed"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -235,24 +236,9 @@ func (c *compiler) wrapConfig(host *hostTemplates) {
 	}
 	for i, template := range host.templates {
 		if template.kind == "config" && template.contentType != "yaml" {
-			host.templates[i] = c.wrappedTemplate(template.name)
+			host.templates[i] = compileBuiltin(c.builtins[templateKey{wrappedConfig, template.name}])
 		}
 	}
-}
-
-func (c *compiler) wrappedTemplate(configType string) *compiledTemplate {
-	key := templateKey{wrappedConfig, configType}
-	if c.compiled[key] == nil {
-		template, findings := compileTemplate(
-			&fleet.Template{Name: configType, Type: "config", Manifests: []string{builtinTexts(wrappedConfig)[configType+".yaml"]}},
-		)
-		if findings != nil {
-			panic(findings)
-		}
-		template.isBuiltin = true
-		c.compiled[key] = template
-	}
-	return c.compiled[key]
 }
 
 func (c *compiler) templateNames(kind string) []string {
@@ -326,8 +312,8 @@ func parseManifest(
 	return parsed, mutates, err
 }
 
-// builtinFiles has the built-in templates: templates/<type>/<name>.<extension of the content type>, one manifest each.
-// Templates of reconcilers are in package reconciler.
+// builtinFiles has the built-in templates: templates/<type or wrappedConfig>/<name>.<extension of the content type>, one
+// manifest each. Templates of reconcilers are in package reconciler.
 //
 //go:embed templates
 var builtinFiles embed.FS
@@ -343,16 +329,19 @@ var builtins = sync.OnceValue(func() map[templateKey]*fleet.Template {
 			Name: name, Type: "reconciler", ContentType: "yaml", Manifests: []string{reconciler.Named(name).Template()},
 		}
 	}
-	for _, kind := range []string{"namespace", "config", "policy", "secret"} {
-		for name, text := range builtinTexts(kind) {
-			extension := path.Ext(name)
-			name = strings.TrimSuffix(name, extension)
-			templates[templateKey{kind, name}] = &fleet.Template{
-				Name:        name,
-				Type:        kind,
-				ContentType: contentTypes[extension],
-				Manifests:   []string{text},
-			}
+	files, _ := fs.Glob(builtinFiles, "templates/*/*") // only a malformed pattern is an error
+	for _, file := range files {
+		content, err := builtinFiles.ReadFile(file)
+		if err != nil {
+			panic(err) // embedded
+		}
+		kind, extension := path.Base(path.Dir(file)), path.Ext(file)
+		key := templateKey{kind, strings.TrimSuffix(path.Base(file), extension)}
+		if kind == wrappedConfig {
+			kind = "config"
+		}
+		templates[key] = &fleet.Template{
+			Name: key.name, Type: kind, ContentType: contentTypes[extension], Manifests: []string{string(content)},
 		}
 	}
 	return templates
@@ -372,22 +361,6 @@ func compileBuiltin(source *fleet.Template) *compiledTemplate {
 	template.isBuiltin = true
 	compiledBuiltins.Store(source, template)
 	return template
-}
-
-func builtinTexts(folder string) map[string]string {
-	entries, err := builtinFiles.ReadDir(path.Join("templates", folder))
-	if err != nil {
-		panic(err) // embedded
-	}
-	texts := map[string]string{}
-	for _, entry := range entries {
-		content, err := builtinFiles.ReadFile(path.Join("templates", folder, entry.Name()))
-		if err != nil {
-			panic(err)
-		}
-		texts[entry.Name()] = string(content)
-	}
-	return texts
 }
 
 // wrappedConfig is the folder of templates that put configuration into a ConfigMap.
