@@ -58,7 +58,12 @@ func (t *Templates) ChooseWriters(assignments []*schedule.Assignment) (findings,
 		a.checkSpelling(host, assignment)
 	}
 	a.checkNames(assignments)
-	a.chooseNamespaceWriters()
+	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
+		a.checkSharedNamespace(all)
+		for _, assignment := range here {
+			a.roleOf(assignment).sharesNamespace = assignment != all[0] // the first by name, of the cluster type if possible
+		}
+	})
 	a.chooseProjectWriters()
 	t.roles = a.roles
 	return a.findings, a.warnings
@@ -107,20 +112,10 @@ func (a *writerChooser) addWriter(assignment *schedule.Assignment) {
 	a.writers[on] = append(a.writers[on], assignment)
 }
 
-// chooseNamespaceWriters chooses the first by name, of the cluster type if possible.
-func (a *writerChooser) chooseNamespaceWriters() {
-	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
-		a.checkSharedNamespace(all)
-		for _, assignment := range here {
-			a.roleOf(assignment).sharesNamespace = assignment != all[0]
-		}
-	})
-}
-
 // eachNamespace calls do with the writers in each namespace of a host, and with all assignments there. Assignments of the
 // cluster type come first.
 func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here, all []*schedule.Assignment)) {
-	for _, on := range sortedKeys(writers, func(a, b namespaceOn) int {
+	for _, on := range slices.SortedFunc(maps.Keys(writers), func(a, b namespaceOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
 	}) {
 		here := sortedByTarget(writers[on])
@@ -160,7 +155,7 @@ func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 
 func (a *writerChooser) chooseProjectWriters() {
 	onHub := map[string]projectOn{}
-	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
+	for _, on := range slices.SortedFunc(maps.Keys(a.projects), func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
 		if a.hostOf(a.projects[on][0]).reconciler.OnHub() {
@@ -195,14 +190,10 @@ func projectOf(assignments []*schedule.Assignment) *argocdProject {
 		if HasObjects(assignment) {
 			made.objectsFrom = assignment
 		}
-		sources[sourceURL(&target.Manifests)], namespaces[assignment.Namespace] = true, true
+		sources[artifact.RepositoryURL(target.Manifests.Manifests)], namespaces[assignment.Namespace] = true, true
 	}
 	made.sources, made.namespaces = toAnyList(slices.Sorted(maps.Keys(sources))), toAnyList(slices.Sorted(maps.Keys(namespaces)))
 	return made
-}
-
-func sourceURL(manifests *fleet.Manifests) string {
-	return artifact.RepositoryURL(manifests.Manifests)
 }
 
 func (a *writerChooser) checkOrder(host *hostTemplates, assignment *schedule.Assignment) {
@@ -356,8 +347,4 @@ func sortedByTarget(assignments []*schedule.Assignment) []*schedule.Assignment {
 	return slices.SortedStableFunc(slices.Values(assignments), func(a, b *schedule.Assignment) int {
 		return cmp.Compare(a.Target.Name, b.Target.Name)
 	})
-}
-
-func sortedKeys[K comparable, V any](values map[K]V, compare func(a, b K) int) []K {
-	return slices.SortedFunc(maps.Keys(values), compare)
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
@@ -107,9 +108,9 @@ func (a *encryptedChooser) checkFile(one encryptedIn) {
 	}
 }
 
-// chooseWriters chooses as [writerChooser.chooseNamespaceWriters] does.
+// chooseWriters chooses as [Templates.ChooseWriters] does.
 func (a *encryptedChooser) chooseWriters() {
-	for _, on := range sortedKeys(a.sharing, func(a, b encryptedOn) int {
+	for _, on := range slices.SortedFunc(maps.Keys(a.sharing), func(a, b encryptedOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	}) {
 		byTarget := func(a, b encryptedIn) int { return cmp.Compare(a.Target.Name, b.Target.Name) }

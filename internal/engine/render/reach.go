@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
@@ -86,7 +87,9 @@ func (c *reachChecker) checkTrust(path *fleet.Path, kind *reconciler.ObjectKind,
 }
 
 func (c *reachChecker) allows(field string) bool {
-	return slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) })
+	return slices.ContainsFunc(c.team.Parameters, func(allowed string) bool {
+		return field == allowed || strings.HasPrefix(field, allowed+".")
+	})
 }
 
 // checkValue checks one value. field is its path with the name of the parameter.
@@ -149,12 +152,8 @@ func isOwnPath(text string) bool {
 	return !strings.ContainsAny(text, ":@") && !strings.EqualFold(text[:min(len(text), len(github))], github)
 }
 
-func isAtOrBelow(path, above string) bool {
-	return path == above || strings.HasPrefix(path, above+".")
-}
-
 func (c *reachChecker) checkSource(path *fleet.Path, manifests *fleet.Manifests) {
-	if c.team.Sources == nil || access.IsWithin(c.team.Sources, sourceURL(manifests)) {
+	if c.team.Sources == nil || access.IsWithin(c.team.Sources, artifact.RepositoryURL(manifests.Manifests)) {
 		return
 	}
 	c.report(path.Attribute("repo"), "is not among the sources of workspace %q, which are %s", c.team.Name,
