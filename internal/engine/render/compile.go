@@ -111,14 +111,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	if compiler.findings != nil {
 		return nil, compiler.findings
 	}
-	templates := &Templates{fleetIndex: fleetIndex{
-		environment: f.Environment,
-		hosts:       hosts,
-		workspaces:  indexWorkspaces(f),
-		clusters:    indexClusters(f),
-		waves:       indexWaves(f),
-		parameters:  indexParameters(f),
-	}}
+	templates := &Templates{fleetIndex: newFleetIndex(f, hosts)}
 	templates.problems = templates.indexProblems(f)
 	templates.runners.New = func() any { return newRunner() }
 	templates.objects.New = func() any { return objectPositions{} }

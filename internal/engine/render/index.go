@@ -16,9 +16,32 @@ type fleetIndex struct {
 	environment string
 	hosts       map[string]*hostTemplates // by cluster type
 	workspaces  map[string]*workspace
-	clusters    map[string][]string
+	clusters    map[string][]string       // by cluster type
 	waves       map[string]int            // by workload, see [indexWaves]
 	parameters  map[string]map[string]any // by full name of the deployment target
+}
+
+func newFleetIndex(f *fleet.Fleet, hosts map[string]*hostTemplates) fleetIndex {
+	index := fleetIndex{
+		environment: f.Environment,
+		hosts:       hosts,
+		workspaces:  make(map[string]*workspace, len(f.Workspaces)),
+		clusters:    map[string][]string{},
+		waves:       indexWaves(f),
+		parameters:  map[string]map[string]any{},
+	}
+	for i := range f.Workspaces {
+		index.workspaces[f.Workspaces[i].Name] = newWorkspace(&f.Workspaces[i])
+	}
+	for _, cluster := range f.Clusters {
+		index.clusters[cluster.ClusterType] = append(index.clusters[cluster.ClusterType], cluster.Name)
+	}
+	for workload, target := range f.Targets() {
+		if len(target.Manifests.Parameters) > 0 {
+			index.parameters[fleet.FullName(workload.Name, target.Name)] = naturalObject(target.Manifests.Parameters)
+		}
+	}
+	return index
 }
 
 type hostTemplates struct {
@@ -55,14 +78,6 @@ func (x *fleetIndex) parametersOf(assignment *schedule.Assignment) map[string]an
 		return map[string]any{}
 	}
 	return merged
-}
-
-func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
-	index := make(map[string]*workspace, len(f.Workspaces))
-	for i := range f.Workspaces {
-		index[f.Workspaces[i].Name] = newWorkspace(&f.Workspaces[i])
-	}
-	return index
 }
 
 func newWorkspace(of *fleet.Workspace) *workspace {
@@ -108,24 +123,6 @@ func limitsOf(limits []fleet.Limit) []any {
 	return list
 }
 
-func indexParameters(f *fleet.Fleet) map[string]map[string]any {
-	index := map[string]map[string]any{}
-	for workload, target := range f.Targets() {
-		if len(target.Manifests.Parameters) > 0 {
-			index[fleet.FullName(workload.Name, target.Name)] = naturalObject(target.Manifests.Parameters)
-		}
-	}
-	return index
-}
-
-func indexClusters(f *fleet.Fleet) map[string][]string {
-	index := map[string][]string{}
-	for i := range f.Clusters {
-		index[f.Clusters[i].ClusterType] = append(index[f.Clusters[i].ClusterType], f.Clusters[i].Name)
-	}
-	return index
-}
-
 // indexWaves returns the longest chain of requirements of each workload. Cycles are errors elsewhere.
 func indexWaves(f *fleet.Fleet) map[string]int {
 	requires := make(map[string][]string, len(f.Workloads))
@@ -150,10 +147,6 @@ func indexWaves(f *fleet.Fleet) map[string]int {
 		wave(f.Workloads[i].Name)
 	}
 	return waves
-}
-
-func (x *fleetIndex) rendersProject(assignment *schedule.Assignment) bool {
-	return x.workspaceOf(assignment.Target.Workload.Workspace).project.Render
 }
 
 // repositoryOf returns the URL of the GitOps repository as the host's agent knows it.

@@ -206,13 +206,11 @@ func (t *Templates) shapeKeyOf(host *hostTemplates, template *compiledTemplate, 
 		if role := t.roles[assignment]; role != nil && role.project != nil {
 			return key, false
 		}
-		if host.reconciler.OnHub() && (assignment.Host.Cluster != nil || t.rendersProject(assignment)) {
+		if host.reconciler.OnHub() && (assignment.Host.Cluster != nil || t.workspaceOf(assignment.Target.Workload.Workspace).project.Render) {
 			return key, false // has names without a slot
 		}
 		key.target, key.parameters, key.owner = assignment.Target.Name, host.parametersID, subject.Owner
-		if len(assignment.Requires) > 0 {
-			key.requires = strings.Join(assignment.Requires, " ")
-		}
+		key.requires = strings.Join(assignment.Requires, " ")
 		if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 			key.configVersion = subject.ValuesVersion
 			_, amongValues := forms.Values() // the delivery of references depends on stores
