@@ -89,8 +89,8 @@ var functions = sync.OnceValue(func() template.FuncMap {
 		"keys":     dictKeys,
 		"values":   dictValues,
 		"dig":      dig,
-		"quote":    quote,
-		"squote":   singleQuote,
+		"quote":    joinQuoted(strconv.Quote), // for Go, JSON and YAML
+		"squote":   joinQuoted(func(text string) string { return "'" + text + "'" }),
 		"toString": toString,
 	})
 	maps.Copy(all, limitedFunctions(all))
@@ -180,21 +180,15 @@ func dig(arguments ...any) (any, error) {
 	return value, nil
 }
 
-// quote quotes values for Go, JSON and YAML.
-func quote(values ...any) string {
-	quoted := make([]string, len(values))
-	for i, value := range values {
-		quoted[i] = strconv.Quote(toString(value))
+// joinQuoted returns a function that quotes values and separates them by spaces.
+func joinQuoted(quote func(text string) string) func(values ...any) string {
+	return func(values ...any) string {
+		quoted := make([]string, len(values))
+		for i, value := range values {
+			quoted[i] = quote(toString(value))
+		}
+		return strings.Join(quoted, " ")
 	}
-	return strings.Join(quoted, " ")
-}
-
-func singleQuote(values ...any) string {
-	quoted := make([]string, len(values))
-	for i, value := range values {
-		quoted[i] = "'" + toString(value) + "'"
-	}
-	return strings.Join(quoted, " ")
 }
 
 func toString(value any) string {
