@@ -49,14 +49,15 @@ func (m *meter) guardRequired(shallow bool, source string, value any) any {
 	return m.guardOptional(shallow, value)
 }
 
+// guardOptional refuses unknown values. With shallow, only the value itself must be known.
 func (m *meter) guardOptional(shallow bool, value any) any {
-	var err error
-	if text, ok := value.(string); ok {
-		err = m.addWork(len(text))
-	} else {
-		err = m.measure(value, shallow)
+	scale := valueSize{shallow: shallow}
+	if text, isText := value.(string); isText {
+		scale.size = len(text)
+	} else if err := scale.add(value, 0); err != nil {
+		panic(err)
 	}
-	if err != nil {
+	if err := m.addWork(scale.size); err != nil {
 		panic(err)
 	}
 	return value
@@ -92,15 +93,6 @@ func (m *meter) addWork(size int) error {
 		return problemf("functions work on more than %d MiB", maxWork>>20)
 	}
 	return nil
-}
-
-// measure refuses unknown values. With shallow, only the value itself must be known.
-func (m *meter) measure(value any, shallow bool) error {
-	scale := valueSize{shallow: shallow}
-	if err := scale.add(value, 0); err != nil {
-		return err
-	}
-	return m.addWork(scale.size)
 }
 
 // valueSize stops at the limit: a list that has one list twice, over forty levels, is endless.
