@@ -325,16 +325,17 @@ const maxMessage = 2 << 10
 
 // failure converts an error of text/template. Its message repeats no value of the data.
 func (c *compiledTemplate) failure(manifest int, err error, values ...any) *TemplateError {
-	failure := &TemplateError{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
-	explain(failure, c.sources[manifest], err)
+	failure := explain(c.sources[manifest], err)
+	failure.Type, failure.Name, failure.Manifest, failure.cause = c.kind, c.name, manifest, err
 	if !errors.Is(err, ErrUnknown) {
 		failure.Message = wording.CutMiddle(secret.Unrepeated(failure.Message, nil, values...), maxMessage)
 	}
 	return failure
 }
 
-func explain(failure *TemplateError, source string, err error) {
+func explain(source string, err error) *TemplateError {
 	text := err.Error()
+	failure := &TemplateError{Message: text}
 	if match := executionMessage.FindStringSubmatch(text); match != nil {
 		failure.Line, _ = strconv.Atoi(match[1])
 		column, _ := strconv.Atoi(match[2])
@@ -351,6 +352,7 @@ func explain(failure *TemplateError, source string, err error) {
 	if errors.As(err, &own) {
 		failure.Message = own.text
 	}
+	return failure
 }
 
 const maxAction = 80

@@ -69,10 +69,13 @@ func (e *runner) functionMap() template.FuncMap {
 
 func (e *runner) renderNested(text string, data any) (string, error) {
 	made, err := e.executeText(text, data)
-	if err != nil {
-		return "", textProblem(text, err)
+	switch {
+	case err == nil:
+		return made, nil
+	case errors.Is(err, ErrUnknown):
+		return "", ErrUnknown
 	}
-	return made, nil
+	return "", problemf("in the text given to tpl%s", explain(text, err).position())
 }
 
 func (e *runner) executeText(text string, data any) (string, error) {
@@ -102,15 +105,6 @@ func (e *runner) executeText(text string, data any) (string, error) {
 		return "", err
 	}
 	return string(inner.buffer), nil
-}
-
-func textProblem(text string, err error) error {
-	if errors.Is(err, ErrUnknown) {
-		return ErrUnknown
-	}
-	failure := &TemplateError{Message: err.Error()}
-	explain(failure, text, err)
-	return problemf("in the text given to tpl%s", failure.position())
 }
 
 // numberText avoids exponents.
@@ -183,9 +177,7 @@ func (t *TextRenderer) BeginObject(isStrict bool) error {
 func (t *TextRenderer) Render(text string, data map[string]any) (string, error) {
 	made, err := t.runner.executeText(text, data)
 	if err != nil {
-		failure := &TemplateError{Message: err.Error()}
-		explain(failure, text, err)
-		return "", problemf("%s", strings.TrimLeft(failure.position(), ",: "))
+		return "", problemf("%s", strings.TrimLeft(explain(text, err).position(), ",: "))
 	}
 	return made, nil
 }
