@@ -99,11 +99,8 @@ func isUnusual(node *yaml.Node) bool {
 	if node.Kind != yaml.ScalarNode || node.Style != 0 {
 		return false
 	}
-	switch text := strings.ToLower(strings.TrimLeft(node.Value, "+-")); text {
-	case "<<", ".inf", ".nan":
-		return true
-	}
-	return false
+	text := strings.ToLower(strings.TrimLeft(node.Value, "+-"))
+	return text == "<<" || text == ".inf" || text == ".nan"
 }
 
 // checkStrictly reads the documents with Kubernetes' parser, whose errors may quote values.

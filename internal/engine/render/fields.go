@@ -15,11 +15,7 @@ import (
 // mergeFields merges parameters over specs. Fields keep their order and quotes; new ones come last, sorted. A null removes a
 // field.
 func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
-	applies := false
-	for _, kind := range parameterKinds {
-		applies = applies || parameters[kind.Parameter] != nil
-	}
-	if !applies {
+	if !slices.ContainsFunc(parameterKinds, func(kind *reconciler.ObjectKind) bool { return parameters[kind.Parameter] != nil }) {
 		return content, nil
 	}
 	return rewriteDocuments(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
@@ -102,9 +98,7 @@ func mergeNode(base, over *yaml.Node, added []string) {
 		case present == nil:
 			base.Content = append(base.Content, key, withoutNulls(value))
 		case present.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
-			if present.Style&yaml.FlowStyle != 0 { // an empty mapping, "{}"
-				present.Style &^= yaml.FlowStyle
-			}
+			present.Style &^= yaml.FlowStyle // of an empty mapping, "{}"
 			mergeNode(present, value, pathsBelow(added, key.Value))
 		case slices.Contains(added, key.Value) && present.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
 			present.Content = append(present.Content, value.Content...)

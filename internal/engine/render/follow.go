@@ -91,9 +91,7 @@ func followObjects(content []byte, kind, spec string, edits []reconciler.Edit) (
 		case reconciler.IsSource(name.Value):
 			*document = yaml.Node{}
 		case name.Value == kind:
-			for step := range strings.SplitSeq(spec, ".") {
-				at = member(at, step)
-			}
+			at = nodeAt(at, spec)
 			for _, edit := range edits {
 				if err := setField(at, edit.Path, edit.Value); err != nil {
 					return err

@@ -68,7 +68,7 @@ func (g *guard) guardBody(list *parse.ListNode) {
 			if g.isSlot(node.Pipe) {
 				break
 			}
-			source, isSafe := sourceOf(node.Pipe.Cmds), g.isSafe(node.Pipe)
+			source, isSafe := sourceOf(node.Pipe.Cmds), g.isSafe(node.Pipe.Cmds)
 			g.guardPipe(node.Pipe)
 			if len(node.Pipe.Decl) == 0 && !isSafe {
 				node.Pipe.Cmds = append(node.Pipe.Cmds, g.newCall(node.Pipe.Pos, printFunction, g.newText(node.Pipe.Pos, source)))
@@ -194,20 +194,17 @@ var boundsResult = newSet("indent", "nindent", "trunc", "trim", "trimAll", "trim
 
 // isHarmless reports whether a function needs no guard for the result of commands.
 func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool {
-	last := commands[len(commands)-1].Args
-	if identifier, ok := last[0].(*parse.IdentifierNode); ok {
-		return boundsResult[function] && stringFunctions()[identifier.Ident]
-	}
-	return len(commands) == 1 && len(last) == 1 && g.isFixed(last[0])
+	_, isCall := commands[len(commands)-1].Args[0].(*parse.IdentifierNode)
+	return g.isSafe(commands) && (!isCall || boundsResult[function])
 }
 
-// isSafe reports whether a result needs no guard for printing.
-func (g *guard) isSafe(pipe *parse.PipeNode) bool {
-	last := pipe.Cmds[len(pipe.Cmds)-1].Args[0]
-	if identifier, ok := last.(*parse.IdentifierNode); ok {
+// isSafe reports whether the result of commands needs no guard for printing.
+func (g *guard) isSafe(commands []*parse.CommandNode) bool {
+	last := commands[len(commands)-1].Args
+	if identifier, ok := last[0].(*parse.IdentifierNode); ok {
 		return stringFunctions()[identifier.Ident]
 	}
-	return len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 && g.isFixed(last)
+	return len(commands) == 1 && len(last) == 1 && g.isFixed(last[0])
 }
 
 var stringFunctions = sync.OnceValue(func() map[string]bool {

@@ -197,7 +197,7 @@ func errorAt(path *fleet.Path, format string, arguments ...any) error {
 }
 
 func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignment) error {
-	var unknown, misused, outside, form error
+	var unknown, misused, outside error
 	if problems := t.problems[assignment.Target.Name]; problems != nil {
 		outside = problems.outside
 		if host.isBuiltin {
@@ -207,11 +207,8 @@ func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignm
 			misused = problems.misused
 		}
 	}
-	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
-		form = formProblem(host, assignment)
-	}
-	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment), imageProblem(host, assignment),
-		t.verifyProblem(host, assignment))
+	return errors.Join(unknown, misused, outside, formProblem(host, assignment), deploysProblem(host, assignment),
+		imageProblem(host, assignment), t.verifyProblem(host, assignment))
 }
 
 func (x *fleetIndex) verifyProblem(host *hostTemplates, assignment *schedule.Assignment) error {
