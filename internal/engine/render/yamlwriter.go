@@ -29,20 +29,30 @@ const (
 
 // write returns false if only the library can write the value.
 func (w *yamlWriter) write(value any) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		if len(value) > 0 {
-			return w.writeMapping(value, 0, 0)
-		}
-	case []any:
-		if len(value) > 0 {
-			return w.writeSequence(value, 0, 0)
-		}
+	if hasElements(value) {
+		return w.writeCollection(value, 0, 0)
 	}
 	return w.writeScalar(value, true) && w.newline()
 }
 
-// writeMapping writes entries at a column, the first one at the end of the buffer.
+func hasElements(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return len(value) > 0
+	case []any:
+		return len(value) > 0
+	}
+	return false
+}
+
+// writeCollection writes elements at a column, the first one at the end of the buffer.
+func (w *yamlWriter) writeCollection(value any, column, depth int) bool {
+	if list, isList := value.([]any); isList {
+		return depth <= maxNest && w.writeSequence(list, column, depth)
+	}
+	return depth <= maxNest && w.writeMapping(value.(map[string]any), column, depth)
+}
+
 func (w *yamlWriter) writeMapping(object map[string]any, column, depth int) bool {
 	var few [16]string
 	keys := few[:0]
@@ -69,20 +79,11 @@ func (w *yamlWriter) writeMapping(object map[string]any, column, depth int) bool
 }
 
 func (w *yamlWriter) writeChild(value any, column, depth int) bool {
-	inner := yamlIndent * ((column + yamlIndent) / yamlIndent)
-	switch value := value.(type) {
-	case map[string]any:
-		if len(value) > 0 {
-			w.newline()
-			w.pad(inner)
-			return depth < maxNest && w.writeMapping(value, inner, depth+1)
-		}
-	case []any:
-		if len(value) > 0 {
-			w.newline()
-			w.pad(inner)
-			return depth < maxNest && w.writeSequence(value, inner, depth+1)
-		}
+	if hasElements(value) {
+		inner := yamlIndent * ((column + yamlIndent) / yamlIndent)
+		w.newline()
+		w.pad(inner)
+		return w.writeCollection(value, inner, depth+1)
 	}
 	w.buffer = append(w.buffer, ' ')
 	return w.writeScalar(value, column == 0) && w.newline()
@@ -94,26 +95,15 @@ func (w *yamlWriter) writeSequence(list []any, column, depth int) bool {
 			w.pad(column)
 		}
 		w.buffer = append(w.buffer, "- "...)
-		switch element := element.(type) {
-		case map[string]any:
-			if len(element) > 0 {
-				if depth >= maxNest || !w.writeMapping(element, column+2, depth+1) {
-					return false
-				}
-				continue
-			}
-		case []any:
-			if len(element) > 0 {
-				if depth >= maxNest || !w.writeSequence(element, column+2, depth+1) {
-					return false
-				}
-				continue
-			}
+		isWritten := false
+		if hasElements(element) {
+			isWritten = w.writeCollection(element, column+2, depth+1)
+		} else {
+			isWritten = w.writeScalar(element, false) && w.newline()
 		}
-		if !w.writeScalar(element, false) {
+		if !isWritten {
 			return false
 		}
-		w.newline()
 	}
 	return true
 }
