@@ -44,19 +44,13 @@ func newFetcher(w wire, advertised *packp.AdvRefs, log Logger) *fetcher {
 	if advertised != nil {
 		f.references, f.capabilities = advertised.References, advertised.Capabilities
 	}
-	f.step = f.firstStep()
-	return f
-}
-
-func (f *fetcher) firstStep() fetchStep {
 	switch {
 	case !f.capabilities.Supports(capability.Filter):
-		return everything
-	case f.takesIDs():
-		return topTrees
-	default:
-		return allTrees
+		f.step = everything
+	case !f.takesIDs():
+		f.step = allTrees
 	}
+	return f
 }
 
 // takesIDs reports whether the server gives single objects by id. uploadpack.allowAnySHA1InWant advertises both capabilities.
@@ -123,23 +117,16 @@ func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackReque
 func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequest()
 	request.Wants, request.Filter = wants, f.filter(levels)
-	for _, wanted := range []capability.Capability{capability.OFSDelta, capability.NoProgress} {
-		if f.capabilities.Supports(wanted) {
-			_ = request.Capabilities.Set(wanted)
+	for _, choices := range [][]capability.Capability{
+		{capability.OFSDelta},
+		{capability.NoProgress},
+		// Requests list no objects that we have, so the answer is "NAK" either way. Some servers require one of these.
+		{capability.MultiACKDetailed, capability.MultiACK},
+		{capability.Sideband64k, capability.Sideband},
+	} {
+		if best := slices.IndexFunc(choices, f.capabilities.Supports); best >= 0 {
+			_ = request.Capabilities.Set(choices[best])
 		}
-	}
-	// Requests list no objects that we have, so the answer is "NAK" either way. Some servers require one of these.
-	switch {
-	case f.capabilities.Supports(capability.MultiACKDetailed):
-		_ = request.Capabilities.Set(capability.MultiACKDetailed)
-	case f.capabilities.Supports(capability.MultiACK):
-		_ = request.Capabilities.Set(capability.MultiACK)
-	}
-	switch {
-	case f.capabilities.Supports(capability.Sideband64k):
-		_ = request.Capabilities.Set(capability.Sideband64k)
-	case f.capabilities.Supports(capability.Sideband):
-		_ = request.Capabilities.Set(capability.Sideband)
 	}
 	if f.step != everything {
 		_ = request.Capabilities.Set(capability.Filter)
@@ -195,7 +182,7 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 		if err != nil && (t.step == everything || !mayStepDown(ctx, err)) {
 			return err
 		}
-		if err == nil && t.hasAll(missing) {
+		if err == nil && len(t.missing(missing)) == 0 {
 			return nil
 		}
 	}

@@ -362,10 +362,6 @@ func (s objectStore) CommitText(id Hash) ([]byte, bool) {
 	return o.Content, ok && o.Kind == plumbing.CommitObject
 }
 
-func (s objectStore) hasAll(ids []Hash) bool {
-	return !slices.ContainsFunc(ids, func(id Hash) bool { return !s.Has(id) })
-}
-
 func (s objectStore) missing(ids []Hash) []Hash {
 	missing := slices.DeleteFunc(slices.Clone(ids), s.Has)
 	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
