@@ -96,10 +96,10 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 	return t, nil
 }
 
-// conflictOf returns the first branch that is a folder of the other's name, or the reverse.
-func conflictOf(branch string, references map[string]Hash) string {
+// ConflictOf is Conflict for another branch: the first one that is a folder of the other's name, or the reverse.
+func (f *fetcher) ConflictOf(branch string) string {
 	var conflicts []string
-	for ref := range references {
+	for ref := range f.references {
 		other, isBranch := strings.CutPrefix(ref, refName("").String())
 		if isBranch && (strings.HasPrefix(other, branch+"/") || strings.HasPrefix(branch, other+"/")) {
 			conflicts = append(conflicts, other)
@@ -137,9 +137,6 @@ func (f *fetcher) Close() {
 
 // Reference returns the tip of another branch, at the time of opening.
 func (f *fetcher) Reference(branch string) Hash { return f.references[refName(branch).String()] }
-
-// ConflictOf is Conflict for another branch.
-func (f *fetcher) ConflictOf(branch string) string { return conflictOf(branch, f.references) }
 
 // At returns another commit, which shares the objects.
 func (t *Tip) At(commit, root Hash) *Tip {
@@ -179,12 +176,9 @@ func CheckRef(ref string) error {
 	if ref == "" || CheckCommit(ref) == nil {
 		return nil
 	}
-	name := ref
-	for _, prefix := range []string{branchPrefix, tagPrefix} {
-		if rest, ok := strings.CutPrefix(ref, prefix); ok {
-			name = rest
-			break
-		}
+	name, isBranch := strings.CutPrefix(ref, branchPrefix)
+	if !isBranch {
+		name = strings.TrimPrefix(ref, tagPrefix)
 	}
 	switch {
 	case len(ref) > maxRef:
@@ -273,10 +267,7 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 	if err != nil {
 		return nil, err
 	}
-	if advertised == nil {
-		return nil, &RefError{"the repository is empty"}
-	}
-	commit, err := resolveRef(advertised, ref)
+	commit, err := (&Refs{advertised}).Commit(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -288,17 +279,13 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 	if refused && CheckCommit(ref) == nil {
 		return nil, &RefError{fmt.Sprintf("there is no commit %s, or its server does not give it", ref)}
 	}
+	if err != nil && ref == "" {
+		return nil, fmt.Errorf("the default branch cannot be fetched: %w", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be fetched: %w", nameOfRef(ref), err)
+		return nil, fmt.Errorf("ref %q cannot be fetched: %w", ref, err)
 	}
 	return t, nil
-}
-
-func nameOfRef(ref string) string {
-	if ref == "" {
-		return "the default branch"
-	}
-	return fmt.Sprintf("ref %q", ref)
 }
 
 func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
