@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,12 +64,7 @@ func parseSSH(raw string) (at sshAddress, ok bool) {
 		}
 		at = sshAddress{user: user, host: host, path: path}
 	}
-	if at.user == "" {
-		at.user = access.DefaultSSHUser
-	}
-	if at.port == "" {
-		at.port = "22"
-	}
+	at.user, at.port = cmp.Or(at.user, access.DefaultSSHUser), cmp.Or(at.port, "22")
 	return at, true
 }
 

@@ -104,11 +104,7 @@ type Tree struct {
 
 // Tree returns the tip's tree without opened directories.
 func (t *Tip) Tree() *Tree {
-	top := &Directory{id: t.Root}
-	if t.Root.IsZero() {
-		top.loaded = true
-	}
-	return &Tree{Tip: t, top: top}
+	return &Tree{Tip: t, top: &Directory{id: t.Root, loaded: t.Root.IsZero()}}
 }
 
 // Open loads the directories at these paths and their parents, with one request for each missing level.
@@ -344,9 +340,5 @@ func (d *Directory) write(h *Hasher, store func(Hash, []byte)) (id Hash, empty b
 
 // Parent is path.Dir with "" for the root.
 func Parent(p string) string {
-	i := strings.LastIndexByte(p, '/')
-	if i < 0 {
-		return ""
-	}
-	return p[:i]
+	return p[:max(strings.LastIndexByte(p, '/'), 0)]
 }
