@@ -24,7 +24,10 @@ func bitbucketKind() GitHostKind {
 		Forge: Bitbucket, Title: "Bitbucket Cloud", Flux: "bitbucket", FluxLogin: true, Servers: []string{"bitbucket.org"},
 		tokenUser: bitbucketTokenUser, mailUser: "x-bitbucket-api-token-auth",
 		MaxBody: MaxBody, Reviewers: "an Atlassian account ID or a UUID in braces", isReviewer: bitbucketReviewerPattern.MatchString,
-		locate: locateBitbucket, hook: bitbucketHook, reason: bitbucketReason, sign: Credentials.forBitbucket, statuses: bitbucketStatuses,
+		locate: locateBitbucket, reason: bitbucketReason, sign: Credentials.forBitbucket, statuses: bitbucketStatuses,
+		hook: func(at address, r StatusReport) Hook {
+			return bitbucketHook(at.path()+"/commit/"+r.Commit+"/statuses/build", r)
+		},
 		repository: func(at address) []string { return []string{"repositories", at.owner, at.name} }, commits: "commit", pulls: "pullrequests",
 		connect: func(s session) (api, error) { return &bitbucketCloud{s}, nil },
 	}
@@ -351,23 +354,19 @@ func (b *bitbucketCloud) listStatuses(ctx context.Context, commit string, _ int)
 	return found, true, err
 }
 
-func bitbucketHook(at address, r StatusReport) Hook {
-	return Hook{
-		Path:    at.path() + "/commit/" + r.Commit + "/statuses/build",
-		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
-		Fields:  bitbucketFields(r),
-	}
-}
-
 // bitbucketStatuses apply to both kinds of Bitbucket.
 var bitbucketStatuses = statusRules{
 	words:          map[StatusState]string{Success: "SUCCESSFUL", Failure: "FAILED", Error: "FAILED", Pending: "INPROGRESS"},
 	maxDescription: maxDescription, maxLink: 450, whole: true,
 }
 
-// bitbucketFields are common to both kinds of Bitbucket, which require a page.
-func bitbucketFields(r StatusReport) map[string]any {
-	return map[string]any{
-		"key": r.Key, "name": r.Context, "state": r.word, "description": r.Description, "url": cmp.Or(r.Link, r.Page),
+// bitbucketHook is common to both kinds of Bitbucket, which require a page.
+func bitbucketHook(path string, r StatusReport) Hook {
+	return Hook{
+		Path:    path,
+		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
+		Fields: map[string]any{
+			"key": r.Key, "name": r.Context, "state": r.word, "description": r.Description, "url": cmp.Or(r.Link, r.Page),
+		},
 	}
 }

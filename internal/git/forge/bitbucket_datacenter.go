@@ -27,7 +27,10 @@ func bitbucketDataCenterKind() GitHostKind {
 	return GitHostKind{
 		Forge: BitbucketDataCenter, Title: "Bitbucket Data Center", Flux: "bitbucketserver",
 		MaxBody: dataCenterMaxBody, AutoMerge: true, Reviewers: "a username", isReviewer: isDataCenterReviewer,
-		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason, sign: Credentials.forDataCenter,
+		locate: locateDataCenter, web: dataCenterWeb, reason: dataCenterReason, sign: Credentials.forDataCenter,
+		hook: func(at address, r StatusReport) Hook {
+			return bitbucketHook(at.path()+"/commits/"+r.Commit+"/builds", r)
+		},
 		statuses:   bitbucketStatuses,
 		repository: func(at address) []string { return []string{"api", "latest", "projects", at.owner, "repos", at.name} },
 		commits:    "commits", pulls: "pull-requests",
@@ -354,12 +357,4 @@ type dataCenterBuild struct {
 
 func (s dataCenterBuild) status() status {
 	return s.bitbucketBuild.status(time.UnixMilli(cmp.Or(s.Updated, s.Created)))
-}
-
-func dataCenterHook(at address, r StatusReport) Hook {
-	return Hook{
-		Path:    at.path() + "/commits/" + r.Commit + "/builds",
-		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
-		Fields:  bitbucketFields(r),
-	}
 }
