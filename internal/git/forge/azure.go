@@ -394,14 +394,11 @@ func (a *azureAPI) listStatuses(ctx context.Context, commit string, page int) (f
 	}
 	for _, s := range listed.Value {
 		next := status{id: s.ID, Status: Status{
-			Context: s.Context.Name, State: Pending, Description: s.Description,
+			Context: s.Context.Name, State: cmp.Or(azureStates[s.State], Pending), Description: s.Description,
 			Time: s.Updated.UTC(), URL: s.TargetURL, Creator: s.CreatedBy.UniqueName,
 		}}
 		if s.Context.Genre != "" && s.Context.Genre != azureGenre {
 			next.Context = s.Context.Genre + "/" + s.Context.Name
-		}
-		if state, ok := azureStates[s.State]; ok {
-			next.State = state
 		}
 		if s.Updated.IsZero() {
 			next.Time = s.Created.UTC()

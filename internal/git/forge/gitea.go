@@ -341,7 +341,7 @@ func (g *giteaAPI) listStatuses(ctx context.Context, commit string, page int) (f
 			at = s.Created
 		}
 		next := status{id: s.ID, Status: Status{
-			Context: s.Context, State: stateOf(string(s.State)), Description: s.Description, Time: at.UTC(), URL: s.TargetURL,
+			Context: s.Context, State: cmp.Or(commonStates[string(s.State)], Pending), Description: s.Description, Time: at.UTC(), URL: s.TargetURL,
 		}}
 		if s.Creator != nil {
 			next.Creator = s.Creator.UserName

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -295,7 +296,7 @@ func githubStatuses(all []*github.RepoStatus) (found []status) {
 			at = s.GetCreatedAt()
 		}
 		found = append(found, status{id: s.GetID(), Status: Status{
-			Context: s.GetContext(), State: stateOf(s.GetState()), Description: s.GetDescription(), Time: at.UTC(),
+			Context: s.GetContext(), State: cmp.Or(commonStates[s.GetState()], Pending), Description: s.GetDescription(), Time: at.UTC(),
 			URL: s.GetTargetURL(), Creator: s.GetCreator().GetLogin(),
 		}})
 	}

@@ -246,7 +246,8 @@ func (g *gitlabAPI) listStatuses(ctx context.Context, commit string, page int) (
 			continue
 		}
 		next := status{id: s.ID, Status: Status{
-			Context: s.Name, State: stateOf(s.Status), Description: s.Description, URL: s.TargetURL, Creator: s.Author.Username,
+			Context: s.Name, State: cmp.Or(commonStates[s.Status], Pending), Description: s.Description, URL: s.TargetURL,
+			Creator: s.Author.Username,
 		}}
 		if at := cmp.Or(s.FinishedAt, s.StartedAt, s.CreatedAt); at != nil {
 			next.Time = at.UTC()

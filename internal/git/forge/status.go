@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -145,16 +144,10 @@ func (s status) after(other status) bool {
 	return cmp.Or(s.Time.Compare(other.Time), cmp.Compare(s.id, other.id)) > 0
 }
 
-func stateOf(word string) StatusState {
-	switch word {
-	case "success":
-		return Success
-	case "failure", "failed", "warning", "canceled", "canceling":
-		return Failure
-	case "error":
-		return Error
-	}
-	return Pending
+// commonStates are the states of Gitea, GitHub and GitLab that are not Pending.
+var commonStates = map[string]StatusState{
+	"success": Success, "error": Error,
+	"failure": Failure, "failed": Failure, "warning": Failure, "canceled": Failure, "canceling": Failure,
 }
 
 func readPages(read func(page int) (last bool, err error)) error {
@@ -379,8 +372,7 @@ func (r StatusReport) withLink(field string, fields map[string]any) map[string]a
 
 // StatusKey returns a key of forty characters, which every Git host accepts, as Flux' notification controller makes it.
 func StatusKey(context string) string {
-	sum := sha1.Sum([]byte(context))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha1.Sum([]byte(context)))
 }
 
 // Hook is a request that sets a commit status.
