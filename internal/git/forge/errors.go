@@ -86,15 +86,8 @@ func classify(err error) error {
 	if said := (*answer)(nil); errors.As(err, &said) {
 		return said.kind()
 	}
-	var (
-		network net.Error
-		request *url.Error
-		syntax  *json.SyntaxError
-		types   *json.UnmarshalTypeError
-	)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.As(err, &network), errors.As(err, &request), errors.As(err, &syntax), errors.As(err, &types):
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) ||
+		errors.As(err, new(*url.Error)) || errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) {
 		return ErrUnreachable
 	}
 	return nil

@@ -230,7 +230,6 @@ type api interface {
 	requestReader
 	requestWriter
 	reviewRequester
-	merger
 	statusLister
 }
 
@@ -245,6 +244,8 @@ type requestWriter interface {
 	open(ctx context.Context, base, head, title, body string) (*request, error)
 	edit(ctx context.Context, r *request, title, body string) error
 	close(ctx context.Context, r *request) error
+	// merge requires that the head is headCommit. After errBusy it may be retried.
+	merge(ctx context.Context, r *request, headCommit string) error
 }
 
 type reviewRequester interface {
@@ -252,11 +253,6 @@ type reviewRequester interface {
 	checkReviewer(ctx context.Context, reviewer string) error
 	// requestReviews adds to the existing reviewers.
 	requestReviews(ctx context.Context, r *request, reviewers []string) error
-}
-
-type merger interface {
-	// merge requires that the head is headCommit. After errBusy it may be retried.
-	merge(ctx context.Context, r *request, headCommit string) error
 }
 
 // labelAdder is implemented by kinds with GitHostKind.Labels.

@@ -107,12 +107,11 @@ func (h *PullRequests) ensure(ctx context.Context, w Wanted) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reviewers []string
-	if r == nil {
-		reviewers = namesNotIn(w.Reviewers, nil)
-	} else {
-		reviewers = namesNotIn(w.Reviewers, r.reviewers)
+	var there []string
+	if r != nil {
+		there = r.reviewers
 	}
+	reviewers := namesNotIn(w.Reviewers, there)
 	for _, reviewer := range reviewers {
 		if err := h.api.checkReviewer(ctx, reviewer); err != nil {
 			return nil, err

@@ -83,7 +83,7 @@ func (w Wanted) titleFor(r *request) string {
 }
 
 func (w Wanted) markedBody() string {
-	return markOf(w.Owner) + "\n\n" + strings.TrimSpace(w.Body) + "\n"
+	return markBegin + w.Owner + markEnd + "\n\n" + strings.TrimSpace(w.Body) + "\n"
 }
 
 // isSameText compares sent text with stored text. Some Git hosts trim it, and browsers send other line ends.
@@ -103,12 +103,16 @@ func Body(changes []folder.Change, limit int) string {
 	}
 	changes = slices.Clone(changes)
 	slices.SortFunc(changes, func(a, b folder.Change) int { return a.Compare(b.Key) })
+	hosts := map[string]bool{}
+	for _, change := range changes {
+		hosts[change.Host] = true
+	}
 	var b strings.Builder
 	fmt.Fprintf(
 		&b,
 		"%s on %s: %s.\n",
 		wording.Count(len(changes), "deployment target", "deployment targets"),
-		wording.Count(countHosts(changes), "host", "hosts"),
+		wording.Count(len(hosts), "host", "hosts"),
 		tally(changes),
 	)
 	b.WriteString("\n| host | deployment target | what | configuration |\n|---|---|---|---|\n")
@@ -146,14 +150,6 @@ func tally(changes []folder.Change) string {
 	return strings.Join(folder.CountChanges(changes), ", ")
 }
 
-func countHosts(changes []folder.Change) int {
-	distinct := map[string]bool{}
-	for _, change := range changes {
-		distinct[change.Host] = true
-	}
-	return len(distinct)
-}
-
 // code returns inline code for a cell of a table. Characters that would end the code or the cell become visible escapes.
 func code(name string) string {
 	if name = wording.Cut(wording.Line(name), maxCell); name == "" {
@@ -171,8 +167,6 @@ const (
 )
 
 const maxOwner = 500
-
-func markOf(owner string) string { return markBegin + owner + markEnd }
 
 // ownerOf reads the first mark, which Ensure writes. Others may have written the rest.
 func ownerOf(body string) string {

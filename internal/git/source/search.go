@@ -172,23 +172,16 @@ func (s *search) check() error {
 	for i, p := range s.include {
 		texts[i] = fmt.Sprintf("%q", p.text)
 	}
-	detail := fmt.Sprintf(
-		"At commit %s, no file in %s matches %s.",
-		s.tip.Commit,
-		s.where(),
-		wording.List(slices.Compact(texts), wording.Named),
-	)
+	place := "the repository"
+	if s.base != "" {
+		place = fmt.Sprintf("%q", s.base)
+	}
+	matches := wording.List(slices.Compact(texts), wording.Named)
+	detail := fmt.Sprintf("At commit %s, no file in %s matches %s.", s.tip.Commit, place, matches)
 	if s.folder != "" {
 		detail += fmt.Sprintf(" %q is a folder: all its files are %q.", s.folder, s.folder+"/**")
 	}
 	return &QueryError{"include", "No file matches", detail}
-}
-
-func (s *search) where() string {
-	if s.base == "" {
-		return "the repository"
-	}
-	return fmt.Sprintf("%q", s.base)
 }
 
 // enter returns the tree of the query's path.
