@@ -291,7 +291,7 @@ func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
 	case ast.IdentKind:
 		return local == nil || local[expr.AsIdent()] || l.compiled.GetType(expr.ID()).Kind() == types.StringKind
 	case ast.SelectKind:
-		if local != nil && l.isShort(expr) {
+		if local != nil && isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind {
 			return true
 		}
 		return l.isLightIn(expr.AsSelect().Operand(), local)
@@ -322,16 +322,7 @@ func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
 }
 
 func (l *lightness) areLight(exprs []ast.Expr, local map[string]bool) bool {
-	for _, expr := range exprs {
-		if !l.isLightIn(expr, local) {
-			return false
-		}
-	}
-	return true
-}
-
-func (l *lightness) isShort(expr ast.Expr) bool {
-	return isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind
+	return !slices.ContainsFunc(exprs, func(expr ast.Expr) bool { return !l.isLightIn(expr, local) })
 }
 
 func isPath(expr ast.Expr) bool {
@@ -348,13 +339,11 @@ func hasLiteralPattern(call ast.CallExpr) bool {
 
 var kubernetesKinds = []string{
 	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob",
-	"CSIDriver", "CSINode",
-	"CustomResourceDefinition", "DaemonSet", "Deployment", "Endpoints", "EndpointSlice", "Event", "FlowSchema",
-	"HorizontalPodAutoscaler", "Ingress",
-	"IngressClass", "Job", "Lease", "LimitRange", "MutatingWebhookConfiguration", "Namespace", "NetworkPolicy", "Node", "PersistentVolume",
-	"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
-	"ReplicationController", "ResourceQuota", "Role", "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount",
-	"StatefulSet", "StorageClass",
+	"CSIDriver", "CSINode", "CustomResourceDefinition", "DaemonSet", "Deployment", "Endpoints", "EndpointSlice", "Event",
+	"FlowSchema", "HorizontalPodAutoscaler", "Ingress", "IngressClass", "Job", "Lease", "LimitRange",
+	"MutatingWebhookConfiguration", "Namespace", "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod",
+	"PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController",
+	"ResourceQuota", "Role", "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount", "StatefulSet", "StorageClass",
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
 }
 

@@ -1,6 +1,7 @@
 package constraint
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -155,10 +156,7 @@ func (v *subjectValues) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 			}
 		}
 	}
-	if len(waits) == 0 {
-		return newUnknown("configuration values")
-	}
-	return newUnknown(strings.Join(waits, ", "))
+	return newUnknown(cmp.Or(strings.Join(waits, ", "), "configuration values"))
 }
 
 func (v *subjectValues) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
