@@ -74,11 +74,10 @@ func withAnswer(err error, answer string) error {
 
 // ReasonOf returns the reason of an error; "" for nil.
 func ReasonOf(err error) Reason {
-	var known *RequestError
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &known):
+	}
+	if known, ok := errors.AsType[*RequestError](err); ok {
 		return known.Reason
 	}
 	return ReasonOther
@@ -91,15 +90,16 @@ func publicError(whole, ctx context.Context, err error, options QueryOptions, sc
 	case err == nil:
 		return nil
 	case whole.Err() != nil && (ctx.Err() != nil || errors.As(err, &known)):
-		return &RequestError{Reason: ReasonCanceled, text: "the requests were not completed: " + ended(whole), kind: whole.Err()}
+		why := "interrupted"
+		if errors.Is(whole.Err(), context.DeadlineExceeded) {
+			why = "the time for all clusters ran out"
+		}
+		return &RequestError{Reason: ReasonCanceled, text: "the requests were not completed: " + why, kind: whole.Err()}
 	case errors.As(err, &known) && known.Reason == ReasonTimeout:
 		return &RequestError{Reason: ReasonTimeout, text: scrubber().Scrub(known.text), kind: context.DeadlineExceeded}
 	case ctx.Err() != nil || isTimeout(err):
-		return &RequestError{
-			Reason: ReasonTimeout,
-			text:   fmt.Sprintf("the API server did not answer within %s", options.Deadline),
-			kind:   context.DeadlineExceeded,
-		}
+		text := fmt.Sprintf("the API server did not answer within %s", options.Deadline)
+		return &RequestError{Reason: ReasonTimeout, text: text, kind: context.DeadlineExceeded}
 	}
 	return scrubbed(err, scrubber)
 }
@@ -110,23 +110,12 @@ func scrubbed(err error, scrubber func() secret.Scrubber) error {
 	if !errors.As(err, &known) {
 		known.text = err.Error()
 	}
-	left := &RequestError{
-		Reason:    known.Reason,
-		text:      wording.Visible(scrubber().Scrub(known.text)),
-		kind:      known.kind,
-		conflicts: known.conflicts,
-	}
+	left := *known
+	left.text, left.answer = wording.Visible(scrubber().Scrub(known.text)), ""
 	if known.answer != "" {
 		left.text += ": " + wording.OneLine(scrubber().Scrub(known.answer))
 	}
-	return left
-}
-
-func ended(ctx context.Context) string {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "the time for all clusters ran out"
-	}
-	return "interrupted"
+	return &left
 }
 
 func isTimeout(err error) bool {
@@ -141,8 +130,7 @@ func transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // publicError adds the text
 	}
-	var request *url.Error
-	if errors.As(err, &request) {
+	if request, ok := errors.AsType[*url.Error](err); ok {
 		err = request.Err
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -195,14 +183,13 @@ func refusal(response *http.Response, answer metav1.Status, verb string, kind Re
 	case code == http.StatusForbidden:
 		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, kind), words)
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
-		return serverf(
-			ReasonUnreachable,
-			"redirects%s, and redirects are not followed; the host must be the URL of the API server itself",
-			redirect(response),
-		)
-	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
-		return withAnswer(serverf(ReasonServer, "answers %s", httpStatus(code)), words)
-	case answer.Kind != "Status":
+		to := ""
+		if server, err := response.Location(); err == nil {
+			to = fmt.Sprintf(" to %q", (&url.URL{Scheme: server.Scheme, Host: server.Host}).String())
+		}
+		const format = "redirects%s, and redirects are not followed; the host must be the URL of the API server itself"
+		return serverf(ReasonUnreachable, format, to)
+	case answer.Kind != "Status" && code != http.StatusTooManyRequests && code < http.StatusInternalServerError:
 		return serverf(ReasonGarbage, "answers %s, which is not the answer of a Kubernetes API server; check its URL", httpStatus(code))
 	}
 	return withAnswer(serverf(ReasonServer, "answers %s", httpStatus(response.StatusCode)), words)
@@ -210,12 +197,4 @@ func refusal(response *http.Response, answer metav1.Status, verb string, kind Re
 
 func httpStatus(code int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
-}
-
-func redirect(response *http.Response) string {
-	to, err := response.Location()
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf(" to %q", (&url.URL{Scheme: to.Scheme, Host: to.Host}).String())
 }
