@@ -161,11 +161,7 @@ func (r *requester) withoutSecrets(err error) error {
 }
 
 // ServerVersion returns a version such as "v1.31.2".
-func (c *ClusterClient) ServerVersion(ctx context.Context) (string, error) {
-	return c.serverVersion(ctx)
-}
-
-func (d *discovery) serverVersion(ctx context.Context) (string, error) {
+func (d *discovery) ServerVersion(ctx context.Context) (string, error) {
 	var answer version.Info
 	err := d.getJSON(ctx, "/version", ResourceKind{Resource: "the version"}, &answer)
 	switch {
@@ -189,7 +185,7 @@ func (d *discovery) checkKubernetes(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	_, err := d.serverVersion(ctx)
+	_, err := d.ServerVersion(ctx)
 	if ReasonOf(err) == ReasonForbidden { // only Kubernetes' access control answers so
 		d.setKubernetes()
 		return nil
@@ -278,18 +274,12 @@ func (d *discovery) discover(ctx context.Context, apiVersion string) (map[string
 			continue
 		}
 		found[one.Kind] = Resource{
-			ResourceKind: ResourceKind{
-				Group:    group,
-				Versions: version,
-				Resource: one.Name,
-			}, ObjectKind: one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
+			ResourceKind: ResourceKind{Group: group, Versions: version, Resource: one.Name},
+			ObjectKind:   one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.resources == nil {
-		d.resources = map[string]map[string]Resource{}
-	}
 	d.resources[apiVersion], d.isKubernetes = found, true
 	return found, nil
 }
@@ -364,8 +354,6 @@ func (c *ClusterClient) Resources(ctx context.Context) (found []Resource, incomp
 	})
 	return found, incomplete, nil
 }
-
-func kindOf(ref Ref) ResourceKind { return ResourceKind{Group: ref.Group(), Resource: ref.Kind} }
 
 // isNotFound recognizes a 404 from Kubernetes.
 func isNotFound(response *http.Response, answer *metav1.Status) bool {

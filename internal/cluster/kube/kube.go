@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -95,9 +96,7 @@ func (o QueryOptions) withDefaults() QueryOptions {
 	if o.Parallel <= 0 {
 		o.Parallel = DefaultParallel
 	}
-	if o.UserAgent == "" {
-		o.UserAgent = "terraform-provider-flotilla"
-	}
+	o.UserAgent = cmp.Or(o.UserAgent, "terraform-provider-flotilla")
 	return o
 }
 
@@ -278,7 +277,9 @@ func (c *config) newClient(options QueryOptions, scrubber func() secret.Scrubber
 		close:    connections.CloseIdleConnections,
 		scrubber: scrubber,
 	}
-	return &ClusterClient{requests, &discovery{requester: requests}}, nil
+	return &ClusterClient{requests, &discovery{
+		requester: requests, versions: map[ResourceKind]string{}, resources: map[string]map[string]Resource{},
+	}}, nil
 }
 
 func (c Cluster) scrubber(further ...string) secret.Scrubber {

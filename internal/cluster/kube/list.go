@@ -95,37 +95,27 @@ func (d *discovery) versionsToTry(kind ResourceKind) []string {
 func (d *discovery) rememberVersion(kind ResourceKind, version string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.versions == nil {
-		d.versions = map[ResourceKind]string{}
-	}
 	d.versions[kind], d.isKubernetes = version, true
 }
 
 func (c *ClusterClient) listVersion(
 	ctx context.Context, kind ResourceKind, version string, options ListOptions,
 ) ([]*unstructured.Unstructured, error) {
-	var items []*unstructured.Unstructured
-	var err error
-	for try := 0; ; try++ {
+	for try := range restarts + 2 {
 		limit := pageSize
 		if try > restarts {
 			limit = 0 // the whole list at once, without an expiring token
 		}
-		items, err = c.listPages(ctx, kind, version, options, limit)
-		if !errors.Is(err, errExpired) {
-			break
+		items, err := c.listPages(ctx, kind, version, options, limit)
+		if errors.Is(err, errExpired) {
+			continue
 		}
-		if limit == 0 {
-			return nil, serverf(ReasonServer, "does not finish a list of %s: its list has expired each time", kind)
-		}
+		slices.SortFunc(items, func(a, b *unstructured.Unstructured) int {
+			return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+		})
+		return items, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(items, func(a, b *unstructured.Unstructured) int {
-		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
-	})
-	return items, nil
+	return nil, serverf(ReasonServer, "does not finish a list of %s: its list has expired each time", kind)
 }
 
 func (c *ClusterClient) listPages(
@@ -245,25 +235,21 @@ func InTurn(count int, request func(i int) error) (answered int) {
 			defer close(done)
 			errs[i] = request(i)
 		}()
-		timer := time.NewTimer(slowAnswer)
 		select {
 		case <-done:
-			timer.Stop()
 			if isLost(errs[i]) {
 				return i + 1
 			}
 			continue
-		case <-timer.C:
+		case <-time.After(slowAnswer):
 		}
 		rest := i + 1
 		parallel.EachAtMost(count-rest, count, func(n int) { errs[rest+n] = request(rest + n) })
 		<-done
-		for ; i < count; i++ {
-			if isLost(errs[i]) {
-				return i + 1
-			}
-		}
 		break
+	}
+	if lost := slices.IndexFunc(errs, isLost); lost >= 0 {
+		return lost + 1
 	}
 	return count
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -54,8 +55,7 @@ type Conflict struct {
 
 // ConflictsOf returns the conflicts of an error of ReasonConflict, sorted.
 func ConflictsOf(err error) []Conflict {
-	var known *RequestError
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*RequestError](err); ok {
 		return known.conflicts
 	}
 	return nil
@@ -75,10 +75,7 @@ func (c *ClusterClient) Hide(secrets ...string) {
 // ReasonConflict. The result has its managed fields.
 func (c *ClusterClient) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
 	ref := RefOf(object)
-	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
-	if options.Force {
-		query.Set("force", "true")
-	}
+	query := url.Values{"fieldManager": {FieldManager}, "force": {strconv.FormatBool(options.Force)}}
 	if options.DryRun {
 		query.Set("dryRun", "All")
 	}
@@ -144,11 +141,8 @@ func (c *ClusterClient) Delete(ctx context.Context, ref Ref, uid string) error {
 	if uid != "" {
 		how["preconditions"] = map[string]any{"uid": uid}
 	}
-	_, _, err := c.requestObject(ctx, objectRequest{ref, VerbDelete, http.MethodDelete, nil, "application/json", how})
-	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
-		return nil
-	}
-	return c.withoutSecrets(err)
+	_, err := c.orNone(c.requestObject(ctx, objectRequest{ref, VerbDelete, http.MethodDelete, nil, "application/json", how}))
+	return err
 }
 
 const mergePatch = "application/merge-patch+json"
@@ -206,19 +200,15 @@ func (c *ClusterClient) exchangeObject(
 	}
 	if answer != nil {
 		if isNotFound(response, answer) && answer.Kind != "Status" { // the whole kind is gone
-			c.forget(ref.APIVersion)
+			c.mu.Lock()
+			delete(c.resources, ref.APIVersion)
+			c.mu.Unlock()
 		}
 		return nil, false, refusedObject(response, answer, request.verb, ref)
 	}
 	defer finish(response)
 	object, err = readObject(response, ref.Kind)
 	return object, response.StatusCode == http.StatusCreated, err
-}
-
-func (d *discovery) forget(apiVersion string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.resources, apiVersion)
 }
 
 func refusedObject(response *http.Response, answer *metav1.Status, verb string, ref Ref) error {
@@ -230,10 +220,8 @@ func refusedObject(response *http.Response, answer *metav1.Status, verb string, 
 	case isNotFound(response, answer):
 		return errNoObject
 	case answer.Kind != "Status":
-	case hasCause(answer, "NamespaceTerminating"):
-		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
-	case code == http.StatusForbidden && answer.Reason == metav1.StatusReasonForbidden &&
-		strings.Contains(answer.Message, "because it is being terminated"):
+	case hasCause(answer, "NamespaceTerminating"), code == http.StatusForbidden &&
+		answer.Reason == metav1.StatusReasonForbidden && strings.Contains(answer.Message, "because it is being terminated"):
 		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
 	case code == http.StatusForbidden && !isDenial(answer.Message) && strings.Contains(answer.Message, "User "):
 		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), answer.Message)
@@ -245,13 +233,13 @@ func refusedObject(response *http.Response, answer *metav1.Status, verb string, 
 		code == http.StatusForbidden,
 		code == http.StatusUnprocessableEntity,
 		code == http.StatusConflict,
-		code == http.StatusRequestEntityTooLarge:
-		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)
-	case isDenial(answer.Message), code == http.StatusInternalServerError &&
-		(strings.Contains(answer.Message, "failed calling webhook") || strings.Contains(answer.Message, "failed to create typed patch object")):
+		code == http.StatusRequestEntityTooLarge,
+		isDenial(answer.Message),
+		code == http.StatusInternalServerError && (strings.Contains(answer.Message, "failed calling webhook") ||
+			strings.Contains(answer.Message, "failed to create typed patch object")):
 		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)
 	}
-	return refusal(response, *answer, verb, kindOf(ref))
+	return refusal(response, *answer, verb, ResourceKind{Group: ref.Group(), Resource: ref.Kind})
 }
 
 func isDenial(message string) bool {
@@ -281,12 +269,11 @@ func conflictError(answer *metav1.Status, ref Ref) error {
 		return strings.Compare(a.Manager+"\x00"+a.Field, b.Manager+"\x00"+b.Field)
 	})
 	conflicts = slices.Compact(conflicts)
-	err := &RequestError{
+	return &RequestError{
 		Reason:    ReasonConflict,
 		text:      ref.String() + " is managed by others: " + wording.OneLine(describeConflicts(conflicts)),
 		conflicts: conflicts,
 	}
-	return err
 }
 
 func describeConflicts(conflicts []Conflict) string {
