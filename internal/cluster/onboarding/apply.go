@@ -43,13 +43,17 @@ func Apply(ctx context.Context, cluster ClusterAPI, wanted Wanted) (ApplyResult,
 	if err != nil {
 		return result, err
 	}
-	if err := checkFormer(ctx, cluster, wanted, look); err != nil {
+	r, former := formerOf(cluster, wanted, look)
+	if _, err := r.plan(ctx, former); err != nil {
 		return result, err
 	}
 	result.UID = look.UID
 	a := &applier{cluster: cluster, look: look, force: wanted.Force, defined: definedKinds(wanted.Objects)}
 	for objects := wanted.Objects; len(objects) > 0; {
-		count := stepLength(objects)
+		count := 1 // of objects that may be applied in parallel
+		for count < len(objects) && objects[count].Stage == objects[0].Stage && objects[count].Part == objects[0].Part {
+			count++
+		}
 		records, err := a.applyStep(ctx, objects[:count])
 		result.Changes = a.changes.list
 		if result.Records = append(result.Records, records...); err != nil {
@@ -57,13 +61,16 @@ func Apply(ctx context.Context, cluster ClusterAPI, wanted Wanted) (ApplyResult,
 		}
 		objects = objects[count:]
 	}
-	result.UID = uidAfterApply(look.UID, result.Records)
+	if look.UID == unidentified && len(result.Records) > 0 {
+		result.UID = byObject + result.Records[0].UID
+	}
 	if wanted.Following != nil {
 		if err := wanted.Following.wait(ctx, cluster, wanted.Objects); err != nil {
 			return result, err
 		}
 	}
-	removed, err := removeFormer(ctx, cluster, wanted, look)
+	r, former = formerOf(cluster, wanted, look) // without the notes of the first plan
+	removed, err := r.planAndRemove(ctx, former)
 	result.Notes, result.Changes = removed.Notes, append(result.Changes, removed.Changes...)
 	return result, err
 }
@@ -86,16 +93,6 @@ func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent
 // kindAttempts are one second apart.
 const kindAttempts = 6
 
-// stepLength returns how many objects at the start may be applied in parallel.
-func stepLength(objects []agent.StagedObject) int {
-	for i := range objects {
-		if objects[i].Stage != objects[0].Stage || objects[i].Part != objects[0].Part {
-			return i
-		}
-	}
-	return len(objects)
-}
-
 type applier struct {
 	cluster ClusterAPI
 	look    Inspection
@@ -110,7 +107,9 @@ func (a *applier) applyStep(ctx context.Context, objects []agent.StagedObject) (
 	kube.Each(len(objects), func(i int) {
 		record, err := a.applyObject(ctx, &objects[i])
 		if err != nil {
-			failures[i] = failureOn(&objects[i], err)
+			if failures[i] = FailuresOf(err)[0]; failures[i].Cause == CauseCluster {
+				failures[i] = failureOf(&objects[i], err)
+			}
 			return
 		}
 		records[i] = record
@@ -119,23 +118,12 @@ func (a *applier) applyStep(ctx context.Context, objects []agent.StagedObject) (
 	return records, failures.orNil()
 }
 
-func failureOn(object *agent.StagedObject, err error) *Failure {
-	if failure := FailuresOf(err)[0]; failure.Cause != CauseCluster {
-		return failure
-	}
-	return failureOf(object, err)
-}
-
 func (a *applier) applyObject(ctx context.Context, object *agent.StagedObject) (Record, error) {
 	seen := a.look.Seen[object.ID()]
 	if isTerminating(seen.Live) {
 		if blocker, err := untilGone(ctx, a.cluster, kube.RefOf(object.Unstructured), string(seen.Live.GetUID())); err != nil {
-			return Record{}, timeoutError(
-				ctx,
-				object.ID().String(),
-				fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker),
-				err,
-			)
+			id := object.ID().String()
+			return Record{}, timeoutError(ctx, id, id+" is still being deleted"+blocker+": it can be applied once it has gone", err)
 		}
 		seen = SeenObject{}
 	}

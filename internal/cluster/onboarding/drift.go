@@ -67,7 +67,7 @@ func compareObject(object *agent.StagedObject, seen SeenObject) ObjectDrift {
 		slices.Sort(managers)
 		return ObjectDrift{State: Changed, Fields: differences, By: slices.Compact(managers)}
 	}
-	if !sameOwnership(seen.Live, seen.DryRun) {
+	if !reflect.DeepEqual(ownedFields(seen.Live), ownedFields(seen.DryRun)) {
 		return ObjectDrift{State: Unmanaged}
 	}
 	return ObjectDrift{State: Same}
@@ -318,10 +318,6 @@ func lostData(object, live *unstructured.Unstructured) []string {
 		}
 	}
 	return lost
-}
-
-func sameOwnership(a, b *unstructured.Unstructured) bool {
-	return reflect.DeepEqual(ownedFields(a), ownedFields(b))
 }
 
 func addedFields(object *agent.StagedObject, live *unstructured.Unstructured) []reconciler.DecisiveField {

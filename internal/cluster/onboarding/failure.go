@@ -138,27 +138,22 @@ func findUnregistered(object *agent.StagedObject, live *unstructured.Unstructure
 		return nil
 	}
 	failure := &Failure{Cause: CauseUnsuited, Part: object.Part, Name: object.ID().String()}
-	label, value, _ := strings.Cut(reconciler.Hub().Agent.Registers, "=")
-	switch name := registeredName(live); {
-	case live == nil:
+	if live == nil {
 		failure.Cause, failure.Text = CauseNoSecret, failure.Name+" does not exist"
+		return failure
+	}
+	label, value, _ := strings.Cut(reconciler.Hub().Agent.Registers, "=")
+	text, _, _ := unstructured.NestedString(live.Object, "data", "name")
+	name, _ := base64.StdEncoding.DecodeString(text)
+	switch {
 	case live.GetLabels()[label] != value:
 		failure.Text = fmt.Sprintf("%s registers no cluster: it has no label %s=%s", failure.Name, label, value)
-	case render.LabelValue(name) != cluster:
-		failure.Text = fmt.Sprintf("%s registers another cluster, with the name %q", failure.Name, wording.OneLine(name))
+	case render.LabelValue(string(name)) != cluster:
+		failure.Text = fmt.Sprintf("%s registers another cluster, with the name %q", failure.Name, wording.OneLine(string(name)))
 	default:
 		return nil
 	}
 	return failure
-}
-
-func registeredName(secret *unstructured.Unstructured) string {
-	if secret == nil {
-		return ""
-	}
-	text, _, _ := unstructured.NestedString(secret.Object, "data", "name")
-	name, _ := base64.StdEncoding.DecodeString(text)
-	return string(name)
 }
 
 func failureOf(object *agent.StagedObject, err error) *Failure {

@@ -154,10 +154,8 @@ func isTerminating(live *unstructured.Unstructured) bool {
 // isDrift reports whether the conflicts are updates of fields that Flotilla has applied. A manager that applies the
 // same field wants its value.
 func isDrift(live *unstructured.Unstructured, conflicts []kube.Conflict) bool {
-	if live == nil || !isOurs(live) {
-		return false
-	}
-	return !slices.ContainsFunc(conflicts, func(c kube.Conflict) bool { return !c.Updated && c.Manager != kube.FieldManager })
+	return live != nil && slices.ContainsFunc(live.GetManagedFields(), isOurEntry) &&
+		!slices.ContainsFunc(conflicts, func(c kube.Conflict) bool { return !c.Updated && c.Manager != kube.FieldManager })
 }
 
 // FindAgents reads the agents of a cluster with [agent.Read].
@@ -247,12 +245,4 @@ func hasAny(ctx context.Context, cluster ClusterAPI, records []Record) (bool, er
 		isRead = true
 	}
 	return !isRead, nil
-}
-
-// uidAfterApply returns the UID of a cluster, if need be by an applied object.
-func uidAfterApply(uid string, records []Record) string {
-	if uid == unidentified && len(records) > 0 {
-		return byObject + records[0].UID
-	}
-	return uid
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -71,10 +70,6 @@ func forEach(count int, do func(i int) error) error {
 
 func createdHere(live *unstructured.Unstructured, mark string) bool {
 	return live != nil && live.GetAnnotations()[createdAnnotation] == mark && mark != ""
-}
-
-func isOurs(live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), isOurEntry)
 }
 
 func prepareForApply(object *unstructured.Unstructured, created bool, mark string) *unstructured.Unstructured {

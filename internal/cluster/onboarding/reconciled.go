@@ -290,7 +290,11 @@ func listDefined(ctx context.Context, cluster ObjectReader, definition *unstruct
 		kube.ResourceKind{Group: group, Versions: strings.Join(served, ","), Resource: plural},
 		kube.ListOptions{Skip: notNames},
 	)
-	return namesOf(list.Items), err
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, kube.RefOf(item).String())
+	}
+	return names, err
 }
 
 // listForeign returns the names of others' objects in a namespace, without objects that Kubernetes or an agent creates.
@@ -358,11 +362,3 @@ func isTransient(kind kube.Resource) bool {
 
 // notNames skips all but metadata.
 var notNames = map[string][]string{"": {"spec", "status", "data", "stringData", "binaryData", "rules"}}
-
-func namesOf(items []*unstructured.Unstructured) []string {
-	names := make([]string, len(items))
-	for i, item := range items {
-		names[i] = kube.RefOf(item).String()
-	}
-	return names
-}

@@ -47,31 +47,19 @@ func Remove(ctx context.Context, cluster ClusterAPI, removal Removal) (Removed, 
 	}
 	scope := removalScope{mark: markOf(uid), name: removal.Name, removeAll: removal.Delete}
 	r := &remover{removalScope: scope, cluster: cluster}
-	planned, err := r.plan(ctx, removal.Records)
+	return r.planAndRemove(ctx, removal.Records)
+}
+
+func (r *remover) planAndRemove(ctx context.Context, records []Record) (Removed, error) {
+	planned, err := r.plan(ctx, records)
 	if err == nil {
 		err = r.remove(ctx, planned)
 	}
 	return Removed{r.notes, r.changes.list}, err
 }
 
-// removeFormer removes objects of the last apply that are no longer wanted, but nothing that they have applied: another
-// object may follow the same folders now.
-func removeFormer(ctx context.Context, cluster ClusterAPI, wanted Wanted, look Inspection) (removed Removed, err error) {
-	r, former := formerOf(cluster, wanted, look)
-	planned, err := r.plan(ctx, former)
-	if err == nil {
-		err = r.remove(ctx, planned)
-	}
-	return Removed{r.notes, r.changes.list}, err
-}
-
-// checkFormer checks that removeFormer is permitted.
-func checkFormer(ctx context.Context, cluster ClusterAPI, wanted Wanted, look Inspection) error {
-	r, former := formerOf(cluster, wanted, look)
-	_, err := r.plan(ctx, former)
-	return err
-}
-
+// formerOf returns the objects of the last apply that are no longer wanted, and a remover for them. It keeps everything
+// that they have applied: another object may follow the same folders now.
 func formerOf(cluster ClusterAPI, wanted Wanted, look Inspection) (*remover, []Record) {
 	scope := removalScope{mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
 	r := &remover{removalScope: scope, cluster: cluster}
@@ -235,10 +223,11 @@ func isRemovedAlways(record *Record) bool {
 
 // isOurs reports whether Flotilla has created an object that nobody has replaced.
 func (r *remover) isOurs(one liveRecord) bool {
+	label := one.live.GetLabels()[reconciler.ClusterLabel]
 	switch {
 	case one.Partial:
-	case r.isOfOther(one.live):
-		r.note("%s stays: it is of cluster %q now", one.ID(), wording.OneLine(one.live.GetLabels()[reconciler.ClusterLabel]))
+	case r.name != "" && label != "" && label != render.LabelValue(r.name):
+		r.note("%s stays: it is of cluster %q now", one.ID(), wording.OneLine(label))
 	case one.Created && one.UID == string(one.live.GetUID()) || createdHere(one.live, r.mark):
 		return true
 	case one.Created:
@@ -247,12 +236,6 @@ func (r *remover) isOurs(one liveRecord) bool {
 		r.note("%s stays, and goes on: it was there before", one.ID())
 	}
 	return false
-}
-
-// isOfOther reports whether the agent of another cluster has the object now.
-func (r *removalScope) isOfOther(live *unstructured.Unstructured) bool {
-	label := live.GetLabels()[reconciler.ClusterLabel]
-	return r.name != "" && label != "" && label != render.LabelValue(r.name)
 }
 
 func (r *remover) release(ctx context.Context, found []liveRecord) error {
@@ -363,13 +346,12 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
 		if isTerminating(root.live) {
 			continue
 		}
-		id, what := root.ID().String(), "pruning was not changed in time"
 		err := poll(ctx, func() (bool, error) { return r.applyChange(ctx, root.Ref, change) })
 		if err == nil {
 			err = poll(ctx, func() (bool, error) { return r.applyToGenerated(ctx, root, change) })
 		}
 		if err != nil {
-			return timeoutError(ctx, id, id+": "+what, err)
+			return timeoutError(ctx, root.ID().String(), root.ID().String()+": pruning was not changed in time", err)
 		}
 	}
 	return nil
