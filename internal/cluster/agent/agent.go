@@ -103,7 +103,12 @@ func Render(settings Settings) ([]StagedObject, []SettingsProblem) {
 func renderWith(settings Settings, read func(text string) []yamlDocument) ([]StagedObject, []SettingsProblem) {
 	s := settings.withDefaults()
 	c := &settingsValidator{settings: &s}
-	c.check()
+	c.checkNames()
+	c.checkRepository()
+	c.checkCredentials()
+	c.checkFeedback()
+	c.checkRegistration()
+	c.checkDecryption()
 	if Failed(c.problems) {
 		return nil, c.problems
 	}

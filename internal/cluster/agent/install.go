@@ -54,7 +54,10 @@ func (r *renderer) install() {
 				continue
 			}
 			if part.value != nil {
-				r.addViolations(text.Path, &part)
+				for _, found := range part.violations { // unknown fields are warnings: the cluster may be newer than the schema
+					r.problem(text.Path, "line %d: %s", part.line, found.text)
+					r.problems[len(r.problems)-1].Warning = found.isUnknown
+				}
 				r.addInstalled(text.Path, part.line, part.value, seen)
 			}
 		}
@@ -97,7 +100,8 @@ func (r *renderer) addInstalled(path string, line int, value any, seen map[ID]st
 		return
 	}
 	seen[id] = fmt.Sprintf("%s, line %d", path, line)
-	o.Reports = hasStatus(u)
+	kind := u.GroupVersionKind()
+	o.Reports = kind.Group == "apps" && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")
 	if confinement := r.settings.reconciler().Agent.Confinement; confinement != nil && o.Reports && !r.settings.Unconfined {
 		confinement.Add(u)
 	}
@@ -119,37 +123,24 @@ func stageOf(u *unstructured.Unstructured) Stage {
 	return Rest
 }
 
-// hasStatus reports whether the status of an object shows when it is ready.
-func hasStatus(u *unstructured.Unstructured) bool {
-	kind := u.GroupVersionKind()
-	return kind.Group == "apps" && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")
-}
-
 func (r *renderer) checkInstalled() {
 	if len(r.settings.Install) == 0 {
 		return
 	}
 	for _, one := range r.settings.reconciler().Agent.Controllers {
-		deployment := r.findInstalled("Deployment", one.Name)
+		at := slices.IndexFunc(r.objects, func(o *StagedObject) bool {
+			return o.Part == Install && o.GetKind() == "Deployment" && o.GetName() == one.Name
+		})
 		switch {
 		case one.Reports && r.settings.Feedback == nil:
-		case deployment == nil:
+		case at < 0:
 			r.warn("install", "has no Deployment %s: without it %s", one.Name, one.Without)
 		case one.Check != nil:
-			if problem := one.Check(deployment.Unstructured); problem != "" {
+			if problem := one.Check(r.objects[at].Unstructured); problem != "" {
 				r.warn("install", "%s", problem)
 			}
 		}
 	}
-}
-
-func (r *renderer) findInstalled(kind, name string) *StagedObject {
-	for _, o := range r.objects {
-		if o.Part == Install && o.GetKind() == kind && o.GetName() == name {
-			return o
-		}
-	}
-	return nil
 }
 
 // Cache keeps recently parsed manifests of agents: Argo CD's have 2 MiB, and all clusters of a fleet have the same. It
@@ -277,15 +268,6 @@ func objectsOf(value any) []map[string]any {
 func nameOf(object map[string]any) string {
 	metadata, _ := object["metadata"].(map[string]any)
 	return textOf(object["kind"]) + " " + textOf(metadata["name"])
-}
-
-// addViolations reports violations in the agent's own manifests. Unknown fields are warnings, because the cluster may
-// be newer than the schema.
-func (r *renderer) addViolations(path string, of *yamlDocument) {
-	for _, found := range of.violations {
-		r.problem(path, "line %d: %s", of.line, found.text)
-		r.problems[len(r.problems)-1].Warning = found.isUnknown
-	}
 }
 
 func (r *renderer) checkSchemas() {

@@ -64,7 +64,10 @@ func (r Refused) String() string {
 // Read returns the settings of the agents in a cluster, sorted by namespace and name, without defaults. Their objects
 // do not show the installation and the reports, and only name the Secret with credentials.
 func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, refused []Refused) {
-	objects := indexObjects(live)
+	objects := make(map[ID]*unstructured.Unstructured, len(live))
+	for _, object := range live {
+		objects[(&StagedObject{Unstructured: object}).ID()] = object
+	}
 	for _, name := range inCluster() {
 		for _, object := range live {
 			for _, one := range templates()[name] {
@@ -89,14 +92,6 @@ func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, 
 	slices.SortStableFunc(found, compare)
 	slices.SortStableFunc(refused, func(a, b Refused) int { return compare(a.Settings, b.Settings) })
 	return found, refused
-}
-
-func indexObjects(live []*unstructured.Unstructured) map[ID]*unstructured.Unstructured {
-	index := make(map[ID]*unstructured.Unstructured, len(live))
-	for _, object := range live {
-		index[(&StagedObject{Unstructured: object}).ID()] = object
-	}
-	return index
 }
 
 // checkRead returns the first problem of read settings; "" if [Render] could have written them.

@@ -141,15 +141,6 @@ type settingsValidator struct {
 	settings *Settings
 }
 
-func (v *settingsValidator) check() {
-	v.checkNames()
-	v.checkRepository()
-	v.checkCredentials()
-	v.checkFeedback()
-	v.checkRegistration()
-	v.checkDecryption()
-}
-
 func (v *settingsValidator) checkNames() {
 	s := v.settings
 	v.checkLabel("cluster", s.Cluster, true)
@@ -241,15 +232,13 @@ func (s *Settings) isSSH() bool {
 	return strings.HasPrefix(strings.ToLower(s.Repository.URL), "ssh:")
 }
 
-func (c *Credentials) isZero() bool { return *c == Credentials{} }
-
 func (v *settingsValidator) checkCredentials() {
 	at, c, ssh := "credentials", &v.settings.Credentials, v.settings.isSSH()
 	if v.settings.CredentialsSecret != "" {
 		if problem := fleet.CheckSubdomainName(v.settings.CredentialsSecret); problem != "" {
 			v.problem("credentials_secret", "%q %s", v.settings.CredentialsSecret, problem)
 		}
-		if !c.isZero() {
+		if *c != (Credentials{}) {
 			v.problem("credentials_secret", "cannot be set together with credentials")
 		}
 		return

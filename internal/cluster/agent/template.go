@@ -185,14 +185,11 @@ func (f *filler) asText(value any, at []string, key string) any {
 		}
 	}
 	f.fromCredentials = slices.CompactFunc(f.fromCredentials, slices.Equal)
+	marshal := yaml.Marshal
 	if at[0] == "stringData" {
-		text, err := json.Marshal(value) // sorts the keys
-		if err != nil {
-			return nil
-		}
-		return string(text)
+		marshal = json.Marshal // sorts the keys
 	}
-	text, err := yaml.Marshal(value)
+	text, err := marshal(value)
 	if err != nil {
 		return nil
 	}
