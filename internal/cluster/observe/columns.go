@@ -28,12 +28,6 @@ type untimedStatus struct {
 	never bool // the status never has a time
 }
 
-func untimed(s AssignmentStatus) untimedStatus {
-	of := untimedStatus{s, s.Since.IsZero()}
-	of.Since = time.Time{}
-	return of
-}
-
 type columns struct {
 	e        *Evidence
 	targets  map[string][]string
@@ -89,11 +83,12 @@ func (c *columns) numbers(of *ClusterEvidence) statusNumbers {
 				list = append(list, 0)
 				continue
 			}
-			ago := int64(0)
-			if !one.Since.IsZero() {
+			status, ago := untimedStatus{one, one.Since.IsZero()}, int64(0)
+			if !status.never {
 				ago = c.e.Time.Unix() - one.Since.Unix()
 			}
-			list = append(list, int64(c.statuses.Number(untimed(one)))+1, ago)
+			status.Since = time.Time{}
+			list = append(list, int64(c.statuses.Number(status))+1, ago)
 		}
 		found[host] = list
 	}

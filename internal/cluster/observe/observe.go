@@ -267,7 +267,7 @@ func (e *evaluation) assignment(folder *WrittenFolder, applied reconciler.Applie
 		e.evaluateArriving(&a, applied)
 		return a
 	}
-	a.Status = e.status(verdict.Behind, folder.Changed, e.whyBehind(applied))
+	a.Status = e.status(verdict.Behind, folder.Changed, whyBehind(&applied, "has ", "applied nothing yet"))
 	return a
 }
 
@@ -281,20 +281,14 @@ func (e *evaluation) lateOnHub(folder *WrittenFolder, onHub *reconciler.Applied)
 		late.OfRoot = !blames(onHub, folder)
 		return late, true
 	}
-	reason := "the hub itself has applied nothing of the folder yet"
-	if onHub.Commit != "" {
-		reason = "the hub itself has commit " + short(onHub.Commit)
-	}
-	if onHub.Verdict != verdict.Ready && onHub.Message != "" {
-		reason += "; " + onHub.Message
-	}
+	reason := whyBehind(onHub, "the hub itself has ", "applied nothing of the folder yet")
 	return e.status(verdict.Behind, folder.Changed, reason), true
 }
 
-func (e *evaluation) whyBehind(applied reconciler.Applied) string {
-	text := "has applied nothing yet"
+func whyBehind(applied *reconciler.Applied, has, nothing string) string {
+	text := has + nothing
 	if applied.Commit != "" {
-		text = "has commit " + short(applied.Commit)
+		text = has + "commit " + short(applied.Commit)
 	}
 	if applied.Verdict != verdict.Ready && applied.Message != "" {
 		text += "; " + applied.Message
