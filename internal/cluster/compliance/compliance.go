@@ -253,8 +253,10 @@ func collectReports(ctx context.Context, repository GitOpsReader, q *Question, a
 		switch {
 		case q.Offline != "":
 			report.Unknown, report.Applied = q.Offline, nil
+		case !heard && q.Feedback.IsEmpty():
+			report.Unknown = "no report is collected: `feedback` is empty"
 		case !heard:
-			report.Unknown = q.Feedback.explainSilence()
+			report.Unknown = "there is no report about this cluster"
 		}
 		reports[name] = report
 	}
@@ -264,13 +266,6 @@ func collectReports(ctx context.Context, repository GitOpsReader, q *Question, a
 // IsEmpty reports whether there is no source of reports.
 func (f *Feedback) IsEmpty() bool {
 	return f.Clusters == nil && f.Hub == nil && f.Statuses == nil && len(f.Reports) == 0
-}
-
-func (f *Feedback) explainSilence() string {
-	if f.IsEmpty() {
-		return "no report is collected: `feedback` is empty"
-	}
-	return "there is no report about this cluster"
 }
 
 // readReports keeps the latest report about a cluster or assignment.

@@ -91,12 +91,9 @@ func (r *reader) report(cluster string, key folder.Key) rollout.Report {
 
 // isHeard reports whether other sources than agents describe the content of the cluster.
 func isHeard(opinions []opinion, decided verdict.Verdict) bool {
-	for _, o := range opinions {
-		if o.Verdict != verdict.Unknown && decided != verdict.Unknown && (decided != verdict.Failed || o.Verdict == verdict.Failed) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(opinions, func(o opinion) bool {
+		return o.Verdict != verdict.Unknown && decided != verdict.Unknown && (decided != verdict.Failed || o.Verdict == verdict.Failed)
+	})
 }
 
 // addFacts adds the facts of a cluster, which may be in any of several documents.

@@ -231,14 +231,10 @@ func Merge(own map[string]KnownFacts, registered []Registration, asked []Source)
 		}
 		by[one.Name][one.From] = append(by[one.Name][one.From], one)
 	}
-	for name, known := range own {
-		all[name] = known
-	}
 	for name := range by {
-		if _, known := all[name]; !known {
-			all[name] = KnownFacts{}
-		}
+		all[name] = KnownFacts{}
 	}
+	maps.Copy(all, own)
 	for name, known := range all {
 		all[name] = mergeSources(known, by[name], asked)
 	}
