@@ -49,9 +49,9 @@ func (p *Planner) checkConflicts(ctx context.Context, desired Desired, plan Plan
 func newConflictErrors(refused, adoptable []string) []PlanProblem {
 	remedy := ""
 	if len(adoptable) > 0 {
-		remedy = fmt.Sprintf(" To take %s over, with what is in %[1]s, set adopt = true.", wording.OneOrMany(len(adoptable), "it", "them"))
+		remedy = fmt.Sprintf(" To take %s over with all content, set adopt = true.", wording.OneOrMany(len(adoptable), "it", "them"))
 		if len(refused) > 0 {
-			remedy = fmt.Sprintf("\n\nOf these, %d can be taken over, with what is in them: set adopt = true once the others are resolved.",
+			remedy = fmt.Sprintf("\n\nOf these, %d can be taken over with all content: set adopt = true once the others are resolved.",
 				len(adoptable))
 		}
 	}

@@ -57,7 +57,7 @@ func TestKeptFoldersStayAndMayBeAdopted(t *testing.T) {
 				{ // other content needs adopt
 					Config: small{database: `"mysql://two"`}.config(repo),
 					ExpectError: words(
-						`folder "large/app-core" has files that no assignment's record lists. To take it over, with what is in it, set adopt = true.`,
+						`folder "large/app-core" has files that no assignment's record lists. To take it over with all content, set adopt = true.`,
 					),
 				},
 				{Config: small{database: `"mysql://two"`, extra: "adopt = true"}.config(repo), ConfigPlanChecks: emptyPlan},

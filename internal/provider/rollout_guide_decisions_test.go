@@ -186,7 +186,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s := newGuideRollout(t, rolloutAnchor, `expedite = ["payments-live"]`+"\n    "+rolloutAnchor)
 		s.setVersion("2")
 		s.applyHourLater("2 2 2 2")
-		s.expectText(`Expedite "payments-live" is for whatever that gets later, too`)
+		s.expectText(`Expedite "payments-live" applies to later content, too`)
 		s.setVersion("3")
 		s.applyHourLater("3 3 3 3")
 	})

@@ -152,7 +152,7 @@ func TestAMistakeInAFleetIsReportedOnce(t *testing.T) {
 				if !c.warning {
 					want = 2
 				}
-				wantCount := fmt.Sprintf("has the same fleet, and shows in full what is wrong with it: %d error", len(c.texts))
+				wantCount := fmt.Sprintf("reports the full error at the same fleet: %d error", len(c.texts))
 				if len(short) != want ||
 					want > 0 && (!strings.Contains(short[0], wantCount) || !strings.Contains(short[0], fmt.Sprintf("%q", c.summary))) {
 					t.Errorf("the other resources report %q", short)

@@ -134,7 +134,7 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 			i.setVersion("1.32", "eks-west")
 			i.applyAndExpect("1.32", "1.32 1.32 1.32 1.32 1.32")
 			i.setVersion("1.32", slices.Sorted(maps.Keys(i.facts))...)
-			if output = i.applyAndExpect("1.32", "1.32 1.32 1.32 1.32 1.32"); !strings.Contains(output, "what is wanted is proven") {
+			if output = i.applyAndExpect("1.32", "1.32 1.32 1.32 1.32 1.32"); !strings.Contains(output, "the wanted value is proven") {
 				t.Errorf("the output is %s", output)
 			}
 			i.run("destroy", "-input=false", "-auto-approve")

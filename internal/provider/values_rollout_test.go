@@ -101,7 +101,7 @@ func TestExistingClustersAreNotUpgradedAtOnce(t *testing.T) {
 	v := newVersions(t)
 	v.reportVersion("1.30", "prod-1", "prod-2")
 	_, diags := v.w.Plan(t.Context(), v.configuration("1.31"))
-	if text := diags.String(); !diags.Has("Clusters have another value") || !strings.Contains(text, "2 clusters are there already") ||
+	if text := diags.String(); !diags.Has("Clusters have another value") || !strings.Contains(text, "2 clusters exist already") ||
 		!strings.Contains(text, "prod-1, prod-2") {
 		t.Errorf("the diagnostics are %s", text)
 	}
@@ -111,7 +111,7 @@ func TestExistingClustersAreNotUpgradedAtOnce(t *testing.T) {
 	v.overrides = map[string]any{"evidence": string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
 		Name: "errors", Of: evidence.OfCluster, Pass: "value < 1.0", Figures: map[string]evidence.Figure{"canary": {Message: "it has no value"}, "prod-1": {Value: 0.1}},
 	}}}).Marshal())}
-	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "1 cluster is there already") {
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "1 cluster exists already") {
 		t.Errorf("with one measured cluster the diagnostics are %s", diags)
 	}
 	v = newVersions(t)
@@ -120,7 +120,7 @@ func TestExistingClustersAreNotUpgradedAtOnce(t *testing.T) {
 	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
 	v.overrides = map[string]any{}
-	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "Nothing is known of 3 clusters") {
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "The plan takes 3 clusters without evidence for new") {
 		t.Errorf("the diagnostics are %s", diags)
 	}
 }
@@ -159,7 +159,7 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 	v.overrides, v.facts = map[string]any{"released": "1.30"}, map[string]evidence.ClusterFacts{}
 	for _, wanted := range []any{"1.31", tftypes.NewValue(tftypes.String, tftypes.UnknownValue)} {
 		_, diags := v.w.Plan(t.Context(), v.configuration(wanted), providertest.Replace(kubernetes))
-		if !diags.Has("A replacement forgets the values of clusters") || !strings.Contains(diags.String(), "3 clusters were given another value") {
+		if !diags.Has("A replacement forgets the values of clusters") || !strings.Contains(diags.String(), "3 clusters have another value") {
 			t.Errorf("a replacement reports %s", diags)
 		}
 		delete(v.overrides, "released")

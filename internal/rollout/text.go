@@ -82,7 +82,7 @@ func (p Progress) text(targets int) string {
 var waitTexts = map[Wait]string{
 	WaitsForContent:      "newer content, since this one failed",
 	WaitsForApproval:     "an approval",
-	WaitsForRequirements: "what it requires",
+	WaitsForRequirements: "its requirements",
 	WaitsForRequest:      "the open pull request",
 	WaitsForWindow:       "a window",
 	WaitsForClusters:     "clusters to be ready",
@@ -136,11 +136,11 @@ func (n Note) String() string {
 	case ApprovesOld:
 		return fmt.Sprintf("approval %q is for content that is not wanted any more; remove the approval", n.Subject)
 	case ExpeditesOld:
-		return fmt.Sprintf("expedite %q is for content that is not wanted; what is on its way is %q", n.Subject, n.Other)
+		return fmt.Sprintf("expedite %q names content that is not wanted; the change under way is %q", n.Subject, n.Other)
 	case ExpeditesLater:
-		return fmt.Sprintf("expedite %q is for whatever that gets later, too; write %q for this content alone", n.Subject, n.Other)
+		return fmt.Sprintf("expedite %q applies to later content, too; write %q for this content alone", n.Subject, n.Other)
 	case ExpeditesNext:
-		return fmt.Sprintf("expedite %q is for whatever that gets next, too: it waits for no stage; remove it once nothing is to be expedited",
+		return fmt.Sprintf("expedite %q applies to the next content, too, which then waits for no stage; remove it once no change needs it",
 			n.Subject)
 	case TimeProves:
 		return fmt.Sprintf("only time proves a change on %s, of which the fleet has no clusters; list them in clusters to have them prove it",

@@ -199,7 +199,7 @@ func (e Edit) checkHost(host string) error {
 			return fmt.Errorf("host %q: %w", host, err)
 		}
 		if target == e.Owner.Name+markerSuffix {
-			return fmt.Errorf("host %q: name %q is that of the marker; use another name", host, target)
+			return fmt.Errorf("host %q: the marker has the name %q; use another name", host, target)
 		}
 		if err := git.CheckPath(e.Owner.folderPath(host, target)); err != nil {
 			return err

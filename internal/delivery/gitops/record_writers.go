@@ -209,7 +209,7 @@ type RecordCommit struct {
 // String describes the commit.
 func (w RecordCommit) String() string {
 	if w.Commit == "" {
-		return "a commit that is older than those that can be read"
+		return "a commit before the oldest one that can be read"
 	}
 	text := fmt.Sprintf("commit %.12s of %s by %s", w.Commit, w.Time.UTC().Format("2006-01-02 15:04 UTC"), w.Author.Name)
 	if w.Run != "" {

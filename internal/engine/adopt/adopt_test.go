@@ -342,7 +342,7 @@ spec: {sourceFormat: unstructured, git: {repo: https://example.com/team, branch:
 				`listed f.yaml: Application x has the text "$(repo)", which the template of adopted objects replaces`,
 				"listed g.yaml: Application {{ name }} metadata.name " + fleet.CheckSubdomainName("{{ name }}"),
 				"listed h.yaml: document 1 cannot be read, from line 1: anchor 'a' value contains itself",
-				"listed i.yaml: Deployment web is no object that says what a reconciler deploys: it stays where it is",
+				"listed i.yaml: Deployment web is no object that deploys anything: it stays where it is",
 				"listed j.yaml: document 1 cannot be read, from line 1: a key is not a string",
 			},
 		},

@@ -51,7 +51,7 @@ func TestAppliedObjectsAreAdopted(t *testing.T) {
 				"listed apps/team.yaml: Application argocd/team brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder",
 				"listed root.yaml: Application argocd/root brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder",
 				"listed team/b/left.yaml: Application argocd/left is not among the objects that Application argocd/team makes, which are taken",
-				"listed team/b/more.yaml: ConfigMap more is no object that says what a reconciler deploys: it stays where it is",
+				"listed team/b/more.yaml: ConfigMap more is no object that deploys anything: it stays where it is",
 			},
 		},
 		"an application of applications as a chart": {
@@ -157,7 +157,7 @@ spec:
 				"policy everywhere map[]",
 				"listed apps/prod/web.yaml: Kustomization flux-system/web comes with Kustomization flux-system/apps, which brings its folder, and is not adopted itself: its source is generated",
 				"listed clusters/prod/apps.yaml: Kustomization flux-system/apps manifests cannot say its source: manifests.repo is the repository of the documents, and the source is in parameters.objects (taken)",
-				"listed clusters/prod/artifacts.yaml: ArtifactGenerator flux-system/flux-system is no object that says what a reconciler deploys: it stays where it is",
+				"listed clusters/prod/artifacts.yaml: ArtifactGenerator flux-system/flux-system is no object that deploys anything: it stays where it is",
 				"listed clusters/prod/flux-system/gotk-sync.yaml: GitRepository flux-system/flux-system is the agent's own: it goes on to follow its folder",
 				"listed clusters/prod/flux-system/gotk-sync.yaml: Kustomization flux-system/flux-system is the agent's own: it goes on to follow its folder",
 			},

@@ -187,7 +187,7 @@ func (a *documents) readDocument(file string, fields map[string]any, depth int) 
 			o.fields = fields
 			a.generators = append(a.generators, o)
 		}
-		reason := "is no object that says what a reconciler deploys: it stays where it is"
+		reason := "is no object that deploys anything: it stays where it is"
 		if of := reconciler.OfGroup(group); of != nil {
 			reason = "is an object of " + of.Product + " that deploys nothing by itself: it stays where it is"
 		}

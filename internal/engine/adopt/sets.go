@@ -91,7 +91,7 @@ func (a *applier) madeBy(set *manifestObject, namespace string) (made []*manifes
 		made = append(made, o)
 	}
 	if len(made) == 0 {
-		return nil, nil, errors.New("it makes no Application of what the documents have")
+		return nil, nil, errors.New("it makes no Application from the documents")
 	}
 	return made, params, nil
 }

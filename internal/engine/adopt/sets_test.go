@@ -210,7 +210,7 @@ func TestUnsupportedApplicationSetsAreAdoptedUnchanged(t *testing.T) {
 		"a patch":                   {"templatePatch: '{}'\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its templatePatch"},
 		"an order":                  {"strategy: {type: RollingSync}\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its strategy"},
 		"a template of a generator": {"generators: [{list: {elements: [{a: b}], template: {metadata: {name: b}, spec: {project: default, destination: {}}}}}]", "a", "x", "a generator has a template of its own"},
-		"no elements":               {"generators: [{list: {elements: []}}]", "a", "x", "it makes no Application of what the documents have"},
+		"no elements":               {"generators: [{list: {elements: []}}]", "a", "x", "it makes no Application from the documents"},
 		"no text":                   {"generators: [{list: {elements: [{a: 1}]}}]", "a", "x", `"a" of an element of its list is no text, which Argo CD refuses without goTemplate`},
 		"one name":                  {"generators: [{list: {elements: [{a: b}, {a: c}]}}]", "a", "x", `it makes two Applications with the name "a"`},
 		"no name":                   {"generators: [{list: {elements: [{a: B_C}]}}]", "{{a}}", "x", `the Application "B_C" that it makes metadata.name `},

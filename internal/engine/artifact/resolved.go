@@ -67,7 +67,7 @@ func Decode(text string) (Resolved, error) {
 		Format string `json:"format"`
 	}
 	if err := json.Unmarshal([]byte(text), &head); err != nil {
-		return nil, fmt.Errorf("the text is not one that flotilla_artifacts returned: %w", err)
+		return nil, fmt.Errorf("the text does not come from flotilla_artifacts: %w", err)
 	}
 	if head.Format != format {
 		return nil, fmt.Errorf(
@@ -78,10 +78,10 @@ func Decode(text string) (Resolved, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&read); err != nil {
-		return nil, fmt.Errorf("the text is not one that flotilla_artifacts returned: %w", err)
+		return nil, fmt.Errorf("the text does not come from flotilla_artifacts: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the text is not one that flotilla_artifacts returned: something follows it")
+		return nil, errors.New("the text does not come from flotilla_artifacts: something follows it")
 	}
 	if len(read.Targets) > maxResolvedTargets {
 		return nil, fmt.Errorf("the text has more than %d deployment targets", maxResolvedTargets)

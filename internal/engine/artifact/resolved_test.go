@@ -75,12 +75,12 @@ func TestInvalidPinsAreRefused(t *testing.T) {
 		return `{"format":"1","targets":{"a-b":{"manifests":{"storage":"git","repo":"r"` + rest
 	}
 	for text, want := range map[string]string{
-		``:                               "not one that flotilla_artifacts returned",
-		`[]`:                             "not one that flotilla_artifacts returned",
+		``:                               "does not come from flotilla_artifacts",
+		`[]`:                             "does not come from flotilla_artifacts",
 		`{"format":"2","x":1}`:           `format "2", but this release`,
 		`{}`:                             `format ""`,
 		`{"format":"1","x":1}`:           "unknown field",
-		`{"format":"1"} {}`:              "not one that",
+		`{"format":"1"} {}`:              "does not come from",
 		git(`},"pin":{}}}}`):             `deployment target "a-b": the pin is not the full id of a commit`,
 		git(`},"pin":{"commit":"a"}}}}`): "full id of a commit",
 		git(`},"pin":{"commit":"` + commit + `","version":"1"}}}}`):                                                      "full id of a commit",

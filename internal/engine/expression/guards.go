@@ -70,7 +70,7 @@ func isPlainQuantity(text string) bool {
 
 func limit(size, most float64) ref.Val {
 	if size > most {
-		return types.NewErr("too large: what a function would make of this")
+		return types.NewErr("too large: the result of a function")
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func TestMistakesInABaseAreFindings(t *testing.T) {
 			`cluster_types["drone"].name: "drone" is also the name of the base fleet`, `config_containers["a"].name: "a" is also the name of the base fleet`,
 		}},
 		"colliding full names": {base, nil, "workloads: [{name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: 'https://x'}}}}]", []string{
-			`workloads["a"].deployment_targets["b-c"]: its full name "a-b-c" is also that of a deployment target of workload "a-b"`,
+			`workloads["a"].deployment_targets["b-c"]: a deployment target of workload "a-b" has the same full name "a-b-c"`,
 		}},
 		"an assignment twice": {base + "assignments: [{cluster_type: drone, deployment_target: a-b-c}]", nil, "assignments: [{cluster_type: drone, deployment_target: a-b-c}]", []string{
 			`assignments[0]: "drone/a-b-c" is also the name of the base fleet`,
@@ -106,7 +106,7 @@ func TestMistakesInABaseAreFindings(t *testing.T) {
 		"another environment":             {"environment: prod", nil, "", []string{`base.environment: the base fleet is of environment "prod", this one of "dev"`}},
 		"another environment's model":     {"environment: prod", func(b map[string]any) { b["environment"] = "dev" }, "", []string{`base.model: is of environment "prod", this fleet of "dev"`}},
 		"no model":                        {base, func(b map[string]any) { delete(b, "model") }, "", []string{"base.model: is required"}},
-		"an invalid model":                {base, func(b map[string]any) { b["model"] = "{}x" }, "", []string{"base.model: is not one that provider::flotilla::fleet returned"}},
+		"an invalid model":                {base, func(b map[string]any) { b["model"] = "{}x" }, "", []string{"base.model: does not come from provider::flotilla::fleet"}},
 		"no format":                       {base, func(b map[string]any) { delete(b, "format"); delete(b, "manifests") }, "clusters: [{name: a, cluster_type: drone}]", []string{`base.format: its format is "", this version takes "1"): make it again`}},
 		"another format":                  {base, func(b map[string]any) { b["format"] = "3" }, "", []string{`base.format: was made by another version of the provider (its format is "3"`}},
 		"no manifests":                    {base, func(b map[string]any) { delete(b, "manifests") }, "", []string{"base.manifests: is required"}},

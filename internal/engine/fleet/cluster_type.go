@@ -301,7 +301,7 @@ func (c *crossReferences) checkFormerNames() {
 		by, twice := had[one.name]
 		switch isType := func(c ClusterType) bool { return c.Name == one.name }; {
 		case one.name == one.now:
-			c.reader.Report(one.path, "is the name that the cluster type has now: name those that it had before")
+			c.reader.Report(one.path, "is the present name of the cluster type: list its former names")
 		case twice && by == one.now:
 			c.reader.Report(one.path, "is there twice")
 		case twice:

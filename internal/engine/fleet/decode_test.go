@@ -297,7 +297,7 @@ func TestMistakesInReferencesNamesAndRequirementsAreFindings(t *testing.T) {
 		"colliding full names": {
 			"workloads:\n- {name: a-b, workspace: team, deployment_targets: {c: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
 				"- {name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: 'https://x'}}}}",
-			[]string{`workloads["a-b"].deployment_targets["c"]: its full name "a-b-c" is also that of a deployment target of workload "a"`},
+			[]string{`workloads["a-b"].deployment_targets["c"]: a deployment target of workload "a" has the same full name "a-b-c"`},
 		},
 		"a full name too long": {
 			"workloads: [" + workload(strings.Repeat("a", 59), gitManifests) + "]",

@@ -70,7 +70,7 @@ func (f *Fleet) Model() (string, error) {
 func ParseModel(model string) (*Fleet, error) {
 	fleet := &Fleet{}
 	if err := parseStrictly(model, fleet); err != nil {
-		return nil, fmt.Errorf("fleet model is not one that provider::flotilla::fleet returned: %w", err)
+		return nil, fmt.Errorf("fleet model does not come from provider::flotilla::fleet: %w", err)
 	}
 	for _, target := range fleet.Targets() {
 		target.ManifestsPending = true

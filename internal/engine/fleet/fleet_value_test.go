@@ -191,7 +191,7 @@ func TestInvalidValuesOfAFleetAreErrors(t *testing.T) {
 	}{
 		"no format":      {func(v *fleet.Value) { v.Format = "" }, `was made by another version of the provider (its format is "", this version takes "1"): make it again with provider::flotilla::fleet`},
 		"another format": {func(v *fleet.Value) { v.Format = "17" }, `its format is "17"`},
-		"no model":       {func(v *fleet.Value) { v.Model = "" }, "fleet model is not one that provider::flotilla::fleet returned"},
+		"no model":       {func(v *fleet.Value) { v.Model = "" }, "fleet model does not come from provider::flotilla::fleet"},
 		"more model":     {func(v *fleet.Value) { v.Model += "{}" }, "text follows it at offset"},
 		"manifests":      {func(v *fleet.Value) { v.Manifests = map[string]string{"hello-live": `{"repos":1}`} }, `manifests of deployment target "hello-live" are not what`},
 		"more manifests": {func(v *fleet.Value) { v.Manifests = map[string]string{"hello-live": `{}{}`} }, "text follows it at offset"},

@@ -238,8 +238,8 @@ func readModelPolicy(p *controlPlane, o *ObjectReader) {
 	switch operation := readText(o, "operation"); operation {
 	case "", "CREATE":
 	case "PURGE":
-		o.Report("operation", "a policy that purges removes at one time what earlier policies did, but a fleet does not depend on time: "+
-			"remove the policy, and remove what it purges from the policies that select it")
+		o.Report("operation", "a policy that purges ends the effect of earlier policies, but a fleet has no earlier and later policies: "+
+			"remove the policy, and change the policies that select the purged workloads")
 	default:
 		o.Report("operation", "must be CREATE or PURGE, not %.80q", operation)
 	}

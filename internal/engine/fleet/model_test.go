@@ -27,7 +27,7 @@ func TestABrokenModelIsAnError(t *testing.T) {
 		for _, text := range texts {
 			_, err := fleet.ParseModel(text)
 			if err == nil || !strings.Contains(err.Error(), want) ||
-				!strings.Contains(err.Error(), "fleet model is not one that provider::flotilla::fleet returned") {
+				!strings.Contains(err.Error(), "fleet model does not come from provider::flotilla::fleet") {
 				t.Errorf("%.60q: got error %v, want %q", text, err, want)
 			}
 		}

@@ -144,7 +144,7 @@ func (c *crossReferences) checkWorkloads() {
 		for _, target := range workload.targets {
 			fullName := FullName(workload.name, target.name)
 			if owner, taken := owners[fullName]; taken && owner != workload.name {
-				c.reader.Report(target.path, "its full name %q is also that of a deployment target of workload %q: rename one", fullName, owner)
+				c.reader.Report(target.path, "a deployment target of workload %[2]q has the same full name %[1]q: rename one", fullName, owner)
 			}
 			owners[fullName] = workload.name
 			if len(fullName) > maxLabelName {

@@ -92,7 +92,7 @@ func TestModelRoundTrip(t *testing.T) {
 
 func TestInvalidModelsAreErrors(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", `{"environment":"dev","lables":{}}`, `{"environment":"dev"} trailing`, `{"environment":7}`} {
-		if _, err := fleet.ParseModel(text); err == nil || !strings.Contains(err.Error(), "is not one that provider::flotilla::fleet returned") {
+		if _, err := fleet.ParseModel(text); err == nil || !strings.Contains(err.Error(), "does not come from provider::flotilla::fleet") {
 			t.Errorf("%q: got error %v", text, err)
 		}
 	}

@@ -265,7 +265,7 @@ func toJSONValue(value any, depth int) (any, error) {
 		}
 		return object, nil
 	}
-	return nil, fmt.Errorf("a value of type %T is not one that JSON has", value)
+	return nil, fmt.Errorf("JSON has no values of type %T", value)
 }
 
 func keyText(key any) (string, error) {

@@ -40,7 +40,7 @@ func checkSchemaSize(document any) error {
 	size.add(document, 0)
 	switch {
 	case size.parts > maxSchemaParts:
-		return fmt.Errorf("has more than %d objects and booleans, which is what a schema may have", maxSchemaParts)
+		return fmt.Errorf("has more than %d objects and booleans, the limit of a schema", maxSchemaParts)
 	case size.memory > maxSchemaMemory:
 		return fmt.Errorf("is too large: it would take more than %d MiB of memory to compile", maxSchemaMemory>>20)
 	}

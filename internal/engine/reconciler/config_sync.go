@@ -40,7 +40,7 @@ var configSync = Reconciler{
 			"ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 		Controllers: []Controller{
 			{Name: "reconciler-manager", Without: "nothing is reconciled"},
-			{Name: "resource-group-controller-manager", Without: "it is not known whether what is applied is ready"},
+			{Name: "resource-group-controller-manager", Without: "it is not known whether applied objects are ready"},
 		},
 	},
 	Unordered: func(Manifests, Manifests, bool) string {
@@ -204,7 +204,7 @@ func resourceGroupStatus(l *Listing, g *ListedObject) verdict.Status {
 	case !g.isCurrent(condition{}):
 		return g.say(verdict.Progressing, again.changed, "was changed after its status was written")
 	case !known:
-		return g.say(verdict.Unknown, time.Time{}, "does not say whether what is applied is ready")
+		return g.say(verdict.Unknown, time.Time{}, "does not say whether applied objects are ready")
 	}
 	for _, state := range []struct {
 		is   verdict.Verdict

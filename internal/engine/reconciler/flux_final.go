@@ -117,7 +117,7 @@ func (f *fields) versionMetadata(into *objects.Request) string {
 func fetchGit(object map[string]any, into *objects.Request) []string {
 	f := readFields(object, "spec")
 	for _, path := range []string{"include", "recurseSubmodules", "sparseCheckout"} {
-		f.refuse(path, "it changes what the source gives")
+		f.refuse(path, "it changes the content of the source")
 	}
 	into.Source = &objects.FluxSource{Ignore: f.text("ignore")}
 	into.Artifact.Signed = readGitVerification(f) || into.Artifact.Signed

@@ -132,7 +132,7 @@ func (o *ListedObject) compared(source *ListedObject) verdict.Status {
 	_, digest, _ := strings.Cut(gives, "@")
 	switch {
 	case len(has) == 0:
-		return o.say(verdict.Unknown, time.Time{}, "does not say what it has of %s", source)
+		return o.say(verdict.Unknown, time.Time{}, "reports no revision of %s", source)
 	case slices.Contains(has, gives) || digest != "" && slices.Contains(has, digest):
 		return verdict.Status{Verdict: verdict.Ready}
 	}

@@ -41,7 +41,7 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 		switch {
 		case host.reconciler == nil:
 			add(at,
-				"is a template of your own, by which Flotilla does not know what is rendered, and deployment target %q has render = %q",
+				"is a template of your own, whose objects Flotilla cannot render, and deployment target %q has render = %q",
 				assignment.Target.Name, how)
 		case host.reconciler.NoObjects != "":
 			add(at, "is %q, and deployment target %q has render = %q: %s",
@@ -53,7 +53,7 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 				hint = ", or give the full id of a commit as commit"
 			}
 			add(targetPath(assignment.Target).Attribute("manifests"),
-				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of "+
+				"are not pinned, and render = %q needs manifests that do not change by themselves: set artifacts of the fleet to those of "+
 					"flotilla_artifacts for these workloads%s", how, hint)
 		}
 	}
@@ -162,7 +162,7 @@ func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former
 	named := reconciler.Named(cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler))
 	switch {
 	case former.Manifests == nil:
-		return nil, errors.New("no record says what they were rendered from")
+		return nil, errors.New("no record has their manifests")
 	case named == nil || named.NoObjects != "":
 		return nil, fmt.Errorf("their reconciler was %q", clusterType.Reconciler)
 	}

@@ -243,7 +243,7 @@ func imageProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	}
 	return errorAt(targetPath(assignment.Target).Attribute("manifests").Attribute("version"),
 		"%q is a range of versions, and reconciler %q of cluster type %q takes one image: set tag, digest or an exact version, "+
-			"or give the fleet artifacts, those of flotilla_artifacts",
+			"or set artifacts of the fleet to those of flotilla_artifacts",
 		manifests.Version, host.reconciler.Name, assignment.Host.ClusterType.Name)
 }
 

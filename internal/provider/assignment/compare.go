@@ -98,7 +98,7 @@ func (c *comparison) warnOfDeparture() {
 		lines = append(lines, "- "+key.String())
 	}
 	c.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders at the former location are removed", fmt.Sprintf(
-		"The assignment %q moves from %s, and what it has there is removed:\n%s", c.before.state.Owner.Name,
+		"The assignment %q moves from %s, and its folders there are removed:\n%s", c.before.state.Owner.Name,
 		repository.LocationText(c.before.state.Owner.Location), wording.Lines(lines, changes.MaxLines)))
 }
 
@@ -110,7 +110,7 @@ func warnOfUnknownHosts(d *decision) {
 	for _, host := range d.protection.EmptiedHosts {
 		if !slices.Contains(known, host) {
 			tfvalue.AddWarningf(d.diagnostics, path.Root("protection"), "A host of emptied_hosts does not exist",
-				"neither the fleet nor what is deployed has a host %q%s", host, fleet.DidYouMean(host, known))
+				"neither the fleet nor the branch has a host %q%s", host, fleet.DidYouMean(host, known))
 		}
 	}
 }

@@ -56,7 +56,7 @@ func planDestroy(ctx context.Context, c *frame.Call[assignmentModel]) {
 	if known.Settings.PullRequest && len(known.Trees) > 0 && !state.keeps() && !c.Diagnostics.HasError() {
 		tfvalue.AddWarningf(c.Diagnostics, path.Root("delivery"), "Folders stay until the request is merged",
 			"A destroy of the assignment %q proposes the removal of its folders in a pull request, and removes the assignment from the state. "+
-				"Until the request is merged, the folders stay on branch %q, and clusters run what is in them. "+
+				"Until the request is merged, the folders stay on branch %q, and clusters run their content. "+
 				"If the request is closed, they stay for good.", known.Owner.Name, known.Owner.Location.Branch)
 	}
 }
@@ -90,7 +90,7 @@ func remove(ctx context.Context, c *frame.Call[assignmentModel]) {
 	case errors.As(err, new(*delivery.HeldError)) && deposed != nil:
 		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
 		c.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
-			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",
+			"The assignment %q was replaced, and its folders at the former location, branch %q at path %q, stay there: %s",
 			known.Owner.Name, known.Owner.Location.Branch, known.Owner.Location.Path, tfvalue.Sentence(err.Error())))
 	case err != nil:
 		repository.AddError(ctx, c.Diagnostics, err, false)

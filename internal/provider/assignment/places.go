@@ -268,8 +268,8 @@ func (w *wanted) applyRenames() bool {
 	merges := w.renames.FindMerges(w.before.trees)
 	for _, former := range slices.Sorted(maps.Keys(merges)) {
 		tfvalue.AddErrorf(w.diagnostics, fleetvalue.Path, "Cluster types cannot become one",
-			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly: the cluster type can go, "+
-				"and its clusters be of the other one, as a change that removes what it has.", former, merges[former], former)
+			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly. To merge the types, "+
+				"give its clusters the other type and remove it: the plan then shows the removal of its folders.", former, merges[former], former)
 	}
 	w.before = w.before.renamed(w.renames)
 	return len(merges) == 0

@@ -46,7 +46,7 @@ const ownerEntry = "owner"
 
 // loadAssignment reads the private state; nil if there is none.
 func loadAssignment(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *assignmentPrivate {
-	const instead = "what the assignment wrote is taken from the repository's records instead"
+	const instead = "the folders of the assignment are read from the records of the repository instead"
 	return privatestate.LoadSealed[assignmentPrivate](ctx, ownerEntry, instead, private, diagnostics)
 }
 

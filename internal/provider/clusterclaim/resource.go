@@ -279,7 +279,7 @@ func loadClaim(ctx context.Context, private privatestate.State, diagnostics *dia
 	if err := json.Unmarshal(text, m); err != nil {
 		diagnostics.AddError(
 			"Private state cannot be read",
-			tfvalue.Sentence("what the claim has written is not known; import it again: "+err.Error()),
+			tfvalue.Sentence("the files of the claim are not known; import it again: "+err.Error()),
 		)
 		return nil
 	}

@@ -227,9 +227,9 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 	}
 	if len(labels.Waiting) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("label_defaults"), "Labels of clusters are not known yet", fmt.Sprintf(
-			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels "+
-				"in this run. Workloads on one that is there already, and is selected by them, would be removed: set label_defaults to the "+
-				"labels that it had. For those that this run creates, that is as it should be.\n%s",
+			"The addresses or credentials of these clusters are not known before the apply, and label_defaults has no entry for them, so that "+
+				"they lack these labels in this run. From existing clusters, it would remove the workloads that the labels select: set "+
+				"label_defaults to their former labels. Clusters that this run creates need no entry.\n%s",
 			wording.Lines(labels.Waiting, wording.Named),
 		))
 	}
@@ -276,7 +276,7 @@ func (s *settings) question(c *connection.Connection, requested bool, diagnostic
 	}
 	if !complete {
 		diagnostics.AddAttributeWarning(root, "Clusters are not known yet",
-			"How to reach clusters is not known before the apply. This plan leaves out what they would find.")
+			"The addresses or credentials of clusters are not known before the apply. This plan has no facts of them.")
 	}
 	return q, complete
 }

@@ -310,7 +310,7 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 				"no record is of a cluster %q%s", name, near)
 		} else {
 			tfvalue.AddWarningf(diagnostics, path.Root("cluster"), "Cluster type is not known",
-				"No record names the type of cluster %q, so the inventory lacks what it gets by its type. Set cluster_type.", name)
+				"No record names the type of cluster %q, so the inventory lacks the assignments of its type. Set cluster_type.", name)
 		}
 	}
 	if len(found.Assignments) > 0 {

@@ -76,8 +76,7 @@ func elsewhere(repeated []common) diag.Diagnostic {
 	}
 	at := repeated[0].Path()
 	return diag.NewAttributeErrorDiagnostic(at, "Same error as elsewhere", fmt.Sprintf(
-		"Another data source or resource of this run has the same %s, and shows in full what is wrong with it: %s. Mend it once, for all of "+
-			"them.",
+		"Another data source or resource of this run reports the full error at the same %s: %s. One correction removes all of these errors.",
 		at,
 		strings.Join(summaries, ", "),
 	))

@@ -78,7 +78,7 @@ func (g GivenEvidence) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics
 		switch {
 		case d.Measurements != nil && d.Measurements.Environment != of.Environment:
 			tfvalue.AddErrorf(diagnostics, g.At[i], "Evidence of another environment",
-				"The measurements are of environment %q, and this fleet is of %q. Set evidence to that of a flotilla_measurements with the same fleet.",
+				"The measurements are of environment %q, and this fleet is of %q. Set evidence to that of a flotilla_measurements of the same fleet.",
 				d.Measurements.Environment, of.Environment)
 		case d.Compliance != nil:
 			CheckClusters(d.Compliance, of, g.At[i], diagnostics)

@@ -128,16 +128,16 @@ func (d *decision) checkBeginning(diagnostics *diag.Diagnostics) {
 	switch {
 	case len(d.Unplaced) > 0:
 		diagnostics.AddAttributeError(path.Root("released"), "Clusters have another value", fmt.Sprintf(
-			"%s there already, and not known to have the wanted value, or what is released: %s. The wanted value would reach all of them at "+
-				"once.\n\nSet released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
-			wording.Count(len(d.Unplaced), "cluster is", "clusters are"),
+			"%s already, without evidence of the wanted or the released value: %s. The wanted value would reach all of them at once.\n\n"+
+				"Set released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
+			wording.Count(len(d.Unplaced), "cluster exists", "clusters exist"),
 			listed(d.Unplaced),
 			d.Unplaced[0],
 		))
 	case len(forgotten) > 0:
 		diagnostics.AddAttributeError(path.Root("released"), "A replacement forgets the values of clusters", fmt.Sprintf(
-			"%s given another value than a replacement begins with: %s. Set released to what they have, or leave out -replace.",
-			wording.Count(len(forgotten), "cluster was", "clusters were"), listed(forgotten)))
+			"%s another value than a replacement begins with: %s. Set released to their values, or leave out -replace.",
+			wording.Count(len(forgotten), "cluster has", "clusters have"), listed(forgotten)))
 	}
 }
 
@@ -155,13 +155,13 @@ func (d *decision) findForgotten() (clusters []string) {
 func (d *decision) warn(diagnostics *diag.Diagnostics) {
 	if len(d.AtOnce) > 0 {
 		tfvalue.AddWarningf(diagnostics, path.Root("wanted"), "The first value reaches clusters at once",
-			"Nothing is known of %s, so that the wanted value is for clusters that are to be made: %s. If they are there already, set released "+
-				"to what they have.", wording.Count(len(d.AtOnce), "cluster", "clusters"), listed(d.AtOnce))
+			"The plan takes %s without evidence for new, and gives them the wanted value at once: %s. If they exist already, set released "+
+				"to their values.", wording.Count(len(d.AtOnce), "cluster", "clusters"), listed(d.AtOnce))
 	}
 	if len(d.Others) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
-			"%s new in the fleet and there already, and given what is released at once: %s. The facts say another value: take clusters into "+
-				"the fleet one after the other if they shall not change together.",
+			"%s new in the fleet but existed before: %s. The facts report another value than the released one, which reaches them at "+
+				"once. Add clusters to the fleet one after the other if they must not change together.",
 			wording.Count(len(d.Others), "cluster is", "clusters are"),
 			listed(d.Others),
 		))
@@ -223,7 +223,7 @@ func (d *decision) set(ctx context.Context, m *rolloutModel) {
 	}
 	lines = append(lines, d.Lines()...)
 	if isProven {
-		lines = append(lines, "what is wanted is proven")
+		lines = append(lines, "the wanted value is proven")
 	}
 	m.Changes = tfvalue.Texts(lines)
 }

@@ -323,7 +323,7 @@ func compliance(in rollout.StepInput, of *observe.Evidence) evidence.Lookup {
 		is := of.Clusters[cluster]
 		report := rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Status: is.Status}
 		if is.Verdict != verdict.Unknown && !of.Time.After(in.Records[key].Changed) {
-			report.Status = verdict.Status{Verdict: verdict.Progressing, Message: "it is older than what was given"}
+			report.Status = verdict.Status{Verdict: verdict.Progressing, Message: "it is older than the value of the cluster"}
 		}
 		return report
 	}

@@ -187,7 +187,7 @@ const memoryEntry = "rollout"
 
 // load returns nil if there is no private state, or none that can be read: then the state has the values of clusters.
 func load(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *rollout.Memory {
-	return privatestate.LoadSealed[rollout.Memory](ctx, memoryEntry, "what was given to clusters is taken from values instead",
+	return privatestate.LoadSealed[rollout.Memory](ctx, memoryEntry, "the assigned values are read from the attribute values instead",
 		private, diagnostics)
 }
 

@@ -123,7 +123,7 @@ func (s *verdicts) onCluster(cluster string, key folder.Key) verdict.Status {
 		return content.Status
 	case content.Has(now, then):
 		return verdict.Status{
-			Verdict: verdict.Unknown, Since: s.Evidence.Time, Message: "has what the branch has now; whether it is ready was not asked since",
+			Verdict: verdict.Unknown, Since: s.Evidence.Time, Message: "has the content of the branch, but no report since says whether it is ready",
 		}
 	}
 	return verdict.Status{

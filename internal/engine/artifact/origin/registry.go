@@ -154,7 +154,7 @@ func (s *Store) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(text, &manifest); err != nil || len(manifest.Layers) == 0 {
 		return nil, fmt.Errorf(
-			"%s is not an artifact with a layer: an index of several, and what is no manifest, cannot be rendered",
+			"%s is not an artifact with a layer: an index of several artifacts, or another document than a manifest, cannot be rendered",
 			of.Pin.Digest)
 	}
 	layer := manifest.Layers[0]

@@ -179,7 +179,7 @@ func (c *Resolver) describe(repo string, err error) error {
 	case errors.Is(kind, git.ErrUnauthorized):
 		advice = "; give credentials for it in git.credentials of the provider, with its URL, or for a registry in docker's config.json"
 	case errors.Is(kind, git.ErrNotFound):
-		advice = "; check what the manifests name, and that the credentials may read it: many servers hide what they do not show"
+		advice = "; check the names in the manifests and the rights of the credentials: many servers hide what the credentials may not read"
 	case errors.Is(kind, git.ErrUnreachable), errors.Is(kind, context.DeadlineExceeded):
 		kind, advice = git.ErrUnreachable, "; try again"
 	}

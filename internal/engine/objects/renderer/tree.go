@@ -348,7 +348,7 @@ func checkOverrides(t *tree, folder string, overrides []string) error {
 		_, leads := t.outside[full]
 		if _, has := t.files[full]; has || leads {
 			return fmt.Errorf(
-				"file %s changes what the agent renders, and Flotilla does not read it: remove it, and put what it sets into the parameters "+
+				"file %s changes what the agent renders, and Flotilla does not read it: remove it, and move its settings into the parameters "+
 					"of the manifests", full)
 		}
 	}
