@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -137,21 +136,12 @@ func (s *scheduler) nearestHost(p *policy) nearness {
 		}}
 	}
 	failed := append(p.clusterType.Failed(nearest.selectable), p.cluster.Failed(nearest.selectable)...)
+	wanted := strings.Trim(p.clusterType.String()+","+p.cluster.String(), ",") // one of the two may be empty
 	return nearness{fewest, Unscheduled{
 		Reason: fmt.Sprintf("target policy %q selects it, but no %s of environment %q has %s",
-			p.Name, kind, s.fleet.Environment, joinRequirements(p.clusterType, p.cluster)),
+			p.Name, kind, s.fleet.Environment, wanted),
 		NearestHost: nearest.Name, FailedRequirement: failed[0],
 	}}
-}
-
-func joinRequirements(all ...fleet.Requirements) string {
-	var parts []string
-	for _, requirements := range all {
-		if text := requirements.String(); text != "" {
-			parts = append(parts, text)
-		}
-	}
-	return strings.Join(parts, ",")
 }
 
 func (s *scheduler) explainUnselected(target *Target) Unscheduled {

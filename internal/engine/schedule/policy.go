@@ -28,13 +28,14 @@ func (s *scheduler) evaluate() {
 	for i := range s.fleet.TargetPolicies {
 		p := s.compile(&s.fleet.TargetPolicies[i])
 		for _, i := range workloads.narrow(targets.narrow(allTargets, p.target), p.workload) {
-			if p.selectsTarget(s.targets[i]) {
+			target := s.targets[i]
+			if (p.Workspace == "" || p.Workspace == target.Workload.Workspace) && target.Meets(p.workload, p.target) {
 				p.targets = append(p.targets, i)
 			}
 		}
 		for _, i := range hosts.narrow(hosts.narrow(allHosts, p.clusterType), p.cluster) {
 			switch host := s.hosts[i]; {
-			case !p.selectsHost(host):
+			case !p.wantsKind(host) || !host.Meets(p.clusterType) || !host.Meets(p.cluster):
 			case !p.excludes() && p.untolerated(host) != nil:
 				p.tainted = append(p.tainted, i)
 			default:
@@ -43,16 +44,12 @@ func (s *scheduler) evaluate() {
 		}
 		if p.Placement != nil && !p.excludes() {
 			p.chooser = s.newChooser(p)
-			s.warnOfFewHosts(p)
+			if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
+				s.warnings.Report(fleet.PathOf("target_policies", p.Name).Attribute("placement").Attribute("number_of_hosts"),
+					"wants %d hosts, but the policy selects %d: all of them are used", wanted, len(p.hosts))
+			}
 		}
 		s.policies = append(s.policies, p)
-	}
-}
-
-func (s *scheduler) warnOfFewHosts(p *policy) {
-	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
-		s.warnings.Report(fleet.PathOf("target_policies", p.Name).Attribute("placement").Attribute("number_of_hosts"),
-			"wants %d hosts, but the policy selects %d: all of them are used", wanted, len(p.hosts))
 	}
 }
 
@@ -103,18 +100,9 @@ func (p *policy) hasHost(host int32) bool {
 	return found
 }
 
-func (p *policy) selectsTarget(target *Target) bool {
-	return (p.Workspace == "" || p.Workspace == target.Workload.Workspace) &&
-		p.target.Matches(target.selectable) && p.workload.Matches(target.ofWorkload)
-}
-
 // wantsKind reports whether the policy selects this kind of host: clusters if it has a cluster_selector.
 func (p *policy) wantsKind(host *Host) bool {
 	return (p.ClusterSelector != nil) == (host.Cluster != nil)
-}
-
-func (p *policy) selectsHost(host *Host) bool {
-	return p.wantsKind(host) && p.clusterType.Matches(host.selectable) && p.cluster.Matches(host.selectable)
 }
 
 func (p *policy) untolerated(host *Host) *fleet.Taint {
@@ -144,10 +132,8 @@ func indexLabels[T any](objects []T, labels func(T) fleet.Labels) labelIndex {
 	return index
 }
 
-type candidates []int32
-
-func everything(size int) candidates {
-	all := make(candidates, size)
+func everything(size int) []int32 {
+	all := make([]int32, size)
 	for i := range all {
 		all[i] = int32(i)
 	}
@@ -155,7 +141,7 @@ func everything(size int) candidates {
 }
 
 // narrow returns the objects with the rarest required label, a superset of the matching ones.
-func (x labelIndex) narrow(all candidates, requirements fleet.Requirements) candidates {
+func (x labelIndex) narrow(all []int32, requirements fleet.Requirements) []int32 {
 	fewest := len(all)
 	var key string
 	var values []string
@@ -174,7 +160,7 @@ func (x labelIndex) narrow(all candidates, requirements fleet.Requirements) cand
 	case len(values) == 1:
 		return x[label{key, values[0]}]
 	}
-	narrowed := make(candidates, 0, fewest)
+	narrowed := make([]int32, 0, fewest)
 	for _, value := range values {
 		narrowed = append(narrowed, x[label{key, value}]...)
 	}
