@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
@@ -160,7 +161,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 			assigned[at] = append(assigned[at], assignment)
 		}
 	}
-	var without lacking
+	var lacking wording.Groups[requirement, *Assignment]
 	for _, assignment := range assignments {
 		var found []*Assignment
 		for _, name := range assignment.Target.Workload.Requires {
@@ -169,7 +170,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 				others = slices.Concat(others, assigned[hostWorkload{assignment.Host.ClusterType.Name, name}])
 			}
 			if len(others) == 0 {
-				without.Add(requirement{assignment.Target.Workload.Name, name}, assignment)
+				lacking.Add(requirement{assignment.Target.Workload.Name, name}, assignment)
 			}
 			found = append(found, others...)
 		}
@@ -180,7 +181,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 			assignment.Dependencies = append(assignment.Dependencies, Dependency{one.Target, one.Host, one.Namespace})
 		}
 	}
-	s.findings = append(s.findings, without.findings()...)
+	s.reportLacking(&lacking)
 }
 
 func (s *scheduler) required() map[string]bool {
@@ -193,26 +194,20 @@ func (s *scheduler) required() map[string]bool {
 	return required
 }
 
-type lacking struct {
-	wording.Groups[requirement, *Assignment]
-}
-
 type requirement struct{ workload, required string }
 
-func (l *lacking) findings() fleet.Findings {
-	var findings fleet.Findings
-	for pair, assignments := range l.All() {
+func (s *scheduler) reportLacking(lacking *wording.Groups[requirement, *Assignment]) {
+	for pair, assignments := range lacking.All() {
 		targets := distinct(assignments, func(one *Assignment) string { return one.Target.Name })
 		hosts := distinct(assignments, func(one *Assignment) string { return one.Host.Name })
 		are, require := "is", "it requires"
 		if len(targets) > 1 {
 			are, require = "are", "they require"
 		}
-		findings.Report(fleet.PathOf("workloads", pair.workload).Attribute("requires"),
+		s.findings.Report(fleet.PathOf("workloads", pair.workload).Attribute("requires"),
 			"%s %s assigned to %s, but workload %q, which %s, has no deployment target there",
 			named("deployment target", targets), are, named("host", hosts), pair.required, require)
 	}
-	return findings
 }
 
 func distinct(assignments []*Assignment, name func(*Assignment) string) []string {
@@ -226,4 +221,73 @@ func distinct(assignments []*Assignment, name func(*Assignment) string) []string
 
 func named(noun string, names []string) string {
 	return wording.OneOrMany(len(names), noun, noun+"s") + " " + wording.List(wording.Quoted(names), wording.Named)
+}
+
+// checkClusters finds assignments that clash on a cluster, on which the assignments of its cluster type run, too.
+func (s *scheduler) checkClusters(assignments []*Assignment) {
+	type place struct{ host, namespace string }
+	type resident struct {
+		clusterType string
+		target      *Target
+	}
+	var clashes wording.Groups[clash, *Assignment]
+	places, residents := map[place]*Assignment{}, map[resident]*Assignment{}
+	for _, ofClusters := range []bool{false, true} {
+		for _, assignment := range assignments {
+			host, clusterType := assignment.Host, assignment.Host.ClusterType.Name
+			if (host.Cluster != nil) != ofClusters {
+				continue
+			}
+			if first := residents[resident{clusterType, assignment.Target}]; first != nil {
+				clashes.Add(clash{first, assignment.Target}, assignment)
+			}
+			if !ofClusters {
+				residents[resident{clusterType, assignment.Target}] = assignment
+			}
+			first := places[place{clusterType, assignment.Namespace}]
+			if first == nil {
+				first = places[place{host.Name, assignment.Namespace}]
+			}
+			switch {
+			case first == nil:
+				places[place{host.Name, assignment.Namespace}] = assignment
+			case first.Target == assignment.Target: // reported as a target that is assigned twice
+			case first.Target.Target.Namespace == "" || assignment.Target.Target.Namespace == "":
+				clashes.Add(clash{first, assignment.Target}, assignment)
+			}
+		}
+	}
+	s.reportClashes(&clashes)
+}
+
+type clash struct {
+	first  *Assignment
+	target *Target
+}
+
+func (s *scheduler) reportClashes(clashes *wording.Groups[clash, *Assignment]) {
+	for one, seconds := range clashes.All() {
+		more := ""
+		if len(seconds) > 1 {
+			more = fmt.Sprintf(" (and %d more)", len(seconds)-1)
+		}
+		target := one.target
+		path := fleet.TargetPath(target.Workload.Name, target.Target.Name)
+		first, second := describeHost(one.first.Host), describeHost(seconds[0].Host)
+		if one.first.Target == target {
+			s.findings.Report(path,
+				"deployment target %q is assigned to %s and to %s%s, where it would run twice: assign it to one of them",
+				target.Name, first, second, more)
+			continue
+		}
+		s.findings.Report(path.Attribute("namespace"), "deployment target %q on %s%s would share namespace %q with %q on %s by accident: "+
+			"set namespace on one of them, or the same on both", target.Name, second, more, seconds[0].Namespace, one.first.Target.Name, first)
+	}
+}
+
+func describeHost(host *Host) string {
+	if host.Cluster != nil {
+		return fmt.Sprintf("cluster %q", host.Cluster.Name)
+	}
+	return fmt.Sprintf("cluster type %q", host.ClusterType.Name)
 }
