@@ -67,18 +67,15 @@ func (m merger) compose(at *trace, all []contribution) (value any, remains bool)
 	start := m.runStart(len(all), func(i int) any { return all[i].value })
 	run, last := all[start:], all[len(all)-1]
 	at.recordNode(m, all, start)
+	if at == nil && len(run) == 1 {
+		return clean(last.value), last.value != nil
+	}
 	switch value := last.value.(type) {
 	case nil:
 		return nil, false
 	case map[string]any:
-		if at == nil && len(run) == 1 {
-			return clean(value), true
-		}
 		return m.composeObject(at, run), true
 	case []any:
-		if at == nil && len(run) == 1 {
-			return clean(value), true
-		}
 		return m.composeList(at, run), true
 	default:
 		at.recordLeaf(last.from)
@@ -188,23 +185,7 @@ func clean(value any) any {
 	if !deep.Holds(value, hasNullMember) {
 		return value
 	}
-	switch value := value.(type) {
-	case map[string]any:
-		cleaned := make(map[string]any, len(value))
-		for key, member := range value {
-			if member != nil {
-				cleaned[key] = clean(member)
-			}
-		}
-		return cleaned
-	case []any:
-		cleaned := make([]any, len(value))
-		for i, element := range value {
-			cleaned[i] = clean(element)
-		}
-		return cleaned
-	}
-	return value
+	return deep.Without(value, func(_ string, member any) bool { return member == nil })
 }
 
 func hasNullMember(value any) bool {
@@ -288,12 +269,14 @@ func (m merger) disagreement(all []contribution, ranks []int) []int {
 			start--
 		}
 		group := all[start:end]
-		if m.combineAll(all[start:]) {
+		isApart := func(one contribution) bool { return !m.combine(all[start].value, one.value) }
+		if !slices.ContainsFunc(all[start:], isApart) {
 			higher = all[start:]
 			continue
 		}
 		if len(higher) == 0 {
-			if allEqual(group) {
+			differs := func(one contribution) bool { return !reflect.DeepEqual(clean(one.value), clean(group[0].value)) }
+			if !slices.ContainsFunc(group[1:], differs) {
 				return nil
 			}
 			return distinct(sources(group))
@@ -313,24 +296,6 @@ func (m merger) disagreement(all []contribution, ranks []int) []int {
 		return nil
 	}
 	return nil
-}
-
-func (m merger) combineAll(all []contribution) bool {
-	for _, one := range all {
-		if !m.combine(all[0].value, one.value) {
-			return false
-		}
-	}
-	return true
-}
-
-func allEqual(group []contribution) bool {
-	for _, one := range group[1:] {
-		if !reflect.DeepEqual(clean(one.value), clean(group[0].value)) {
-			return false
-		}
-	}
-	return true
 }
 
 func sources(contributions []contribution) []int {
