@@ -313,11 +313,8 @@ func (s *schema) checkLeniently(texts map[string]string, check func(readings map
 			}
 		}
 	}
-	if len(readings) == 0 {
-		return found
-	}
 	for len(readings) > 0 {
-		found, leaves = check(readings)
+		foundInReadings, leaves := check(readings)
 		before := len(readings)
 		for _, leaf := range leaves {
 			if leaf.keyword == "type" {
@@ -325,10 +322,9 @@ func (s *schema) checkLeniently(texts map[string]string, check func(readings map
 			}
 		}
 		if len(readings) == before {
-			return found
+			return foundInReadings
 		}
 	}
-	found, _ = check(nil)
 	return found
 }
 
