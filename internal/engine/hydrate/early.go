@@ -2,7 +2,6 @@ package hydrate
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -159,8 +158,8 @@ func (c *checks) reportContainers(
 
 // remains reports whether the container provides the value at the pointer or below.
 func (s *Snapshot) remains(pointer string, container int) bool {
-	for at, leaf := range s.leavesBelow(pointer) {
-		if leaf.from == container && (at == pointer || strings.HasPrefix(at, pointer+"/")) {
+	for _, leaf := range s.leavesBelow(pointer) {
+		if leaf.from == container {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package hydrate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -182,10 +183,8 @@ func (s *Snapshot) sourceOf(pointer string) string {
 		return ""
 	}
 	from := -1
-	for at, leaf := range s.leavesBelow(pointer) {
-		if at == pointer || strings.HasPrefix(at, pointer+"/") {
-			from = max(from, leaf.from)
-		}
+	for _, leaf := range s.leavesBelow(pointer) {
+		from = max(from, leaf.from)
 	}
 	if from < 0 {
 		return ""
@@ -193,7 +192,10 @@ func (s *Snapshot) sourceOf(pointer string) string {
 	return s.mergeIndex.containers[from].name
 }
 
+// leavesBelow traces the value at the pointer, which is not the root.
 func (s *Snapshot) leavesBelow(pointer string) map[string]leaf {
 	key, _, _ := strings.Cut(pointer[1:], "/")
-	return s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))
+	leaves := s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))
+	maps.DeleteFunc(leaves, func(at string, _ leaf) bool { return at != pointer && !strings.HasPrefix(at, pointer+"/") })
+	return leaves
 }
