@@ -23,10 +23,7 @@ func (r secretReference) canonical() (string, error) {
 	return fleet.CanonicalJSON(object)
 }
 
-func (v *value) isReference() bool {
-	_, is := v.raw.(secretReference)
-	return is
-}
+func (v *value) isReference() bool { return isSecret(v.raw) }
 
 // addReferences adds references to the data. A null in either gives way to the other.
 func (c *container) addReferences(references map[string]*fleet.SecretReference) error {
@@ -62,7 +59,7 @@ func (e *mergeIndex) findMixed() []string {
 			continue
 		}
 		for key, value := range e.containers[i].data {
-			if _, is := value.(secretReference); is {
+			if isSecret(value) {
 				found[key] = false
 			}
 		}
@@ -73,8 +70,7 @@ func (e *mergeIndex) findMixed() []string {
 	for i := range e.containers {
 		for key, value := range e.containers[i].data {
 			if _, given := found[key]; given && value != nil {
-				_, is := value.(secretReference)
-				found[key] = found[key] || !is
+				found[key] = found[key] || !isSecret(value)
 			}
 		}
 	}
