@@ -47,17 +47,15 @@ type Advisor struct {
 type advised struct {
 	snapshot *Snapshot
 	schemas  *int32 // first of the shared list of config schemas
-	own      string // deployment target with its own schemas, or nil
+	own      string // deployment target with its own schemas, or ""
 }
 
 // Advisor returns an advisor about the assignments.
 func (r *Snapshots) Advisor() *Advisor {
 	return &Advisor{
 		result: r, lacks: slices.ContainsFunc(r.Findings, func(f ValueFinding) bool { return f.Missing }), checker: newChecker(r.checks),
-		suppliers: &suppliers{
-			mergeIndex: r.checks.mergeIndex,
-			found:      map[string][]int{},
-		}, trees: map[int]*askedKey{}, made: map[advised]*Advice{},
+		suppliers: &suppliers{mergeIndex: r.checks.mergeIndex, found: map[string][]int{}},
+		trees:     map[int]*askedKey{}, made: map[advised]*Advice{},
 	}
 }
 
@@ -159,7 +157,9 @@ func (a *Advisor) addGiven(advice *Advice, snapshot *Snapshot, schemas []int, na
 
 func (a *Advisor) tree(schema int) *askedKey {
 	if a.trees[schema] == nil {
-		a.trees[schema] = readAsked(a.result.checks.schemas[schema].root)
+		asked, room := &askedKey{}, maxAsked
+		asked.read(a.result.checks.schemas[schema].root, map[*jsonschema.Schema]bool{}, &room)
+		a.trees[schema] = asked
 	}
 	return a.trees[schema]
 }
@@ -171,12 +171,6 @@ type askedKey struct {
 
 // maxAsked bounds the visited keys and parts of a schema, which recursion multiplies. Unvisited keys count as named.
 const maxAsked = 5 * maxSchemaParts
-
-func readAsked(root *jsonschema.Schema) *askedKey {
-	asked, room := &askedKey{}, maxAsked
-	asked.read(root, map[*jsonschema.Schema]bool{}, &room)
-	return asked
-}
 
 // read adds the keys of a schema, alternatives included, but skips schemas that enclose themselves.
 func (k *askedKey) read(s *jsonschema.Schema, within map[*jsonschema.Schema]bool, room *int) {

@@ -169,13 +169,11 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 		return one, err
 	}
 	one.known = one.known && known
-	if len(secrets.References) > 0 {
-		if one.data == nil {
-			one.data = make(map[string]any, len(secrets.References))
-		}
-		if err := one.addReferences(secrets.References); err != nil {
-			return one, err
-		}
+	if one.data == nil && len(secrets.References) > 0 {
+		one.data = make(map[string]any, len(secrets.References))
+	}
+	if err := one.addReferences(secrets.References); err != nil {
+		return one, err
 	}
 	return one, one.readFiles(secrets.Encrypted)
 }

@@ -125,10 +125,6 @@ type matching struct {
 	found []int32
 }
 
-func newMatching(m *matcher) *matching {
-	return &matching{matcher: m, has: make([]bool, len(m.rarest))}
-}
-
 // match returns the matching things. Those below border are containers.
 func (m *matching) match(sides [2]*side, border int) match {
 	labels := distinct(slices.Concat(sides[0].has, sides[1].has))
@@ -148,9 +144,8 @@ func (m *matching) match(sides [2]*side, border int) match {
 		m.has[label] = false
 	}
 	slices.Sort(m.found)
-	made := match{}
 	end, _ := slices.BinarySearch(m.found, int32(border))
-	made.containers = slices.Clone(m.found[:end])
+	made := match{containers: slices.Clone(m.found[:end])}
 	for _, thing := range m.found[end:] {
 		made.schemas = append(made.schemas, thing-int32(border))
 	}
@@ -210,7 +205,7 @@ func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *
 	pairs, pair := matcher.pairs(assignments)
 	matches := make([]match, len(pairs))
 	parallel.EachWith(len(pairs), func() func(int) {
-		matching := newMatching(matcher)
+		matching := &matching{matcher: matcher, has: make([]bool, len(matcher.rarest))}
 		return func(i int) { matches[i] = matching.match(pairs[i], len(e.containers)) }
 	})
 

@@ -63,7 +63,7 @@ func readSchema(text string) (made *schema, err error) {
 		return nil, fmt.Errorf("is not JSON: %w", err)
 	}
 	if isExtreme(document) {
-		return nil, errors.New("holds a number that is too large or too small to be checked")
+		return nil, errors.New(tooExtreme)
 	}
 	if err := checkSchemaSize(document); err != nil {
 		return nil, err
@@ -149,20 +149,16 @@ func isNormal(text string) bool {
 }
 
 func compileError(err error) error {
-	var remote *remoteError
-	if errors.As(err, &remote) {
+	if remote, is := errors.AsType[*remoteError](err); is {
 		return remote
 	}
-	var invalid *jsonschema.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[*jsonschema.ValidationError](err); is {
 		return fmt.Errorf("is not a JSON Schema: %s", firstReason(invalid))
 	}
-	var loop jsonschema.InfiniteLoopError
-	if errors.As(err, &loop) {
+	if _, is := errors.AsType[jsonschema.InfiniteLoopError](err); is {
 		return errors.New("is not a JSON Schema: a $ref leads back to itself")
 	}
-	var failed *jsonschema.SchemaError
-	if errors.As(err, &failed) && failed.Err != nil {
+	if failed, is := errors.AsType[*jsonschema.SchemaError](err); is && failed.Err != nil {
 		err = failed.Err
 	}
 	return fmt.Errorf("is not a JSON Schema: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "jsonschema: "), schemaURL, ""))

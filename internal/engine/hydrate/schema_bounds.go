@@ -175,12 +175,8 @@ func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 func membersOf(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems, s.ContentSchema}
 	all = append(all, s.PrefixItems...)
-	for _, property := range s.Properties {
-		all = append(all, property)
-	}
-	for _, property := range s.PatternProperties {
-		all = append(all, property)
-	}
+	all = slices.AppendSeq(all, maps.Values(s.Properties))
+	all = slices.AppendSeq(all, maps.Values(s.PatternProperties))
 	for _, one := range []any{s.AdditionalProperties, s.AdditionalItems, s.Items} {
 		switch one := one.(type) {
 		case *jsonschema.Schema:

@@ -50,18 +50,14 @@ func (u *unknownText) reading(s *jsonschema.Schema, certain bool) *jsonschema.Sc
 	if known := u.readings[of]; known != nil {
 		return known
 	}
-	made := blankSchema(s)
+	made := &jsonschema.Schema{ // without keywords
+		Location: s.Location, Draft: s.Draft, MinProperties: -1, MaxProperties: -1, MinItems: -1, MaxItems: -1, MinContains: 1, MaxContains: -1,
+		MinLength: -1, MaxLength: -1,
+	}
 	u.readings[of] = made // store first: schemas may be recursive
 	made.Extensions = map[string]jsonschema.ExtSchema{"": u.keywords(s, certain)}
 	made.UnevaluatedProperties = u.reading(s.UnevaluatedProperties, certain) // comes last
 	return made
-}
-
-func blankSchema(s *jsonschema.Schema) *jsonschema.Schema {
-	return &jsonschema.Schema{
-		Location: s.Location, Draft: s.Draft, MinProperties: -1, MaxProperties: -1, MinItems: -1, MaxItems: -1, MinContains: 1, MaxContains: -1,
-		MinLength: -1, MaxLength: -1,
-	}
 }
 
 type keywords struct {
@@ -136,16 +132,12 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, value any) error {
 	if err := k.checkKind(ctx, kind); err != nil {
 		return err
 	}
-	var wrong []error
-	for _, err := range []error{ctx.Validate(k.others, "", value, ""), k.checkOneOf(ctx, value), k.checkCondition(ctx, value)} {
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-	}
-	return group(ctx, wrong)
+	return group(ctx, ctx.Validate(k.others, "", value, ""), k.checkOneOf(ctx, value), k.checkCondition(ctx, value))
 }
 
-func group(ctx jsonschema.ValidationContext, all []error) error {
+// group joins errors, without those that are nil.
+func group(ctx jsonschema.ValidationContext, all ...error) error {
+	all = slices.DeleteFunc(all, func(err error) bool { return err == nil })
 	if len(all) == 0 {
 		return nil
 	}
@@ -240,5 +232,5 @@ func (k *keywords) checkCondition(ctx jsonschema.ValidationContext, value any) e
 			wrong = append(wrong, jsonschema.ValidationError{}.Group(ctx.Error(branch, "if failed"), err))
 		}
 	}
-	return group(ctx, wrong)
+	return group(ctx, wrong...)
 }

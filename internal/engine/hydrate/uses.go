@@ -33,16 +33,15 @@ func Uses(result *Snapshots, assignments []*schedule.Assignment, pointer string)
 
 func (s *Snapshot) has(pointer string) bool {
 	if s.Known {
-		key, rest, nested := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+		if pointer == "" {
+			return len(s.fields) > 0
+		}
+		key, rest, nested := strings.Cut(pointer[1:], "/")
 		for _, field := range s.fields {
-			if pointer != "" && escapePointer(s.mergeIndex.keys[field.key]) != key {
-				continue
+			if escapePointer(s.mergeIndex.keys[field.key]) == key {
+				_, has := LookUp(field.value.clean, "/"+rest)
+				return has || !nested
 			}
-			if pointer == "" || !nested {
-				return true
-			}
-			_, has := LookUp(field.value.clean, "/"+rest)
-			return has
 		}
 		return false
 	}
@@ -90,7 +89,14 @@ func IdleContainers(f *fleet.Fleet, assignments []*schedule.Assignment) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	return mergeIndex.idle(reached), nil
+	var idle []string
+	for container, hasAssignments := range reached.any {
+		if !hasAssignments {
+			idle = append(idle, mergeIndex.containers[container].name)
+		}
+	}
+	slices.Sort(idle)
+	return idle, nil
 }
 
 func containersReaching(f *fleet.Fleet, assignments []*schedule.Assignment) (*mergeIndex, *reach, error) {
@@ -101,17 +107,6 @@ func containersReaching(f *fleet.Fleet, assignments []*schedule.Assignment) (*me
 		return nil, nil, err
 	}
 	return mergeIndex, mergeIndex.reach(&bare, assignments), nil
-}
-
-func (e *mergeIndex) idle(reached *reach) []string {
-	var idle []string
-	for container := range e.containers {
-		if !reached.any[container] {
-			idle = append(idle, e.containers[container].name)
-		}
-	}
-	slices.Sort(idle)
-	return idle
 }
 
 func (e *mergeIndex) names(members []int32) []string {

@@ -191,11 +191,9 @@ func keywordOf(invalid *jsonschema.ValidationError) (keyword, path string) {
 	keyword = tokens[len(tokens)-1]
 	// dependentRequired/<key>/<index>, allOf/<index>
 	if _, err := strconv.Atoi(keyword); err == nil && len(tokens) > 2 {
-		switch {
-		case tokens[len(tokens)-3] == "dependentRequired" || tokens[len(tokens)-3] == "dependencies":
-			keyword = tokens[len(tokens)-3]
-		default:
-			keyword = tokens[len(tokens)-2]
+		keyword = tokens[len(tokens)-2]
+		if above := tokens[len(tokens)-3]; above == "dependentRequired" || above == "dependencies" {
+			keyword = above
 		}
 	}
 	return keyword, path

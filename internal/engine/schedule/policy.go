@@ -107,10 +107,8 @@ func (p *policy) wantsKind(host *Host) bool {
 
 func (p *policy) untolerated(host *Host) *fleet.Taint {
 	for i := range host.Taints {
-		tolerated := slices.ContainsFunc(p.Tolerations, func(t fleet.Toleration) bool {
-			return t.Tolerates(host.Taints[i])
-		})
-		if !tolerated {
+		tolerates := func(t fleet.Toleration) bool { return t.Tolerates(host.Taints[i]) }
+		if !slices.ContainsFunc(p.Tolerations, tolerates) {
 			return &host.Taints[i]
 		}
 	}
