@@ -68,11 +68,8 @@ func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, k
 		return ContainerSecrets{}, !has, nil
 	}
 	if err := parseStrictly(text, &secrets); err != nil {
-		return ContainerSecrets{}, false, fmt.Errorf(
-			"config container %q: its secrets are not what provider::flotilla::fleet returned: %w",
-			container.Name,
-			err,
-		)
+		return ContainerSecrets{}, false, fmt.Errorf("config container %q: its secrets are not what provider::flotilla::fleet returned: %w",
+			container.Name, err)
 	}
 	return secrets, true, nil
 }
@@ -115,8 +112,7 @@ func ParseEncrypted(text string) (encrypted.File, error) {
 
 // withoutContent drops the rest, which may contain a value.
 func withoutContent(err error) string {
-	var bound *BoundError
-	if errors.As(err, &bound) {
+	if _, isBound := errors.AsType[*BoundError](err); isBound {
 		return err.Error()
 	}
 	return linesOfYAML.FindString(err.Error())
@@ -127,13 +123,6 @@ var linesOfYAML = regexp.MustCompile(
 )
 
 const maxEncrypted = 1 << 20
-
-func readContainerSecrets(o *ObjectReader) (secrets ContainerSecrets, known bool) {
-	known = readAside(o, func() {
-		secrets = ContainerSecrets{References: readSecretReferences(o, "secrets"), Encrypted: readEncryptedFiles(o, "encrypted")}
-	})
-	return secrets, known
-}
 
 func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretReference {
 	data, _ := o.fields["data"].(map[string]any)
@@ -176,12 +165,7 @@ func eachInMap(o *ObjectReader, attribute, what string, do func(key string, path
 
 func goesUp(path string) bool {
 	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", `\`, "/").Replace(path)
-	for part := range strings.SplitSeq(path, "/") {
-		if part == "." || part == ".." {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." })
 }
 
 func checkStoreName(o *ObjectReader, path *Path, name string) {
@@ -227,11 +211,7 @@ const AllowPlainAnnotation = "flotilla.dev/allow-plain"
 func readAllowPlainAnnotation(o *ObjectReader) (keys []string) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	value, has := annotations[AllowPlainAnnotation]
-	if !has {
-		return nil
-	}
-	text, problem := readScalar(o, value)
+	text, problem := readScalar(o, annotations[AllowPlainAnnotation])
 	if problem != "" {
 		o.reader.Report(o.path.Attribute("metadata").Attribute("annotations").Key(AllowPlainAnnotation), "%s", problem)
 	}

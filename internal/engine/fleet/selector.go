@@ -163,8 +163,7 @@ func parseExpression(expression string) (labels.Requirements, error) {
 }
 
 func requirementMessage(err error) string {
-	var fieldError *field.Error
-	if errors.As(err, &fieldError) {
+	if fieldError, is := errors.AsType[*field.Error](err); is {
 		return fmt.Sprintf("%q: %s", fieldError.BadValue, fieldError.Detail)
 	}
 	return strings.TrimPrefix(err.Error(), "unable to parse requirement: ")
@@ -271,7 +270,9 @@ func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *
 	}
 	selector := &Selector{MatchLabels: readWantedLabels(s, names.matchLabels)}
 	for i, e := range s.List(names.matchExpressions) {
-		expression := Expression{Key: readRequired(e, "key"), Operator: readRequired(e, "operator"), Values: readLabelValues(e, "values")}
+		expression := Expression{Key: readRequired(e, "key"), Operator: readRequired(e, "operator"), Values: readTextList(e, "values", true)}
+		slices.Sort(expression.Values)
+		expression.Values = slices.Compact(expression.Values)
 		e.Finish()
 		if expression.Key == environmentLabel && (expression.Operator == "In" || expression.Operator == "NotIn") {
 			for _, value := range expression.Values {
@@ -302,12 +303,6 @@ func readWantedLabels(o *ObjectReader, attribute string) map[string]string {
 		}
 		return readScalar(o, element)
 	})
-}
-
-func readLabelValues(o *ObjectReader, attribute string) []string {
-	values := readTextList(o, attribute, true)
-	slices.Sort(values)
-	return slices.Compact(values)
 }
 
 func checkSelector(o *ObjectReader, selector *Selector, names selectorAttributes) {

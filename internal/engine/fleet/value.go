@@ -122,7 +122,7 @@ const (
 // ParseJSON parses one JSON value like encoding/json, in a fraction of the memory. Trailing text and duplicate keys are
 // errors.
 func ParseJSON(text string) (any, error) {
-	tokens := newTokens(text)
+	tokens := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	value, err := nextValue(tokens, 0)
 	if err == nil {
 		end := tokens.InputOffset()
@@ -142,10 +142,6 @@ type SyntaxError struct{ *jsontext.SyntacticError }
 
 func (e *SyntaxError) Error() string {
 	return strings.TrimPrefix(e.SyntacticError.Error(), "jsontext: ")
-}
-
-func newTokens(text string) *jsontext.Decoder {
-	return jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 func nextValue(tokens *jsontext.Decoder, depth int) (any, error) {
