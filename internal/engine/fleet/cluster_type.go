@@ -67,8 +67,7 @@ var clusterTypeKind = defineKind(Table{
 		}),
 		objectOfAnyShape(&c.Parameters, Attribute{
 			Meaning: "Parameters of everything that its templates render, as in the `manifests` of a deployment target, " +
-				"which are merged over these: see the guide \"Reference: rendered files, " +
-				"parameters, templates\".",
+				"which are merged over these: see the guide \"Reference: rendered files, parameters, templates\".",
 		}),
 		unstoredAttribute(Attribute{
 			Name: "allow_plain", Type: TextsType,
@@ -149,13 +148,13 @@ var decryptionKind = defineKind(Table{
 func decodeClusterType(d *decoder, o *ObjectReader) belonging {
 	clusterType := clusterTypeKind.decode(o)
 	allowed, allowedKnown := readAllowPlain(o, "allow_plain")
-	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
+	belongs := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
 	if belongs != notInEnvironment && allowedKnown {
 		d.checkCommitted(o, allowed, "parameters")
 		d.checkCommitted(o, allowed, "secret_stores")
 		d.checkCommitted(o, allowed, "description")
 	}
-	if isCertain {
+	if belongs == inEnvironment {
 		d.noteFormerNames(o, &clusterType)
 		d.refer(o.At("reconciler"), templatesOf("reconciler"), clusterType.Reconciler)
 		d.refer(o.At("namespace_service"), templatesOf("namespace"), clusterType.NamespaceService)
@@ -219,8 +218,8 @@ var clusterKind = defineKind(Table{
 
 func decodeCluster(d *decoder, o *ObjectReader) belonging {
 	cluster := clusterKind.decode(o)
-	belongs, isCertain := keep(d, o, "clusters", &d.Fleet.Clusters, cluster, cluster.Name)
-	if isCertain {
+	belongs := keep(d, o, "clusters", &d.Fleet.Clusters, cluster, cluster.Name)
+	if belongs == inEnvironment {
 		d.refer(o.At("cluster_type"), "cluster_types", cluster.ClusterType)
 	}
 	return belongs
@@ -311,13 +310,4 @@ func (c *crossReferences) checkFormerNames() {
 		}
 		had[one.name] = one.now
 	}
-}
-
-func (c *crossReferences) nameNow(name string) string {
-	for _, one := range c.formerNames {
-		if one.name == name {
-			return one.now
-		}
-	}
-	return ""
 }

@@ -61,9 +61,12 @@ var containerKind = defineKind(Table{
 func decodeConfigContainer(d *decoder, o *ObjectReader) belonging {
 	container := containerKind.decode(o)
 	data, path := o.Value("data")
-	secrets, secretsKnown := readContainerSecrets(o)
+	var secrets ContainerSecrets
+	secretsKnown := readAside(o, func() {
+		secrets = ContainerSecrets{References: readSecretReferences(o, "secrets"), Encrypted: readEncryptedFiles(o, "encrypted")}
+	})
 	allowed, allowedKnown := readAllowPlain(o, "allow_plain")
-	belongs, _ := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name)
+	belongs := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name)
 	if belongs == notInEnvironment {
 		return belongs
 	}
@@ -140,8 +143,7 @@ var configSchemaKind = defineKind(Table{
 
 func decodeConfigSchema(d *decoder, o *ObjectReader) belonging {
 	schema := configSchemaKind.decode(o)
-	belongs, _ := keep(d, o, "config_schemas", &d.Fleet.ConfigSchemas, schema, schema.Name)
-	return belongs
+	return keep(d, o, "config_schemas", &d.Fleet.ConfigSchemas, schema, schema.Name)
 }
 
 func readSchema(o *ObjectReader, attribute string) string {
@@ -216,10 +218,6 @@ func (f *Fleet) HydrationOrDefault() Hydration {
 	hydration.Lists = cmp.Or(hydration.Lists, hydrationKind.defaultText("lists"))
 	hydration.ListKey = cmp.Or(hydration.ListKey, hydrationKind.defaultText("list_key"))
 	return hydration
-}
-
-func readHydration(d *decoder, root *ObjectReader) {
-	d.Fleet.Hydration = cmp.Or(ReadObject(root, "hydration", hydrationKind.decodeNew), d.Fleet.Hydration)
 }
 
 // ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: a YAML map or list is decoded, all else stays text.

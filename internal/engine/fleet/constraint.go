@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -180,8 +179,4 @@ func (v Value) ParseConstraints() ([]Constraint, error) {
 		constraints = append(constraints, constraint)
 	}
 	return constraints, nil
-}
-
-func sortConstraints(constraints []Constraint) {
-	slices.SortStableFunc(constraints, func(a, b Constraint) int { return cmp.Compare(a.Name, b.Name) })
 }

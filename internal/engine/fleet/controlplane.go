@@ -254,7 +254,8 @@ func (p *controlPlane) readAppConfigs() {
 	for i, config := range p.appConfigs {
 		byLabels := map[string]map[string]any{}
 		for key, value := range config.data {
-			labels, key := cutLast(key, ".")
+			at := strings.LastIndex(key, ".")
+			labels, key := key[:max(at, 0)], key[at+1:]
 			if byLabels[labels] == nil {
 				byLabels[labels] = map[string]any{}
 			}
@@ -274,11 +275,6 @@ func (p *controlPlane) readAppConfigs() {
 }
 
 const maxConfigMapKey = 253
-
-func cutLast(text, separator string) (before, after string) {
-	i := strings.LastIndex(text, separator)
-	return text[:max(i, 0)], text[i+1:]
-}
 
 func labelsOf(text string) (labels Labels, problem string) {
 	labels = Labels{}

@@ -49,7 +49,7 @@ func Decode(input any) (*Decoded, Findings) {
 	}
 	pinManifests(d, root)
 	readExplicit(d, root)
-	readHydration(d, root)
+	d.Fleet.Hydration = cmp.Or(ReadObject(root, "hydration", hydrationKind.decodeNew), d.Fleet.Hydration)
 	root.Finish()
 	d.Known = d.Known && !root.unknown
 	return d.result()
@@ -203,17 +203,17 @@ func Elements(path *Path, value any) (elements []Element, are bool) {
 	return elements, true
 }
 
-// keep adds an object of this environment to a list. isCertain: it was registered for cross checks.
-func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, object T, name string) (belongs belonging, isCertain bool) {
-	belongs = d.belongs(o)
+// keep adds an object that may be of this environment to a list, and registers one that is.
+func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, object T, name string) belonging {
+	belongs := d.belongs(o)
 	o.Finish()
 	if belongs != notInEnvironment {
 		*list = append(*list, object)
 	}
-	if isCertain = belongs == inEnvironment; isCertain {
+	if belongs == inEnvironment {
 		d.register(collection, name, o.path)
 	}
-	return belongs, isCertain
+	return belongs
 }
 
 func (d *decoder) noteUnknownObject(collection string) {
@@ -271,7 +271,7 @@ func (d *decoder) result() (*Decoded, Findings) {
 	d.checkWorkloads()
 	slices.Sort(d.Pending)
 	slices.Sort(d.PendingConstraints)
-	sortConstraints(d.Constraints)
+	slices.SortStableFunc(d.Constraints, func(a, b Constraint) int { return cmp.Compare(a.Name, b.Name) })
 	d.Environment = d.Fleet.Environment
 	d.PendingManifests = fullNames(d.Fleet, func(target *DeploymentTarget) bool { return target.ManifestsPending })
 	d.TargetsKnown, d.ConstraintsKnown = d.EnvironmentKnown && !d.incomplete["workloads"], d.EnvironmentKnown && d.ConstraintsKnown

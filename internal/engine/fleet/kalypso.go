@@ -255,10 +255,7 @@ func readModelSelector(o *ObjectReader, attribute string, attributes map[string]
 	}
 	selector := &Selector{}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		label := key
-		if reserved, ok := attributes[key]; ok {
-			label = reserved
-		}
+		label := cmp.Or(attributes[key], key)
 		values := strings.Split(wanted[key], ",")
 		problem := CheckLabelKey(label)
 		for _, value := range values {

@@ -103,12 +103,7 @@ func readAside(o *ObjectReader, read func()) (known bool) {
 func (o *ObjectReader) Path() *Path { return o.path }
 
 // At locates an attribute.
-func (o *ObjectReader) At(name string) *Path {
-	if written, ok := o.written[name]; ok {
-		name = written
-	}
-	return o.path.Attribute(name)
-}
+func (o *ObjectReader) At(name string) *Path { return o.path.Attribute(cmp.Or(o.written[name], name)) }
 
 // Report adds a finding at an attribute.
 func (o *ObjectReader) Report(name, format string, arguments ...any) {
@@ -121,7 +116,9 @@ func (o *ObjectReader) Value(name string) (any, *Path) { return o.get(name), o.A
 // get panics if the table has another type.
 func (o *ObjectReader) get(name string, types ...Type) any {
 	if o.table != nil {
-		o.table.find(name).must(types)
+		if a := o.table.find(name); len(types) > 0 && !slices.Contains(types, a.Type) {
+			panic(fmt.Sprintf("attribute %q is read as another type than that of its table", a.Name))
+		}
 	}
 	o.read = append(o.read, name)
 	return o.fields[name]

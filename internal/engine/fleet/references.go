@@ -45,7 +45,6 @@ func (c *crossReferences) checkReferences() {
 
 func (c *crossReferences) describeMissing(of reference, names map[string][]string) string {
 	hint := DidYouMean(of.name, names[of.collection])
-	now := c.nameNow(of.name)
 	templateType, isTemplate := strings.CutPrefix(of.collection, templatesOf(""))
 	switch {
 	case isTemplate:
@@ -55,8 +54,12 @@ func (c *crossReferences) describeMissing(of reference, names map[string][]strin
 			}
 		}
 		return fmt.Sprintf("no template of type %s is called %q%s", templateType, of.name, hint)
-	case of.collection == "cluster_types" && now != "":
-		return fmt.Sprintf("cluster type %q is called %q now", of.name, now)
+	case of.collection == "cluster_types":
+		for _, former := range c.formerNames {
+			if former.name == of.name {
+				return fmt.Sprintf("cluster type %q is called %q now", of.name, former.now)
+			}
+		}
 	}
 	return fmt.Sprintf("no %s of environment %q is called %q%s", kindNames[of.collection], c.decoded.Fleet.Environment, of.name, hint)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -191,12 +190,6 @@ func (a *Attribute) text() string {
 }
 
 func (t *Table) defaultText(name string) string { return t.find(name).text() }
-
-func (a *Attribute) must(types []Type) {
-	if len(types) > 0 && !slices.Contains(types, a.Type) {
-		panic(fmt.Sprintf("attribute %q is read as another type than that of its table", a.Name))
-	}
-}
 
 // TypeText describes the type without [Attribute.Of].
 func (a *Attribute) TypeText() string {

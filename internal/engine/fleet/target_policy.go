@@ -51,8 +51,8 @@ var targetPolicyKind = defineKind(Table{
 
 func decodeTargetPolicy(d *decoder, o *ObjectReader) belonging {
 	policy := targetPolicyKind.decode(o)
-	belongs, isCertain := keep(d, o, "target_policies", &d.Fleet.TargetPolicies, policy, policy.Name)
-	if isCertain {
+	belongs := keep(d, o, "target_policies", &d.Fleet.TargetPolicies, policy, policy.Name)
+	if belongs == inEnvironment {
 		d.refer(o.At("workspace"), "workspaces", policy.Workspace)
 	}
 	return belongs
@@ -84,8 +84,7 @@ const maxWeight = 1000
 var placementKind = defineKind(Table{
 	Name: "placement",
 	Meaning: "Chooses among the hosts that a target policy selects. Hosts of more weight come first. When a host is added or removed, as " +
-		"few deployment " +
-		"targets as possible move.",
+		"few deployment targets as possible move.",
 }, func(p *Placement) []row {
 	return []row{
 		wholeAttribute(&p.NumberOfHosts, Attribute{

@@ -188,10 +188,8 @@ func decodeDeploymentTarget(d *decoder, path *Path, name string, value any) (_ *
 func checkNotReserved(name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:
-		return fmt.Sprintf(
-			"is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace",
-			agent.Product,
-		)
+		return fmt.Sprintf("is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace",
+			agent.Product)
 	case strings.HasPrefix(name, "kube-"):
 		return "is a namespace of Kubernetes itself, which a workspace's quota and network policy could stop: choose another namespace"
 	}

@@ -27,20 +27,18 @@ const (
 // ParseYAML parses one document. Duplicate keys are errors; beyond the bounds, the error is a [*BoundError].
 func ParseYAML(text string) (any, error) {
 	parts := SplitYAML(text)
-	switch len(parts) {
-	case 0:
+	if len(parts) == 0 {
 		return nil, nil
-	case 1:
-	default:
+	}
+	if len(parts) > 1 {
 		return nil, fmt.Errorf("has more than one YAML document, the second from line %d", parts[1].Line)
 	}
 	only := parts[0]
 	value, err := readYAML(only.Text, yaml.UnmarshalStrict)
-	var bound *BoundError
-	switch {
-	case errors.As(err, &bound):
-		return nil, &BoundError{fmt.Sprintf("YAML from line %d %s", only.Line, bound)}
-	case err != nil:
+	if bound, isBound := errors.AsType[*BoundError](err); isBound {
+		return nil, newBoundError("YAML from line %d %s", only.Line, bound)
+	}
+	if err != nil {
 		return nil, errors.New("invalid YAML" + yamlProblem(err, only.Line))
 	}
 	return value, nil
@@ -221,12 +219,8 @@ func toJSONValue(value any, depth int) (any, error) {
 			return string([]rune(value)), nil
 		}
 		return value, nil
-	case int:
-		return json.Number(strconv.Itoa(value)), nil
-	case int64:
-		return json.Number(strconv.FormatInt(value, 10)), nil
-	case uint64:
-		return json.Number(strconv.FormatUint(value, 10)), nil
+	case int, int64, uint64:
+		return json.Number(fmt.Sprint(value)), nil
 	case float64:
 		text, err := json.Marshal(value)
 		if err != nil {
@@ -272,12 +266,8 @@ func keyText(key any) (string, error) {
 	switch key := key.(type) {
 	case string:
 		return string([]rune(key)), nil
-	case bool:
-		return strconv.FormatBool(key), nil
-	case int:
-		return strconv.Itoa(key), nil
-	case int64:
-		return strconv.FormatInt(key, 10), nil
+	case bool, int, int64:
+		return fmt.Sprint(key), nil
 	case float64:
 		switch text := strconv.FormatFloat(key, 'g', -1, 32); text {
 		case "+Inf":
