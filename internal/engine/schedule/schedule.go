@@ -154,7 +154,12 @@ func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]schedul
 func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 	type hostWorkload struct{ host, workload string }
 	assigned := map[hostWorkload][]*Assignment{}
-	required := s.required()
+	required := map[string]bool{}
+	for i := range s.fleet.Workloads {
+		for _, name := range s.fleet.Workloads[i].Requires {
+			required[name] = true
+		}
+	}
 	for _, assignment := range assignments {
 		if name := assignment.Target.Workload.Name; required[name] {
 			at := hostWorkload{assignment.Host.Name, name}
@@ -182,16 +187,6 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 		}
 	}
 	s.reportLacking(&lacking)
-}
-
-func (s *scheduler) required() map[string]bool {
-	required := map[string]bool{}
-	for i := range s.fleet.Workloads {
-		for _, name := range s.fleet.Workloads[i].Requires {
-			required[name] = true
-		}
-	}
-	return required
 }
 
 type requirement struct{ workload, required string }
