@@ -82,7 +82,6 @@ func (f *Fleet) names() map[string][]string {
 	return names
 }
 
-// templatesOf returns the collection of the templates of one type.
 func templatesOf(templateType string) string { return "templates/" + templateType }
 
 func namesOf[T any](list []T, name func(T) string) []string {

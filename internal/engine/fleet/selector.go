@@ -113,10 +113,9 @@ func (s *Selector) Compile() (Requirements, Findings) {
 		for _, value := range expression.Values {
 			isWrong = report(path.Attribute("values"), CheckLabelValue(value)) || isWrong
 		}
-		if isWrong {
-			continue
+		if !isWrong {
+			add(path, expression.Key, operator, expression.Values)
 		}
-		add(path, expression.Key, operator, expression.Values)
 	}
 	parsed, err := parseExpression(s.Expression)
 	if err != nil {
