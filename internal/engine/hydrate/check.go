@@ -162,8 +162,8 @@ type checker struct {
 	*checks
 	present  []*value // by key; nil between snapshots
 	verdicts map[verdict][]violation
-	met      map[int][]bool // by schema: containers checked alone
-	alone    []ownViolation
+	met      map[int][]bool         // by schema: containers checked alone
+	alone    map[[2]int][]violation // of these containers, by container and schema
 }
 
 type verdict struct {
@@ -175,6 +175,7 @@ type verdict struct {
 func newChecker(c *checks) *checker {
 	return &checker{
 		checks: c, present: make([]*value, len(c.mergeIndex.keys)), verdicts: map[verdict][]violation{}, met: map[int][]bool{},
+		alone: map[[2]int][]violation{},
 	}
 }
 

@@ -8,11 +8,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-type ownViolation struct {
-	container, schema int
-	violation
-}
-
 func (c *checker) checkContainers(containers []int32, schemas []int) {
 	for _, number := range schemas {
 		schema := c.schemas[number]
@@ -29,8 +24,9 @@ func (c *checker) checkContainers(containers []int32, schemas []int) {
 			c.met[number][container] = true
 			for _, entry := range c.mergeIndex.containers[container].entries {
 				for _, sub := range propertySchemas(schema.root, c.mergeIndex.keys[entry.key], 0) {
-					for _, found := range c.checkAlone(schema, sub, entry) {
-						c.alone = append(c.alone, ownViolation{int(container), number, found})
+					if found := c.checkAlone(schema, sub, entry); len(found) > 0 {
+						meeting := [2]int{int(container), number}
+						c.alone[meeting] = append(c.alone[meeting], found...)
 					}
 				}
 			}
@@ -110,9 +106,8 @@ func (c *checks) reportContainers(
 ) {
 	broken := map[[2]int][]violation{} // by container and schema
 	for _, checker := range checkers {
-		for _, one := range checker.alone {
-			meeting := [2]int{one.container, one.schema}
-			broken[meeting] = append(broken[meeting], one.violation)
+		for meeting, violations := range checker.alone {
+			broken[meeting] = append(broken[meeting], violations...)
 		}
 	}
 	if len(broken) == 0 {

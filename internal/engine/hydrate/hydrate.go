@@ -70,7 +70,9 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	}
 	checks.run(assignments, reached, snapshots, errors, warnings)
 	mergeIndex.checkConfigMapKeys(f, assignments, reached, errors)
-	reached.warnOfIdleSchemas(f, warnings)
+	for _, idle := range reached.idle {
+		warnings.add("", idle)
+	}
 	switch f.HydrationOrDefault().OnConflict {
 	case "warn":
 		warnings.join(conflicts)

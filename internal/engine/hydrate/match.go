@@ -181,16 +181,11 @@ func lacking(labels fleet.Labels, assignment *schedule.Assignment, environment s
 }
 
 type reach struct {
-	set     []int     // set, by assignment
-	sets    [][]int32 // containers in merge order
-	schemas [][]int32 // config schemas, by assignment; shared, read-only
-	any     []bool    // by container: has assignments
-	idle    []idleSchema
-}
-
-type idleSchema struct {
-	number  int
-	unknown fleet.Labels // labels that no assignment has
+	set     []int          // set, by assignment
+	sets    [][]int32      // containers in merge order
+	schemas [][]int32      // config schemas, by assignment; shared, read-only
+	any     []bool         // by container: has assignments
+	idle    []ValueFinding // config schemas that check nothing
 }
 
 func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
@@ -217,7 +212,18 @@ func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *
 	numbers := make([]int, len(pairs))
 	known := make(map[string]int, len(pairs)) // by key
 	for i := range matches {
-		numbers[i] = made.number(matches[i].containers, known)
+		set := matches[i].containers
+		key := listKey(set)
+		number, isKnown := known[key]
+		if !isKnown {
+			number = len(made.sets)
+			known[key] = number
+			made.sets = append(made.sets, set)
+			for _, container := range set {
+				made.any[container] = true
+			}
+		}
+		numbers[i] = number
 	}
 	for i, pair := range pair {
 		made.set[i], made.schemas[i] = numbers[pair], matches[pair].schemas
@@ -228,14 +234,15 @@ func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *
 	return made
 }
 
-func idleSchemas(f *fleet.Fleet, matcher *matcher, matches []match) []idleSchema {
+// idleSchemas warns about schemas that check nothing. Idle containers are normal with layers.
+func idleSchemas(f *fleet.Fleet, matcher *matcher, matches []match) []ValueFinding {
 	matched := make([]bool, len(f.ConfigSchemas))
 	for i := range matches {
 		for _, schema := range matches[i].schemas {
 			matched[schema] = true
 		}
 	}
-	var idle []idleSchema
+	var idle []ValueFinding
 	var held []bool
 	for i := range f.ConfigSchemas {
 		if matched[i] {
@@ -244,27 +251,19 @@ func idleSchemas(f *fleet.Fleet, matcher *matcher, matches []match) []idleSchema
 		if held == nil {
 			held = matcher.held()
 		}
-		one := idleSchema{i, fleet.Labels{}}
+		unknown := fleet.Labels{}
 		for key, value := range f.ConfigSchemas[i].Labels {
 			if !held[matcher.labels[label{key, value}]] {
-				one.unknown[key] = value
+				unknown[key] = value
 			}
 		}
-		idle = append(idle, one)
+		message := "matches no assignment: none has all of its labels"
+		if len(unknown) > 0 {
+			message = "matches no assignment: none of their hosts and deployment targets has label " + enumerate(labelTexts(unknown), "or")
+		}
+		idle = append(idle, ValueFinding{Schema: schemaName(&f.ConfigSchemas[i]), Message: message})
 	}
 	return idle
-}
-
-// warnOfIdleSchemas warns about schemas that check nothing. Idle containers are normal with layers.
-func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
-	for _, one := range r.idle {
-		declared := &f.ConfigSchemas[one.number]
-		message := "matches no assignment: none has all of its labels"
-		if len(one.unknown) > 0 {
-			message = "matches no assignment: none of their hosts and deployment targets has label " + enumerate(labelTexts(one.unknown), "or")
-		}
-		warnings.add("", ValueFinding{Schema: schemaName(declared), Message: message})
-	}
 }
 
 func labelTexts(labels fleet.Labels) []string {
@@ -273,18 +272,4 @@ func labelTexts(labels fleet.Labels) []string {
 		texts = append(texts, key+"="+labels[key])
 	}
 	return texts
-}
-
-func (r *reach) number(set []int32, known map[string]int) int {
-	key := listKey(set)
-	if number, isKnown := known[key]; isKnown {
-		return number
-	}
-	number := len(r.sets)
-	known[key] = number
-	r.sets = append(r.sets, set)
-	for _, container := range set {
-		r.any[container] = true
-	}
-	return number
 }

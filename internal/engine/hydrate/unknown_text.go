@@ -135,7 +135,7 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, value any) error {
 	return group(ctx, ctx.Validate(k.others, "", value, ""), k.checkOneOf(ctx, value), k.checkCondition(ctx, value))
 }
 
-// group joins errors, without those that are nil.
+// group joins errors and skips nil.
 func group(ctx jsonschema.ValidationContext, all ...error) error {
 	all = slices.DeleteFunc(all, func(err error) bool { return err == nil })
 	if len(all) == 0 {
