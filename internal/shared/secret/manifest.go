@@ -34,12 +34,8 @@ func IsEmbedded(part map[string]any) bool {
 func HasPlain(object map[string]any) bool {
 	found := false
 	Masked(object, func(value any, path ...string) any {
-		switch annotation := len(path) == 3 && path[1] == "annotations"; {
-		case annotation:
-			found = found || isCopy(path[2], value)
-		default:
-			found = found || !isEmpty(value)
-		}
+		isAnnotation := len(path) == 3 && path[1] == "annotations"
+		found = found || isAnnotation && isCopy(path[2], value) || !isAnnotation && !isEmpty(value)
 		return value
 	})
 	return found
@@ -91,7 +87,7 @@ func Masked(object map[string]any, mask func(value any, path ...string) any) map
 		case isMap && isData(name):
 			masked[name] = maskedEntries(members, mask, name)
 		default:
-			masked[fieldOr(name, "unknown field")] = mask(value, name)
+			masked[nameOr("unknown field", name, fieldName)] = mask(value, name)
 		}
 	}
 	return masked
@@ -109,7 +105,7 @@ func maskedMetadata(metadata map[string]any, mask func(value any, path ...string
 			masked[name] = value
 		case slices.Contains(bookkeeping, name): // written by the API server, without values of the Secret
 		default:
-			masked[fieldOr(name, "unknown field")] = mask(value, "metadata", name)
+			masked[nameOr("unknown field", name, fieldName)] = mask(value, "metadata", name)
 		}
 	}
 	return masked
@@ -127,11 +123,7 @@ var (
 func maskedEntries(entries map[string]any, mask func(value any, path ...string) any, path ...string) map[string]any {
 	masked := make(map[string]any, len(entries))
 	for key, value := range entries {
-		name := key
-		if !entryName.MatchString(key) {
-			name = "unknown key"
-		}
-		masked[name] = mask(value, append(slices.Clone(path), key)...)
+		masked[nameOr("unknown key", key, entryName)] = mask(value, append(slices.Clone(path), key)...)
 	}
 	return masked
 }
@@ -141,9 +133,9 @@ var (
 	fieldName = regexp.MustCompile(`^[a-zA-Z]{1,40}$`)
 )
 
-// fieldOr returns other for a name that may be a value.
-func fieldOr(name, other string) string {
-	if fieldName.MatchString(name) {
+// nameOr returns other for a name that may be a value.
+func nameOr(other, name string, pattern *regexp.Regexp) string {
+	if pattern.MatchString(name) {
 		return name
 	}
 	return other
@@ -161,11 +153,7 @@ func isCopy(name string, value any) bool {
 }
 
 func isData(name string) bool {
-	switch folded(name) {
-	case "data", "stringdata", "binarydata":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"data", "stringdata", "binarydata"}, folded(name))
 }
 
 func isEmpty(value any) bool {

@@ -31,7 +31,11 @@ func NewScrubber(secrets []string, usernames ...string) Scrubber {
 		if secret == "" {
 			continue
 		}
-		for _, form := range inURLs(secret) {
+		inURLs := []string{
+			secret, url.QueryEscape(secret), url.PathEscape(secret),
+			url.UserPassword("", secret).String()[1:], (&url.URL{Path: "/" + secret}).EscapedPath()[1:],
+		}
+		for _, form := range inURLs {
 			quoted := strconv.Quote(form)
 			encoded, _ := json.Marshal(form) //nolint:errchkjson // a string always has a JSON form
 			for _, written := range []string{
@@ -59,13 +63,6 @@ func NewScrubber(secrets []string, usernames ...string) Scrubber {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
 	return ordered
-}
-
-func inURLs(secret string) []string {
-	return []string{
-		secret, url.QueryEscape(secret), url.PathEscape(secret),
-		url.UserPassword("", secret).String()[1:], (&url.URL{Path: "/" + secret}).EscapedPath()[1:],
-	}
 }
 
 // Scrub replaces each secret in the text with three asterisks.
