@@ -112,10 +112,7 @@ func Longest(ctx context.Context) string {
 	if o == nil {
 		return ""
 	}
-	return o.ledger.longest()
-}
-
-func (l *Ledger) longest() string {
+	l := o.ledger
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	type entry struct {

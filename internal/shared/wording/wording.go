@@ -166,20 +166,16 @@ func (g *Groups[K, V]) All() iter.Seq2[K, []V] {
 
 // DidYouMean returns "; did you mean ...?" with the nearest candidate, or "".
 func DidYouMean(word string, candidates []string) string {
-	if best := nearest(word, candidates); best != "" {
-		return fmt.Sprintf("; did you mean %q?", best)
-	}
-	return ""
-}
-
-func nearest(word string, candidates []string) string {
 	best, bestDistance := "", max(2, len(word)/3)+1
 	for _, candidate := range candidates {
 		if distance := editDistance(word, candidate); distance < bestDistance {
 			best, bestDistance = candidate, distance
 		}
 	}
-	return best
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
 }
 
 // editDistance counts insertions, deletions, substitutions and swaps of neighbours.
