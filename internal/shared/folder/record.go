@@ -67,18 +67,8 @@ func (m *Manifests) Texts() []string {
 		return nil
 	}
 	return []string{
-		m.Storage,
-		m.Repo,
-		m.Branch,
-		m.Tag,
-		m.Commit,
-		m.Path,
-		m.Chart,
-		m.Version,
-		m.Digest,
-		m.Pin.Commit,
-		m.Pin.Version,
-		m.Pin.Digest,
+		m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version, m.Digest,
+		m.Pin.Commit, m.Pin.Version, m.Pin.Digest,
 	}
 }
 
