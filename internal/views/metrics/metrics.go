@@ -110,14 +110,11 @@ func score(in *Input) []series {
 		return nil
 	}
 	var tally health.Tally
-	for i := range in.Result.Clusters {
-		c := &in.Result.Clusters[i]
-		for k := range c.Assignments {
-			if a := &c.Assignments[k]; in.Wants[a.Key] {
-				tally.Add(a.Verdict, health.Age(a.Status, in.Result.Time, cmp.Or(a.Commit, c.Commit)))
-			}
+	each(in, func(c *observe.ClusterResult, a *observe.AssignmentResult) {
+		if in.Wants[a.Key] {
+			tally.Add(a.Verdict, health.Age(a.Status, in.Result.Time, cmp.Or(a.Commit, c.Commit)))
 		}
-	}
+	})
 	score := tally.Score()
 	if score == nil {
 		return nil
@@ -139,7 +136,7 @@ func commitsBehind(in *Input) []series {
 // assignments returns the worst verdicts first.
 func assignments(in *Input) []series {
 	counts := newGroups(sum)
-	each(in, func(a *observe.AssignmentResult) {
+	each(in, func(_ *observe.ClusterResult, a *observe.AssignmentResult) {
 		counts.add(1, a.Folder.Host, a.Folder.DeploymentTarget, a.Folder.Wanted, cmp.Or(a.Running.Version, a.Running.Revision), string(a.Verdict))
 	})
 	slices.SortFunc(counts.all, func(a, b series) int {
@@ -150,7 +147,7 @@ func assignments(in *Input) []series {
 
 func behindSince(in *Input) []series {
 	times := newGroups(least)
-	each(in, func(a *observe.AssignmentResult) {
+	each(in, func(_ *observe.ClusterResult, a *observe.AssignmentResult) {
 		if a.Verdict == verdict.Behind {
 			times.add(a.Since.Unix(), a.Folder.Host, a.Folder.DeploymentTarget)
 		}
@@ -158,10 +155,11 @@ func behindSince(in *Input) []series {
 	return times.byValue()
 }
 
-func each(in *Input, do func(*observe.AssignmentResult)) {
+func each(in *Input, do func(*observe.ClusterResult, *observe.AssignmentResult)) {
 	for i := range in.Result.Clusters {
-		for k := range in.Result.Clusters[i].Assignments {
-			do(&in.Result.Clusters[i].Assignments[k])
+		cluster := &in.Result.Clusters[i]
+		for k := range cluster.Assignments {
+			do(cluster, &cluster.Assignments[k])
 		}
 	}
 }
@@ -248,12 +246,9 @@ func Text(in Input) string {
 	var omitted []series
 	for _, metric := range Metrics() {
 		all := metric.series(&in)
-		if len(all) > Limit {
-			w.metric(&metric, all[:Limit], metric.summed(all[Limit:]))
-		} else {
-			w.metric(&metric, all, nil)
-		}
-		omitted = append(omitted, series{[]string{metric.Name}, int64(max(0, len(all)-Limit))})
+		over := all[min(len(all), Limit):]
+		w.metric(&metric, all[:len(all)-len(over)], metric.summed(over))
+		omitted = append(omitted, series{[]string{metric.Name}, int64(len(over))})
 	}
 	w.metric(&Omitted, omitted, nil)
 	w.WriteString("# EOF\n")
