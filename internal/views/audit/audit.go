@@ -123,13 +123,11 @@ func (r *Report) Marshal() ([]byte, error) {
 		}
 		written.Rules[i] = rule
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(written); err != nil {
+	text, err := json.MarshalIndent(written, "", "  ")
+	if err != nil {
 		return nil, err
 	}
-	return escaped(b.Bytes()), nil
+	return escaped(append(text, '\n')), nil
 }
 
 // escaped escapes invisible characters that the encoder keeps, such as \u009b.
