@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/numbering"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
@@ -181,11 +182,10 @@ func (m *builder) setVerdict(a *report.Assignment, key folder.Key, counts bool) 
 		return
 	}
 	a.Status, a.Clusters, a.Running = worst, found.tally.Counts(), found.runs
-	if !counts {
-		return
+	if counts {
+		m.join(key.Host, found.tally)
+		m.all.Join(found.tally)
 	}
-	m.join(key.Host, found.tally)
-	m.all.Join(found.tally)
 }
 
 func (m *builder) setTargets() {
@@ -293,17 +293,12 @@ func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Sna
 		return make([]*report.Snapshot, len(assignments))
 	}
 	advisor := result.Snapshots.Advisor()
-	number := map[shown]int{}
-	var distinct []shown
+	var different numbering.Numbers[shown]
 	numbers := make([]int, len(assignments))
 	for i, assignment := range assignments {
-		one := shown{result.Snapshots.All[i], advisor.ForAssignment(i, assignment)}
-		if _, ok := number[one]; !ok {
-			number[one] = len(distinct)
-			distinct = append(distinct, one)
-		}
-		numbers[i] = number[one]
+		numbers[i] = different.Number(shown{result.Snapshots.All[i], advisor.ForAssignment(i, assignment)})
 	}
+	distinct := different.All()
 	snapshots := make([]*report.Snapshot, len(distinct))
 	parallel.Each(len(distinct), func(i int) { snapshots[i] = distinct[i].show(withValues) })
 	all := make([]*report.Snapshot, len(assignments))
