@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Count returns "1 host" or "2 hosts".
@@ -126,6 +127,14 @@ func Cut(text string, most int) string {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
+}
+
+// CutRunes shortens a text to most characters and "…".
+func CutRunes(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most]) + "…"
 }
 
 // CutMiddle removes the middle of a text over most bytes: nested errors have the place at the beginning and the cause at the end.

@@ -300,20 +300,18 @@ func (p *pair) compare(in *Input) Target {
 }
 
 func part(entries []entry) Part {
-	var versions []Version
-	number := map[folder.Manifests]int{}
+	var groups wording.Groups[folder.Manifests, *entry]
 	for i := range entries {
-		version := versionOf(entries[i].Manifests)
-		at, ok := number[version]
-		if !ok {
-			at = len(versions)
-			number[version] = at
-			versions = append(versions, Version{Manifests: entries[i].Manifests})
-		}
-		versions[at].Hosts = append(versions[at].Hosts, entries[i].host)
+		groups.Add(versionOf(entries[i].Manifests), &entries[i])
 	}
-	for i := range versions {
-		slices.Sort(versions[i].Hosts)
+	var versions []Version
+	for _, alike := range groups.All() {
+		version := Version{Manifests: alike[0].Manifests}
+		for _, e := range alike {
+			version.Hosts = append(version.Hosts, e.host)
+		}
+		slices.Sort(version.Hosts)
+		versions = append(versions, version)
 	}
 	slices.SortStableFunc(versions, func(a, b Version) int { return len(b.Hosts) - len(a.Hosts) })
 	return Part{Versions: versions}

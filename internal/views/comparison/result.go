@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
@@ -68,7 +67,7 @@ func (r *Result) Within(b Bounds) *Result {
 			k.Right, k.More = first(k.Right, b.Values, k.More)
 			for _, texts := range [][]string{k.Left, k.Right} {
 				for at := range texts {
-					texts[at] = shortened(texts[at], b.Runes)
+					texts[at] = wording.CutRunes(texts[at], b.Runes)
 				}
 			}
 		}
@@ -95,13 +94,6 @@ func (p Part) within(b Bounds) Part {
 func first[T any](list []T, most, more int) ([]T, int) {
 	kept := min(len(list), most)
 	return append([]T(nil), list[:kept]...), more + len(list) - kept
-}
-
-func shortened(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most]) + "…"
 }
 
 const (
@@ -132,20 +124,13 @@ func (r *Result) Marshal(showValues bool) ([]byte, error) {
 
 // Parse parses the JSON of Marshal.
 func Parse(text []byte) (*Result, error) {
-	result, err := parse(text)
+	d := document{Result: &Result{}}
+	err := fmt.Errorf("it is longer than %d KiB", maxDocument>>10)
+	if len(text) <= maxDocument {
+		err = observe.DecodeDocument(text, &d, &d.Format, format)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the comparison is not what flotilla_comparison gives: %w", err)
-	}
-	return result, nil
-}
-
-func parse(text []byte) (*Result, error) {
-	if len(text) > maxDocument {
-		return nil, fmt.Errorf("it is longer than %d KiB", maxDocument>>10)
-	}
-	d := document{Result: &Result{}}
-	if err := observe.DecodeDocument(text, &d, &d.Format, format); err != nil {
-		return nil, err
 	}
 	return d.Result, nil
 }
@@ -221,19 +206,13 @@ func Read(ctx context.Context, repository Repository, left, right Point, pairs P
 		return nil, err
 	}
 	result.Targets, result.Counts = Compare(in)
-	switch {
-	case result.Unread > 0 && cut:
-		result.Notes = append(
-			result.Notes,
-			fmt.Sprintf("It is unknown which values differ in %s: files of %d folders were read, and no more are.",
-				wording.Count(result.Unread, "deployment target", "deployment targets"), MaxFolders),
-		)
-	case result.Unread > 0:
-		result.Notes = append(
-			result.Notes,
-			fmt.Sprintf("It is unknown which values differ in %s: their folders have no file of configuration that can be read.",
-				wording.Count(result.Unread, "deployment target", "deployment targets")),
-		)
+	if result.Unread > 0 {
+		why := "their folders have no file of configuration that can be read"
+		if cut {
+			why = fmt.Sprintf("files of %d folders were read, and no more are", MaxFolders)
+		}
+		result.Notes = append(result.Notes, fmt.Sprintf("It is unknown which values differ in %s: %s.",
+			wording.Count(result.Unread, "deployment target", "deployment targets"), why))
 	}
 	return result, nil
 }
@@ -291,11 +270,10 @@ func seenOf(of Point, written gitops.OwnerSnapshot, side Side) Seen {
 	for key := range side {
 		hosts[key.Host] = true
 	}
-	seen := Seen{
+	return Seen{
 		Name: of.Owner.Name, Branch: of.Owner.Location.Branch, Path: of.Owner.Location.Path, Commit: written.Tip,
 		Written: len(written.Trees)+len(written.Unreadable) > 0, Hosts: len(hosts), Assignments: len(side),
 	}
-	return seen
 }
 
 // read reads the values that may differ; cut: not all of them.

@@ -131,7 +131,7 @@ func (c Comparison) ValueCount() int {
 func valueCell(values []string, absent bool) string {
 	texts := make([]string, len(values))
 	for i, text := range values {
-		texts[i] = cmp.Or(code(text), "empty")
+		texts[i] = cmp.Or(Code(text), "empty")
 	}
 	return valuesText(texts, absent)
 }
@@ -158,7 +158,7 @@ func (c Comparison) OneSided() []OneSidedNames {
 		var rows []OneSidedRow
 		for i := range c.Targets {
 			t := &c.Targets[i]
-			left, right := code(of.names(&t.Left)), code(of.names(&t.Right))
+			left, right := Code(of.names(&t.Left)), Code(of.names(&t.Right))
 			if t.Has(of.by) && left+right != "" { // else such as the same policies on other hosts
 				rows = append(rows, OneSidedRow{targetName(t), cmp.Or(left, "–"), cmp.Or(right, "–")})
 			}

@@ -151,13 +151,7 @@ func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 // verdictName returns a class of the style sheet.
 func verdictName(v verdict.Verdict) string {
-	switch {
-	case v == "":
-		return "none"
-	case slices.Contains(verdicts, v):
-		return string(v)
-	}
-	return string(verdict.Unknown)
+	return cmp.Or(string(verdicts[rank(v)]), "none")
 }
 
 func (v *view) Pending() int { return v.New + v.Changed + v.Removed }
@@ -235,7 +229,17 @@ func detail(part health.Part) string {
 	return text
 }
 
-func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
+// NotReady returns the clusters with another verdict, worst first.
+func (v *view) NotReady() []*Cluster {
+	var found []*Cluster
+	for i := range v.Clusters {
+		if is := v.Clusters[i].Verdict; is != verdict.Ready && is != "" {
+			found = append(found, &v.Clusters[i])
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *Cluster) int { return cmp.Compare(rank(a.Verdict), rank(b.Verdict)) })
+	return found
+}
 
 var functions = template.FuncMap{
 	"broken": func(rule constraint.RuleResult) int { return broken(&rule) }, "number": number, "count": counted, "short": short,

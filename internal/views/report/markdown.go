@@ -29,7 +29,7 @@ var (
 var markdownTemplates = func() *template.Template {
 	all := maps.Clone(functions)
 	maps.Copy(all, template.FuncMap{
-		"code": code, "note": func(text string) string { return codeOf(text, shownRunes) }, "clean": clean, "isAre": isAre, "values": valueCell,
+		"code": Code, "note": func(text string) string { return codeOf(text, shownRunes) }, "clean": clean, "isAre": isAre, "values": valueCell,
 		"shown": func(list any) any { return firstOf(list, markdownRows) },
 	})
 	parsed := template.Must(template.New("page").Funcs(all).Parse(pageMarkdown))
@@ -94,14 +94,12 @@ func withoutTableHeads(lines []string, kept int) int {
 
 func isAre(n int) string { return wording.OneOrMany(n, "is", "are") }
 
-// Code returns a code span of one line and at most 200 characters, which fits into a table cell.
-func Code(text string) string { return code(text) }
-
-// code replaces pipes with a similar character: they end cells, and Git hosts disagree about their escape.
-func code(text string) string { return codeOf(text, markdownRunes) }
+// Code returns a code span of one line and at most 200 characters, which fits into a table cell. A similar character replaces
+// pipes: they end cells, and Git hosts disagree about their escape.
+func Code(text string) string { return codeOf(text, markdownRunes) }
 
 func codeOf(text string, most int) string {
-	text = cutRunes(clean(text), most)
+	text = wording.CutRunes(clean(text), most)
 	if text == "" {
 		return ""
 	}
@@ -158,12 +156,12 @@ func (v *view) BrokenRules() []brokenRule {
 		add := func(where, why string) { rows = append(rows, brokenRule{rule.Name, rule.Mode, where, why}) }
 		switch {
 		case rule.Error != "":
-			add(code("the rule itself"), code(rule.Error))
+			add(Code("the rule itself"), Code(rule.Error))
 		case broken(rule) > 0 && len(rule.Violations) == 0:
 			add("", number(broken(rule))+" of "+number(rule.Looked))
 		}
 		for _, violation := range first(rule.Violations, markdownRows) {
-			add(code(violation.Subject.String()), code(violation.Message))
+			add(Code(violation.Subject.String()), Code(violation.Message))
 		}
 	}
 	return first(rows, markdownRows)

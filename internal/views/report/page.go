@@ -269,17 +269,6 @@ func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBo
 // Grade returns the grade of a score.
 func (p *Page) Grade(score *health.Score) health.Grade { return p.bounds().Grade(score.Value) }
 
-func notReady(clusters []Cluster) []*Cluster {
-	var found []*Cluster
-	for i := range clusters {
-		if v := clusters[i].Verdict; v != verdict.Ready && v != "" {
-			found = append(found, &clusters[i])
-		}
-	}
-	slices.SortStableFunc(found, func(a, b *Cluster) int { return cmp.Compare(rank(a.Verdict), rank(b.Verdict)) })
-	return found
-}
-
 // Links has patterns of addresses by title, as [CheckLink] accepts.
 type Links struct{ Assignments, Clusters map[string]string }
 

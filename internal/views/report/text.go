@@ -21,7 +21,7 @@ func clean(text string) string {
 	if isPlain(text) {
 		return text
 	}
-	return cutRunes(strings.Map(func(r rune) rune {
+	return wording.CutRunes(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
 			return ' '
@@ -30,13 +30,6 @@ func clean(text string) string {
 		}
 		return r
 	}, text), shownRunes)
-}
-
-func cutRunes(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }
 
 func isPlain(text string) bool {
