@@ -147,9 +147,7 @@ func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *g
 		return nil, nil, err
 	}
 	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Request.Merge != forge.Now &&
-		!known.Incomplete &&
-		request.Base == selector.Base &&
-		request.Head == selector.Head {
+		!known.Incomplete && request.Base == selector.Base && request.Head == selector.Head {
 		proposed := known.Owner
 		proposed.Location.Branch = selector.Head
 		if view, err = r.reader.view(ctx, proposed); err != nil || view.Tip() != "" {
@@ -184,10 +182,7 @@ func (r *Refresher) compareRequest(ctx context.Context, known *OwnerState, reque
 		if len(known.Drift.Trees) > 0 {
 			known.Drift.Request = fmt.Sprintf(
 				"pull request %d was closed and not merged: another one is opened from branch %q, into which branch %q is merged",
-				request.Number,
-				selector.Head,
-				at.Branch,
-			)
+				request.Number, selector.Head, at.Branch)
 		}
 		return nil
 	case known.Drift.Into != "":

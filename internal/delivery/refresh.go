@@ -103,7 +103,6 @@ func (k *OwnerState) markLost(cause DriftCause, before SavedState) {
 	}
 }
 
-// compare sets Drift.
 func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
 	k.Drift = Drift{Trees: map[folder.Key]string{}}
 	if k.Drift.Touched, err = k.findTouched(ctx, view); err != nil {

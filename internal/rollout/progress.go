@@ -123,7 +123,6 @@ func (w *waits) addWindow(stage int) {
 	w.windows[stage] = true
 }
 
-// first returns the condition to be met first.
 func (w *waits) first() Wait {
 	for _, why := range waitOrder {
 		if w.by[why] > 0 && (why != WaitsForStages || w.by[WaitsForClusters] == 0) {

@@ -60,7 +60,11 @@ func (r *tracker) pass(t *target) {
 		}
 		r.notePassedOver(t)
 		t.state.Since = r.Now
-		t.markProven(t.state.Passed)
+		for _, m := range t.members {
+			if m.touched != nil && m.stage == t.state.Passed && m.counts() && !m.pending() {
+				m.touched.Proven = true
+			}
+		}
 		t.state.Passed++
 	}
 }
@@ -104,14 +108,6 @@ func (r *prover) areReady(t *target, stage *Stage) bool {
 		}
 	}
 	return true
-}
-
-func (t *target) markProven(stage int) {
-	for _, m := range t.members {
-		if m.touched != nil && m.stage == stage && m.counts() && !m.pending() {
-			m.touched.Proven = true
-		}
-	}
 }
 
 // proven reports whether enough clusters have been ready for the soak time, or all may be skipped. Without reports, nothing is

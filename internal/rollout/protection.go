@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	// defaultMaxRemovedPercent is the default limit.
 	defaultMaxRemovedPercent = 50
 	// alwaysRemovable is the number of assignments below the default limit: half of a small fleet is no mass deletion.
 	alwaysRemovable = 10
@@ -53,11 +52,6 @@ type Fleet struct {
 	Workloads map[string]string
 }
 
-func (f Fleet) workload(target string) (name string, stays bool) {
-	name, stays = f.Workloads[target]
-	return cmp.Or(name, target), stays
-}
-
 // RemovalOf compares the deployed folders with those after the plan. after is nil for a destroy.
 func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
 	deployed = without(deployed, of.IsAddition)
@@ -87,7 +81,8 @@ func (r *Removal) addLosses(deployed, after folder.Trees, of Fleet) {
 	workloadsOf := func(targets map[string]string) map[string]bool {
 		found := map[string]bool{}
 		for target := range targets {
-			name, stays := of.workload(target)
+			name, stays := of.Workloads[target]
+			name = cmp.Or(name, target)
 			found[name] = found[name] || stays
 		}
 		return found
@@ -122,7 +117,6 @@ func (r *Removal) addLosses(deployed, after folder.Trees, of Fleet) {
 	}
 }
 
-// without drops folders.
 func without(folders folder.Trees, drops func(folder.Key) bool) folder.Trees {
 	if drops == nil {
 		return folders
@@ -183,13 +177,10 @@ func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 			})))
 	}
 	if names := p.diminished(removal); len(names) > 0 {
-		add(
-			"A host would lose too much",
-			fmt.Sprintf("This plan would take from %s that the fleet still has %s of the workloads that are there: %s.",
-				wording.OneOrMany(len(names), "a host", "hosts"), p.limit(), listLosses(names, func(host string) string {
-					return fmt.Sprintf("%q loses %d of %d", host, removal.ByHost[host].Lost, removal.ByHost[host].Had)
-				})),
-		)
+		add("A host would lose too much", fmt.Sprintf("This plan would take from %s that the fleet still has %s of the workloads that are "+
+			"there: %s.", wording.OneOrMany(len(names), "a host", "hosts"), p.limit(), listLosses(names, func(host string) string {
+			return fmt.Sprintf("%q loses %d of %d", host, removal.ByHost[host].Lost, removal.ByHost[host].Had)
+		})))
 	}
 	if names := p.withdrawn(removal); len(names) > 0 {
 		add("A workload would lose too many hosts", fmt.Sprintf("This plan would take %s that the fleet still has from %s of the hosts: %s.",

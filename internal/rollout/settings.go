@@ -119,11 +119,10 @@ func decodeStage(o *fleet.ObjectReader) Stage {
 	s := Stage{
 		Name:                o.Required("name"),
 		ClusterTypeSelector: fleet.ReadSelector(o, "cluster_type_selector"), ClusterSelector: fleet.ReadSelector(o, "cluster_selector"),
-		Hosts: o.Texts("hosts"), Percent: o.Int("percent"),
-		MaxConcurrent: o.Int("max_concurrent"),
-		ReadyPercent:  o.Int("ready_percent"), MaxFailed: o.Int("max_failed"),
-		Soak: fleet.ReadDuration(o, "soak",
-			gate.MaxDuration), Approval: o.Bool("approval"), Windows: fleet.ReadList(o, "windows", gate.DecodeWindow),
+		Hosts: o.Texts("hosts"), Percent: o.Int("percent"), MaxConcurrent: o.Int("max_concurrent"),
+		ReadyPercent: o.Int("ready_percent"), MaxFailed: o.Int("max_failed"),
+		Soak: fleet.ReadDuration(o, "soak", gate.MaxDuration), Approval: o.Bool("approval"),
+		Windows: fleet.ReadList(o, "windows", gate.DecodeWindow),
 	}
 	s.types, s.clusters = compiled(s.ClusterTypeSelector), compiled(s.ClusterSelector)
 	return s
@@ -173,10 +172,7 @@ func DecodeHolds(value any) (holds []FolderHold, known bool, findings fleet.Find
 
 // CheckNames reports names that are neither in the fleet nor deployed.
 func CheckNames(
-	settings *Settings,
-	holds []FolderHold,
-	hosts map[string]*FleetHost,
-	wanted, deployed folder.Trees,
+	settings *Settings, holds []FolderHold, hosts map[string]*FleetHost, wanted, deployed folder.Trees,
 ) (ofRollout, ofHolds fleet.Findings) {
 	knownHosts, knownTargets := map[string]bool{}, map[string]bool{}
 	for host := range hosts {

@@ -154,7 +154,6 @@ func AdvanceValues(in Values) *ValuesOutcome {
 	return v.out
 }
 
-// readMemory restores values from the memory.
 func (v *valuesStep) readMemory() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Memory.Assigned)) {
 		if v.Hosts[cluster] == nil {
@@ -234,7 +233,6 @@ func (v *valuesStep) key(cluster string) folder.Key {
 	return folder.Key{Host: cluster, DeploymentTarget: v.Name}
 }
 
-// short returns the short name of a value.
 func short(value string) string {
 	if value == "" {
 		return ""

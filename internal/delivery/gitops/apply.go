@@ -333,10 +333,7 @@ func (a *applyLoop) countOvertaken(pushed bool) error {
 	if times := a.race.lost + a.race.moved; times >= maxMoves {
 		return fmt.Errorf(
 			"%w: others moved branch %q %d times, each time before this commit was pushed; apply again when there are fewer writers",
-			ErrRace,
-			a.targetBranch(),
-			times,
-		)
+			ErrRace, a.targetBranch(), times)
 	}
 	return nil
 }

@@ -116,10 +116,9 @@ func (e *ClaimEdit) stage(ctx context.Context, w *layout, c *change, now time.Ti
 	case e.Choose == nil:
 		claimed.isForeign = s.exists
 	case s.exists && !s.isOwn:
-		return claimed, newCompleteError(
-			fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
-				ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name)),
-		)
+		return claimed, newCompleteError(fmt.Errorf(
+			"%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
+			ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name)))
 	default:
 		if claimed, err = e.stageRecord(s, c, now); err != nil {
 			return claimed, err

@@ -283,11 +283,8 @@ func (c Conflict) String() string {
 	}
 	text := fmt.Sprintf("folder %q belongs to the assignment %q at %s", c.Folder, c.Owner, at)
 	if c.Record != "" {
-		text += fmt.Sprintf(
-			", and the record %q lists it, too: repair or remove that record, or set adopt = true to write it again without the "+
-				"folder",
-			path.Clean(c.Record),
-		)
+		text += fmt.Sprintf(", and the record %q lists it, too: repair or remove that record, or set adopt = true to write it again "+
+			"without the folder", path.Clean(c.Record))
 	}
 	return text
 }

@@ -51,15 +51,12 @@ var WindowTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{Name: "kind", Required: true, Allowed: []string{allow, deny}, Meaning: "Whether changes may be written in the window, or may not."},
 		{
-			Name:     "schedule",
-			Required: true,
-			Meaning:  "A cron schedule of five fields that says when the window begins, such as `\"0 22 * * 1-5\"`.",
+			Name: "schedule", Required: true,
+			Meaning: "A cron schedule of five fields that says when the window begins, such as `\"0 22 * * 1-5\"`.",
 		},
 		{
-			Name:     "duration",
-			Type:     fleet.DurationType,
-			Required: true,
-			Meaning:  "How long it is open, above zero and at most 366 days, by the local time.",
+			Name: "duration", Type: fleet.DurationType, Required: true,
+			Meaning: "How long it is open, above zero and at most 366 days, by the local time.",
 		},
 		{Name: "time_zone", Default: "UTC", Meaning: "The time zone of the schedule, such as `\"Europe/Berlin\"`."},
 	},
