@@ -50,7 +50,6 @@ const (
 	OfFleet      SubjectKind = "fleet"      // one figure, under ""
 )
 
-// subjectKinds lists all subject kinds.
 var subjectKinds = []SubjectKind{OfCluster, OfHost, OfAssignment, OfFleet}
 
 // SubjectKindNames returns the names of all subject kinds.

@@ -58,13 +58,18 @@ var variables = sync.OnceValues(func() (*expression.Language, error) {
 // CheckExpression returns the problems of a pass or fail expression, such as `line 1, column 7: there is no …`.
 // hasSamples reports whether the check has samples.
 func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
+	_, wrong := compileExpression(source, of, hasSamples)
+	return wrong
+}
+
+func compileExpression(source string, of SubjectKind, hasSamples bool) (*expression.Expression, []string) {
 	language, err := variables()
 	if err != nil {
-		return []string{err.Error()}
+		return nil, []string{err.Error()}
 	}
 	compiled, wrong := language.Compile(source, cel.BoolType)
 	if len(wrong) > 0 {
-		return wrong
+		return nil, wrong
 	}
 	if of == OfFleet && compiled.Uses("rest") {
 		wrong = append(wrong, "has rest, and a check of the fleet has one figure alone: there is no rest to compare it with")
@@ -72,16 +77,15 @@ func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
 	if !hasSamples && compiled.Uses("samples") {
 		wrong = append(wrong, "has samples, and the check does not say what they are: set samples")
 	}
-	return wrong
+	return compiled, wrong
 }
 
 // NeedsRest reports whether an expression fails without a rest.
 func NeedsRest(source string, of SubjectKind) bool {
-	language, err := variables()
-	if err != nil || source == "" || of == OfFleet {
+	if source == "" || of == OfFleet {
 		return false
 	}
-	compiled, wrong := language.Compile(source, cel.BoolType)
+	compiled, wrong := compileExpression(source, of, true)
 	if len(wrong) > 0 || !compiled.Uses("rest") {
 		return false
 	}
@@ -104,14 +108,11 @@ func (c *Check) compile() error {
 		if one.name == "fail" && one.source == "" {
 			continue
 		}
-		if wrong := CheckExpression(one.source, c.Of, true); len(wrong) > 0 {
+		compiled, wrong := compileExpression(one.source, c.Of, true)
+		if len(wrong) > 0 {
 			return fmt.Errorf("%s: %s", one.name, wrong[0])
 		}
-		language, err := variables()
-		if err != nil {
-			return err
-		}
-		*one.into, _ = language.Compile(one.source, cel.BoolType)
+		*one.into = compiled
 	}
 	c.judgement = j
 	return nil
