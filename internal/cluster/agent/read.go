@@ -36,11 +36,10 @@ func inCluster() []string {
 }
 
 func kindOf(one *template) *reconciler.ObjectKind {
-	object := &unstructured.Unstructured{Object: one.object}
-	if one.Part == Feedback || object.GetLabels()[reconciler.ClusterLabel] == "" {
+	if one.Part == Feedback || one.object.GetLabels()[reconciler.ClusterLabel] == "" {
 		return nil
 	}
-	return reconciler.KindOf(object.GroupVersionKind().Group, object.GetKind())
+	return reconciler.KindOf(one.object.GroupVersionKind().Group, one.object.GetKind())
 }
 
 // Refused is an agent with values that [Render] never writes. Any user who may create objects in a namespace can have
@@ -52,13 +51,8 @@ type Refused struct {
 
 func (r Refused) String() string {
 	s := r.Settings.withDefaults()
-	return fmt.Sprintf(
-		"agent %q in namespace %q of cluster %q: %s",
-		wording.OneLine(s.Name),
-		wording.OneLine(s.Namespace),
-		s.Cluster,
-		r.Problem,
-	)
+	name, namespace := wording.OneLine(s.Name), wording.OneLine(s.Namespace)
+	return fmt.Sprintf("agent %q in namespace %q of cluster %q: %s", name, namespace, s.Cluster, r.Problem)
 }
 
 // Read returns the settings of the agents in a cluster, sorted by namespace and name, without defaults. Their objects
@@ -121,18 +115,17 @@ func readAgent(
 	if !isOf(root, object) || !values.readIdentity(root, object) {
 		return Settings{}, false
 	}
-	values.readFields(root.object, object.Object)
+	values.readFields(root.object.Object, object.Object)
 	at := values["folder.path"]
 	for _, one := range templates()[name] {
 		if kindOf(&one) == nil || one.Folder != "" {
 			continue
 		}
-		made := &unstructured.Unstructured{Object: one.object}
-		id := (&StagedObject{Unstructured: made}).ID()
+		id := (&StagedObject{Unstructured: one.object}).ID()
 		id.Namespace, id.Name = values.expand(id.Namespace), values.expand(id.Name)
 		other := objects[id]
 		if other != nil && isOf(&one, other) && values.readIdentity(&one, other) {
-			values.readFields(one.object, other.Object)
+			values.readFields(one.object.Object, other.Object)
 		}
 	}
 	s := Settings{
@@ -166,8 +159,7 @@ func (s Settings) IsCalled(name, namespace string) bool {
 }
 
 func isOf(one *template, object *unstructured.Unstructured) bool {
-	made := &unstructured.Unstructured{Object: one.object}
-	return made.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind() &&
+	return one.object.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind() &&
 		object.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy
 }
 
@@ -175,9 +167,8 @@ type placeholderValues map[string]string
 
 // readIdentity reports whether the identity of an object matches earlier values.
 func (r placeholderValues) readIdentity(one *template, object *unstructured.Unstructured) bool {
-	made := &unstructured.Unstructured{Object: one.object}
-	fits := r.matchText(made.GetName(), object.GetName()) && r.matchText(made.GetNamespace(), object.GetNamespace())
-	for key, value := range made.GetLabels() {
+	fits := r.matchText(one.object.GetName(), object.GetName()) && r.matchText(one.object.GetNamespace(), object.GetNamespace())
+	for key, value := range one.object.GetLabels() {
 		fits = fits && r.matchText(value, object.GetLabels()[key])
 	}
 	return fits

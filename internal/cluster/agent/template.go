@@ -16,7 +16,6 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
@@ -35,7 +34,7 @@ type template struct {
 	Shared  string `json:"shared"` // the object is not shared if it expands to nothing
 	Partial bool   `json:"partial"`
 
-	object map[string]any
+	object *unstructured.Unstructured
 }
 
 var templates = sync.OnceValue(func() map[string][]template {
@@ -46,7 +45,7 @@ var templates = sync.OnceValue(func() map[string][]template {
 			if document.err != nil || !isObject {
 				panic(fmt.Sprintf("template of the agent of %s, line %d: %v", name, document.line, document.err)) // it is part of the binary
 			}
-			one := template{object: object}
+			one := template{object: &unstructured.Unstructured{Object: object}}
 			if header, err := json.Marshal(object["flotilla"]); err != nil || json.Unmarshal(header, &one) != nil {
 				panic(fmt.Sprintf("template of the agent of %s, line %d: field flotilla", name, document.line))
 			}
@@ -79,7 +78,7 @@ func (r *renderer) add(one *template, f *filler) {
 	if len(one.Unless) > 0 && (len(r.settings.Install) == 0 || slices.ContainsFunc(r.objects, replaces)) {
 		return
 	}
-	object, _ := f.fill(one.object, nil).(map[string]any)
+	object, _ := f.fill(one.object.Object, nil).(map[string]any)
 	o := &StagedObject{
 		Unstructured: &unstructured.Unstructured{Object: object},
 		Handling:     Handling{Part: one.Part, Partial: one.Partial, Shared: one.Shared != "" && f.text(one.Shared) != nil},
@@ -244,6 +243,7 @@ func (s *Settings) values() map[string]any {
 		"url":               s.Repository.URL, "branch": s.Repository.Branch, "git_host": repositoryHost(s.Repository.URL),
 		"secret": s.CredentialsSecret, "ca_secret": "", "repository_auth": s.repositoryAuth(), "no_folder": s.reconciler().NoFolder,
 		"app_provider": "", "on_hub": "", "on_cluster": "",
+		"decryption.provider": "", "decryption.secret": "", "decryption.service_account": "",
 		"credentials.username": username, "credentials.password": password, "credentials.bearer_token": c.BearerToken,
 		"credentials.ssh_private_key": c.SSHPrivateKey, "credentials.ssh_known_hosts": "", "credentials.ssh_passphrase": "",
 		"credentials.ca_certificates": c.CACertificates, "credentials.ca_certificates_base64": encoded(c.CACertificates),
@@ -264,7 +264,10 @@ func (s *Settings) values() map[string]any {
 	} else {
 		values["on_cluster"] = "true"
 	}
-	addDecryption(values, s.Decryption)
+	if by := s.Decryption; by != nil {
+		values["decryption.provider"] = "sops"
+		values["decryption.secret"], values["decryption.service_account"] = by.Secret, by.ServiceAccount
+	}
 	s.addFeedback(values)
 	addRegistration(values, cmp.Or(s.Registration, &Registration{}))
 	return values
@@ -310,18 +313,6 @@ func addRegistration(values map[string]any, to *Registration) {
 	if len(exec.Env) > 0 {
 		values["registration.env"] = exec.Env
 	}
-}
-
-func addDecryption(values map[string]any, by *fleet.Decryption) {
-	provider := ""
-	if by != nil {
-		provider = "sops"
-	}
-	by = cmp.Or(by, &fleet.Decryption{})
-	maps.Copy(
-		values,
-		map[string]any{"decryption.provider": provider, "decryption.secret": by.Secret, "decryption.service_account": by.ServiceAccount},
-	)
 }
 
 func (s *Settings) addFeedback(values map[string]any) {
