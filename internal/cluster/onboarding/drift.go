@@ -38,7 +38,6 @@ type ObjectDrift struct {
 	By     []string    `json:"by,omitempty"`     // their field managers, if known
 }
 
-// compareObject returns the drift of an object.
 func compareObject(object *agent.StagedObject, seen SeenObject) ObjectDrift {
 	managers, fields := splitConflicts(seen.Conflicts)
 	switch {

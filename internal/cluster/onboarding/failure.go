@@ -110,16 +110,12 @@ func FindFailures(objects []agent.StagedObject, look Inspection) Failures {
 		}
 		if kind := object.GroupVersionKind().GroupKind(); seen.NoKind && !defined[kind.String()] && !missing[kind.String()] {
 			missing[kind.String()] = true
-			found = append(found, &Failure{
-				Cause: CauseNoKind, Part: object.Part, Name: id.String(),
-				Text: fmt.Sprintf(
-					"the cluster has no kind %s of %s, which %s needs: %s",
-					object.GetKind(),
-					object.GetAPIVersion(),
-					id,
-					installHint(kind.Group),
-				),
-			})
+			hint := "nothing in install defines it"
+			if by := reconciler.OfGroup(kind.Group); by != nil {
+				hint = by.Agent.Missing
+			}
+			text := fmt.Sprintf("the cluster has no kind %s of %s, which %s needs: %s", object.GetKind(), object.GetAPIVersion(), id, hint)
+			found = append(found, &Failure{Cause: CauseNoKind, Part: object.Part, Name: id.String(), Text: text})
 		}
 	}
 	for _, other := range slices.Sorted(maps.Keys(others)) {
@@ -186,13 +182,6 @@ func definedKinds(objects []agent.StagedObject) map[string]bool {
 		defined[kind+"."+group] = true
 	}
 	return defined
-}
-
-func installHint(group string) string {
-	if missing := reconciler.OfGroup(group); missing != nil {
-		return missing.Agent.Missing
-	}
-	return "nothing in install defines it"
 }
 
 // NewFailure returns a failure of the whole cluster.
