@@ -97,14 +97,8 @@ func (q *Question) query(ctx context.Context, _ string, client *kube.ClusterClie
 			return err
 		}},
 		{facts.RightPods, func() (err error) {
-			own.Pods, _, err = foldObjects(
-				ctx,
-				client,
-				pods,
-				kube.ListOptions{FieldSelector: facts.PodSelector, Skip: skippedOfPods},
-				facts.NewPods,
-				(*facts.Pods).Add,
-			)
+			options := kube.ListOptions{FieldSelector: facts.PodSelector, Skip: skippedOfPods}
+			own.Pods, _, err = foldObjects(ctx, client, pods, options, facts.NewPods, (*facts.Pods).Add)
 			return err
 		}},
 	}

@@ -206,16 +206,11 @@ func (n *Nodes) facts() map[string]any {
 
 func (n *Nodes) status(percent int) verdict.Status {
 	is := verdict.Status{Verdict: verdict.Ready, Since: n.mostSince(), Message: wording.Count(n.all, "node is ready", "nodes are ready")}
-	switch {
+	switch unready, all := n.all-n.ready, wording.Count(n.all, "node is", "nodes are"); {
 	case n.all == 0:
 		is.Message = "there are no nodes"
-	case n.ready < n.all:
-		is.Message = fmt.Sprintf(
-			"%d of %s not ready: %s",
-			n.all-n.ready,
-			wording.Count(n.all, "node is", "nodes are"),
-			listNames(n.notReady, n.all-n.ready),
-		)
+	case unready > 0:
+		is.Message = fmt.Sprintf("%d of %s not ready: %s", unready, all, listNames(n.notReady, unready))
 	}
 	if n.ready*100 < n.all*percent || n.all == 0 && percent > 0 {
 		is.Verdict, is.Since = verdict.Progressing, n.notSince

@@ -80,14 +80,8 @@ func (c Cluster) checkHost(found *problems, isUnknown func(string) bool) {
 	checkProxy(found, "proxy_url", c.ProxyURL)
 	checkCA(found, "cluster_ca_certificate", c.ClusterCACertificate)
 	unknown := isUnknown("client_certificate") || isUnknown("client_key")
-	checkPair(
-		found,
-		[2]string{"client_certificate", "client_key"},
-		c.ClientCertificate,
-		c.ClientKey,
-		unknown || c.ClientCertificate != "",
-		unknown || c.ClientKey != "",
-	)
+	hasCertificate, hasKey := unknown || c.ClientCertificate != "", unknown || c.ClientKey != ""
+	checkPair(found, [2]string{"client_certificate", "client_key"}, c.ClientCertificate, c.ClientKey, hasCertificate, hasKey)
 	if c.Token != strings.TrimSpace(c.Token) || strings.ContainsAny(c.Token, "\r\n") {
 		found.add("token", "has white space around it or a line break in it, which no HTTP header can have; use trimspace()")
 	}
@@ -178,7 +172,6 @@ func checkPEM(found *problems, at, text, kind string) {
 	}
 }
 
-// checkPair checks a client certificate and its private key.
 func checkPair(found *problems, at [2]string, certificate, key string, hasCertificate, hasKey bool) {
 	checkPEM(found, at[0], certificate, "CERTIFICATE")
 	checkPEM(found, at[1], key, "PRIVATE KEY")

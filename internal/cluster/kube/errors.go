@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -154,11 +155,8 @@ func cause(err error) string {
 	case errors.As(err, &record):
 		return "it does not speak TLS"
 	case errors.As(err, &certificate) && certificate.Reason == x509.Expired && certificate.Cert != nil:
-		return fmt.Sprintf(
-			"its certificate is valid only from %s to %s",
-			certificate.Cert.NotBefore.UTC().Format("2006-01-02"),
-			certificate.Cert.NotAfter.UTC().Format("2006-01-02"),
-		)
+		from, to := certificate.Cert.NotBefore.UTC(), certificate.Cert.NotAfter.UTC()
+		return fmt.Sprintf("its certificate is valid only from %s to %s", from.Format(time.DateOnly), to.Format(time.DateOnly))
 	case errors.As(err, &verified):
 		return "its certificate is not trusted: " + verified.Err.Error()
 	case errors.As(err, &operation):

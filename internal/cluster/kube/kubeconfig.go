@@ -69,8 +69,7 @@ func parseKubeconfig(found *problems, text string) *api.Config {
 	case !strings.Contains(trimmed, "\n") && !strings.HasPrefix(trimmed, "{"):
 		found.add("kubeconfig", "must be the text of a kubeconfig, but is a single line; use file() to read the file at a path")
 		return nil
-	}
-	if hasAliases(text) {
+	case hasAliases(text):
 		found.add("kubeconfig", "has YAML aliases in it; replace them by their values")
 		return nil
 	}

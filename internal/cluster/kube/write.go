@@ -147,7 +147,6 @@ func (c *ClusterClient) Delete(ctx context.Context, ref Ref, uid string) error {
 
 const mergePatch = "application/merge-patch+json"
 
-// objectRequest is a request about one object.
 type objectRequest struct {
 	ref          Ref
 	verb, method string // verb is for error messages

@@ -111,10 +111,8 @@ func (r *Measurement) Problems() (all []string) {
 	case r.Message != "" && !r.isEmpty:
 		all = append(all, r.Message)
 	case r.Unlabelled > 0:
-		all = append(
-			all,
-			fmt.Sprintf("the query gives %s without the %s, which count for nothing", wording.Count(r.Unlabelled, "series", "series"), r.wanted),
-		)
+		count := wording.Count(r.Unlabelled, "series", "series")
+		all = append(all, fmt.Sprintf("the query gives %s without the %s, which count for nothing", count, r.wanted))
 	}
 	if len(r.Figures) > 0 && r.Measured() == 0 {
 		first := slices.Sorted(maps.Keys(r.Figures))[0]
@@ -122,13 +120,8 @@ func (r *Measurement) Problems() (all []string) {
 	}
 	for _, one := range []struct{ name, source string }{{"pass", r.Pass}, {"fail", r.Fail}} {
 		if evidence.NeedsRest(one.source, r.Of) {
-			all = append(
-				all,
-				fmt.Sprintf(
-					"%s fails where there is no rest, as on the first cluster that gets a change: write rest == null ? … : … for that case",
-					one.name,
-				),
-			)
+			const format = "%s fails where there is no rest, as on the first cluster that gets a change: write rest == null ? … : … for that case"
+			all = append(all, fmt.Sprintf(format, one.name))
 		}
 	}
 	return all

@@ -145,7 +145,6 @@ func (c *Measurer) requestWeb(ctx context.Context, check *Check, names []string,
 	}
 }
 
-// evaluateAnswer evaluates value and samples.
 func evaluateAnswer(a map[string]any, value, samples *expression.Expression) evidence.Figure {
 	number, err := value.Number(a)
 	if err != nil {

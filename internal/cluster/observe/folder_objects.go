@@ -37,10 +37,8 @@ func (e *evaluation) objectsStatus(folder *WrittenFolder, applied reconciler.App
 		case e.report.isHub: // it is on the cluster itself, and the root knows its status
 			said = verdict.Worst(said, markAsRoot(applied.Status))
 		case unlisted:
-			said, all = verdict.Worst(
-				said,
-				verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)},
-			), false
+			unread := verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)}
+			said, all = verdict.Worst(said, unread), false
 		default:
 			said, all = verdict.Worst(said, verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s does not exist", name)}), false
 		}
