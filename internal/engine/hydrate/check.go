@@ -189,13 +189,11 @@ func (c *checker) check(snapshot *Snapshot, schemas []int) map[int][]violation {
 	broken := map[int][]violation{}
 	for _, number := range schemas {
 		schema := c.schemas[number]
-		var found []violation
+		check := c.checkWhole
 		if schema.separable {
-			found = c.checkSeparately(schema, snapshot)
-		} else {
-			found = c.checkWhole(schema, snapshot)
+			check = c.checkSeparately
 		}
-		if len(found) > 0 {
+		if found := check(schema, snapshot); len(found) > 0 {
 			broken[number] = found
 		}
 	}
@@ -267,9 +265,12 @@ const tooExtreme = "holds a number that is too large or too small to be checked"
 
 func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 	texts := map[string]string{}
+	values := make(map[string]any, len(snapshot.fields))
 	var found []violation
 	for _, field := range snapshot.fields {
-		pointer := "/" + escapePointer(c.mergeIndex.keys[field.key])
+		name := c.mergeIndex.keys[field.key]
+		pointer := "/" + escapePointer(name)
+		values[name] = field.value.clean
 		if text, ok := field.value.clean.(string); ok && field.value.text {
 			texts[pointer] = text
 		}
@@ -280,12 +281,9 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 	if len(found) > 0 {
 		return found
 	}
-	values, root := snapshot.Values(), s.root
+	root := s.root
 	if snapshot.references > 0 {
 		root = s.unknown.possibly(root)
-		for _, field := range snapshot.fields {
-			values[c.mergeIndex.keys[field.key]] = field.value.clean
-		}
 	}
 	return s.checkLeniently(texts, func(readings map[string]any) ([]violation, []leafError) {
 		if len(readings) == 0 {

@@ -25,8 +25,7 @@ func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, e
 	if err != nil {
 		return nil, err
 	}
-	contributions := make([]contribution, 0, len(objects)+1)
-	contributions = append(contributions, contribution{value: map[string]any{}})
+	contributions := []contribution{{value: map[string]any{}}}
 	for i, object := range objects {
 		value, err := fleet.Canonical(object)
 		if err != nil {
