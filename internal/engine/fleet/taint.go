@@ -18,13 +18,9 @@ type Toleration struct {
 
 // Tolerates implements Kubernetes' rules.
 func (t Toleration) Tolerates(taint Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect {
-		return false
-	}
-	if t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	return t.Operator == "Exists" || t.Value == taint.Value
+	return (t.Effect == "" || t.Effect == taint.Effect) &&
+		(t.Key == "" || t.Key == taint.Key) &&
+		(t.Operator == "Exists" || t.Value == taint.Value)
 }
 
 func (t Taint) String() string {
