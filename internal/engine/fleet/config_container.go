@@ -238,10 +238,7 @@ func ReadConfigMapValue(text string) (any, error) {
 	if _, isBound := errors.AsType[*BoundError](err); isBound {
 		return nil, err
 	}
-	if err != nil {
-		return text, nil //nolint:nilerr // not YAML
-	}
-	switch parsed.(type) {
+	switch parsed.(type) { // nil if the text is not YAML
 	case map[string]any, []any:
 		if value, err := Canonical(parsed); err == nil {
 			return value, nil

@@ -14,9 +14,6 @@ import (
 
 const kalypsoGroup = "scheduler.kalypso.io"
 
-// fluxNameLabel has Kalypso's value "<environment>-<registration>".
-const fluxNameLabel = reconciler.AppliedByFlux
-
 // DecodeControlPlane decodes documents with Kalypso's kinds and the JSON models. The fleet merges values as Kalypso
 // does.
 func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
@@ -290,8 +287,8 @@ func labelsOf(text string) (labels Labels, problem string) {
 func WithoutOwnerLabels(labels Labels) Labels {
 	kept := maps.Clone(labels)
 	delete(kept, "platform-config")
-	delete(kept, fluxNameLabel)
-	delete(kept, strings.TrimSuffix(fluxNameLabel, "name")+"namespace")
+	delete(kept, reconciler.AppliedByFlux)
+	delete(kept, strings.TrimSuffix(reconciler.AppliedByFlux, "name")+"namespace")
 	if len(kept) == 0 {
 		return nil
 	}
@@ -351,7 +348,7 @@ func (p *controlPlane) workspaceOf(workload *Workload) string {
 			return workspace
 		}
 	}
-	owner := workload.Labels[fluxNameLabel]
+	owner := workload.Labels[reconciler.AppliedByFlux] // in Kalypso "<environment>-<registration>"
 	for _, name := range []string{workload.Name, owner, strings.TrimPrefix(owner, p.Fleet.Environment+"-")} {
 		if workspace := p.registrations[name]; workspace != "" {
 			return workspace

@@ -83,8 +83,7 @@ func readKalypsoManifests(o *ObjectReader) Manifests {
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters
 	}
-	inner := &ObjectReader{reader: o.reader, table: &manifestsKind.Table, parent: o, path: o.path, fields: fields}
-	return readManifests(inner)
+	return readManifests(&ObjectReader{reader: o.reader, table: &manifestsKind.Table, parent: o, path: o.path, fields: fields})
 }
 
 func readKalypsoRegistration(p *controlPlane, o *ObjectReader) {
@@ -102,11 +101,11 @@ func readKalypsoPolicy(p *controlPlane, o *ObjectReader) {
 	readSpec(o, func(s *ObjectReader) {
 		policy.DeploymentTargetSelector = ReadObject(s, "deploymentTargetSelector", func(t *ObjectReader) *Selector {
 			policy.Workspace = readText(t, "workspace")
-			return readLabelSelector(t, "labelSelector")
+			return readSelectorNamed(t, "labelSelector", kubernetesSelector)
 		})
 		s.Require("clusterTypeSelector", "is required: a policy without it selects no host")
 		policy.ClusterTypeSelector = ReadObject(s, "clusterTypeSelector", func(c *ObjectReader) *Selector {
-			return cmp.Or(readLabelSelector(c, "labelSelector"), &Selector{})
+			return cmp.Or(readSelectorNamed(c, "labelSelector", kubernetesSelector), &Selector{})
 		})
 	})
 	p.registerAt(objectKey{"target_policies", policy.Name}, o.path, metadataName(o))

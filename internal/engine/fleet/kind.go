@@ -73,7 +73,6 @@ func fieldAt(object reflect.Value, pointer any) reflect.StructField {
 	panic(fmt.Sprintf("%T points to no field of a %s", pointer, object.Type()))
 }
 
-// storedAttribute stores what read returns.
 func storedAttribute[F any](field *F, a Attribute, read func(o *ObjectReader, name string) F) row {
 	return row{a, field, func(o *ObjectReader, name string, field any) { *field.(*F) = read(o, name) }}
 }

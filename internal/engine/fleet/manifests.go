@@ -79,9 +79,7 @@ func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(
 		return
 	}
 	target.Manifests = decode(inner)
-	if target.ManifestsPending = inner.unknown; inner.unknown {
-		target.Manifests = Manifests{}
-	}
+	readContent(target, !inner.unknown)
 }
 
 func readManifests(o *ObjectReader) Manifests {
@@ -283,8 +281,6 @@ const (
 
 // Renderings is in order of strength.
 var Renderings = []string{RenderPointers, RenderPreview, RenderObjects}
-
-var weakerRenderings = Renderings[:len(Renderings)-1]
 
 // WeakensRendering reports less rendering than the cluster type demands and the workspace allows.
 func WeakensRendering(clusterType *ClusterType, target *DeploymentTarget, workspace *Workspace) bool {

@@ -382,10 +382,7 @@ func ParseDuration(text string, most time.Duration) (duration time.Duration, pro
 
 // ReadTimeout reads a positive duration, or else returns the table's default.
 func ReadTimeout(o *ObjectReader, name string) time.Duration {
-	byDefault := time.Duration(0)
-	if text := o.table.defaultText(name); text != "" {
-		byDefault, _ = ParseDuration(text, math.MaxInt64)
-	}
+	byDefault, _ := ParseDuration(o.table.defaultText(name), math.MaxInt64) // 0 without a default
 	value := o.value(name, DurationType)
 	if value == nil {
 		return byDefault

@@ -258,10 +258,6 @@ func ReadSelector(o *ObjectReader, name string) *Selector {
 	return readSelectorNamed(o, name, ourSelector)
 }
 
-func readLabelSelector(o *ObjectReader, name string) *Selector {
-	return readSelectorNamed(o, name, kubernetesSelector)
-}
-
 func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *Selector {
 	before, s := len(o.reader.Findings), o.Object(name)
 	if s == nil {

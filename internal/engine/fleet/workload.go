@@ -103,7 +103,7 @@ func readContent(t *DeploymentTarget, known bool) {
 	}
 }
 
-// decodeWorkload decodes a workload. It belongs to the environment if a deployment target does.
+// decodeWorkload lets a workload belong to the environment if a deployment target does.
 func decodeWorkload(d *decoder, o *ObjectReader) belonging {
 	workload := workloadKind.decode(o)
 	belongs, unknownTarget := notInEnvironment, false

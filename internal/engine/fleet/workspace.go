@@ -102,7 +102,7 @@ var workspaceKind = defineKind(Table{
 				"allowed in every workspace.",
 		}),
 		textAttribute(&w.LeastRender, Attribute{
-			Allowed: weakerRenderings,
+			Allowed: Renderings[:len(Renderings)-1], // the strongest is not weaker than any
 			Meaning: "The weakest `render` that the team's deployment targets may set on hosts whose cluster type has a " +
 				"stronger one; they then escape rules for final objects. Unset: `render` of a cluster type can be strengthened only.",
 		}),

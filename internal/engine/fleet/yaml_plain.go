@@ -165,10 +165,7 @@ func (r *plainReader) readObject(indent int) any {
 // readBelow allows lists in maps without an indent.
 func (r *plainReader) readBelow(indent int, inMap bool) any {
 	r.nextLine()
-	switch {
-	case r.done:
-		return nil
-	case r.indent > indent, inMap && r.indent == indent && isItem(r.line):
+	if !r.done && (r.indent > indent || inMap && r.indent == indent && isItem(r.line)) {
 		return r.readBlock(r.indent)
 	}
 	return nil
