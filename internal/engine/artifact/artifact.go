@@ -5,12 +5,16 @@ import (
 	"archive/tar"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"oras.land/oras-go/v2/registry"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
@@ -85,4 +89,115 @@ func WriteArchive[T string | []byte](to io.Writer, files map[string]T, links map
 		}
 	}
 	return writer.Close()
+}
+
+// The errors of [ParseRepository] omit the URL, which may have a secret.
+var (
+	ErrTagInURL    = errors.New("the URL has a tag")
+	ErrDigestInURL = errors.New("the URL has a digest")
+	errRepository  = errors.New("it is not the repository of a registry, such as oci://registry.example.com/team/app")
+)
+
+const registryScheme = "oci://"
+
+// IsRegistry reports whether a URL belongs to a registry.
+func IsRegistry(repo string) bool {
+	return len(repo) >= len(registryScheme) && strings.EqualFold(repo[:len(registryScheme)], registryScheme)
+}
+
+// RepositoryURL returns the URL of the repository. In a registry, a chart has its own below repo.
+func RepositoryURL(m folder.Manifests) string {
+	if !IsRegistry(m.Repo) {
+		return m.Repo
+	}
+	repository := registryScheme + strings.TrimRight(m.Repo[len(registryScheme):], "/")
+	if m.Chart != "" {
+		repository += "/" + m.Chart
+	}
+	return repository
+}
+
+// ParseRepository parses the URL of a registry.
+func ParseRepository(m folder.Manifests) (registry.Reference, error) {
+	if !IsRegistry(m.Repo) {
+		return registry.Reference{}, errRepository
+	}
+	// A chart would hide a tag or digest in repo.
+	own, err := registry.ParseReference(strings.TrimRight(m.Repo[len(registryScheme):], "/"))
+	if err == nil && own.Reference != "" {
+		if own.ValidateReferenceAsDigest() == nil {
+			return registry.Reference{}, ErrDigestInURL
+		}
+		return registry.Reference{}, ErrTagInURL
+	}
+	if reference, err := registry.ParseReference(RepositoryURL(m)[len(registryScheme):]); err == nil && reference.Reference == "" {
+		return reference, nil
+	}
+	return registry.Reference{}, errRepository
+}
+
+// TagOf returns the tag of a version, with "_" for "+": https://helm.sh/docs/topics/registries.
+func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+// Image returns the reference of an image by digest, tag or exact version, or "" for a range of versions.
+func Image(m folder.Manifests) string {
+	if !IsRegistry(m.Repo) {
+		return ""
+	}
+	pinned, digest := m.Pinned()
+	at, err := ParseRepository(pinned)
+	if err != nil || digest == "" && pinned.Tag == "" && pinned.Version != "" && !IsVersion(pinned.Version) {
+		return ""
+	}
+	if at.Reference = cmp.Or(digest, pinned.Tag, TagOf(pinned.Version), "latest"); at.ValidateReference() != nil {
+		return ""
+	}
+	return at.String()
+}
+
+// ParseVersion parses a complete semantic version as reconcilers do, with an optional "v" and "_" for "+". It refuses a tag
+// such as 2024, which would be the greatest.
+func ParseVersion(text string) (*semver.Version, bool) {
+	version, err := semver.StrictNewVersion(strings.ReplaceAll(strings.TrimPrefix(text, "v"), "_", "+"))
+	return version, err == nil
+}
+
+// IsVersion reports whether a text is a complete semantic version, which publishers never move.
+func IsVersion(text string) bool {
+	_, ok := ParseVersion(text)
+	return ok
+}
+
+// IsMovable reports whether the publisher could publish the pin's version again.
+func IsMovable(manifests folder.Manifests) bool {
+	if manifests.Storage == "git" {
+		return manifests.Pin.Commit != "" && IsVersion(manifests.Tag)
+	}
+	return manifests.Pin.Digest != "" && IsVersion(manifests.Pin.Version)
+}
+
+// DescribeRepublished describes a version whose content differs between two pins, or returns "".
+func DescribeRepublished(before, after folder.Manifests) string {
+	was, is := before.Pin, after.Pin
+	if before.Storage != after.Storage || normalize(before.Repo) != normalize(after.Repo) || before.Chart != after.Chart {
+		return ""
+	}
+	if !IsMovable(before) || !IsMovable(after) {
+		return ""
+	}
+	if after.Storage == "git" {
+		if before.Tag != after.Tag || was.Commit == is.Commit {
+			return ""
+		}
+		return fmt.Sprintf("tag %q of repository %q has moved from commit %s to %s", after.Tag, after.Repo, was.Commit, is.Commit)
+	}
+	if was.Version != is.Version || was.Digest == is.Digest {
+		return ""
+	}
+	what := "version"
+	if after.Chart != "" {
+		what = fmt.Sprintf("chart %q", after.Chart)
+	}
+	return fmt.Sprintf("%s %s of repository %q has other content than before: its digest was %s and is %s now",
+		what, is.Version, after.Repo, was.Digest, is.Digest)
 }
