@@ -11,7 +11,8 @@ import (
 )
 
 var applicationFinal = &Final{
-	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Applied: applicationFinalApplied,
+	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision",
+	Applied: func(l *Listing, a *ListedObject) Applied { return applicationApplied(l, a, 0, false) },
 	Drops: func(spec map[string]any) bool {
 		policy, _ := spec["syncPolicy"].(map[string]any)
 		options, _ := policy["syncOptions"].([]any)

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,10 +16,7 @@ import (
 // applicationStatus requires that an Application is healthy and synced with its current spec, both determined after
 // the last sync.
 func applicationStatus(l *Listing, a *ListedObject) verdict.Status {
-	since := a.time("status", "health", "lastTransitionTime")
-	if since.IsZero() {
-		since = a.time("metadata", "creationTimestamp")
-	}
+	since := cmp.Or(a.time("status", "health", "lastTransitionTime"), a.time("metadata", "creationTimestamp"))
 	if stopped := a.stopped(time.Time{}); stopped.Verdict != "" {
 		return stopped
 	}

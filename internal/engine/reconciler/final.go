@@ -129,10 +129,9 @@ func (f *fields) report(path, format string, arguments ...any) {
 
 // refuse reports a field that is set.
 func (f *fields) refuse(path, why string) {
-	if isEmpty(f.value(path)) {
-		return
+	if !isEmpty(f.value(path)) {
+		f.report(path, "cannot be rendered: %s", why)
 	}
-	f.report(path, "cannot be rendered: %s", why)
 }
 
 // allowOnly reports unknown fields, because a newer reconciler may render them.
@@ -240,10 +239,9 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 func (f *fields) images(path string) (all []objects.Image) {
 	f.each(path, func(one *fields) {
 		one.allowOnly("", "name", "newName", "newTag", "digest")
-		all = append(
-			all,
-			objects.Image{Name: one.text("name"), NewName: one.text("newName"), NewTag: one.text("newTag"), Digest: one.text("digest")},
-		)
+		all = append(all, objects.Image{
+			Name: one.text("name"), NewName: one.text("newName"), NewTag: one.text("newTag"), Digest: one.text("digest"),
+		})
 	})
 	return all
 }
@@ -291,10 +289,6 @@ func (l *Listing) FinalStatus(one *ListedObject, at folder.Location) (status Fin
 	}, true
 }
 
-func kustomizationFinalApplied(l *Listing, k *ListedObject) Applied {
-	return kustomizationApplied(l, k, l.source(k))
-}
-
 // helmReleaseFinalApplied returns the commit of the HelmChart, whose version contains the digest of the objects.
 func helmReleaseFinalApplied(l *Listing, h *ListedObject) Applied {
 	has := Applied{Status: helmReleaseStatus(l, h)}
@@ -302,8 +296,4 @@ func helmReleaseFinalApplied(l *Listing, h *ListedObject) Applied {
 		has.Commit = commitOf(chart.text("status", "observedSourceArtifactRevision"))
 	}
 	return has
-}
-
-func applicationFinalApplied(l *Listing, a *ListedObject) Applied {
-	return applicationApplied(l, a, 0, false)
 }

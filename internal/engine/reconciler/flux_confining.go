@@ -24,23 +24,22 @@ type Argument struct {
 	Value string
 }
 
-const accountFlag = "--default-service-account"
+const (
+	accountFlag    = "--default-service-account"
+	referencesFlag = "--no-cross-namespace-refs"
+)
 
 // fluxConfinement has the arguments of https://fluxcd.io/flux/installation/configuration/multitenancy/
-var fluxConfinement = func() *Confinement {
-	account := Argument{accountFlag, ""}
-	references, bases := Argument{"--no-cross-namespace-refs", "true"}, Argument{"--no-remote-bases", "true"}
-	return &Confinement{
-		Selector: "app.kubernetes.io/part-of=flux",
-		Arguments: map[string][]Argument{
-			"kustomize-controller":        {account, references, bases},
-			"helm-controller":             {account, references},
-			"notification-controller":     {references},
-			"image-reflector-controller":  {references},
-			"image-automation-controller": {references},
-		},
-	}
-}()
+var fluxConfinement = &Confinement{
+	Selector: "app.kubernetes.io/part-of=flux",
+	Arguments: map[string][]Argument{
+		"kustomize-controller":        {{accountFlag, ""}, {referencesFlag, "true"}, {"--no-remote-bases", "true"}},
+		"helm-controller":             {{accountFlag, ""}, {referencesFlag, "true"}},
+		"notification-controller":     {{referencesFlag, "true"}},
+		"image-reflector-controller":  {{referencesFlag, "true"}},
+		"image-automation-controller": {{referencesFlag, "true"}},
+	},
+}
 
 // Missing returns the arguments that a Deployment of the agent lacks, with values.
 func (c *Confinement) Missing(deployment *unstructured.Unstructured) []string {
@@ -66,11 +65,7 @@ func (c *Confinement) Add(deployment *unstructured.Unstructured) []string {
 	}
 	_, container := c.controller(deployment)
 	args, _ := container["args"].([]any)
-	args = slices.Clone(args)
-	for _, argument := range missing {
-		args = append(args, argument)
-	}
-	container["args"] = args
+	container["args"] = slices.Concat(args, anyOf(missing))
 	return missing
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 var kustomizationFinal = &Final{
-	Path: "path", Repository: "sourceRef.name", Applied: kustomizationFinalApplied,
+	Path: "path", Repository: "sourceRef.name", Applied: kustomizationApplied,
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
 		f.refuse("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
@@ -44,9 +44,7 @@ var helmReleaseFinal = &Final{
 		if strategy := f.text("postRenderStrategy"); strategy != "" && strategy != "combined" {
 			f.report("postRenderStrategy", `can only be "combined" to be rendered, which is the default`)
 		}
-		if readCosignVerification(f, "chart.spec.verify") {
-			into.Artifact.Signed = true
-		}
+		into.Artifact.Signed = readCosignVerification(f, "chart.spec.verify") || into.Artifact.Signed
 		into.Namespace = f.text("targetNamespace")
 		into.Helm = &objects.Helm{
 			ReleaseName: f.text("releaseName"), Namespace: into.Namespace, Values: f.object("values"),

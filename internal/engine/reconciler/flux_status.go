@@ -21,7 +21,7 @@ func kustomizationStatus(l *Listing, k *ListedObject) verdict.Status {
 	own = judgeAttempts(k, own)
 	own.Since = readySince(k, own)
 	own = l.linked(k, own, 0)
-	if own.Verdict == verdict.Ready && !checksHealth(k) {
+	if own.Verdict == verdict.Ready && !k.flag("spec", "wait") && len(k.list("spec", "healthChecks")) == 0 {
 		const message = "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready"
 		return k.say(verdict.Unknown, own.Since, message)
 	}
@@ -89,10 +89,6 @@ func judgeAttempts(k *ListedObject, own verdict.Status) verdict.Status {
 		return k.say(verdict.Failed, last.time("firstReconciled"), "has failed %s, and is tried again: %s", times, k.progress(ready))
 	}
 	return own
-}
-
-func checksHealth(k *ListedObject) bool {
-	return k.flag("spec", "wait") || len(k.list("spec", "healthChecks")) > 0
 }
 
 func helmReleaseStatus(l *Listing, h *ListedObject) verdict.Status {
@@ -167,12 +163,9 @@ func commitOf(revision string) string {
 	return revision
 }
 
+// kustomizationRunning also parses the revisions sha1:<commit> and 1.2.3@sha256:<digest>.
 func kustomizationRunning(_ *Listing, k *ListedObject) Running {
-	return fluxRunning(k.text("status", "lastAppliedRevision"))
-}
-
-// fluxRunning also parses the revisions sha1:<commit> and 1.2.3@sha256:<digest>.
-func fluxRunning(revision string) Running {
+	revision := k.text("status", "lastAppliedRevision")
 	at := strings.LastIndexByte(revision, '@')
 	if commit := commitOf(revision); at < 0 && commit != "" && !strings.Contains(revision, ":") {
 		at = len(revision) - len(commit) - 1
@@ -212,17 +205,18 @@ func kustomizationRoot(l *Listing, k *ListedObject, at folder.Location, dir stri
 	}
 	source := l.source(k)
 	if source == nil || source.Kind != "GitRepository" {
-		return Root{Applied: kustomizationApplied(l, k, source)}, true
+		return Root{Applied: kustomizationApplied(l, k)}, true
 	}
 	if branch := source.text("spec", "ref", "branch"); branch != "" && branch != at.Branch {
 		return Root{}, false
 	}
-	return Root{Applied: kustomizationApplied(l, k, source), SameRepository: SameRepository(source.text("spec", "url"), at.URL)}, true
+	return Root{Applied: kustomizationApplied(l, k), SameRepository: SameRepository(source.text("spec", "url"), at.URL)}, true
 }
 
 // kustomizationApplied returns the applied content. The status names a revision as applied only after everything is
 // ready.
-func kustomizationApplied(l *Listing, k, source *ListedObject) Applied {
+func kustomizationApplied(l *Listing, k *ListedObject) Applied {
+	source := l.source(k)
 	revision := func(field, origin string) string {
 		commit := commitOf(k.text("status", field))
 		if source != nil && source.Kind != "GitRepository" { // other sources have digests as revisions
