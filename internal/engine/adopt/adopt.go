@@ -81,8 +81,9 @@ func Adopt(environment, texts, given any, render Render) (result *Adoption, know
 		settings.repository.Repo = d.agentsRepository()
 	}
 	p := newPlacer(d, settings, name)
-	p.placeAll(d.objects)
-	p.placeAll(d.generators)
+	for _, o := range slices.Concat(d.objects, d.generators) {
+		p.placeObject(o, o.file)
+	}
 	a := newApplier(d, p, settings.repository, render)
 	a.applyAll()
 	if settings.hosts != nil && !p.isMatched && len(d.files) > 0 {

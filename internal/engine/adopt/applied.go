@@ -302,7 +302,10 @@ func (a *applier) siftObjects() (kept []*manifestObject) {
 		case o.isRoot:
 			problem = "brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder"
 		case len(owners) > 0:
-			problem = fmt.Sprintf("comes with %s, which brings its folder", owners[0]) + because(owners[0].why)
+			problem = fmt.Sprintf("comes with %s, which brings its folder", owners[0])
+			if why := owners[0].why; why != "" {
+				problem += ", and is not adopted itself: " + why
+			}
 		case o.outside:
 			problem = "is in no folder of a host: it comes with what brings its folder, or stays where it is"
 		default:
@@ -381,13 +384,6 @@ func (a *applier) unbuilt(file string) string {
 		}
 	}
 	return ""
-}
-
-func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return ", and is not adopted itself: " + why
 }
 
 // findPlaceholder returns a text that the template would replace, or "".

@@ -46,12 +46,6 @@ func newPlacer(d *documents, given options, environment string) *placer {
 	return p
 }
 
-func (a *placer) placeAll(objects []*manifestObject) {
-	for _, o := range objects {
-		a.placeObject(o, o.file)
-	}
-}
-
 // placeObject assigns an object to the host that follows a file's folder, or to the cluster that it names.
 func (a *placer) placeObject(o *manifestObject, file string) {
 	var folder string
@@ -72,7 +66,9 @@ func (a *placer) placeObject(o *manifestObject, file string) {
 	case isHub(to.server):
 		o.host = a.hostNamed(name, labels)
 		o.host.cluster = to
-		o.host.addLabels(to.labelsOfHost())
+		all := to.labelsOfHost()
+		maps.Copy(all, o.host.labels) // the host keeps its own
+		o.host.labels = all
 	default:
 		o.host = a.hostOf(to)
 	}
@@ -82,12 +78,6 @@ func (a *placer) hostOf(to *cluster) *host {
 	one := a.hostNamed(to.name, to.labelsOfHost())
 	one.isCluster, one.cluster = true, to
 	return one
-}
-
-// addLabels keeps the labels that the host has.
-func (h *host) addLabels(labels map[string]string) {
-	maps.Copy(labels, h.labels)
-	h.labels = labels
 }
 
 func (a *placer) hostNamed(name string, labels map[string]string) *host {

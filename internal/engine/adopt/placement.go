@@ -319,13 +319,24 @@ func (a *builder) generalize(units []*unit) {
 
 // generalUnit returns the unit with placeholders for its cluster; nil if it needs none.
 func (a *builder) generalUnit(u *unit) *unit {
-	if u.main.set == nil || u.main.host.cluster == nil {
+	of := u.main.host.cluster
+	if u.main.set == nil || of == nil {
 		return nil
 	}
-	replace := u.main.host.cluster.placeholders()
+	replace := func(text string) string {
+		if of.server != "" {
+			text = strings.ReplaceAll(text, of.server, ofCluster+"server)")
+		}
+		return replaceWord(text, of.name, ofCluster+"name)")
+	}
 	made := *u.main
 	made.name = replace(u.main.name)
-	made.fields, _ = replaceTexts(u.main.fields, replace).(map[string]any)
+	made.fields, _ = deep.Mapped(u.main.fields, func(part any) any {
+		if text, isText := part.(string); isText {
+			return replace(text)
+		}
+		return part
+	}).(map[string]any)
 	general := &unit{main: u.main, objects: []*manifestObject{&made}, manifests: u.manifests, namespace: u.namespace}
 	general.key = u.main.set.key() + " " + made.name
 	general.name = strings.Trim(aroundCluster.ReplaceAllString(made.name, "-"), "-.")
@@ -352,16 +363,6 @@ func (a *builder) generalUnit(u *unit) *unit {
 
 var aroundCluster = regexp.MustCompile(`[-.]*\$\(cluster\.[a-z]+\)[-.]*`)
 
-// placeholders replaces the server, and the name as a whole word.
-func (c *cluster) placeholders() func(text string) string {
-	return func(text string) string {
-		if c.server != "" {
-			text = strings.ReplaceAll(text, c.server, ofCluster+"server)")
-		}
-		return replaceWord(text, c.name, ofCluster+"name)")
-	}
-}
-
 // replaceWord replaces a word that no letter or digit touches.
 func replaceWord(text, word, by string) string {
 	var made strings.Builder
@@ -381,13 +382,4 @@ func replaceWord(text, word, by string) string {
 		text = text[end:]
 	}
 	return made.String() + text
-}
-
-func replaceTexts(value any, replace func(text string) string) any {
-	return deep.Mapped(value, func(value any) any {
-		if text, isText := value.(string); isText {
-			return replace(text)
-		}
-		return value
-	})
 }

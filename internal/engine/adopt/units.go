@@ -253,18 +253,14 @@ func (m *manifests) readObject(o *manifestObject) {
 		m.Branch = revision
 	}
 	for _, pointer := range o.kind.Pointers {
-		if ref, isObject := at(o.spec(), pointer.Field).(map[string]any); isObject && pointer.Is == reconciler.Ref {
-			m.readRef(ref)
+		ref, isObject := at(o.spec(), pointer.Field).(map[string]any)
+		switch {
+		case !isObject || pointer.Is != reconciler.Ref:
+		case m.Storage == "git":
+			m.Branch, m.Tag, m.Commit = textAt(ref, "branch"), textAt(ref, "tag"), textAt(ref, "commit")
+		case m.Storage == "oci":
+			m.Tag, m.Version, m.Digest = textAt(ref, "tag"), textAt(ref, "semver"), textAt(ref, "digest")
 		}
-	}
-}
-
-func (m *manifests) readRef(ref map[string]any) {
-	switch m.Storage {
-	case "git":
-		m.Branch, m.Tag, m.Commit = textAt(ref, "branch"), textAt(ref, "tag"), textAt(ref, "commit")
-	case "oci":
-		m.Tag, m.Version, m.Digest = textAt(ref, "tag"), textAt(ref, "semver"), textAt(ref, "digest")
 	}
 }
 
