@@ -88,7 +88,11 @@ func (c *Resolver) fetchIndex(ctx context.Context, repo string, sources []string
 		}
 	}
 	index, err := readIndex(&bounded.Reader{From: plain, Left: maxIndex, TooLong: tooLong})
-	isElsewhere := access.OriginOf(response.Request.URL) != access.OriginOf(firstOf(response.Request))
+	asked := response.Request.URL
+	if hops := access.Hops(response.Request); len(hops) > 0 {
+		asked = hops[0]
+	}
+	isElsewhere := access.OriginOf(response.Request.URL) != access.OriginOf(asked)
 	switch {
 	case err != nil && isElsewhere && !errors.Is(err, git.ErrTooLarge):
 		return nil, errors.New("its index.yaml, for which it redirects to another server, cannot be read")

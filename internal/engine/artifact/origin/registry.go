@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -157,13 +158,8 @@ func (s *Store) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte
 			"%s is not an artifact with a layer: an index of several artifacts, or another document than a manifest, cannot be rendered",
 			of.Pin.Digest)
 	}
-	layer := manifest.Layers[0]
-	for _, other := range manifest.Layers {
-		if other.MediaType == chartLayer {
-			layer = other
-			break
-		}
-	}
+	isChart := func(layer ocispec.Descriptor) bool { return layer.MediaType == chartLayer }
+	layer := manifest.Layers[max(0, slices.IndexFunc(manifest.Layers, isChart))]
 	if layer.Size < 0 || layer.Size > maxDownload {
 		return nil, fmt.Errorf("%w: its layer has %d bytes, and at most %d MiB are fetched", git.ErrTooLarge, layer.Size, maxDownload>>20)
 	}

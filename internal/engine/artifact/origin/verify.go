@@ -213,8 +213,7 @@ func CheckTrustedURL(prefix string) error {
 	if !artifact.IsRegistry(prefix) {
 		return git.CheckCredentialsURL(prefix)
 	}
-	err := git.CheckCredentialsURL("https://" + prefix[len("oci://"):])
-	if err != nil {
+	if git.CheckCredentialsURL("https://"+prefix[len("oci://"):]) != nil {
 		return errors.New("it is not the beginning of the URL of a registry, such as oci://registry.example.com/team")
 	}
 	return nil

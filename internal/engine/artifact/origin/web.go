@@ -97,13 +97,6 @@ func (c *webClient) open(ctx context.Context, address, encoding string, about *s
 	return response, nil
 }
 
-func firstOf(request *http.Request) *url.URL {
-	if hops := access.Hops(request); len(hops) > 0 {
-		return hops[0]
-	}
-	return request.URL
-}
-
 // withoutURL removes a URL, which may have a signature after a redirect.
 func withoutURL(err error) error {
 	request, ok := errors.AsType[*url.Error](err)
