@@ -202,7 +202,7 @@ func (f *finder) searchObject(object map[string]any) any {
 }
 
 func findInText(key, text string) (rule string, line int) {
-	if isPassword(key, text) {
+	if kind := kindOf(key); kind != plain && isLiteral(kind, text) {
 		return "password", 0
 	}
 	rule, at := findToken(text)

@@ -7,12 +7,6 @@ import (
 	"unicode"
 )
 
-// isPassword reports whether a text is a literal under a key for passwords, tokens or keys.
-func isPassword(key, text string) bool {
-	kind := kindOf(key)
-	return kind != plain && isLiteral(kind, text)
-}
-
 type kind int
 
 const (

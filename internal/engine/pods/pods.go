@@ -154,11 +154,6 @@ func withoutNulls(object map[string]any) map[string]any {
 	return deep.Without(object, func(_ string, member any) bool { return member == nil }).(map[string]any)
 }
 
-func containerName(container map[string]any) string {
-	name, _ := container["name"].(string)
-	return cmp.Or(name, "unnamed")
-}
-
 // Standard is a Pod Security Standard. https://kubernetes.io/docs/concepts/security/pod-security-standards/
 type Standard string
 
@@ -207,11 +202,14 @@ func versionOf(kubernetesVersion string) api.Version {
 
 // decode respects case as the API server does: "Privileged" must not hide "privileged".
 func (p *Pod) decode() (*metav1.ObjectMeta, *corev1.PodSpec, error) {
-	spec := maps.Clone(p.Spec)
+	spec, withoutInit := maps.Clone(p.Spec), maps.Clone(p.Spec)
+	delete(withoutInit, "initContainers")
+	delete(withoutInit, "ephemeralContainers")
 	var regular []any
-	for _, container := range p.regularContainers() {
+	for _, container := range containersIn(withoutInit) {
 		named := maps.Clone(container)
-		named["name"] = containerName(container)
+		name, _ := container["name"].(string)
+		named["name"] = cmp.Or(name, "unnamed")
 		regular = append(regular, named)
 	}
 	spec["containers"] = regular
@@ -229,13 +227,6 @@ func (p *Pod) decode() (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 		}
 	}
 	return metadata, decoded, nil
-}
-
-func (p *Pod) regularContainers() []map[string]any {
-	spec := maps.Clone(p.Spec)
-	delete(spec, "initContainers")
-	delete(spec, "ephemeralContainers")
-	return containersIn(spec)
 }
 
 func decodeStrictly(value map[string]any, into any) error {
