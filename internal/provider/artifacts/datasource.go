@@ -30,12 +30,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[artifactsModel]{Name: "artifacts", Schema: definition(), Validate: validate, Read: read}.New()
-}
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Pins the manifests of workloads: branches and tags of Git as commits, tags and ranges of " +
+	return frame.DataSource[artifactsModel]{
+		Name: "artifacts", Validate: validate, Read: read,
+		Description: "Pins the manifests of workloads: branches and tags of Git as commits, tags and ranges of " +
 			"versions in registries and chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a " +
 			"fleet whose manifests stay as they are until a plan changes them: see the guide [Pins](../guides/rendering.md#pins).\n\nEach " +
 			"repository " +
@@ -83,7 +80,7 @@ func definition() schema.Schema {
 					"kept, it is the version that is deployed.",
 			),
 		},
-	}
+	}.New()
 }
 
 type artifactsModel struct {

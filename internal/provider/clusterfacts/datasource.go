@@ -30,12 +30,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[clusterFactsModel]{Name: "cluster_facts", Schema: definition(), Validate: validate, Read: read}.New()
-}
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Asks clusters for facts about themselves: versions, nodes, capacity, location. It needs no fleet, " +
+	return frame.DataSource[clusterFactsModel]{
+		Name: "cluster_facts", Validate: validate, Read: read,
+		Description: "Asks clusters for facts about themselves: versions, nodes, capacity, location. It needs no fleet, " +
 			"and finds clusters that others have registered with Argo CD or as a ClusterProfile. A cluster that does not answer is no " +
 			"error: it is `unknown`, with a reason. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
@@ -78,7 +75,7 @@ func definition() schema.Schema {
 			},
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts: verdicts, and facts for proofs."),
 		},
-	}
+	}.New()
 }
 
 type settings struct {

@@ -30,17 +30,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[comparisonModel]{Name: "comparison", Schema: definition(), Validate: validate, Read: read}.New()
-}
-
-// defaultLimit is more than the targets of the reference fleet.
-const defaultLimit = 2_500
-
-const maxLimit = 100_000
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and " +
+	return frame.DataSource[comparisonModel]{
+		Name: "comparison", Validate: validate, Read: read,
+		Description: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and " +
 			"last Tuesday, two commits " +
 			"of a rollout. It lists by deployment target additions of one side, and different versions, values, hosts or target policies: " +
 			"as data, as Markdown for a " +
@@ -71,8 +63,13 @@ func definition() schema.Schema {
 			"markdown":           schemas.ComputedText("The comparison as Markdown, for a comment on a pull request."),
 			"json":               schemas.ComputedText("The comparison as JSON, for `comparisons` of `flotilla_overview`, of 128 KiB at most."),
 		},
-	}
+	}.New()
 }
+
+// defaultLimit is more than the targets of the reference fleet.
+const defaultLimit = 2_500
+
+const maxLimit = 100_000
 
 func validate(m *comparisonModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 

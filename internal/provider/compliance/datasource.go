@@ -39,12 +39,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[complianceModel]{Name: "compliance", Schema: definition(), Validate: validate, Longer: longer, Read: read}.New()
-}
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Reads the reports of clusters about an assignment: whether they have it and are ready, and why others are " +
+	return frame.DataSource[complianceModel]{
+		Name: "compliance", Validate: validate, Longer: longer, Read: read,
+		Description: "Reads the reports of clusters about an assignment: whether they have it and are ready, and why others are " +
 			"not. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\nAn " +
 			"assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, equals the tree that " +
 			"the branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by " +
@@ -103,7 +100,7 @@ func definition() schema.Schema {
 					"[dashboard and alert rules](../guides/observe.md#metrics-and-alerts).",
 			),
 		},
-	}
+	}.New()
 }
 
 func validate(m *complianceModel, diagnostics *diag.Diagnostics) {

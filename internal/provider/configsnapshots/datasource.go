@@ -23,28 +23,25 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[configSnapshotsModel]{Name: "config_snapshots", Schema: definition(), Read: read}.New()
-}
-
-func definition() schema.Schema {
-	attributes := fleetvalue.NarrowingAttributes()
-	attributes["fleet"] = fleetvalue.ValuedAttribute()
-	attributes["key"] = schemas.OptionalText(
-		"Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.",
-	)
-	attributes["snapshots"] = snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`.")
-	attributes["advise"] = schemas.OptionalBool(
-		"Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
-			"data source: it is part of the advice. It stays an error of the assignment.",
-	)
-	attributes["advice"] = advice.MapAttribute(
-		"The values that the config schemas of an assignment ask for, and who gives them, by the assignment's key; null without `advise`.",
-	)
-	return schema.Schema{
-		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each " +
+	return frame.DataSource[configSnapshotsModel]{
+		Name: "config_snapshots", Read: read,
+		Description: "The values and references to secrets that are hydrated for each assignment, and which config container each " +
 			"of them comes from.",
-		Attributes: attributes,
-	}
+		Attributes: fleetvalue.Narrowed(map[string]schema.Attribute{
+			"fleet": fleetvalue.ValuedAttribute(),
+			"key": schemas.OptionalText(
+				"Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.",
+			),
+			"snapshots": snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`."),
+			"advise": schemas.OptionalBool(
+				"Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
+					"data source: it is part of the advice. It stays an error of the assignment.",
+			),
+			"advice": advice.MapAttribute(
+				"The values that the config schemas of an assignment ask for, and who gives them, by the assignment's key; null without `advise`.",
+			),
+		}),
+	}.New()
 }
 
 type configSnapshotsModel struct {

@@ -34,7 +34,32 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[diffModel]{Name: "diff", Schema: definition(), Read: read}.New()
+	return frame.DataSource[diffModel]{
+		Name: "diff", Read: read,
+		Description: "Shows the changes that an apply of a `flotilla_assignment` would make to files on the branch, as text, values " +
+			"included: for readers who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it " +
+			"has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it down " +
+			"where the fleet is large. It ignores `delivery`: the content of an open pull request is part of the difference.",
+		Attributes: fleetvalue.Narrowed(map[string]schema.Attribute{
+			"name":        schemas.RequiredText("Name of the assignment."),
+			"fleet":       fleetvalue.RenderedAttribute(),
+			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it.")),
+			"limit": schemas.OptionalWhole(
+				fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
+					defaultDiff, maxDiff),
+			),
+			"timeouts": timeouts.ReadAttribute(),
+			"diff": schemas.ComputedText(
+				"Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
+					"that steer a terminal or are invisible, it says only that it differs, as of a binary one.",
+			),
+			"objects": schemas.ComputedText(
+				"Unified diff of the final objects of the folders that change and are in the fleet, if `render` is set: the objects of each " +
+					"as a file `objects.yaml`, which is not on the branch. A Secret in any form has `(hidden)` in place of values and " +
+					"annotations, or `(hidden, changed)`. It has at most as many bytes as `diff`.",
+			),
+		}),
+	}.New()
 }
 
 // Lengths of the text in bytes.
@@ -42,34 +67,6 @@ const (
 	defaultDiff = 256 << 10
 	maxDiff     = 16 << 20
 )
-
-func definition() schema.Schema {
-	attributes := fleetvalue.NarrowingAttributes()
-	attributes["name"] = schemas.RequiredText("Name of the assignment.")
-	attributes["fleet"] = fleetvalue.RenderedAttribute()
-	attributes["gitops_repo"] = schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it."))
-	attributes["limit"] = schemas.OptionalWhole(
-		fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
-			defaultDiff, maxDiff),
-	)
-	attributes["timeouts"] = timeouts.ReadAttribute()
-	attributes["diff"] = schemas.ComputedText(
-		"Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
-			"that steer a terminal or are invisible, it says only that it differs, as of a binary one.",
-	)
-	attributes["objects"] = schemas.ComputedText(
-		"Unified diff of the final objects of the folders that change and are in the fleet, if `render` is set: the objects of each " +
-			"as a file `objects.yaml`, which is not on the branch. A Secret in any form has `(hidden)` in place of values and " +
-			"annotations, or `(hidden, changed)`. It has at most as many bytes as `diff`.",
-	)
-	return schema.Schema{
-		MarkdownDescription: "Shows the changes that an apply of a `flotilla_assignment` would make to files on the branch, as text, values " +
-			"included: for readers who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it " +
-			"has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it down " +
-			"where the fleet is large. It ignores `delivery`: the content of an open pull request is part of the difference.",
-		Attributes: attributes,
-	}
-}
 
 type diffModel struct {
 	fleetvalue.Narrowing

@@ -249,13 +249,12 @@ type Narrowing struct {
 	DeploymentTarget types.String `tfsdk:"deployment_target"`
 }
 
-// NarrowingAttributes are the attributes of a Narrowing.
-func NarrowingAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{
-		"cluster_type":      schemas.OptionalText("Only assignments to this cluster type, or to clusters of it."),
-		"cluster":           schemas.OptionalText("Only assignments to this cluster."),
-		"deployment_target": schemas.OptionalText("Only assignments of this deployment target, by its full name."),
-	}
+// Narrowed adds the attributes of a Narrowing to others.
+func Narrowed(others map[string]schema.Attribute) map[string]schema.Attribute {
+	others["cluster_type"] = schemas.OptionalText("Only assignments to this cluster type, or to clusters of it.")
+	others["cluster"] = schemas.OptionalText("Only assignments to this cluster.")
+	others["deployment_target"] = schemas.OptionalText("Only assignments of this deployment target, by its full name.")
+	return others
 }
 
 // Check reports names that the fleet lacks, which would silently select nothing.

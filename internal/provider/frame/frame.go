@@ -29,11 +29,12 @@ var (
 
 // DataSource is a data source with the configuration and result M.
 type DataSource[M any] struct {
-	Name   string // without the provider's name
-	Schema schema.Schema
+	Name        string // without the provider's name
+	Description string // in Markdown
+	Attributes  map[string]schema.Attribute
 	// Validate checks the configuration without servers; parts may be unknown.
 	Validate func(*M, *diag.Diagnostics)
-	// Read sets the computed attributes. If the schema has an attribute timeouts, the context ends after its time, or after
+	// Read sets the computed attributes. If there is an attribute timeouts, the context ends after its time, or after
 	// the default and Longer.
 	Read   func(context.Context, *connection.Connection, *M, *diag.Diagnostics)
 	Longer func(*M) time.Duration // may be nil
@@ -52,7 +53,7 @@ func (d *servedDataSource[M]) Metadata(_ context.Context, req datasource.Metadat
 }
 
 func (d *servedDataSource[M]) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = d.is.Schema
+	resp.Schema = schema.Schema{MarkdownDescription: d.is.Description, Attributes: d.is.Attributes}
 }
 
 func (d *servedDataSource[M]) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
@@ -82,7 +83,7 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 		return
 	}
 	retype := untype(model)
-	if _, bounded := req.Config.Schema.GetAttributes()["timeouts"]; bounded {
+	if _, bounded := d.is.Attributes["timeouts"]; bounded {
 		var given types.Dynamic
 		resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("timeouts"), &given)...)
 		untype(&given)

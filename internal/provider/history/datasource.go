@@ -25,12 +25,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[historyModel]{Name: "history", Schema: definition(), Read: read}.New()
-}
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Changes of assignments with author, time and versions of the configuration, from the commits of a GitOps " +
+	return frame.DataSource[historyModel]{
+		Name: "history", Read: read,
+		Description: "Changes of assignments with author, time and versions of the configuration, from the commits of a GitOps " +
 			"repository, newest first.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo":       schemas.RequiredDynamic(schemas.Location("Where to look.")),
@@ -43,7 +40,7 @@ func definition() schema.Schema {
 			"complete":          schemas.ComputedBool("Whether `commits` is complete."),
 			"commits":           commits.ListAttribute("Commits that changed such folders."),
 		},
-	}
+	}.New()
 }
 
 type historyModel struct {

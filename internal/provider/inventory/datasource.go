@@ -32,15 +32,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[inventoryModel]{Name: "inventory", Schema: definition(), Read: read}.New()
-}
-
-// defaultInventory lists more assignments than the reference fleet has.
-const defaultInventory = 25_000
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` " +
+	return frame.DataSource[inventoryModel]{
+		Name: "inventory", Read: read,
+		Description: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` " +
 			"resources of all states), from their records: assignments of a cluster, hosts of a workload, and times; claimed " +
 			"clusters; with `evidences`, the reports of clusters. No cluster is asked, and only the records are read. With " +
 			"`git.allowed_signers` of the provider, records that none of these keys has signed are named in a warning, with their commits.",
@@ -74,8 +68,11 @@ func definition() schema.Schema {
 			),
 			"assignments": assignments.ListAttribute("Assignments, ordered by path, owner, host and deployment target."),
 		},
-	}
+	}.New()
 }
+
+// defaultInventory lists more assignments than the reference fleet has.
+const defaultInventory = 25_000
 
 type inventoryModel struct {
 	GitopsRepo  types.Dynamic `tfsdk:"gitops_repo"`

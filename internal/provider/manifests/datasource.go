@@ -33,29 +33,26 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[manifestsModel]{Name: "manifests", Schema: definition(), Read: read}.New()
-}
-
-func definition() schema.Schema {
-	attributes := fleetvalue.NarrowingAttributes()
-	attributes["fleet"] = fleetvalue.RenderedAttribute()
-	attributes["gitops_repo"] = schemas.OptionalDynamic(schemas.Location("The location, for templates that read `.Repo`."))
-	attributes["name"] = schemas.OptionalText(
-		"Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
-			"environment.",
-	)
-	attributes["timeouts"] = timeouts.ReadAttribute()
-	attributes["files"] = schemas.ComputedTextMap("Content by path, `<host>/<deployment target>/<file>`.")
-	attributes["objects"] = objectsTable.ListAttribute(
-		"The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
-			"[Final objects](../guides/rendering.md#final-objects). They are sorted by assignment, and then by group, kind, namespace and name.",
-	)
-	attributes["images"] = schemas.ComputedTexts("The images of all containers of `objects`, each once, sorted.")
-	return schema.Schema{
-		MarkdownDescription: "The files that `flotilla_assignment` writes, and the final objects of its manifests, for people, tests and " +
+	return frame.DataSource[manifestsModel]{
+		Name: "manifests", Read: read,
+		Description: "The files that `flotilla_assignment` writes, and the final objects of its manifests, for people, tests and " +
 			"other tools. All of them are in the state: select a part of a large fleet.",
-		Attributes: attributes,
-	}
+		Attributes: fleetvalue.Narrowed(map[string]schema.Attribute{
+			"fleet":       fleetvalue.RenderedAttribute(),
+			"gitops_repo": schemas.OptionalDynamic(schemas.Location("The location, for templates that read `.Repo`.")),
+			"name": schemas.OptionalText(
+				"Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
+					"environment.",
+			),
+			"timeouts": timeouts.ReadAttribute(),
+			"files":    schemas.ComputedTextMap("Content by path, `<host>/<deployment target>/<file>`."),
+			"objects": objectsTable.ListAttribute(
+				"The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
+					"[Final objects](../guides/rendering.md#final-objects). They are sorted by assignment, and then by group, kind, namespace and name.",
+			),
+			"images": schemas.ComputedTexts("The images of all containers of `objects`, each once, sorted."),
+		}),
+	}.New()
 }
 
 type manifestsModel struct {

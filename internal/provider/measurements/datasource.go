@@ -30,12 +30,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[measurementsModel]{Name: "measurements", Schema: definition(), Validate: validate, Read: read}.New()
-}
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Measures figures of clusters, hosts and assignments with Prometheus or web servers, as evidence for " +
+	return frame.DataSource[measurementsModel]{
+		Name: "measurements", Validate: validate, Read: read,
+		Description: "Measures figures of clusters, hosts and assignments with Prometheus or web servers, as evidence for " +
 			"rollouts. Each figure is compared with a limit, or with the figure of clusters without the change. If a server does " +
 			"not answer, the subjects of the check are `unknown` with a reason, and a rollout waits. This data source changes " +
 			"nothing.",
@@ -55,7 +52,7 @@ func definition() schema.Schema {
 			"results":  results.ListAttribute("The results of the checks, in the same order."),
 			"evidence": schemas.ComputedText("All figures as JSON, for rollouts."),
 		},
-	}
+	}.New()
 }
 
 type measurementsModel struct {

@@ -29,12 +29,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[overviewModel]{Name: "overview", Schema: definition(), Validate: validate, Read: read}.New()
-}
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "One page of a fleet: each assignment with its cause, values, commit and health, " +
+	return frame.DataSource[overviewModel]{
+		Name: "overview", Validate: validate, Read: read,
+		Description: "One page of a fleet: each assignment with its cause, values, commit and health, " +
 			"waiting changes, and results of rules. As one file of HTML, as Markdown for a pull request, as numbers for " +
 			"pipelines, and as a report for auditors. It changes nothing. A repository that cannot be read is a warning: the page then says " +
 			"what the fleet alone tells.",
@@ -99,7 +96,7 @@ func definition() schema.Schema {
 				"Report for auditors: for each rule the checked, passed and violating subjects, with time and commit.",
 			),
 		},
-	}
+	}.New()
 }
 
 func overviewFleetAttribute() schema.SingleNestedAttribute {

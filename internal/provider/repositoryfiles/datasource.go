@@ -28,36 +28,9 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[repositoryFilesModel]{Name: "repository_files", Schema: definition(), Validate: validate, Read: read}.New()
-}
-
-// LimitsTable describes the attribute limits.
-var LimitsTable = &fleet.Table{
-	Name:    "limits",
-	Meaning: "The attribute `limits` of `flotilla_repository_files`, since the state keeps the files. More is an error.",
-	Attributes: []fleet.Attribute{
-		{
-			Name:    "files",
-			Type:    fleet.WholeType,
-			Default: source.DefaultLimits.Files,
-			Least:   1,
-			Most:    source.MaxLimits.Files,
-			Meaning: "How many files may match.",
-		},
-		{
-			Name:    "bytes",
-			Type:    fleet.WholeType,
-			Default: source.DefaultLimits.Bytes,
-			Least:   1,
-			Most:    source.MaxLimits.Bytes,
-			Meaning: "How many bytes they may have in all.",
-		},
-	},
-}
-
-func definition() schema.Schema {
-	return schema.Schema{
-		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. " +
+	return frame.DataSource[repositoryFilesModel]{
+		Name: "repository_files", Validate: validate, Read: read,
+		Description: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. " +
 			"Nothing is checked out, and nothing is kept on disk. The provider's `git.credentials` has the credentials, by the beginning of " +
 			"the URL; the plain keys of `git` are for the GitOps repository alone.\n\nOnly folders below which something may match are read, and " +
 			"only files that match are fetched, where the server filters, as GitHub, GitLab, Gitea and every repository on this machine do. " +
@@ -91,7 +64,31 @@ func definition() schema.Schema {
 			"commit":   schemas.ComputedText("Id of the commit that was read."),
 			"files":    schemas.ComputedTextMap("Content of the files, by their paths below `path`."),
 		},
-	}
+	}.New()
+}
+
+// LimitsTable describes the attribute limits.
+var LimitsTable = &fleet.Table{
+	Name:    "limits",
+	Meaning: "The attribute `limits` of `flotilla_repository_files`, since the state keeps the files. More is an error.",
+	Attributes: []fleet.Attribute{
+		{
+			Name:    "files",
+			Type:    fleet.WholeType,
+			Default: source.DefaultLimits.Files,
+			Least:   1,
+			Most:    source.MaxLimits.Files,
+			Meaning: "How many files may match.",
+		},
+		{
+			Name:    "bytes",
+			Type:    fleet.WholeType,
+			Default: source.DefaultLimits.Bytes,
+			Least:   1,
+			Most:    source.MaxLimits.Bytes,
+			Meaning: "How many bytes they may have in all.",
+		},
+	},
 }
 
 type repositoryFilesModel struct {

@@ -3,7 +3,6 @@ package scheduling
 
 import (
 	"context"
-	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -26,36 +25,31 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[schedulingModel]{Name: "scheduling", Schema: definition(), Read: read}.New()
-}
-
-func definition() schema.Schema {
-	attributes := fleetvalue.NarrowingAttributes()
-	maps.Copy(attributes, map[string]schema.Attribute{
-		"fleet":       scheduledFleetAttribute(),
-		"contents":    contentsAttribute(),
-		"constraints": constraintResultsAttribute(),
-		"assignments": assignments.MapAttribute(
-			"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: the assignments that `cluster_type`, " +
-				"`cluster` and " +
-				"`deployment_target` select, or all. Each is in the state, so select a part of a large fleet. " +
-				"`deployment_targets` and `reconcilers` have the common attributes of all assignments of a deployment target or a cluster type.",
-		),
-		"deployment_targets": targets.MapAttribute("Deployment targets with a host, by full name."),
-		"reconcilers": schemas.ComputedTextMap("For each cluster type with assignments, also to its clusters, the name of the " +
-			"reconciler's template."),
-		"unscheduled":            unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
-		"excluded":               excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
-		"idle_hosts":             schemas.ComputedTexts("Hosts without assignments."),
-		"idle_config_containers": schemas.ComputedTexts("Config containers that reach no assignment."),
-		"idle_policies":          idlePolicies.ListAttribute("Target policies that assign nothing."),
-	})
-	return schema.Schema{
-		MarkdownDescription: "The hosts of each deployment target with the reasons, and deployment targets without a host. Nothing is " +
+	return frame.DataSource[schedulingModel]{
+		Name: "scheduling", Read: read,
+		Description: "The hosts of each deployment target with the reasons, and deployment targets without a host. Nothing is " +
 			"written or " +
 			"asked of any server.",
-		Attributes: attributes,
-	}
+		Attributes: fleetvalue.Narrowed(map[string]schema.Attribute{
+			"fleet":       scheduledFleetAttribute(),
+			"contents":    contentsAttribute(),
+			"constraints": constraintResultsAttribute(),
+			"assignments": assignments.MapAttribute(
+				"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: the assignments that `cluster_type`, " +
+					"`cluster` and " +
+					"`deployment_target` select, or all. Each is in the state, so select a part of a large fleet. " +
+					"`deployment_targets` and `reconcilers` have the common attributes of all assignments of a deployment target or a cluster type.",
+			),
+			"deployment_targets": targets.MapAttribute("Deployment targets with a host, by full name."),
+			"reconcilers": schemas.ComputedTextMap("For each cluster type with assignments, also to its clusters, the name of the " +
+				"reconciler's template."),
+			"unscheduled":            unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
+			"excluded":               excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
+			"idle_hosts":             schemas.ComputedTexts("Hosts without assignments."),
+			"idle_config_containers": schemas.ComputedTexts("Config containers that reach no assignment."),
+			"idle_policies":          idlePolicies.ListAttribute("Target policies that assign nothing."),
+		}),
+	}.New()
 }
 
 type schedulingModel struct {
