@@ -22,8 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// This file decodes the provider's attributes cache, verification and custom_resource_definitions, and reads logins. At the
-// end are the tables of the provider's own attributes; package connection has that of clusters.
+// This file decodes the provider's attributes cache, verification and custom_resource_definitions, and reads logins. It
+// describes all attributes but clusters, which package connection describes.
 
 // loginReader reads a provider attribute with credentials, strictly.
 type loginReader struct {
