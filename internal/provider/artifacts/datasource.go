@@ -32,18 +32,15 @@ import (
 func New() datasource.DataSource {
 	return frame.DataSource[artifactsModel]{
 		Name: "artifacts", Validate: validate, Read: read,
-		Description: "Pins the manifests of workloads: branches and tags of Git as commits, tags and ranges of " +
-			"versions in registries and chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a " +
-			"fleet whose manifests stay as they are until a plan changes them: see the guide [Pins](../guides/rendering.md#pins).\n\nEach " +
-			"repository " +
-			"is asked once. Its credentials are the entry of the provider's `git.credentials` with the longest matching URL, " +
-			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get the credentials in docker's " +
-			"`config.json` " +
-			"otherwise (`auths`; credential helpers are not run). The plain keys of `git` are for the GitOps repository alone. A " +
-			"registry on this machine is asked by http, any other by https.\n\nA URL that an `index.yaml`, a redirect, a next page or a " +
-			"registry's realm names must be within `sources`, too. It gets no credentials unless it has the same origin and the same entry " +
-			"of `git.credentials`. A realm on another server than the registry gets the registry's credentials if an entry with the realm's " +
-			"URL has the same ones.",
+		Description: "Pins the manifests of workloads: branches and tags of Git as commits, tags and ranges of versions in registries and " +
+			"chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a fleet whose manifests stay as " +
+			"they are until a plan changes them: see the guide [Pins](../guides/rendering.md#pins).\n\nEach repository is asked once. Its " +
+			"credentials are the entry of the provider's `git.credentials` with the longest matching URL, `https://registry.example.com/team` " +
+			"for `oci://registry.example.com/team/app`; registries get the credentials in docker's `config.json` otherwise (`auths`; " +
+			"credential helpers are not run). The plain keys of `git` are for the GitOps repository alone. A registry on this machine is " +
+			"asked by http, any other by https.\n\nA URL that an `index.yaml`, a redirect, a next page or a registry's realm names must be " +
+			"within `sources`, too. It gets no credentials unless it has the same origin and the same entry of `git.credentials`. A realm on " +
+			"another server than the registry gets the registry's credentials if an entry with the realm's URL has the same ones.",
 		Attributes: map[string]schema.Attribute{
 			"workloads": schemas.RequiredDynamic(schemas.Described(&fleet.Attribute{
 				Meaning: "Workloads, as `provider::flotilla::fleet` takes them.", Type: fleet.CollectionType, Of: fleet.CollectionTable("workloads"),

@@ -165,9 +165,8 @@ func (r result) warnOfRepublished(diagnostics *diag.Diagnostics) {
 	for _, text := range slices.Sorted(maps.Keys(targets)) {
 		diagnostics.AddAttributeWarning(path.Root("update"), "Version was published again", tfvalue.Sentence(text)+
 			" update does not allow these pins to change, so the fleet keeps the content that is deployed. An agent that fetches by the "+
-			"version alone, as from a chart "+
-			"repository, may get the new content all the same; render = \"objects\" prevents that. To accept the new content, add the "+
-			"deployment targets to update."+
+			"version alone, as from a chart repository, may get the new content all the same; render = \"objects\" prevents that. To accept "+
+			"the new content, add the deployment targets to update."+
 			"\n\nDeployment targets: "+wording.List(wording.Quoted(targets[text]), wording.Named)+".")
 	}
 }

@@ -54,12 +54,11 @@ func New() datasource.DataSource {
 			),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
-				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the " +
-					"cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +
-					"the label is the one given here, if any. A cluster without an entry is an error if it does not answer, or has no nodes to " +
-					"read the fact from: without its labels, policies would no longer select it, and its workloads would be removed. " +
-					"A cluster whose connection is not known yet may be a new one: without an entry, it has no such labels in this run, and a " +
-					"warning says so.",
+				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the cluster, and `\"" + facts.AllOthers +
+					"\"` for all others. Where a fact that a label is made of is not known, the label is the one given here, if any. A cluster " +
+					"without an entry is an error if it does not answer, or has no nodes to read the fact from: without its labels, policies would " +
+					"no longer select it, and its workloads would be removed. A cluster whose connection is not known yet may be a new one: without " +
+					"an entry, it has no such labels in this run, and a warning says so.",
 			},
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When the clusters were asked, RFC 3339."),

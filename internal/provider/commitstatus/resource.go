@@ -58,14 +58,13 @@ func identify(m *commitStatusModel) map[string]types.String {
 var states = []string{string(forge.Pending), string(forge.Success), string(forge.Failure), string(forge.Error)}
 
 var definition = schema.Schema{
-	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": for a control plane, whether it is " +
-		"rolled out; for a team, whether its version runs. Its credentials are the entry of the provider's `git.credentials` with the " +
-		"longest matching `url`, and must be allowed to set statuses; the plain keys of `git` are for the GitOps repository alone.\n\nA " +
-		"status is set once, if the Git host has a different one. Each refresh reads it and " +
-		"shows changes by others. If the credentials may not read statuses, a refresh warns and keeps the status that " +
-		"was set.\n\nNo Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays " +
-		"what it was; so does that of a resource that is destroyed. Of two resources with the same `url`, `commit` and `context`, the " +
-		"one that was applied last counts.",
+	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": for a control plane, whether it is rolled " +
+		"out; for a team, whether its version runs. Its credentials are the entry of the provider's `git.credentials` with the longest " +
+		"matching `url`, and must be allowed to set statuses; the plain keys of `git` are for the GitOps repository alone.\n\nA status is " +
+		"set once, if the Git host has a different one. Each refresh reads it and shows changes by others. If the credentials may not read " +
+		"statuses, a refresh warns and keeps the status that was set.\n\nNo Git host removes a status. Another `url`, `commit` or " +
+		"`context` makes another status, and the former one stays what it was; so does that of a resource that is destroyed. Of two " +
+		"resources with the same `url`, `commit` and `context`, the one that was applied last counts.",
 	Attributes: map[string]schema.Attribute{
 		"url":    schemas.RequiredText("The http or https URL from which the repository is cloned."),
 		"commit": schemas.RequiredText("Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has."),

@@ -32,17 +32,11 @@ import (
 func New() datasource.DataSource {
 	return frame.DataSource[comparisonModel]{
 		Name: "comparison", Validate: validate, Read: read,
-		Description: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and " +
-			"last Tuesday, two commits " +
-			"of a rollout. It lists by deployment target additions of one side, and different versions, values, hosts or target policies: " +
-			"as data, as Markdown for a " +
-			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and for values " +
-			"the files of " +
-			fmt.Sprintf(
-				"at most %d folders that may differ. A side whose branch or assignment does not exist yet has "+
-					"nothing, and `notes` mentions it.",
-				comparison.MaxFolders,
-			),
+		Description: fmt.Sprintf("Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today "+
+			"and last Tuesday, two commits of a rollout. It lists by deployment target additions of one side, and different versions, values, "+
+			"hosts or target policies: as data, as Markdown for a pull request, and for the page of `flotilla_overview`. It reads the records "+
+			"of both sides, no fleet and no cluster, and for values the files of at most %d folders that may differ. A side whose branch or "+
+			"assignment does not exist yet has nothing, and `notes` mentions it.", comparison.MaxFolders),
 		Attributes: map[string]schema.Attribute{
 			"left":  schemas.RequiredDynamic(schemas.Setting("The one side.", fleet.ObjectType, SideTable)),
 			"right": schemas.RequiredDynamic(schemas.Setting("The other side, which may be in another repository.", fleet.ObjectType, SideTable)),

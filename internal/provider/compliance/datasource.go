@@ -80,9 +80,8 @@ func New() datasource.DataSource {
 			),
 			"running": running.PlainList(
 				"The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of " +
-					"it, most clusters first. It changes when a cluster has applied something else, and not before: an upgrade " +
-					"that has failed leaves the former version. If a Flux Kustomization waits for health, its last applied version is the last one " +
-					"that became " +
+					"it, most clusters first. It changes when a cluster has applied something else, and not before: an upgrade that has failed " +
+					"leaves the former version. If a Flux Kustomization waits for health, its last applied version is the last one that became " +
 					"healthy. A cluster that reports no version is in no element; `reports` and `commit_statuses` do not say it.",
 			),
 			"drift": drift.PlainList(
@@ -337,9 +336,8 @@ var running = table.Definition[*observe.TargetRun]{
 	),
 	table.TextOrNull(
 		"revision",
-		"commit, or digest as in `sha256:…`. Null if the agent does not report it, for example for a chart in a chart repository. Revisions "+
-			"of several "+
-			"sources are joined by commas, as their versions are.",
+		"commit, or digest as in `sha256:…`. Null if the agent does not report it, for example for a chart in a chart repository. "+
+			"Revisions of several sources are joined by commas, as their versions are.",
 		func(r *observe.TargetRun) string { return r.Revision },
 	),
 	table.TextOrNull("chart", "name of the chart. Argo CD does not say it of a chart from an OCI registry.",

@@ -144,9 +144,8 @@ var clustersExample string
 // ClustersAttribute is the attribute clusters.
 func ClustersAttribute() schema.Attribute {
 	attribute := schemas.OfProvider("How to reach the clusters of the fleet, by their names. Only resources and data sources that ask "+
-		"clusters need it, "+
-		"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply "+
-		"creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)
+		"clusters need it, such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster "+
+		"that this apply creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)
 	attribute.MarkdownDescription += "\n\n```terraform\n" + clustersExample + "```"
 	return attribute
 }

@@ -27,8 +27,7 @@ import (
 func New() datasource.DataSource {
 	return frame.DataSource[schedulingModel]{
 		Name: "scheduling", Read: read,
-		Description: "The hosts of each deployment target with the reasons, and deployment targets without a host. Nothing is " +
-			"written or " +
+		Description: "The hosts of each deployment target with the reasons, and deployment targets without a host. Nothing is written or " +
 			"asked of any server.",
 		Attributes: fleetvalue.Narrowed(map[string]schema.Attribute{
 			"fleet":       scheduledFleetAttribute(),
@@ -36,8 +35,7 @@ func New() datasource.DataSource {
 			"constraints": constraintResultsAttribute(),
 			"assignments": assignments.MapAttribute(
 				"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: the assignments that `cluster_type`, " +
-					"`cluster` and " +
-					"`deployment_target` select, or all. Each is in the state, so select a part of a large fleet. " +
+					"`cluster` and `deployment_target` select, or all. Each is in the state, so select a part of a large fleet. " +
 					"`deployment_targets` and `reconcilers` have the common attributes of all assignments of a deployment target or a cluster type.",
 			),
 			"deployment_targets": targets.MapAttribute("Deployment targets with a host, by full name."),
