@@ -78,12 +78,8 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"git": schemas.OfProvider("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
 				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, GitTable),
-			"measurements": schemas.OfProvider(
-				"Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from "+
-					"the environment, or from ephemeral values, are in no plan either.",
-				fleet.ObjectType,
-				MeasurementsTable,
-			),
+			"measurements": schemas.OfProvider("Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets "+
+				"that come from the environment, or from ephemeral values, are in no plan either.", fleet.ObjectType, MeasurementsTable),
 			"verification": schemas.OfProvider(
 				"Whose signatures content needs before it is rendered into final objects. Unset: none, unless a cluster type requires it.",
 				fleet.ObjectType,
@@ -155,11 +151,8 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	if settings.signers != nil && settings.complete {
 		if options.Signer == nil || !settings.signers.Accepts(options.Signer) {
-			reportInvalid(
-				&resp.Diagnostics,
-				"git",
-				"allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed",
-			)
+			reportInvalid(&resp.Diagnostics, "git",
+				"allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed")
 			return
 		}
 		options.AllowedSigners = settings.signers

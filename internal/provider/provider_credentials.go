@@ -206,11 +206,9 @@ func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) meas
 	case address != "":
 		settings.add(o.ObjectReader, address, login, nil)
 	case login.Token+login.Username+login.Password != "" && !o.Has("url"):
-		o.Report(
-			"url",
+		o.Report("url",
 			"is required with token, username and password, which are sent to no other server; or set FLOTILLA_MEASUREMENTS_URL beside the "+
-				"other variables",
-		)
+				"other variables")
 	}
 	settings.certificates = o.Text("ca_certificates")
 	for _, origin := range o.List("credentials") {

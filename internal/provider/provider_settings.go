@@ -237,10 +237,8 @@ var GitTable = &fleet.Table{
 		{Name: "username", Meaning: "User name for a password, or for a token where the Git host requires a certain one. Unset: " +
 			"`FLOTILLA_GIT_USERNAME`."},
 		{Name: "password", Meaning: "Password. Unset: `FLOTILLA_GIT_PASSWORD`."},
-		appAttribute(
-			"A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID`, " +
-				"`FLOTILLA_GITHUB_APP_PRIVATE_KEY` and `FLOTILLA_GITHUB_APP_URL`, unless there is a token or a password.",
-		),
+		appAttribute("A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID`, " +
+			"`FLOTILLA_GITHUB_APP_PRIVATE_KEY` and `FLOTILLA_GITHUB_APP_URL`, unless there is a token or a password."),
 		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh. Unset: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent."},
 		{Name: "ssh_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SSH_PASSPHRASE`."},
 		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file. Default: the files of the user and the machine. " +

@@ -60,12 +60,9 @@ func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate
 	case missing:
 		r.addMissing()
 	case waits:
-		r.diagnostics.AddAttributeError(
-			path.Root("cluster"),
-			"Cluster is not known",
+		r.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known",
 			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created "+
-				"before this resource.",
-		)
+				"before this resource.")
 	case !known:
 		r.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "A part of the configuration is still not known.")
 	}
@@ -243,14 +240,11 @@ const allChanges = 30
 func (r *request) forgets() bool { return r.model.OnUnreachable.ValueString() == forgetCluster }
 
 func (r *request) addUnreachable(why string) {
-	r.diagnostics.AddAttributeError(
-		r.targetPath(),
-		"Cluster cannot be reached",
+	r.diagnostics.AddAttributeError(r.targetPath(), "Cluster cannot be reached",
 		why+" Its agent and the credentials may still be there, so nothing was removed, neither there nor from the state. Try again when "+
 			"the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as it "+
 			"is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = "+
-			"\"forget\" before the destroy.",
-	)
+			"\"forget\" before the destroy.")
 }
 
 // warnForgotten names objects that may remain on the cluster.
@@ -265,10 +259,8 @@ func (r *request) warnForgotten(why string, records []onboarding.Record) {
 	}
 	text := why + " Its agent is removed from the state, and nothing was removed from the cluster."
 	if all := slices.Concat(credentials, left); len(all) > 0 {
-		text += fmt.Sprintf(
-			" If the cluster still exists, it goes on following its folders, and these objects are left there: %s.",
-			wording.List(all, wording.Named),
-		)
+		text += fmt.Sprintf(" If the cluster still exists, it goes on following its folders, and these objects are left there: %s.",
+			wording.List(all, wording.Named))
 	}
 	if len(credentials) > 0 {
 		text += " Revoke the credentials in " + wording.List(credentials, wording.Named) + "."

@@ -99,11 +99,8 @@ func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 	switch {
 	case m.Reconciler.IsUnknown() || m.Hub.IsUnknown():
 	case isHub && m.Hub.ValueString() == "":
-		problem = fmt.Sprintf(
-			"hub is required with reconciler = %q: the name of the cluster that has %s, an entry of the provider's clusters.",
-			hub.Name,
-			hub.Product,
-		)
+		problem = fmt.Sprintf("hub is required with reconciler = %q: the name of the cluster that has %s, an entry of the provider's clusters.",
+			hub.Name, hub.Product)
 	case !isHub && !m.Hub.IsNull():
 		problem = fmt.Sprintf("hub is for reconciler = %q only.", hub.Name)
 	case isHub && m.Hub.ValueString() == m.Cluster.ValueString() && !m.Cluster.IsUnknown():
@@ -162,13 +159,8 @@ func (m *agentModel) settings(
 	} {
 		value[name] = tfvalue.Plain(attribute)
 	}
-	tfvalue.ReadStrictly(
-		"credentials",
-		SecretTable,
-		m.Credentials,
-		diagnostics,
-		func(o *fleet.ObjectReader) { value["credentials_secret"], _ = o.Value("secret") },
-	)
+	tfvalue.ReadStrictly("credentials", SecretTable, m.Credentials, diagnostics,
+		func(o *fleet.ObjectReader) { value["credentials_secret"], _ = o.Value("secret") })
 	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
 	settings, known, problems := agent.Decode(value)
 	addAgentProblems(diagnostics, problems)
@@ -193,11 +185,8 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 	joined := maps.Clone(object)
 	for key, value := range hidden {
 		if joined[key] != nil && value != nil {
-			diagnostics.AddAttributeError(
-				path.Root("credentials_wo"),
-				"Invalid agent",
-				fmt.Sprintf("%s.%s is given twice: in credentials_wo, and in %s.", name, key, name),
-			)
+			diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent",
+				fmt.Sprintf("%s.%s is given twice: in credentials_wo, and in %s.", name, key, name))
 		}
 		joined[key] = value
 	}

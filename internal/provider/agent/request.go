@@ -203,18 +203,13 @@ func (r *request) checkConfinement(ctx context.Context, client *kube.ClusterClie
 	switch {
 	case len(lacks) > 0:
 		once.Warning(r.diagnostics, path.Root("confine"), of.Product+" does not confine teams", fmt.Sprintf(
-			"%s. A member of a team who may create objects of %s in one namespace, as the roles edit and admin allow, gets the rights of "+
-				"its controllers on the whole cluster: the service_account of a workspace is no boundary there. %s",
-			wording.List(lacks, wording.Named),
-			of.Product,
-			remedy,
-		))
+			"%s. A member of a team who may create objects of %s in one namespace, as the roles edit and admin allow, gets the rights of its "+
+				"controllers on the whole cluster: the service_account of a workspace is no boundary there. %s",
+			wording.List(lacks, wording.Named), of.Product, remedy))
 	case forbidden:
 		once.Warning(r.diagnostics, path.Root("confine"), of.Product+" may not confine teams", fmt.Sprintf(
 			"The credentials of the cluster may not list Deployments, so it is not known whether the controllers of %s have the arguments "+
-				"that confine teams. Allow them to list deployments.apps, or set confine = false.",
-			of.Product,
-		))
+				"that confine teams. Allow them to list deployments.apps, or set confine = false.", of.Product))
 	}
 }
 

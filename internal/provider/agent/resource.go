@@ -81,17 +81,13 @@ var definition = schema.Schema{
 				"`clusters`.",
 		},
 		"environment": schemas.OptionalText("With `argocd-hub`, the name of the environment: a hub may serve several."),
-		"registration": schemas.OptionalDynamic(
-			schemas.Setting(
-				"With `argocd-hub`, the hub's access to the cluster. Put a token or a client certificate into `credentials_wo`.",
-				fleet.ObjectType,
-				agent.RegistrationTable,
-			),
-		),
-		"name": schemas.OptionalText(
-			"Name of the agent's objects, or the beginning of their names. Default: `flotilla`. Two agents in one configuration " +
-				"must not have the same cluster, namespace and name.",
-		),
+		"registration": schemas.OptionalDynamic(schemas.Setting(
+			"With `argocd-hub`, the hub's access to the cluster. Put a token or a client certificate into `credentials_wo`.",
+			fleet.ObjectType,
+			agent.RegistrationTable,
+		)),
+		"name": schemas.OptionalText("Name of the agent's objects, or the beginning of their names. Default: `flotilla`. Two agents in one " +
+			"configuration must not have the same cluster, namespace and name."),
 		"namespace": schemas.OptionalText("Namespace of the agent. Default: " + wording.Either(reconciler.AgentNamespaces(), "`") + "."),
 		"interval":  schemas.OptionalText("Time between two reads of the repository, such as `\"30s\"`. Default: `1m`."),
 		"timeout":   schemas.OptionalText("Time for the objects of a commit to become ready. Default: `5m`."),
@@ -104,68 +100,46 @@ var definition = schema.Schema{
 		},
 		"credentials_wo": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: schemas.Setting(
-				"Credentials with which the agent reads the repository, and the credentials of `feedback` and `registration`. The "+
-					"argument is write-only: no plan and no state contains it. A change takes effect with the next change of "+
-					"`credentials_wo_version` or of another argument.",
-				fleet.ObjectType,
-				SecretsTable,
-			),
+			MarkdownDescription: schemas.Setting("Credentials with which the agent reads the repository, and the credentials of `feedback` "+
+				"and `registration`. The argument is write-only: no plan and no state contains it. A change takes effect with the next change of "+
+				"`credentials_wo_version` or of another argument.", fleet.ObjectType, SecretsTable),
 		},
 		"credentials_wo_version": schemas.OptionalWhole("Any number. A new number makes the next apply write `credentials_wo` " +
 			"again."),
 		"credentials": schemas.OptionalDynamic(
 			schemas.Setting("An existing Secret that replaces `credentials_wo`.", fleet.ObjectType, SecretTable),
 		),
-		"feedback": schemas.OptionalDynamic(
-			schemas.Setting(
-				"How the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. Put a token into "+
-					"`credentials_wo`.",
-				fleet.ObjectType,
-				agent.FeedbackTable,
-			),
-		),
+		"feedback": schemas.OptionalDynamic(schemas.Setting("How the agent reports to the Git host, for `commit_statuses` of "+
+			"`flotilla_compliance`. Put a token into `credentials_wo`.", fleet.ObjectType, agent.FeedbackTable)),
 		"decryption": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
 			Meaning: "How the agent decrypts SOPS files of config containers, the same as `decryption` of the cluster type " +
 				"(`flotilla_cluster_type.edge.decryption`). The named objects must be in the agent's namespace. `{}` uses the " +
 				"agent's own identity. For Flux only.",
 			Type: fleet.ObjectType, Of: fleet.DecryptionTable(),
 		}, "reference-fleet")),
-		"wait": schemas.OptionalBool(
-			"Whether an apply waits until the agent runs, has applied the branch's commit, and the contents of both folders are " +
-				"ready. Default: `false`. An apply always waits for definitions and for deletions.",
-		),
-		"on_destroy": schemas.OptionalText(
-			"The objects that a destroy removes. `keep` (default) keeps workloads running: it turns off pruning in the objects that follow the " +
-				"folders, checks that pruning is off, and removes these objects, the credentials and the feedback. `delete` " +
-				"removes everything that the agent has applied, waits for the end of that, and removes the agent itself if " +
-				"`install` installed it. Neither changes objects that existed before, nor a namespace that a deployment target " +
-				"names or that contains objects of others. Apply a change of `on_destroy` before the destroy.",
-		),
-		"on_unreachable": schemas.OptionalText(
-			"The effect of a destroy if the cluster cannot be reached. `fail` (default) is an error, because the agent and its " +
-				"credentials may still be there. `forget` removes the agent from the state and warns of the objects that may " +
-				"remain; it is for clusters that come and go. Apply a change of `on_unreachable` before the destroy. An agent is " +
-				"always forgotten if the provider's `clusters` no longer names its cluster.",
-		),
-		"confine": schemas.OptionalBool(
-			"Whether Flux' controllers must confine the Flux objects of a namespace to the rights of a service account there. " +
-				"Default: `true`. `install` gets the arguments for it. If Flux was installed in another way, a plan warns of " +
-				"controllers without these arguments. Set `false` on clusters where only the platform may create such objects.",
-		),
-		"force": schemas.OptionalBool(
-			"Whether to take over fields of other managers and objects of another cluster's agent. Default: `false`, which makes " +
-				"both an error.",
-		),
+		"wait": schemas.OptionalBool("Whether an apply waits until the agent runs, has applied the branch's commit, and the contents of " +
+			"both folders are ready. Default: `false`. An apply always waits for definitions and for deletions."),
+		"on_destroy": schemas.OptionalText("The objects that a destroy removes. `keep` (default) keeps workloads running: it turns off " +
+			"pruning in the objects that follow the folders, checks that pruning is off, and removes these objects, the credentials and the " +
+			"feedback. `delete` removes everything that the agent has applied, waits for the end of that, and removes the agent itself if " +
+			"`install` installed it. Neither changes objects that existed before, nor a namespace that a deployment target names or that " +
+			"contains objects of others. Apply a change of `on_destroy` before the destroy."),
+		"on_unreachable": schemas.OptionalText("The effect of a destroy if the cluster cannot be reached. `fail` (default) is an error, " +
+			"because the agent and its credentials may still be there. `forget` removes the agent from the state and warns of the objects " +
+			"that may remain; it is for clusters that come and go. Apply a change of `on_unreachable` before the destroy. An agent is always " +
+			"forgotten if the provider's `clusters` no longer names its cluster."),
+		"confine": schemas.OptionalBool("Whether Flux' controllers must confine the Flux objects of a namespace to the rights of a service " +
+			"account there. Default: `true`. `install` gets the arguments for it. If Flux was installed in another way, a plan warns of " +
+			"controllers without these arguments. Set `false` on clusters where only the platform may create such objects."),
+		"force": schemas.OptionalBool("Whether to take over fields of other managers and objects of another cluster's agent. Default: " +
+			"`false`, which makes both an error."),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("Time limits of operations, including waiting.", fleet.ObjectType, timeouts.Table)),
 		"objects": schemas.ComputedTextMap(
 			"The agent's objects on the cluster and on the hub, by name: `applied`, or the difference from the applied object.",
 		),
 		"found": schemas.ComputedTexts("The objects that existed before. A destroy keeps them."),
-		"changes": schemas.ComputedTexts(
-			"The changes of the plan, one line each: removals first, then changes of the configuration, then drift of the cluster. " +
-				"No line contains a value.",
-		),
+		"changes": schemas.ComputedTexts("The changes of the plan, one line each: removals first, then changes of the configuration, then " +
+			"drift of the cluster. No line contains a value."),
 	},
 }
 

@@ -58,24 +58,18 @@ func New() datasource.DataSource {
 					"none. The others keep the pins that are deployed, as long as their manifests are the same. Pins that are not deployed yet, " +
 					"or have other manifests than before, are resolved in any case. Default: all may change. It needs `name` and `gitops_repo`.",
 			},
-			"keep_unreachable": schemas.OptionalBool(
-				"Whether the pins that are deployed stay, with a warning, where a repository does not answer. Default: that is an error. " +
-					"It needs `name` and `gitops_repo`.",
-			),
-			"name": schemas.OptionalText(
-				"The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins that are deployed. Where hosts have " +
-					"different ones, as during a rollout, it is the last written one.",
-			),
+			"keep_unreachable": schemas.OptionalBool("Whether the pins that are deployed stay, with a warning, where a repository does not " +
+				"answer. Default: that is an error. It needs `name` and `gitops_repo`."),
+			"name": schemas.OptionalText("The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins " +
+				"that are deployed. Where hosts have different ones, as during a rollout, it is the last written one."),
 			"gitops_repo": schemas.OptionalDynamic(schemas.Location("The `gitops_repo` of the assignment `name`.")),
 			"timeouts":    timeouts.ReadAttribute(),
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),
-			"newest": schemas.ComputedTextMap(
-				"By full name of the deployment target, the newest version of its repository by semantic versioning, whatever the " +
-					"manifests ask for, without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose " +
-					"repository has no such versions, or does not list them, are not in it. While a repository does not answer and the pin is " +
-					"kept, it is the version that is deployed.",
-			),
+			"newest": schemas.ComputedTextMap("By full name of the deployment target, the newest version of its repository by semantic " +
+				"versioning, whatever the manifests ask for, without prereleases: a tag of Git or of a registry, or a version of the chart. " +
+				"Deployment targets whose repository has no such versions, or does not list them, are not in it. While a repository does not " +
+				"answer and the pin is kept, it is the version that is deployed."),
 		},
 	}.New()
 }
@@ -97,16 +91,10 @@ type artifactsModel struct {
 var pins = table.Definition[*pinned]{
 	table.TextOrNull("commit", "Id of the commit; null for other storage.", func(p *pinned) string { return p.Pin.Commit }),
 	table.TextOrNull("version", "Version of the chart, or tag of the artifact; null in Git.", func(p *pinned) string { return p.Pin.Version }),
-	table.TextOrNull(
-		"digest",
-		"Digest of the artifact's manifest, or of the chart's archive; null in Git.",
-		func(p *pinned) string { return p.Pin.Digest },
-	),
-	table.Bool(
-		"kept",
-		"Whether it is the pin that is deployed, without having asked for another one.",
-		func(p *pinned) *bool { return &p.kept },
-	),
+	table.TextOrNull("digest", "Digest of the artifact's manifest, or of the chart's archive; null in Git.",
+		func(p *pinned) string { return p.Pin.Digest }),
+	table.Bool("kept", "Whether it is the pin that is deployed, without having asked for another one.",
+		func(p *pinned) *bool { return &p.kept }),
 }
 
 // wanted is the decoded configuration.
@@ -151,13 +139,8 @@ func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 		for i := range workload.DeploymentTargets {
 			name := fleet.FullName(workload.Name, workload.DeploymentTargets[i].Name)
 			if other, twice := workloadOf[name]; twice {
-				invalid(
-					"workloads",
-					"Workloads %q and %q both have a deployment target of the full name %q: give one of them another name.",
-					other,
-					workload.Name,
-					name,
-				)
+				invalid("workloads", "Workloads %q and %q both have a deployment target of the full name %q: give one of them another name.",
+					other, workload.Name, name)
 			}
 			w.manifests[name] = workload.DeploymentTargets[i].Manifests.Manifests
 			w.sources[name] = input.Sources[workload.Workspace]
@@ -178,12 +161,8 @@ func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 	}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if known && len(findings) == 0 && !names[name] {
-			invalid(
-				"update",
-				"No workload and no deployment target has the name %q%s",
-				name,
-				wording.DidYouMean(name, slices.Sorted(maps.Keys(names))),
-			)
+			invalid("update", "No workload and no deployment target has the name %q%s",
+				name, wording.DidYouMean(name, slices.Sorted(maps.Keys(names))))
 		}
 	}
 	w.mayUpdate = func(target string) bool { return named[target] || named[workloadOf[target]] }
@@ -217,12 +196,9 @@ func (m *artifactsModel) checkOwner(invalid func(attribute, format string, argum
 			}
 		}
 		if missing.isNull && len(given) > 0 {
-			invalid(
-				missing.attribute,
+			invalid(missing.attribute,
 				"%s is required with %s: the pins that are deployed are in the records of an assignment, which has a name and a gitops_repo.",
-				missing.attribute,
-				wording.List(given, len(given)),
-			)
+				missing.attribute, wording.List(given, len(given)))
 		}
 	}
 }

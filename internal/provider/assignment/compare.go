@@ -206,12 +206,9 @@ func (c *comparison) warnOfRepublished(ctx context.Context, folders []changes.Fo
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(targets)) {
-		c.diagnostics.AddAttributeWarning(
-			path.Root("fleet"),
-			"Version was published again",
+		c.diagnostics.AddAttributeWarning(path.Root("fleet"), "Version was published again",
 			tfvalue.Sentence(text)+" This plan deploys the new content. If you do not expect that, ask the publisher. To keep the content "+
 				"that is deployed, leave the deployment targets out of update of flotilla_artifacts."+
-				"\n\nDeployment targets: "+wording.List(wording.Quoted(slices.Sorted(maps.Keys(targets[text]))), wording.Named)+".",
-		)
+				"\n\nDeployment targets: "+wording.List(wording.Quoted(slices.Sorted(maps.Keys(targets[text]))), wording.Named)+".")
 	}
 }

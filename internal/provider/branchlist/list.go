@@ -177,10 +177,8 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 			}
 			result.Diagnostics.Append(result.Identity.SetAttribute(ctx, path.Root("name"), one.name)...)
 			if req.IncludeResource {
-				location := types.ObjectValueMust(
-					map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType},
-					texts,
-				)
+				location := types.ObjectValueMust(map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType},
+					texts)
 				result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("name"), one.name)...)
 				result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("gitops_repo"), types.DynamicValue(location))...)
 				for name, value := range one.further {

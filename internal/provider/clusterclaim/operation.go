@@ -413,21 +413,15 @@ func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error
 		diagnostics.AddAttributeError(path.Root("number"), "The pool has too few clusters", tfvalue.Sentence(err.Error())+
 			" If another claim shall release clusters, apply that first.")
 	case errors.As(err, &promised):
-		diagnostics.AddAttributeError(
-			path.Root("clusters"),
-			"Repository has changed since the plan",
-			tfvalue.Sentence(err.Error())+" Nothing was written: plan again.",
-		)
+		diagnostics.AddAttributeError(path.Root("clusters"), "Repository has changed since the plan",
+			tfvalue.Sentence(err.Error())+" Nothing was written: plan again.")
 	case errors.Is(err, gitops.ErrClaimHeld):
 		addHeld(diagnostics, err.Error())
 	case errors.Is(err, gitops.ErrClaimTwice):
 		addClaimedTwice(diagnostics, err.Error())
 	case errors.Is(err, gitops.ErrClaimUnreadable):
-		diagnostics.AddAttributeError(
-			path.Root("gitops_repo"),
-			"Record of a claim cannot be read",
-			tfvalue.Sentence(err.Error())+" The next apply of their claims writes the records again.",
-		)
+		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read",
+			tfvalue.Sentence(err.Error())+" The next apply of their claims writes the records again.")
 	default:
 		repository.AddError(ctx, diagnostics, err, false)
 	}

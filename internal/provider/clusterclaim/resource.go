@@ -56,28 +56,22 @@ var definition = schema.Schema{
 			Required:            true,
 			MarkdownDescription: "The number of clusters. 0 keeps the claim and releases its clusters.",
 		},
-		"fleet": schemas.RequiredWriteOnly(
-			"The fleet with the clusters of the pool, from `provider::flotilla::fleet` or `control_plane`, through a `local`. It is write-only. " +
-				"It must not depend on `clusters` of this claim, which would be a cycle: see the example.",
-		),
+		"fleet": schemas.RequiredWriteOnly("The fleet with the clusters of the pool, from `provider::flotilla::fleet` or `control_plane`, " +
+			"through a `local`. It is write-only. It must not depend on `clusters` of this claim, which would be a cycle: see the example."),
 		"gitops_repo": schemas.RequiredDynamic(
 			schemas.Location("The location of the records. All claims of a pool must be at one location, because claims do not see other " +
 				"locations. Commits are pushed to the branch, never proposed, because a pull request cannot be a compare-and-swap: if the " +
 				"branch is protected, use another branch for claims. At a new location, the claim is made again, and the former one is released."),
 		),
-		"adopt": schemas.OptionalBool(
-			"Whether to take over a record of this name that the state does not know. Otherwise such a record is an error. It may belong " +
-				"to a lost state or, by mistake, to another state, whose next plan then reports it. A replacement with " +
-				"`create_before_destroy` needs it, too.",
-		),
+		"adopt": schemas.OptionalBool("Whether to take over a record of this name that the state does not know. Otherwise such a record is " +
+			"an error. It may belong to a lost state or, by mistake, to another state, whose next plan then reports it. A replacement with " +
+			"`create_before_destroy` needs it, too."),
 		"commit_message": schemas.OptionalText("First line of commit messages. Default: the numbers of taken and released clusters."),
 		"timeouts": schemas.OptionalDynamic(
 			schemas.Setting("Time limits of operations, including connecting.", fleet.ObjectType, timeouts.Table),
 		),
-		"clusters": schemas.ComputedTexts(
-			"Names of the clusters, oldest first. A plan knows only the kept clusters, which come first. The push " +
-				"decides on new ones, so that a plan never promises clusters that others take in the meantime.",
-		),
+		"clusters": schemas.ComputedTexts("Names of the clusters, oldest first. A plan knows only the kept clusters, which come first. The " +
+			"push decides on new ones, so that a plan never promises clusters that others take in the meantime."),
 		"commit": schemas.ComputedText("The last commit of this claim, or the commit that already had its record."),
 	},
 }
@@ -194,12 +188,8 @@ func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	if private != nil {
 		holders = append(holders, private.Holder)
 	}
-	foreign, err := c.Connection.Delivery.ReleaseClaim(
-		ctx,
-		delivery.Claim{Location: at, Name: state.Name.ValueString()},
-		holders,
-		state.CommitMessage.ValueString(),
-	)
+	foreign, err := c.Connection.Delivery.ReleaseClaim(ctx, delivery.Claim{Location: at, Name: state.Name.ValueString()}, holders,
+		state.CommitMessage.ValueString())
 	switch {
 	case err != nil:
 		addClaimError(ctx, c.Diagnostics, err)
@@ -233,10 +223,8 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 		return
 	}
 	if commit := unsigned[name]; commit != "" {
-		resp.Diagnostics.AddError(
-			"Record is not signed by a known key",
-			tfvalue.Sentence(commit)+" Revert that commit, or add the key to allowed_signers.",
-		)
+		resp.Diagnostics.AddError("Record is not signed by a known key",
+			tfvalue.Sentence(commit)+" Revert that commit, or add the key to allowed_signers.")
 		return
 	}
 	for _, claim := range found.Claims {
@@ -277,10 +265,8 @@ func loadClaim(ctx context.Context, private privatestate.State, diagnostics *dia
 	}
 	m := &claimPrivate{}
 	if err := json.Unmarshal(text, m); err != nil {
-		diagnostics.AddError(
-			"Private state cannot be read",
-			tfvalue.Sentence("the files of the claim are not known; import it again: "+err.Error()),
-		)
+		diagnostics.AddError("Private state cannot be read",
+			tfvalue.Sentence("the files of the claim are not known; import it again: "+err.Error()))
 		return nil
 	}
 	return m

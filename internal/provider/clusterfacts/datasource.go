@@ -39,19 +39,14 @@ func New() datasource.DataSource {
 			"sources": schemas.OptionalDynamic(
 				schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable),
 			),
-			"requested": schemas.OptionalBool(
-				"Whether to read the requests of pods. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. " +
-					"Default `false`.",
-			),
-			"ready_nodes_percent": schemas.OptionalWhole(
-				"How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes " +
-					"is ready only with 0.",
-			),
-			"labels_from": schemas.OptionalTextMap(
-				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, which a dot and a key " +
-					"follow if the fact is a map, as in `labels.nvidia.com/gpu.present`. A list makes a label if it has one value. A fact that " +
-					"cannot be the value of a label of Kubernetes, such as a version with `+`, makes none; `without_labels` of the cluster says why.",
-			),
+			"requested": schemas.OptionalBool("Whether to read the requests of pods. All pods of a cluster are read for that, a few KiB each, " +
+				"and only their sums are kept. Default `false`."),
+			"ready_nodes_percent": schemas.OptionalWhole("How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 " +
+				"to 100. Default 100. A cluster without nodes is ready only with 0."),
+			"labels_from": schemas.OptionalTextMap("Labels to make of facts, for scheduling: names of labels, each with the name of a fact, " +
+				"such as `region`, which a dot and a key follow if the fact is a map, as in `labels.nvidia.com/gpu.present`. A list makes a " +
+				"label if it has one value. A fact that cannot be the value of a label of Kubernetes, such as a version with `+`, makes none; " +
+				"`without_labels` of the cluster says why."),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the cluster, and `\"" + facts.AllOthers +
@@ -63,10 +58,8 @@ func New() datasource.DataSource {
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When the clusters were asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters in numbers."),
-			"clusters": clusters.PlainMap(
-				"The facts of each cluster, by its name in the provider's `clusters`, in the Secret of Argo CD, or of the " +
-					"ClusterProfile. Two with the same name are the same cluster. Its own facts override facts from a hub.",
-			),
+			"clusters": clusters.PlainMap("The facts of each cluster, by its name in the provider's `clusters`, in the Secret of Argo CD, or " +
+				"of the ClusterProfile. Two with the same name are the same cluster. Its own facts override facts from a hub."),
 			"labels": schema.MapAttribute{
 				Computed: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there " +
@@ -215,10 +208,8 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 			lines = append(lines, name+": "+strings.Join(slices.Sorted(maps.Values(labels.Without[name])), "; "))
 		}
 		diagnostics.AddAttributeError(path.Root("label_defaults"), "Labels of clusters are not known", fmt.Sprintf(
-			"Without their labels, policies would no longer select these clusters. Set label_defaults to the labels that they had, or to {%q = "+
-				"{}} to go on without:\n%s",
-			facts.AllOthers, wording.Lines(lines, wording.Named),
-		))
+			"Without their labels, policies would no longer select these clusters. Set label_defaults to the labels that they had, or to {%q "+
+				"= {}} to go on without:\n%s", facts.AllOthers, wording.Lines(lines, wording.Named)))
 		return
 	}
 	if len(labels.Waiting) > 0 {
@@ -226,8 +217,7 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 			"The addresses or credentials of these clusters are not known before the apply, and label_defaults has no entry for them, so that "+
 				"they lack these labels in this run. From existing clusters, it would remove the workloads that the labels select: set "+
 				"label_defaults to their former labels. Clusters that this run creates need no entry.\n%s",
-			wording.Lines(labels.Waiting, wording.Named),
-		))
+			wording.Lines(labels.Waiting, wording.Named)))
 	}
 	m.set(at, known, labels, diagnostics)
 }

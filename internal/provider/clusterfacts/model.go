@@ -48,42 +48,25 @@ var clusters = table.Definition[*row]{
 		}
 		return names
 	}),
-	table.Text(
-		"verdict",
-		"`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or "+
-			"does not let its nodes be listed. Of a cluster that is not asked itself, whether its ClusterProfile says that the control "+
-			"plane is healthy.",
-		func(r *row) string { return string(r.Verdict) },
-	),
-	table.TextOrNull(
-		"since",
-		"since when: if `ready`, since when more than half of the ready nodes have been ready, so that the `soak` of a rollout ends "+
-			"although nodes come and go; else the last time that a node became not ready. Null if unknown.",
-		func(r *row) string { return tfvalue.TimeText(r.Since) },
-	),
+	table.Text("verdict", "`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it "+
+		"did not answer or does not let its nodes be listed. Of a cluster that is not asked itself, whether its ClusterProfile says that "+
+		"the control plane is healthy.", func(r *row) string { return string(r.Verdict) }),
+	table.TextOrNull("since", "since when: if `ready`, since when more than half of the ready nodes have been ready, so that the `soak` "+
+		"of a rollout ends although nodes come and go; else the last time that a node became not ready. Null if unknown.",
+		func(r *row) string { return tfvalue.TimeText(r.Since) }),
 	table.Text("message", "the reason.", func(r *row) string { return r.Message }),
-	table.Texts(
-		"missing_rights",
-		"missing permissions of the credentials, such as `list nodes`. Facts that need them are null.",
-		func(r *row) []string { return r.Missing },
-	),
-	table.ObjectOrNull(
-		"facts",
-		"an attribute for each fact, null if unknown. In brackets are its type, and the permission that it needs at "+
-			"the cluster or where else it is known from:"+factsText(),
-		factsTable(),
-		func(r *row) *row {
-			if r.Facts == nil {
-				return nil
-			}
-			return r
-		},
-	),
-	table.TextsByName(
-		"without_labels",
+	table.Texts("missing_rights", "missing permissions of the credentials, such as `list nodes`. Facts that need them are null.",
+		func(r *row) []string { return r.Missing }),
+	table.ObjectOrNull("facts", "an attribute for each fact, null if unknown. In brackets are its type, and the permission that it "+
+		"needs at the cluster or where else it is known from:"+factsText(), factsTable(), func(r *row) *row {
+		if r.Facts == nil {
+			return nil
+		}
+		return r
+	}),
+	table.TextsByName("without_labels",
 		"labels of `labels_from` that are not made of the cluster's facts, each with the reason; null without `labels_from`.",
-		func(r *row) map[string]string { return r.without },
-	),
+		func(r *row) map[string]string { return r.without }),
 }
 
 func factsTable() (object table.Definition[*row]) {

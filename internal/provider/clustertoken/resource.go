@@ -63,10 +63,8 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 			"namespace":       schemas.RequiredText("Namespace of the service account."),
 			"service_account": schemas.RequiredText("Name of an existing service account, such as the account of an agent."),
 			"audiences":       schemas.OptionalTexts("Receivers of the token. Default: the cluster's API server."),
-			"duration": schemas.OptionalText(
-				"Validity of the token, from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API server may grant more " +
-					"or less: see `expires_at`.",
-			),
+			"duration": schemas.OptionalText("Validity of the token, from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API " +
+				"server may grant more or less: see `expires_at`."),
 			"token": schema.StringAttribute{
 				Computed: true, Sensitive: true,
 				MarkdownDescription: "The token. It is unknown while the cluster is unknown. If the same apply creates the " +

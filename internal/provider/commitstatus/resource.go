@@ -68,22 +68,15 @@ var definition = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"url":    schemas.RequiredText("The http or https URL from which the repository is cloned."),
 		"commit": schemas.RequiredText("Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has."),
-		"context": schemas.RequiredText(
-			"Name of the status, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos, " +
-				"the part before the first slash is the genre.",
-		),
-		"state": schemas.RequiredText(
-			"`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a failure there, and GitLab may " +
-				"show one that is pending as running.",
-		),
-		"description": schemas.OptionalText(
-			"A text for people. It is written in one line, and cut at the limit of the Git host: 140 characters on GitHub, 255 on the " +
-				"others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and Bitbucket show the state.",
-		),
-		"link": schemas.OptionalText(
-			"An http or https URL for people, of at most 255 characters on GitLab, 450 on Bitbucket, and 2,000 on the others. Without one " +
-				"GitLab and Bitbucket link to the repository.",
-		),
+		"context": schemas.RequiredText("Name of the status, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos, " +
+			"the part before the first slash is the genre."),
+		"state": schemas.RequiredText("`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a " +
+			"failure there, and GitLab may show one that is pending as running."),
+		"description": schemas.OptionalText("A text for people. It is written in one line, and cut at the limit of the Git host: 140 " +
+			"characters on GitHub, 255 on the others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and " +
+			"Bitbucket show the state."),
+		"link": schemas.OptionalText("An http or https URL for people, of at most 255 characters on GitLab, 450 on Bitbucket, and 2,000 on " +
+			"the others. Without one GitLab and Bitbucket link to the repository."),
 		"forge":    schemas.OptionalText("The kind of the Git host: " + forge.Listed("`") + ". Default: by the server's name."),
 		"api_url":  schemas.OptionalText("Where the Git host's API is, when that does not follow from `url`."),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take.", fleet.ObjectType, timeouts.Table)),

@@ -43,10 +43,8 @@ func New() datasource.DataSource {
 			"pairs": schemas.OptionalDynamic(
 				schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable),
 			),
-			"show_values": schemas.OptionalBool(
-				"Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they " +
-					"have the keys, and the state holds no value.",
-			),
+			"show_values": schemas.OptionalBool("Whether the values that differ are shown (default `false`), in `deployment_targets`, " +
+				"`markdown` and `json`. Without it they have the keys, and the state holds no value."),
 			"limit":              schemas.OptionalWhole(fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit)),
 			"markdown_limit":     schemas.MarkdownLimitAttribute(),
 			"timeouts":           timeouts.ReadAttribute(),
@@ -170,18 +168,15 @@ var targets = table.Definition[*comparison.Target]{
 	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.",
 		func(t *comparison.Target) string { return t.Workspace }),
 	table.Text("state", "`only_left`, `only_right` or `different`.", func(t *comparison.Target) string { return string(t.State) }),
-	table.Texts(
-		"differs",
-		"The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all "+
-			"hosts. `files` is set only for one assignment at two commits, if no other reason explains the different files.",
+	table.Texts("differs", "The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides "+
+		"have, or among all hosts. `files` is set only for one assignment at two commits, if no other reason explains the different files.",
 		func(t *comparison.Target) []string {
 			words := make([]string, len(t.Differs))
 			for i, aspect := range t.Differs {
 				words[i] = string(aspect)
 			}
 			return words
-		},
-	),
+		}),
 	table.ObjectOrNull("left", "The part of the left side.", part, func(t *comparison.Target) *comparison.Part { return &t.Left }),
 	table.ObjectOrNull("right", "The part of the right side.", part, func(t *comparison.Target) *comparison.Part { return &t.Right }),
 	table.Objects("keys", fmt.Sprintf("Keys of the configuration whose values differ, the first %d.", maxKeys), keys,
@@ -202,23 +197,17 @@ var part = table.Definition[*comparison.Part]{
 }
 
 var versions = table.Definition[*comparison.Version]{
-	table.ObjectOrNull(
-		"manifests",
-		"Its manifests, in the words of the deployment target; null where the records do not say.",
-		repository.Manifests,
-		func(v *comparison.Version) *folder.Manifests { return v.Manifests },
-	),
+	table.ObjectOrNull("manifests", "Its manifests, in the words of the deployment target; null where the records do not say.",
+		repository.Manifests, func(v *comparison.Version) *folder.Manifests { return v.Manifests }),
 	table.Texts("hosts", "The hosts that have these.", func(v *comparison.Version) []string { return v.Hosts }),
 }
 
 var keys = table.Definition[*comparison.Key]{
 	table.Text("key", "The key, such as `DATABASE.URL`.", func(k *comparison.Key) string { return k.Key }),
 	table.Text("state", "`only_left`, `only_right` or `different`.", func(k *comparison.Key) string { return string(k.State) }),
-	table.Texts(
-		"left",
+	table.Texts("left",
 		fmt.Sprintf("The different values of the hosts on the left side, the first %d, with `show_values`; else empty.", maxValues),
-		func(k *comparison.Key) []string { return k.Left },
-	),
+		func(k *comparison.Key) []string { return k.Left }),
 	table.Texts("right", "Those on the right side, likewise.", func(k *comparison.Key) []string { return k.Right }),
 }
 

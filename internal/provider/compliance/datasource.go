@@ -50,54 +50,36 @@ func New() datasource.DataSource {
 			"name":        schemas.RequiredText("Name of the assignment."),
 			"fleet":       fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it.")),
-			"feedback": schemas.OptionalDynamic(
-				schemas.Setting(
-					"Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` "+
-						"still has its time.",
-					fleet.ObjectType,
-					FeedbackTable,
-				),
-			),
-			"wait": schemas.OptionalDynamic(
-				schemas.Setting(
-					"Repeats the reading until a share of the clusters is ready. It is for pipelines that have to wait; rollouts do not need it.",
-					fleet.ObjectType,
-					WaitTable,
-				),
-			),
-			"progress": schemas.OptionalText(
-				"`progress` of the assignment, for `rollouts`, and for the rollouts in `metrics`. An attribute of a resource defers the " +
-					"reading to the apply. An assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another " +
-					"`flotilla_compliance` have it.",
-			),
+			"feedback": schemas.OptionalDynamic(schemas.Setting("Where reports of clusters come from, one or several. Empty: no report is "+
+				"collected, everything is `unknown`, and `evidence` still has its time.", fleet.ObjectType, FeedbackTable)),
+			"wait": schemas.OptionalDynamic(schemas.Setting(
+				"Repeats the reading until a share of the clusters is ready. It is for pipelines that have to wait; rollouts do not need it.",
+				fleet.ObjectType,
+				WaitTable,
+			)),
+			"progress": schemas.OptionalText("`progress` of the assignment, for `rollouts`, and for the rollouts in `metrics`. An attribute " +
+				"of a resource defers the reading to the apply. An assignment whose `evidence` comes from here cannot give it: that would be a " +
+				"cycle, so let another `flotilla_compliance` have it."),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When the clusters were asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
 			"clusters": clusters.PlainMap("The report of each cluster of the fleet, by its name:"),
-			"assignments": assignments.PlainMap(
-				"Assignments that are not ready, by their keys `<host>/<deployment target>`, on clusters about which " +
-					"something is known:",
-			),
-			"running": running.PlainList(
-				"The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of " +
-					"it, most clusters first. It changes when a cluster has applied something else, and not before: an upgrade that has failed " +
-					"leaves the former version. If a Flux Kustomization waits for health, its last applied version is the last one that became " +
-					"healthy. A cluster that reports no version is in no element; `reports` and `commit_statuses` do not say it.",
-			),
-			"drift": drift.PlainList(
-				"Differences between the fleet, Git and the clusters. The changes that an apply would make in a " +
-					"folder are in `changes` of the assignment, and in `flotilla_diff`.",
-			),
+			"assignments": assignments.PlainMap("Assignments that are not ready, by their keys `<host>/<deployment target>`, on clusters " +
+				"about which something is known:"),
+			"running": running.PlainList("The versions that run of each deployment target, as the agents on clusters say, or on the hub: an " +
+				"element for each version of it, most clusters first. It changes when a cluster has applied something else, and not before: an " +
+				"upgrade that has failed leaves the former version. If a Flux Kustomization waits for health, its last applied version is the " +
+				"last one that became healthy. A cluster that reports no version is in no element; `reports` and `commit_statuses` do not say it."),
+			"drift": drift.PlainList("Differences between the fleet, Git and the clusters. The changes that an apply would make in a folder " +
+				"are in `changes` of the assignment, and in `flotilla_diff`."),
 			"rollouts": repository.Rollouts.PlainMap(
 				"The progress of each deployment target whose change is under way, by its full name; empty without `progress`:",
 			),
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
-			"metrics": schemas.ComputedText(
-				"All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
-					"how far behind they are, rollouts by stage, the health score, and the time of it. See the " +
-					"[table of the metrics](../guides/reference-observing.md#metrics), and the " +
-					"[dashboard and alert rules](../guides/observe.md#metrics-and-alerts).",
-			),
+			"metrics": schemas.ComputedText("All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, " +
+				"deployment target and version, how far behind they are, rollouts by stage, the health score, and the time of it. See the [table " +
+				"of the metrics](../guides/reference-observing.md#metrics), and the [dashboard and alert " +
+				"rules](../guides/observe.md#metrics-and-alerts)."),
 		},
 	}.New()
 }
@@ -291,11 +273,9 @@ type cluster = *observe.ClusterResult
 
 var clusters = table.Definition[cluster]{
 	table.Text("cluster_type", "name of its type.", func(c cluster) string { return c.Type }),
-	table.Text(
-		"verdict",
+	table.Text("verdict",
 		"the worst of its assignments: `ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`.",
-		func(c cluster) string { return string(c.Verdict) },
-	),
+		func(c cluster) string { return string(c.Verdict) }),
 	table.TextOrNull("commit", "commit of the branch that it has applied; null if unknown.",
 		func(c cluster) string { return c.Commit }),
 	table.Number("commits_behind",
@@ -323,23 +303,15 @@ var assignments = table.Definition[observe.UnreadyAssignment]{
 
 var running = table.Definition[*observe.TargetRun]{
 	table.Text("deployment_target", "its full name.", func(r *observe.TargetRun) string { return r.DeploymentTarget }),
-	table.TextOrNull(
-		"wanted",
-		"version, tag, commit or branch that the branch has for these hosts, in this order; null if they "+
-			"name none. It is the last written version: hosts that a rollout has not reached have the former one.",
-		func(r *observe.TargetRun) string { return r.Wanted },
-	),
-	table.TextOrNull(
-		"version",
+	table.TextOrNull("wanted",
+		"version, tag, commit or branch that the branch has for these hosts, in this order; null if they name none. It is the last written "+
+			"version: hosts that a rollout has not reached have the former one.", func(r *observe.TargetRun) string { return r.Wanted }),
+	table.TextOrNull("version",
 		"version of the Helm chart; of anything else the tag or the branch. Null where the agent does not say it, as of a range of tags.",
-		func(r *observe.TargetRun) string { return r.Version },
-	),
-	table.TextOrNull(
-		"revision",
+		func(r *observe.TargetRun) string { return r.Version }),
+	table.TextOrNull("revision",
 		"commit, or digest as in `sha256:…`. Null if the agent does not report it, for example for a chart in a chart repository. "+
-			"Revisions of several sources are joined by commas, as their versions are.",
-		func(r *observe.TargetRun) string { return r.Revision },
-	),
+			"Revisions of several sources are joined by commas, as their versions are.", func(r *observe.TargetRun) string { return r.Revision }),
 	table.TextOrNull("chart", "name of the chart. Argo CD does not say it of a chart from an OCI registry.",
 		func(r *observe.TargetRun) string { return r.Chart }),
 	table.TextOrNull("app_version", "version of the application in the chart, which only Flux says.",

@@ -33,10 +33,8 @@ func New() datasource.DataSource {
 				"Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.",
 			),
 			"snapshots": snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`."),
-			"advise": schemas.OptionalBool(
-				"Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
-					"data source: it is part of the advice. It stays an error of the assignment.",
-			),
+			"advise": schemas.OptionalBool("Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing " +
+				"is then no error of this data source: it is part of the advice. It stays an error of the assignment."),
 			"advice": advice.MapAttribute(
 				"The values that the config schemas of an assignment ask for, and who gives them, by the assignment's key; null without `advise`.",
 			),
@@ -54,24 +52,13 @@ type configSnapshotsModel struct {
 }
 
 var snapshots = table.Definition[*hydrate.Snapshot]{
-	table.Text(
-		"version",
-		"Hash of the values, of the references to secrets and of the encrypted files: equal ones, equal version.",
-		func(s *hydrate.Snapshot) string { return s.Version },
-	),
+	table.Text("version", "Hash of the values, of the references to secrets and of the encrypted files: equal ones, equal version.",
+		func(s *hydrate.Snapshot) string { return s.Version }),
 	table.Text("json", "Canonical JSON of the values, without references to secrets.", func(s *hydrate.Snapshot) string { return s.JSON }),
-	table.ObjectsByName(
-		"secrets",
-		"The references to secrets, by key. Where each comes from is in `provenance`.",
-		references,
-		(*hydrate.Snapshot).Secrets,
-	),
-	table.ObjectsByName(
-		"provenance",
-		"Where each value and each reference comes from, by its JSON pointer.",
-		origins,
-		(*hydrate.Snapshot).Provenance,
-	),
+	table.ObjectsByName("secrets", "The references to secrets, by key. Where each comes from is in `provenance`.", references,
+		(*hydrate.Snapshot).Secrets),
+	table.ObjectsByName("provenance", "Where each value and each reference comes from, by its JSON pointer.", origins,
+		(*hydrate.Snapshot).Provenance),
 }
 
 var references = table.Definition[fleet.SecretReference]{
@@ -98,11 +85,9 @@ var advice = table.Definition[*hydrate.Advice]{
 
 var askedKeys = table.Definition[hydrate.Asked]{
 	table.Texts("schemas", "The schemas that name it, such as `config schema \"net\"`.", func(a hydrate.Asked) []string { return a.Schemas }),
-	table.Texts(
-		"containers",
+	table.Texts("containers",
 		"Names of the config containers that its value comes from, in the order of merging; empty where it has no value.",
-		func(a hydrate.Asked) []string { return a.Containers },
-	),
+		func(a hydrate.Asked) []string { return a.Containers }),
 }
 
 var missingKeys = table.Definition[string]{

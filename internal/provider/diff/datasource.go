@@ -49,15 +49,11 @@ func New() datasource.DataSource {
 					defaultDiff, maxDiff),
 			),
 			"timeouts": timeouts.ReadAttribute(),
-			"diff": schemas.ComputedText(
-				"Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
-					"that steer a terminal or are invisible, it says only that it differs, as of a binary one.",
-			),
-			"objects": schemas.ComputedText(
-				"Unified diff of the final objects of the folders that change and are in the fleet, if `render` is set: the objects of each " +
-					"as a file `objects.yaml`, which is not on the branch. A Secret in any form has `(hidden)` in place of values and " +
-					"annotations, or `(hidden, changed)`. It has at most as many bytes as `diff`.",
-			),
+			"diff": schemas.ComputedText("Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a " +
+				"file with characters that steer a terminal or are invisible, it says only that it differs, as of a binary one."),
+			"objects": schemas.ComputedText("Unified diff of the final objects of the folders that change and are in the fleet, if `render` " +
+				"is set: the objects of each as a file `objects.yaml`, which is not on the branch. A Secret in any form has `(hidden)` in place " +
+				"of values and annotations, or `(hidden, changed)`. It has at most as many bytes as `diff`."),
 		}),
 	}.New()
 }
@@ -120,11 +116,8 @@ func folders(
 		return nil, nil
 	}
 	intent := delivery.Desired{Owner: owner, Adopt: true, Renames: result.Fleet.Renames()}
-	rendering := result.Render(
-		ctx,
-		pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: cmp.Or(written.Label(), owner.Name)},
-		nil,
-	)
+	rendering := result.Render(ctx,
+		pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: cmp.Or(written.Label(), owner.Name)}, nil)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
 	outlook, err := c.Delivery.Plan(ctx, intent)

@@ -61,29 +61,15 @@ var commits = table.Definition[gitops.HistoryCommit]{
 	table.Text("author_email", "Email address of its author.", func(c gitops.HistoryCommit) string { return c.Author.Email }),
 	table.Text("time", "When it was committed, RFC 3339.", func(c gitops.HistoryCommit) string { return tfvalue.TimeText(c.Time) }),
 	table.Text("subject", "First line of its message.", func(c gitops.HistoryCommit) string { return c.Subject }),
-	table.Bool(
-		"signed",
-		"Whether one of `git.allowed_signers` of the provider has signed it; null without them. A merge, or a commit that the "+
-			"Git host made of a pull request, has the Git host's signature or none.",
-		func(c gitops.HistoryCommit) *bool { return c.Signed },
-	),
-	table.Texts(
-		"assignments",
-		"Assignments that made it, also where a pull request brought it; empty where folders were changed by hand.",
-		func(c gitops.HistoryCommit) []string { return c.Owners },
-	),
-	table.ObjectOrNull(
-		"source",
-		"Where the changes came from, by the attribute `source` of the assignment; null where it was not set.",
-		repository.Source,
-		func(c gitops.HistoryCommit) folder.Source { return c.Source },
-	),
-	table.TextOrNull(
-		"run",
-		"The pipeline run that made it, by the trailer `Flotilla-Run`: a URL or an id; null outside of pipelines. A merge has the run of the "+
-			"newest commit that it merged.",
-		func(c gitops.HistoryCommit) string { return c.Run },
-	),
+	table.Bool("signed",
+		"Whether one of `git.allowed_signers` of the provider has signed it; null without them. A merge, or a commit that the Git host "+
+			"made of a pull request, has the Git host's signature or none.", func(c gitops.HistoryCommit) *bool { return c.Signed }),
+	table.Texts("assignments", "Assignments that made it, also where a pull request brought it; empty where folders were changed by hand.",
+		func(c gitops.HistoryCommit) []string { return c.Owners }),
+	table.ObjectOrNull("source", "Where the changes came from, by the attribute `source` of the assignment; null where it was not set.",
+		repository.Source, func(c gitops.HistoryCommit) folder.Source { return c.Source }),
+	table.TextOrNull("run", "The pipeline run that made it, by the trailer `Flotilla-Run`: a URL or an id; null outside of pipelines. A "+
+		"merge has the run of the newest commit that it merged.", func(c gitops.HistoryCommit) string { return c.Run }),
 	table.Objects("changes", "Folders that it changed.", changes, func(c gitops.HistoryCommit) []gitops.HistoryChange { return c.Changes }),
 }
 
@@ -92,11 +78,9 @@ var changes = table.Definition[gitops.HistoryChange]{
 	table.Text("host", "The host.", func(c gitops.HistoryChange) string { return c.Host }),
 	table.Text("deployment_target", "Full name of the deployment target.", func(c gitops.HistoryChange) string { return c.DeploymentTarget }),
 	table.Text("action", "`added`, `changed`, `moved` or `removed`.", func(c gitops.HistoryChange) string { return string(c.Action) }),
-	table.TextOrNull(
-		"from",
+	table.TextOrNull("from",
 		"The name that the host had before, where the folder moved because its cluster type has another name; null otherwise.",
-		func(c gitops.HistoryChange) string { return c.From },
-	),
+		func(c gitops.HistoryChange) string { return c.From }),
 	table.TextOrNull("before", "Version of the configuration before; null for none.", func(c gitops.HistoryChange) string { return c.Before }),
 	table.TextOrNull("after", "Version of the configuration after; null for none.", func(c gitops.HistoryChange) string { return c.After }),
 }

@@ -52,20 +52,16 @@ func New() datasource.DataSource {
 				"Only assignments on this cluster type and its clusters; with `cluster`, the type of that cluster.",
 			),
 			"workload": schemas.OptionalText("Only assignments of this workload."),
-			"workspace": schemas.OptionalText(
-				"Only assignments of workloads of this workspace. Assignments whose records do not name it are left out, " +
-					"until the host is written again.",
-			),
+			"workspace": schemas.OptionalText("Only assignments of workloads of this workspace. Assignments whose records do not name it are " +
+				"left out, until the host is written again."),
 			"evidences": repository.EvidencesAttribute("Reports of clusters, for the verdicts of the assignments"),
 			"limit":     schemas.OptionalWhole(fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory)),
 			"timeouts":  timeouts.ReadAttribute(),
 			"commit":    schemas.ComputedText("Id of the commit that was read; null if the branch does not exist."),
 			"complete":  schemas.ComputedBool("Whether `assignments` is complete, or was cut at `limit`."),
 			"owners":    owners.ListAttribute("All owners, by path and name, regardless of filters."),
-			"claims": claims.ListAttribute(
-				"All claims (`flotilla_cluster_claim` resources of all states), by path and name, " +
-					"regardless of filters. A cluster in two claims at one path is reported in a warning.",
-			),
+			"claims": claims.ListAttribute("All claims (`flotilla_cluster_claim` resources of all states), by path and name, regardless of " +
+				"filters. A cluster in two claims at one path is reported in a warning."),
 			"assignments": assignments.ListAttribute("Assignments, ordered by path, owner, host and deployment target."),
 		},
 	}.New()
@@ -117,16 +113,13 @@ var assignments = table.Definition[assignment]{
 	table.TextOrNull("environment", "Name of the environment; null where the record does not say.",
 		func(a assignment) string { return a.Owner.Environment }),
 	table.Text("host", "The host: a cluster type, or `clusters/<cluster>`.", func(a assignment) string { return a.Host }),
-	table.TextOrNull(
-		"cluster_type",
-		"Name of the cluster type; null where the host is a cluster whose type its record does not say.",
+	table.TextOrNull("cluster_type", "Name of the cluster type; null where the host is a cluster whose type its record does not say.",
 		func(a assignment) string {
 			if strings.HasPrefix(a.Host, clusterHosts) {
 				return a.ClusterType
 			}
 			return a.Host
-		},
-	),
+		}),
 	table.TextOrNull("cluster", "Name of the cluster; null where the host is a cluster type.", func(a assignment) string {
 		cluster, _ := strings.CutPrefix(a.Host, clusterHosts)
 		if cluster == a.Host {
@@ -141,33 +134,18 @@ var assignments = table.Definition[assignment]{
 	table.Texts("policies", "Names of the target policies that decided it.", func(a assignment) []string { return a.Policies }),
 	table.TextOrNull("config_version", "Version of the configuration; null where the record does not say.",
 		func(a assignment) string { return a.ConfigVersion }),
-	table.ObjectOrNull(
-		"manifests",
-		"Its manifests, in the words of the deployment target; null where the record does not say.",
-		repository.Manifests,
-		func(a assignment) *folder.Manifests { return a.Manifests },
-	),
+	table.ObjectOrNull("manifests", "Its manifests, in the words of the deployment target; null where the record does not say.",
+		repository.Manifests, func(a assignment) *folder.Manifests { return a.Manifests }),
 	table.Text("tree", "Id of the tree that the folder has, as its owner wrote it.", func(a assignment) string { return a.Tree }),
 	table.TextOrNull("changed", "When the folder changed last, RFC 3339; null where the record does not say.",
 		func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
-	table.TextOrNull(
-		"commit",
-		"Id of the commit that changed the folder last; null where it is not among the newest commits of the branch, as after a "+
-			"pull request that was squashed.",
-		func(a assignment) string { return a.Commit },
-	),
-	table.ObjectOrNull(
-		"source",
-		"Where the last change came from, by the attribute `source` of the assignment; null where it was not set.",
-		repository.Source,
-		func(a assignment) folder.Source { return a.Source },
-	),
-	table.TextOrNull(
-		"verdict",
-		"The verdict of clusters on it, the worst of all: `ready`, `progressing`, `behind`, `failed` or `unknown`; null where `evidences` has "+
-			"none of its owner, or no cluster of its host was asked.",
-		func(a assignment) string { return string(a.Verdict) },
-	),
+	table.TextOrNull("commit", "Id of the commit that changed the folder last; null where it is not among the newest commits of the "+
+		"branch, as after a pull request that was squashed.", func(a assignment) string { return a.Commit }),
+	table.ObjectOrNull("source", "Where the last change came from, by the attribute `source` of the assignment; null where it was not set.",
+		repository.Source, func(a assignment) folder.Source { return a.Source }),
+	table.TextOrNull("verdict",
+		"The verdict of clusters on it, the worst of all: `ready`, `progressing`, `behind`, `failed` or `unknown`; null where `evidences` "+
+			"has none of its owner, or no cluster of its host was asked.", func(a assignment) string { return string(a.Verdict) }),
 	table.TextOrNull("since", "Since when `verdict` holds, RFC 3339; null where there is none.",
 		func(a assignment) string { return tfvalue.TimeText(a.Since) }),
 	table.TextOrNull("message", "The cluster with `verdict`, and the reason; null where there is none.",
@@ -281,12 +259,9 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 		for i, cluster := range twice {
 			named[i] = tfvalue.Sentence(cluster.String())
 		}
-		diagnostics.AddAttributeWarning(
-			path.Root("gitops_repo"),
-			"Cluster belongs to two claims",
-			wording.Lines(named, fleetvalue.MaxDiagnostics)+
-				"\nPlans of these claims are refused until only one of the records lists the cluster.",
-		)
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Cluster belongs to two claims",
+			wording.Lines(named, fleetvalue.MaxDiagnostics)+"\nPlans of these claims are refused until only one of the records lists the "+
+				"cluster.")
 	}
 	var owners []string
 	for _, owner := range found.Owners {

@@ -40,16 +40,13 @@ func New() datasource.DataSource {
 		Attributes: fleetvalue.Narrowed(map[string]schema.Attribute{
 			"fleet":       fleetvalue.RenderedAttribute(),
 			"gitops_repo": schemas.OptionalDynamic(schemas.Location("The location, for templates that read `.Repo`.")),
-			"name": schemas.OptionalText(
-				"Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
-					"environment.",
-			),
+			"name": schemas.OptionalText("Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of " +
+				"the fleet's environment."),
 			"timeouts": timeouts.ReadAttribute(),
 			"files":    schemas.ComputedTextMap("Content by path, `<host>/<deployment target>/<file>`."),
-			"objects": objectsTable.ListAttribute(
-				"The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
-					"[Final objects](../guides/rendering.md#final-objects). They are sorted by assignment, and then by group, kind, namespace and name.",
-			),
+			"objects": objectsTable.ListAttribute("The final objects of assignments whose `render` asks for them, as their reconcilers make " +
+				"them: see the guide [Final objects](../guides/rendering.md#final-objects). They are sorted by assignment, and then by group, " +
+				"kind, namespace and name."),
 			"images": schemas.ComputedTexts("The images of all containers of `objects`, each once, sorted."),
 		}),
 	}.New()
@@ -80,28 +77,16 @@ var objectsTable = table.Definition[object]{
 		return o.Group + "/" + o.Version
 	}),
 	table.Text("kind", "Kind, such as `Deployment`.", func(o object) string { return o.Kind }),
-	table.TextOrNull(
-		"namespace",
-		"The namespace that it is applied to; null where it has none.",
-		func(o object) string { return o.Namespace },
-	),
+	table.TextOrNull("namespace", "The namespace that it is applied to; null where it has none.",
+		func(o object) string { return o.Namespace }),
 	table.Text("name", "Its name.", func(o object) string { return o.Name }),
 	table.Text("made_by", "Its maker: `chart`, `kustomization` or `manifest`.", func(o object) string { return string(o.From) }),
-	table.TextOrNull(
-		"hook",
-		"When Helm runs it, as in `pre-install,pre-upgrade`; null where it is no hook.",
-		func(o object) string { return o.Hook },
-	),
-	table.TextOrNull(
-		"on",
-		"`install` or `upgrade` if the chart makes the object, or this form of it, only then; otherwise null.",
-		func(o object) string { return string(o.On) },
-	),
-	table.Text(
-		"yaml",
-		"The object, with its fields sorted. A Secret in any form has `(hidden)` in place of each value and annotation.",
-		func(o object) string { return o.text },
-	),
+	table.TextOrNull("hook", "When Helm runs it, as in `pre-install,pre-upgrade`; null where it is no hook.",
+		func(o object) string { return o.Hook }),
+	table.TextOrNull("on", "`install` or `upgrade` if the chart makes the object, or this form of it, only then; otherwise null.",
+		func(o object) string { return string(o.On) }),
+	table.Text("yaml", "The object, with its fields sorted. A Secret in any form has `(hidden)` in place of each value and annotation.",
+		func(o object) string { return o.text }),
 }
 
 func read(ctx context.Context, c *connection.Connection, m *manifestsModel, diagnostics *diag.Diagnostics) {

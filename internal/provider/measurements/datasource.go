@@ -38,15 +38,13 @@ func New() datasource.DataSource {
 			"nothing.",
 		Attributes: map[string]schema.Attribute{
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
-			"checks": schemas.RequiredDynamic(
-				schemas.Setting(
-					fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks),
-					fleet.ObjectsType,
-					CheckTable,
-				) + "\n\n`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at " +
-					"the same time: the mean of them; where none is left, of those on which the change is proven; null where there is neither. A " +
-					"check of the fleet has no `rest`.",
-			),
+			"checks": schemas.RequiredDynamic(schemas.Setting(
+				fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks),
+				fleet.ObjectsType,
+				CheckTable,
+			) + "\n\n`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the " +
+				"same time: the mean of them; where none is left, of those on which the change is proven; null where there is neither. A check " +
+				"of the fleet has no `rest`."),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("Time of the measurement in RFC 3339."),
 			"results":  results.ListAttribute("The results of the checks, in the same order."),
@@ -70,36 +68,17 @@ const maxListed = 100
 var results = table.Definition[*measure.Measurement]{
 	table.Text("name", "Name of the check.", func(r *measure.Measurement) string { return r.Name }),
 	table.Text("of", "Kind of subject of its figures.", func(r *measure.Measurement) string { return string(r.Of) }),
-	table.TextOrNull(
-		"message",
-		"Why the check has no figures; null if it has some.",
-		func(r *measure.Measurement) string { return r.Message },
-	),
-	table.Number(
-		"expected",
-		"Number of clusters, hosts or assignments in the fleet; 1 for the fleet.",
-		func(r *measure.Measurement) int { return r.Expected },
-	),
+	table.TextOrNull("message", "Why the check has no figures; null if it has some.",
+		func(r *measure.Measurement) string { return r.Message }),
+	table.Number("expected", "Number of clusters, hosts or assignments in the fleet; 1 for the fleet.",
+		func(r *measure.Measurement) int { return r.Expected }),
 	table.Number("measured", "Number of figures with a value.", func(r *measure.Measurement) int { return r.Measured() }),
-	table.Number(
-		"passed_over",
-		"Number of series without a subject or about subjects outside of the fleet.",
-		func(r *measure.Measurement) int { return r.Others + r.Unlabelled },
-	),
-	table.Texts(
-		"figures",
-		fmt.Sprintf(
-			"The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of "+
-				"them at most.",
-			maxListed,
-		),
-		func(r *measure.Measurement) []string { return r.Lines(maxListed) },
-	),
-	table.Texts(
-		"warnings",
-		"Warnings of the server, such as stores of Thanos that did not answer.",
-		func(r *measure.Measurement) []string { return r.Warnings },
-	),
+	table.Number("passed_over", "Number of series without a subject or about subjects outside of the fleet.",
+		func(r *measure.Measurement) int { return r.Others + r.Unlabelled }),
+	table.Texts("figures", fmt.Sprintf("The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the "+
+		"reason, then from the highest; %d of them at most.", maxListed), func(r *measure.Measurement) []string { return r.Lines(maxListed) }),
+	table.Texts("warnings", "Warnings of the server, such as stores of Thanos that did not answer.",
+		func(r *measure.Measurement) []string { return r.Warnings }),
 }
 
 func validate(m *measurementsModel, diagnostics *diag.Diagnostics) {
@@ -255,14 +234,8 @@ func decodePrometheus(o *fleet.ObjectReader, of evidence.SubjectKind) *measure.P
 			o.Report("labels", "is set, and the figure of a check of the fleet needs no label")
 			return from
 		case !slices.Contains(allowed, name):
-			o.Report(
-				"labels",
-				"has %q, and a check of a %s has the labels %s%s",
-				name,
-				of,
-				wording.List(allowed, len(allowed)),
-				fleet.DidYouMean(name, allowed),
-			)
+			o.Report("labels", "has %q, and a check of a %s has the labels %s%s",
+				name, of, wording.List(allowed, len(allowed)), fleet.DidYouMean(name, allowed))
 		case len(from.Labels[name]) > maxLabel || !wording.IsLine(from.Labels[name]):
 			o.Report("labels", "the name for %q must be one line of at most %d bytes", name, maxLabel)
 		}

@@ -36,41 +36,27 @@ func New() datasource.DataSource {
 			"pipelines, and as a report for auditors. It changes nothing. A repository that cannot be read is a warning: the page then says " +
 			"what the fleet alone tells.",
 		Attributes: map[string]schema.Attribute{
-			"name": schemas.OptionalText(
-				"Name of the assignment. Without `name` and `fleet`, the page shows all owners of the branch from their " +
-					"records: deployed assignments, their commits, and the reports of clusters, by owner. It does not know the wanted content.",
-			),
+			"name": schemas.OptionalText("Name of the assignment. Without `name` and `fleet`, the page shows all owners of the branch from " +
+				"their records: deployed assignments, their commits, and the reports of clusters, by owner. It does not know the wanted content."),
 			"fleet": overviewFleetAttribute(),
 			"gitops_repo": schemas.RequiredDynamic(
 				schemas.Location("The location, as the assignment has it; for all owners, where to look, as for `flotilla_inventory`."),
 			),
-			"evidence": schemas.OptionalText(
-				"Reports of clusters: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
-					"asked: there are no verdicts and no scores, and the page still shows all assignments. The state keeps its hash.",
-			),
+			"evidence": schemas.OptionalText("Reports of clusters: `evidence` of a `flotilla_compliance` with the same name, fleet and " +
+				"repository. Without it no cluster was asked: there are no verdicts and no scores, and the page still shows all assignments. The " +
+				"state keeps its hash."),
 			"evidences": repository.EvidencesAttribute("Reports of clusters, on a page of all owners"),
 			"progress": schemas.OptionalText(
 				"`progress` of the assignment: the changes that are under way. An attribute of a resource defers the page to the apply.",
 			),
-			"promotions": schemas.OptionalDynamic(
-				schemas.Setting(
-					"Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their "+
-						"attributes. Their values are shown regardless of `show_values`.",
-					fleet.ObjectMapType,
-					PromotionTable,
-				),
-			),
-			"comparisons": schemas.OptionalTextMap(
-				fmt.Sprintf(
-					"Comparisons to show, at most %d: `json` of each `flotilla_comparison`, by a name such as `\"stage and prod\"`. Their values "+
-						"are shown where `show_values` is `true` here and there. The state keeps their hashes.",
-					report.MaxComparisons,
-				),
-			),
-			"show_values": schemas.OptionalBool(
-				"Whether the page shows the values of the configuration (default `false`). Without it the page says which config containers each " +
-					"value comes from, and neither the page nor the state holds a value.",
-			),
+			"promotions": schemas.OptionalDynamic(schemas.Setting("Promotions to show, by a name such as `\"dev to stage\"`: resources "+
+				"`flotilla_promotion`, or objects with some of their attributes. Their values are shown regardless of `show_values`.",
+				fleet.ObjectMapType, PromotionTable)),
+			"comparisons": schemas.OptionalTextMap(fmt.Sprintf("Comparisons to show, at most %d: `json` of each `flotilla_comparison`, by a "+
+				"name such as `\"stage and prod\"`. Their values are shown where `show_values` is `true` here and there. The state keeps their "+
+				"hashes.", report.MaxComparisons)),
+			"show_values": schemas.OptionalBool("Whether the page shows the values of the configuration (default `false`). Without it the " +
+				"page says which config containers each value comes from, and neither the page nor the state holds a value."),
 			"health": schemas.OptionalDynamic(schemas.Setting("Bounds of the health score.", fleet.ObjectType, HealthTable)),
 			"links": schemas.OptionalDynamic(
 				schemas.Setting("Links of the page to an agent's UI, to logs or to the Git host, by their titles.", fleet.ObjectType, LinksTable),
@@ -92,9 +78,7 @@ func New() datasource.DataSource {
 				MarkdownDescription: "Health of each host, by its name; null where no cluster was asked or nothing is deployed.",
 			},
 			"summary": summary.Attribute("The page in numbers."),
-			"audit": auditors.Attribute(
-				"Report for auditors: for each rule the checked, passed and violating subjects, with time and commit.",
-			),
+			"audit":   auditors.Attribute("Report for auditors: for each rule the checked, passed and violating subjects, with time and commit."),
 		},
 	}.New()
 }

@@ -44,10 +44,8 @@ var Schema = schema.Schema{
 		"soak time, without a break. A gate that closes later reverts nothing; a new candidate starts again. It changes nothing but the " +
 		"state.",
 	Attributes: map[string]schema.Attribute{
-		"candidate": schemas.OptionalDynamic(
-			"The value to promote, of any type: `flotilla_assignment.dev.proven` is the proven content of dev. " +
-				"While it is null, nothing is promoted. A candidate is never promoted in the plan that it arrives in.",
-		),
+		"candidate": schemas.OptionalDynamic("The value to promote, of any type: `flotilla_assignment.dev.proven` is the proven content of " +
+			"dev. While it is null, nothing is promoted. A candidate is never promoted in the plan that it arrives in."),
 		"open": schemas.OptionalBool("Whether the gate is open, where more than the candidate decides. Default: `true`."),
 		"now": schema.StringAttribute{
 			Optional: true, WriteOnly: true,

@@ -57,16 +57,10 @@ func Definition() schema.Schema {
 				MarkdownDescription: "Names of the clusters that have the agents: entries of the provider's `clusters`. With `argocd-hub` they " +
 					"are hubs.",
 			},
-			"gitops_repo": schemas.RequiredDynamic(
-				schemas.Location(
-					"The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that " +
-						"others have put there.",
-				),
-			),
-			"reconciler": schemas.OptionalText(
-				"The agent of the clusters: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent +
-					"`. The others cannot be asked.",
-			),
+			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The branch, such as `flotilla_environment.dev.gitops_repo`. Each object " +
+				"that reads it on a cluster is asked, also one that others have put there.")),
+			"reconciler": schemas.OptionalText("The agent of the clusters: " + wording.Either(asking(), "`") + "; default: `" +
+				reconciler.DefaultAgent + "`. The others cannot be asked."),
 		},
 	}
 }

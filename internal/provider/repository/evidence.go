@@ -149,10 +149,9 @@ const evidencesName = "evidences"
 
 // EvidencesAttribute is an attribute with the evidence of several owners.
 func EvidencesAttribute(what string) schema.ListAttribute {
-	return schemas.OptionalTexts(
-		what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
-			"stands for none yet. Evidence of an owner without records on the branch is a warning. The state keeps their hashes.",
-	)
+	return schemas.OptionalTexts(what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs " +
+		"of other states. Null stands for none yet. Evidence of an owner without records on the branch is a warning. The state keeps their " +
+		"hashes.")
 }
 
 // OwnersAt reads all owners at a location and below it, with their evidence; nil after an error.

@@ -41,21 +41,16 @@ func New() datasource.DataSource {
 			"apply, so are the files: then the plan does not show their effects.",
 		Attributes: map[string]schema.Attribute{
 			"url": schemas.RequiredText("Where the repository is: https, ssh, or a path on this machine."),
-			"ref": schemas.OptionalText(
-				"A branch, a tag, or the full id of a commit. Default: the repository's default branch. `refs/heads/…` and `refs/tags/…` " +
-					"distinguish a branch from a tag of the same name. A commit that no branch and no tag contains is read where the server gives it.",
-			),
+			"ref": schemas.OptionalText("A branch, a tag, or the full id of a commit. Default: the repository's default branch. " +
+				"`refs/heads/…` and `refs/tags/…` distinguish a branch from a tag of the same name. A commit that no branch and no tag contains " +
+				"is read where the server gives it."),
 			"path": schemas.OptionalText("The folder to read, such as `workloads`; `./workloads/` is the same. Default: the root."),
-			"include": schemas.OptionalTexts(
-				"Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
-					"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error.",
-			),
+			"include": schemas.OptionalTexts("Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within " +
+				"a name, `**` for any number of folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error."),
 			"exclude": schemas.OptionalTexts("Patterns of files, and of folders with their content, to leave out."),
-			"sources": schemas.OptionalTexts(
-				"Beginnings of URLs, such as the `sources` of a workspace: a `url` outside of them is not requested, and " +
-					"neither is a redirect outside. Set it if a team decides `url`, for example by a registration. " +
-					"Default: any, on this machine too.",
-			),
+			"sources": schemas.OptionalTexts("Beginnings of URLs, such as the `sources` of a workspace: a `url` outside of them is not " +
+				"requested, and neither is a redirect outside. Set it if a team decides `url`, for example by a registration. Default: any, on " +
+				"this machine too."),
 			"limits": schemas.OptionalDynamic(
 				schemas.Setting("How many files may match, and how many bytes they may have, since the state keeps them.",
 					fleet.ObjectType, LimitsTable),

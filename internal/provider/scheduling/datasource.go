@@ -33,11 +33,10 @@ func New() datasource.DataSource {
 			"fleet":       scheduledFleetAttribute(),
 			"contents":    contentsAttribute(),
 			"constraints": constraintResultsAttribute(),
-			"assignments": assignments.MapAttribute(
-				"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: the assignments that `cluster_type`, " +
-					"`cluster` and `deployment_target` select, or all. Each is in the state, so select a part of a large fleet. " +
-					"`deployment_targets` and `reconcilers` have the common attributes of all assignments of a deployment target or a cluster type.",
-			),
+			"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: " +
+				"the assignments that `cluster_type`, `cluster` and `deployment_target` select, or all. Each is in the state, so select a part " +
+				"of a large fleet. `deployment_targets` and `reconcilers` have the common attributes of all assignments of a deployment target " +
+				"or a cluster type."),
 			"deployment_targets": targets.MapAttribute("Deployment targets with a host, by full name."),
 			"reconcilers": schemas.ComputedTextMap("For each cluster type with assignments, also to its clusters, the name of the " +
 				"reconciler's template."),
@@ -171,41 +170,31 @@ type rule = *constraint.RuleResult
 
 var results = table.Definition[rule]{
 	table.Text("mode", "`enforce` or `inform`.", func(r rule) string { return r.Mode }),
-	table.Text(
-		"over",
+	table.Text("over",
 		"The objects that the rule is evaluated over: `objects`, `assignments`, `hosts`, `deployment_targets`, `workspaces` or `fleet`.",
-		func(r rule) string { return string(r.Over) },
-	),
+		func(r rule) string { return string(r.Over) }),
 	table.Number("looked_at", "How many subjects the rule looks at.", func(r rule) int { return r.Looked }),
 	table.Number("passed", "How many keep the rule.", func(r rule) int { return r.Passed }),
 	table.Number("violated", "How many break the rule.", func(r rule) int { return r.Violated }),
 	table.Number("failed", "For how many the rule could not be evaluated.", func(r rule) int { return r.Failed }),
 	table.Number("pending", "For how many it cannot be decided yet.", func(r rule) int { return r.Undecided }),
 	table.TextOrNull("error", "Why the rule as a whole could not be evaluated; null where it was.", func(r rule) string { return r.Error }),
-	table.Objects(
-		"violations",
-		"The first 100 subjects that break the rule, or whose evaluation failed. Attributes that do not apply are null.",
-		violations,
-		func(r rule) []constraint.RuleViolation { return r.Violations[:min(maxListed, len(r.Violations))] },
-	),
+	table.Objects("violations",
+		"The first 100 subjects that break the rule, or whose evaluation failed. Attributes that do not apply are null.", violations,
+		func(r rule) []constraint.RuleViolation { return r.Violations[:min(maxListed, len(r.Violations))] }),
 }
 
 var violations = table.Definition[constraint.RuleViolation]{
 	table.TextOrNull("assignment", "Key of the assignment.", func(v constraint.RuleViolation) string { return v.Subject.Assignment }),
 	table.TextOrNull("host", "The host, as in an assignment's key.", func(v constraint.RuleViolation) string { return v.Subject.Host }),
-	table.TextOrNull(
-		"deployment_target",
-		"Full name of the deployment target.",
-		func(v constraint.RuleViolation) string { return v.Subject.DeploymentTarget },
-	),
+	table.TextOrNull("deployment_target", "Full name of the deployment target.",
+		func(v constraint.RuleViolation) string { return v.Subject.DeploymentTarget }),
 	table.TextOrNull("workspace", "Name of the workspace.", func(v constraint.RuleViolation) string { return v.Subject.Workspace }),
 	table.TextOrNull("object", "Kind and name of the rendered document.", func(v constraint.RuleViolation) string { return v.Subject.Object }),
 	table.TextOrNull("file", "File of the rendered document.", func(v constraint.RuleViolation) string { return v.Subject.File }),
-	table.TextOrNull(
-		"made_by",
+	table.TextOrNull("made_by",
 		"The maker of the object: `flotilla`, or of final objects, which are in no file, `chart`, `kustomization` or `manifest`.",
-		func(v constraint.RuleViolation) string { return v.Subject.MadeBy },
-	),
+		func(v constraint.RuleViolation) string { return v.Subject.MadeBy }),
 	table.Text("message", "The message of the rule.", func(v constraint.RuleViolation) string { return v.Message }),
 }
 

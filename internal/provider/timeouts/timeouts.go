@@ -55,11 +55,8 @@ var (
 		Name:    "timeouts of a data source",
 		Meaning: "The attribute `timeouts` of data sources.",
 		Attributes: []fleet.Attribute{
-			row(
-				Read,
-				"How long reading may take, connecting included. All resources of a run share it for repositories of workloads and for rendering "+
-					"charts.",
-			),
+			row(Read, "How long reading may take, connecting included. All resources of a run share it for repositories of workloads and for "+
+				"rendering charts."),
 		},
 	}
 )
@@ -123,10 +120,8 @@ const timeoutSummary = "Timeout"
 func (o *Cause) text(ctx context.Context, detail string) string {
 	text := fmt.Sprintf("The operation took longer than timeouts.%s = %q allows: %s", o.operation, short(o.after), detail)
 	if longest := budget.Longest(ctx); longest != "" {
-		text += fmt.Sprintf(
-			"\n\nWithin one run, all resources and data sources share this time for what workloads name. Most of it took: %s.",
-			longest,
-		)
+		text += fmt.Sprintf("\n\nWithin one run, all resources and data sources share this time for what workloads name. Most of it took: %s.",
+			longest)
 	}
 	return text + fmt.Sprintf("\n\nTo allow more, set timeouts = { %s = %q }.", o.operation, short(2*o.after))
 }

@@ -128,12 +128,9 @@ func (d *decision) checkBeginning(diagnostics *diag.Diagnostics) {
 	switch {
 	case len(d.Unplaced) > 0:
 		diagnostics.AddAttributeError(path.Root("released"), "Clusters have another value", fmt.Sprintf(
-			"%s already, without evidence of the wanted or the released value: %s. The wanted value would reach all of them at once.\n\n"+
-				"Set released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
-			wording.Count(len(d.Unplaced), "cluster exists", "clusters exist"),
-			listed(d.Unplaced),
-			d.Unplaced[0],
-		))
+			"%s already, without evidence of the wanted or the released value: %s. The wanted value would reach all of them at once.\n\nSet "+
+				"released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
+			wording.Count(len(d.Unplaced), "cluster exists", "clusters exist"), listed(d.Unplaced), d.Unplaced[0]))
 	case len(forgotten) > 0:
 		diagnostics.AddAttributeError(path.Root("released"), "A replacement forgets the values of clusters", fmt.Sprintf(
 			"%s another value than a replacement begins with: %s. Set released to their values, or leave out -replace.",
@@ -160,11 +157,9 @@ func (d *decision) warn(diagnostics *diag.Diagnostics) {
 	}
 	if len(d.Others) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
-			"%s new in the fleet but existed before: %s. The facts report another value than the released one, which reaches them at "+
-				"once. Add clusters to the fleet one after the other if they must not change together.",
-			wording.Count(len(d.Others), "cluster is", "clusters are"),
-			listed(d.Others),
-		))
+			"%s new in the fleet but existed before: %s. The facts report another value than the released one, which reaches them at once. "+
+				"Add clusters to the fleet one after the other if they must not change together.",
+			wording.Count(len(d.Others), "cluster is", "clusters are"), listed(d.Others)))
 	}
 	for _, note := range d.Notes {
 		diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout may not do what you expect", tfvalue.Sentence(note.String()))

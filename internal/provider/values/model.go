@@ -203,12 +203,9 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.FleetHost, 
 		return
 	}
 	if missing := slices.DeleteFunc(clusters, func(cluster string) bool { return s.wanted.Each[cluster] != "" }); len(missing) > 0 {
-		diagnostics.AddAttributeError(
-			path.Root("wanted"),
-			"Invalid wanted",
+		diagnostics.AddAttributeError(path.Root("wanted"), "Invalid wanted",
 			fmt.Sprintf("%s has no value for %s: each cluster of the fleet needs one.",
-				byCluster, listed(missing)),
-		)
+				byCluster, listed(missing)))
 	}
 }
 

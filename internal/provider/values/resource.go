@@ -45,48 +45,32 @@ var definition = schema.Schema{
 		"changes only the state. State and plans have the values in plain text: roll out the name of a secret's version, never the " +
 		"secret.",
 	Attributes: map[string]schema.Attribute{
-		"name": schemas.RequiredText(
-			"Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and `expedite` use it as the name of " +
-				"a deployment target. A new name changes no value.",
-		),
-		"fleet": schemas.RequiredWriteOnly(
-			"The fleet from `provider::flotilla::fleet` or `control_plane`, through a `local`: its clusters get the values. It is " +
-				"write-only: it is in no state, and takes one line in a plan. A new cluster gets the released value, the last one that all " +
-				"stages have proven. A cluster that leaves the fleet leaves `values`.",
-		),
-		"wanted": schemas.RequiredDynamic(
-			"The final value of all clusters, of any type; or `{ by_cluster = { <cluster> = <value> } }`, with a value for each cluster of the " +
-				"fleet. While it is unknown, held clusters keep their values, and all other values are unknown.",
-		),
-		"released": schemas.OptionalDynamic(
-			"The present values of clusters without a value from this resource, in the form of `wanted`; `by_cluster` need not have all clusters. " +
-				"The first apply uses it, also after a lost state and with `-replace`; later applies use it only for new clusters in `by_cluster`. " +
-				"A cluster that has the wanted value, by `proof`, keeps it. Every other cluster starts with the released value, and gets the wanted " +
-				"one stage by stage. A cluster whose facts prove neither value is an error unless `by_cluster` names it; without `proof`, the " +
-				"released value is trusted. Without `released`, an existing cluster that does not prove the wanted value is an error; a cluster " +
-				"without any facts gets the wanted value at once, and a warning lists it. A `-replace` that would start with other values than the " +
-				"present ones is an error.",
-		),
-		"stages": schemas.RequiredDynamic(
-			schemas.Setting(
-				"The stages in order, like the stages of `rollout` of `flotilla_assignment`; hosts are clusters. Clusters that no stage selects "+
-					"form a last stage.",
-				fleet.ObjectsType,
-				rollout.StageTable,
-			),
-		),
-		"proof": schemas.OptionalText(
-			"Whether a cluster has a value, in CEL over `value` and `facts`, such as `facts.kubernetes_version.startsWith(value)`. The facts are " +
-				"from the `flotilla_cluster_facts` in `evidence`. The rollout waits for a cluster without proof, and for one whose proof cannot be " +
-				"evaluated; the plan gives the reason. Without `proof`, a cluster counts as having the value since it was given.",
-		),
-		"evidence": schemas.RequiredWriteOnly(
-			"The evidence about the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or " +
-				"a list of these. A cluster is ready if all documents that mention it call it ready, and failed if any calls it failed. " +
-				"`evidence` is write-only: it is in no state, and makes no difference in a plan. The rollout takes place at the time of the " +
-				"oldest document. If no document has a cluster, only time counts. Measurements must be of clusters or of the fleet, because a " +
-				"rollout of values has no hosts and no assignments.",
-		),
+		"name": schemas.RequiredText("Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and " +
+			"`expedite` use it as the name of a deployment target. A new name changes no value."),
+		"fleet": schemas.RequiredWriteOnly("The fleet from `provider::flotilla::fleet` or `control_plane`, through a `local`: its clusters " +
+			"get the values. It is write-only: it is in no state, and takes one line in a plan. A new cluster gets the released value, the " +
+			"last one that all stages have proven. A cluster that leaves the fleet leaves `values`."),
+		"wanted": schemas.RequiredDynamic("The final value of all clusters, of any type; or `{ by_cluster = { <cluster> = <value> } }`, " +
+			"with a value for each cluster of the fleet. While it is unknown, held clusters keep their values, and all other values are " +
+			"unknown."),
+		"released": schemas.OptionalDynamic("The present values of clusters without a value from this resource, in the form of `wanted`; " +
+			"`by_cluster` need not have all clusters. The first apply uses it, also after a lost state and with `-replace`; later applies use " +
+			"it only for new clusters in `by_cluster`. A cluster that has the wanted value, by `proof`, keeps it. Every other cluster starts " +
+			"with the released value, and gets the wanted one stage by stage. A cluster whose facts prove neither value is an error unless " +
+			"`by_cluster` names it; without `proof`, the released value is trusted. Without `released`, an existing cluster that does not " +
+			"prove the wanted value is an error; a cluster without any facts gets the wanted value at once, and a warning lists it. A " +
+			"`-replace` that would start with other values than the present ones is an error."),
+		"stages": schemas.RequiredDynamic(schemas.Setting("The stages in order, like the stages of `rollout` of `flotilla_assignment`; "+
+			"hosts are clusters. Clusters that no stage selects form a last stage.", fleet.ObjectsType, rollout.StageTable)),
+		"proof": schemas.OptionalText("Whether a cluster has a value, in CEL over `value` and `facts`, such as " +
+			"`facts.kubernetes_version.startsWith(value)`. The facts are from the `flotilla_cluster_facts` in `evidence`. The rollout waits " +
+			"for a cluster without proof, and for one whose proof cannot be evaluated; the plan gives the reason. Without `proof`, a cluster " +
+			"counts as having the value since it was given."),
+		"evidence": schemas.RequiredWriteOnly("The evidence about the clusters: `evidence` of `flotilla_cluster_facts`, " +
+			"`flotilla_measurements` or `flotilla_compliance`, or a list of these. A cluster is ready if all documents that mention it call " +
+			"it ready, and failed if any calls it failed. `evidence` is write-only: it is in no state, and makes no difference in a plan. The " +
+			"rollout takes place at the time of the oldest document. If no document has a cluster, only time counts. Measurements must be of " +
+			"clusters or of the fleet, because a rollout of values has no hosts and no assignments."),
 		"on_failure": schemas.OptionalText(
 			"The effect of a failed value: `halt` (default) keeps all values; `roll_back` gives its clusters their former values.",
 		),
@@ -97,25 +81,15 @@ var definition = schema.Schema{
 			"How long a cluster may take to have the value and be ready, a duration. After that, the value has failed. Default: no limit.",
 		),
 		"unknown": schemas.OptionalText("Whether the rollout waits for clusters without evidence: `wait` (default) or `skip`."),
-		"windows": schemas.OptionalDynamic(
-			schemas.Setting(
-				"When values may change. An apply after the windows have closed fails, and changes no value. A new cluster gets the released value "+
-					"at any time.",
-				fleet.ObjectsType,
-				gate.WindowTable,
-			),
-		),
+		"windows": schemas.OptionalDynamic(schemas.Setting("When values may change. An apply after the windows have closed fails, and "+
+			"changes no value. A new cluster gets the released value at any time.", fleet.ObjectsType, gate.WindowTable)),
 		"approvals": schemas.OptionalDynamic("The approvals, as `<name>@<content>`, which `rolling_out` shows."),
 		"expedite":  schemas.OptionalDynamic("The name, or `<name>@<content>`, that skips stages, soak times, approvals and windows."),
 		"holds":     schemas.OptionalDynamic(schemas.Setting("Clusters that keep their values.", fleet.ObjectsType, rollout.HoldTable)),
-		"values": schemas.ComputedDynamic(
-			"The present value of each cluster: a map, or an object if the values have different types. Use it in the resources that create the " +
-				"clusters, as in `for_each`.",
-		),
-		"changes": schemas.ComputedTexts(
-			"The changes of the plan for people, such as `edge-1: 1.30 -> 1.31`, and the conditions that changes wait for. The state has the " +
-				"changes of the last apply, until the next plan.",
-		),
+		"values": schemas.ComputedDynamic("The present value of each cluster: a map, or an object if the values have different types. Use " +
+			"it in the resources that create the clusters, as in `for_each`."),
+		"changes": schemas.ComputedTexts("The changes of the plan for people, such as `edge-1: 1.30 -> 1.31`, and the conditions that " +
+			"changes wait for. The state has the changes of the last apply, until the next plan."),
 		"rolling_out": schema.ObjectAttribute{
 			Computed: true, AttributeTypes: repository.Summary.Type().AttrTypes,
 			MarkdownDescription: "A summary, while a value is under way; otherwise null:" + repository.Summary.Meanings(),
