@@ -354,13 +354,7 @@ var CacheTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{Name: "path", Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. " +
 			"Unset: `FLOTILLA_CACHE_DIR`, else `flotilla` in the user's folder for caches."},
-		{
-			Name:    "max_mib",
-			Type:    fleet.WholeType,
-			Default: defaultCacheMiB,
-			Least:   leastCacheMiB,
-			Most:    mostCacheMiB,
-			Meaning: "Size in MiB above which the entries that were used longest ago are removed.",
-		},
+		{Name: "max_mib", Type: fleet.WholeType, Default: defaultCacheMiB, Least: leastCacheMiB, Most: mostCacheMiB,
+			Meaning: "Size in MiB above which the entries that were used longest ago are removed."},
 	},
 }

@@ -357,12 +357,8 @@ var SecretTable = &fleet.Table{
 // secretParts complete other attributes.
 var secretParts = []fleet.Attribute{
 	{Name: "feedback", Type: fleet.ObjectType, Of: agent.FeedbackTable, Meaning: "The `token` or `github_app` of `feedback`."},
-	{
-		Name:    "registration",
-		Type:    fleet.ObjectType,
-		Of:      agent.RegistrationTable,
-		Meaning: "The `token`, or `client_certificate` and `client_key`, of `registration`.",
-	},
+	{Name: "registration", Type: fleet.ObjectType, Of: agent.RegistrationTable,
+		Meaning: "The `token`, or `client_certificate` and `client_key`, of `registration`."},
 }
 
 // SecretsTable describes the attribute credentials_wo.

@@ -173,14 +173,10 @@ var SourcesTable = &fleet.Table{
 	Name:    "sources",
 	Meaning: "The attribute `sources` of `flotilla_cluster_facts`: where clusters are found. Unset: `{clusters = true}`.",
 	Attributes: []fleet.Attribute{
-		{
-			Name: "clusters", Type: fleet.BoolOrObjectType, Of: askingTable, Default: false,
-			Meaning: "Whether the provider's `clusters` are asked, and which and how.",
-		},
-		{
-			Name: "hub", Type: fleet.TextOrObjectType, Of: hubTable,
-			Meaning: "The name of one of the provider's `clusters`, where others have registered clusters, and the parts to read.",
-		},
+		{Name: "clusters", Type: fleet.BoolOrObjectType, Of: askingTable, Default: false,
+			Meaning: "Whether the provider's `clusters` are asked, and which and how."},
+		{Name: "hub", Type: fleet.TextOrObjectType, Of: hubTable,
+			Meaning: "The name of one of the provider's `clusters`, where others have registered clusters, and the parts to read."},
 	},
 }
 
@@ -198,14 +194,11 @@ var hubTable = &fleet.Table{
 		"list, is an error, because its clusters are not known then.",
 	Attributes: []fleet.Attribute{
 		{Name: "name", Required: true, Meaning: "Name of the hub, one of the provider's `clusters`."},
-		{
-			Name: "argocd", Type: fleet.BoolType, Default: true,
-			Meaning: "Whether the Secrets of Argo CD's clusters are read. Name, URL and labels of each are kept, never credentials or annotations.",
-		},
+		{Name: "argocd", Type: fleet.BoolType, Default: true,
+			Meaning: "Whether the Secrets of Argo CD's clusters are read. Name, URL and labels of each are kept, never credentials or " +
+				"annotations."},
 		{Name: "namespace", Default: reconciler.Hub().Namespace, Meaning: "The namespace of those Secrets."},
-		{
-			Name: "cluster_profiles", Type: fleet.BoolType, Default: true,
-			Meaning: "Whether the objects `ClusterProfile` of `multicluster.x-k8s.io/v1alpha1` are read in all namespaces.",
-		},
+		{Name: "cluster_profiles", Type: fleet.BoolType, Default: true,
+			Meaning: "Whether the objects `ClusterProfile` of `multicluster.x-k8s.io/v1alpha1` are read in all namespaces."},
 	},
 }

@@ -231,13 +231,8 @@ var SideTable = &fleet.Table{
 	Name:    "side of a comparison",
 	Meaning: "The attributes `left` and `right` of `flotilla_comparison`: an assignment on its branch, now or at a commit.",
 	Attributes: []fleet.Attribute{
-		{
-			Name:     "gitops_repo",
-			Type:     fleet.ObjectType,
-			Required: true,
-			Of:       fleet.LocationTable(),
-			Meaning:  "The location, as the assignment has it.",
-		},
+		{Name: "gitops_repo", Type: fleet.ObjectType, Required: true, Of: fleet.LocationTable(),
+			Meaning: "The location, as the assignment has it."},
 		{Name: "name", Required: true, Meaning: "Name of the assignment."},
 		{Name: "commit", Meaning: "Full id of a commit in the history of the branch, as `flotilla_history` lists them. Unset: now."},
 	},
@@ -249,18 +244,10 @@ var PairsTable = &fleet.Table{
 	Meaning: "The attribute `pairs` of `flotilla_comparison`: names of the same object on the left and on the right side. Other names " +
 		"are the same on both.",
 	Attributes: []fleet.Attribute{
-		{
-			Name:         "deployment_targets",
-			Type:         fleet.TextMapType,
-			NullElements: true,
-			Meaning:      "Full names of deployment targets on the right side, by those on the left side.",
-		},
-		{
-			Name:         "hosts",
-			Type:         fleet.TextMapType,
-			NullElements: true,
-			Meaning:      "Names of cluster types, or `clusters/<cluster>`, on the right side, by those on the left side.",
-		},
+		{Name: "deployment_targets", Type: fleet.TextMapType, NullElements: true,
+			Meaning: "Full names of deployment targets on the right side, by those on the left side."},
+		{Name: "hosts", Type: fleet.TextMapType, NullElements: true,
+			Meaning: "Names of cluster types, or `clusters/<cluster>`, on the right side, by those on the left side."},
 	},
 }
 

@@ -278,18 +278,10 @@ var LinksTable = &fleet.Table{
 		"titles. Each is an https URL with placeholders, whose values are escaped. A link with a placeholder without a value, such as " +
 		"`{cluster}` of an assignment to a cluster type, is left out.",
 	Attributes: []fleet.Attribute{
-		{
-			Name:         "assignments",
-			Type:         fleet.TextMapType,
-			NullElements: true,
-			Meaning:      "Links of each assignment, with the placeholders " + placeholders(report.OfAssignment) + ".",
-		},
-		{
-			Name:         "clusters",
-			Type:         fleet.TextMapType,
-			NullElements: true,
-			Meaning:      "Links of each cluster, with the placeholders " + placeholders(report.OfCluster) + ".",
-		},
+		{Name: "assignments", Type: fleet.TextMapType, NullElements: true,
+			Meaning: "Links of each assignment, with the placeholders " + placeholders(report.OfAssignment) + "."},
+		{Name: "clusters", Type: fleet.TextMapType, NullElements: true,
+			Meaning: "Links of each cluster, with the placeholders " + placeholders(report.OfCluster) + "."},
 	},
 }
 

@@ -67,22 +67,10 @@ var LimitsTable = &fleet.Table{
 	Name:    "limits",
 	Meaning: "The attribute `limits` of `flotilla_repository_files`, since the state keeps the files. More is an error.",
 	Attributes: []fleet.Attribute{
-		{
-			Name:    "files",
-			Type:    fleet.WholeType,
-			Default: source.DefaultLimits.Files,
-			Least:   1,
-			Most:    source.MaxLimits.Files,
-			Meaning: "How many files may match.",
-		},
-		{
-			Name:    "bytes",
-			Type:    fleet.WholeType,
-			Default: source.DefaultLimits.Bytes,
-			Least:   1,
-			Most:    source.MaxLimits.Bytes,
-			Meaning: "How many bytes they may have in all.",
-		},
+		{Name: "files", Type: fleet.WholeType, Default: source.DefaultLimits.Files, Least: 1, Most: source.MaxLimits.Files,
+			Meaning: "How many files may match."},
+		{Name: "bytes", Type: fleet.WholeType, Default: source.DefaultLimits.Bytes, Least: 1, Most: source.MaxLimits.Bytes,
+			Meaning: "How many bytes they may have in all."},
 	},
 }
 
