@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"maps"
 	"slices"
@@ -19,9 +18,8 @@ import (
 func (r *Computation) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Diagnostic) {
 	r.constraintsMutex.Lock()
 	defer r.constraintsMutex.Unlock()
-	key := constraintsKey(rules, to)
 	for _, known := range r.evaluated {
-		if known.key == key {
+		if known.to.equal(to) && maps.Equal(known.rules, rules) {
 			return known.results, nil
 		}
 	}
@@ -32,14 +30,15 @@ func (r *Computation) Constraints(ctx context.Context, rules map[string]string, 
 	})
 	if results != nil {
 		const kept = 4 // for flotilla_assignment and data sources
-		r.evaluated = slices.Insert(r.evaluated, 0, evaluation{key, results})
+		r.evaluated = slices.Insert(r.evaluated, 0, evaluation{maps.Clone(rules), to, results})
 		r.evaluated = r.evaluated[:min(kept, len(r.evaluated))]
 	}
 	return results, found
 }
 
 type evaluation struct {
-	key     [sha256.Size]byte
+	rules   map[string]string
+	to      Destination
 	results *constraint.Results
 }
 
@@ -116,15 +115,4 @@ func (r folderRenderer) constrainedFiles(ctx context.Context, i int) (files []re
 		files = slices.DeleteFunc(files, func(file render.AssignmentFile) bool { return render.IsForObjects(file.Name) })
 	}
 	return files, "", nil
-}
-
-func constraintsKey(rules map[string]string, to Destination) (key [sha256.Size]byte) {
-	h := sha256.New()
-	to.write(h)
-	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		writeText(h, name)
-		writeText(h, rules[name])
-	}
-	h.Sum(key[:0])
-	return key
 }

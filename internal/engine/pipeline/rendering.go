@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 	"strings"
 
@@ -26,15 +25,6 @@ type Destination struct {
 
 func (d Destination) equal(other Destination) bool {
 	return d.Owner == other.Owner && (d.Repo == nil) == (other.Repo == nil) && (d.Repo == nil || *d.Repo == *other.Repo)
-}
-
-func (d Destination) write(h hash.Hash) {
-	writeText(h, d.Owner)
-	if d.Repo != nil {
-		writeText(h, d.Repo.URL)
-		writeText(h, d.Repo.Branch)
-		writeText(h, d.Repo.Path)
-	}
 }
 
 type folderRenderer struct {
@@ -143,7 +133,12 @@ func (r *Computation) Fingerprint(to Destination, release string) string {
 	h := sha256.New()
 	key := keyOf(r.Value)
 	h.Write(key[:])
-	to.write(h)
+	writeText(h, to.Owner)
+	if to.Repo != nil {
+		writeText(h, to.Repo.URL)
+		writeText(h, to.Repo.Branch)
+		writeText(h, to.Repo.Path)
+	}
 	writeText(h, release)
 	writeText(h, r.Definitions.Sum)
 	return hex.EncodeToString(h.Sum(nil))
