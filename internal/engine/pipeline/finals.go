@@ -81,7 +81,11 @@ func (r folderRenderer) renderFiles(ctx context.Context, subject render.Subject)
 	if err == nil {
 		all, err = r.Templates.AddFinalObjects(subject, pointers, result)
 		if !errors.Is(err, render.ErrUnknown) {
-			err = errors.Join(err, r.errExposed(subject, result.Objects))
+			mistakes := []error{err}
+			for _, e := range r.exposedIn(subject, result.Objects) {
+				mistakes = append(mistakes, fmt.Errorf("%s, and final objects are committed as they are: %s", e.clause, remedy(e.name)))
+			}
+			err = errors.Join(mistakes...)
 		}
 	}
 	switch {
@@ -127,9 +131,9 @@ func (r *Rendering) renderFinals(ctx context.Context, deployed folder.Trees) {
 		result, _, err := r.finalResult(ctx, i)
 		switch {
 		case ctx.Err() != nil && err != nil:
-			of.unrendered = context.Cause(ctx).Error()
+			of.unrendered = []string{context.Cause(ctx).Error()}
 		case err != nil:
-			of.unrendered = err.Error()
+			of.unrendered = []string{err.Error()}
 		case result != nil:
 			subject := r.subject(i)
 			of.missing, of.exposed, of.schemas = missingOf(result), r.exposedIn(subject, result.Objects), r.checkSchemas(subject, result)
@@ -138,28 +142,29 @@ func (r *Rendering) renderFinals(ctx context.Context, deployed folder.Trees) {
 	r.checkUndefined()
 }
 
-func (f *diagnostics) addUnrendered(r *Rendering) {
+// addFinals adds clauses about the final objects of each folder.
+func (f *diagnostics) addFinals(r *Rendering, summary string, clauses func(i int) []string) {
 	var all Unrendered
 	for i := range r.folders {
-		if problem := r.folders[i].unrendered; problem != "" {
-			all.Add(problem, r.Schedule.Assignments[i].Target.Name)
+		for _, clause := range clauses(i) {
+			all.Add(clause, r.Schedule.Assignments[i].Target.Name)
 		}
 	}
-	f.add("Manifests cannot be rendered", all.Messages()...)
+	f.add(summary, all.Messages()...)
 }
 
 // Warnings returns warnings about final objects: exposed credentials, missing APIs, and schemas.
 func (r *Rendering) Warnings() []Diagnostic {
-	var all Unrendered
-	for i := range r.folders {
-		for _, e := range r.folders[i].exposed {
-			all.Add(e.clause+", and it is in plain text where the manifests are: "+remedy(e.name), r.Schedule.Assignments[i].Target.Name)
-		}
-	}
 	var warnings diagnostics
-	warnings.add("Credentials in final objects", all.Messages()...)
+	warnings.addFinals(r, "Credentials in final objects", func(i int) (clauses []string) {
+		for _, e := range r.folders[i].exposed {
+			clauses = append(clauses, e.clause+", and it is in plain text where the manifests are: "+remedy(e.name))
+		}
+		return clauses
+	})
 	warnings.addMissing(r)
-	warnings.addQuestioned(r)
+	warnings.addFinals(r, "Clusters may drop fields of final objects", func(i int) []string { return r.folders[i].schemas.dropped })
+	warnings.addFinals(r, "Clusters would refuse final objects", func(i int) []string { return r.refusedIn(i, true) })
 	warnings.addRemoteSchemas(r)
 	return warnings.list()
 }
@@ -209,15 +214,11 @@ func (r *Computation) FinalChanges(
 		if err != nil || waitsFor != "" {
 			return // reported by the plan
 		}
-		change := &FinalChange{After: wanted}
-		change.Moved = changes.MovedFrom(former[i].Manifests, r.manifestsOf(i))
+		now := &r.Schedule.Assignments[i].Target.Target.Manifests.Manifests
+		change := &FinalChange{After: wanted, Moved: changes.MovedFrom(former[i].Manifests, now)}
 		r.readFormer(ctx, i, former[i], change)
 		yield(i, change)
 	})
-}
-
-func (r *Computation) manifestsOf(i int) *folder.Manifests {
-	return &r.Schedule.Assignments[i].Target.Target.Manifests.Manifests
 }
 
 // readFormer reads committed objects, or renders former manifests.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,14 +90,6 @@ func annotatedPlain(object map[string]any) (paths []string) {
 
 func remedy(name string) string {
 	return fmt.Sprintf("take it from a Secret; if it is none, add allow_plain = [%q] to the deployment target", name)
-}
-
-func (r *Computation) errExposed(subject render.Subject, final []objects.FinalObject) error {
-	var mistakes []error
-	for _, e := range r.exposedIn(subject, final) {
-		mistakes = append(mistakes, fmt.Errorf("%s, and final objects are committed as they are: %s", e.clause, remedy(e.name)))
-	}
-	return errors.Join(mistakes...)
 }
 
 // missing records gaps of a chart: see [objects.Rendering].
@@ -221,18 +212,18 @@ func (s *schemaCheck) add(o *objects.FinalObject, message string, mayDrop bool) 
 // checkUndefined validates objects whose kinds are defined by other assignments of the host, the provider or published
 // schemas.
 func (r *Rendering) checkUndefined() {
-	isOpen := false
-	for i := range r.folders {
-		isOpen = isOpen || len(r.folders[i].schemas.undefined) > 0
-	}
-	if !isOpen {
+	if !slices.ContainsFunc(r.folders, func(of renderedFolder) bool { return len(of.schemas.undefined) > 0 }) {
 		return
 	}
 	definitions := map[string][]*kinds.Definition{} // by host
 	for i := range r.folders {
 		host, found := r.Schedule.Assignments[i].Host.Name, r.folders[i].schemas.definitions
 		for j := range found {
-			if definition, err := readDefinition(&found[j]); err == nil { // Validation of the object reports an invalid definition.
+			read, err := fleet.ReadObjects(string(found[j].YAML))
+			if err != nil || len(read) != 1 {
+				continue // reported elsewhere
+			}
+			if definition, err := kinds.ReadDefinition(read[0]); err == nil { // Validation of the object reports an invalid definition.
 				definitions[host] = append(definitions[host], definition)
 			}
 		}
@@ -266,40 +257,10 @@ func (r *Rendering) checkUndefined() {
 	})
 }
 
-func readDefinition(o *objects.FinalObject) (*kinds.Definition, error) {
-	read, err := fleet.ReadObjects(string(o.YAML))
-	if err != nil || len(read) != 1 {
-		return nil, fmt.Errorf("%s is no definition: %w", o.Name, err)
+// refusedIn returns the rejected parts of the objects in a folder if it is deployed, or if it is not.
+func (r *Rendering) refusedIn(i int, isDeployed bool) []string {
+	if r.isDeployed(i) != isDeployed {
+		return nil
 	}
-	return kinds.ReadDefinition(read[0])
-}
-
-func (f *diagnostics) addRefused(r *Rendering) {
-	var all Unrendered
-	for i := range r.folders {
-		if !r.isDeployed(i) {
-			for _, clause := range r.folders[i].schemas.refused {
-				all.Add(clause, r.Schedule.Assignments[i].Target.Name)
-			}
-		}
-	}
-	f.add("Clusters would refuse final objects", all.Messages()...)
-}
-
-// addQuestioned adds warnings about fields that clusters may drop, and rejected parts of deployed objects.
-func (f *diagnostics) addQuestioned(r *Rendering) {
-	var dropped, refused Unrendered
-	for i := range r.folders {
-		target := r.Schedule.Assignments[i].Target.Name
-		for _, clause := range r.folders[i].schemas.dropped {
-			dropped.Add(clause, target)
-		}
-		if r.isDeployed(i) {
-			for _, clause := range r.folders[i].schemas.refused {
-				refused.Add(clause, target)
-			}
-		}
-	}
-	f.add("Clusters may drop fields of final objects", dropped.Messages()...)
-	f.add("Clusters would refuse final objects", refused.Messages()...)
+	return r.folders[i].schemas.refused
 }

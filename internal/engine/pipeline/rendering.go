@@ -49,7 +49,7 @@ type renderedFolder struct {
 	objects          []folder.ObjectRef
 	failed, problems []string
 	checked          bool
-	unrendered       string     // error in final objects
+	unrendered       []string   // error in final objects
 	exposed          []exposure // in uncommitted final objects
 	missing          missing
 	schemas          schemaCheck
@@ -117,8 +117,8 @@ func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering
 		}
 	}
 	found.add("Invalid rendering", problems.Messages()...)
-	found.addUnrendered(r)
-	found.addRefused(&checked)
+	found.addFinals(r, "Manifests cannot be rendered", func(i int) []string { return r.folders[i].unrendered })
+	found.addFinals(r, "Clusters would refuse final objects", func(i int) []string { return checked.refusedIn(i, false) })
 	checked.Findings = found.list()
 	return &checked
 }
@@ -168,7 +168,7 @@ func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees
 	case errors.Is(err, render.ErrUnknown):
 		return
 	case errors.Is(err, ErrUnrendered):
-		of.unrendered = err.Error()
+		of.unrendered = []string{err.Error()}
 		return
 	case err != nil:
 		of.failed = []string{err.Error()}
@@ -265,19 +265,7 @@ func (r *Rendering) WaitsFor(i int) string {
 }
 
 func (r folderRenderer) waitsFor(i int) string {
-	if waits := r.unknownInputs(i, r.Schedule.Assignments[i]); len(waits) > 0 {
-		return strings.Join(waits, ", ")
-	}
-	if render.IsRendered(r.Schedule.Assignments[i]) && r.Renderer == nil {
-		return "the credentials of the provider"
-	}
-	if r.Destination.Repo == nil {
-		return "the GitOps repository"
-	}
-	return "a value that is not known yet"
-}
-
-func (r folderRenderer) unknownInputs(i int, assignment *schedule.Assignment) []string {
+	assignment := r.Schedule.Assignments[i]
 	var waits []string
 	if snapshot := r.Snapshots.All[i]; !snapshot.Known {
 		for _, container := range snapshot.Containers() {
@@ -289,7 +277,15 @@ func (r folderRenderer) unknownInputs(i int, assignment *schedule.Assignment) []
 	if _, known := r.Value.Manifests[assignment.Target.Name]; !known {
 		waits = append(waits, fmt.Sprintf("the manifests of deployment target %q", assignment.Target.Name))
 	}
-	return waits
+	switch {
+	case len(waits) > 0:
+		return strings.Join(waits, ", ")
+	case render.IsRendered(assignment) && r.Renderer == nil:
+		return "the credentials of the provider"
+	case r.Destination.Repo == nil:
+		return "the GitOps repository"
+	}
+	return "a value that is not known yet"
 }
 
 // Problems groups problems with rendered files by text. The zero value is empty.
