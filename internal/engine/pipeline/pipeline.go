@@ -210,28 +210,24 @@ type diagnostics struct {
 }
 
 func (f *diagnostics) add(summary string, messages ...string) {
-	for _, message := range messages {
-		f.addOne(summary, message)
-	}
-}
-
-func (f *diagnostics) addOne(summary, message string) {
-	finding := Diagnostic{summary, message}
-	if f.seen[finding] {
-		return
-	}
 	if f.seen == nil {
 		f.seen, f.more, f.count, f.alike = map[Diagnostic]bool{}, map[string]int{}, map[string]int{}, map[Diagnostic]int{}
 	}
-	f.seen[finding] = true
-	kind := Diagnostic{summary, fleet.WithoutQuotes(message)}
-	if f.count[summary] == maxFindings || f.alike[kind] == fleet.MaxAlike {
-		f.more[summary]++
-		return
+	for _, message := range messages {
+		finding := Diagnostic{summary, message}
+		if f.seen[finding] {
+			continue
+		}
+		f.seen[finding] = true
+		kind := Diagnostic{summary, fleet.WithoutQuotes(message)}
+		if f.count[summary] == maxFindings || f.alike[kind] == fleet.MaxAlike {
+			f.more[summary]++
+			continue
+		}
+		f.count[summary]++
+		f.alike[kind]++
+		f.found = append(f.found, finding)
 	}
-	f.count[summary]++
-	f.alike[kind]++
-	f.found = append(f.found, finding)
 }
 
 func (f *diagnostics) addAll(summary string, wrong fleet.Findings) {
