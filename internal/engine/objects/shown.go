@@ -110,15 +110,11 @@ func (v *hider) hideCredentials(value any, former map[string]any) any {
 		return text
 	})
 	return credential.Masked(value, func(path, text string) string {
-		before, had := old[path]
 		if text == hidden || text == hiddenChange { // hidden in an embedded Secret
 			return text
 		}
-		v.hides = true
-		if had && before != text {
-			return hiddenChange
-		}
-		return hidden
+		before, had := old[path]
+		return v.hide(text, before, had)
 	})
 }
 
@@ -129,7 +125,7 @@ func (v *hider) overSecret(value, former map[string]any) map[string]any {
 	})
 }
 
-func (v *hider) hide(value, former any, had bool) any {
+func (v *hider) hide(value, former any, had bool) string {
 	v.hides = true
 	if had && !reflect.DeepEqual(value, former) {
 		return hiddenChange
