@@ -54,7 +54,8 @@ func cacheKey(request *objects.Request, keys string) string {
 	if err != nil {
 		panic(err) // all values fit JSON
 	}
-	return sumOf(text)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 var libraries = sync.OnceValue(func() string {
@@ -151,11 +152,6 @@ func (c *cache) write(key string, text []byte) {
 			return err
 		})
 	}
-}
-
-func sumOf(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }
 
 // lastUsed keeps the values used last, up to most bytes. It is not safe for concurrent use.

@@ -35,21 +35,19 @@ func chartFolder(t *tree, folder string) (string, error) {
 	if _, has := t.files[path.Join(folder, "Chart.yaml")]; has {
 		return folder, nil
 	}
-	if folder == "." {
-		var found []string
-		for _, name := range t.names {
-			if path.Base(name) == "Chart.yaml" && strings.Count(name, "/") == 1 {
-				found = append(found, path.Dir(name))
-			}
-		}
-		if len(found) == 1 {
-			return found[0], nil
+	if folder != "." {
+		return "", fmt.Errorf("folder %q has no Chart.yaml, so it is no chart", folder)
+	}
+	var found []string
+	for _, name := range t.names {
+		if path.Base(name) == "Chart.yaml" && strings.Count(name, "/") == 1 {
+			found = append(found, path.Dir(name))
 		}
 	}
-	if folder == "." {
+	if len(found) != 1 {
 		return "", errors.New("it has no Chart.yaml at its root, so it is no chart")
 	}
-	return "", fmt.Errorf("folder %q has no Chart.yaml, so it is no chart", folder)
+	return found[0], nil
 }
 
 // maxChartFile is the limit of Helm 3, which Argo CD uses.
@@ -270,12 +268,8 @@ func compileSchema(text []byte) (*valuesSchema, error) {
 	if err := compiler.AddResource(address, document); err != nil {
 		return nil, err
 	}
-	compiled, err := compiler.Compile(address)
-	if err != nil && schema.remote == nil {
+	if schema.compiled, err = compiler.Compile(address); err != nil && schema.remote == nil {
 		return nil, err
-	}
-	if err == nil {
-		schema.compiled = compiled
 	}
 	return schema, nil
 }

@@ -44,7 +44,7 @@ type manifest struct {
 // renderHelm follows `helm template`, and renders an upgrade, too, if the chart can detect one.
 func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, request *objects.Request, into *collector) error {
 	release := helmRelease{chart: c, request: request, helm: request.Helm, missing: missingAPIs{}}
-	defer func() { into.missing, into.remote = release.missing.list(), release.remote }()
+	defer func() { into.missing, into.remote = slices.Sorted(maps.Keys(release.missing)), release.remote }()
 	if err := release.readValues(t, folder); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if calls := used.calls(); len(calls) > 0 {
+	if calls := slices.Sorted(maps.Keys(used.called)); len(calls) > 0 {
 		if err := r.compare(ctx, manifests, calls); err != nil {
 			return nil, err
 		}
@@ -385,12 +385,7 @@ func mentionsState(text []byte) bool {
 }
 
 func chartMentionsState(c *chart.Chart) bool {
-	for _, template := range c.Templates {
-		if mentionsState(template.Data) {
-			return true
-		}
-	}
-	for _, file := range c.Files { // templates can evaluate files
+	for _, file := range slices.Concat(c.Templates, c.Files) { // templates can evaluate files
 		if mentionsState(file.Data) {
 			return true
 		}
@@ -398,12 +393,7 @@ func chartMentionsState(c *chart.Chart) bool {
 	if values, err := json.Marshal(c.Values); err != nil || mentionsState(values) {
 		return true
 	}
-	for _, dependency := range c.Dependencies() {
-		if chartMentionsState(dependency) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Dependencies(), chartMentionsState)
 }
 
 func (r *helmRelease) readsState() bool {

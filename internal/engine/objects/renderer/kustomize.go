@@ -248,7 +248,8 @@ func buildKustomization(t *tree, file string, kustomization []byte, anywhere, ha
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
 	err = recoverPanic(func() error {
-		if all, err = krusty.MakeKustomizer(options).Run(newTreeFiles(t, file, kustomization), path.Join("/", path.Dir(file))); err != nil {
+		files := treeFiles{filesys.MakeFsInMemory(), t, file, kustomization}
+		if all, err = krusty.MakeKustomizer(options).Run(files, path.Join("/", path.Dir(file))); err != nil {
 			return err
 		}
 		return labelVersion(all)
@@ -323,10 +324,6 @@ type treeFiles struct {
 	tree    *tree
 	name    string
 	content []byte
-}
-
-func newTreeFiles(t *tree, name string, content []byte) treeFiles {
-	return treeFiles{filesys.MakeFsInMemory(), t, name, content}
 }
 
 func treePath(name string) string {

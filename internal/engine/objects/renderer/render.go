@@ -63,8 +63,7 @@ func renderArtifact(ctx context.Context, t *tree, request *objects.Request) (*ob
 		if err != nil {
 			return nil, err
 		}
-		err = renderHelm(ctx, t, loaded, folder, request, &all)
-		if err != nil {
+		if err := renderHelm(ctx, t, loaded, folder, request, &all); err != nil {
 			return nil, err
 		}
 		about := loaded.chart.Metadata

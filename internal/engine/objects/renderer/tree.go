@@ -182,10 +182,6 @@ func (t *tree) missingFile(name string) error {
 	if err := t.exclusion(name); err != nil {
 		return err
 	}
-	return missingError(name)
-}
-
-func missingError(name string) error {
 	return fmt.Errorf("file %q does not exist: %w", name, os.ErrNotExist)
 }
 

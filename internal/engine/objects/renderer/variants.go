@@ -34,10 +34,6 @@ func (r *helmRelease) newVariants(variant int, only string) *variants {
 	}
 }
 
-func (c *variants) calls() []string {
-	return slices.Sorted(maps.Keys(c.called))
-}
-
 // record returns the variant of a called function.
 func (c *variants) record(function string) int {
 	c.called[function] = true
@@ -316,5 +312,3 @@ func (m missingAPIs) add(api string) error {
 	}
 	return nil
 }
-
-func (m missingAPIs) list() []string { return slices.Sorted(maps.Keys(m)) }
