@@ -200,8 +200,7 @@ func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	return nil
 }
 
-// NeedBelow fetches trees and levels below them, without files, in one request. It does nothing if the server cannot omit
-// files.
+// NeedBelow fetches trees and levels below them, without files, in one request, or nothing if the server cannot omit files.
 func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	missing := t.missing(ids)
 	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {

@@ -212,8 +212,7 @@ func redirection(from Remote, request *http.Request) string {
 	)
 }
 
-// refusal returns the reason in an error response. It removes credentials before anything cuts the text, or a part of one could
-// remain.
+// refusal returns the reason in an error response. It removes credentials before the text is cut, or a part could remain.
 func refusal(request *http.Request, body io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	said := string(text)
@@ -345,8 +344,7 @@ func (w *webWire) push(ctx context.Context, pack *Pack, prepare prepareFunc) (*p
 
 func (w *webWire) close() {}
 
-// post sends a body of a known length, since some servers accept no other. The client may send it again over another
-// connection.
+// post sends a body of a known length, since some servers accept no other. The client may repeat it over another connection.
 func (w *webWire) post(ctx context.Context, at *url.URL, service string, length int, body func() io.Reader) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.JoinPath(service).String(), body())
 	if err != nil {

@@ -29,8 +29,7 @@ type localGitServer struct {
 
 const (
 	killDelay = 5 * time.Second
-	// pushGrace is the time of a push after its context has ended. A stopped git may leave a lock file, and every later push
-	// fails.
+	// pushGrace is the time of a push after its context has ended. A stopped git may leave a lock file: every later push fails.
 	pushGrace = 2 * time.Second
 )
 

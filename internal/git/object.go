@@ -104,8 +104,7 @@ func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, e
 	return levelTree(h, files, 0, blob, tree)
 }
 
-// levelTree is folderTree for a folder whose path has below bytes, with the slash. The files are sorted by full name, git's
-// order in every tree.
+// levelTree is folderTree for a folder whose path has below bytes, slash included. Files are sorted by full name: git's order.
 func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)) (Hash, error) {
 	entries := make([]Entry, 0, len(files))
 	for first := 0; first < len(files); {
@@ -270,8 +269,7 @@ func leadsElsewhere(name string) bool {
 	return name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/")
 }
 
-// isTwice reports whether the folder next is also a file, which sorts before it, with only names that begin with its name in
-// between.
+// isTwice reports whether the folder next is also a file. Only names that begin with its name sort between the two.
 func isTwice(entries []Entry, next Entry) bool {
 	last := entries[len(entries)-1]
 	return next.IsTree() && strings.HasPrefix(last.Name, next.Name) && Search(entries, next.Name, false) != nil

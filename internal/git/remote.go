@@ -235,8 +235,7 @@ func (c Credentials) Check() error {
 	return nil
 }
 
-// CheckCredentialsURL returns an error unless the prefix is a repository, a group or a server. It does not repeat the URL,
-// which may contain a secret.
+// CheckCredentialsURL returns an error, without the URL and its secrets, unless the prefix is a repository, group or server.
 func CheckCredentialsURL(raw string) error {
 	trimmed := strings.TrimRight(raw, "/")
 	if _, rest, ok := strings.Cut(trimmed, "://"); ok && !strings.Contains(rest, "/") {

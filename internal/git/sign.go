@@ -125,8 +125,7 @@ type Verifier struct {
 	ssh     []ssh.PublicKey
 }
 
-// Add adds a public key: OpenPGP, armored, or the line of an ssh .pub file. The error does not repeat it: it may be a private
-// key.
+// Add adds a public key: OpenPGP, armored, or the line of an ssh .pub file. The error does not repeat it: it may be private.
 func (v *Verifier) Add(key string) error {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armor.Normalize(key)))

@@ -170,8 +170,7 @@ const (
 
 var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
 
-// CheckRef accepts a branch or tag, with or without refs/heads/ or refs/tags/, the full id of a commit, and "", the default
-// branch.
+// CheckRef accepts a branch or tag, with or without refs/heads/ or refs/tags/, a commit's full id, and "", the default branch.
 func CheckRef(ref string) error {
 	if ref == "" || CheckCommit(ref) == nil {
 		return nil
@@ -326,8 +325,7 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	return Hash{}, missingRef(advertised, ref)
 }
 
-// mayAskFor returns an error if a server gives no commits by id. Azure Repos does without advertising it; see
-// fetcher.mayTakeIDs.
+// mayAskFor returns an error if a server gives no commits by id. Azure Repos does without advertising it; see mayTakeIDs.
 func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
 	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
 		(&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {

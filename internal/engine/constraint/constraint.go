@@ -142,8 +142,7 @@ func (s Subject) String() string {
 type RuleViolation struct {
 	Subject Subject
 	Message string // one line; contains configuration values only if the rule's message does
-	// Failed marks a rule that could not be evaluated, for the reason in Message. If enforced, it counts as violated,
-	// as in Kubernetes.
+	// Failed marks a rule that could not be evaluated, see Message. If enforced, it counts as violated, as in Kubernetes.
 	Failed bool
 }
 
@@ -251,8 +250,7 @@ func Compare(before, now map[string]string, unknown []string, allUnknown bool) D
 // None reports that no known rule differs.
 func (d Difference) None() bool { return len(d.New)+len(d.Changed)+len(d.Gone) == 0 }
 
-// Lines describes rules for a plan by name, because messages may contain values: violations by touched subjects; new,
-// changed and undecided rules.
+// Lines names rules in a plan, without messages, which may contain values: violated by touched subjects, new, changed, undecided.
 func (d Difference) Lines(results *Results, touched func(Subject) bool) []string {
 	if results == nil {
 		results = &Results{}

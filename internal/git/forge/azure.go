@@ -20,9 +20,8 @@ import (
 
 // azureAPI calls the REST API of Azure DevOps: learn.microsoft.com/en-us/rest/api/azure/devops/git.
 //
-// Microsoft's SDK (azure-devops-go-api/azuredevops/v7, last commit 2024) sends the credentials to any server in an
-// organization's list of locations, shares unlocked package variables, takes no HTTP client, changes URLs to lower case, and
-// never retries.
+// Microsoft's SDK (azure-devops-go-api/azuredevops/v7, last commit 2024) sends credentials to any server in an organization's
+// list of locations, shares unlocked package variables, takes no HTTP client, changes URLs to lower case, and never retries.
 type azureAPI struct{ session }
 
 func azureKind() GitHostKind {

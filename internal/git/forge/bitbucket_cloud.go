@@ -124,8 +124,7 @@ type bitbucketChange struct {
 	Reviewers   []bitbucketUser `json:"reviewers,omitempty"`
 }
 
-// bitbucketEach passes items to take until it returns false. Of the next page's URL, whose server may be another, it uses only
-// the query.
+// bitbucketEach passes items to take until it returns false. It uses only the query of the next page's URL: its server may differ.
 func bitbucketEach[T any](
 	ctx context.Context, b *bitbucketCloud, to *url.URL, query url.Values, take func(T) (more bool, err error),
 ) error {

@@ -45,8 +45,7 @@ var errBusy = errors.New("the Git host is still checking the pull request")
 // errTooLong means that an answer exceeds maxAnswer.
 var errTooLong = failf(ErrUnreachable, "the Git host's answer is longer than %d MiB", maxAnswer>>20)
 
-// describe returns an error about the repository that matches those above. It does not wrap the cause, which may have
-// credentials.
+// describe returns an error about the repository that matches those above. It does not wrap causes: they may have credentials.
 func (c *connection) describe(err error) error {
 	if err == nil {
 		return nil

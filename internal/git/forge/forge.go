@@ -4,8 +4,7 @@
 // A pull request belongs to an owner: its body contains the owner's mark, and its head is a branch of the same repository. The
 // package never changes, merges or closes others.
 //
-// Kinds have SDKs, except Azure Repos, see azure.go, and Bitbucket. One HTTP transport below them waits, retries and reads
-// errors.
+// Kinds have SDKs, except Azure Repos, see azure.go, and Bitbucket. One HTTP transport below waits, retries and reads errors.
 package forge
 
 import (

@@ -80,8 +80,7 @@ func isThisMachine(host string) bool {
 // Server returns the origin of the App's API.
 func (a *GitHubApp) Server() string { return access.OriginOf(a.api) }
 
-// Serves reports whether the tokens are for this repository or API. github.com and names below ghe.com have their API at
-// "api.".
+// Serves reports whether the tokens are for this repository or API. The API of github.com and below ghe.com is at "api.".
 func (a *GitHubApp) Serves(repository string) bool {
 	at, err := url.Parse(repository)
 	if err != nil || at.Scheme != a.api.Scheme {

@@ -210,8 +210,7 @@ func CheckLink(link string, kind Forge) error {
 	return nil
 }
 
-// Status returns the status of a commit with wanted's Context, or nil. It returns wanted itself if SetStatus would not change
-// it.
+// Status returns a commit's status with wanted's Context, or nil. It returns wanted itself if SetStatus would not change it.
 func (h *CommitStatuses) Status(ctx context.Context, commit string, wanted Status) (*Status, error) {
 	r := h.report(commit, wanted)
 	found, err := h.findStatus(ctx, r)

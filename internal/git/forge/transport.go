@@ -36,8 +36,7 @@ const (
 const firstBackoff = 250 * time.Millisecond
 
 // transport is below all SDKs. It binds credentials to one server, waits, retries if that is safe, and returns every answer but
-// success as an error: a RoundTripper should not, but each SDK drops parts of answers, Gitea's even the reason why a merge
-// failed.
+// success as an error: a RoundTripper should not, but each SDK drops parts of answers, Gitea's even why a merge failed.
 type transport struct {
 	next      http.RoundTripper
 	origins   []string
@@ -107,8 +106,7 @@ func readBody(request *http.Request) ([]byte, error) {
 	return io.ReadAll(request.Body)
 }
 
-// retryAfter returns whether and when to retry. A rate-limited request was not executed. A failed one is repeated only if it
-// just reads.
+// retryAfter returns whether and when to retry. A rate-limited request was not executed. A failed one must only read.
 func (t *transport) retryAfter(request *http.Request, err error, try int) (time.Duration, bool) {
 	if try == maxTries {
 		return 0, false
@@ -163,8 +161,7 @@ func (t *transport) sendOnce(request *http.Request, body []byte) (*http.Response
 	return response, nil
 }
 
-// AsksToSignIn recognizes Azure DevOps' answers to clients that are not signed in: a page with status 203, or a redirect to
-// one.
+// AsksToSignIn recognizes Azure DevOps' answers to clients without a login: a page with status 203, or a redirect to one.
 func AsksToSignIn(response *http.Response) bool {
 	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
 		return strings.HasSuffix(to.Path, "/_signin")

@@ -11,8 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// MaxBody is the maximum length in bytes of a body on most Git hosts; see GitHostKind.MaxBody. GitHub accepts 65,536
-// characters, the others more.
+// MaxBody limits a body in bytes on most Git hosts; see GitHostKind.MaxBody. GitHub accepts 65,536 characters, others more.
 const MaxBody = 60_000
 
 // maxTitle is in characters: GitLab and Gitea accept 255, GitHub 256, and the mark of a draft may precede the title.

@@ -1,5 +1,4 @@
-// Package source reads files of a Git repository at a ref, such as control planes and workloads, selected by patterns and
-// within limits.
+// Package source reads files of a Git repository at a ref, such as control planes and workloads, by patterns, within limits.
 package source
 
 import (
