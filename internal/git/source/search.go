@@ -156,15 +156,9 @@ func named(names []string, name string) []string {
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:
-		return s.unreadable(
-			"Names cannot be paths",
-			fmt.Sprintf("They have a backslash, a character that is not shown or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)),
-		)
+		return unreadable("Names cannot be paths", "They have a backslash, a character that is not shown or what is not UTF-8", s.unnamed)
 	case len(s.elsewhere) > 0:
-		return s.unreadable(
-			"Not a file",
-			fmt.Sprintf("The provider does not read what they lead to: %s.", wording.List(s.elsewhere, wording.Named)),
-		)
+		return unreadable("Not a file", "The provider does not read what they lead to", s.elsewhere)
 	case len(s.found) > 0:
 		return nil
 	}

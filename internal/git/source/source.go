@@ -215,17 +215,15 @@ func (s *search) texts(ctx context.Context, found map[string]git.Entry) (map[str
 	}
 	switch {
 	case len(binary) > 0:
-		return nil, s.unreadable("Files are not text", fmt.Sprintf("Not UTF-8: %s.", wording.List(binary, wording.Named)))
+		return nil, unreadable("Files are not text", "Not UTF-8", binary)
 	case len(stored) > 0:
-		return nil, s.unreadable(
-			"Files are in Git LFS",
-			fmt.Sprintf("The repository has only pointers to these files: %s.", wording.List(stored, wording.Named)),
-		)
+		return nil, unreadable("Files are in Git LFS", "The repository has only pointers to these files", stored)
 	}
 	return texts, nil
 }
 
 // unreadable returns an error about matching files that are not text.
-func (s *search) unreadable(summary, which string) *QueryError {
-	return &QueryError{"include", summary, which + " Only text can be read: narrow include, or exclude these files."}
+func unreadable(summary, cause string, names []string) *QueryError {
+	return &QueryError{"include", summary, fmt.Sprintf("%s: %s. Only text can be read: narrow include, or exclude these files.",
+		cause, wording.List(names, wording.Named))}
 }
