@@ -226,30 +226,27 @@ func checkApp(app *GitHubApp, at address) error {
 
 // api is the API of a kind of Git host. It knows nothing about owners.
 type api interface {
-	requestReader
-	requestWriter
-	reviewRequester
-	statusLister
+	hostReader
+	hostWriter
 }
 
-type requestReader interface {
+type hostReader interface {
 	// listOpen passes open requests from head into base, "" for any, to take, newest first, until take returns false. Others
 	// may be among them. Closed requests, of which there may be thousands, are found by number only.
 	listOpen(ctx context.Context, base, head string, take func(*request) bool) error
 	get(ctx context.Context, number int) (*request, error)
+	// checkReviewer returns ErrReviewer for a missing reviewer.
+	checkReviewer(ctx context.Context, reviewer string) error
+	// listStatuses returns a page, from 1, and whether it is the last. Together they have the latest status of each context.
+	listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error)
 }
 
-type requestWriter interface {
+type hostWriter interface {
 	open(ctx context.Context, base, head, title, body string) (*request, error)
 	edit(ctx context.Context, r *request, title, body string) error
 	close(ctx context.Context, r *request) error
 	// merge requires that the head is headCommit. After errBusy it may be retried.
 	merge(ctx context.Context, r *request, headCommit string) error
-}
-
-type reviewRequester interface {
-	// checkReviewer returns ErrReviewer for a missing reviewer.
-	checkReviewer(ctx context.Context, reviewer string) error
 	// requestReviews adds to the existing reviewers.
 	requestReviews(ctx context.Context, r *request, reviewers []string) error
 }
@@ -266,11 +263,6 @@ type autoMerger interface {
 	enableAutoMerge(ctx context.Context, r *request, headCommit string) error
 	// disableAutoMerge succeeds if it is off.
 	disableAutoMerge(ctx context.Context, r *request) error
-}
-
-type statusLister interface {
-	// listStatuses returns a page, from 1, and whether it is the last. Together they have the latest status of each context.
-	listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error)
 }
 
 // creatorLister is an api that needs another request for creators of statuses.
