@@ -371,8 +371,7 @@ const azureGenre = "fluxcd"
 
 func (a *azureAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	const top = 1000
-	query := url.Values{"latestOnly": {"true"}, "top": {strconv.Itoa(top)}}
-	query.Set("skip", strconv.Itoa((page-1)*top))
+	query := url.Values{"latestOnly": {"true"}, "top": {strconv.Itoa(top)}, "skip": {strconv.Itoa((page - 1) * top)}}
 	var listed struct {
 		Value []struct {
 			ID          int64  `json:"id"`
@@ -408,21 +407,16 @@ func (a *azureAPI) listStatuses(ctx context.Context, commit string, page int) (f
 }
 
 func azureHook(at address, r StatusReport) Hook {
-	context := map[string]any{"name": r.Context, "genre": r.genre}
-	if r.genre == "" {
-		context = azureContext(r.Context)
+	context := map[string]any{"name": r.Context}
+	genre, name, ok := strings.Cut(r.Context, "/")
+	switch {
+	case r.genre != "":
+		context["genre"] = r.genre
+	case ok && genre != "" && name != "" && genre != azureGenre:
+		context["name"], context["genre"] = name, genre
 	}
 	return Hook{
 		Path: at.path() + "/commits/" + r.Commit + "/statuses?api-version=" + azureVersion, Username: "flotilla",
 		Fields: r.withLink("targetUrl", map[string]any{"context": context, "description": r.Description, "state": r.word}),
 	}
-}
-
-// azureContext splits a context at its first slash.
-func azureContext(context string) map[string]any {
-	genre, name, ok := strings.Cut(context, "/")
-	if !ok || genre == "" || name == "" || genre == azureGenre {
-		return map[string]any{"name": context}
-	}
-	return map[string]any{"name": name, "genre": genre}
 }

@@ -283,11 +283,9 @@ func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error 
 		return err
 	}
 	how := map[string]any{"close_source_branch": false}
-	for _, way := range bitbucketMerges {
-		if slices.Contains(pull.Destination.Branch.Strategies, way) {
-			how["merge_strategy"] = way
-			break
-		}
+	isAllowed := func(way string) bool { return slices.Contains(pull.Destination.Branch.Strategies, way) }
+	if first := slices.IndexFunc(bitbucketMerges, isAllowed); first >= 0 {
+		how["merge_strategy"] = bitbucketMerges[first]
 	}
 	response, err := b.exchange(ctx, http.MethodPost, b.pull(r.Number, "merge"), how)
 	if err == nil {

@@ -156,10 +156,7 @@ func WebURL(kind Forge, address string) string {
 	if err != nil || parsed.Scheme != "ssh" {
 		return strings.TrimSuffix(address, ".git")
 	}
-	if kind == "" {
-		kind = KindOf(parsed.Hostname())
-	}
-	if web := kind.Kind().web; web != nil {
+	if web := cmp.Or(kind, KindOf(parsed.Hostname())).Kind().web; web != nil {
 		return web(parsed)
 	}
 	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")
@@ -201,10 +198,7 @@ func locate(r HostedRepository) (address, error) {
 	if err != nil {
 		return address{}, err
 	}
-	name := r.Forge
-	if name == "" {
-		name = KindOf(clone.Hostname())
-	}
+	name := cmp.Or(r.Forge, KindOf(clone.Hostname()))
 	kind := name.Kind()
 	switch {
 	case name == "":

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,9 +32,8 @@ const (
 	maxAnswer    = 32 << 20 // a page of pull requests with long bodies
 	maxErrorBody = 64 << 10
 	maxTries     = 4
+	firstBackoff = 250 * time.Millisecond
 )
-
-const firstBackoff = 250 * time.Millisecond
 
 // transport is below all SDKs. It binds credentials to one server, waits, retries if that is safe, and returns every answer but
 // success as an error: a RoundTripper should not, but each SDK drops parts of answers, Gitea's even why a merge failed.
@@ -113,10 +113,7 @@ func (t *transport) retryAfter(request *http.Request, err error, try int) (time.
 	}
 	backoff := min(firstBackoff<<(try-1)+rand.N(firstBackoff), t.patience)
 	if limit := (*limited)(nil); errors.As(err, &limit) {
-		rest := limit.wait
-		if rest == 0 {
-			rest = min(backoff*4, t.patience)
-		}
+		rest := cmp.Or(limit.wait, min(backoff*4, t.patience))
 		return rest, rest <= t.patience
 	}
 	if request.Method != http.MethodGet {
@@ -240,10 +237,7 @@ func errorText(body []byte) string {
 			}
 		}
 	}
-	if len(found) == 0 {
-		return string(body)
-	}
-	return strings.Join(found, "; ")
+	return cmp.Or(strings.Join(found, "; "), string(body))
 }
 
 func flattenMessage(value any) []string {

@@ -133,8 +133,6 @@ func Body(changes []folder.Change, limit int) string {
 
 func versions(c folder.Change) string {
 	switch {
-	case c.Before == "" && c.After == "":
-		return ""
 	case c.Before == c.After:
 		return code(c.After)
 	case c.Before == "":
