@@ -35,14 +35,10 @@ type Tip struct {
 // Open reads a commit and the upper levels of its trees, counted from 1, the root. A missing branch or local repository is a
 // Tip without a commit. The caller closes the Tip.
 func (c *Connector) Open(ctx context.Context, remote Remote, levels int) (*Tip, error) {
-	directory, local, err := remote.local()
-	if err != nil {
-		return nil, err
-	}
-	if local && missingLocal(directory) {
+	w, err := c.dialExisting(remote)
+	if errors.Is(err, ErrNotFound) {
 		return &Tip{Missing: true, fetcher: newFetcher(nil, nil, c.logAbout(remote))}, nil
 	}
-	w, err := c.dial(remote)
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +222,7 @@ func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 	})
 }
 
+// dialExisting returns ErrNotFound for a missing local repository alone, because dial makes no request.
 func (c *Connector) dialExisting(remote Remote) (wire, error) {
 	directory, local, err := remote.local()
 	if err == nil && local && missingLocal(directory) {
