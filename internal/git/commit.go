@@ -126,21 +126,6 @@ func ParseCommitHead(content []byte) (CommitHead, error) {
 	return head, nil
 }
 
-func commitHeads(objects map[Hash]RawObject) (map[Hash]CommitHead, error) {
-	commits := map[Hash]CommitHead{}
-	for id, o := range objects {
-		if o.Kind != plumbing.CommitObject {
-			continue
-		}
-		head, err := ParseCommitHead(o.Content)
-		if err != nil {
-			return nil, fmt.Errorf("commit %s: %w", id, err)
-		}
-		commits[id] = head
-	}
-	return commits, nil
-}
-
 // CheckCommit refuses anything but full ids: a short one may become ambiguous.
 func CheckCommit(text string) error {
 	if _, err := ParseID(text); err != nil {
@@ -178,7 +163,16 @@ func (f *fetcher) fetchCommits(ctx context.Context, ask func() *packp.UploadPack
 		return nil, err
 	}
 	maps.Copy(f.objectStore, objects)
-	return commitHeads(objects)
+	commits := map[Hash]CommitHead{}
+	for id, o := range objects {
+		if o.Kind != plumbing.CommitObject {
+			continue
+		}
+		if commits[id], err = ParseCommitHead(o.Content); err != nil {
+			return nil, fmt.Errorf("commit %s: %w", id, err)
+		}
+	}
+	return commits, nil
 }
 
 // HasParent reports whether one of the commits has this parent.

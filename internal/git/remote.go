@@ -89,9 +89,8 @@ var (
 	schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 	helperPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.-]*::`)
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
+	hostPattern   = regexp.MustCompile(`^(?i:[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}/|[a-z0-9-]+(\.[a-z0-9-]+)*:[0-9]+/)`)
 )
-
-var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}/|[a-z0-9-]+(\.[a-z0-9-]+)*:[0-9]+/)`)
 
 // CheckURL returns an error for an unsupported scheme, credentials, a query, a fragment or control characters. It does not
 // repeat the URL, which may contain a secret.
@@ -262,7 +261,11 @@ type Permit struct {
 
 // Decide adds the login to [access.Decide].
 func (c Credentials) Decide(request access.Request) (Permit, error) {
-	grant, err := access.Decide(request, c.prefixes())
+	prefixes := make([]string, len(c.ByURL))
+	for i, by := range c.ByURL {
+		prefixes[i] = by.URL
+	}
+	grant, err := access.Decide(request, prefixes)
 	permit := Permit{Grant: grant}
 	switch {
 	case err != nil:
@@ -292,14 +295,6 @@ func (c Credentials) Web(repository, plainFor string) forge.Credentials {
 		return forge.Credentials{}
 	}
 	return permit.Login.Web()
-}
-
-func (c Credentials) prefixes() []string {
-	prefixes := make([]string, len(c.ByURL))
-	for i, by := range c.ByURL {
-		prefixes[i] = by.URL
-	}
-	return prefixes
 }
 
 // Spelling normalizes scheme, user, default port, .git and local paths. Different spellings may still name one repository.
