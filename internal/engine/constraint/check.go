@@ -431,17 +431,16 @@ func (r *run) result() RuleResult {
 	switch {
 	case r.tooLong.Load():
 		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most; look at less in one evaluation", MaxCost)
-		return result
 	case r.cost.Load() > r.maxFleetCost:
 		result.Error = fmt.Sprintf(
 			"takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation",
 			r.maxFleetCost,
 		)
-		return result
+	default:
+		result.Passed, result.Violated = r.counts[passed], r.counts[violated]
+		result.Failed, result.Undecided = r.counts[failed], r.counts[undecided]
+		result.Looked = result.Passed + result.Violated + result.Failed + result.Undecided
+		result.Violations, result.WaitsFor = r.violations.values(), r.waits.values()
 	}
-	result.Passed, result.Violated = r.counts[passed], r.counts[violated]
-	result.Failed, result.Undecided = r.counts[failed], r.counts[undecided]
-	result.Looked = result.Passed + result.Violated + result.Failed + result.Undecided
-	result.Violations, result.WaitsFor = r.violations.values(), r.waits.values()
 	return result
 }

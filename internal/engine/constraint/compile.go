@@ -216,10 +216,8 @@ func (l *language) noteReferences(r *rule, e *compiled) {
 			if !isGlobal && isLocal(expr) {
 				continue
 			}
-			for _, variable := range l.vocabulary.variables {
-				if variable.Name == name {
-					r.names[name] = true
-				}
+			if slices.ContainsFunc(l.vocabulary.variables, func(v expression.Variable) bool { return v.Name == name }) {
+				r.names[name] = true
 			}
 			r.needsContents = r.needsContents || r.names["config"] || r.names["secrets"] || r.names["object"] || r.names["made_by"] ||
 				namesPods(r.names)
@@ -278,35 +276,32 @@ var lightFunctions = map[string]bool{
 }
 
 func isLight(compiled *ast.AST) bool {
-	l := lightness{compiled: compiled}
-	return l.isLightIn(compiled.Expr(), nil)
+	return isLightIn(compiled, compiled.Expr(), nil)
 }
 
-type lightness struct{ compiled *ast.AST }
-
-func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
+func isLightIn(compiled *ast.AST, expr ast.Expr, local map[string]bool) bool {
 	switch expr.Kind() {
 	case ast.LiteralKind:
 		return true
 	case ast.IdentKind:
-		return local == nil || local[expr.AsIdent()] || l.compiled.GetType(expr.ID()).Kind() == types.StringKind
+		return local == nil || local[expr.AsIdent()] || compiled.GetType(expr.ID()).Kind() == types.StringKind
 	case ast.SelectKind:
-		if local != nil && isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind {
+		if local != nil && isPath(expr) && compiled.GetType(expr.ID()).Kind() == types.StringKind {
 			return true
 		}
-		return l.isLightIn(expr.AsSelect().Operand(), local)
+		return isLightIn(compiled, expr.AsSelect().Operand(), local)
 	case ast.CallKind:
 		call := expr.AsCall()
 		name := call.FunctionName()
 		if !lightOperators[name] && !lightFunctions[name] || name == "matches" && !hasLiteralPattern(call) {
 			return false
 		}
-		if call.IsMemberFunction() && !l.isLightIn(call.Target(), local) {
+		if call.IsMemberFunction() && !isLightIn(compiled, call.Target(), local) {
 			return false
 		}
-		return l.areLight(call.Args(), local)
+		return areLight(compiled, call.Args(), local)
 	case ast.ListKind:
-		return l.areLight(expr.AsList().Elements(), local)
+		return areLight(compiled, expr.AsList().Elements(), local)
 	case ast.ComprehensionKind:
 		c := expr.AsComprehension()
 		if local != nil || !isPath(c.IterRange()) {
@@ -316,13 +311,13 @@ func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
 		if c.HasIterVar2() {
 			inner[c.IterVar2()] = true
 		}
-		return l.areLight([]ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}, inner)
+		return areLight(compiled, []ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}, inner)
 	}
 	return false
 }
 
-func (l *lightness) areLight(exprs []ast.Expr, local map[string]bool) bool {
-	return !slices.ContainsFunc(exprs, func(expr ast.Expr) bool { return !l.isLightIn(expr, local) })
+func areLight(compiled *ast.AST, exprs []ast.Expr, local map[string]bool) bool {
+	return !slices.ContainsFunc(exprs, func(expr ast.Expr) bool { return !isLightIn(compiled, expr, local) })
 }
 
 func isPath(expr ast.Expr) bool {

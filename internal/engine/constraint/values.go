@@ -121,13 +121,6 @@ func (v *subjectValues) workspace(workspace *fleet.Workspace, targets []string) 
 	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objectsOf(v, v.vocabulary.limit, workspace.LimitRange), targets})
 }
 
-func (v *subjectValues) snapshot(assignment int) *hydrate.Snapshot {
-	if v.subjects.Snapshots == nil {
-		return nil
-	}
-	return v.subjects.Snapshots[assignment]
-}
-
 func (v *subjectValues) config(snapshot *hydrate.Snapshot) any {
 	if snapshot != nil && snapshot.Known {
 		return snapshot.Values()
@@ -157,11 +150,6 @@ func (v *subjectValues) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 		}
 	}
 	return newUnknown(cmp.Or(strings.Join(waits, ", "), "configuration values"))
-}
-
-func (v *subjectValues) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
-	c := v.vocabulary.assignment
-	return &classObject{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
 }
 
 func (v *subjectValues) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
@@ -207,7 +195,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.target, true
 	case "assignment":
 		if v.assignment == nil {
-			v.assignment = v.subjectValues.assignment(v.of, v.snapshot)
+			subject := assignmentSubject{v.of, v.snapshot, v.subjectValues}
+			v.assignment = &classObject{class: v.vocabulary.assignment, adapter: v.adapter, subject: subject}
 		}
 		return v.assignment, true
 	case "config":
@@ -243,7 +232,10 @@ func (v *variables) Parent() interpreter.Activation { return nil }
 func (v *variables) assign(i int) {
 	target := v.targetOf[i]
 	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]
-	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], v.subjectValues.snapshot(i)
+	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], nil
+	if v.subjects.Snapshots != nil {
+		v.snapshot = v.subjects.Snapshots[i]
+	}
 	v.assignment, v.config, v.secrets, v.object, v.pods = nil, nil, nil, nil, nil
 }
 
