@@ -222,21 +222,18 @@ func (c *change) addToPack(pack *git.Pack) error {
 	// Compressing the folders is most of the work of a large apply.
 	parallel.EachWith(len(c.put), func() func(int) {
 		h := git.NewHasher()
-		return func(i int) { failures[i] = packFile(h, pack, &c.put[i], c.edit.Verify) }
+		return func(i int) {
+			switch file := &c.put[i]; {
+			case file.exists:
+			case file.isFolder:
+				failures[i] = packFolder(h, pack, file, c.edit.Verify)
+			default:
+				pack.AddFile(file.id, file.content)
+				file.content = nil
+			}
+		}
 	})
 	return cmp.Or(failures...)
-}
-
-func packFile(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string, []git.File) error) error {
-	switch {
-	case file.exists:
-	case file.isFolder:
-		return packFolder(h, pack, file, verify)
-	default:
-		pack.AddFile(file.id, file.content)
-		file.content = nil
-	}
-	return nil
 }
 
 func packFolder(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string, []git.File) error) error {

@@ -73,6 +73,9 @@ func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, wan
 	if err != nil {
 		return nil, err
 	}
+	if len(found) == 0 {
+		return commits, nil
+	}
 	roots := map[git.Hash]bool{}
 	for _, id := range found {
 		roots[l.past.heads[id].Tree] = true
@@ -80,9 +83,6 @@ func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, wan
 	trees, err := l.past.readTrees(ctx, owner, roots, want)
 	if err != nil {
 		return nil, err
-	}
-	if len(found) == 0 {
-		return commits, nil
 	}
 	lag := l.past.measureLag(l.tip.Commit)
 	for asked, id := range found {
@@ -319,9 +319,6 @@ func (l *lineage) listContained(commit int) []bool {
 func (l *lineage) readTrees(
 	ctx context.Context, owner Owner, roots map[git.Hash]bool, want folder.Trees,
 ) (map[git.Hash]folder.Trees, error) {
-	if len(roots) == 0 {
-		return nil, nil
-	}
 	type hostTree struct {
 		host string
 		id   git.Hash

@@ -190,10 +190,7 @@ func (w *historyWalk) readRecord(id git.Hash) map[string]folderRecord {
 	if err != nil {
 		return nil
 	}
-	record, err := parseRecord(content)
-	if err != nil {
-		return nil
-	}
+	record, _ := parseRecord(content) // empty if it is not valid
 	return record.DeploymentTargets
 }
 

@@ -266,9 +266,8 @@ func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owne
 		if err != nil {
 			return nil, err
 		}
-		if filter.ClusterType = findClusterType(own); filter.ClusterType == "" {
-			l.found.TypeUnknown = true
-		}
+		filter.ClusterType = findClusterType(own)
+		l.found.TypeUnknown = filter.ClusterType == ""
 		l.found.Unreadable = nil // they are read again
 	}
 	return l.readOwnedRecords(ctx, owners, entries, func(owner Owner, host string) bool {
