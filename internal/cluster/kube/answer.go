@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -58,41 +59,29 @@ func (r *reader) next(from io.Reader) {
 }
 
 func (r *reader) members(each func(key string) error) error {
-	if r.json.PeekKind() != '{' {
-		return r.unexpected()
-	}
-	_, err := r.json.ReadToken()
-	for err == nil && r.json.PeekKind() != '}' {
-		var key jsontext.Token
-		if key, err = r.json.ReadToken(); err == nil {
-			err = each(key.String())
+	return r.contents('{', '}', func() error {
+		key, err := r.json.ReadToken()
+		if err != nil {
+			return err
 		}
-	}
-	if err == nil {
-		_, err = r.json.ReadToken()
-	}
-	return err
+		return each(key.String())
+	})
 }
 
-func (r *reader) elements(each func() error) error {
-	if r.json.PeekKind() != '[' {
-		return r.unexpected()
+func (r *reader) elements(each func() error) error { return r.contents('[', ']', each) }
+
+func (r *reader) contents(first, last jsontext.Kind, each func() error) error {
+	if r.json.PeekKind() != first {
+		return cmp.Or(r.json.SkipValue(), errNoObjects)
 	}
 	_, err := r.json.ReadToken()
-	for err == nil && r.json.PeekKind() != ']' {
+	for err == nil && r.json.PeekKind() != last {
 		err = each()
 	}
 	if err == nil {
 		_, err = r.json.ReadToken()
 	}
 	return err
-}
-
-func (r *reader) unexpected() error {
-	if err := r.json.SkipValue(); err != nil {
-		return err
-	}
-	return errNoObjects
 }
 
 // value reads a value with the types of package unstructured.

@@ -276,13 +276,12 @@ func conflictError(answer *metav1.Status, ref Ref) error {
 }
 
 func describeConflicts(conflicts []Conflict) string {
+	var byManager wording.Groups[string, string]
+	for _, conflict := range conflicts {
+		byManager.Add(conflict.Manager, conflict.Field)
+	}
 	var parts []string
-	for i := 0; i < len(conflicts); {
-		manager := conflicts[i].Manager
-		var fields []string
-		for ; i < len(conflicts) && conflicts[i].Manager == manager; i++ {
-			fields = append(fields, conflicts[i].Field)
-		}
+	for manager, fields := range byManager.All() {
 		parts = append(parts, "\""+manager+"\" has "+strings.Join(slices.Compact(fields), ", "))
 	}
 	return strings.Join(parts, "; ")
