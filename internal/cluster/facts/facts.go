@@ -224,12 +224,9 @@ type Registration struct {
 // Merge combines facts about the same cluster; its own override a hub's. asked are the queried sources of the hub.
 func Merge(own map[string]KnownFacts, registered []Registration, asked []Source) map[string]KnownFacts {
 	all := make(map[string]KnownFacts, len(own))
-	by := map[string]map[Source][]Registration{}
+	by := map[string][]Registration{}
 	for _, one := range registered {
-		if by[one.Name] == nil {
-			by[one.Name] = map[Source][]Registration{}
-		}
-		by[one.Name][one.From] = append(by[one.Name][one.From], one)
+		by[one.Name] = append(by[one.Name], one)
 	}
 	for name := range by {
 		all[name] = KnownFacts{}
@@ -241,7 +238,7 @@ func Merge(own map[string]KnownFacts, registered []Registration, asked []Source)
 	return all
 }
 
-func mergeSources(known KnownFacts, registered map[Source][]Registration, asked []Source) KnownFacts {
+func mergeSources(known KnownFacts, registered []Registration, asked []Source) KnownFacts {
 	isAsked := slices.Contains(known.Sources, Cluster) && !known.Waiting
 	found := map[string]any{}
 	var lost []Source // sources that do not count
@@ -260,7 +257,7 @@ func mergeSources(known KnownFacts, registered map[Source][]Registration, asked 
 		said = known.Status
 	}
 	for _, source := range asked {
-		of := registered[source]
+		of := slices.DeleteFunc(slices.Clone(registered), func(one Registration) bool { return one.From != source })
 		if len(of) == 0 {
 			continue
 		}

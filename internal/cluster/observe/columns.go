@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/numbering"
 )
 
@@ -41,10 +42,7 @@ func columnsOf(e *Evidence) *columns {
 		for key, other := range of.Assignments {
 			if other != own {
 				host, target := splitKey(key)
-				if targets[host] == nil {
-					targets[host] = map[string]bool{}
-				}
-				targets[host][target] = true
+				folder.Put(targets, folder.Key{Host: host, DeploymentTarget: target}, true)
 			}
 		}
 	}
