@@ -232,13 +232,8 @@ func (r *configReader) addValue(value any) {
 	if !ok {
 		text, _ = fleet.CanonicalJSON(value) // it was parsed
 	}
-	r.add(pathText(r.at), text)
-}
-
-// add adds a value, to others that are displayed alike.
-func (r *configReader) add(key, text string) {
-	key = cmp.Or(key, "all of it")
-	if other, twice := r.values[key]; twice {
+	key := cmp.Or(pathText(r.at), "all of it")
+	if other, twice := r.values[key]; twice { // displayed alike
 		text = other + "\n" + text
 	}
 	r.values[key] = text

@@ -131,7 +131,7 @@ func (c *collector) compareValues(before, after any) {
 			}
 		}
 	case string:
-		if after, ok := after.(string); ok && (before == after || c.compareConfigFiles(before, after) || c.compareConfigValues(before, after)) {
+		if after, ok := after.(string); ok && (before == after || c.compareConfigTexts(before, after)) {
 			return
 		}
 	default:
@@ -203,32 +203,26 @@ func (c *collector) compareMembers(before, after any, had, has bool) {
 	}
 }
 
-// compareConfigFiles compares the file in the only key of a configuration ConfigMap, or returns false.
-func (c *collector) compareConfigFiles(before, after string) bool {
-	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
+// compareConfigTexts compares the file in the only key of a configuration ConfigMap, or an object or list in a key. It
+// returns false for other texts, which must not be displayed.
+func (c *collector) compareConfigTexts(before, after string) bool {
+	if !c.config || len(c.at) != 2 || c.at[0] != "data" {
 		return false
 	}
-	extension := strings.ToLower(path.Ext(c.at[1]))
-	if extension == ".yaml" || extension == ".yml" {
-		return false
+	key := c.at[1]
+	extension := strings.ToLower(path.Ext(key))
+	isFile := roleOf(key) == configRole && extension != ".yaml" && extension != ".yml"
+	if isFile && c.finds(func() bool { return c.compareTexts(key, before, after) }) {
+		return true
 	}
-	return c.finds(func() bool { return c.compareTexts(c.at[1], before, after) })
+	one, other := structured(before), structured(after)
+	return one != nil && other != nil && c.finds(func() bool { c.compareValues(one, other); return true })
 }
 
 // finds reports whether a comparison is possible and finds differences.
 func (c *collector) finds(compare func() bool) bool {
 	count, more := len(c.keys), c.more
 	return compare() && (len(c.keys) > count || c.more > more)
-}
-
-// compareConfigValues compares objects or lists that are texts in a configuration ConfigMap. Other texts must not be
-// displayed.
-func (c *collector) compareConfigValues(before, after string) bool {
-	if !c.config || len(c.at) != 2 || c.at[0] != "data" {
-		return false
-	}
-	one, other := structured(before), structured(after)
-	return one != nil && other != nil && c.finds(func() bool { c.compareValues(one, other); return true })
 }
 
 // structured parses an object or list, or returns nil. A single plain line may resemble a key with its value.
