@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/numbering"
 )
 
 // explainer finds the objects of the fleet behind a change. It caches results, because most folders have the same
@@ -23,7 +23,7 @@ type explainer struct {
 	former, current map[string]placed   // changed folders, by assignment key
 	excluded        map[string][]string // policies that exclude an assignment in either version
 	derived         map[derivation]*fleetObject
-	numbers         map[*fleetObject]int
+	numbers         numbering.Numbers[*fleetObject]
 	reached         map[string]*reached
 	sets            map[string]*causeSet
 }
@@ -53,7 +53,7 @@ type derivation struct {
 func newExplainer(before, after *Version, folders []FolderChange, notes *Notes) *explainer {
 	e := &explainer{
 		before: before, after: after, notes: notes, changed: compareVersions(before, after), derived: map[derivation]*fleetObject{},
-		numbers: map[*fleetObject]int{}, reached: map[string]*reached{}, sets: map[string]*causeSet{}, excluded: map[string][]string{},
+		reached: map[string]*reached{}, sets: map[string]*causeSet{}, excluded: map[string][]string{},
 	}
 	for of, object := range e.changed {
 		e.requires = e.requires || of.kind == ByWorkload && object.has("requires")
@@ -117,19 +117,15 @@ func (e *explainer) reach(folder *FolderChange) *reached {
 			e.addMovers(former, current, add)
 		}
 	}
-	var id []byte
-	for _, object := range objects {
-		number, seen := e.numbers[object]
-		if !seen {
-			number = len(e.numbers)
-			e.numbers[object] = number
-		}
-		id = append(strconv.AppendInt(id, int64(number), 36), ' ')
+	numbers := make([]int, len(objects))
+	for i, object := range objects {
+		numbers[i] = e.numbers.Number(object)
 	}
-	if e.reached[string(id)] == nil {
-		e.reached[string(id)] = &reached{objects, map[causeQuery]*causeSet{}}
+	id := numbersKey(numbers)
+	if e.reached[id] == nil {
+		e.reached[id] = &reached{objects, map[causeQuery]*causeSet{}}
 	}
-	return e.reached[string(id)]
+	return e.reached[id]
 }
 
 func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObject)) {

@@ -213,8 +213,8 @@ func (s *summary) objectGroups(all []*changeLine) []*changeLine {
 		how           How
 		causes        *causeSet
 	}
-	byObjects := func(e *changeLine) group { return group{e.joinedFiles(), foldersKey(e.folders), e.how, e.causes} }
-	byFields := func(e *changeLine) group { return group{e.joinedKeys(), foldersKey(e.folders), e.how, e.causes} }
+	byObjects := func(e *changeLine) group { return group{e.joinedFiles(), numbersKey(e.folders), e.how, e.causes} }
+	byFields := func(e *changeLine) group { return group{e.joinedKeys(), numbersKey(e.folders), e.how, e.causes} }
 	var entries, alone []*changeLine
 	for _, alike := range groupLines(all, byFields) {
 		if len(alike) >= manyObjects || alike[0].keys[0] == (Key{}) {

@@ -3,12 +3,14 @@ package changes
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 type summary struct {
@@ -178,7 +180,7 @@ func (s *summary) contentLines(entries []*changeLine, limit int) []Line {
 		files, others string
 		causes        *causeSet
 	}
-	sameFolders := func(e *changeLine) group { return group{e.joinedFiles(), foldersKey(e.folders), e.causes} }
+	sameFolders := func(e *changeLine) group { return group{e.joinedFiles(), numbersKey(e.folders), e.causes} }
 	entries = mergeLines(s, entries, sameFolders)
 	if len(entries) > manyChanges {
 		entries = mergeLines(s, entries, func(e *changeLine) group { return group{e.joinedFiles(), e.joinedKeys(), nil} })
@@ -187,36 +189,28 @@ func (s *summary) contentLines(entries []*changeLine, limit int) []Line {
 	return s.lines(FileLine, entries, limit)
 }
 
-func foldersKey(folders []int) string {
-	key := make([]byte, 0, 3*len(folders))
-	for _, folder := range folders {
-		key = append(strconv.AppendInt(key, int64(folder), 36), ' ')
+func numbersKey(numbers []int) string {
+	key := make([]byte, 0, 3*len(numbers))
+	for _, number := range numbers {
+		key = append(strconv.AppendInt(key, int64(number), 36), ' ')
 	}
 	return string(key)
 }
 
 func mergeLines[C comparable](s *summary, entries []*changeLine, cellOf func(*changeLine) C) []*changeLine {
-	groups := groupLines(entries, cellOf)
-	joined := make([]*changeLine, len(groups))
-	for i, group := range groups {
-		joined[i] = s.join(group)
+	var joined []*changeLine
+	for _, group := range groupLines(entries, cellOf) {
+		joined = append(joined, s.join(group))
 	}
 	return joined
 }
 
-func groupLines[C comparable](entries []*changeLine, cellOf func(*changeLine) C) [][]*changeLine {
-	var groups [][]*changeLine
-	number := map[C]int{}
+func groupLines[C comparable](entries []*changeLine, cellOf func(*changeLine) C) iter.Seq2[C, []*changeLine] {
+	var groups wording.Groups[C, *changeLine]
 	for _, one := range entries {
-		of := cellOf(one)
-		at, seen := number[of]
-		if !seen {
-			at = len(groups)
-			number[of], groups = at, append(groups, nil)
-		}
-		groups[at] = append(groups[at], one)
+		groups.Add(cellOf(one), one)
 	}
-	return groups
+	return groups.All()
 }
 
 func (s *summary) join(group []*changeLine) *changeLine {
