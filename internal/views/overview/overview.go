@@ -183,7 +183,7 @@ func (m *builder) setVerdict(a *report.Assignment, key folder.Key, counts bool) 
 	}
 	a.Status, a.Clusters, a.Running = worst, found.tally.Counts(), found.runs
 	if counts {
-		m.join(key.Host, found.tally)
+		joinTally(m.hosts, key.Host, found.tally)
 		m.all.Join(found.tally)
 	}
 }
@@ -217,10 +217,10 @@ func namesOf(targets []report.Target, name func(*report.Target) string) map[stri
 	return names
 }
 
-func (t *tallies) join(host string, tally health.Tally) {
-	joined := t.hosts[host]
+func joinTally(all map[string]health.Tally, name string, tally health.Tally) {
+	joined := all[name]
 	joined.Join(tally)
-	t.hosts[host] = joined
+	all[name] = joined
 }
 
 func (m *builder) setClusters() {

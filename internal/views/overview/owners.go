@@ -286,7 +286,7 @@ func (m *merged) add(o *Owned, at string, first bool) {
 	}
 	m.all.Join(made.all)
 	for name, tally := range made.hosts {
-		m.join(path.Join(at, name), tally)
+		joinTally(m.hosts, path.Join(at, name), tally)
 	}
 	for _, host := range made.page.Hosts {
 		host.Name, host.Region = path.Join(at, host.Name), path.Join(at, o.Owner.Name)

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
@@ -96,9 +95,7 @@ func (s *verdicts) note(cluster string, status verdict.Status, one health.Tally,
 		s.worst[cluster] = status
 	}
 	if region := s.regions[cluster]; counts && region != "" {
-		tally := s.byRegion[region]
-		tally.Join(one)
-		s.byRegion[region] = tally
+		joinTally(s.byRegion, region, one)
 	}
 }
 
@@ -149,14 +146,13 @@ func (s *verdicts) ofCluster(name string) (status verdict.Status, ok bool) {
 	if !s.asked {
 		return status, false
 	}
-	if of, ok := s.Evidence.Clusters[name]; ok && !s.tipMoved {
-		return of.Status, true
-	}
-	if worst, ok := s.worst[name]; ok {
+	reported, isReported := s.Evidence.Clusters[name]
+	worst, hasWorst := s.worst[name]
+	switch {
+	case hasWorst && (s.tipMoved || !isReported):
 		return worst, true
-	}
-	if of, ok := s.Evidence.Clusters[name]; ok {
-		return of.Status, true
+	case isReported:
+		return reported.Status, true
 	}
 	return verdict.Status{Verdict: verdict.Unknown, Since: s.Evidence.Time, Message: "nothing is known of this cluster"}, true
 }

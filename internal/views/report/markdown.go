@@ -136,17 +136,14 @@ type verdictCount struct {
 func (v *view) VerdictCounts() []verdictCount {
 	var counts []verdictCount
 	for i, is := range verdicts {
-		if of := (verdictCount{string(is), v.assignments[i], v.clusters[i]}); is != "" {
-			counts = append(counts, of)
-		} else if of.Assignments+of.Clusters > 0 {
-			of.Name = "not reported"
+		of := verdictCount{cmp.Or(string(is), "not reported"), v.assignments[i], v.clusters[i]}
+		if is != "" || of.Assignments+of.Clusters > 0 {
 			counts = append(counts, of)
 		}
 	}
 	return counts
 }
 
-// brokenRule is a violation.
 type brokenRule struct{ Name, Mode, Where, Why string }
 
 func (v *view) BrokenRules() []brokenRule {
