@@ -179,8 +179,7 @@ func decideStep(request Request, from, to Location, prefixes []string) (Grant, e
 			return denied, deniedf(
 				"%s leads to %s, which is not a public address; if it is meant to, add its URL to the sources of the workspace, "+
 					"or to git.credentials of the provider",
-				from.Server(),
-				to.Server(),
+				from.Server(), to.Server(),
 			)
 		}
 		grant.PublicOnly = true
@@ -312,8 +311,7 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b:1::/48"),
 	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"),
-	netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("fec0::/10"),
+	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("fec0::/10"),
 }
 
 // embedded lists IPv6 prefixes with an IPv4 address inside, and its first byte.

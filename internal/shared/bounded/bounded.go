@@ -115,8 +115,7 @@ func controlPublic(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf(
 			"%w: an answer of another server led to %s, which is not a public address; if it is meant to, add its URL to the sources of the "+
 				"workspace, or to git.credentials of the provider",
-			access.ErrDenied,
-			address,
+			access.ErrDenied, address,
 		)
 	}
 	return nil

@@ -69,9 +69,7 @@ func checkFolder(root *os.Root) error {
 	if problem := othersCanWrite(info); problem != "" {
 		return fmt.Errorf(
 			"the cache folder %q %s, so another user could decide what is rendered: remove the folder with all that is in it, or %s",
-			root.Name(),
-			problem,
-			otherFolder,
+			root.Name(), problem, otherFolder,
 		)
 	}
 	return nil

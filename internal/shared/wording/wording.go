@@ -47,11 +47,16 @@ func AllCounts(numbers []int, words ...string) string {
 const Named = 10
 
 // List joins at most most names, and counts the others: "a, b and 3 more".
-func List(names []string, most int) string {
-	if len(names) <= most {
-		return strings.Join(names, ", ")
+func List(names []string, most int) string { return joinFirst(names, most, ", ", " and ") }
+
+// Lines is like List, with one line for each.
+func Lines(lines []string, most int) string { return joinFirst(lines, most, "\n", "\n… and ") }
+
+func joinFirst(texts []string, most int, separator, last string) string {
+	if len(texts) <= most {
+		return strings.Join(texts, separator)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return fmt.Sprintf("%s%s%d more", strings.Join(texts[:most], separator), last, len(texts)-most)
 }
 
 // Quoted quotes each name.
@@ -67,14 +72,6 @@ func Quoted(names []string) []string {
 func Either(names []string, mark string) string {
 	last := len(names) - 1
 	return mark + strings.Join(names[:last], mark+", "+mark) + mark + " or " + mark + names[last] + mark
-}
-
-// Lines is like List, with one line for each.
-func Lines(lines []string, most int) string {
-	if len(lines) <= most {
-		return strings.Join(lines, "\n")
-	}
-	return fmt.Sprintf("%s\n… and %d more", strings.Join(lines[:most], "\n"), len(lines)-most)
 }
 
 // IsLine reports whether a text is one line without tabs that Visible leaves unchanged.
