@@ -108,10 +108,9 @@ func (p *registrationReader) addRegistration(o *ObjectReader) {
 	registration.Name, registration.Labels = readMetadata(o, CheckLabelName)
 	readSpec(o, func(s *ObjectReader) {
 		s.Require("workload", "is required: {repo, branch, path}")
-		if w := s.Object("workload"); w != nil {
-			registration.Source = Source{URL: readRequired(w, "repo"), Ref: readRequired(w, "branch"), Path: cmp.Or(readText(w, "path"), ".")}
-			w.Finish()
-		}
+		registration.Source = ReadObject(s, "workload", func(w *ObjectReader) Source {
+			return Source{URL: readRequired(w, "repo"), Ref: readRequired(w, "branch"), Path: cmp.Or(readText(w, "path"), ".")}
+		})
 		registration.Workspace = readChecked(s, "workspace", CheckLabelName)
 	})
 	if registration.Source.Ref != "" {

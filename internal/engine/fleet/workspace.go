@@ -327,9 +327,7 @@ func checkLimitName(limitType string) func(name string) string {
 		switch {
 		case CheckLabelKey(name) != "":
 			return fmt.Sprintf(`%q is not a resource such as "cpu", "memory" or "storage"`, name)
-		case strings.Contains(name, "/") || isHugePages(name) || slices.Contains(known, name):
-			return ""
-		case limitType == unknownText || !slices.Contains(limitTypes, limitType):
+		case strings.Contains(name, "/") || isHugePages(name) || slices.Contains(known, name) || !slices.Contains(limitTypes, limitType):
 			return ""
 		}
 		return fmt.Sprintf("%q is not a resource that a limit of type %s can be about, which are %s%s",
