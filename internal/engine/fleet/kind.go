@@ -91,7 +91,6 @@ func namedAttribute(field *string, form *Form, meaning string) row {
 	})
 }
 
-// textAttribute is read by its properties.
 func textAttribute(field *string, a Attribute) row {
 	return storedAttribute(field, a, func(o *ObjectReader, name string) string {
 		text, given := readText(o, name), o.fields[name]

@@ -154,7 +154,6 @@ func decodeWorkload(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// decodeDeploymentTarget returns nil for an unknown target.
 func decodeDeploymentTarget(d *decoder, path *Path, name string, value any) (_ *DeploymentTarget, belongs belonging, isUnknown bool) {
 	if problem := labelForm.check(name); problem != "" {
 		d.Report(path, "%q %s", name, problem)

@@ -163,7 +163,7 @@ type checker struct {
 	present  []*value // by key; nil between snapshots
 	verdicts map[verdict][]violation
 	met      map[int][]bool         // by schema: containers checked alone
-	alone    map[[2]int][]violation // of these containers, by container and schema
+	alone    map[[2]int][]violation // by container and schema
 }
 
 type verdict struct {

@@ -264,7 +264,6 @@ func (s *Snapshot) sourceOf(pointer string) string {
 	return s.mergeIndex.containers[from].name
 }
 
-// leavesBelow traces the value at the pointer, which is not the root.
 func (s *Snapshot) leavesBelow(pointer string) map[string]leaf {
 	key, _, _ := strings.Cut(pointer[1:], "/")
 	leaves := s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))

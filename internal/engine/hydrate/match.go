@@ -181,11 +181,11 @@ func lacking(labels fleet.Labels, assignment *schedule.Assignment, environment s
 }
 
 type reach struct {
-	set     []int          // set, by assignment
-	sets    [][]int32      // containers in merge order
-	schemas [][]int32      // config schemas, by assignment; shared, read-only
-	any     []bool         // by container: has assignments
-	idle    []ValueFinding // config schemas that check nothing
+	set     []int     // set, by assignment
+	sets    [][]int32 // containers in merge order
+	schemas [][]int32 // config schemas, by assignment; shared, read-only
+	any     []bool    // by container: has assignments
+	idle    []ValueFinding
 }
 
 func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
