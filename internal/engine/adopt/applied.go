@@ -175,7 +175,7 @@ func (a *applier) expandKustomizations() (expanded bool) {
 		if o.made || o.own || len(a.owners.ownersOf(o)) > 0 {
 			continue
 		}
-		if _, _, isChanged := a.kustomized(o.file); isChanged || o.outside {
+		if _, _, isChanged := a.kustomized(o); isChanged || o.outside {
 			for _, folder := range a.docs.outermost(o.file) {
 				wanted[folder] = o
 			}
@@ -309,7 +309,7 @@ func (a *applier) siftObjects() (kept []*manifestObject) {
 		case o.outside:
 			problem = "is in no folder of a host: it comes with what brings its folder, or stays where it is"
 		default:
-			namespace, problem = a.asKustomized(o)
+			namespace, problem, _ = a.kustomized(o)
 		}
 		if problem != "" {
 			a.listed.add(o, false, problem)
@@ -341,19 +341,23 @@ func (a *applier) siftObjects() (kept []*manifestObject) {
 	return kept
 }
 
-// kustomized returns the namespace that kustomizations set for a file's objects, or the problem with them. isChanged
-// reports that rendering would solve it.
-func (a *applier) kustomized(file string) (namespace, problem string, isChanged bool) {
-	if folder := path.Dir(file); len(a.docs.usedBy[file]) == 0 && a.docs.hasOverlay(folder) {
+// kustomized returns the namespace that kustomizations set for an object that was read, or the problem with them.
+// isChanged reports that rendering would solve it.
+func (a *applier) kustomized(o *manifestObject) (namespace, problem string, isChanged bool) {
+	folder := path.Dir(o.file)
+	switch {
+	case o.made:
+		return "", "", false
+	case len(a.docs.usedBy[o.file]) == 0 && a.docs.hasOverlay(folder):
 		const format = "is not among the resources of %s: it is not known whether it is applied"
 		return "", fmt.Sprintf(format, path.Join(folder, kustomizationFiles[0])), false
 	}
 	seen := map[string]bool{}
-	for at := file; ; {
+	for at := o.file; ; {
 		by := slices.Compact(slices.Sorted(slices.Values(a.docs.usedBy[at])))
 		if len(by) > 1 {
 			problem = fmt.Sprintf("is in the kustomizations of %s, and it is not known how it is applied", strings.Join(by, ", "))
-			return "", problem + a.unbuilt(file), true
+			return "", problem + a.unbuilt(o.file), true
 		}
 		if len(by) == 0 || seen[by[0]] {
 			return namespace, "", false
@@ -363,17 +367,10 @@ func (a *applier) kustomized(file string) (namespace, problem string, isChanged 
 		named := a.docs.overlays[at]
 		if changes := a.docs.changesOf(named, 0); changes != "" {
 			const format = "may be changed by %s of %s, and it is not known how it is applied"
-			return "", fmt.Sprintf(format, changes, path.Join(at, kustomizationFiles[0])) + a.unbuilt(file), true
+			return "", fmt.Sprintf(format, changes, path.Join(at, kustomizationFiles[0])) + a.unbuilt(o.file), true
 		}
 		namespace = cmp.Or(named.namespace, namespace)
 	}
-}
-
-func (a *applier) asKustomized(o *manifestObject) (namespace, problem string) {
-	if !o.made {
-		namespace, problem, _ = a.kustomized(o.file)
-	}
-	return namespace, problem
 }
 
 // unbuilt returns the rendering error of a file's kustomizations, as the end of a sentence.

@@ -34,7 +34,7 @@ func (a *applier) expandSets() (expanded bool) {
 		if set.kind.Template == "" || set.tried || set.own || set.outside || len(a.owners.ownersOf(set)) > 0 {
 			continue
 		}
-		namespace, problem := a.asKustomized(set)
+		namespace, problem, _ := a.kustomized(set)
 		if problem != "" {
 			continue
 		}

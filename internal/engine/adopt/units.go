@@ -80,15 +80,10 @@ func indexSources(all []*manifestObject) sourceIndex {
 // find prefers the source on the host.
 func (s sourceIndex) find(named sourceReference, on *host) *manifestObject {
 	all := s[named]
-	for _, o := range all {
-		if o.host == on {
-			return o
-		}
+	if len(all) == 0 {
+		return nil
 	}
-	if len(all) > 0 {
-		return all[0]
-	}
-	return nil
+	return all[max(0, slices.IndexFunc(all, func(o *manifestObject) bool { return o.host == on }))]
 }
 
 type builder struct {
@@ -177,12 +172,10 @@ func (a *builder) setManifests(u *unit, named *sourceReference, source *manifest
 		m.Storage = "oci"
 	case kind != nil && kind.For == reconciler.Helm:
 		m.Storage = "helm"
-	case kind == nil && u.main.kind.For == reconciler.Helm|reconciler.OCI:
-		m.Storage = "helm"
-	case kind == nil && pointed(u.main, reconciler.Chart) != "":
+	case kind == nil && (u.main.kind.For == reconciler.Helm|reconciler.OCI || pointed(u.main, reconciler.Chart) != ""):
 		m.Storage = "helm"
 	}
-	for _, of := range append([]*manifestObject{source}, u.main) {
+	for _, of := range []*manifestObject{source, u.main} {
 		if of != nil {
 			m.readObject(of)
 		}
