@@ -63,8 +63,8 @@ func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string
 		}
 		return nil, wrong
 	}
-	if made := createdObject(compiled); made != "" {
-		return nil, []string{fmt.Sprintf("objects of type %s cannot be made in an expression", made)}
+	if made := ast.MatchDescendants(ast.NavigateAST(compiled.NativeRep()), ast.KindMatcher(ast.StructKind)); len(made) > 0 {
+		return nil, []string{fmt.Sprintf("objects of type %s cannot be made in an expression", made[0].AsStruct().TypeName())}
 	}
 	if got := compiled.OutputType(); !slices.ContainsFunc(wanted, got.IsExactType) {
 		remedy := ""
@@ -109,13 +109,6 @@ func quotedAfter(message, start string) (string, bool) {
 	}
 	name, _, ok := strings.Cut(rest, "'")
 	return name, ok
-}
-
-func createdObject(compiled *cel.Ast) string {
-	for _, expr := range ast.MatchDescendants(ast.NavigateAST(compiled.NativeRep()), ast.KindMatcher(ast.StructKind)) {
-		return expr.AsStruct().TypeName()
-	}
-	return ""
 }
 
 // Uses reports whether an expression uses a variable.

@@ -70,7 +70,12 @@ func find(value any, at []string, metadata map[string]any, found *[]Pod) {
 		}
 	case map[string]any:
 		if containers := containersIn(value); len(containers) > 0 || sharesHost(value) {
-			*found = append(*found, newPod(value, at, metadata))
+			p := Pod{Path: strings.ReplaceAll(strings.Join(at, "."), ".[", "["), Spec: withoutNulls(value)}
+			if metadata != nil {
+				p.Metadata = withoutNulls(metadata)
+			}
+			p.Containers = containersIn(p.Spec)
+			*found = append(*found, p)
 		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			var beside map[string]any
@@ -80,15 +85,6 @@ func find(value any, at []string, metadata map[string]any, found *[]Pod) {
 			find(value[key], append(at, key), beside, found)
 		}
 	}
-}
-
-func newPod(spec map[string]any, at []string, metadata map[string]any) Pod {
-	p := Pod{Path: strings.ReplaceAll(strings.Join(at, "."), ".[", "["), Spec: withoutNulls(spec)}
-	if metadata != nil {
-		p.Metadata = withoutNulls(metadata)
-	}
-	p.Containers = containersIn(p.Spec)
-	return p
 }
 
 func containersIn(spec map[string]any) []map[string]any {
