@@ -262,7 +262,8 @@ func (s *measurementsSettings) scrubber() secret.Scrubber {
 }
 
 func (s *measurementsSettings) login(address string) (measure.Login, error) {
-	permit, err := s.credentials.Decide(access.Request{URL: withoutQuery(address)})
+	address, _, _ = strings.Cut(address, "?")
+	permit, err := s.credentials.Decide(access.Request{URL: address})
 	if err != nil {
 		return measure.Login{}, err
 	}
@@ -271,9 +272,4 @@ func (s *measurementsSettings) login(address string) (measure.Login, error) {
 		login.Headers = maps.Clone(s.headers[index])
 	}
 	return login, nil
-}
-
-func withoutQuery(address string) string {
-	before, _, _ := strings.Cut(address, "?")
-	return before
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -209,7 +208,9 @@ func decodeDefinitions(value types.Dynamic, diagnostics *diag.Diagnostics) (defi
 			}
 			definition, err := kinds.ReadDefinition(object)
 			if err != nil {
-				report("%s: %s %s", element.Path, nameOf(object), err)
+				metadata, _ := object["metadata"].(map[string]any)
+				name, _ := metadata["name"].(string)
+				report("%s: %q %s", element.Path, name, err)
 				continue
 			}
 			defined.All = append(defined.All, definition)
@@ -217,12 +218,6 @@ func decodeDefinitions(value types.Dynamic, diagnostics *diag.Diagnostics) (defi
 	}
 	defined.Sum = hex.EncodeToString(sum.Sum(nil))
 	return defined
-}
-
-func nameOf(object map[string]any) string {
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	return fmt.Sprintf("%q", name)
 }
 
 // GitTable describes the attribute git.

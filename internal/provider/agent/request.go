@@ -32,7 +32,11 @@ type request struct {
 }
 
 func newRequest(c *frame.Call[agentModel]) *request {
-	return &request{newTarget(c.Connection, c.Model, c.Diagnostics), c.Model}
+	target := agentTarget{c.Connection, c.Diagnostics, "cluster", c.Model.Cluster}
+	if c.Model.isOnHub() {
+		target.attribute, target.name = "hub", c.Model.Hub
+	}
+	return &request{target, c.Model}
 }
 
 // past is the agent before a plan.
@@ -219,13 +223,6 @@ type agentTarget struct {
 	diagnostics *diag.Diagnostics
 	attribute   string // cluster or hub
 	name        types.String
-}
-
-func newTarget(c *connection.Connection, m *agentModel, diagnostics *diag.Diagnostics) agentTarget {
-	if m.isOnHub() {
-		return agentTarget{c, diagnostics, "hub", m.Hub}
-	}
-	return agentTarget{c, diagnostics, "cluster", m.Cluster}
 }
 
 func (t *agentTarget) targetName() string { return t.name.ValueString() }

@@ -169,16 +169,6 @@ func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 	return w
 }
 
-// warnOfEnvironment warns if only other environments have deployment targets: a misspelt name would turn all pins off.
-func warnOfEnvironment(environment string, others []string, diagnostics *diag.Diagnostics) {
-	if environment == "" || len(others) == 0 {
-		return
-	}
-	diagnostics.AddAttributeWarning(path.Root("environment"), "Environment has no pins", fmt.Sprintf(
-		"No deployment target of the workloads belongs to environment %q, so nothing is pinned. The workloads have deployment targets of %s%s",
-		environment, wording.List(wording.Quoted(others), wording.Named), cmp.Or(wording.DidYouMean(environment, others), ".")))
-}
-
 // checkOwner requires both parts of an assignment, or none.
 func (m *artifactsModel) checkOwner(invalid func(attribute, format string, arguments ...any)) {
 	needs := map[string]bool{
@@ -208,7 +198,12 @@ func read(ctx context.Context, c *connection.Connection, m *artifactsModel, diag
 	if diagnostics.HasError() {
 		return
 	}
-	warnOfEnvironment(m.Environment.ValueString(), w.otherEnvironments, diagnostics)
+	// A misspelt environment would turn all pins off.
+	if environment, others := m.Environment.ValueString(), w.otherEnvironments; environment != "" && len(others) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("environment"), "Environment has no pins", fmt.Sprintf(
+			"No deployment target of the workloads belongs to environment %q, so nothing is pinned. The workloads have deployment targets of %s%s",
+			environment, wording.List(wording.Quoted(others), wording.Named), cmp.Or(wording.DidYouMean(environment, others), ".")))
+	}
 	var deployed map[string]deployedPin
 	if w.of != "" {
 		if deployed = readDeployed(ctx, c, w, diagnostics); diagnostics.HasError() {

@@ -44,13 +44,6 @@ func compare(ctx context.Context, d decision) comparison {
 	return c
 }
 
-// checkOtherPlans skips the second plan of a replacement.
-func (c *comparison) checkOtherPlans(ctx context.Context) {
-	if c.isLocated && !c.isReplacement {
-		repository.AddProblems(c.diagnostics, c.connection.Delivery.RegisterPlan(ctx, c.desired(), c.outlook))
-	}
-}
-
 // mayMove reports whether only a look at two locations, which may differ later, tells if the assignment moves.
 func (c *comparison) mayMove() bool {
 	return c.outlook.Identity == delivery.Moved && c.before.state.Owner.Location.Path == c.owner.Location.Path

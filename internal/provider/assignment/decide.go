@@ -3,7 +3,6 @@ package assignment
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // decision has the action for each folder.
@@ -37,7 +35,12 @@ type decision struct {
 // decide decides which folders change now. It returns false if that is not known yet, or after an error.
 func decide(ctx context.Context, w wanted) (decision, bool) {
 	if w.goal == nil {
-		return decideRollback(w), true
+		d := decideAll(w, w.rollback.Trees(), rollout.RollBack)
+		d.outcome.RolledOut = false
+		d.formerContents = map[string]gitops.FolderEdits{"": w.rollback}
+		d.after = d.outcome.Decisions.Trees(d.before.trees)
+		d.constraints = constraintOutcome{saved: d.before.private.Constraints}
+		return d, true
 	}
 	d, ok := decideFleet(ctx, w)
 	if ok {
@@ -47,15 +50,6 @@ func decide(ctx context.Context, w wanted) (decision, bool) {
 	return d, ok
 }
 
-func decideRollback(w wanted) decision {
-	d := decideAll(w, w.rollback.Trees(), rollout.RollBack)
-	d.outcome.RolledOut = false
-	d.formerContents = map[string]gitops.FolderEdits{"": w.rollback}
-	d.after = d.outcome.Decisions.Trees(d.before.trees)
-	d.constraints = constraintOutcome{saved: d.before.private.Constraints}
-	return d
-}
-
 func decideAll(w wanted, folders folder.Trees, action rollout.Action) decision {
 	return decision{wanted: w, outcome: &rollout.Outcome{
 		Decisions: rollout.Decide(folders, action), State: &rollout.StepState{}, RolledOut: true,
@@ -63,6 +57,7 @@ func decideAll(w wanted, folders folder.Trees, action rollout.Action) decision {
 }
 
 func (d *decision) desired() delivery.Desired {
+	isAddition := func(key folder.Key) bool { return d.before.private.Rollout.HasAdded(d.renames.Key(key)) } // of an incomplete rollout
 	return delivery.Desired{
 		Owner: d.owner, State: d.before.known(), Settings: d.settings, Renames: d.renames, Former: d.former, After: d.after,
 		Protection: d.protection,
@@ -72,7 +67,7 @@ func (d *decision) desired() delivery.Desired {
 		Replaces:    d.isReplacement,
 		Leave:       d.model.keeps(),
 		Clusters:    d.clusters,
-		Fleet:       rollout.Fleet{IsAddition: d.isAddition, Workloads: d.workloads()},
+		Fleet:       rollout.Fleet{IsAddition: isAddition, Workloads: d.workloads()},
 		Causes:      d.removalCauses,
 	}
 }
@@ -96,11 +91,6 @@ func (d *decision) workloads() map[string]string {
 		workloads[fleet.FullName(workload.Name, target.Name)] = workload.Name
 	}
 	return workloads
-}
-
-// isAddition reports whether an incomplete rollout added a folder.
-func (d *decision) isAddition(key folder.Key) bool {
-	return d.before.private.Rollout.HasAdded(d.renames.Key(key))
 }
 
 func (d *decision) removalCauses(removed []folder.Key) []string {
@@ -144,13 +134,6 @@ func (m *assignmentModel) forgetProgress() {
 
 func (m *assignmentModel) hasProgressOf(other *assignmentModel) bool {
 	return m.RollingOut.Equal(other.RollingOut) && m.RolledOut.Equal(other.RolledOut) && m.Progress.Equal(other.Progress)
-}
-
-// warnOfFailure warns of failures in every plan, because the plan that halts is soon forgotten.
-func warnOfFailure(outcome *rollout.Outcome, diagnostics *diag.Diagnostics) {
-	if failed, _ := outcome.Split(); len(failed.Progress) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout has failed", wording.Lines(failed.Lines(), changes.MaxLines))
-	}
 }
 
 // checkWindows refuses to write if a window has closed since the plan. No other part of a rollout reads a clock.

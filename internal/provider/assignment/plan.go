@@ -27,13 +27,18 @@ func planRequest(ctx context.Context, r request) {
 	if !ok {
 		return
 	}
-	warnOfFailure(d.outcome, d.diagnostics)
+	if failed, _ := d.outcome.Split(); len(failed.Progress) > 0 { // in every plan, because the plan that halts is soon forgotten
+		d.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout has failed", wording.Lines(failed.Lines(), changes.MaxLines))
+	}
 	if d.goal != nil {
 		warnOfUnknownHosts(&d)
 		warnOfNewName(d.goal, d.before.trees, d.diagnostics)
 	}
 	c := compare(ctx, d)
-	if c.checkOtherPlans(ctx); !c.diagnostics.HasError() {
+	if c.isLocated && !c.isReplacement { // not in the second plan of a replacement
+		repository.AddProblems(c.diagnostics, c.connection.Delivery.RegisterPlan(ctx, c.desired(), c.outlook))
+	}
+	if !c.diagnostics.HasError() {
 		setComputed(ctx, &c)
 	}
 }

@@ -163,7 +163,10 @@ func validate(_ context.Context, m *assignmentModel, diagnostics *diag.Diagnosti
 	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
 	tfvalue.CheckFraction("candidate", m.Candidate, diagnostics)
 	checkRollback(m.RollbackTo, diagnostics)
-	checkCommitMessage(m.CommitMessage, diagnostics)
+	if strings.ContainsAny(m.CommitMessage.ValueString(), "\r\n") { // Flotilla adds lines to it
+		diagnostics.AddAttributeError(path.Root("commit_message"), "Invalid commit_message",
+			"The message must be one line: it is the first line of the commit message. Take out the line break.")
+	}
 	tfvalue.CheckOpenText("commit_message", m.CommitMessage, diagnostics)
 	decodeSource(m.Source, diagnostics)
 	m.decodeRollout(diagnostics)
@@ -294,14 +297,6 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	m := &assignmentPrivate{SavedState: known.SavedState}
 	m.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
-}
-
-// checkCommitMessage refuses a message of several lines, because Flotilla adds lines to it.
-func checkCommitMessage(value types.String, diagnostics *diag.Diagnostics) {
-	if strings.ContainsAny(value.ValueString(), "\r\n") {
-		diagnostics.AddAttributeError(path.Root("commit_message"), "Invalid commit_message",
-			"The message must be one line: it is the first line of the commit message. Take out the line break.")
-	}
 }
 
 func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }

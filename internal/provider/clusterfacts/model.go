@@ -157,15 +157,11 @@ func (m *clusterFactsModel) set(at time.Time, known map[string]facts.KnownFacts,
 	document := evidence.Facts{Time: at, Clusters: said}
 	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(at)), schemas.Evidence(document.Marshal(), "ask fewer clusters", diagnostics)
 	m.Summary, m.Clusters = summary.Value(all), clusters.MapOf(all)
-	m.Labels = labelsOf(labels.Of)
-}
-
-func labelsOf(of map[string]map[string]string) types.Map {
-	rows := make(map[string]attr.Value, len(of))
-	for name, labels := range of {
-		rows[name] = tfvalue.TextMap(labels)
+	rows := make(map[string]attr.Value, len(labels.Of))
+	for name, of := range labels.Of {
+		rows[name] = tfvalue.TextMap(of)
 	}
-	return types.MapValueMust(types.MapType{ElemType: types.StringType}, rows)
+	m.Labels = types.MapValueMust(types.MapType{ElemType: types.StringType}, rows)
 }
 
 // SourcesTable describes the attribute sources.

@@ -84,14 +84,7 @@ func EntriesOf(known map[string]string, pending []string, complete bool) (types.
 		map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)}), nil
 }
 
-func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string {
-	entries, err := fleet.ParseEntries(text)
-	if err != nil {
-		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
-			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
-	}
-	return entries
-}
+const otherValue = "This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local."
 
 // Decode reads a fleet. known is false while its model is unknown.
 func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (_ fleet.Value, known bool) {
@@ -103,8 +96,7 @@ func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (_ fleet.Val
 	_, hasModel := object["model"]
 	_, hasConfig := object["config"].(map[string]any)
 	if !ok || !hasModel || !hasConfig {
-		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
-			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
+		diagnostics.AddAttributeError(Path, "Invalid fleet", otherValue)
 		return fleet.Value{}, false
 	}
 	value, configUnknown := fields(object, diagnostics)
@@ -140,7 +132,10 @@ func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]strin
 		return nil, nil, true
 	}
 	if text, ok := object["known"].(string); ok {
-		known = knownEntries(text, diagnostics)
+		var err error
+		if known, err = fleet.ParseEntries(text); err != nil {
+			diagnostics.AddAttributeError(Path, "Invalid fleet", otherValue)
+		}
 	}
 	names, _ := object["pending"].(map[string]any)
 	return known, slices.Sorted(maps.Keys(names)), false

@@ -199,10 +199,7 @@ func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diag
 }
 
 func (m *inventoryModel) verdicts(
-	ctx context.Context,
-	c *connection.Connection,
-	at folder.Location,
-	diagnostics *diag.Diagnostics,
+	ctx context.Context, c *connection.Connection, at folder.Location, diagnostics *diag.Diagnostics,
 ) map[gitops.Owner]map[folder.Key]verdict.Status {
 	if m.Evidences.IsNull() {
 		return nil
@@ -219,7 +216,9 @@ func (m *inventoryModel) verdicts(
 func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) folder.Location {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	tfvalue.CheckLimit(m.Limit, diagnostics)
-	narrowing := m.narrowing()
+	narrowing := map[string]types.String{
+		"owner": m.Owner, "host": m.Host, "cluster": m.Cluster, "cluster_type": m.ClusterType, "workload": m.Workload, "workspace": m.Workspace,
+	}
 	for _, name := range slices.Sorted(maps.Keys(narrowing)) {
 		if value := narrowing[name]; !value.IsNull() && value.ValueString() == "" {
 			diagnostics.AddAttributeError(path.Root(name), "Empty name", "Remove the attribute, or set it to null, for no filter.")
@@ -230,12 +229,6 @@ func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) folder.Location {
 			"A host is a cluster type or a cluster: set either host, or cluster and cluster_type.")
 	}
 	return at
-}
-
-func (m *inventoryModel) narrowing() map[string]types.String {
-	return map[string]types.String{
-		"owner": m.Owner, "host": m.Host, "cluster": m.Cluster, "cluster_type": m.ClusterType, "workload": m.Workload, "workspace": m.Workspace,
-	}
 }
 
 // warn reports names without a record, records that are damaged or lack an allowed signature, and clusters of two

@@ -280,16 +280,13 @@ func AddError(ctx context.Context, diagnostics *diag.Diagnostics, err error, cre
 	case creates && errors.Is(kind.of, git.ErrUnreachable):
 		once.Warning(diagnostics, at, kind.Summary, detail+" If it answers by then, the apply succeeds; otherwise it fails.")
 	default:
-		once.Error(diagnostics, at, kind.Summary, detail+kind.Advice+nothingWritten(err, kind))
+		detail += kind.Advice
+		if slices.Contains(beforeCommit, kind.of) && !errors.Is(err, git.ErrUnknown) && !errors.Is(err, delivery.ErrProposed) {
+			detail += " Nothing was written."
+		}
+		once.Error(diagnostics, at, kind.Summary, detail)
 	}
 }
 
 // beforeCommit are errors without an accepted commit, unless their text says otherwise.
 var beforeCommit = []error{git.ErrKey, git.ErrUnauthorized, git.ErrNotFound, git.ErrUnreachable, git.ErrHostKey}
-
-func nothingWritten(err error, kind Kind) string {
-	if !slices.Contains(beforeCommit, kind.of) || errors.Is(err, git.ErrUnknown) || errors.Is(err, delivery.ErrProposed) {
-		return ""
-	}
-	return " Nothing was written."
-}

@@ -30,9 +30,10 @@ func New() datasource.DataSource {
 		Description: "The hosts of each deployment target with the reasons, and deployment targets without a host. Nothing is written or " +
 			"asked of any server.",
 		Attributes: fleetvalue.Narrowed(map[string]schema.Attribute{
-			"fleet":       scheduledFleetAttribute(),
-			"contents":    contentsAttribute(),
-			"constraints": constraintResultsAttribute(),
+			"fleet":    scheduledFleetAttribute(),
+			"contents": contentsAttribute(),
+			"constraints": results.MapAttribute("The results of the fleet's constraints, by name. `looked_at` is the sum of `passed`, `violated`, " +
+				"`failed` and `pending`."),
 			"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: " +
 				"the assignments that `cluster_type`, `cluster` and `deployment_target` select, or all. Each is in the state, so select a part " +
 				"of a large fleet. `deployment_targets` and `reconcilers` have the common attributes of all assignments of a deployment target " +
@@ -158,12 +159,6 @@ func contentsAttribute() schema.SingleNestedAttribute {
 		"state does without. Documents are rendered as for a `flotilla_assignment` that has the name of the environment, and without the " +
 		"location in the GitOps repository."
 	return attribute
-}
-
-func constraintResultsAttribute() schema.MapNestedAttribute {
-	return results.MapAttribute(
-		"The results of the fleet's constraints, by name. `looked_at` is the sum of `passed`, `violated`, `failed` and `pending`.",
-	)
 }
 
 type rule = *constraint.RuleResult

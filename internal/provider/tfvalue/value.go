@@ -296,7 +296,11 @@ func Infer(value any) (attr.Value, error) {
 	case string:
 		return basetypes.NewStringValue(value), nil
 	case json.Number:
-		return numberValue(value)
+		number, _, err := big.ParseFloat(string(value), 10, 512, big.ToNearestEven)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a number", string(value))
+		}
+		return basetypes.NewNumberValue(number), nil
 	case []any:
 		types, values := make([]attr.Type, len(value)), make([]attr.Value, len(value))
 		for i := range value {
@@ -319,12 +323,4 @@ func Infer(value any) (attr.Value, error) {
 		return basetypes.NewObjectValueMust(types, values), nil
 	}
 	return nil, fmt.Errorf("a value of type %T has no Terraform form", value)
-}
-
-func numberValue(number json.Number) (attr.Value, error) {
-	parsed, _, err := big.ParseFloat(string(number), 10, 512, big.ToNearestEven)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a number", string(number))
-	}
-	return basetypes.NewNumberValue(parsed), nil
 }

@@ -81,22 +81,19 @@ func explain[Request, Response any](
 }
 
 func (s explaining) ValidateProviderConfig(
-	ctx context.Context,
-	req *tfprotov6.ValidateProviderConfigRequest,
+	ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest,
 ) (*tfprotov6.ValidateProviderConfigResponse, error) {
 	return explain(ctx, s.guide, s.Server.ValidateProviderConfig, req)
 }
 
 func (s explaining) ConfigureProvider(
-	ctx context.Context,
-	req *tfprotov6.ConfigureProviderRequest,
+	ctx context.Context, req *tfprotov6.ConfigureProviderRequest,
 ) (*tfprotov6.ConfigureProviderResponse, error) {
 	return explain(ctx, s.guide, s.Server.ConfigureProvider, req)
 }
 
 func (s explaining) ValidateResourceConfig(
-	ctx context.Context,
-	req *tfprotov6.ValidateResourceConfigRequest,
+	ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest,
 ) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	return explain(ctx, s.guide, s.Server.ValidateResourceConfig, req)
 }
@@ -106,22 +103,19 @@ func (s explaining) ReadResource(ctx context.Context, req *tfprotov6.ReadResourc
 }
 
 func (s explaining) PlanResourceChange(
-	ctx context.Context,
-	req *tfprotov6.PlanResourceChangeRequest,
+	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
 	return explain(ctx, s.guide, s.Server.PlanResourceChange, req)
 }
 
 func (s explaining) ApplyResourceChange(
-	ctx context.Context,
-	req *tfprotov6.ApplyResourceChangeRequest,
+	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	return explain(ctx, s.guide, s.Server.ApplyResourceChange, req)
 }
 
 func (s explaining) ImportResourceState(
-	ctx context.Context,
-	req *tfprotov6.ImportResourceStateRequest,
+	ctx context.Context, req *tfprotov6.ImportResourceStateRequest,
 ) (*tfprotov6.ImportResourceStateResponse, error) {
 	return explain(ctx, s.guide, s.Server.ImportResourceState, req)
 }
@@ -149,8 +143,7 @@ func (s explaining) OpenEphemeralResource(
 }
 
 func (s explaining) ValidateActionConfig(
-	ctx context.Context,
-	req *tfprotov6.ValidateActionConfigRequest,
+	ctx context.Context, req *tfprotov6.ValidateActionConfigRequest,
 ) (*tfprotov6.ValidateActionConfigResponse, error) {
 	return explain(ctx, s.guide, s.Server.ValidateActionConfig, req)
 }
