@@ -292,7 +292,7 @@ func TestClustersWithoutLabelsAreNamed(t *testing.T) {
 	} {
 		read, diags := readFacts(t, clusters, map[string]any{"labels_from": map[string]any{"region": "region"}, "label_defaults": test.defaults})
 		warns := len(diags) == 1 && diags[0].At == `AttributeName("label_defaults")` &&
-			strings.Contains(diags[0].Detail, "they are without these labels in this run") &&
+			strings.Contains(diags[0].Detail, "they lack these labels in this run") &&
 			strings.Contains(diags[0].Detail, "later")
 		if diags.Err() != nil || asJSON(t, read["labels"]) != test.labels || warns != test.warns || !test.warns && len(diags) > 0 {
 			t.Errorf("%s: %v: %v", name, diags, read["labels"])
