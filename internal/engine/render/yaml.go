@@ -236,7 +236,7 @@ func (w *yamlWriter) writeSequence(list []any, column, depth int) bool {
 			w.pad(column)
 		}
 		w.buffer = append(w.buffer, "- "...)
-		isWritten := false
+		var isWritten bool
 		if hasElements(element) {
 			isWritten = w.writeCollection(element, column+2, depth+1)
 		} else {
