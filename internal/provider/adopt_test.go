@@ -69,7 +69,7 @@ func TestAFleetIsAdopted(t *testing.T) {
 				}
 			}
 			listed := w.run("output", "-json", "listed")
-			for _, part := range []string{"ArtifactGenerator flux-system/flux-system is no object that says", "clusters/production/artifacts.yaml: "} {
+			for _, part := range []string{"ArtifactGenerator flux-system/flux-system is no object that deploys", "clusters/production/artifacts.yaml: "} {
 				if !strings.Contains(listed, part) {
 					t.Errorf("%q is not in %s", part, listed)
 				}

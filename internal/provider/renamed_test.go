@@ -347,7 +347,7 @@ func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 	}{
 		"two types with one former name": {fleetOfTypes("info", nil, namedType("new", "old"), namedType("other", "old")), []string{`cluster_types["other"].formerly[0]: cluster type "new" was called "old", too`}},
 		"the name of an existing type":   {fleetOfTypes("info", nil, namedType("new", "other"), namedType("other")), []string{`cluster_types["new"].formerly[0]: a cluster type of the fleet is called "other"`}},
-		"its own name":                   {fleetOfTypes("info", nil, namedType("new", "new")), []string{`cluster_types["new"].formerly[0]: is the name that the cluster type has now`}},
+		"its own name":                   {fleetOfTypes("info", nil, namedType("new", "new")), []string{`cluster_types["new"].formerly[0]: is the present name of the cluster type`}},
 		"a duplicate":                    {fleetOfTypes("info", nil, namedType("new", "old", "old")), []string{`cluster_types["new"].formerly[1]: is there twice`}},
 		"an invalid name":                {fleetOfTypes("info", nil, namedType("new", "Not a name")), []string{`cluster_types["new"].formerly[0]: `}},
 		"clusters with the former name":  {fleetOfTypes("info", map[string]any{"clusters": []any{map[string]any{"name": "one", "cluster_type": "old"}}}, namedType("new", "old")), []string{`clusters["one"].cluster_type: cluster type "old" is called "new" now`}},

@@ -55,7 +55,7 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	v.clusters = append(v.clusters, "prod-3") // a new cluster
 	v.reportVersion("1.29", "prod-3")
 	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !diags.Has("New clusters have another value") ||
-		!strings.Contains(diags.String(), "at once: prod-3.") {
+		!strings.Contains(diags.String(), "existed before: prod-3.") {
 		t.Errorf("the diagnostics are %s", diags)
 	}
 	delete(v.facts, "prod-3")
