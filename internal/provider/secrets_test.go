@@ -217,7 +217,7 @@ func summaryOf(message string) string {
 	if summary != "Same error as elsewhere" {
 		return summary
 	}
-	_, after, _ := strings.Cut(strings.Join(strings.Fields(strings.ReplaceAll(detail, "│", " ")), " "), `with it: 1 error "`)
+	_, after, _ := strings.Cut(strings.Join(strings.Fields(strings.ReplaceAll(detail, "│", " ")), " "), `: 1 error "`)
 	summary, _, _ = strings.Cut(after, `"`)
 	return summary
 }
