@@ -240,7 +240,7 @@ resource "flotilla_assignment" "second" {
 			}
 			printed, failed = plan("http://127.0.0.1:1/gitops", "")
 			if !failed || strings.Count(printed, "Error: Repository cannot be reached") != 1 ||
-				!strings.Contains(printed, "at the same gitops_repo") {
+				!words("at the same gitops_repo").MatchString(printed) {
 				t.Errorf("for an unreachable repository, Terraform prints\n%s", printed)
 			}
 		})
