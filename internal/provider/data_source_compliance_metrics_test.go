@@ -221,7 +221,7 @@ func TestTerraformOutputsMetrics(t *testing.T) {
 			}
 			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `tag = "v1"`, `tag = "v2"`, 1))
 			w.run("apply", "-input=false", "-auto-approve")
-			want := "\nflotilla_rollouts{environment=\"dev\",owner=\"dev\",stage=\"1\",stage_name=\"canary\",state=\"waiting\",waits_for=\"clusters to be ready\"} 1\n"
+			want := "\nflotilla_rollouts{environment=\"dev\",owner=\"dev\",stage=\"1\",stage_name=\"canary\",state=\"waiting\",waits_for=\"clusters\"} 1\n"
 			if text := w.run("output", "-raw", "metrics"); !strings.Contains(text, want) || !strings.Contains(text, `wanted_version="v2"`) {
 				t.Errorf("while a rollout is under way, the output is %s", text)
 			}
