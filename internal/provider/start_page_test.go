@@ -157,7 +157,7 @@ func (n newcomer) play(t *testing.T, blocks []codeBlock) {
 }
 
 // variableText matches text that differs between runs: commits and times.
-var variableText = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d)?`)
+var variableText = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?`)
 
 // spaces differ between tools: only Terraform aligns the values of a map.
 var spaces = regexp.MustCompile(` +`)
