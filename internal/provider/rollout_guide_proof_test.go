@@ -317,6 +317,7 @@ func TestTheGuideOnStagedRolloutsProvesRequiredWorkloadsFirst(t *testing.T) {
 	s.editHCL("base1", "base2")
 	s.applyHourLater("1 1 1 1")
 	s.expectText("spec.ref.tag, on canary: base-live")
+	s.expectText("waits for its requirements")
 	s.report("ready", "canary-1")
 	s.reports["canary-1 base"] = maps.Clone(s.reports["canary-1"])
 	s.reports["canary-1 base"]["assignment"] = "canary/base-live"
