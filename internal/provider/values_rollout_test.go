@@ -120,7 +120,7 @@ func TestExistingClustersAreNotUpgradedAtOnce(t *testing.T) {
 	v.applyAndExpect("1.31", "1.31", "1.30", "1.30")
 	v = newVersions(t)
 	v.overrides = map[string]any{}
-	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "The plan takes 3 clusters without evidence for new") {
+	if _, diags := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(diags.String(), "The plan treats 3 clusters without evidence as new") {
 		t.Errorf("the diagnostics are %s", diags)
 	}
 }

@@ -36,7 +36,7 @@ type Inventory struct {
 	Claims      []Claim
 	// Unreadable has the paths of records: first of owners, then of claims.
 	Unreadable []string
-	// Unsigned has the records without a signature by an allowed key, those with a known commit first.
+	// Unsigned has the records without a signature by an allowed key. Records with a known commit come first.
 	Unsigned []UnsignedRecord
 	// TypeUnknown reports that no record names the type of the filter's cluster, so its folders are missing.
 	TypeUnknown bool

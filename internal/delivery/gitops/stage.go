@@ -304,8 +304,8 @@ func (s *staging) checkFolders(ctx context.Context) error {
 	return nil
 }
 
-// takeOver takes over whole folders of other owners and folders in no record, and returns the other conflicts. Of the
-// former owner, it rewrites the records in the same commit, and nothing else.
+// takeOver takes over whole folders of other owners and folders in no record, and returns the other conflicts. The same
+// commit rewrites the records of the former owner, and no other file of theirs.
 func (s *staging) takeOver(found []Conflict) ([]Conflict, error) {
 	records := map[ownedHost]hostRecord{}
 	var left []Conflict

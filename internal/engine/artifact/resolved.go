@@ -81,7 +81,7 @@ func Decode(text string) (Resolved, error) {
 		return nil, fmt.Errorf("the text does not come from flotilla_artifacts: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the text does not come from flotilla_artifacts: something follows it")
+		return nil, errors.New("the text does not come from flotilla_artifacts: text follows it")
 	}
 	if len(read.Targets) > maxResolvedTargets {
 		return nil, fmt.Errorf("the text has more than %d deployment targets", maxResolvedTargets)

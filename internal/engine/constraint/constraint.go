@@ -250,7 +250,8 @@ func Compare(before, now map[string]string, unknown []string, allUnknown bool) D
 // None reports that no known rule differs.
 func (d Difference) None() bool { return len(d.New)+len(d.Changed)+len(d.Gone) == 0 }
 
-// Lines names rules in a plan, without messages, which may contain values: violated by touched subjects, new, changed, undecided.
+// Lines describes rules for a plan by name, because messages may contain values: violations by touched subjects; new, changed and
+// undecided rules.
 func (d Difference) Lines(results *Results, touched func(Subject) bool) []string {
 	if results == nil {
 		results = &Results{}

@@ -143,7 +143,7 @@ func (p *controlPlane) readDocument(path *Path, document Document) {
 	}
 }
 
-// documentReaders has nil for kinds to skip.
+// documentReaders returns the readers by "<group>/<kind>". A nil reader skips the document.
 func documentReaders() map[string]func(*controlPlane, *ObjectReader) {
 	return map[string]func(*controlPlane, *ObjectReader){
 		kalypsoGroup + "/ClusterType":          readKalypsoClusterType,

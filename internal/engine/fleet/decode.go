@@ -55,7 +55,7 @@ func Decode(input any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// readExplicit turns scheduling off even by an empty list.
+// readExplicit reads assignments. Even an empty list turns scheduling off.
 func readExplicit(d *decoder, root *ObjectReader) {
 	policies, assignments := root.fields["target_policies"], root.fields["assignments"]
 	isSet := func(value any) bool { return value != nil && value != Unknown{} }

@@ -20,7 +20,7 @@ var kindNames = map[string]string{
 	deploymentTargets: "deployment target",
 }
 
-// refer lets references to templates be checked even if the environment is unknown: templates belong to none.
+// refer notes a reference. References to templates are checked even if the environment is unknown: templates belong to none.
 func (c *crossReferences) refer(path *Path, collection, name string) {
 	if isSet(name) && (c.decoded.EnvironmentKnown || strings.HasPrefix(collection, templatesOf(""))) {
 		c.references = append(c.references, reference{path, collection, name})
@@ -64,7 +64,7 @@ func (c *crossReferences) describeMissing(of reference, names map[string][]strin
 	return fmt.Sprintf("no %s of environment %q is called %q%s", kindNames[of.collection], c.decoded.Fleet.Environment, of.name, hint)
 }
 
-// names leaves out explicit assignments. Templates are by type.
+// names returns the names of all objects but explicit assignments. Templates are by type.
 func (f *Fleet) names() map[string][]string {
 	names := map[string][]string{
 		"workspaces":        namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),

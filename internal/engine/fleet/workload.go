@@ -103,7 +103,7 @@ func readContent(t *DeploymentTarget, known bool) {
 	}
 }
 
-// decodeWorkload lets a workload belong to the environment if a deployment target does.
+// decodeWorkload decodes a workload. It belongs to the environment if a deployment target does.
 func decodeWorkload(d *decoder, o *ObjectReader) belonging {
 	workload := workloadKind.decode(o)
 	belongs, unknownTarget := notInEnvironment, false
@@ -154,6 +154,7 @@ func decodeWorkload(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
+// decodeDeploymentTarget returns nil for an unknown target.
 func decodeDeploymentTarget(d *decoder, path *Path, name string, value any) (_ *DeploymentTarget, belongs belonging, isUnknown bool) {
 	if problem := labelForm.check(name); problem != "" {
 		d.Report(path, "%q %s", name, problem)

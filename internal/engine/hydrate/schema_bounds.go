@@ -49,7 +49,7 @@ func checkSchemaSize(document any) error {
 
 func (s *schemaSize) isTooLarge() bool { return s.parts > maxSchemaParts || s.memory > maxSchemaMemory }
 
-// add takes the length of the value's JSON pointer.
+// add adds a value. pointer is the length of its JSON pointer.
 func (s *schemaSize) add(value any, pointer int) {
 	if s.isTooLarge() {
 		return

@@ -53,7 +53,7 @@ func (s *scheduler) evaluate() {
 	}
 }
 
-// hostsFor never chooses excluded hosts.
+// hostsFor returns the policy's hosts for a target. It never chooses excluded hosts.
 func (p *policy) hostsFor(target *Target, excluders []*policy) []int32 {
 	if p.chooser == nil {
 		return p.hosts

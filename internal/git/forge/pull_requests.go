@@ -30,7 +30,8 @@ func (h *PullRequests) Check(s Selector, options RequestOptions) error {
 	return h.describe(cmp.Or(s.check(), options.check(h.at.kind)))
 }
 
-// Find returns the owner's open request from the head into the base, else the one with Ensure's number, 0 for none, or nil.
+// Find returns the owner's open request from the head into the base, else the one with the
+// number from Ensure, or nil. Number 0 never matches.
 func (h *PullRequests) Find(ctx context.Context, s Selector, number int) (*PullRequest, error) {
 	r, err := h.findByNumber(ctx, s, number)
 	if err != nil || r == nil {

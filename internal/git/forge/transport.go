@@ -106,7 +106,8 @@ func readBody(request *http.Request) ([]byte, error) {
 	return io.ReadAll(request.Body)
 }
 
-// retryAfter returns whether and when to retry. A rate-limited request was not executed. A failed one must only read.
+// retryAfter returns whether and when to retry. A rate-limited request was not executed. A failed one is repeated only
+// if it just reads.
 func (t *transport) retryAfter(request *http.Request, err error, try int) (time.Duration, bool) {
 	if try == maxTries {
 		return 0, false

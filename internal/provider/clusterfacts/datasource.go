@@ -215,8 +215,8 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 	if len(labels.Waiting) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("label_defaults"), "Labels of clusters are not known yet", fmt.Sprintf(
 			"The addresses or credentials of these clusters are not known before the apply, and label_defaults has no entry for them, so that "+
-				"they lack these labels in this run. From existing clusters, it would remove the workloads that the labels select: set "+
-				"label_defaults to their former labels. Clusters that this run creates need no entry.\n%s",
+				"they lack these labels in this run. Existing clusters would lose the workloads that the labels select: set label_defaults "+
+				"to their former labels. Clusters that this run creates need no entry.\n%s",
 			wording.Lines(labels.Waiting, wording.Named)))
 	}
 	m.set(at, known, labels, diagnostics)

@@ -157,9 +157,7 @@ func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, d
 		warn(err.Error())
 		return
 	}
-	evidence := q.in.Evidence
-	if evidence != nil && len(evidence.Clusters) > 0 && evidence.Tip != "" && seen.Written.Tip != "" &&
-		!repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, path.Root("evidence"), diagnostics) {
+	if q.checkTip(seen, diagnostics); diagnostics.HasError() {
 		return
 	}
 	q.in.Seen = seen
@@ -191,6 +189,15 @@ func (q *question) rules(ctx context.Context, value fleet.Value, diagnostics *di
 	if fleetvalue.AddErrors(diagnostics, found); results != nil {
 		q.in.Rules = results.Rules
 	}
+}
+
+// checkTip refuses evidence gathered at a commit that the branch lacks.
+func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) {
+	evidence := q.in.Evidence
+	if evidence == nil || len(evidence.Clusters) == 0 || evidence.Tip == "" || seen.Written.Tip == "" {
+		return
+	}
+	repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, path.Root("evidence"), diagnostics)
 }
 
 func warnOfRegionLabel(label string, result *pipeline.Computation, diagnostics *diag.Diagnostics) {

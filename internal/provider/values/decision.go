@@ -152,7 +152,7 @@ func (d *decision) findForgotten() (clusters []string) {
 func (d *decision) warn(diagnostics *diag.Diagnostics) {
 	if len(d.AtOnce) > 0 {
 		tfvalue.AddWarningf(diagnostics, path.Root("wanted"), "The first value reaches clusters at once",
-			"The plan takes %s without evidence for new, and gives them the wanted value at once: %s. If they exist already, set released "+
+			"The plan treats %s without evidence as new, and gives them the wanted value at once: %s. If they exist already, set released "+
 				"to their values.", wording.Count(len(d.AtOnce), "cluster", "clusters"), listed(d.AtOnce))
 	}
 	if len(d.Others) > 0 {

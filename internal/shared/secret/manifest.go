@@ -70,7 +70,7 @@ func IsManifest(text string) bool {
 	return len(text) >= shortest && kindLine.MatchString(text) && dataLine.MatchString(text)
 }
 
-// Masked returns a copy of a Secret in which mask replaces every value except its type and identity, and unknown field names.
+// Masked returns a copy of a Secret. mask replaces every value except its type and identity, and names of unknown fields are hidden.
 func Masked(object map[string]any, mask func(value any, path ...string) any) map[string]any {
 	masked := map[string]any{}
 	for name, value := range object {
@@ -141,7 +141,7 @@ func nameOr(other, name string, pattern *regexp.Regexp) string {
 	return other
 }
 
-// copyName matches annotations in which tools such as kubectl apply keep a whole object.
+// copyName matches annotations where tools such as kubectl apply keep a whole object.
 var copyName = regexp.MustCompile(`(?i)(?:^|[/.])(?:last-(?:applied|handled|known)[a-z-]*|applied)$`)
 
 // isCopy reports whether an annotation repeats an object. It also recognizes JSON objects, plain or compressed.

@@ -111,7 +111,8 @@ const (
 )
 
 // Unrepeated masks every part of an error's text that repeats a text or a long number of the JSON values: as it is, truncated,
-// quoted, escaped, in base64 or in hexadecimal. Parts that match keep, such as names of files, stay; keep may be nil.
+// quoted, escaped, in base64 or in hexadecimal. It does not mask parts that match keep, such as
+// names of files; keep may be nil.
 func Unrepeated(text string, keep *regexp.Regexp, values ...any) string {
 	r := repeated{text: text, windows: make(map[uint64]bool, len(text)), words: map[string]bool{}, starts: map[string]bool{}}
 	for i := range len(text) - window + 1 {

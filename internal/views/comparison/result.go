@@ -124,9 +124,11 @@ func (r *Result) Marshal(showValues bool) ([]byte, error) {
 
 // Parse parses the JSON of Marshal.
 func Parse(text []byte) (*Result, error) {
+	var err error
 	d := document{Result: &Result{}}
-	err := fmt.Errorf("it is longer than %d KiB", maxDocument>>10)
-	if len(text) <= maxDocument {
+	if len(text) > maxDocument {
+		err = fmt.Errorf("it is longer than %d KiB", maxDocument>>10)
+	} else {
 		err = observe.DecodeDocument(text, &d, &d.Format, format)
 	}
 	if err != nil {

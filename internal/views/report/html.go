@@ -151,7 +151,13 @@ func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 // verdictName returns a class of the style sheet.
 func verdictName(v verdict.Verdict) string {
-	return cmp.Or(string(verdicts[rank(v)]), "none")
+	switch {
+	case v == "":
+		return "none"
+	case slices.Contains(verdicts, v):
+		return string(v)
+	}
+	return string(verdict.Unknown)
 }
 
 func (v *view) Pending() int { return v.New + v.Changed + v.Removed }

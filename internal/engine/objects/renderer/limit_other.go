@@ -2,5 +2,5 @@
 
 package renderer
 
-// limitData does nothing: the race detector needs far more memory than the program.
+// limitData does nothing: only Linux has such a limit, and the race detector needs far more memory than the program.
 func limitData(uint64) {}
